@@ -18,7 +18,8 @@ struct RunRecord {
   enum class State {
     done,
     interrupted,
-    unfinished,  // no result: it runs or has failed
+    failed,      // its loss or a parameter was not finite: the entries "failed" and "steps" tell why and when
+    unfinished,  // no result: it runs or was killed
     unreadable   // of read_run_or_error(): the entry "error" tells why
   };
   struct Entry {

@@ -132,7 +132,9 @@ RunRecord read_run(const std::string& folder) {
   for (const ChangedNumber& change : read_changes(folder)) changes += (changes.empty() ? "" : "; ") + to_string(change);
   if (!changes.empty()) record.entries.push_back({"changes", std::move(changes), std::nullopt});
   const RunRecord::Entry* cut = record.find("interrupted");
-  record.state = cut != nullptr && cut->text == "true" ? RunRecord::State::interrupted : RunRecord::State::done;
+  record.state = record.find("failed") != nullptr        ? RunRecord::State::failed
+                 : cut != nullptr && cut->text == "true" ? RunRecord::State::interrupted
+                                                         : RunRecord::State::done;
   return record;
 }
 

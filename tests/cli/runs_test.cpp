@@ -189,3 +189,4 @@ TEST_F(Runs, OfASweepThatCannotBeAreRefusedBeforeAny) {
 
 }  // namespace
 }  // namespace graphrun::testing
+  EXPECT_TRUE(has(failed.out, "1 (step ")) << failed.out;

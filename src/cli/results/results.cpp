@@ -128,6 +128,14 @@ std::string as_json(const Results& results) {
   return json.text() + "\n";
 }
 
+std::string failure_json(const Session& session, const NotFinite& failure, const std::string& settings) {
+  JsonWriter json;
+  json.begin_object().member("model", session.model().name).member("executor", session.executor());
+  json.member("seed", session.model().train.seed).key("settings").json(settings);
+  json.member("failed", failure.diagnostics().front().message).member("steps", failure.steps());
+  return json.end_object().text() + "\n";
+}
+
 // A column for each split the model has, a row for the loss, each metric and each score, then the run itself.
 std::string as_text(const Results& results) {
   std::string text =

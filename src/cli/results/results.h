@@ -50,6 +50,8 @@ Results evaluated(Session& session, double seconds = std::numeric_limits<double>
 
 std::string epochs_text(const TrainResult& training);  // "12 (stopped early)"
 std::string as_json(const Results& results);
+// Of a training that ended with a loss or a parameter that is not finite.
+std::string failure_json(const Session& session, const NotFinite& failure, const std::string& settings);
 std::string as_text(const Results& results);
 // Of the scores: by class or column of the split that says most, the last one of train, validation, test.
 std::string details_text(const Results& results);

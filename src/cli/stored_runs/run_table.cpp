@@ -93,6 +93,8 @@ std::vector<std::string> listed_keys(const std::vector<RunRecord>& runs) {
     const bool is_listed = is_setting(key.name) ? differs || key.name == kChanges : is_split_figure(key.name);
     if (is_listed) keys.push_back(key.name);
   }
+  const auto failed = [](const RunRecord& run) { return run.state == RunRecord::State::failed; };
+  if (std::any_of(runs.begin(), runs.end(), failed)) keys.push_back("steps");  // that it has reached
   std::stable_partition(keys.begin(), keys.end(), is_setting);  // a run that others are unlike brings its settings last
   return keys;
 }
@@ -169,7 +171,7 @@ std::string runs_json(const std::vector<RunRecord>& runs) {
 }
 
 std::string_view name_of(RunRecord::State state) {
-  static constexpr std::string_view kNames[] = {"done", "interrupted", "unfinished", "unreadable"};
+  static constexpr std::string_view kNames[] = {"done", "interrupted", "failed", "unfinished", "unreadable"};
   return kNames[static_cast<std::size_t>(state)];
 }
 

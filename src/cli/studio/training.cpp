@@ -436,7 +436,14 @@ struct StudioTraining::Impl {
     last = {};
     told_step = steps_done = steps_of_epoch = 0;
     set_state("running");
-    TrainResult training = session->train(options);
+    TrainResult training = [&] {
+      try {
+        return session->train(options);
+      } catch (const NotFinite& failure) {
+        keep([&] { own.end(failure_json(*session, failure, settings)); });
+        throw;
+      }
+    }();
     flush(Profiler::now());
     keep([&] {
       if (history) history->finish();

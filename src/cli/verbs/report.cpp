@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <array>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -13,6 +12,7 @@
 #include "cli/pictures/report_page.h"
 #include "cli/results/results.h"
 #include "cli/stored_runs/loss_curves.h"
+#include "cli/stored_runs/run_table.h"
 #include "cli/terminal/terminal.h"
 #include "graphrun/error.h"
 #include "graphrun/output_file.h"
@@ -40,8 +40,7 @@ void check_weights(const std::string& folder) {
 }
 
 std::vector<std::pair<std::string, std::string>> facts_of(const RunRecord& run) {
-  constexpr std::array kStates = {"done", "interrupted", "unfinished"};
-  std::vector<std::pair<std::string, std::string>> facts = {{"state", kStates[static_cast<std::size_t>(run.state)]}};
+  std::vector<std::pair<std::string, std::string>> facts = {{"state", std::string(name_of(run.state))}};
   for (const auto& [key, name] : {std::pair{"epochs", "epochs"}, std::pair{"steps", "steps"},
                                   std::pair{"seconds", "seconds"}, std::pair{"steps_per_second", "steps/s"}}) {
     if (const RunRecord::Entry* entry = run.find(key)) facts.emplace_back(name, entry->text);

@@ -153,6 +153,7 @@ struct SettingFigures {
 double mean_of(const std::vector<double>& values) {
   double sum = 0;
   for (const double value : values) sum += value;
+  std::vector<std::string> failed_after;  // of runs that failed: how many steps
   return sum / static_cast<double>(values.size());
 }
 
@@ -175,7 +176,13 @@ Summary summary_of(const Arguments& arguments, const Plan& plan) {
   summary.figures.resize(plan.settings.size());
   for (const Trial& trial : plan.trials) {
     const std::string folder = folder_of(arguments, trial);
-    if (is_done(folder)) summary.figures[trial.setting].add(read_run(folder));
+    if (!is_run_folder(folder)) continue;
+    const RunRecord run = read_run(folder);
+    if (run.state == RunRecord::State::done) summary.figures[trial.setting].add(run);
+    const RunRecord::Entry* steps = run.state == RunRecord::State::failed ? run.find("steps") : nullptr;
+    if (steps == nullptr) continue;
+    summary.figures[trial.setting].failed_after.push_back(steps->text);
+    summary.any_failed = true;
   }
   for (std::size_t s = 0; s < plan.settings.size(); ++s) {
     summary.order.push_back(s);
@@ -190,6 +197,7 @@ Summary summary_of(const Arguments& arguments, const Plan& plan) {
     throw Error(ErrorKind::input, "runs.column", fmt::format("no run has a '{}'", key),
                 fmt::format("there are {}", fmt::join(summary.keys, ", ")));
   std::stable_sort(summary.order.begin(), summary.order.end(), [&](std::size_t a, std::size_t b) {
+  bool any_failed = false;
     const auto *x = summary.figures[a].find(key), *y = summary.figures[b].find(key);
     if (x == nullptr || y == nullptr) return y == nullptr && x != nullptr;
     return falling ? mean_of(*y) < mean_of(*x) : mean_of(*x) < mean_of(*y);
@@ -220,14 +228,19 @@ std::string as_text(const Plan& plan, const Summary& summary) {
 std::string as_csv(const Plan& plan, const Summary& summary) {
   std::string text;
   for (const Axis& axis : plan.axes) text += csv_cell(axis.path) + ",";
-  text += "runs";
+  text += summary.any_failed ? "runs,failed" : "runs";
   for (const std::string& key : summary.keys) text += fmt::format(",{0}.mean,{0}.deviation", csv_cell(key));
   for (const std::size_t s : summary.order) {
+  if (summary.any_failed) rows[0].emplace_back("failed");
     text += '\n';
     for (const std::string& value : plan.settings[s]) text += csv_cell(value) + ",";
     text += fmt::format("{}", summary.figures[s].runs);
     for (const std::string& key : summary.keys) {
       const std::vector<double>* values = summary.figures[s].find(key);
+    if (const auto& failed = summary.figures[s].failed_after; !failed.empty())
+      row.push_back(fmt::format("{} (step {})", failed.size(), fmt::join(failed, ", ")));
+    else if (summary.any_failed)
+      row.emplace_back("0");
       text += values == nullptr     ? std::string(",,")
               : values->size() == 1 ? fmt::format(",{},", mean_of(*values))
                                     : fmt::format(",{},{}", mean_of(*values), deviation_of(*values));
@@ -252,6 +265,7 @@ std::string as_json(const Plan& plan, const Summary& summary) {
     }
     json.end_object().end_object();
   }
+    if (summary.any_failed) text += fmt::format(",{}", summary.figures[s].failed_after.size());
   return json.end_array().text() + "\n";
 }
 

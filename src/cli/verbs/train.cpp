@@ -234,7 +234,14 @@ int run_train(const Arguments& given, Diagnostics& diagnostics) {
   AllocationWatch watch;
   Attempts attempts;
   LossCurves curves(session, outputs.report.has_value());
-  TrainResult training = train(session, arguments, outputs, watch, attempts, diagnostics, curves, checkpoints);
+  TrainResult training = [&] {
+    try {
+      return train(session, arguments, outputs, watch, attempts, diagnostics, curves, checkpoints);
+    } catch (const NotFinite& failure) {
+      if (!settings.empty()) folder.end(failure_json(session, failure, settings));
+      throw;
+    }
+  }();
   attempts.run([&] { checkpoints.finish(); });
   if (outputs.weights) attempts.run([&] { save_or_rescue(session, *outputs.weights); });
   if (arguments.verbose) {  // of training alone: evaluation adds its own
