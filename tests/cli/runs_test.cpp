@@ -137,6 +137,52 @@ TEST_F(Runs, OfASweepHaveMeanAndDeviation) {
   expect_refused(sweep({"--sort", "tests.loss"}), {"no run has a 'tests.loss'"});
 }
 
+TEST_F(Runs, OfASweepHaveOneSplitWhateverTheirSeeds) {
+  std::string rows = "a,b\n";
+  for (int i = 0; i < 20; ++i) rows += std::to_string(i) + "," + std::to_string(i * i % 7) + "\n";
+  file("rows.csv", rows);
+  Json model = Json::parse(kLine);
+  model["data"] = {{"source", {{"csv", "rows.csv"}, {"x", {"a"}}, {"y", {"b"}}}}, {"split", {0.5, 0, 0.5}}};
+  model["train"]["optimizer"]["sgd"]["lr"] = 0;  // what is left is the split, and the initial values
+  model["graph"][0] = "p = dense(x, units=1, init=0)";
+  const std::string path = file("rows.json", model.dump());
+  const auto deviation = [&](const std::string& name, std::vector<std::string> words) {
+    words.insert(words.begin(), {"sweep", path, "--run-dir", runs_ + name, "--over", "train.epochs=1", "--quiet"});
+    return graphrun(words);
+  };
+  const Json same = Json::parse(deviation("a", {"--seeds", "3", "--json"}).out);
+  EXPECT_EQ(same[0]["split_seed"], 1);
+  EXPECT_EQ(same[0]["figures"]["test.loss"]["deviation"], 0);
+  EXPECT_TRUE(has(deviation("a", {"--seeds", "3"}).out, "Every run has the split of seed 1")) << "the report";
+  const Json other = Json::parse(deviation("b", {"--over", "data.split_seed=1:3", "--seeds", "2", "--json"}).out);
+  ASSERT_EQ(other.size(), 3u);
+  EXPECT_NE(other[0]["figures"]["test.loss"]["mean"], other[1]["figures"]["test.loss"]["mean"]);
+}
+
+TEST_F(Runs, ThatDivergeAreListedAsFailed) {
+  const Outcome failed = graphrun({model_, "--quiet", "--run-dir", runs_, "--set", "train.optimizer.sgd.lr=100"});
+  EXPECT_EQ(failed.code, 1) << failed.err;
+  ASSERT_EQ(graphrun({model_, "--quiet", "--run-dir", runs_}).code, 0);
+  const Json listed = Json::parse(graphrun({"runs", runs_, "--json"}).out);
+  EXPECT_EQ(listed[0]["state"], "failed");
+  EXPECT_EQ(listed[0]["settings.optimizer.sgd.lr"], 100);
+  EXPECT_GT(listed[0]["steps"], 0);
+  EXPECT_LT(listed[0]["steps"], 20);
+  const std::vector<std::string> table = lines(graphrun({"runs", runs_}).out);
+  EXPECT_TRUE(has(table[0], "optimizer.sgd.lr") && has(table[0], "steps") && has(table[1], "failed")) << table[1];
+}
+
+TEST_F(Runs, ArePicturedWithTheirData) {
+  fs::create_directories(folder_ / "elsewhere");
+  file("elsewhere/rows.csv", "a,b\n1,3\n2,5\n3,7\n4,8\n");
+  Json model = Json::parse(kLine);
+  model["data"] = {{"train", {{"csv", "rows.csv"}, {"x", {"a"}}, {"y", {"b"}}}}};
+  const std::string path = file("elsewhere/rows.json", model.dump());
+  ASSERT_EQ(graphrun({path, "--quiet", "--run-dir", runs_}).code, 0);
+  const Outcome drawn = graphrun({"plot", runs_ + "/0001", "--what", "residuals"});
+  EXPECT_EQ(drawn.code, 0) << drawn.err;
+}
+
 TEST_F(Runs, OfAnInterruptedSweepAreGoneOnWith) {
   const std::vector<std::string> words = {"sweep",  model_, "--run-dir", runs_,    "--over", "train.epochs=1:24",
                                           "--jobs", "2",    "--csv",     "--quiet"};
@@ -185,8 +231,8 @@ TEST_F(Runs, OfASweepThatCannotBeAreRefusedBeforeAny) {
   const Outcome failed = graphrun({"sweep", model_, "--run-dir", runs_, "--over", "train.optimizer.sgd.lr=0.01,1e30"});
   EXPECT_EQ(failed.code, 1);
   EXPECT_TRUE(has(failed.err, "1 of 2 runs failed")) << failed.err;
+  EXPECT_TRUE(has(failed.out, "1 (step ")) << failed.out;
 }
 
 }  // namespace
 }  // namespace graphrun::testing
-  EXPECT_TRUE(has(failed.out, "1 (step ")) << failed.out;

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <thread>
 
 #include "cli/command_line/verbs.h"
@@ -34,7 +35,25 @@ struct Plan {
   std::vector<Axis> axes;
   std::vector<Setting> settings;
   std::vector<Trial> trials;
+  std::optional<std::uint64_t> split_seed;  // of all runs, whatever their seeds
 };
+
+// Seeds vary the training alone: its first one divides the rows of every run, if the model says no other.
+std::optional<std::uint64_t> split_seed_of(const Arguments& arguments, const Plan& plan, std::uint64_t first_seed) {
+  const bool varied =
+      std::any_of(plan.axes.begin(), plan.axes.end(), [](const Axis& axis) { return axis.path == "data.split_seed"; });
+  if (arguments.seeds < 2 || varied || !arguments.load.weights.empty()) return std::nullopt;
+  if (canonical_model(arguments.model, arguments.load).find("\"split_seed\":") != std::string::npos)
+    return std::nullopt;
+  LoadOptions load = arguments.load;
+  load.overrides.emplace_back("data.split_seed", std::to_string(first_seed));
+  try {
+    (void)canonical_model(arguments.model, load);
+  } catch (const Error&) {  // its rows are not divided
+    return std::nullopt;
+  }
+  return first_seed;
+}
 
 Plan plan_of(const Arguments& arguments, std::uint64_t first_seed) {
   Plan plan;
@@ -54,6 +73,7 @@ Plan plan_of(const Arguments& arguments, std::uint64_t first_seed) {
           {s, first_seed + static_cast<std::uint64_t>(seed), fmt::format("{:04}", plan.trials.size() + 1)});
     }
   }
+  plan.split_seed = split_seed_of(arguments, plan, first_seed);
   return plan;
 }
 
@@ -73,6 +93,7 @@ std::string identity(const Arguments& arguments, const Plan& plan) {
     if (!flag.starts_with("--threads")) flags.push_back(flag);
   }
   json.member("flags", flags).member("runs", plan.trials.size());
+  if (plan.split_seed) json.member("split_seed", *plan.split_seed);
   json.member("model", canonical_model(arguments.model, arguments.load));
   return json.end_object().text() + "\n";
 }
@@ -120,6 +141,7 @@ std::vector<std::string> words_of(const Arguments& arguments, const Plan& plan, 
   for (std::size_t a = 0; a < plan.axes.size(); ++a)
     words.push_back(fmt::format("--set={}={}", plan.axes[a].path, plan.settings[trial.setting][a]));
   words.push_back(fmt::format("--seed={}", trial.seed));
+  if (plan.split_seed) words.push_back(fmt::format("--set=data.split_seed={}", *plan.split_seed));
   // Together as many as there are; the bits are the same for any number.
   if (arguments.jobs > 1 && arguments.session.threads == 0)
     words.push_back(fmt::format("--threads={}",
@@ -131,6 +153,7 @@ std::vector<std::string> words_of(const Arguments& arguments, const Plan& plan, 
 
 struct SettingFigures {
   std::size_t runs = 0;
+  std::vector<std::string> failed_after;  // of runs that failed: how many steps
   std::vector<std::string> keys;
   std::vector<std::vector<double>> values;  // by key
 
@@ -153,7 +176,6 @@ struct SettingFigures {
 double mean_of(const std::vector<double>& values) {
   double sum = 0;
   for (const double value : values) sum += value;
-  std::vector<std::string> failed_after;  // of runs that failed: how many steps
   return sum / static_cast<double>(values.size());
 }
 
@@ -169,6 +191,7 @@ struct Summary {
   std::vector<std::string> keys;
   std::vector<SettingFigures> figures;  // by setting
   std::vector<std::size_t> order;       // of settings
+  bool any_failed = false;
 };
 
 Summary summary_of(const Arguments& arguments, const Plan& plan) {
@@ -197,7 +220,6 @@ Summary summary_of(const Arguments& arguments, const Plan& plan) {
     throw Error(ErrorKind::input, "runs.column", fmt::format("no run has a '{}'", key),
                 fmt::format("there are {}", fmt::join(summary.keys, ", ")));
   std::stable_sort(summary.order.begin(), summary.order.end(), [&](std::size_t a, std::size_t b) {
-  bool any_failed = false;
     const auto *x = summary.figures[a].find(key), *y = summary.figures[b].find(key);
     if (x == nullptr || y == nullptr) return y == nullptr && x != nullptr;
     return falling ? mean_of(*y) < mean_of(*x) : mean_of(*x) < mean_of(*y);
@@ -209,11 +231,16 @@ std::string as_text(const Plan& plan, const Summary& summary) {
   std::vector<std::vector<std::string>> rows(1);
   for (const Axis& axis : plan.axes) rows[0].push_back(printable(axis.path));
   rows[0].emplace_back("runs");
+  if (summary.any_failed) rows[0].emplace_back("failed");
   for (const std::string& key : summary.keys) rows[0].push_back(printable(key));
   for (const std::size_t s : summary.order) {
     std::vector<std::string> row;
     for (const std::string& value : plan.settings[s]) row.push_back(printable(value));
     row.push_back(fmt::format("{}", summary.figures[s].runs));
+    if (const auto& failed = summary.figures[s].failed_after; !failed.empty())
+      row.push_back(fmt::format("{} (step {})", failed.size(), fmt::join(failed, ", ")));
+    else if (summary.any_failed)
+      row.emplace_back("0");
     for (const std::string& key : summary.keys) {
       const std::vector<double>* values = summary.figures[s].find(key);
       row.push_back(values == nullptr     ? "-"
@@ -222,7 +249,11 @@ std::string as_text(const Plan& plan, const Summary& summary) {
     }
     rows.push_back(std::move(row));
   }
-  return text_table(rows);
+  std::string text = text_table(rows);
+  if (plan.split_seed)
+    text +=
+        fmt::format("\nEvery run has the split of seed {}; --over data.split_seed=1:5 varies it.\n", *plan.split_seed);
+  return text;
 }
 
 std::string as_csv(const Plan& plan, const Summary& summary) {
@@ -231,16 +262,12 @@ std::string as_csv(const Plan& plan, const Summary& summary) {
   text += summary.any_failed ? "runs,failed" : "runs";
   for (const std::string& key : summary.keys) text += fmt::format(",{0}.mean,{0}.deviation", csv_cell(key));
   for (const std::size_t s : summary.order) {
-  if (summary.any_failed) rows[0].emplace_back("failed");
     text += '\n';
     for (const std::string& value : plan.settings[s]) text += csv_cell(value) + ",";
     text += fmt::format("{}", summary.figures[s].runs);
+    if (summary.any_failed) text += fmt::format(",{}", summary.figures[s].failed_after.size());
     for (const std::string& key : summary.keys) {
       const std::vector<double>* values = summary.figures[s].find(key);
-    if (const auto& failed = summary.figures[s].failed_after; !failed.empty())
-      row.push_back(fmt::format("{} (step {})", failed.size(), fmt::join(failed, ", ")));
-    else if (summary.any_failed)
-      row.emplace_back("0");
       text += values == nullptr     ? std::string(",,")
               : values->size() == 1 ? fmt::format(",{},", mean_of(*values))
                                     : fmt::format(",{},{}", mean_of(*values), deviation_of(*values));
@@ -255,7 +282,10 @@ std::string as_json(const Plan& plan, const Summary& summary) {
   for (const std::size_t s : summary.order) {
     json.begin_object().key("over").begin_object();
     for (std::size_t a = 0; a < plan.axes.size(); ++a) json.member(plan.axes[a].path, plan.settings[s][a]);
-    json.end_object().member("runs", summary.figures[s].runs).key("figures").begin_object();
+    json.end_object().member("runs", summary.figures[s].runs);
+    if (const auto& failed = summary.figures[s].failed_after; !failed.empty()) json.member("failed_after", failed);
+    if (plan.split_seed) json.member("split_seed", *plan.split_seed);
+    json.key("figures").begin_object();
     for (const std::string& key : summary.keys) {
       const std::vector<double>* values = summary.figures[s].find(key);
       if (values == nullptr) continue;
@@ -265,7 +295,6 @@ std::string as_json(const Plan& plan, const Summary& summary) {
     }
     json.end_object().end_object();
   }
-    if (summary.any_failed) text += fmt::format(",{}", summary.figures[s].failed_after.size());
   return json.end_array().text() + "\n";
 }
 
@@ -321,7 +350,8 @@ const Verb sweep_verb = {
     "train a model with many settings and seeds, and compare them",
     R"(Trains the model with every value of each --over combined with every one of the others, and with --seeds seeds
 each, --jobs at a time; each run gets a folder in --run-dir, as of `train`, or in MODEL-sweep. Prints mean and
-deviation of loss and metrics for each setting. An interrupted sweep goes on when the same command is given again:
+deviation of loss and metrics for each setting. All runs have the same split: that of the first seed, or of the model's
+split_seed, which --over data.split_seed=1:5 varies. An interrupted sweep goes on when the same command is given again:
 runs that are done are not made again. --executor, --set and what else a training takes go to each. With --json,
 stdout is one array with an object for each setting: over, runs, figures, and there by key mean and deviation.)",
     R"(graphrun sweep model.json --over train.optimizer.adam.lr=0.1,0.01 --seeds 5 --jobs 2
