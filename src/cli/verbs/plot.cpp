@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "cli/command_line/open.h"
+#include "cli/command_line/stored_arguments.h"
 #include "cli/command_line/verbs.h"
 #include "cli/pictures/model_pictures.h"
 #include "cli/stored_runs/curves.h"
@@ -144,7 +145,10 @@ Arguments with_files_of_runs(Arguments arguments) {
       throw Error(ErrorKind::input, "plot.folder", fmt::format("'{}' is a folder, and not that of a run", file),
                   "graphrun train --run-dir makes them");
     file = (folder / (of_model ? "model.json" : "log.csv")).string();
-    if (of_model && arguments.load.weights.empty()) arguments.load.weights = (folder / "weights.npz").string();
+    if (!of_model) continue;
+    if (arguments.load.weights.empty()) arguments.load.weights = (folder / "weights.npz").string();
+    if (!is_given(arguments.load.data_dir))
+      arguments.load.data_dir = stored_arguments(folder.string(), read_origin(folder.string())).load.data_dir;
   }
   return arguments;
 }
