@@ -88,6 +88,7 @@ void add_series(Drawing& drawing, const Frame& frame, const Series& series) {
     }
   }
   end_line();
+  if (series.marks) add_dots(drawing, frame, series);
 }
 
 // Rows of names with a piece of their lines, from `top` on; returns where they end.

@@ -19,6 +19,7 @@ struct Series {
   std::vector<double> x, y;
   std::size_t colour = 0, dash = 0;  // any number: the looks repeat
   bool dots = false;                 // points, and no line through them
+  bool marks = false;                // both: the line leaves out what others of the figure have
 };
 
 struct Figure {

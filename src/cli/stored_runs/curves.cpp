@@ -167,6 +167,7 @@ std::vector<Points> read_curves(const Table& table, std::size_t x, const std::ve
     const std::optional<double> place = number_at(x);
     for (std::size_t i = 0; i < ys.size(); ++i) {
       const std::optional<double> value = number_at(ys[i]);
+      curves[i].sparse = curves[i].sparse || !value;
       if (!place || !value) continue;
       curves[i].x.push_back(*place);
       curves[i].y.push_back(*value);

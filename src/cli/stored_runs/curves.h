@@ -25,6 +25,7 @@ std::size_t find_column(const Table& table, std::string_view name);
 // One for each line of the file with a number in both columns.
 struct Points {
   std::vector<double> x, y;
+  bool sparse = false;  // there are lines without one
 };
 
 std::vector<Points> read_curves(const Table& table, std::size_t x, const std::vector<std::size_t>& ys);

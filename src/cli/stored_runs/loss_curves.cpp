@@ -32,7 +32,11 @@ plot::Figure loss_curves_of(const std::string& log) {
   if (columns.empty()) return figure;
   std::vector<Points> curves = read_curves(table, find_column(table, "epoch"), columns);
   for (std::size_t i = 0; i < columns.size(); ++i)
-    figure.series.push_back({table.columns[columns[i]], std::move(curves[i].x), std::move(curves[i].y), i, 0});
+    figure.series.push_back({.name = table.columns[columns[i]],
+                             .x = std::move(curves[i].x),
+                             .y = std::move(curves[i].y),
+                             .colour = i,
+                             .marks = curves[i].sparse});
   return figure;
 }
 
@@ -59,6 +63,7 @@ plot::Figure LossCurves::figure(const std::string& log) {
   if (!log.empty()) return loss_curves_of(log);
   plot::Figure figure = over_epochs();
   figure.series.push_back(std::move(loss_));
+  validation_.marks = validation_.x.size() < figure.series[0].x.size();
   if (!validation_.x.empty()) figure.series.push_back(std::move(validation_));
   return figure;
 }

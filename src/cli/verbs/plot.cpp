@@ -85,7 +85,8 @@ plot::Figure figure_of(const Arguments& arguments) {
       const auto place = static_cast<std::size_t>(known - seen.begin());
       if (known == seen.end()) seen.push_back(column);
       figure.series.push_back({several ? fmt::format("{} {}", runs[run], column) : column, std::move(curves[i].x),
-                               std::move(curves[i].y), several ? run : place, several ? place : 0});
+                               std::move(curves[i].y), several ? run : place, several ? place : 0, false,
+                               curves[i].sparse});
     }
   }
   if (seen.size() == 1) {

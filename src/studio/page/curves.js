@@ -31,7 +31,7 @@ export class Curves {
   constructor(canvas, onZoom) {
     this.canvas = canvas;
     this.onZoom = onZoom;
-    this.series = [];  // {name, colour, dash, x: [], y: []}
+    this.series = [];  // {name, colour, dash, x: [], y: []}; apart: there are epochs between its points that none was measured at
     this.log = {x: false, y: true};
     this.zoom = null;  // {x: [low, high], y: [low, high]} on the axes' scales
     this.pointer = null;
@@ -144,16 +144,20 @@ export class Curves {
       context.setLineDash(one.dash || []);
       context.beginPath();
       let pen = false, drawn = 0, last = null;
+      const marks = [];
       for (let i = 0; i < one.x.length; i++) {
         if (one.y[i] === undefined) continue;  // not evaluated then: the line goes on
         const x = sx(this.scale("x", one.x[i])), y = sy(this.scale("y", one.y[i]));
         if (!Number.isFinite(x) || !Number.isFinite(y)) { pen = false; continue; }
-        if (pen) context.lineTo(x, y); else context.moveTo(x, y);
+        if (pen && !one.apart?.[i]) context.lineTo(x, y); else context.moveTo(x, y);
         pen = true; drawn++; last = [x, y];
+        if (one.apart) marks.push(last);
       }
       context.stroke();
       shown += drawn;
-      if (drawn === 1) { context.fillStyle = one.colour; context.beginPath(); context.arc(...last, 3, 0, 7); context.fill(); }
+      if (drawn === 1) marks.push(last);
+      context.fillStyle = one.colour;
+      for (const [x, y] of marks) { context.beginPath(); context.arc(x, y, 3, 0, 7); context.fill(); }
     }
     context.restore();
     context.setLineDash([]);

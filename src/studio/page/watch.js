@@ -19,9 +19,16 @@ function valueOf(point, split, metric) {
 function seriesOf(name, points, metric, first, width) {
   const made = [];
   kSplits.forEach((split, i) => {
-    const there = points.filter((point) => valueOf(point, split, metric) !== undefined);
+    const there = [], apart = [];
+    let before = -1;
+    points.forEach((point, k) => {
+      if (valueOf(point, split, metric) === undefined) return;
+      apart.push(there.length > 0 && before !== k - 1);
+      there.push(point);
+      before = k;
+    });
     if (there.length)
-      made.push({name: name ? `${name} ${split}` : split, colour: colour(first + (name ? 0 : i)), dash: kDashes[name ? i : 0], width,
+      made.push({apart: apart.includes(true) ? apart : null, name: name ? `${name} ${split}` : split, colour: colour(first + (name ? 0 : i)), dash: kDashes[name ? i : 0], width,
         x: there.map((point) => point.epoch), y: there.map((point) => valueOf(point, split, metric) ?? NaN)});
   });
   return made;
