@@ -299,6 +299,26 @@ def use(page, url, work, graphrun, folder):
     page.until("document.querySelectorAll('#predictions tbody tr').length === 4")
     estimate = float(page.run("document.querySelector('#predictions tbody tr:nth-child(3)').lastElementChild.textContent"))
     assert abs(estimate - 43) < 4, estimate
+    page.run("document.querySelector('#rows').value = 'minutes,start\\n0,90'")
+    page.click("#predict")
+    page.until("document.querySelector('#predict-error').textContent.includes('room')")
+    assert page.run("document.querySelector('#predictions').childElementCount") == 0, "the old answer stays"
+    # Epochs that nothing was measured at: a mark where it was, and no line between.
+    drawn = page.run("""(async () => {
+      const {Curves} = await import('/curves.js'), canvas = document.querySelector('#curves');
+      const context = canvas.getContext('2d'), curves = new Curves(canvas);
+      const count = async (apart) => {
+        const counts = {arc: 0, lineTo: 0};
+        for (const name of Object.keys(counts)) context[name] = (...given) => { counts[name]++; CanvasRenderingContext2D.prototype[name].apply(context, given); };
+        curves.set([{name: 'test', colour: 'red', x: [0, 5, 10], y: [3, 2, 1], apart}]);
+        await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+        for (const name of Object.keys(counts)) delete context[name];
+        return counts;
+      };
+      const line = await count(null), marks = await count([false, true, true]);
+      return JSON.stringify([line.arc, marks.arc, line.lineTo - marks.lineTo]);
+    })()""")
+    assert json.loads(drawn) == [0, 3, 2], drawn
 
     page.click("#tab-understand")
     page.until("document.querySelector('.picture img')?.naturalWidth > 0 && document.querySelectorAll('.picture button').length > 3")

@@ -1,5 +1,5 @@
 // watch.js: the view of a training as it goes: curves, what the model makes of its rows, predictions.
-import {$, colour, element, guarded, onNight, post, table, tell} from "./common.js";
+import {$, colour, element, guarded, onNight, post, Refused, table, tell} from "./common.js";
 import {Curves} from "./curves.js";
 import {on, state} from "./state.js";
 
@@ -143,8 +143,17 @@ function refreshLive() {
 
 $("predict").addEventListener("click", guarded(async () => {
   tell(null);
+  $("predictions").replaceChildren();
+  $("predict-error").textContent = "";
   const hasClasses = state.training.facts.pictures?.includes("confusion");
-  const answer = await post("/api/predict", {rows: $("rows").value.trimEnd() + "\n", probabilities: hasClasses ? "yes" : "no"});
+  let answer;
+  try {
+    answer = await post("/api/predict", {rows: $("rows").value.trimEnd() + "\n", probabilities: hasClasses ? "yes" : "no"});
+  } catch (error) {
+    $("predict-error").textContent = error.message.trimEnd();
+    if (!(error instanceof Refused)) throw error;
+    return;
+  }
   $("predictions").replaceChildren(table(answer.columns, answer.predictions.slice(0, 1000).map((row) => row.map(String))));
 }));
 
