@@ -288,17 +288,12 @@ def test_whatever_may_use_cuda_looks_for_them():
 
 
 def test_import_is_quick():
-    code = ("import sys, time; before = time.perf_counter(); import graphrun; "
-            "print(time.perf_counter() - before, 'numpy' in sys.modules)")
-    environment = {**os.environ, "PYTHONPATH": package}
-    times = []
-    for _ in range(5):
-        seconds, numpy_is_there = subprocess.run([sys.executable, "-c", code], env=environment, text=True, check=True,
-                                                 capture_output=True).stdout.split()
-        assert numpy_is_there == "False", "NumPy takes longer than the package: it is imported when it is needed"
-        times.append(float(seconds))
-    print(f"import graphrun: {min(times) * 1e3:.0f} ms")
-    assert min(times) < 0.05, times
+    """NumPy and its like take longer than the package: they are imported when they are needed."""
+    code = "import sys; import graphrun; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    modules = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": package}, text=True, check=True,
+                             capture_output=True).stdout.split()
+    late = {"numpy", "pandas", "scipy", "sklearn", "torch", "multiprocessing", "asyncio", "email", "http"}
+    assert "graphrun" in modules and not late.intersection(modules), late.intersection(modules)
 
 
 def test_xor_example():
