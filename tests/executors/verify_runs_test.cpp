@@ -163,6 +163,22 @@ TEST(VerifyRuns, AValueUnderScratchIsNotCompared) {
   EXPECT_TRUE(report.passed()) << to_string(*report.difference);
 }
 
+// Other outputs are computed from the input that one of them shows.
+TEST(VerifyRuns, AnOutputMayBeAViewOfAnInput) {
+  GraphBuilder graph(3);
+  graph.input("x", {kBatch, 2, 3});
+  graph.parameter("w", {6, 1}, Init::normal(1));
+  graph.expression("flat = reshape(x, shape=[-1, 6])");
+  graph.expression("p = flat @ w");
+  graph.expression("loss = mean(square(p - 1))");
+  Model model(std::move(graph));
+  model.outputs = {{model.graph.find("flat"), "flat", ""}, {model.graph.find("p"), "p", ""}};
+  model.train.minimize = model.graph.find("loss");
+  model.data.splits = {{"train", {{"x", test::random_tensor(DType::f32, {20, 2, 3}, -1, 1, "x")}}}};
+  const VerifyReport report = verify(model);
+  EXPECT_TRUE(report.passed()) << to_string(*report.difference);
+}
+
 // Rounding is let through, wherever a comparison stands in its way.
 TEST(VerifyRuns, ValuesOnTheEdgeOfAComparisonMayFallEitherWay) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
