@@ -157,8 +157,7 @@ TEST_F(CheckpointFlags, AKilledTrainingGoesOnWithItsOwnLogs) {
   ProcessOptions options;
   options.on_stderr = [&](pid_t process, std::string_view) {
     if (sent || !std::filesystem::exists(at("ck"))) return;
-    for (int i = 0; i < 500 && checkpoints("ck").empty(); ++i)
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    while (checkpoints("ck").empty()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     ::kill(process, SIGKILL);
     sent = true;
   };
@@ -233,7 +232,7 @@ TEST_F(CheckpointFlags, SigtermLeavesACheckpointAndSighupOneMore) {
     told = true;
     std::this_thread::sleep_for(std::chrono::milliseconds(300));  // until it trains
     ::kill(process, SIGHUP);
-    for (int i = 0; i < 500 && files("ck").empty(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    while (files("ck").empty()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     std::this_thread::sleep_for(std::chrono::milliseconds(100));  // and goes on
     seen = files("ck").size();
     ::kill(process, SIGTERM);

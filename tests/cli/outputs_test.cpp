@@ -6,10 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <fstream>
-#include <optional>
 #include <set>
 #include <sstream>
 #include <string>
@@ -214,39 +212,33 @@ TEST_F(Outputs, EverySignalThatEndsTheTrainingKeepsItsResults) {
   }
 }
 
-// 25 million parameters: hashing them alone takes a seventh of a second. On a machine with other work the best of some.
-TEST_F(Outputs, AnInterruptEndsALargeModelAtOnce) {
-#ifdef GRAPHRUN_SANITIZED
-  GTEST_SKIP() << "a step takes longer than the limit under a sanitizer";
-#endif
+// An interrupt leaves 0.2 s for the results. The evaluation of a million rows takes longer on any machine.
+TEST_F(Outputs, AnInterruptLeavesOutResultsThatTakeLong) {
   const std::string large = file("large.json", R"model({
     "format": 1,
-    "data": {"train": {"random": {"rows": 8, "columns": {"a": {"normal": 1, "shape": [5000]},
-                                                         "b": {"normal": 1, "shape": [5000]}}}, "x": "a", "y": "b"}},
-    "inputs": {"x": ["batch", 5000], "y": ["batch", 5000]},
-    "graph": [{"name": "p", "op": "dense", "inputs": ["x"], "units": 5000}, "loss = mean((p - y) ^ 2)"],
+    "data": {"train": {"random": {"rows": 8, "columns": {"a": {"normal": 1}}}, "x": "a", "y": "a"},
+             "validation": {"random": {"rows": 1000000, "columns": {"a": {"normal": 1}}}, "x": "a", "y": "a"}},
+    "inputs": {"x": ["batch", 1], "y": ["batch", 1]},
+    "graph": [{"name": "g", "op": "dense", "inputs": ["x"], "units": 700, "activation": "tanh"},
+              {"name": "h", "op": "dense", "inputs": ["g"], "units": 700, "activation": "tanh"},
+              {"name": "p", "op": "dense", "inputs": ["h"], "units": 1}, "loss = mean((p - y) ^ 2)"],
     "outputs": {"p": "y"},
     "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 1e-6}}, "batch": 8, "epochs": 2000000000}
   })model");
-  using Clock = std::chrono::steady_clock;
-  double best = 1e9;
-  for (int attempt = 0; attempt < 5 && best > 0.2; ++attempt) {
-    std::optional<Clock::time_point> sent;
-    ProcessOptions options;
-    options.on_stderr = [&](pid_t process, std::string_view err) {
-      if (sent || !has(err, "epoch ")) return;
-      sent = Clock::now();
-      kill(process, SIGINT);
-    };
-    const Outcome outcome = graphrun({large, "--json"}, options);
-    ASSERT_TRUE(sent);
-    best = std::min(best, std::chrono::duration<double>(Clock::now() - *sent).count());
-    EXPECT_EQ(outcome.code, 130) << outcome.err;
-    const Json result = Json::parse(outcome.out);
-    EXPECT_EQ(result["interrupted"], true);
-    EXPECT_TRUE(result.contains("weights_hash"));
-  }
-  EXPECT_LE(best, 0.2);
+  bool sent = false;
+  ProcessOptions options;
+  options.on_stderr = [&](pid_t process, std::string_view err) {
+    if (sent || !has(err, "epoch ")) return;
+    sent = true;
+    kill(process, SIGINT);
+  };
+  const Outcome outcome = graphrun({large, "--json"}, options);
+  ASSERT_TRUE(sent);
+  EXPECT_EQ(outcome.code, 130) << outcome.err;
+  const Json result = Json::parse(outcome.out);
+  EXPECT_EQ(result["interrupted"], true);
+  EXPECT_TRUE(result["validation"].is_null());
+  EXPECT_TRUE(result.contains("weights_hash"));
 }
 
 TEST_F(Outputs, ASignalThatTheCallerIgnoresStaysIgnored) {

@@ -119,7 +119,7 @@ Outcome run(const std::vector<std::string>& command, const ProcessOptions& optio
 
   Outcome outcome;
   std::array<pollfd, 2> streams = {{{out.ours, POLLIN, 0}, {err.ours, POLLIN, 0}}};
-  const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::minutes(10);
   while (streams[0].fd >= 0 || streams[1].fd >= 0) {
     poll(streams.data(), streams.size(), 1000);
     if (std::chrono::steady_clock::now() > limit) kill(process, SIGKILL);

@@ -1,5 +1,4 @@
 // What the studio reads and writes: tables, models, runs.
-#include <chrono>
 #include <fstream>
 #include <memory>
 
@@ -7,7 +6,7 @@
 #include "graphrun/error.h"
 #include "graphrun/run_folder.h"
 #include "studio_fixture.h"
-#include "support/sanitized.h"
+#include "support/cpu_time.h"
 
 namespace graphrun::testing {
 namespace {
@@ -155,7 +154,7 @@ TEST_F(StudioRoutes, ABrokenRunHidesNoOther) {
   EXPECT_EQ(list.find("settings."), std::string::npos) << "which are the same in all that can be read: " << list;
 }
 
-TEST_F(StudioRoutes, AThousandRunsAreQuick) {
+TEST_F(StudioRoutes, AThousandRunsAreReadOnce) {
   start();
   const int count = test::kSanitized ? 200 : 1000;
   const std::string last = fmt::format("{:016x}", count);
@@ -169,28 +168,22 @@ TEST_F(StudioRoutes, AThousandRunsAreQuick) {
         R"({{"model":"xor","train":{{"loss":{}}},"validation":null,"test":null,"interrupted":false,"weights_hash":"{:016x}"}})",
         1.0 / i, i);
   }
-  double least = 1, first = 1;  // the best of a few: the machine may be busy
+  // CPU time of an answer, of the page's side too.
   const auto seconds = [&](std::string& answer) {
-    const auto begin = std::chrono::steady_clock::now();
+    const test::CpuTime time;
     answer = asked("GET", "/api/runs").second;
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    return time.seconds();
   };
   std::string answer;
-  for (int i = 0; i < 5; ++i) {  // what nobody has read yet comes in pieces
-    studio_->views = std::make_unique<cli::StudioViews>();
-    first = std::min(first, seconds(answer));
-    EXPECT_NE(answer.find(last), std::string::npos) << "the latest comes first";
-  }
-  int pieces = 1;
-  for (; answer.find(R"("unread":0,)") == std::string::npos && pieces < 1000; ++pieces) seconds(answer);
-  EXPECT_LT(pieces, 1000);
+  studio_->views = std::make_unique<cli::StudioViews>();
+  double reading = seconds(answer);
+  EXPECT_NE(answer.find(last), std::string::npos) << "the latest comes first";
+  while (answer.find(R"("unread":0,)") == std::string::npos) reading += seconds(answer);  // it comes in pieces
   EXPECT_NE(answer.find(R"("run":"0001")"), std::string::npos);
-  for (int i = 0; i < 10; ++i) least = std::min(least, seconds(answer));
+  double again = reading;
+  for (int i = 0; i < 10; ++i) again = std::min(again, seconds(answer));
   EXPECT_NE(answer.find(last), std::string::npos);
-#ifdef __OPTIMIZE__
-  EXPECT_LT(first, 0.1);
-  EXPECT_LT(least, 0.1);
-#endif
+  EXPECT_LT(again, reading / 2) << "what has not changed is read once";
   // What has changed is seen: a result that is another, a run that is gone, one that is new.
   const fs::path runs = own_.path() / "runs";
   std::ofstream(runs / "0007" / "result.json")

@@ -1,5 +1,5 @@
-// linear_time_test.cpp: data and weights of four times the size take about four times as long; processor time is
-// compared, the best of three. What grows with the square would take sixteen times.
+// linear_time_test.cpp: data and weights of four times the size take about four times the CPU time. What grows with the
+// square would take sixteen times.
 #include "data/npy.h"
 #include "data_fixture.h"
 #include "graphrun/session.h"
@@ -23,8 +23,7 @@ class LinearTime : public DataTest {
   template <class Prepare>
   static void expect_linear(int n, Prepare prepare) {
     if (!test::kTimesHold) GTEST_SKIP() << "times are not compared under a sanitizer";
-    const double small = test::best_seconds(prepare(n / 4)), large = test::best_seconds(prepare(n));
-    EXPECT_LT(large, 9 * std::max(small, 2e-3)) << small << " s, and " << large << " s for four times the size";
+    test::expect_linear([&](int size) { return test::cpu_seconds(prepare(size)); }, n / 4);
   }
 
   std::string model(int n) const {

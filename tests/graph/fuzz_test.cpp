@@ -10,7 +10,6 @@
 
 #include "graphrun/error.h"
 #include "graphrun/show.h"
-#include "support/cpu_time.h"
 #include "support/rounds.h"
 #include "support/source_folder.h"
 #include "support/temporary_folder.h"
@@ -190,13 +189,11 @@ TEST(Fuzz, ModelFiles) {
   const test::TemporaryFolder folder;
   const int n = test::rounds(1000);
   int good = 0;
-  double slowest = 0;
   for (int i = 0; i < n; ++i) {
     Mutator mutator(static_cast<unsigned>(i));
     const std::string text = mutator.mutated(
         (i % 4 == 0 ? corpus : models)[mutator.below(i % 4 == 0 ? corpus.size() : models.size())], corpus);
     const std::string path = folder.write("model.json", text);
-    const test::CpuTime time;
     try {
       const std::string canonical = canonical_model(path);
       ++good;
@@ -208,11 +205,9 @@ TEST(Fuzz, ModelFiles) {
     } catch (const std::exception& error) {
       FAIL() << error.what() << "\nround " << i << "\n" << text;
     }
-    slowest = std::max(slowest, time.seconds());
   }
   EXPECT_GT(good, n / 50);
   EXPECT_LT(good, n * 9 / 10);
-  EXPECT_LT(slowest, 10) << "seconds for one file";
 }
 
 TEST(Fuzz, PastFailures) {
@@ -221,7 +216,6 @@ TEST(Fuzz, PastFailures) {
   ASSERT_GE(failures.size(), 10u);
   for (const std::string& text : failures) {
     const std::string path = folder.write("model.json", text);
-    const test::CpuTime time;
     for (const auto& read :
          {+[](const std::string& p) { check_model(p); }, +[](const std::string& p) { canonical_model(p); },
           +[](const std::string& p) { show_model(p, {}, {.gradients = true, .dot = true}); }}) {
@@ -233,7 +227,6 @@ TEST(Fuzz, PastFailures) {
         FAIL() << error.what() << "\n" << text;
       }
     }
-    EXPECT_LT(time.seconds(), 10) << text;
   }
 }
 

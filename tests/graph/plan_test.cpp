@@ -264,12 +264,13 @@ TEST(Plan, GoldenProgramOfAGradientStep) {
   EXPECT_EQ(to_string(program), to_string(f.lower())) << "the text must be stable";
 }
 
-TEST(Plan, TenThousandNodesInUnderASecond) {
+// CPU time of a training step of so many layers, from its graph to its Program.
+double seconds_of_layers(int layers) {
   const test::CpuTime time;
   Fixture f;
   std::vector<NodeId> parameters;
   NodeId x = f.make.add("input", {}, {{"shape", std::vector<std::int64_t>{4, 3}}, {"rows", std::int64_t{1}}});
-  for (int layer = 0; layer < 650; ++layer) {
+  for (int layer = 0; layer < layers; ++layer) {
     parameters.push_back(f.parameter("W" + std::to_string(layer), {3, 3}));
     parameters.push_back(f.parameter("b" + std::to_string(layer), {3}));
     x = f.make.add(
@@ -281,14 +282,15 @@ TEST(Plan, TenThousandNodesInUnderASecond) {
     const NodeId step = f.make.add("mul", {gradient[i], f.make.scalar(0.1, DType::f32)});
     f.make.add("assign", {parameters[i], f.make.add("sub", {parameters[i], step})});
   }
-  EXPECT_GT(f.graph.size(), 10000u);
+  EXPECT_GT(f.graph.size(), 15u * static_cast<unsigned>(layers));
   f.graph = run_passes(f.graph);
   const Program program = f.lower();
-  [[maybe_unused]] const double seconds = time.seconds();
-  EXPECT_GT(program.phases[0].steps.size(), 5000u);
-#if defined(__OPTIMIZE__) && !defined(GRAPHRUN_SANITIZED)
-  EXPECT_LT(seconds, 1.0);
-#endif
+  EXPECT_GT(program.phases[0].steps.size(), 7u * static_cast<unsigned>(layers));
+  return time.seconds();
+}
+
+TEST(Plan, TenThousandNodesTakeTimeInProportion) {
+  test::expect_linear(seconds_of_layers, 163);
 }
 
 }  // namespace
