@@ -66,7 +66,7 @@ Model random_network(std::uint64_t seed, const Settings& settings = {}) {
 
 Model small_wide_mlp(const Settings& settings = {}) {
   LoadOptions load;
-  load.overrides = {{"data.train.random.rows", "1024"}, {"train.batch", "512"}, {"train.epochs", "1"}};
+  load.overrides = {{"data.train.random.rows", "512"}, {"train.batch", "256"}, {"train.epochs", "1"}};
   load.overrides.insert(load.overrides.end(), settings.begin(), settings.end());
   return load_model(source_folder() + "/bench/models/wide_mlp.json", load);
 }

@@ -305,7 +305,9 @@ def use(page, url, work, graphrun, folder):
     assert page.run("document.querySelector('#predictions').childElementCount") == 0, "the old answer stays"
     # Epochs that nothing was measured at: a mark where it was, and no line between.
     drawn = page.run("""(async () => {
-      const {Curves} = await import('/curves.js'), canvas = document.querySelector('#curves');
+      const {Curves} = await import('/curves.js'), canvas = document.createElement('canvas');
+      canvas.style.width = '400px';
+      document.body.append(canvas);
       const context = canvas.getContext('2d'), curves = new Curves(canvas);
       const count = async (apart) => {
         const counts = {arc: 0, lineTo: 0};
@@ -316,6 +318,7 @@ def use(page, url, work, graphrun, folder):
         return counts;
       };
       const line = await count(null), marks = await count([false, true, true]);
+      canvas.remove();
       return JSON.stringify([line.arc, marks.arc, line.lineTo - marks.lineTo]);
     })()""")
     assert json.loads(drawn) == [0, 3, 2], drawn

@@ -2,6 +2,8 @@
 // three steps or as threads that wait for ever.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -10,6 +12,7 @@
 #include "graphrun/session.h"
 #include "session/compiling/compiled_model.h"
 #include "steps/emulated_executor.h"
+#include "steps/host_kernels.h"
 #include "steps/states.h"
 #include "support/rounds.h"
 #include "support/source_folder.h"
@@ -51,11 +54,25 @@ struct Left {
   friend bool operator==(const Left&, const Left&) = default;
 };
 
-Left run(const EmulationOptions& options, const Model& model = in_order()) {
-  const std::shared_ptr<Executor> executor = std::make_shared<EmulatedExecutor>(options);
+CompiledModel compiled_for(const std::shared_ptr<Executor>& executor, const Model& model) {
   PlanOptions plan;
   plan.fuse = true;
-  const CompiledModel compiled = compile_model(model, {&executor, 1}, plan);
+  return compile_model(model, {&executor, 1}, plan);
+}
+
+// The kernels of all, which takes a fraction of the time of one after the other.
+void compile_together(const std::vector<EmulationOptions>& all, const Model& model) {
+  std::vector<std::string> texts;
+  for (const EmulationOptions& options : all) {
+    const auto executor = std::make_shared<EmulatedExecutor>(options);
+    std::ranges::copy(executor->texts(compiled_for(executor, model).program), std::back_inserter(texts));
+  }
+  compile_steps(texts);
+}
+
+Left run(const EmulationOptions& options, const Model& model = in_order()) {
+  const std::shared_ptr<Executor> executor = std::make_shared<EmulatedExecutor>(options);
+  const CompiledModel compiled = compiled_for(executor, model);
   const auto runnable = executor->load(compiled.program);
   write_start(model, compiled, {runnable.get()});
   Left left;
@@ -84,20 +101,27 @@ bool is_noticed(EmulationOptions options, const Model& model = in_order()) {
   return false;
 }
 
-// In the kernel of training, the first place after `after`.
-bool is_noticed(const std::string& what, const std::string& instead, const std::string& after = "",
-                RowTile tile = RowTile::thread, const Model& model = in_order()) {
+struct Edit {
+  std::string what, instead, why, after = {};
+};
+
+// The first place after `after` of the kernel of training.
+EmulationOptions edited(const Edit& edit, RowTile tile) {
   EmulationOptions options{kShape, tile};
-  int edited = 0;
-  options.edit = [&](std::string& text) {
+  options.edit = [edit](std::string& text) {
     if (text.find("gradient") == std::string::npos) return;
-    const std::size_t from = text.find(after), at = text.find(what, from);
-    if (from == std::string::npos || at == std::string::npos) throw std::logic_error("the text has no " + what);
-    text.replace(at, what.size(), instead);
-    ++edited;
+    const std::size_t from = text.find(edit.after), at = text.find(edit.what, from);
+    if (from == std::string::npos || at == std::string::npos) throw std::logic_error("the text has no " + edit.what);
+    text.replace(at, edit.what.size(), edit.instead);
   };
-  const bool noticed = is_noticed(options, model);
-  return noticed && edited > 0;
+  return options;
+}
+
+void expect_noticed(RowTile tile, const std::vector<Edit>& edits, const Model& model = in_order()) {
+  std::vector<EmulationOptions> all = {{kShape, tile}};
+  for (const Edit& edit : edits) all.push_back(edited(edit, tile));
+  compile_together(all, model);
+  for (std::size_t i = 0; i < edits.size(); ++i) EXPECT_TRUE(is_noticed(all[i + 1], model)) << edits[i].why;
 }
 
 // The texts and the machine under them are compiled without sanitizers, which see nothing here that other tests of step
@@ -117,104 +141,101 @@ TEST_F(StepKernelFaults, NothingIsNoticedWithoutOne) {
 }
 
 TEST_F(StepKernelFaults, InTheTextAreNoticed) {
-  EXPECT_TRUE(is_noticed("    barrier();\n  }\n", "  }\n")) << "the barrier at a step's end";
-  EXPECT_TRUE(is_noticed("  barrier();\n  for (u32 epoch", "  for (u32 epoch")) << "the barrier before the first step";
-  EXPECT_TRUE(is_noticed("for_rows<100u, 128u, 1, true, true>(first_row, rows_of",
-                         "for_rows<100u, 128u, 1, true, true>(first_row, 1u + rows_of"))
-      << "one row too many";
-  EXPECT_TRUE(is_noticed("run(epoch)", "run(epoch - 1)")) << "the epoch before";
-  EXPECT_TRUE(is_noticed("run(epoch)", "run(1)")) << "always the same epoch";
-  EXPECT_TRUE(is_noticed("block_index() * 32u", "(block_index() | 1u) * 32u")) << "another block's rows";
-  EXPECT_TRUE(is_noticed("add_product<", "add_product<1 + ")) << "the place of another sum";
-  EXPECT_TRUE(is_noticed("start<", "start<1 + ")) << "a sum that does not start";
-  EXPECT_TRUE(is_noticed("if (block_index() == 0)", "if (block_index() == 9)")) << "an owner that is not there";
-  EXPECT_TRUE(is_noticed("each<36, 32>(", "each<36, 64>(")) << "every other element";
-  EXPECT_TRUE(is_noticed("u] = t", "u] = -t", "if (first_thread)")) << "what is recorded";
+  expect_noticed(RowTile::thread,
+                 {{"    barrier();\n  }\n", "  }\n", "the barrier at a step's end"},
+                  {"  barrier();\n  for (u32 epoch", "  for (u32 epoch", "the barrier before the first step"},
+                  {"for_rows<100u, 128u, 1, true, true>(first_row, rows_of",
+                   "for_rows<100u, 128u, 1, true, true>(first_row, 1u + rows_of", "one row too many"},
+                  {"run(epoch)", "run(epoch - 1)", "the epoch before"},
+                  {"run(epoch)", "run(1)", "always the same epoch"},
+                  {"block_index() * 32u", "(block_index() | 1u) * 32u", "another block's rows"},
+                  {"add_product<", "add_product<1 + ", "the place of another sum"},
+                  {"start<", "start<1 + ", "a sum that does not start"},
+                  {"if (block_index() == 0)", "if (block_index() == 9)", "an owner that is not there"},
+                  {"each<36, 32>(", "each<36, 64>(", "every other element"},
+                  {"u] = t", "u] = -t", "what is recorded", "if (first_thread)"}});
 }
 
 TEST_F(StepKernelFaults, InTheTextOfShuffledBatchesAreNoticed) {
-  for (const RowTile tile : {RowTile::thread, RowTile::warp, RowTile::block, RowTile::pair, RowTile::split}) {
-    const Left right = run({kShape, tile}, shuffled());
-    EXPECT_EQ(right.failure, "");
-    const auto left = [&](const std::string& what, const std::string& instead) {
-      EmulationOptions options{kShape, tile};
-      options.edit = [&](std::string& text) {
-        for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += instead.size())
-          text.replace(at, what.size(), instead);
-      };
-      return run(options, shuffled());
+  std::vector<EmulationOptions> all;
+  const auto add = [&](RowTile tile, const std::string& what, const std::string& instead) {
+    all.push_back({kShape, tile});
+    all.back().edit = [what, instead](std::string& text) {
+      for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += instead.size())
+        text.replace(at, what.size(), instead);
     };
-    EXPECT_EQ(left("look_ahead(", "look_ahead(  "), right);
+  };
+  for (const RowTile tile : {RowTile::thread, RowTile::warp, RowTile::block, RowTile::pair, RowTile::split}) {
     const std::string epoch = tile == RowTile::split ? "epoch + 1" : "epoch";  // which asks a step ahead
-    EXPECT_NE(left("picked1.row(" + epoch + ",", "picked1.row(1,"), right) << "always the first step's rows";
-    EXPECT_NE(left("look_ahead(Batches{150u,", "look_ahead(Batches{149u,"), right) << "another permutation";
+    all.push_back({kShape, tile});
+    add(tile, "look_ahead(", "look_ahead(  ");
+    add(tile, "picked1.row(" + epoch + ",", "picked1.row(1,");
+    add(tile, "look_ahead(Batches{150u,", "look_ahead(Batches{149u,");
+  }
+  compile_together(all, shuffled());
+  for (std::size_t i = 0; i < all.size(); i += 4) {
+    const Left right = run(all[i], shuffled());
+    EXPECT_EQ(right.failure, "");
+    EXPECT_EQ(run(all[i + 1], shuffled()), right);
+    EXPECT_NE(run(all[i + 2], shuffled()), right) << "always the first step's rows";
+    EXPECT_NE(run(all[i + 3], shuffled()), right) << "another permutation";
   }
 }
 
 TEST_F(StepKernelFaults, InTheTextOfWarpsAreNoticed) {
-  const auto noticed = [](const std::string& what, const std::string& instead) {
-    return is_noticed(what, instead, "", RowTile::warp);
-  };
-  EXPECT_TRUE(noticed("rows_of<100>(", "1u + rows_of<100>(")) << "one row too many";
-  EXPECT_TRUE(noticed(" + block_index(), ", " + (block_index() | 1u), ")) << "another block's rows";
-  EXPECT_TRUE(noticed("sums.finish(", "(void)(")) << "sums that no one gets";
-  EXPECT_TRUE(noticed("weights<", "weights_transposed<")) << "weights that lie otherwise";
+  expect_noticed(RowTile::warp, {{"rows_of<100>(", "1u + rows_of<100>(", "one row too many"},
+                                 {" + block_index(), ", " + (block_index() | 1u), ", "another block's rows"},
+                                 {"sums.finish(", "(void)(", "sums that no one gets"},
+                                 {"weights<", "weights_transposed<", "weights that lie otherwise"}});
 }
 
 TEST_F(StepKernelFaults, InTheTextOfPairsAreNoticed) {
-  const auto noticed = [](const std::string& what, const std::string& instead) {
-    return is_noticed(what, instead, "", RowTile::pair);
-  };
-  EXPECT_TRUE(noticed("rows_of<100>(", "1u + rows_of<100>(")) << "one row too many";
-  EXPECT_TRUE(noticed("% 32u / 2", "% 32u / 4")) << "rows that two pairs have";
-  EXPECT_TRUE(noticed("of_columns<", "of_columns<1 + ")) << "the place of another sum";
-  EXPECT_TRUE(noticed("combine_lanes<Combine1, ", "combine_lanes<Combine1, 4 + ")) << "sums that lie elsewhere";
-  EXPECT_TRUE(noticed("matmul_halves<", "matmul_transposed_halves<")) << "weights that lie otherwise";
+  expect_noticed(RowTile::pair,
+                 {{"rows_of<100>(", "1u + rows_of<100>(", "one row too many"},
+                  {"% 32u / 2", "% 32u / 4", "rows that two pairs have"},
+                  {"of_columns<", "of_columns<1 + ", "the place of another sum"},
+                  {"combine_lanes<Combine1, ", "combine_lanes<Combine1, 4 + ", "sums that lie elsewhere"},
+                  {"matmul_halves<", "matmul_transposed_halves<", "weights that lie otherwise"}});
 }
 
 TEST_F(StepKernelFaults, InTheTextOfBlocksAreNoticed) {
-  const auto noticed = [](const std::string& what, const std::string& instead, const std::string& after = "") {
-    return is_noticed(what, instead, after, RowTile::block);
-  };
-  EXPECT_TRUE(noticed("    grid.sync();\n", "")) << "sums before all rows are there";
-  EXPECT_TRUE(noticed("    grid.sync();\n", "", "sums over rows")) << "a step that begins before the weights are there";
-  EXPECT_TRUE(noticed("rows_of<100>(", "1u + rows_of<99>(", "_part2,")) << "one row too many in a sum";
-  EXPECT_TRUE(noticed("first = block_index() * 8u", "first = (block_index() | 1u) * 8u")) << "another block's rows";
-  EXPECT_TRUE(noticed("const int job = static_cast<int>(at)", "const int job = static_cast<int>(at | 1u)"))
-      << "another part of a sum";
-  EXPECT_TRUE(noticed("_part1(epoch, numbers, first)", "_part1(epoch, numbers, first + 1)")) << "other rows of a part";
-  EXPECT_TRUE(noticed("const Numbers numbers{", "const Numbers numbers{1 + ")) << "another step's data in a part";
-  EXPECT_TRUE(noticed("&& thread_index() == 0;", "&& thread_index() == 999;")) << "an owner that is not there";
+  expect_noticed(
+      RowTile::block,
+      {{"    grid.sync();\n", "", "sums before all rows are there"},
+       {"    grid.sync();\n", "", "a step that begins before the weights are there", "sums over rows"},
+       {"rows_of<100>(", "1u + rows_of<99>(", "one row too many in a sum", "_part2,"},
+       {"first = block_index() * 8u", "first = (block_index() | 1u) * 8u", "another block's rows"},
+       {"const int job = static_cast<int>(at)", "const int job = static_cast<int>(at | 1u)", "another part of a sum"},
+       {"_part1(epoch, numbers, first)", "_part1(epoch, numbers, first + 1)", "other rows of a part"},
+       {"const Numbers numbers{", "const Numbers numbers{1 + ", "another step's data in a part"},
+       {"&& thread_index() == 0;", "&& thread_index() == 999;", "an owner that is not there"}});
 }
 
 TEST_F(StepKernelFaults, InTheTextOfAClippedNormAreNoticed) {
-  const auto noticed = [](const std::string& what, const std::string& instead, const std::string& after = "") {
-    return is_noticed(what, instead, after, RowTile::block, clipped());
-  };
+  expect_noticed(RowTile::block,
+                 {{"    grid.sync();\n", "", "parts of blocks that are not there yet", "sums0.send"},
+                  {"s.sums0.start();", "", "sums of the step before"},
+                  {"s.sums0.add(0, ", "s.sums0.add(0, 2.0f * ", "other elements"},
+                  {".totals[0]", ".totals[1]", "another total"},
+                  {"s.sums0.receive<4>(", "s.sums0.receive<3>(", "not all blocks"},
+                  {"Fetched{k", "Fetched{1 + k", "another element of a gradient"}},
+                 clipped());
   EXPECT_EQ(run({kShape, RowTile::block}, clipped()).failure, "");
-  EXPECT_FALSE(noticed("sums0.start()", "sums0.start( )"));
-  EXPECT_TRUE(noticed("    grid.sync();\n", "", "sums0.send")) << "parts of blocks that are not there yet";
-  EXPECT_TRUE(noticed("s.sums0.start();", "")) << "sums of the step before";
-  EXPECT_TRUE(noticed("s.sums0.add(0, ", "s.sums0.add(0, 2.0f * ")) << "other elements";
-  EXPECT_TRUE(noticed(".totals[0]", ".totals[1]")) << "another total";
-  EXPECT_TRUE(noticed("s.sums0.receive<4>(", "s.sums0.receive<3>(")) << "not all blocks";
-  EXPECT_TRUE(noticed("Fetched{k", "Fetched{1 + k")) << "another element of a gradient";
+  EXPECT_FALSE(is_noticed(edited({"sums0.start()", "sums0.start( )", ""}, RowTile::block), clipped()));
 }
 
 TEST_F(StepKernelFaults, InTheTextOfSplitTilesAreNoticed) {
-  const auto noticed = [](const std::string& what, const std::string& instead, const std::string& after = "") {
-    return is_noticed(what, instead, after, RowTile::split);
-  };
-  EXPECT_TRUE(noticed("rows_of<100>(", "1u + rows_of<99>(")) << "one row too many";
-  EXPECT_TRUE(noticed("s.data.await(turn);", "")) << "data that are not there yet";
-  EXPECT_TRUE(noticed("      barrier();\n", "", "multiply_rows")) << "parts that are not there yet";
-  EXPECT_TRUE(noticed("barrier();\n      }\n      cluster.gather", "}\n      cluster.gather")) << "rows not there yet";
-  EXPECT_TRUE(noticed("(turn + 1, next_rows", "(turn, next_rows")) << "data over those of the turn";
-  EXPECT_TRUE(noticed("slice = rank *", "slice = (rank | 1) *")) << "another block's features";
-  EXPECT_TRUE(noticed("turn_first + rank *", "turn_first + (rank | 1) *")) << "another block's rows";
-  EXPECT_TRUE(noticed("sums.run(epoch)", "sums.run(1)")) << "always the same epoch";
-  EXPECT_TRUE(noticed("sums.run(epoch);\n    barrier();", "sums.run(epoch);")) << "totals that are not there yet";
-  EXPECT_TRUE(noticed("if (cluster_index() == 0)", "if (cluster_index() == 9)")) << "an owner that is not there";
+  expect_noticed(RowTile::split,
+                 {{"rows_of<100>(", "1u + rows_of<99>(", "one row too many"},
+                  {"s.data.await(turn);", "", "data that are not there yet"},
+                  {"      barrier();\n", "", "parts that are not there yet", "multiply_rows"},
+                  {"barrier();\n      }\n      cluster.gather", "}\n      cluster.gather", "rows not there yet"},
+                  {"(turn + 1, next_rows", "(turn, next_rows", "data over those of the turn"},
+                  {"slice = rank *", "slice = (rank | 1) *", "another block's features"},
+                  {"turn_first + rank *", "turn_first + (rank | 1) *", "another block's rows"},
+                  {"sums.run(epoch)", "sums.run(1)", "always the same epoch"},
+                  {"sums.run(epoch);\n    barrier();", "sums.run(epoch);", "totals that are not there yet"},
+                  {"if (cluster_index() == 0)", "if (cluster_index() == 9)", "an owner that is not there"}});
 }
 
 TEST_F(StepKernelFaults, OfTheMachineAreNoticed) {

@@ -111,25 +111,34 @@ void expect_verified(const Model& model, const Blocks& shape, RowTile tile) {
   EXPECT_GT(report.fused_values, 0u);
 }
 
-TEST(StepKernelsOfModels, AreVerified) {
+// Each case by itself, so that processes share them.
+class StepKernelsOfCases : public ::testing::TestWithParam<std::size_t> {};
+INSTANTIATE_TEST_SUITE_P(Models, StepKernelsOfCases, ::testing::Range(std::size_t{0}, cases().size()));
+
+TEST_P(StepKernelsOfCases, AreVerified) {
   if (is_too_slow()) GTEST_SKIP() << "takes minutes under a sanitizer: runs in builds without one";
-  std::size_t run = 0;
-  for (const Case& c : cases()) {
-    SCOPED_TRACE(c.name);
-    Model model = load(c);
-    for (const Blocks& shape : c.shapes) {
-      model.train.math = model.train.math == MathMode::fast ? MathMode::exact : MathMode::fast;
-      for (const RowTile tile : kTiles)
-        if (c.tile ? tile == *c.tile : all_cases() || tile == kTiles[run % std::size(kTiles)])
-          expect_verified(model, shape, tile);
-      ++run;
-    }
+  const Case& c = cases()[GetParam()];
+  SCOPED_TRACE(c.name);
+  Model model = load(c);
+  std::size_t run = 0;  // counted over all cases
+  for (std::size_t i = 0; i < GetParam(); ++i) run += cases()[i].shapes.size();
+  for (const Blocks& shape : c.shapes) {
+    model.train.math = model.train.math == MathMode::fast ? MathMode::exact : MathMode::fast;
+    for (const RowTile tile : kTiles)
+      if (c.tile ? tile == *c.tile : all_cases() || tile == kTiles[run % std::size(kTiles)])
+        expect_verified(model, shape, tile);
+    ++run;
   }
-  for (const RowTile tile : kTiles) {
-    expect_verified(verified_model("momentum"), {32, 1, 1}, tile);
-    expect_verified(verified_model("adam"), {32, 2, 1}, tile);
-    expect_verified(classifier(), {32, 2, 2}, tile);
-  }
+}
+
+class StepKernelsOfTiles : public ::testing::TestWithParam<RowTile> {};
+INSTANTIATE_TEST_SUITE_P(Models, StepKernelsOfTiles, ::testing::ValuesIn(kTiles));
+
+TEST_P(StepKernelsOfTiles, AreVerified) {
+  if (is_too_slow()) GTEST_SKIP() << "takes minutes under a sanitizer: runs in builds without one";
+  expect_verified(verified_model("momentum"), {32, 1, 1}, GetParam());
+  expect_verified(verified_model("adam"), {32, 2, 1}, GetParam());
+  expect_verified(classifier(), {32, 2, 2}, GetParam());
 }
 
 // A norm of all gradients, which no block has: the step goes on after all have told theirs. Adam's moments are made
@@ -182,26 +191,20 @@ std::vector<std::byte> after_ten(const Model& model, const Blocks& shape, RowTil
   return states_of(*runnable, compiled.program);
 }
 
-TEST(StepKernelsOfModels, LeaveTheSameBytesHoweverTheyRun) {
+TEST_P(StepKernelsOfTiles, LeaveTheSameBytesHoweverTheyRun) {
   if (is_too_slow()) GTEST_SKIP() << "takes minutes under a sanitizer: runs in builds without one";
+  const RowTile tile = GetParam();
   const Case partial{"realestate_1h", {}, {{"train.batch", "100"}}};
   const Case peaks{"peaks", {}, {{"data.train.random.rows", "150"}}};
-  struct {
-    Model model;
-    Blocks shape;
-    RowTile tile;
-  } const runs[] = {{load(partial), {32, 2, 2}, RowTile::thread}, {load(peaks), {32, 2, 1}, RowTile::thread},
-                    {classifier(), {32, 1, 3}, RowTile::thread},  {load(partial), {32, 2, 2}, RowTile::warp},
-                    {load(peaks), {64, 2, 1}, RowTile::warp},     {classifier(), {32, 1, 3}, RowTile::warp},
-                    {load(partial), {32, 2, 2}, RowTile::block},  {load(peaks), {64, 2, 1}, RowTile::block},
-                    {classifier(), {32, 1, 3}, RowTile::block},   {load(partial), {32, 2, 2}, RowTile::pair},
-                    {load(peaks), {64, 2, 1}, RowTile::pair},     {classifier(), {32, 1, 3}, RowTile::pair},
-                    {load(partial), {32, 2, 2}, RowTile::split},  {load(peaks), {64, 2, 1}, RowTile::split},
-                    {classifier(), {32, 1, 3}, RowTile::split},   {load(clipped()), {32, 1, 3}, RowTile::block}};
-  for (const auto& [model, shape, tile] : runs) {
+  std::vector<std::pair<Model, Blocks>> runs;
+  runs.emplace_back(load(partial), Blocks{32, 2, 2});
+  runs.emplace_back(load(peaks), tile == RowTile::thread ? Blocks{32, 2, 1} : Blocks{64, 2, 1});
+  runs.emplace_back(classifier(), Blocks{32, 1, 3});
+  if (tile == RowTile::block) runs.emplace_back(load(clipped()), Blocks{32, 1, 3});
+  for (const auto& [model, shape] : runs) {
     const std::vector<std::byte> once = after_ten(model, shape, tile, 0, true);
     EXPECT_EQ(after_ten(model, shape, tile, 1, false), once) << model.name;
-    for (std::uint64_t schedule = 2; schedule < (all_cases() ? 32 : 8); ++schedule)
+    for (std::uint64_t schedule = 2; schedule < (all_cases() ? 32 : 5); ++schedule)
       ASSERT_EQ(after_ten(model, shape, tile, schedule, true), once) << model.name << ", schedule " << schedule;
   }
 }

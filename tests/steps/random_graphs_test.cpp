@@ -26,7 +26,7 @@ constexpr RowTile kTiles[] = {RowTile::thread, RowTile::warp, RowTile::block, Ro
 constexpr std::int64_t kBatches[] = {6, 40, 150};
 
 std::uint64_t graphs() {
-  return step_graphs(all_cases() ? 1000 : cases(60));
+  return step_graphs(all_cases() ? 1000 : cases(30));
 }
 
 struct Pair {

@@ -1,8 +1,9 @@
 // rounds.h: how many cases property tests draw, and what runs at night only.
 // Contract: the usual number; GRAPHRUN_FUZZ=n draws n mutants or calls, for long runs. What is about results rather
 // than memory, such as random graphs, takes ten times as long under a sanitizer: a tenth of the cases there, unless
-// GRAPHRUN_ALL_CASES is set (scripts/test --nightly). Of random graphs and trainings with step kernels
-// GRAPHRUN_GRAPHS=n draws n and GRAPHRUN_FIRST_GRAPH=n begins with seed n, so that processes can share them.
+// GRAPHRUN_ALL_CASES is set (scripts/test --nightly), with which some tests have more cases in every build. Of random
+// graphs and trainings with step kernels GRAPHRUN_GRAPHS=n draws n and GRAPHRUN_FIRST_GRAPH=n begins with seed n, so
+// that processes can share them.
 #pragma once
 
 #include <cstdint>
@@ -29,6 +30,10 @@ inline bool is_too_slow() {
 
 inline std::uint64_t cases(std::uint64_t usual) {
   return kSanitized && !all_cases() ? usual / 10 : usual;
+}
+
+inline std::uint64_t cases(std::uint64_t usual, std::uint64_t all) {
+  return all_cases() ? all : cases(usual);
 }
 
 inline std::uint64_t step_graphs(std::uint64_t usual) {
