@@ -81,6 +81,91 @@ TEST(OnnxImport, TiedWeightsStayOne) {
   EXPECT_EQ(y.elements<float>()[1], -45);
 }
 
+// Each use of the weight, in any order and through copies and transposes: still one parameter.
+TEST(OnnxImport, ASharedWeightIsOneParameter) {
+  using Nodes = std::vector<onnx::Node>;
+  const onnx::Attribute transposed = attribute("transB", std::int64_t{1});
+  const std::vector<Nodes> all = {
+      {{"", "Gemm", "", {"x", "W", "b"}, {"p"}, {transposed}}, {"", "Gemm", "", {"z", "W", "b"}, {"q"}, {transposed}}},
+      {{"", "Gemm", "", {"x", "W", "b"}, {"p"}, {}}, {"", "Gemm", "", {"z", "W", "b"}, {"q"}, {transposed}}},
+      {{"", "Gemm", "", {"x", "W", "b"}, {"p"}, {transposed}}, {"", "Gemm", "", {"z", "W", "b"}, {"q"}, {}}},
+      {{"", "Gemm", "", {"x", "W", "b"}, {"p"}, {transposed, attribute("alpha", 2.0f), attribute("beta", 3.0f)}},
+       {"", "MatMul", "", {"z", "W"}, {"q"}, {}}},
+      {{"", "MatMul", "", {"x", "W"}, {"m"}, {}},
+       {"", "Add", "", {"m", "b"}, {"p"}, {}},
+       {"", "Transpose", "", {"W"}, {"T"}, {}},
+       {"", "Identity", "", {"T"}, {"U"}, {}},
+       {"", "MatMul", "", {"z", "U"}, {"q"}, {}}},
+      {{"", "Identity", "", {"W"}, {"V"}, {}},
+       {"", "Gemm", "", {"x", "V", "b"}, {"m"}, {}},
+       {"", "Gemm", "", {"m", "W"}, {"p"}, {transposed}},
+       {"", "Gemm", "", {"z", "W"}, {"q"}, {}}}};
+  const float w[2][2] = {{1, 2}, {3, 4}}, b[2] = {5, 6}, x[2] = {1, -1}, z[2] = {2, 0.5f};
+  // (x @ w or x @ transpose(w)) * alpha + b * beta
+  const auto product = [&](std::vector<float> of, bool flip, float alpha, float beta) {
+    std::vector<float> y(2);
+    for (int j = 0; j < 2; ++j)
+      y[j] = alpha * (of[0] * (flip ? w[j][0] : w[0][j]) + of[1] * (flip ? w[j][1] : w[1][j])) + beta * b[j];
+    return y;
+  };
+  const std::vector<float> xs(x, x + 2), zs(z, z + 2);
+  const std::vector<std::pair<std::vector<float>, std::vector<float>>> expected = {
+      {product(xs, true, 1, 1), product(zs, true, 1, 1)},
+      {product(xs, false, 1, 1), product(zs, true, 1, 1)},
+      {product(xs, true, 1, 1), product(zs, false, 1, 1)},
+      {product(xs, true, 2, 3), product(zs, false, 1, 0)},
+      {product(xs, false, 1, 1), product(zs, true, 1, 0)},
+      {product(product(xs, false, 1, 1), true, 1, 0), product(zs, false, 1, 0)}};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    SCOPED_TRACE(i);
+    onnx::File file = small();
+    file.inputs.push_back({"z", DataType::f32, {{0, "N"}, {2, ""}}});
+    file.initializers = {weights("W", {2, 2}, {1, 2, 3, 4}), weights("b", {2}, {5, 6})};
+    file.nodes = all[i];
+    file.nodes.push_back({"", "Sub", "", {"p", "q"}, {"y"}, {}});
+    const ImportedModel imported = onnx::imported(onnx::encode(file), "net.onnx");
+    EXPECT_EQ(imported.parameters.size(), 2u) << imported.text;
+    EXPECT_EQ(imported.parameters[0].first, "W");
+    Session session = opened(imported);
+    const HostTensor y = session.predict({{"x", HostTensor({1, 2}, xs)}, {"z", HostTensor({1, 2}, zs)}});
+    for (std::size_t j = 0; j < 2; ++j)
+      EXPECT_EQ(y.elements<float>()[j], expected[i].first[j] - expected[i].second[j]) << imported.text;
+  }
+}
+
+// Files for a batch of one: what keeps the 1 in front keeps the batch.
+TEST(OnnxImport, ABatchOfOneIsTheBatch) {
+  const auto read = [](std::int64_t rows, std::vector<std::int64_t> shape, std::int64_t axis) {
+    onnx::File file;
+    file.opset = 17;
+    file.inputs = {{"x", DataType::f32, {{rows, ""}, {2, ""}, {3, ""}}}};
+    file.outputs = {{"y", DataType::f32, {}}};
+    file.initializers = {weights("W", {6, 1}, {1, 2, 3, 4, 5, 6}),
+                         onnx::tensor("shape", shape.empty() ? std::vector<std::int64_t>{0} : shape)};
+    file.nodes = {shape.empty() ? onnx::Node{"f", "Flatten", "", {"x"}, {"v"}, {attribute("axis", axis)}}
+                                : onnx::Node{"f", "Reshape", "", {"x", "shape"}, {"v"}, {}},
+                  {"m", "MatMul", "", {"v", "W"}, {"y"}, {}}};
+    return onnx::encode(file);
+  };
+  const std::vector<float> x = {1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+  for (const std::vector<std::int64_t>& shape :
+       std::vector<std::vector<std::int64_t>>{{1, -1}, {1, 6}, {-1, 6}, {0, -1}, {}}) {
+    for (const std::int64_t axis : {0, 1, -2}) {
+      Session session = opened(onnx::imported(read(1, shape, axis), "net.onnx"));
+      const HostTensor y = session.predict({{"x", HostTensor({2, 2, 3}, x)}});
+      ASSERT_EQ(y.shape(), (Shape{2, 1}));
+      EXPECT_EQ(y.elements<float>()[0], 1);
+      EXPECT_EQ(y.elements<float>()[1], 6);
+    }
+  }
+  EXPECT_TRUE(mistakes(read(4, {4, -1}, 1)).empty());
+  for (const auto& bytes : {read(1, {-1}, 1), read(1, {2, -1}, 1), read(4, {1, -1}, 1), read(4, {}, 0)}) {
+    const std::vector<Diagnostic> found = mistakes(bytes);
+    ASSERT_EQ(found.size(), 1u);
+    EXPECT_NE(found[0].message.find("dynamic"), std::string::npos) << found[0].message;
+  }
+}
+
 class OnnxRoundTrip : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Models, OnnxRoundTrip, testing::ValuesIn(test::model_names_to_export()),
                          [](const auto& run) { return run.param; });

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <utility>
@@ -22,10 +23,19 @@ using namespace onnx;
 
 constexpr std::int64_t kAnyRows = -1;  // the batch, as an extent here
 
+// One parameter, however many nodes read the constant; the node that reads it first decides which way it is stored.
+struct Constant {
+  std::string name;  // in the file
+  HostTensor tensor;
+  std::string parameter;  // empty: no formula has named it
+  bool stored_transposed = false;
+};
+
 struct Value {
   std::string name;                    // in formulas
   std::vector<std::int64_t> shape;     // kAnyRows first
-  std::optional<HostTensor> constant;  // not yet a parameter
+  std::shared_ptr<Constant> constant;  // null: computed
+  bool transposed = false;             // the constant's transpose
 };
 
 // Nodes of one operand that are functions of formulas.
@@ -128,7 +138,7 @@ class Importer {
     HostTensor value = tensor_of(tensor, file_);
     const std::span<const std::int64_t> dims = value.shape().dims();
     std::vector<std::int64_t> shape(dims.begin(), dims.end());
-    define(name, {"", std::move(shape), as_f32(std::move(value))});
+    define(name, {"", std::move(shape), std::make_shared<Constant>(Constant{name, as_f32(std::move(value)), {}})});
   }
 
   static HostTensor as_f32(HostTensor value) {
@@ -160,18 +170,23 @@ class Importer {
   }
 
   // As a formula names it: a number, or a parameter that is made of the constant.
-  std::string formula(const std::string& name) {
-    Value& value = values_.at(name);
-    if (!value.constant) return value.name;
-    const HostTensor& constant = *value.constant;
-    if (constant.dtype() == DType::f32 && constant.shape().rank() == 0) {
-      const float number = constant.elements<float>()[0];
+  std::string formula(const std::string& name) { return formula(values_.at(name)); }
+
+  std::string formula(const Value& value) {
+    if (!value.constant) return value.transposed ? transpose_of(value.name) : value.name;
+    Constant& constant = *value.constant;
+    if (constant.tensor.dtype() == DType::f32 && constant.tensor.shape().rank() == 0) {
+      const float number = constant.tensor.elements<float>()[0];
       if (std::isfinite(number)) return number < 0 ? fmt::format("({})", number) : fmt::format("{}", number);
     }
-    value.name = parameter(name, *value.constant);
-    value.constant.reset();
-    return value.name;
+    if (constant.parameter.empty()) {
+      constant.stored_transposed = value.transposed;
+      constant.parameter = parameter(constant.name, value.transposed ? transposed(constant.tensor) : constant.tensor);
+    }
+    return value.transposed == constant.stored_transposed ? constant.parameter : transpose_of(constant.parameter);
   }
+
+  static std::string transpose_of(const std::string& name) { return fmt::format("transpose({}, axes=[1, 0])", name); }
 
   std::string parameter(const std::string& name, const HostTensor& values) {
     const auto all_finite = [](std::span<const float> numbers) {
@@ -188,7 +203,7 @@ class Importer {
 
   bool is_constant(const std::string& name) const {
     const auto found = values_.find(name);
-    return found != values_.end() && found->second.constant.has_value();
+    return found != values_.end() && found->second.constant != nullptr;
   }
   const std::vector<std::int64_t>& shape(const std::string& name) const { return values_.at(name).shape; }
 
@@ -278,12 +293,16 @@ class Importer {
     }
     if (op == "Flatten") {
       const Attribute* given = node.find("axis");
-      if (given != nullptr && given->i != 1) return fmt::format("axis {} is not 1", given->i);
-      return reshape(node, {0, -1});
+      const auto rank = static_cast<std::int64_t>(of.size());
+      const std::int64_t axis = given == nullptr ? 1 : given->i < 0 ? given->i + rank : given->i;
+      const bool merges_ones =
+          axis > 0 && axis <= rank && std::all_of(of.begin() + 1, of.begin() + axis, [](auto n) { return n == 1; });
+      if (axis != 0 && !merges_ones) return fmt::format("axis {} is not 1", given->i);
+      return reshape(node, {axis == 0 ? 1 : 0, -1});
     }
     if (op == "Reshape") {
       if (node.inputs.size() != 2 || !is_constant(node.inputs[1])) return "its shape is no constant";
-      const HostTensor& wanted = *values_.at(node.inputs[1]).constant;
+      const HostTensor& wanted = values_.at(node.inputs[1]).constant->tensor;
       if (wanted.dtype() != DType::i32 || wanted.shape().rank() != 1) return "its shape is no list of numbers";
       const std::span<const std::int32_t> extents = wanted.elements<std::int32_t>();
       return reshape(node, {extents.begin(), extents.end()});
@@ -346,21 +365,15 @@ class Importer {
       if (!std::isfinite(number(factor, 1))) return fmt::format("its {} is {}", factor, number(factor, 1));
     const std::vector<std::int64_t>& a = shape(node.inputs[0]);
     Value weights = values_.at(node.inputs[1]);
-    std::string right;
     if (is_set("transB")) {
       if (weights.shape.size() != 2) return "its second input is no matrix";
       if (weights.shape[0] == kAnyRows) return "transB is set, and its second input is no constant";
-      if (weights.constant)
-        right = parameter(node.inputs[1], transposed(*weights.constant));
-      else  // an earlier node has made it a parameter
-        right = fmt::format("transpose({}, axes=[1, 0])", weights.name);
-      std::swap(weights.shape[0], weights.shape[1]);
-    } else {
-      right = formula(node.inputs[1]);
+      flip(weights);
     }
     if (a.size() != 2 || weights.shape.size() != 2 || a[1] != weights.shape[0]) return "its shapes do not fit";
     const std::vector<std::int64_t> to{a[0], weights.shape[1]};
-    std::string text = fmt::format("{} @ {}", formula(node.inputs[0]), right);
+    std::string text = formula(node.inputs[0]);
+    text += fmt::format(" @ {}", formula(weights));
     if (const float alpha = number("alpha", 1); alpha != 1) text = fmt::format("({}) * ({})", text, alpha);
     if (node.inputs.size() == 3 && !node.inputs[2].empty()) {
       const std::optional<std::vector<std::int64_t>> sum = broadcast(to, shape(node.inputs[2]));
@@ -383,15 +396,19 @@ class Importer {
     return result;
   }
 
+  static void flip(Value& matrix) {
+    matrix.transposed = !matrix.transposed;
+    std::swap(matrix.shape[0], matrix.shape[1]);
+  }
+
   std::string transpose(const Node& node) {
-    if (!is_constant(node.inputs[0]) || shape(node.inputs[0]).size() != 2) return "only a matrix of weights is";
+    Value value = values_.at(node.inputs[0]);
+    if (value.shape.size() != 2 || value.shape[0] == kAnyRows) return "only a matrix of weights is";
     const Attribute* perm = node.find("perm");
     const std::vector<std::int64_t> wanted = perm == nullptr ? std::vector<std::int64_t>{1, 0} : perm->ints;
-    Value value = values_.at(node.inputs[0]);
     if (wanted == std::vector<std::int64_t>{0, 1}) return same(node, std::move(value));
     if (wanted != std::vector<std::int64_t>{1, 0}) return "its perm does not fit a matrix";
-    value.constant = transposed(*value.constant);
-    std::swap(value.shape[0], value.shape[1]);
+    flip(value);
     return same(node, std::move(value));
   }
 
@@ -411,17 +428,33 @@ class Importer {
         given = checked(given, wanted[axis]);
     }
     // The batch may be -1, 0, or, in files for one batch, a number.
-    const bool is_batch = wanted[0] <= 0 || open == 0;
+    const bool is_batch = wanted[0] <= 0 || open == 0 || wanted[0] == exported_batch();
     if (open > 0 && open < wanted.size() && given > 0 && elements % given == 0) {
       wanted[open] = elements / given;
       given = elements;
     }
-    if (!is_batch || given != elements || given <= 0) return "its result does not keep the batch";
+    if (!is_batch || given != elements || given <= 0) {
+      const std::string problem = "its result does not keep the batch";
+      return exported_batch() == 0
+                 ? problem
+                 : fmt::format("{}, which is {} in this file: export it with dynamic axes", problem, exported_batch());
+    }
     wanted[0] = kAnyRows;
     std::string extents = "-1";
     for (std::size_t axis = 1; axis < wanted.size(); ++axis) extents += fmt::format(", {}", wanted[axis]);
     if (wanted == of) return same(node, values_.at(node.inputs[0]));
     return gives(node, wanted, fmt::format("reshape({}, shape=[{}])", formula(node.inputs[0]), extents));
+  }
+
+  // The extent that all inputs have instead of a batch; 0: they differ, or have a batch.
+  std::int64_t exported_batch() const {
+    std::int64_t batch = 0;
+    for (const ValueInfo& input : graph_.inputs) {
+      if (is_constant(input.name) || input.dims.empty()) continue;
+      if (!input.dims[0].symbol.empty() || (batch != 0 && input.dims[0].value != batch)) return 0;
+      batch = input.dims[0].value;
+    }
+    return batch;
   }
 
   static std::int64_t checked(std::int64_t a, std::int64_t b) {
@@ -440,7 +473,8 @@ class Importer {
     const Attribute* number = node.find("value_float");
     if (number == nullptr) return "only tensors and floats are";
     const float one[] = {number->f};
-    define(node.outputs[0], {"", {}, HostTensor(Shape{}, one)});
+    define(node.outputs[0],
+           {"", {}, std::make_shared<Constant>(Constant{node.outputs[0], HostTensor(Shape{}, one), {}})});
     return "";
   }
 
