@@ -142,6 +142,21 @@ TEST_F(Cli, OnATerminalOneLineIsRewritten) {
   EXPECT_EQ(std::count(dumb.err.begin(), dumb.err.end(), '\n'), 15) << dumb.err;
 }
 
+TEST_F(Cli, BenchSaysHowFarItIsOnATerminalOnly) {
+  const std::vector<std::string> bench = {"bench", model_, "--steps=10", "--idle-gap-ms=50"};
+  EXPECT_EQ(graphrun(bench).err, "");
+  if (const std::string why = no_terminal(); !why.empty()) GTEST_SKIP() << why;
+  const Outcome shown = graphrun(bench, {.terminal = true});
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  EXPECT_TRUE(has(shown.err, "steps one at a time: ")) << shown.err;
+  EXPECT_EQ(shown.err.back(), '\r') << "the line is wiped";
+  for (const char* flag : {"--quiet", "--json"}) {
+    std::vector<std::string> words = bench;
+    words.emplace_back(flag);
+    EXPECT_EQ(graphrun(words, {.terminal = true}).err, "") << flag;
+  }
+}
+
 TEST_F(Cli, NoColorIsHonoured) {
   if (const std::string why = no_terminal(); !why.empty()) GTEST_SKIP() << why;
   Json model = Json::parse(kLine);  // a constant column is centred with a warning

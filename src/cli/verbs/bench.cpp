@@ -27,6 +27,23 @@ double percentile(const std::vector<double>& sorted, double share) {
   return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
 }
 
+// "one at a time: 45 %" on a terminal, rewritten in place: drawn between two steps, so that no thread disturbs them.
+struct BenchProgress {
+  bool enabled;
+  double next = Profiler::now() + 0.2;
+
+  void tell(std::string_view what, double share) {
+    if (!enabled || Profiler::now() < next) return;
+    next = Profiler::now() + 0.2;
+    fmt::basic_memory_buffer<char, 64> line;  // allocates nothing
+    fmt::format_to(std::back_inserter(line), "\r{:>20}: {:3.0f} %", what, 100 * std::min(share, 1.0));
+    write_error({line.data(), line.size()});
+  }
+  void finish() const {
+    if (enabled) write_error(fmt::format("\r{:40}\r", ""));
+  }
+};
+
 struct Figures {
   double load_seconds = 0;
   double first_step = 0;              // seconds
@@ -38,12 +55,15 @@ struct Figures {
 };
 
 // Steps one at a time. The vector has its room already: nothing is allocated between two steps.
-void measure_steps(Session& session, const Arguments& arguments, Figures& figures) {
+void measure_steps(Session& session, const Arguments& arguments, Figures& figures, BenchProgress& progress) {
   const std::uint64_t most = arguments.steps.value_or(kMostSteps);
   const double start = Profiler::now();
   while (figures.steps.size() < most && !interrupted()) {
     const bool enough = figures.steps.size() >= kLeast && Profiler::now() - start >= kSeconds;
     if (!arguments.steps && enough) break;
+    progress.tell("steps one at a time", arguments.steps
+                                             ? static_cast<double>(figures.steps.size()) / static_cast<double>(most)
+                                             : (Profiler::now() - start) / kSeconds);
     if (arguments.idle_gap_ms) wait_or_interrupt(*arguments.idle_gap_ms * 1e-3);
     if (interrupted()) break;
     const double before = Profiler::now();
@@ -54,7 +74,7 @@ void measure_steps(Session& session, const Arguments& arguments, Figures& figure
 
 // As many again in one go; in pieces of a twentieth of a second, so that it can be interrupted, and few when it has
 // been.
-void run_steps(Session& session, Figures& figures) {
+void run_steps(Session& session, Figures& figures, BenchProgress& progress) {
   constexpr double kPieceSeconds = 0.05;
   const std::uint64_t wanted =
       interrupted() ? std::min(kLeast, std::uint64_t{figures.steps.size()}) : figures.steps.size();
@@ -65,6 +85,7 @@ void run_steps(Session& session, Figures& figures) {
     const std::uint64_t piece = std::min(most, wanted - figures.run_steps);
     session.advance(piece);
     figures.run_steps += piece;
+    progress.tell("steps in a run", static_cast<double>(figures.run_steps) / static_cast<double>(wanted));
     if (interrupted()) return;
   }
 }
@@ -74,16 +95,21 @@ Figures measure(Session& session, const Arguments& arguments, Diagnostics& diagn
   double before = Profiler::now();
   session.advance(1);
   figures.first_step = Profiler::now() - before;
-  for (std::uint64_t i = 1; i < arguments.warmup && !interrupted(); ++i) session.advance(1);
+  BenchProgress progress{diagnostics.chatty() && !arguments.json && is_terminal(stderr)};
+  for (std::uint64_t i = 1; i < arguments.warmup && !interrupted(); ++i) {
+    session.advance(1);
+    progress.tell("warming up", static_cast<double>(i) / static_cast<double>(arguments.warmup));
+  }
 
   AllocationWatch watch;
   figures.steps.reserve(arguments.steps.value_or(kMostSteps));
   if (arguments.assert_no_alloc) watch.arm(session);
-  measure_steps(session, arguments, figures);
+  measure_steps(session, arguments, figures, progress);
   before = Profiler::now();
-  run_steps(session, figures);
+  run_steps(session, figures, progress);
   figures.steps_per_second = static_cast<double>(figures.run_steps) / (Profiler::now() - before);
   watch.disarm();
+  progress.finish();
   if (arguments.assert_no_alloc) tell_allocations(watch, diagnostics);
 
   figures.worst =
