@@ -128,25 +128,41 @@ std::string as_text(const Described& described) {
   return text;
 }
 
+// Those that the section "data" says, whether or not the file tells their sizes.
+std::vector<std::string> splits_of(const json::Value& file) {
+  std::vector<std::string> names = {"train"};
+  const json::Member* data = file.find("data");
+  if (data == nullptr) return names;
+  const json::Member *split = data->value.find("split"), *folds = data->value.find("folds");
+  for (const std::size_t i : {1, 2}) {
+    const char* name = i == 1 ? "validation" : "test";
+    const bool is_part = split != nullptr ? split->value.items.at(i).real > 1e-9 : folds != nullptr && i == 2;
+    if (is_part || data->value.find(name) != nullptr) names.emplace_back(name);
+  }
+  return names;
+}
+
 // The model as the file alone gives it. Where only its data would tell how many samples train it, two sizes stand for
 // any: one batch, which is read as it lies, and batches of which the last is not full. Where the batch is all of them,
 // any number stands for it: whether a step is supported does not depend on how many.
-std::vector<Model> with_assumed_sizes(const std::string& path, const LoadOptions& options) {
+std::vector<Model> with_assumed_sizes(const std::string& path, const LoadOptions& options, const json::Value& file) {
   LoadOptions without_files = options;
   without_files.data = DataUse::none;
   std::vector<Model> models;
   models.push_back(load_model(path, without_files));
-  if (models.front().data.find("train") != nullptr) return models;
+  std::vector<std::string> assumed;
+  for (std::string& name : splits_of(file))
+    if (models.front().data.find(name) == nullptr) assumed.push_back(std::move(name));
+  if (assumed.empty()) return models;
   constexpr std::int64_t kAny = 1000;
   const std::int64_t batch = models.front().graph.batch() > 0 ? models.front().graph.batch() : kAny;
   models.push_back(load_model(path, without_files));
   std::int64_t samples = batch;
   for (Model& model : models) {
     model.graph.impl().set_batch(batch);
-    Split split;
-    split.name = "train";
-    split.declared = samples;
-    model.data.splits.insert(model.data.splits.begin(), std::move(split));
+    std::vector<Split>& splits = model.data.splits;
+    for (const std::string& name : assumed)
+      splits.insert(name == "train" ? splits.begin() : splits.end(), {name, {}, samples});
     samples += batch / 2 + 1;
   }
   return models;
@@ -194,7 +210,7 @@ ModelSummary check_model(const std::string& path, const LoadOptions& options, co
   const Described described = describe(path, once);
   SessionOptions planned = session;
   if (planned.executor == "auto") planned.executor = SessionOptions().executor;  // one of those that it chooses from
-  for (const Model& model : with_assumed_sizes(path, once)) plan_program(model, planned);
+  for (const Model& model : with_assumed_sizes(path, once, described.canonical)) plan_program(model, planned);
   return summary(described);
 }
 
