@@ -201,6 +201,9 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
     for (auto& [name, tensor] : parameters_of(*weights))
       graph.inits.at(graph.builder.find(name)) = Init::values(std::move(tensor));
   }
+  if (weights && !weights->ignored.empty())
+    data.warnings.push_back(
+        fmt::format("'{}': ignoring {}, which no model needs", weights->path, fmt::join(weights->ignored, ", ")));
   if (model.name.empty()) model.name = path.stem().string();
   model.file = document.file;
   model.canonical = canonical_text(document, options, model.name);

@@ -145,6 +145,30 @@ TEST_F(WeightsTest, AllThatDoesNotFitIsSaidAtOnce) {
       << text;
 }
 
+// The counters of PyTorch's batch norm are no parameters of any model; what is near a parameter's name is a mistake.
+TEST_F(WeightsTest, CountersOfBatchNormAreIgnored) {
+  const HostTensor z = tensor(DType::f32, Shape{4, 1});
+  std::vector<std::pair<std::string, HostTensor>> arrays = {{"h.W", tensor(DType::f32, Shape{2, 4})},
+                                                            {"h.b", tensor(DType::f32, Shape{4})},
+                                                            {"z.W", z},
+                                                            {"z.b", tensor(DType::f32, Shape{1})},
+                                                            {"unused", tensor(DType::f32, Shape{3})},
+                                                            {"bn.num_batches_tracked", tensor(DType::i32, Shape{})}};
+  write_arrays(arrays);
+  LoadOptions options;
+  options.weights = path("w.npz");
+  options.overrides = {{"data.transform", "null"}};
+  const Model model = load_model(path("model.json"), options);
+  ASSERT_FALSE(model.data.warnings.empty());
+  EXPECT_NE(model.data.warnings.back().find("ignoring bn.num_batches_tracked"), std::string::npos);
+  arrays.back().first = "z.w";
+  arrays.emplace_back("running", z);
+  write_arrays(arrays);
+  const std::string text = message([&] { load_model(path("model.json"), options); });
+  EXPECT_NE(text.find("no parameter 'z.w'\n    hint: did you mean 'z.W'?"), std::string::npos) << text;
+  EXPECT_NE(text.find("no parameter 'running'\n    hint: save the file without it"), std::string::npos) << text;
+}
+
 TEST_F(WeightsTest, TransformsMustBeThoseOfTheTraining) {
   Session first(load());
   save_weights(first, path("w.npz"));

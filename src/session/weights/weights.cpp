@@ -122,7 +122,7 @@ void compare_fitted(const Weights& weights, const DataSet& data, std::vector<Dia
 }
 
 Weights weights_in(const std::string& path, std::shared_ptr<const std::string> bytes) {
-  Weights weights{path, open_archive(path, std::move(bytes)), {}, {}};
+  Weights weights{path, open_archive(path, std::move(bytes)), {}, {}, {}};
   const Archive& file = *weights.file;
   weights.data.origin = file.notes().origin;
   if (!weights.data.origin.empty()) data::read_origin(path, weights.data.origin);
@@ -131,7 +131,9 @@ Weights weights_in(const std::string& path, std::shared_ptr<const std::string> b
   for (const std::string& name : file.names()) {
     if (name.starts_with(kCheckpointPrefix)) continue;
     data::TensorInfo info = file.info(name);
-    if (!is_fitted(name)) {
+    if (name.substr(name.rfind('.') + 1) == "num_batches_tracked" && info.dtype != "f32") {
+      weights.ignored.push_back(name);
+    } else if (!is_fitted(name)) {
       weights.parameters.emplace_back(name, std::move(info));
     } else if (name.ends_with(kShift) || name.ends_with(kScale)) {
       const std::string input = name.substr(0, name.size() - kShift.size());
@@ -198,8 +200,9 @@ std::vector<Diagnostic> misfits(const Weights& weights, const GraphBuilder& grap
     }
   }
   for (const std::string& name : unused) {
+    const std::string hint = full() ? "" : did_you_mean(name, names);
     add("weights.unknown", fmt::format("the model has no parameter '{}'", name),
-        full() ? "" : did_you_mean(name, names));
+        hint.empty() ? "save the file without it" : hint);
   }
   return found;
 }

@@ -21,7 +21,8 @@ struct Weights {
   std::string path;
   std::shared_ptr<const Archive> file;
   std::vector<std::pair<std::string, data::TensorInfo>> parameters;
-  DataSet data;  // what was fitted to it and where it came from, read at once; no rows
+  std::vector<std::string> ignored;  // counters of PyTorch's batch norm, which no model has
+  DataSet data;                      // what was fitted to it and where it came from, read at once; no rows
 };
 
 Weights read_weights(const std::string& path);
