@@ -298,9 +298,13 @@ std::string_view name_of(Kind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
+static bool is_removed(const Value& value) {
+  return value.kind == Kind::null && value.boolean;
+}
+
 const Member* Value::find(std::string_view key) const {
   for (const Member& member : members) {
-    if (member.key == key) return &member;
+    if (member.key == key && !is_removed(member.value)) return &member;
   }
   return nullptr;
 }

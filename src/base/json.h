@@ -21,7 +21,7 @@ struct Member;
 
 struct Value {
   Kind kind = Kind::null;
-  bool boolean = false;
+  bool boolean = false;  // of null: removed by --set, which find() and readers take as absent
   std::int64_t integer = 0;
   double real = 0;  // also set for integers
   std::string string;

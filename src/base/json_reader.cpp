@@ -21,6 +21,10 @@ constexpr std::size_t kSmallObject = 16;    // up to here a walk finds a key
 constexpr std::size_t kLongestKey = 256;    // that a pointer says whole: it is copied for each value below the key
 constexpr std::size_t kMaxListed = 40;      // names in a hint
 
+bool is_removed(const Value& value) {
+  return value.kind == Kind::null && value.boolean;
+}
+
 Diagnostic make(std::string code, std::string message, std::string hint) {
   Diagnostic diagnostic;
   diagnostic.code = std::move(code);
@@ -265,7 +269,8 @@ const Member* ObjectReader::find(std::string_view key) {
   if (members.size() <= kSmallObject) return object_.value->find(key);
   if (index_.empty()) {
     index_.reserve(members.size());
-    for (const Member& member : members) index_.emplace(member.key, &member);
+    for (const Member& member : members)
+      if (!is_removed(member.value)) index_.emplace(member.key, &member);
   }
   const auto found = index_.find(key);
   return found == index_.end() ? nullptr : found->second;
@@ -320,7 +325,7 @@ void ObjectReader::also_known(std::vector<std::string> keys) {
 std::vector<const Member*> ObjectReader::unread() const {
   std::vector<const Member*> members;
   for (const Member& member : object_.value->members) {
-    if (!asked_.contains(member.key)) members.push_back(&member);
+    if (!asked_.contains(member.key) && !is_removed(member.value)) members.push_back(&member);
   }
   return members;
 }
@@ -330,8 +335,11 @@ void ObjectReader::finish() {
   for (const std::string& key : also_known_) {
     if (!asked_.contains(key)) names.push_back(key);
   }
-  for (const Member* member : unread()) {
+  for (const Member& each : object_.value->members) {
+    const Member* const member = &each;
+    if (asked_.contains(member->key)) continue;
     if (contains(also_known_, member->key)) {
+      if (is_removed(member->value)) continue;
       reader_.report_key(object_, *member, "model.unknown_key",
                          fmt::format("key '{}' has no meaning here", member->key),
                          known_.empty() ? "" : "known keys: " + quoted_list(known_));

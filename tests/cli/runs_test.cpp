@@ -8,6 +8,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -208,6 +209,19 @@ TEST_F(Runs, OfAnInterruptedSweepAreGoneOnWith) {
   fs::remove_all(runs_);
   EXPECT_EQ(graphrun(words).out, resumed.out);
   EXPECT_EQ(lines(resumed.out).size(), 25u);
+}
+
+TEST_F(Runs, OfASweepGoOverArgumentsOfFormulasAndOverNull) {
+  Json model = Json::parse(kLine);
+  model["graph"] = {"p = dense(x, units=1, bias=true)", "loss = mean((p - y) ^ 2)"};
+  const Outcome swept = graphrun({"sweep", file("formula.json", model.dump()), "--run-dir", runs_, "--quiet", "--json",
+                                  "--over", "graph.p.bias=true,false", "--over", "train.metrics=null,[\"mae\"]"});
+  ASSERT_EQ(swept.code, 0) << swept.err;
+  const Json table = Json::parse(swept.out);
+  ASSERT_EQ(table.size(), 4u);
+  std::set<double> losses;
+  for (const Json& row : table) losses.insert(row["figures"]["test.loss"]["mean"].get<double>());
+  EXPECT_EQ(losses.size(), 2u) << "with and without bias: " << swept.out;
 }
 
 TEST_F(Runs, OfASweepThatCannotBeAreRefusedBeforeAny) {

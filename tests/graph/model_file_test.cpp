@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "graph/frontend/builder_impl.h"
+#include "graph/frontend/format/overrides.h"
 #include "graphrun/error.h"
 #include "graphrun/model.h"
 #include "graphrun/op.h"
@@ -340,6 +341,16 @@ TEST(Overrides, MistakesNameTheSetting) {
       {"train.epochs", "many", "--set train.epochs=many", "an integer"},
       {"train.epoch", "3", "--set train.epoch=3", "did you mean 'epochs'?"},
       {"trian.epochs", "3", "--set trian.epochs=3", "did you mean 'train'?"},
+      {"lr", "3", "--set lr=3", "did you mean --set train.optimizer.sgd.lr=VALUE?"},
+      {"learning-rate", "3", "--set learning-rate=3", "did you mean --set train.optimizer.sgd.lr=VALUE?"},
+      {"optimizer.lr", "3", "--set optimizer.lr=3", "did you mean --set train.optimizer.sgd.lr=VALUE?"},
+      {"train.lr", "3", "--set train.lr=3", "did you mean --set train.optimizer.sgd.lr=VALUE?"},
+      {"train.optimizer.lr", "3", "--set train.optimizer.lr=3", "did you mean --set train.optimizer.sgd.lr=VALUE?"},
+      {"batch_size", "3", "--set batch_size=3", "did you mean --set train.batch=VALUE?"},
+      {"momentum", "3", "--set momentum=3", "did you mean --set train.optimizer.momentum.momentum=VALUE?"},
+      {"units", "3", "--set units=3", "did you mean --set graph.y_hat.units=VALUE?"},
+      {"data.splot", "null", "--set data.splot=null", "did you mean 'split'?"},
+      {"graph.h.units", "3", "--set graph.h.units=3", "/graph/0 has no argument 'units'"},
       {"graph.y_hat.units", "-3", "--set graph.y_hat.units=-3", ">= 1, got -3"},
       {"graph.y_hut.units", "3", "--set graph.y_hut.units=3", "did you mean 'y_hat'?"},
       {"graph.9", "3", "--set graph.9=3", "4 items"},
@@ -361,6 +372,51 @@ TEST(Overrides, MistakesNameTheSetting) {
     EXPECT_EQ(found[0].line, 0);
     EXPECT_NE((found[0].message + found[0].hint).find(c.words), std::string::npos) << to_string(found[0]);
   }
+}
+
+TEST(Overrides, NullRemoves) {
+  const std::string text = replaced(kGood, R"("epochs")", R"("early_stopping": {"patience": 3}, "epochs")");
+  const auto with = [&](std::vector<std::pair<std::string, std::string>> overrides) {
+    return load(text, set(std::move(overrides)));
+  };
+  EXPECT_EQ(with({{"train.epochs", "null"}}).train.epochs, TrainSpec().epochs);
+  EXPECT_EQ(with({{"train.early_stopping.patience", " null"}}).train.early_stopping->patience, EarlyStopping().patience);
+  EXPECT_FALSE(with({{"train.early_stopping", "null"}}).train.early_stopping);
+  EXPECT_EQ(
+      with({{"train.early_stopping", "null"}, {"train.early_stopping.patience", "7"}}).train.early_stopping->patience,
+      7);
+  EXPECT_FALSE(with({{"train.lr_plateau.factor", "null"}}).train.lr_plateau);  // not there already
+  EXPECT_EQ(with({{"graph.worst", "null"}, {"train.metrics", "null"}}).graph.impl().names.count("worst"), 0u);
+  EXPECT_EQ(with({{"train.optimizer.adam", "null"}}).train.optimizer.name, "sgd");
+  const std::vector<Diagnostic> found = mistakes_in(text, set({{"train.minimize", "null"}}));
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].code, "model.missing_key");
+}
+
+TEST(Overrides, ReachTheArgumentsOfAnEntryThatIsAText) {
+  const auto entry = [](const std::string& text, const std::string& key, const std::string& value) {
+    json::Document document = json::parse("m.json", R"({"graph": ["z = 1", ")" + text + R"("]})");
+    try {
+      apply_overrides(document, {{"graph.h." + key, value}});
+    } catch (const Error& error) {
+      return error.diagnostics()[0].message + "; " + error.diagnostics()[0].hint;
+    }
+    return document.root.find("graph")->value.items[1].string;
+  };
+  EXPECT_EQ(entry("h = dense(x, units=8)", "units", "4"), "h = dense(x, units=4)");
+  EXPECT_EQ(entry("h = dense(x,units = 8 , bias=false)", "units", "16"), "h = dense(x,units = 16 , bias=false)");
+  EXPECT_EQ(entry("h = dense(x, units=8)", "activation", "relu"), "h = dense(x, units=8, activation=\"relu\")");
+  EXPECT_EQ(entry("h = dense(x, units=8)", "bias", "false"), "h = dense(x, units=8, bias=false)");
+  EXPECT_EQ(entry("h = dense(x, units=8, bias=false)", "bias", "null"), "h = dense(x, units=8)");
+  EXPECT_EQ(entry("h = 2 * relu(dense(x, units=8))", "units", "4"), "h = 2 * relu(dense(x, units=4))");
+  EXPECT_EQ(entry("h = reshape(x, shape=[-1, 4])", "shape", "[-1, 2]"), "h = reshape(x, shape=[-1, 2])");
+  EXPECT_EQ(entry("h = dense(dense(x, units=8), units=2)", "units", "4"),
+            "2 calls in /graph/1 take 'units'; --set graph.h='h = ...' sets the whole entry");
+  EXPECT_EQ(entry("h = mean(x)", "units", "4"),
+            "/graph/1 has no argument 'units'; its arguments: axis, keepdims; "
+            "--set graph.h='h = ...' sets the whole entry");
+  EXPECT_EQ(entry("h = x + 1", "units", "4"),
+            "/graph/1 has no argument 'units'; --set graph.h='h = ...' sets the whole entry");
 }
 
 TEST(Overrides, TheOptimizerOfAnObjectiveIsChangedLikewise) {

@@ -22,6 +22,9 @@ using json::make_object;
 // Numbers in the form that json_text gives them; 1.0 and 1 are the same number.
 json::Value normalized(json::Value value) {
   if (value.kind == json::Kind::real) return make(value.real);
+  std::erase_if(value.members, [](const json::Member& member) {
+    return member.value.kind == json::Kind::null && member.value.boolean;
+  });
   for (json::Value& item : value.items) item = normalized(std::move(item));
   for (json::Member& member : value.members) member.value = normalized(std::move(member.value));
   return value;

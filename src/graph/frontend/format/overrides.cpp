@@ -5,11 +5,15 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <set>
 #include <unordered_map>
 
 #include "base/json_reader.h"
 #include "base/json_text.h"
+#include "graph/frontend/expressions/expression.h"
 #include "graph/frontend/format/json_values.h"
+#include "graph/frontend/library/functions.h"
+#include "graph/frontend/library/layers.h"
 #include "graph/frontend/library/optimizers.h"
 #include "graphrun/error.h"
 
@@ -50,7 +54,7 @@ void forget_places(Value& value) {
   }
 }
 
-Value parsed(const Override& o) {
+Value json_of_setting(const Override& o) {
   Value value;
   try {
     value = json::parse(shown(o), o.value).root;
@@ -103,9 +107,82 @@ bool is_only(const Value& object, std::string_view key) {
 
 // The value that is set; of the optimizer a bare name will do, and that of the one that is there keeps its keys.
 Value meant(const Override& o, const Value& old) {
-  Value value = parsed(o);
+  Value value = json_of_setting(o);
   if (o.path.empty() || o.path != optimizer_path(o.path) || value.kind != Kind::string) return value;
   return is_only(old, value.string) ? old : whole_optimizer(o, value.string);
+}
+
+bool removes(const Override& o) {
+  const std::size_t begin = o.value.find_first_not_of(" \t\n"), end = o.value.find_last_not_of(" \t\n");
+  return begin != std::string::npos && o.value.substr(begin, end + 1 - begin) == "null";
+}
+
+// The attributes of a function or layer by this name; of neither none.
+const ir::AttrSchema& attributes_of(std::string_view name) {
+  static const ir::AttrSchema none;
+  if (const Layer* layer = find_layer(name)) return layer->attributes;
+  const Function* function = find_function(name);
+  return function == nullptr ? none : function->attributes;
+}
+
+using Calls = std::vector<const expression::Term*>;
+
+Calls calls_in(const expression::Expression& parsed) {
+  Calls calls;
+  for (const expression::Term& term : parsed.terms)
+    if (term.kind == expression::Term::Kind::call) calls.push_back(&term);
+  return calls;
+}
+
+// Sets, adds or removes a keyword argument: of the one call that has it or, if none has, that may have it.
+void set_argument(const Override& o, std::string& text, const std::string& pointer, const std::string& key) {
+  const expression::Expression parsed = expression::parse(text);
+  std::set<std::string_view> known;
+  Calls given, possible;
+  const auto argument_of = [&](const expression::Term& call) {
+    const auto& all = call.attributes;
+    const auto found = std::find_if(all.begin(), all.end(), [&](const auto& argument) { return argument.key == key; });
+    return found == all.end() ? nullptr : &*found;
+  };
+  for (const expression::Term* call : calls_in(parsed)) {
+    const ir::AttrSchema& schema = attributes_of(call->word);
+    for (const ir::AttrDef& def : schema) known.insert(def.name);
+    if (ir::find_attr(schema, key) != nullptr) possible.push_back(call);
+    if (argument_of(*call) != nullptr) given.push_back(call);
+  }
+  const Calls& found = given.empty() ? possible : given;
+  const std::string whole = fmt::format("--set graph.{0}='{0} = ...' sets the whole entry", parsed.name);
+  if (found.empty())
+    fail(o,
+         fmt::format("{} has no argument '{}'{}{}", pointer, key,
+                     known.empty() ? "" : "; its arguments: ", fmt::join(known, ", ")),
+         whole);
+  if (found.size() > 1) fail(o, fmt::format("{} calls in {} take '{}'", found.size(), pointer, key), whole);
+  const expression::Argument* argument = argument_of(*found.front());
+  const Value value = json_of_setting(o);
+  const std::string said = value.kind == Kind::string ? json::line(value) : o.value;
+  const std::size_t close = found.front()->end - 1;
+  if (argument == nullptr) {
+    const bool is_first = text.find_last_not_of(" \t\n\r", close - 1) == text.rfind('(', close);
+    if (!removes(o)) text.insert(close, fmt::format("{}{}={}", is_first ? "" : ", ", key, said));
+    return;
+  }
+  const expression::Term& old = parsed.terms[argument->value];
+  if (!removes(o)) {
+    text.replace(old.begin, old.end - old.begin, said);
+    return;
+  }
+  // With the comma before it or, of the first, behind it.
+  const std::size_t before = text.find_last_not_of(" \t\n\r", argument->at - 1);
+  const std::size_t next = text.find_first_not_of(" \t\n\r", old.end);
+  const std::size_t begin = text[before] == ',' ? before : argument->at;
+  text.erase(begin, (begin != before && text[next] == ',' ? next + 1 : old.end) - begin);
+}
+
+// Of an item of a list: its "name", or what its formula defines; "" when it has none.
+std::string entry_name(const Value& item) {
+  const Member* name = item.find("name");
+  return name == nullptr ? expression::assigned_name(item.string) : name->value.string;
 }
 
 std::string_view parent(std::string_view path) {
@@ -136,24 +213,46 @@ class Settings {
     Place place{&root_, ""};
     std::string path;  // as the pointer, which cuts long keys
     bool in_list = false;
+    Value* owner = nullptr;  // of the value
+    std::size_t at = 0;      // in the owner
+    std::string owner_path;
     std::string_view rest = o.path;
     for (int depth = 0; !rest.empty(); ++depth) {
       if (depth == json::kMaxDepth) fail(o, fmt::format("the path is deeper than {} levels", json::kMaxDepth));
       std::string_view segment = rest.substr(0, rest.find('.'));
+      if (value->kind == Kind::string && in_list && owner_path == "/graph") {
+        o.pointer = place.pointer;
+        try {
+          set_argument(o, value->string, place.pointer, std::string(rest));
+        } catch (const expression::ExpressionError& error) {
+          fail(o, fmt::format("{} is no expression: {}", place.pointer, error.diagnostics().front().message));
+        }
+        return forget_places(*value);
+      }
+      if (value->kind == Kind::null && owner != nullptr) *value = json::make_object();
       in_list = value->kind == Kind::array;
+      owner = value;
+      owner_path = path;
       if (in_list) {
-        const std::size_t index = item_index(o, *value, path, std::string(segment), place.pointer);
-        place = place.item(index);
-        value = &value->items[index];
-        path += fmt::format("/{}", index);
+        at = item_index(o, *value, path, std::string(segment), place.pointer);
+        place = place.item(at);
+        value = &value->items[at];
+        path += fmt::format("/{}", at);
       } else if (value->kind == Kind::object) {
         Member* member = existing_member(*value, path, rest);
         if (!member) {
           member = &value->members.emplace_back(Member{std::string(segment), 0, 0, {}});
           index_of(*value, path).add(member->key, value->members.size() - 1);
           if (o.pointer.empty()) o.pointer = place.member(*member).pointer;
+          if (removes(o)) {
+            member->value.boolean = true;
+            if (!optimizer_path(o.path).empty()) value->members.pop_back();
+            forget(path, false);
+            return;
+          }
           if (segment.size() < rest.size()) member->value.kind = Kind::object;
         }
+        at = static_cast<std::size_t>(member - value->members.data());
         segment = member->key;
         place = place.member(*member);
         value = &member->value;
@@ -166,6 +265,14 @@ class Settings {
       }
       rest.remove_prefix(std::min(segment.size() + 1, rest.size()));
     }
+    if (removes(o)) {
+      if (in_list)
+        owner->items.erase(owner->items.begin() + static_cast<std::ptrdiff_t>(at));
+      else
+        owner->members.erase(owner->members.begin() + static_cast<std::ptrdiff_t>(at));
+      o.pointer = place.pointer + "/-";  // of nothing: what has its place is another value
+      return forget(owner_path, false);
+    }
     *value = meant(o, *value);
     if (o.pointer.empty()) o.pointer = place.pointer;
     forget(path, in_list);
@@ -175,7 +282,7 @@ class Settings {
   // A key of an optimizer that the model has not: it can only be meant instead of the one that is there.
   void take_other_optimizer(Override& o) {
     const std::string_view path = optimizer_path(o.path);
-    if (path.empty() || path.size() == o.path.size()) return;
+    if (path.empty() || path.size() == o.path.size() || removes(o)) return;
     const std::string_view rest = std::string_view(o.path).substr(path.size() + 1);
     const std::string name(rest.substr(0, rest.find('.')));
     Member* owner = member_of(root_, "train");
@@ -200,8 +307,7 @@ class Settings {
     Index& index = entry->second;
     for (std::size_t i = 0; fresh && i < value.members.size(); ++i) index.add(value.members[i].key, i);
     for (std::size_t i = 0; fresh && i < value.items.size(); ++i) {
-      const Member* name = value.items[i].find("name");
-      if (name && name->value.kind == Kind::string) index.add(name->value.string, i);
+      if (const std::string name = entry_name(value.items[i]); !name.empty()) index.add(name, i);
     }
     return index;
   }

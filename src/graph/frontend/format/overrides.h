@@ -1,7 +1,8 @@
 // overrides.h: "--set path=value": changes to a model file's JSON tree before it is read.
 // Contract: a path is dotted keys, where an item of a list is its index or the "name" of an object in it; the value is
-// JSON, else a string; keys that do not exist are created. Another optimizer's name, or a path into it, takes the place
-// of the model's. Throws Error for a path that leads nowhere. Leaves to others: whether the result makes sense
+// JSON, else a string; null removes the key or item, and keys that do not exist are created. A path into an entry like
+// "h = dense(x, units=8)" sets a keyword argument. Another optimizer's name, or a path into it, takes the place of the
+// model's. Throws Error for a path that leads nowhere. Leaves to others: whether the result makes sense
 // (model_file.h); blame() makes its mistakes point at the override.
 
 #pragma once
