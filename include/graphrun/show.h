@@ -40,6 +40,10 @@ struct Setting {
 // more than 80 characters are left out.
 GRAPHRUN_API std::vector<Setting> model_settings(const std::string& path, const LoadOptions& options = {});
 
+// "did you mean --set train.optimizer.adam.lr=VALUE?": the settings with this last key, spelt as here or elsewhere
+// ("learning-rate"); "" when there are none or the file has mistakes.
+GRAPHRUN_API std::string setting_hint(const std::string& path, std::string name, const LoadOptions& options = {});
+
 // The seed that a training of it would begin with.
 GRAPHRUN_API std::uint64_t seed_of(const std::string& path, const LoadOptions& options = {});
 

@@ -24,6 +24,7 @@
 #include "graph/frontend/format/overrides.h"
 #include "graph/frontend/step/class_numbers.h"
 #include "graphrun/op.h"
+#include "graphrun/show.h"
 #include "session/coupling.h"
 #include "session/formulas.h"
 #include "session/model_text.h"
@@ -212,16 +213,30 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
   return model;
 }
 
+// The same mistakes; those of paths that lead nowhere name the settings that may be meant.
+Error with_setting_hints(const Error& error, const std::string& path, const LoadOptions& options) {
+  std::vector<Diagnostic> diagnostics = error.diagnostics();
+  for (Diagnostic& d : diagnostics) {
+    if (!d.file.starts_with("--set ") || (d.code != "model.unknown_key" && d.code != "set.path")) continue;
+    const std::string set = d.file.substr(0, d.file.find('='));
+    const bool is_near = d.hint.starts_with("did you mean") && set.find('.') != std::string::npos;
+    const std::string hint = is_near ? "" : setting_hint(path, set.substr(set.find_last_of(". ") + 1), options);
+    if (!hint.empty()) d.hint = hint;
+  }
+  return Error(error.kind(), std::move(diagnostics), error.more());
+}
+
 }  // namespace
 
 Model load_model(const std::string& path, const LoadOptions& given) {
   const LoadOptions options = reading_once(path, given);
   json::Document document = read_document(path, options);
-  const std::vector<Override> overrides = apply_overrides(document, options.overrides);
+  std::vector<Override> overrides;
   try {
+    overrides = apply_overrides(document, options.overrides);
     return read_model(document, options);
   } catch (const Error& error) {
-    throw blame(error, overrides);
+    throw with_setting_hints(blame(error, overrides), path, options);
   }
 }
 

@@ -179,6 +179,17 @@ TEST_F(Cli, AWrongModelExitsWithTwoAndShowsThePlace) {
   expect_refused(graphrun({model_, "--batch=99"}), {"99"});
 }
 
+TEST_F(Cli, ASettingThatIsNoFlagIsNamedWithItsPath) {
+  expect_refused(graphrun({model_, "--lr", "0.1"}),
+                 {"no flag --lr", "did you mean --set train.optimizer.sgd.lr=VALUE?"});
+  expect_refused(graphrun({"train", "--learning-rate=0.1", model_}), {"--set train.optimizer.sgd.lr=VALUE"});
+  expect_refused(graphrun({model_, "--momentum", "0.9"}), {"--set train.optimizer.momentum.momentum=VALUE"});
+  expect_refused(graphrun({model_, "--batch-size", "2"}), {"--set train.batch=VALUE"});
+  expect_refused(graphrun({model_, "--units=3"}), {"--set graph.p.units=VALUE"});
+  expect_refused(graphrun({model_, "--epoch=3"}), {"did you mean --epochs?"});
+  expect_refused(graphrun({"--lr", "0.1"}), {"no flag --lr"});
+}
+
 TEST_F(Cli, AWrongMathIsAnsweredWithTheNearest) {
   expect_refused(graphrun({model_, "--math=fats"}), {"train/math", "\"exact\" or \"fast\"", "did you mean \"fast\"?"});
   expect_refused(graphrun({"verify", model_, "--math=exakt"}), {"did you mean \"exact\"?"});

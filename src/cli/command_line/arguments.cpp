@@ -39,7 +39,17 @@ struct SplitLine {
   std::vector<std::string> words;
 };
 
-[[noreturn]] void refuse_unknown(const std::string& name) {
+// "--lr" may be meant as a setting of a model that is on the line.
+[[noreturn]] void refuse_unknown(const std::string& name, int argc, const char* const* argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::filesystem::path file = argv[i];
+    std::error_code ignored;
+    if (file.extension() != ".json" && file.extension() != ".safetensors") continue;
+    if (!std::filesystem::is_regular_file(file, ignored)) continue;
+    const std::string hint =
+        setting_hint(file.string(), name.substr(std::min(name.find_first_not_of('-'), name.size())));
+    if (!hint.empty()) throw usage("unknown_flag", fmt::format("there is no flag {}", name), hint);
+  }
   std::vector<std::string> known;
   for (const Flag& flag : flags()) known.emplace_back(flag.name);
   throw usage("unknown_flag", fmt::format("there is no flag {}", name), did_you_mean(nearest_name(name, known)));
@@ -61,7 +71,7 @@ SplitLine split(int argc, const char* const* argv) {
     const std::size_t equals = word.find('=');
     const std::string name = word.substr(0, equals);
     const Flag* flag = find_flag(name);
-    if (flag == nullptr) refuse_unknown(name);
+    if (flag == nullptr) refuse_unknown(name, argc, argv);
     Given given{std::string(flag->name), {}};
     if (flag->value.empty()) {
       if (equals != std::string::npos) throw usage("flags", fmt::format("{} takes no value", name));

@@ -1,7 +1,12 @@
 // settings.cpp: model_settings(): the canonical model file as the paths that --set takes.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <map>
 
 #include "base/json_text.h"
+#include "graph/frontend/expressions/expression.h"
 #include "graph/frontend/format/fields.h"
 #include "graph/frontend/library/functions.h"
 #include "graph/frontend/library/layers.h"
@@ -32,7 +37,10 @@ class SettingList {
       if (const json::Member* found = model.find(section)) add(std::string(section), found->value);
     }
     for (const json::Value& entry : model.find("graph")->value.items) {
-      if (entry.kind == json::Kind::object) add_layer(entry);
+      if (entry.kind == json::Kind::object)
+        add_layer(entry);
+      else
+        add_formula(entry.string);
     }
     add_train(model.find("train")->value);
     return std::move(settings_);
@@ -70,6 +78,15 @@ class SettingList {
     }
   }
 
+  // "h = dense(x, units=8)": what layers in it are given.
+  void add_formula(const std::string& text) {
+    for (const expression::Term& call : expression::parse(text).terms) {
+      if (call.kind != expression::Term::Kind::call || find_layer(call.word) == nullptr) continue;
+      for (const expression::Argument& argument : call.attributes)
+        settings_.push_back({fmt::format("graph.{}.{}", expression::assigned_name(text), argument.key), "", {}});
+    }
+  }
+
   void add_train(const json::Value& train) {
     for (const Field& field : train_fields()) {
       const std::string path = below("train", field.name);
@@ -101,6 +118,28 @@ class SettingList {
 
 std::vector<Setting> model_settings(const std::string& path, const LoadOptions& options) {
   return SettingList().run(json::parse(path, canonical_model(path, options)).root);
+}
+
+std::string setting_hint(const std::string& path, std::string name, const LoadOptions& options) {
+  static const std::map<std::string, std::string> elsewhere = {
+      {"learning_rate", "lr"},  {"batch_size", "batch"},  {"num_epochs", "epochs"},  {"max_epochs", "epochs"},
+      {"random_state", "seed"}, {"hidden_size", "units"}, {"grad_clip", "clip_norm"}};
+  std::replace(name.begin(), name.end(), '-', '_');
+  if (const auto other = elsewhere.find(name); other != elsewhere.end()) name = other->second;
+  LoadOptions plain = options;
+  plain.overrides.clear();
+  std::vector<std::string> paths;
+  try {
+    for (const Setting& setting : model_settings(path, plain))
+      if (setting.path.ends_with("." + name)) paths.push_back(setting.path);
+  } catch (const Error&) {  // the file has mistakes of its own
+    return "";
+  }
+  for (const OptimizerDef& def : optimizers())
+    if (paths.empty() && ir::find_attr(def.attributes, name))
+      paths.push_back(fmt::format("train.optimizer.{}.{}", def.name, name));
+  if (paths.size() > 3) paths.resize(3);
+  return paths.empty() ? "" : fmt::format("did you mean --set {}=VALUE?", fmt::join(paths, "=VALUE or --set "));
 }
 
 }  // namespace graphrun
