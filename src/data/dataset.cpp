@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "data/column_transforms.h"
+#include "data/columns.h"
 #include "data/division.h"
 #include "data/inputs.h"
 #include "graphrun/error.h"
@@ -115,6 +117,24 @@ std::vector<std::pair<std::string, std::vector<std::string>>> labels_of(const Tr
   return labels;
 }
 
+// One output tells two classes apart: a target with more words needs an output for each.
+void check_labels(json::Reader& reader, const json::Place& at, std::span<const InputDecl> inputs, const DataSet& set) {
+  for (const InputDecl& input : inputs) {
+    const auto is_one = [](const ClassRange& range) { return range.kind == ClassRange::Kind::probabilities; };
+    const auto found = std::find_if(input.classes.begin(), input.classes.end(), is_one);
+    if (found == input.classes.end() || input.sample.elements() != 1) continue;
+    for (const auto& [name, words] : set.labels) {
+      if (name != input.name || words.size() < 3) continue;
+      reader.report(at, "data.value",
+                    fmt::format("input '{}' has {} classes, {}; {} tells two apart", name, words.size(),
+                                data::listed(words), found->user),
+                    fmt::format("{} classes need {} outputs and softmax_cross_entropy; the target is then "
+                                "{{\"dtype\": \"i32\", \"shape\": [\"batch\"]}}",
+                                words.size(), words.size()));
+    }
+  }
+}
+
 // Numbers that come with weights, in place of fitted ones.
 void adopt_fitted(json::Reader& reader, const json::Place& at, const std::vector<Standardization>& fitted,
                   std::vector<data::Pipeline>& pipelines, std::span<const InputDecl> inputs, DataSet& set) {
@@ -219,6 +239,9 @@ DataSet read_data(json::Reader& reader, const json::Place& at, std::span<const I
   }
   set.fitted = fit.numbers();
   set.labels = labels_of(transforms, at, inputs, fit.origin);
+  const std::size_t before_labels = reader.errors();
+  check_labels(reader, transform.value_or(at), inputs, set);
+  if (reader.errors() != before_labels) return set;
   if (options.use == DataUse::values && !parts.empty()) fit.origin.samples = parts.front().rows;
   set.origin = text(fit.origin);
   if (trained)

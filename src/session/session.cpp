@@ -51,9 +51,10 @@ Model with_good_classes(Model model) {
   for (const Split& split : model.data.splits) {
     for (const auto& [name, tensor] : split.columns) {
       const auto of_input = ranges.find(name);
-      if (of_input == ranges.end() || tensor.dtype() != DType::i32) continue;
+      if (of_input == ranges.end()) continue;
       for (const ClassRange& range : of_input->second) {
-        if (tensor.shape().rank() == static_cast<int>(range.part.size()) + 1)
+        const bool fits = range.kind != ClassRange::Kind::numbers || tensor.dtype() == DType::i32;
+        if (fits && tensor.shape().rank() == static_cast<int>(range.part.size()) + 1)
           check_classes(range, tensor, fmt::format("input '{}' of {}", name, split.name));
       }
     }

@@ -8,9 +8,11 @@
 
 #include "graph/frontend/builder_impl.h"
 #include "graph/ops/op_def.h"
+#include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params/axes.h"
 #include "graphrun/params/movement.h"
+#include "graphrun/scalar_op.h"
 
 namespace graphrun {
 namespace {
@@ -37,18 +39,27 @@ class Tracer {
  public:
   Tracer(const ir::Graph& graph, std::vector<ClassRange>& ranges) : graph_(graph), ranges_(ranges) {}
 
-  void run(NodeId id, const Box& box, const ClassRange& range) {
+  void run(NodeId id, const Box& box, ClassRange range) {
     std::size_t next = open_.size();
     trace(id, box, range);
-    for (; next < open_.size(); ++next) follow(open_[next].first, Box(open_[next].second), range);
+    for (; next < open_.size(); ++next) {
+      range.kind = open_[next].kind;
+      follow(open_[next].id, Box(open_[next].box), range);
+    }
   }
 
  private:
   static constexpr std::size_t kMostParts = 1'000'000;  // of a graph; what is beyond is not checked when it is read
 
   void trace(NodeId id, const Box& box, const ClassRange& range) {
-    if (is_empty(box) || seen_.size() == kMostParts || !seen_.emplace(range.count, id, box).second) return;
-    open_.emplace_back(id, box);
+    if (is_empty(box) || seen_.size() == kMostParts || !seen_.emplace(range.kind, range.count, id, box).second) return;
+    open_.push_back({id, box, range.kind});
+  }
+
+  // Values of which it is not known that those along the last axis are still one row's classes.
+  static ClassRange without_sum(ClassRange range) {
+    if (range.kind == ClassRange::Kind::distributions) range.kind = ClassRange::Kind::probabilities;
+    return range;
   }
 
   void follow(NodeId id, const Box& box, const ClassRange& range) {
@@ -67,7 +78,8 @@ class Tracer {
       Box source(box.size());
       for (std::size_t axis = 0; axis < box.size(); ++axis)
         source[static_cast<std::size_t>(params.axes[axis])] = box[axis];
-      trace(node.inputs[0], source, range);
+      const bool keeps_last = params.axes[box.size() - 1] == static_cast<std::int64_t>(box.size()) - 1;
+      trace(node.inputs[0], source, keeps_last ? range : without_sum(range));
     } else if (node.op == Op::slice) {
       const auto params = packed(node).as<SliceParams>();
       Box source = box;
@@ -76,6 +88,8 @@ class Tracer {
       trace(node.inputs[0], source, range);
     } else if (node.op == Op::concat) {
       concatenated(node, box, range);
+    } else if (node.op == Op::cast && is_float(node.type.dtype) && range.kind != ClassRange::Kind::numbers) {
+      trace(node.inputs[0], box, range);
     }
   }
 
@@ -97,7 +111,8 @@ class Tracer {
         source[static_cast<std::size_t>(axis)] = box[next++];
       }
     }
-    trace(node.inputs[0], source, range);
+    const auto last = [](const Shape& shape) { return shape.rank() > 0 ? shape[shape.rank() - 1] : 1; };
+    trace(node.inputs[0], source, last(from) == last(node.type.shape) ? range : without_sum(range));
   }
 
   void broadcast(const Node& node, const Box& box, const ClassRange& range) {
@@ -107,7 +122,7 @@ class Tracer {
     for (std::size_t axis = 0; axis < source.size(); ++axis) {
       if (from[static_cast<int>(axis)] != 1) source[axis] = box[axis + shift];
     }
-    trace(node.inputs[0], source, range);
+    trace(node.inputs[0], source, without_sum(range));
   }
 
   void concatenated(const Node& node, const Box& box, const ClassRange& range) {
@@ -117,16 +132,36 @@ class Tracer {
       const std::int64_t extent = graph_[input].type.shape[static_cast<int>(axis)];
       Box source = box;
       source[axis] = {std::max(box[axis].first - begin, std::int64_t{0}), std::min(box[axis].second - begin, extent)};
-      trace(input, source, range);
+      trace(input, source, without_sum(range));
       begin += extent;
     }
   }
 
   const ir::Graph& graph_;
   std::vector<ClassRange>& ranges_;
-  std::set<std::tuple<std::int64_t, NodeId, Box>> seen_;  // by how many classes there are
-  std::vector<std::pair<NodeId, Box>> open_;
+  struct Part {
+    NodeId id;
+    Box box;
+    ClassRange::Kind kind;
+  };
+  std::set<std::tuple<ClassRange::Kind, std::int64_t, NodeId, Box>> seen_;  // by how many classes there are
+  std::vector<Part> open_;
 };
+
+// What a node takes as probabilities: the float target of softmax_cross_entropy, or of the sigmoid's, which is
+// softplus(z) - z * target (library/functions.cpp).
+std::optional<std::pair<NodeId, ClassRange>> probabilities(const ir::Graph& graph, const Node& node) {
+  using Kind = ClassRange::Kind;
+  const auto range = [&](std::string_view name, NodeId logits, Kind kind) {
+    return ClassRange{{}, {}, 0, {}, fmt::format("{}_cross_entropy of '{}'", name, graph[logits].name), kind};
+  };
+  if (node.op == family_op::softmax_cross_entropy && is_float(graph[node.inputs[1]].type.dtype))
+    return std::pair(node.inputs[1], range("softmax", node.inputs[0], Kind::distributions));
+  if (node.op != Op::sub) return std::nullopt;
+  const Node &soft = graph[node.inputs[0]], &chosen = graph[node.inputs[1]];
+  if (soft.op != scalar_op::softplus || chosen.op != Op::mul || chosen.inputs[0] != soft.inputs[0]) return std::nullopt;
+  return std::pair(chosen.inputs[1], range("sigmoid", soft.inputs[0], Kind::probabilities));
+}
 
 std::vector<ClassRange> class_numbers(const ir::Graph& graph, const std::vector<Value>& roots) {
   std::vector<bool> needed(graph.size(), false);
@@ -139,6 +174,8 @@ std::vector<ClassRange> class_numbers(const ir::Graph& graph, const std::vector<
     if (!needed[id]) continue;
     const Node& node = graph[id];
     for (const NodeId input : node.inputs) needed[input] = true;
+    if (const auto target = probabilities(graph, node))
+      tracer.run(target->first, whole(graph[target->first].type.shape), target->second);
     if (node.def->classes == nullptr) continue;
     const std::vector<TensorType> inputs = ir::input_types(graph, node);
     const std::optional<Classes> classes = node.def->classes(node.attrs, inputs);
@@ -166,7 +203,9 @@ std::vector<ClassRange> class_numbers(const Model& model) {
 }
 
 std::vector<ClassRange> class_numbers_of_outputs(const Model& model) {
-  return class_numbers(model.graph.impl().graph, outputs_of(model));
+  std::vector<ClassRange> ranges = class_numbers(model.graph.impl().graph, outputs_of(model));
+  std::erase_if(ranges, [](const ClassRange& range) { return range.kind != ClassRange::Kind::numbers; });
+  return ranges;
 }
 
 }  // namespace graphrun
