@@ -182,17 +182,26 @@ class Trace {
     return std::nullopt;
   }
 
+  // A batch of all rows is the data itself, "train/x".
+  bool is_column(const std::string& name, const std::string& column) const {
+    const Split* train = model_.data.find("train");
+    return train != nullptr && name == "train/" + column &&
+           std::any_of(train->columns.begin(), train->columns.end(), [&](const auto& c) { return c.first == column; });
+  }
+
   Diagnostic tell_state(BufferId id) {
     const HostTensor values = step_.read(id);
     const std::size_t i = *first_not_finite(values);
     const std::string& name = step_.buffer(id).name;
     Diagnostic told;
     const std::vector<std::int64_t> index = index_of(values.shape(), i);
-    if (name.starts_with("data/")) {
-      const std::string column = name.substr(name.rfind('/') + 1);
+    const std::string column = name.substr(name.rfind('/') + 1);
+    if (name.starts_with("data/") || is_column(name, column)) {
       told.message = fmt::format("it began in the data: {} of the split train is {}",
                                  element_name(column, values.shape(), i), unsigned_nan(element(values, i)));
-      told.hint = "rows count from 0; \"missing\" of a data source says what takes the place of missing values";
+      told.hint =
+          "rows count from 0; leave such rows out or put numbers in their place; \"missing\" next to a data source "
+          "does it for tables";
     } else {
       told.message = fmt::format("it began in the state {}, which is {} before the step",
                                  element_name(name, values.shape(), i), unsigned_nan(element(values, i)));

@@ -382,6 +382,13 @@ def test_keywords_of_fit():
     assert model.fit(x, y, threads=numpy.int64(1), progress=False).session.step > 0
 
 
+def test_data_that_are_not_finite():
+    x = numpy.random.default_rng(0).random((20, 2))
+    y, x[3, 1] = x[:, 0], numpy.nan
+    message = refused(graphrun.Error, lambda: linear(["a", "b"]).fit(x, y, progress=False))
+    assert "in the data: x[3, 1] of the split train is nan" in message and "put numbers in their place" in message
+
+
 def test_weights_predict_without_their_data():
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "w.safetensors")
