@@ -48,10 +48,22 @@ struct Fitted {
 struct Split {
   std::string name;  // "train", "validation", "test"
   std::vector<std::pair<std::string, HostTensor>> columns;
-  std::int64_t declared = 0;  // samples when the columns were not read (LoadOptions::data)
-  bool rows_vary = false;     // Session::set_rows() may say how many are in use: the columns are their room
+  std::int64_t declared = 0;               // samples when the columns were not read (LoadOptions::data)
+  std::vector<std::string> original = {};  // columns in original units, which a Session changes as "transform" says
+  bool rows_vary = false;  // Session::set_rows() may say how many are in use: the columns are their room
   std::int64_t samples() const { return columns.empty() ? declared : columns.front().second.shape()[0]; }
 };
+
+// The columns of the source that an input lists, as a program gives them side by side.
+struct InputColumns {
+  std::string input;
+  std::vector<std::string> names;
+  std::vector<std::vector<std::string>> words;  // by column: of its classes, where it is made of some that are known
+};
+
+namespace data {
+class ArrayRows;
+}
 
 struct DataSet {
   std::vector<Split> splits;
@@ -64,6 +76,8 @@ struct DataSet {
   // The words of its classes, for each target that is made of words (docs/data.md, "Words"); known with weights too.
   std::vector<std::pair<std::string, std::vector<std::string>>> labels;
   std::vector<std::string> files;  // that were opened for it
+  std::vector<InputColumns> columns;
+  std::shared_ptr<const data::ArrayRows> arrays;  // changes rows that a program gives; null: there is no "data" section
   const Split* find(std::string_view split) const {
     for (const Split& s : splits) {
       if (s.name == split) return &s;
@@ -206,6 +220,10 @@ struct LoadOptions {
 // `path` is a model file, or a safetensors file of weights with its model inside (weights.h): then LoadOptions::weights
 // is that file, too, unless it names another.
 GRAPHRUN_API Model load_model(const std::string& path, const LoadOptions& options = {});
+
+// Changes the columns of Split::original as "transform" says, fitted to the split "train" unless the numbers came with
+// weights or with data that were read. A Session does it to the model that it is given. Throws Error.
+GRAPHRUN_API void change_original(Model& model);
 
 // Whether `model` is such a file of weights.
 GRAPHRUN_API bool is_weights(const std::string& model, const LoadOptions& options = {});

@@ -37,13 +37,15 @@ void check_is_input(const Model& model, const std::string& name) {
   throw Error(ErrorKind::input, "name.unknown", "the model has no input '" + name + "'", did_you_mean(name, names));
 }
 
-json::Value input_description(const OutlineValue& input) {
+json::Value input_description(const Model& model, const OutlineValue& input) {
   std::vector<json::Value> shape;
   for (int axis = 1; axis < input.type.shape.rank(); ++axis) shape.push_back(json::make(input.type.shape[axis]));
-  return json::make_object({{"name", json::make(input.name)},
-                            {"dtype", json::make(name_of(input.type.dtype))},
-                            {"shape", json::make_array(std::move(shape))},
-                            {"target", json::make(input.role == OutlineValue::Role::target)}});
+  json::Value all = json::make_object({{"name", json::make(input.name)},
+                                       {"dtype", json::make(name_of(input.type.dtype))},
+                                       {"shape", json::make_array(std::move(shape))},
+                                       {"target", json::make(input.role == OutlineValue::Role::target)}});
+  add_columns(all, model.data, input.name);
+  return all;
 }
 
 json::Value output_description(const OutputSpec& output, const ClassOutput& classes) {
@@ -59,7 +61,7 @@ json::Value description(const Model& model) {
   std::vector<json::Value> inputs, outputs;
   for (const OutlineValue& value : graph_outline(model).values) {
     if (value.role == OutlineValue::Role::input || value.role == OutlineValue::Role::target)
-      inputs.push_back(input_description(value));
+      inputs.push_back(input_description(model, value));
   }
   const std::vector<ClassOutput> classes = class_outputs(model);
   for (std::size_t i = 0; i < model.outputs.size(); ++i)
@@ -74,7 +76,18 @@ json::Value description(const Model& model) {
 Model take(gr_model* model) {
   Model taken = std::move(content(model));
   model->model.reset();
+  change_original(taken);
   return taken;
+}
+
+void add_columns(json::Value& described, const DataSet& data, std::string_view input) {
+  std::vector<json::Value> columns;
+  for (const InputColumns& one : data.columns) {
+    for (std::size_t i = 0; one.input == input && i < one.names.size(); ++i)
+      columns.push_back(
+          json::make_object({{"name", json::make(one.names[i])}, {"words", json::make_list(one.words[i])}}));
+  }
+  if (!columns.empty()) json::add(described, "columns", json::make_array(std::move(columns)));
 }
 
 }  // namespace graphrun::c_api
@@ -122,5 +135,7 @@ gr_error* gr_model_set_data(gr_model* model, const char* split, const char* inpu
       old->second = std::move(tensor);
     else
       columns.emplace_back(column, std::move(tensor));
+    if (std::find(found->original.begin(), found->original.end(), column) == found->original.end())
+      found->original.push_back(column);
   });
 }

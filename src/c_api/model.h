@@ -2,7 +2,9 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 
+#include "base/json.h"
 #include "graphrun/c.h"
 #include "graphrun/model.h"
 
@@ -13,5 +15,8 @@ struct gr_model {
 namespace graphrun::c_api {
 
 Model take(gr_model* model);  // throws Error where it was taken before
+
+// "columns": [{"name": "color", "words": ["red", "blue"]}], of an input that lists some.
+void add_columns(json::Value& described, const DataSet& data, std::string_view input);
 
 }  // namespace graphrun::c_api

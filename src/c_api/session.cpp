@@ -68,7 +68,10 @@ json::Value description(Session& session) {
   for (const Split& split : session.model().data.splits)
     splits.push_back(json::make_object({{"name", json::make(split.name)}, {"samples", json::make(split.samples())}}));
   if (!session.model().outputs.empty()) {
-    for (const auto& [name, type] : session.prediction_inputs()) inputs.push_back(described(name, type));
+    for (const auto& [name, type] : session.prediction_inputs()) {
+      inputs.push_back(described(name, type));
+      c_api::add_columns(inputs.back(), session.model().data, name);
+    }
     for (const auto& [name, type] : session.prediction_outputs()) outputs.push_back(described(name, type));
   }
   json::Value all = json::make_object();

@@ -112,6 +112,11 @@ ArrayPtr ColumnTransforms::shape_of(const NamedArray& column, const TableFit& ta
   return std::make_shared<const Array>(std::move(array));
 }
 
+const Pipeline* ColumnTransforms::find(const std::string& column) const {
+  const auto found = entries_.find(column);
+  return found == entries_.end() ? nullptr : &found->second.pipeline;
+}
+
 std::optional<std::vector<std::string>> ColumnTransforms::labels_of(const std::string& column,
                                                                     const Origin& origin) const {
   const auto found = entries_.find(column);

@@ -28,6 +28,9 @@ class ColumnTransforms {
   // Its shape, without reading numbers where that can be.
   ArrayPtr shape_of(const NamedArray& column, const TableFit& table) const;
 
+  // The list of a column; null: it has none.
+  const Pipeline* find(const std::string& column) const;
+
   // The words of its classes; nothing where it has none, or none are known.
   std::optional<std::vector<std::string>> labels_of(const std::string& column, const Origin& origin) const;
 

@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_map>
 
 #include "data/csv.h"
 #include "data/inflate.h"
@@ -52,37 +51,11 @@ class TextSource {
   std::shared_ptr<std::vector<std::size_t>> kept_;  // null: all rows are left
 };
 
-// "missing": one policy for all columns, or an object of them by column.
-std::vector<Missing> said_policies(SourceContext& context, const std::vector<std::string>& names) {
-  std::vector<Missing> missing(names.size());
-  const std::optional<json::Place> at = context.split.get("missing");
-  if (!at) return missing;
-  // {"value": "median"} is about a column of that name, and so is "value" among others.
-  const json::Member* value = at->value->find("value");
-  const std::vector<std::string> policies = names_of(missing_docs());
-  const bool is_column = value && (at->value->members.size() > 1 || value->value.kind == json::Kind::object ||
-                                   std::find(policies.begin(), policies.end(), value->value.string) != policies.end());
-  if (at->value->kind != json::Kind::object || (value && !is_column)) {
-    if (const std::optional<Missing> all = read_missing(context.reader, *at))
-      std::fill(missing.begin(), missing.end(), *all);
-    return missing;
-  }
-  std::unordered_map<std::string_view, std::size_t> places;
-  for (std::size_t i = 0; i < names.size(); ++i) places.emplace(names[i], i);
-  for (const json::Member& member : at->value->members) {
-    const std::optional<Missing> one = read_missing(context.reader, at->member(member));
-    const auto place = places.find(member.key);
-    if (place != places.end() && one) missing[place->second] = *one;
-    if (place == places.end() && !context.is_other)
-      context.reader.report_key(*at, member, "data.column", fmt::format("no column '{}'", member.key),
-                                did_you_mean(member.key, names));
-  }
-  return missing;
-}
-
 // Each row of another file has its prediction: one that lacks a value is not left out but refused.
 std::vector<Missing> read_policies(SourceContext& context, const std::vector<std::string>& names) {
-  std::vector<Missing> missing = said_policies(context, names);
+  std::vector<Missing> missing(names.size());
+  if (const std::optional<json::Place> at = context.split.get("missing"))
+    missing = read_missing(context.reader, *at, names, context.is_other);
   for (Missing& one : missing) {
     if (context.is_other && one.kind == Missing::Kind::drop) one = {};
   }

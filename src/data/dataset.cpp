@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "data/array_rows.h"
 #include "data/column_transforms.h"
 #include "data/columns.h"
 #include "data/division.h"
@@ -248,6 +249,12 @@ DataSet read_data(json::Reader& reader, const json::Place& at, std::span<const I
     set.stray = difference(fit.origin, *trained);
   else if (is_fitted && fit.origin.split)
     set.stray = "the weights do not say how the rows of their training were split";
+  if (reader.errors() == before) {
+    const auto arrays = std::make_shared<const data::ArrayRows>(at, inputs, pipelines, transforms.columns, fit.origin,
+                                                                is_fitted || options.use == DataUse::values);
+    set.columns = arrays->columns(fit.origin);
+    set.arrays = arrays;
+  }
   if (parts.empty() || parts.front().name != "train") return set;
 
   read_splits(reader, parts, pipelines, inputs, files, options.use == DataUse::values, is_fitted, set);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <unordered_map>
 
 #include "graphrun/error.h"
 
@@ -47,6 +48,31 @@ std::optional<Missing> read_missing(json::Reader& reader, const json::Place& at)
       fmt::format("must be \"{}\", a number or {{\"value\": ...}}, got \"{}\"", fmt::join(words, "\", \""), word),
       did_you_mean(word, words));
   return std::nullopt;
+}
+
+std::vector<Missing> read_missing(json::Reader& reader, const json::Place& at, const std::vector<std::string>& names,
+                                  bool others) {
+  std::vector<Missing> missing(names.size());
+  // {"value": "median"} is about a column of that name, and so is "value" among others.
+  const json::Member* value = at.value->find("value");
+  const std::vector<std::string> policies = names_of(missing_docs());
+  const bool is_column = value && (at.value->members.size() > 1 || value->value.kind == json::Kind::object ||
+                                   std::find(policies.begin(), policies.end(), value->value.string) != policies.end());
+  if (at.value->kind != json::Kind::object || (value && !is_column)) {
+    if (const std::optional<Missing> all = read_missing(reader, at)) std::fill(missing.begin(), missing.end(), *all);
+    return missing;
+  }
+  std::unordered_map<std::string_view, std::size_t> places;
+  for (std::size_t i = 0; i < names.size(); ++i) places.emplace(names[i], i);
+  for (const json::Member& member : at.value->members) {
+    const std::optional<Missing> one = read_missing(reader, at.member(member));
+    const auto place = places.find(member.key);
+    if (place != places.end() && one) missing[place->second] = *one;
+    if (place == places.end() && !others)
+      reader.report_key(at, member, "data.column", fmt::format("no column '{}'", member.key),
+                        did_you_mean(member.key, names));
+  }
+  return missing;
 }
 
 NamedArray column_of(std::string name, const json::Place& place, std::shared_ptr<const Cells> cells, Missing missing) {

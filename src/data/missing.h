@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "data/array.h"
 #include "data/fit.h"
@@ -15,6 +16,10 @@ namespace graphrun::data {
 
 // "mean", 0, {"value": "none"}; or nothing when it was reported.
 std::optional<Missing> read_missing(json::Reader& reader, const json::Place& at);
+
+// "missing": one policy for all columns, or an object of them by column. `others`: it may name other columns.
+std::vector<Missing> read_missing(json::Reader& reader, const json::Place& at, const std::vector<std::string>& names,
+                                  bool others);
 
 // The numbers with what stands for its gaps, which are NaN. Throws Error.
 ArrayPtr fill_gaps(const NamedArray& column, const ArrayPtr& array, const TableFit& table);

@@ -66,6 +66,7 @@ void Session::Impl::prepare_predictions() {
     prediction_batch.emplace_back(type.dtype, type.shape);
   }
   predicted.reserve(prediction_batch.size());
+  changed_rows.reserve(prediction_batch.size());  // `predicted` has their bytes
 }
 
 void Session::Impl::write_batch(const StepPhase& phase, std::span<const GivenRows> given, std::int64_t first,
@@ -109,6 +110,25 @@ std::vector<GivenRows> Session::Impl::in_order(const StepPhase& phase,
       refuse_rows(name, ordered.back().samples, ordered.front().samples);
   }
   return ordered;
+}
+
+HostTensor Session::Impl::changed(std::string_view input, const HostTensor& rows) {
+  if (!array_fit) array_fit.emplace(model.data);
+  return model.data.arrays->rows(input, rows, *array_fit, fmt::format("predict: input '{}'", input));
+}
+
+std::vector<std::pair<std::string, HostTensor>> Session::Impl::changed(
+    const std::vector<std::pair<std::string, HostTensor>>& tensors) {
+  std::vector<std::pair<std::string, HostTensor>> all = tensors;
+  for (auto& [name, rows] : all) {
+    const auto& inputs = predicting().inputs;
+    const auto input = std::find_if(inputs.begin(), inputs.end(), [&](const auto& one) { return one.first == name; });
+    if (input == inputs.end() || columns_of(name) == 0 || rows.shape().rank() == 0 || rows.shape()[0] == 0) continue;
+    Shape own = compiled.step.graph[input->second].type.shape;
+    own[0] = rows.shape()[0];
+    if (is_float(rows.dtype()) && !(rows.dtype() == DType::f64 && rows.shape() == own)) rows = changed(name, rows);
+  }
+  return all;
 }
 
 bool Session::Impl::each_batch(std::size_t index, std::span<const GivenRows> given, std::size_t count,
@@ -157,16 +177,25 @@ void Session::Impl::predict(std::span<const std::span<const std::byte>> inputs,
                             outputs.size(), phase.inputs.size(), model.outputs.size()));
   }
   predicted.clear();
+  changed_rows.clear();
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const auto& [name, node] = phase.inputs[i];
-    const std::uint64_t bytes = sample_bytes(phase, node);
+    const std::int64_t columns = columns_of(name);
+    const std::uint64_t bytes =
+        columns > 0 ? static_cast<std::uint64_t>(columns) * sizeof(float) : sample_bytes(phase, node);
     if (inputs[i].size() % bytes != 0) {
       throw Error(
           ErrorKind::input, "predict.shape",
           fmt::format("predict: '{}' has {} bytes, no whole number of rows of {}", name, inputs[i].size(), bytes));
     }
-    predicted.push_back(
-        {prediction_batch[i].dtype(), inputs[i], static_cast<std::int64_t>(inputs[i].size() / bytes), fitted_of(name)});
+    const auto rows = static_cast<std::int64_t>(inputs[i].size() / bytes);
+    if (columns > 0 && rows > 0) {
+      HostTensor given(DType::f32, {rows, columns});
+      std::copy(inputs[i].begin(), inputs[i].end(), given.bytes().begin());
+      predicted.push_back(given_rows(changed_rows.emplace_back(changed(name, given)), fitted_of(name)));
+    } else {
+      predicted.push_back({prediction_batch[i].dtype(), inputs[i], rows, fitted_of(name)});
+    }
     if (predicted.back().samples != predicted.front().samples)
       refuse_rows(name, predicted.back().samples, predicted.front().samples);
   }

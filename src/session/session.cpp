@@ -41,6 +41,7 @@ std::shared_ptr<Executor> executor_for(const Model& model, const SessionOptions&
 
 // Data that came through the API; that of a model file was checked as it was read.
 Model with_good_classes(Model model) {
+  change_original(model);
   // A batch of all samples, of a file whose own data were not read: those that it was given.
   const Split* const train = model.data.find("train");
   if (model.graph.batch() == 0 && train != nullptr && !train->columns.empty() && train->samples() > 0)
@@ -214,6 +215,10 @@ namespace {
 constexpr double kForever = std::numeric_limits<double>::infinity();
 }  // namespace
 
+void change_original(Model& model) {
+  if (model.data.arrays) model.data.arrays->change(model.data);
+}
+
 Session::Session(Model model, const SessionOptions& options)
     : impl_(std::make_unique<Impl>(std::move(model), options)) {}
 Session::~Session() = default;
@@ -278,11 +283,11 @@ std::vector<std::string> Session::watched() const {
   return alive(impl_).watched_names;
 }
 HostTensor Session::predict(const std::vector<std::pair<std::string, HostTensor>>& inputs) {
-  return std::move(alive(impl_).predict(inputs, 1).front().second);
+  return std::move(alive(impl_).predict(impl_->changed(inputs), 1).front().second);
 }
 std::vector<std::pair<std::string, HostTensor>> Session::predict_all(
     const std::vector<std::pair<std::string, HostTensor>>& inputs) {
-  return alive(impl_).predict(inputs, alive(impl_).model.outputs.size());
+  return alive(impl_).predict(impl_->changed(inputs), impl_->model.outputs.size());
 }
 
 namespace {
@@ -374,8 +379,11 @@ void Session::predict(std::span<const std::span<const std::byte>> inputs,
 }
 std::vector<std::pair<std::string, TensorType>> Session::prediction_inputs() const {
   std::vector<std::pair<std::string, TensorType>> inputs;
-  for (const auto& [name, node] : alive(impl_).prediction().inputs)
+  for (const auto& [name, node] : alive(impl_).prediction().inputs) {
     inputs.emplace_back(name, impl_->program().buffers[impl_->buffer(node)].type);
+    Shape& shape = inputs.back().second.shape;
+    if (const std::int64_t columns = impl_->columns_of(name); columns > 0 && shape.rank() == 2) shape[1] = columns;
+  }
   return inputs;
 }
 std::vector<std::pair<std::string, TensorType>> Session::prediction_outputs() const {

@@ -16,6 +16,7 @@
 
 #include "base/alive.h"
 #include "base/class_range.h"
+#include "data/array_rows.h"
 #include "graphrun/elements.h"
 #include "graphrun/session.h"
 #include "session/compiling/compiled_model.h"
@@ -110,6 +111,14 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
   std::uint64_t first_bad_step(GoodStates& good, std::uint64_t last);
 
   // predict.cpp
+  // Rows whose columns "transform" changes, changed; f64 rows of the model's own width are those of an InputReader,
+  // which are.
+  std::vector<std::pair<std::string, HostTensor>> changed(
+      const std::vector<std::pair<std::string, HostTensor>>& tensors);
+  std::int64_t columns_of(std::string_view input) const {  // 0: "transform" changes none
+    return model.data.arrays ? model.data.arrays->width(input) : 0;
+  }
+  HostTensor changed(std::string_view input, const HostTensor& rows);
   // The first `count` outputs.
   std::vector<std::pair<std::string, HostTensor>> predict(
       const std::vector<std::pair<std::string, HostTensor>>& tensors, std::size_t count);
@@ -150,6 +159,8 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
 
   Model model;
   std::vector<ClassRange> predicted_classes;  // of what predict() is given
+  std::optional<data::Fit> array_fit;         // of the model's data, from the first rows to change on
+  std::vector<HostTensor> changed_rows;       // of predict() into spans
   std::vector<HostTensor> prediction_batch;   // by input of predictions: rows on their way to the arena
   std::vector<GivenRows> predicted;           // the same: what predict() into spans was given
   std::vector<ExecutorTiming> timings;

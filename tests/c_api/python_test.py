@@ -389,6 +389,32 @@ def test_data_that_are_not_finite():
     assert "in the data: x[3, 1] of the split train is nan" in message and "put numbers in their place" in message
 
 
+def test_transforms_of_arrays():
+    rng = numpy.random.default_rng(1)
+    size, year = rng.uniform(5, 15, 40), rng.uniform(100, 200, 40)
+    y = 500 + 10 * numpy.log(size) - year / 50
+    x, table = numpy.stack([size, year], axis=1), "".join(f"{a},{b},{c}\n" for a, b, c in zip(size, year, y))
+    by_column = {"size": ["log", "standardize"], "year": ["minmax"], "y": ["standardize"]}
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        pathlib.Path("d.csv").write_text("size,year,price\n" + table)
+        for transform in (by_column, {"x": ["standardize"], "y": ["standardize"]}):
+            text = linear(["size", "year"], transform=transform, set={"data.train.y": "price"})
+            read = graphrun.Model(text._source, set={"data.train.y": "price"})
+            of_table = read.fit(progress=False)
+            given = text.fit(x, y, progress=False)
+            for model in (of_table, given):
+                assert abs(model.predict(x)[:, 0] - y).max() < 2, "in original units"
+                assert (model.predict(x[:1]) == model.predict(x)[:1]).all() and model.score(x, y) > 0.95
+                model.save_weights("w.safetensors")
+                assert (graphrun.Model("w.safetensors").predict(x) == model.predict(x)).all()
+            assert abs(given.predict(x) - of_table.predict(x)).max() < 0.1
+            given.fit(x * 2, y, validation=(x * 2, y), progress=False)
+            assert abs(given.predict(x * 2)[:, 0] - y).max() < 2, "fitted to the rows of the last fit"
+            assert abs(given.evaluate("validation")["loss"] - given.evaluate("train")["loss"]) < 1e-6
+        os.chdir(source)
+
+
 def test_weights_predict_without_their_data():
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "w.safetensors")
