@@ -1,7 +1,7 @@
 """NumPy arrays and what can be seen as one. NumPy is imported when the first array is met, for it takes longer than the
 rest of this package."""
 
-from typing import TYPE_CHECKING, Any, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, Sequence, Tuple
 
 from graphrun import _library
 
@@ -63,8 +63,70 @@ def rows_like(name: str, values: Any, dtype: Any, sample: Tuple[int, ...]) -> Ar
 def near(name: str, names: Sequence[str]) -> str:
     from difflib import get_close_matches  # only where something is wrong
 
-    found = get_close_matches(name, names, 1)
-    return f"; did you mean {found[0]!r}?" if found else ""
+    folded = {one.casefold(): one for one in names}
+    found = get_close_matches(name.casefold(), list(folded), 1)
+    return f"; did you mean {folded[found[0]]!r}?" if found else ""
+
+
+def column_names(values: Any) -> List[str]:
+    """Those of a DataFrame; none of what has no names, or has numbers for them."""
+    names = list(getattr(values, "columns", None) if hasattr(values, "__getitem__") and hasattr(values, "columns") else [])
+    return names if all(isinstance(one, str) for one in names) else []
+
+
+def in_columns(name: str, values: Any, columns: Sequence[Dict[str, Any]]) -> Any:
+    """The columns of an input, by name where `values` is a DataFrame, whose other columns are left out, and with words as
+    the numbers of their classes. Anything else is given back."""
+    import numpy
+
+    given, wanted = column_names(values), [one["name"] for one in columns]
+    if given and wanted:
+        for one in wanted:
+            if one not in given:
+                raise ValueError(f"{name}: there is no column {one!r} among {', '.join(given)}" + near(one, given))
+            if given.count(one) > 1:
+                raise ValueError(f"{name}: there are {given.count(one)} columns {one!r}")
+        table = [values[one] for one in wanted]
+    else:
+        if given or not isinstance(values, (list, tuple, numpy.ndarray)):
+            return values
+        array = numpy.asarray(values)
+        if array.dtype.kind not in "OUS" or array.ndim != 2 or array.shape[1] != len(wanted):
+            return values
+        table = list(array.T)
+    return numpy.stack([_numbers(name, one, values) for one, values in zip(columns, table)], axis=1)
+
+
+def _numbers(name: str, column: Dict[str, Any], values: Any) -> Array:
+    import numpy
+
+    array, words = numpy.asarray(values), column["words"]
+    if array.dtype.kind in "biuf":
+        return array
+    if array.dtype.kind in "OUS" and words:
+        return numpy.array([_class(name, column["name"], words, one) for one in array.tolist()])
+    try:
+        if array.dtype.kind in "mM":
+            raise TypeError
+        return array.astype("float64")
+    except (TypeError, ValueError):
+        raise TypeError(f"{name}: the column {column['name']!r} of {array.dtype} holds no numbers; words are taken where the "
+                        f"model lists its classes: \"transform\": {{\"{column['name']}\": [{{\"one_hot\": [...]}}]}}") from None
+
+
+def _class(name: str, column: str, words: Sequence[str], value: Any) -> float:
+    if value is None or value != value:
+        return float("nan")
+    if not isinstance(value, str):
+        return float(value)
+    word = value.strip()
+    try:
+        return float(word)
+    except ValueError:
+        pass
+    if word not in words and words[-1] != "other":
+        raise ValueError(f"{name}, column {column!r}: {word!r} is none of {', '.join(words)}" + near(word, words))
+    return float(words.index(word) if word in words else len(words) - 1)
 
 
 def number_of_dtype(name: str, array: Array) -> int:

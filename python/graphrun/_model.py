@@ -6,7 +6,7 @@ import os
 from typing import Any, Dict, List, Optional
 
 from graphrun import _library
-from graphrun._arrays import Array, as_array, converted, near, number_of_dtype
+from graphrun._arrays import Array, as_array, column_names, converted, in_columns, near, number_of_dtype
 from graphrun._session import OnReport, Session
 
 _OPTIONS = ("executor", "target", "tiling", "fuse", "passes", "threads", "jit", "rows_vary")  # of open()
@@ -58,6 +58,7 @@ class Model:
         self._loaded = _Loaded(self, data or "none")
         self._description: Optional[Dict[str, Any]] = None
         self._columns: Dict[str, Dict[str, Array]] = {}
+        self._names: Dict[str, List[Dict[str, Any]]] = {}  # of the columns of a DataFrame, where the model lists none
         self.session: Optional[Session] = None  # of the last fit()
         self._predictor: Optional[Session] = None  # of weights, without the data they were trained on
 
@@ -69,11 +70,17 @@ class Model:
         return self._description
 
     def set_data(self, split: str, **columns: Any) -> "Model":
-        """Sets columns of a split ("train", "validation", "test") by input: set_data("train", x=..., y=...)."""
+        """Sets columns of a split ("train", "validation", "test") by input: set_data("train", x=..., y=...). They are in
+        original units: a session changes them as the model's "transform" says, fitted to "train". The columns of a DataFrame
+        are taken by name."""
         inputs = {one["name"]: one for one in self.describe()["inputs"]}
         for name, values in columns.items():
             if name not in inputs:
                 raise TypeError(f"the model has no input {name}, only {', '.join(inputs)}")
+            columns = inputs[name].get("columns", [])
+            if not columns and split == "train":
+                self._names[name] = [{"name": one, "words": []} for one in column_names(values)]
+            values = in_columns(name, values, columns or self._names.get(name, []))
             self._columns.setdefault(split, {})[name] = _column(name, values, inputs[name])
         return self
 
@@ -94,7 +101,10 @@ class Model:
         handle = ctypes.c_void_p()
         _library.call("gr_session_open", loaded.handle, _library.encoded({"executor": executor, **options}),
                       ctypes.byref(handle))
-        return Session(handle)
+        session = Session(handle)
+        for name, names in session._columns.items():
+            session._columns[name] = names or self._names.get(name, [])
+        return session
 
     def _taken(self) -> "_Loaded":
         """A model that a session may use up, with the data that it needs."""
@@ -109,7 +119,7 @@ class Model:
     def fit(self, x: Any = None, y: Any = None, *, validation: Any = None, executor: str = "cpu",
             on_report: Optional[OnReport] = None, progress: Optional[bool] = None, **options: Any) -> "Model":
         """Trains with the rows of x and y, or without them with the data of the model file. Where the model has several
-        inputs or targets, x and y are dicts of them. validation: (x, y). Predictions and scores are then of the trained
+        inputs or targets, x and y are dicts of them, or a DataFrame that has the columns of all. validation: (x, y). Predictions and scores are then of the trained
         model, and `session` is what was trained. Arrays take the place of earlier ones, unless a session cannot be opened
         with them."""
         _check_options("fit", ("x", "y", "validation", "on_report", "progress"), options)
@@ -133,13 +143,14 @@ class Model:
     def _named(self, x: Any, y: Any) -> Dict[str, Any]:
         columns: Dict[str, Any] = {}
         for given, targets in ((x, False), (y, True)):
-            names = [i["name"] for i in self.describe()["inputs"] if i["target"] == targets]
+            inputs = [i for i in self.describe()["inputs"] if i["target"] == targets]
+            names = [i["name"] for i in inputs]
             if given is None:
                 continue
             if isinstance(given, dict):
                 columns.update(given)
-            elif len(names) == 1:
-                columns[names[0]] = given
+            elif len(names) == 1 or (names and column_names(given) and all(i.get("columns") for i in inputs)):
+                columns.update((name, given) for name in names)
             else:
                 raise TypeError(f"the model has the {'targets' if targets else 'inputs'} {', '.join(names) or 'none'}: "
                                 "give a dict of them")

@@ -8,7 +8,7 @@ import os
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from graphrun import _library
-from graphrun._arrays import Array, as_room, converted, empty, numpy_dtype, rows_like
+from graphrun._arrays import Array, as_room, column_names, converted, empty, in_columns, numpy_dtype, rows_like
 from graphrun._progress import Progress, wanted
 
 
@@ -39,6 +39,8 @@ class Session:
         self._handle = handle
         self._values: Dict[str, Tuple[ctypes.c_uint32, Any, Tuple[int, ...]]] = {}
         description = self.describe()
+        # By input: those that the model lists, or that a DataFrame of a fit had.
+        self._columns: Dict[str, List[Dict[str, Any]]] = {i["name"]: i.get("columns", []) for i in description["inputs"]}
         self._objectives: List[str] = description["objectives"]
         self._inputs = [(i["name"], numpy_dtype(i["dtype"]), tuple(i["shape"][1:])) for i in description["inputs"]]
         batch = description["inputs"][0]["shape"][0] if self._inputs else 1
@@ -131,6 +133,8 @@ class Session:
         other libraries included."""
         if not self._inputs:
             raise TypeError("no output depends on an input: one that does says how many rows the others have")
+        if len(inputs) == 1 and column_names(inputs[0]) and all(self._columns.values()):
+            inputs *= len(self._inputs)  # a DataFrame that has the columns of all
         given = dict(zip((name for name, _, _ in self._inputs), inputs), **named)
         missing = [name for name, _, _ in self._inputs if name not in given]
         if missing or len(given) != len(self._inputs) or len(inputs) > len(self._inputs):
@@ -139,7 +143,8 @@ class Session:
         for name in out or {}:
             if name not in known:
                 raise ValueError(f"out: there is no output {name}, only {', '.join(known)}")
-        arrays = [rows_like(name, given[name], dtype, sample) for name, dtype, sample in self._inputs]
+        arrays = [rows_like(name, in_columns(name, given[name], self._columns[name]), dtype, sample)
+                  for name, dtype, sample in self._inputs]
         rows = arrays[-1].shape[0]
         results = {}
         for name, dtype, of_sample, sample in self._outputs[:count]:

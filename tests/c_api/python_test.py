@@ -360,6 +360,20 @@ def test_arrays_of_a_fit_take_the_place_of_earlier_ones():
     assert xor(set={"train.epochs": 3}).fit(many, many[:, :1]).session.step == 3, "a batch of all is all rows given"
 
 
+def frame(**columns):
+    """What is asked of a DataFrame: column names, a column by name, all as an array."""
+    class Frame:
+        def __init__(self):
+            self.columns = list(columns)
+
+        def __getitem__(self, name):
+            return numpy.asarray(columns[name])
+
+        def __array__(self, dtype=None, copy=None):
+            return numpy.stack([self[name] for name in columns], axis=1).astype(dtype)
+    return Frame()
+
+
 def linear(x, graph=None, inputs=None, set=None, **data):
     """y_hat of x (batch, 2), whose columns `x` are those of a table."""
     text = {"format": 1, "data": {"train": {"csv": "d.csv", "x": x, "y": "y"}, **data},
@@ -367,6 +381,23 @@ def linear(x, graph=None, inputs=None, set=None, **data):
             "graph": graph or ["y_hat = dense(x, units=1)", "loss = mean(square(y_hat - y))"], "outputs": {"y_hat": "y"},
             "train": {"minimize": "loss", "optimizer": {"adam": {"lr": 0.1}}, "epochs": 300, "seed": 1}}
     return graphrun.Model(text, data="none", set=set)
+
+
+def test_columns_of_a_table_are_taken_by_name():
+    rng = numpy.random.default_rng(0)
+    a, b = rng.random(30), rng.random(30)
+    x, y = numpy.stack([a, b], axis=1), 3 * a - b
+    for names in (["a", "b"], None):  # listed by the model, or those of the fit
+        model = linear(names) if names else linear(["a", "b"], set={"data": {"train": {"npz": "d.npz"}}})
+        model.fit(frame(b=b, a=a, other=y) if names else frame(a=a, b=b), y, progress=False)
+        wanted = model.predict(x)
+        assert abs(wanted[:, 0] - y).max() < 0.1
+        assert (model.predict(frame(more=y, b=b, a=a)) == wanted).all()
+        assert model.score(frame(b=b, a=a), y) > 0.99
+        message = refused(ValueError, lambda: model.predict(frame(a_1=a, b=b)))
+        assert "no column 'a'" in message and "a_1, b" in message, message
+    refused(ValueError, lambda: linear(["alpha", "b"]).fit(frame(alpah=a, b=b), y))
+    assert "did you mean 'alpah'" in refused(ValueError, lambda: linear(["alpha", "b"]).fit(frame(alpah=a, b=b), y))
 
 
 def test_keywords_of_fit():
@@ -412,6 +443,30 @@ def test_transforms_of_arrays():
             given.fit(x * 2, y, validation=(x * 2, y), progress=False)
             assert abs(given.predict(x * 2)[:, 0] - y).max() < 2, "fitted to the rows of the last fit"
             assert abs(given.evaluate("validation")["loss"] - given.evaluate("train")["loss"]) < 1e-6
+        os.chdir(source)
+
+
+def test_words_and_gaps_of_arrays():
+    inputs = {"x": ["batch", 4], "y": ["batch", 1]}
+    transform = {"color": ["one_hot"], "size": ["standardize"]}
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        rows = [("red", 1, 1), ("blue", 2, 5), ("green", 3, 9), ("red", "", 1), ("blue", 4, 5), ("green", 3, 9)]
+        pathlib.Path("d.csv").write_text("color,size,y\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows))
+        model = linear(["color", "size"], inputs=inputs, transform=transform,
+                       set={"data.train.missing": {"size": "mean"}})
+        model = graphrun.Model(model._source, set=model._options["set"]).fit(progress=False)
+        number = [[i % 3, b or numpy.nan] for i, (_, b, _) in enumerate(rows)]
+        wanted = model.predict(number)
+        assert abs(wanted[:, 0] - [c for _, _, c in rows]).max() < 0.5, wanted
+        words = frame(size=[b for _, b in number], color=numpy.array([a for a, _, _ in rows], object))
+        assert (model.predict(words) == wanted).all()
+        assert (model.predict(numpy.array([[a, b] for (a, _, _), (_, b) in zip(rows, number)], object)) == wanted).all()
+        assert "did you mean 'blue'" in refused(ValueError, lambda: model.predict(frame(color=["blu"], size=[1])))
+        assert "row 0, column" not in raised("input", "data.value", lambda: model.predict([[3, 1]]))
+        refused(ValueError, lambda: model.predict([[1, 2, 3, 4, 5]]))
+        model.save_weights("w.safetensors")
+        assert (graphrun.Model("w.safetensors").predict(words) == wanted).all()
         os.chdir(source)
 
 
