@@ -298,13 +298,9 @@ std::string_view name_of(Kind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-static bool is_removed(const Value& value) {
-  return value.kind == Kind::null && value.boolean;
-}
-
 const Member* Value::find(std::string_view key) const {
   for (const Member& member : members) {
-    if (member.key == key && !is_removed(member.value)) return &member;
+    if (member.key == key && !member.value.is_removed()) return &member;
   }
   return nullptr;
 }

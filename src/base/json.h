@@ -30,6 +30,7 @@ struct Value {
   int line = 0, column = 0;     // where the value begins, from 1, in bytes
 
   bool is_number() const { return kind == Kind::integer || kind == Kind::real; }
+  bool is_removed() const { return kind == Kind::null && boolean; }
   const Member* find(std::string_view key) const;
 };
 

@@ -21,10 +21,6 @@ constexpr std::size_t kSmallObject = 16;    // up to here a walk finds a key
 constexpr std::size_t kLongestKey = 256;    // that a pointer says whole: it is copied for each value below the key
 constexpr std::size_t kMaxListed = 40;      // names in a hint
 
-bool is_removed(const Value& value) {
-  return value.kind == Kind::null && value.boolean;
-}
-
 Diagnostic make(std::string code, std::string message, std::string hint) {
   Diagnostic diagnostic;
   diagnostic.code = std::move(code);
@@ -270,7 +266,7 @@ const Member* ObjectReader::find(std::string_view key) {
   if (index_.empty()) {
     index_.reserve(members.size());
     for (const Member& member : members)
-      if (!is_removed(member.value)) index_.emplace(member.key, &member);
+      if (!member.value.is_removed()) index_.emplace(member.key, &member);
   }
   const auto found = index_.find(key);
   return found == index_.end() ? nullptr : found->second;
@@ -325,7 +321,7 @@ void ObjectReader::also_known(std::vector<std::string> keys) {
 std::vector<const Member*> ObjectReader::unread() const {
   std::vector<const Member*> members;
   for (const Member& member : object_.value->members) {
-    if (!asked_.contains(member.key) && !is_removed(member.value)) members.push_back(&member);
+    if (!asked_.contains(member.key) && !member.value.is_removed()) members.push_back(&member);
   }
   return members;
 }
@@ -339,7 +335,7 @@ void ObjectReader::finish() {
     const Member* const member = &each;
     if (asked_.contains(member->key)) continue;
     if (contains(also_known_, member->key)) {
-      if (is_removed(member->value)) continue;
+      if (member->value.is_removed()) continue;
       reader_.report_key(object_, *member, "model.unknown_key",
                          fmt::format("key '{}' has no meaning here", member->key),
                          known_.empty() ? "" : "known keys: " + quoted_list(known_));

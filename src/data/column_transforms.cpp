@@ -108,7 +108,9 @@ ArrayPtr ColumnTransforms::shape_of(const NamedArray& column, const TableFit& ta
   const std::optional<Shape> sample = pipeline.result_of({}, column.name);
   Array array{Shape{column.cells->rows()}, {}};
   array.width_known = sample.has_value();
-  for (const std::int64_t extent : sample.value_or(Shape{}).dims()) array.shape.push_back(extent);
+  if (sample) {
+    for (const std::int64_t extent : sample->dims()) array.shape.push_back(extent);
+  }
   return std::make_shared<const Array>(std::move(array));
 }
 

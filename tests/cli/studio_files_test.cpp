@@ -191,7 +191,7 @@ TEST_F(StudioRoutes, AThousandRunsAreReadOnce) {
   fs::remove_all(runs / fmt::format("{:04}", count));
   fs::copy(runs / "0001", runs / "9999");
   do answer = asked("GET", "/api/runs").second;
-  while (answer.find(R"("unread":0,)") == std::string::npos && ++pieces < 1000);
+  while (answer.find(R"("unread":0,)") == std::string::npos);
   EXPECT_NE(answer.find("feedfacefeedface"), std::string::npos);
   EXPECT_EQ(answer.find(last), std::string::npos);
   EXPECT_NE(answer.find(R"("run":"9999")"), std::string::npos);

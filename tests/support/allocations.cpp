@@ -38,23 +38,23 @@ void* __libc_calloc(std::size_t number, std::size_t size);
 void* __libc_realloc(void* pointer, std::size_t size);
 void* __libc_memalign(std::size_t alignment, std::size_t size);
 
-void* malloc(std::size_t size) {
+void* malloc(std::size_t size) noexcept {
   counted();
   return __libc_malloc(size);
 }
-void* calloc(std::size_t number, std::size_t size) {
+void* calloc(std::size_t number, std::size_t size) noexcept {
   counted();
   return __libc_calloc(number, size);
 }
-void* realloc(void* pointer, std::size_t size) {
+void* realloc(void* pointer, std::size_t size) noexcept {
   counted();
   return __libc_realloc(pointer, size);
 }
-void* memalign(std::size_t alignment, std::size_t size) {
+void* memalign(std::size_t alignment, std::size_t size) noexcept {
   counted();
   return __libc_memalign(alignment, size);
 }
-void* aligned_alloc(std::size_t alignment, std::size_t size) {
+void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
   counted();
   return __libc_memalign(alignment, size);
 }

@@ -6,6 +6,7 @@
 // others: what a key and a value are (nvrtc.cpp).
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
