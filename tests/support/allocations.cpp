@@ -58,7 +58,7 @@ void* aligned_alloc(std::size_t alignment, std::size_t size) noexcept {
   counted();
   return __libc_memalign(alignment, size);
 }
-int posix_memalign(void** pointer, std::size_t alignment, std::size_t size) {
+int posix_memalign(void** pointer, std::size_t alignment, std::size_t size) noexcept {
   counted();
   *pointer = __libc_memalign(alignment, size);
   return *pointer == nullptr && size != 0 ? ENOMEM : 0;
