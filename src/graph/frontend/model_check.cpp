@@ -317,6 +317,7 @@ bool is_built_in(const Model& model, const MetricSpec& metric) {
   if (outputs.size() != 1) return false;
   ir::Graph graph = model.graph.impl().graph;
   ir::Builder make(graph);
+  make.enter(0);
   const ir::NodeId operands[] = {outputs[0]->value.id, model.graph.find(outputs[0]->target).id};
   try {
     ir::NodeId made = call(make, def->function, operands);
