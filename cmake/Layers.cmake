@@ -37,8 +37,8 @@ elseif(GRAPHRUN_SANITIZE)
   message(FATAL_ERROR "GRAPHRUN_SANITIZE must be address, thread or empty, got '${GRAPHRUN_SANITIZE}'")
 endif()
 
-# What makes a mistake of ours harder to use, in optimised builds: docs/security.md. A sanitizer brings its own checks, and
-# fortified functions need the optimiser.
+# What makes a mistake of ours harder to use, in optimised builds: docs/internals/security.md. A sanitizer brings its
+# own checks, and fortified functions need the optimiser.
 add_library(graphrun_hardening INTERFACE)
 if(NOT GRAPHRUN_SANITIZE AND CMAKE_BUILD_TYPE MATCHES "^(Release|RelWithDebInfo|MinSizeRel)$")
   target_compile_options(graphrun_hardening INTERFACE -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3

@@ -1,4 +1,4 @@
-"""Writes the tables of docs/tables.md, which are made up: passengers.csv and wohnungen.csv. The same bytes every time.
+"""Writes the tables of tables.md, which are made up: passengers.csv and wohnungen.csv. The same bytes every time.
 
     python3 examples/tables/make_tables.py examples/tables
 """

@@ -1,4 +1,4 @@
-// budget.h: what was done to fit a plan into TrainSpec::max_memory (docs/memory.md). Contract: nothing of it changes a
+// budget.h: what was done to fit a plan into TrainSpec::max_memory (memory.md). Contract: nothing of it changes a
 // bit of the results; it takes time. Plain values.
 #pragma once
 

@@ -68,7 +68,7 @@ typedef struct gr_type {
 
 /* ---- models */
 
-/* A model file (docs/model-format.md) and its data, or a safetensors file of weights with its model inside.
+/* A model file (model-format.md) and its data, or a safetensors file of weights with its model inside.
    Options: "set": {"train.epochs": 5, ...}, as --set does; "data_dir"; "weights": a file to start from; "data":
    "values", "sizes" (enough to plan) or "none", where gr_model_set_data gives the rows, or where it is to predict. */
 GR_API gr_error* gr_model_load(const char* path, const char* options, gr_model** model);
@@ -79,7 +79,7 @@ GR_API void gr_model_free(gr_model* model);
 /* Sets the column of an input in a split: "train", "validation", "test". Dimension 0 of `type` counts its samples; all
    columns of a split have as many. The values are copied, in original units: gr_session_open changes them as the model's
    "transform" says, fitted to the split "train" unless the numbers came with weights or with data that were read. Where
-   the model lists columns of a table for the input, a row has one number a column (docs/c-api.md, "Rows"). A name that
+   the model lists columns of a table for the input, a row has one number a column (c-api.md, "Rows"). A name that
    is none of the model's inputs is an error. */
 GR_API gr_error* gr_model_set_data(gr_model* model, const char* split, const char* input, const gr_type* type,
                                    const void* values);

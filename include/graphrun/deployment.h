@@ -58,7 +58,7 @@ struct DeploymentOptions {
 // Throws Error where there is nothing to predict, or where an output depends on the other rows of its batch.
 GRAPHRUN_API Deployment deployment(Session& session, const DeploymentOptions& options = {});
 
-// A C99 file that allocates nothing and needs nothing but math.h (docs/deployment.md). `name` begins the names of its
+// A C99 file that allocates nothing and needs nothing but math.h (deployment.md). `name` begins the names of its
 // functions and macros: letters, digits and _, and no digit first. Of a deployment of one row.
 GRAPHRUN_API std::string c_source(const Deployment& deployment, const std::string& name);
 
@@ -70,11 +70,11 @@ GRAPHRUN_API std::string onnx_model(const Deployment& deployment);
 
 // A network as a model file and its parameters, by name.
 struct ImportedModel {
-  std::string text;  // docs/model-format.md
+  std::string text;  // model-format.md
   std::vector<std::pair<std::string, HostTensor>> parameters;
 };
 
-// Reads an ONNX file of dense layers and activations (docs/deployment.md lists the nodes). Throws Error with every node
+// Reads an ONNX file of dense layers and activations (deployment.md lists the nodes). Throws Error with every node
 // that is not supported.
 GRAPHRUN_API ImportedModel import_onnx(const std::string& path);
 

@@ -14,7 +14,7 @@
 
 namespace graphrun {
 
-// The kind decides the exit code of the command line (docs/architecture.md, "Exit codes").
+// The kind decides the exit code of the command line (architecture.md, "Exit codes").
 enum class ErrorKind {
   run,     // 1: the run failed, for instance a loss that is not finite
   input,   // 2: bad usage, model file, data file or checkpoint

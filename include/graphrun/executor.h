@@ -9,7 +9,7 @@
 // To add an executor: implement these two classes, or HostExecutor where its memory is the host's (host_executor.h), in
 // a folder of src/executors/, which the build finds by itself, and give it an include and a row in registry.cpp there.
 // `graphrun devices` lists what its devices() says: by default nothing. Or make it a shared library, and say
-// --executor=./libmine.so (docs/executor-plugins.md): in C, with an interface that stays (executor_plugin_c.h), or in
+// --executor=./libmine.so (executor-plugins.md): in C, with an interface that stays (executor_plugin_c.h), or in
 // C++ with all of this one, for the version of graphrun that it was built with (executor_plugin.h).
 #pragma once
 

@@ -77,10 +77,10 @@ class GRAPHRUN_API GraphBuilder {
   // Any op of the registry by name ("tanh", "matmul"), or a composed one ("mean").
   Value op(std::string_view op, std::initializer_list<Value> inputs, const AttrList& attributes = {});
   Value op(std::string_view op, std::span<const Value> inputs, const AttrList& attributes = {});
-  // An expression of docs/model-format.md over the names given so far: "tanh(x @ W1 + b1)".
+  // An expression of model-format.md over the names given so far: "tanh(x @ W1 + b1)".
   // With "name = " in front the value gets that name.
   Value expression(std::string_view text);
-  // A layer of the registry (docs/ops.md, "Layers"), its parameters named after it. Beside its own attributes it takes
+  // A layer of the registry (ops.md, "Layers"), its parameters named after it. Beside its own attributes it takes
   // "share", the name of a layer of the same kind whose parameters and attributes it takes, "trainable", and false for
   // a parameter that it can do without ("bias").
   Value layer(std::string_view layer, std::string_view name, std::initializer_list<Value> inputs,

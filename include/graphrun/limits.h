@@ -1,5 +1,5 @@
 // limits.h: what is too much, wherever it comes from: stated once, so that nothing behind it has to ask whether a sum
-// or a product of extents wraps. docs/model-format.md lists them.
+// or a product of extents wraps. model-format.md lists them.
 // Contract: what reads a file or a Program refuses more, by name. Leaves to others: limits of memory (fit_batch.h).
 #pragma once
 

@@ -1,5 +1,5 @@
 // model.h: a model ready to run: its graph, what to train and how, and the data.
-// Contract: plain data beside the builder; load_model() reads a model file (docs/model-format.md) and its data and
+// Contract: plain data beside the builder; load_model() reads a model file (model-format.md) and its data and
 // throws Error with every mistake of the file. A Model belongs to one thread at a time.
 #pragma once
 
@@ -73,7 +73,7 @@ struct DataSet {
   std::string origin;  // JSON that weights files keep: the columns, the split and its seed
   // Of data read with LoadOptions::weights: why the splits are not those of the training; empty when they are.
   std::string stray;
-  // The words of its classes, for each target that is made of words (docs/data.md, "Words"); known with weights too.
+  // The words of its classes, for each target that is made of words (data.md, "Words"); known with weights too.
   std::vector<std::pair<std::string, std::vector<std::string>>> labels;
   std::vector<std::string> files;  // that were opened for it
   std::vector<InputColumns> columns;
@@ -86,14 +86,14 @@ struct DataSet {
   }
 };
 
-// A scalar of the graph, or one of the built-in names (docs/ops.md, "Metrics") applied to each (output, target). A
+// A scalar of the graph, or one of the built-in names (ops.md, "Metrics") applied to each (output, target). A
 // scalar of such a name has to be what the name says.
 struct MetricSpec {
   std::string name;
   Value value;  // not valid: the built-in of that name
 };
 
-// A number that changes over training: docs/model-format.md, "Schedules".
+// A number that changes over training: model-format.md, "Schedules".
 struct ScheduleSpec {
   std::string name;     // "cosine"
   AttrList attributes;  // from, to, and one of steps or epochs; warmup
@@ -206,7 +206,7 @@ struct LoadOptions {
   // A file of weights.h to start from: parameters, the numbers the data are changed with, and the seed of their split.
   std::string weights = {};
   // Above 0: the model is loaded to predict so many rows. No split is read, and the batch follows from the model; it is
-  // that of the training where an output depends on the other rows of its batch (docs/data.md).
+  // that of the training where an output depends on the other rows of its batch (data.md).
   std::int64_t predicts = 0;
   // A file of labelled rows to evaluate in place of the model's own data: the one split is then "data". `weights` have
   // what was fitted. `format` as in InputOptions.
@@ -230,7 +230,7 @@ GRAPHRUN_API bool is_weights(const std::string& model, const LoadOptions& option
 
 // How a file of rows is read.
 struct InputOptions {
-  std::string format = {};             // "csv", "json", "npy", "npz" or "idx"; empty: the file tells (docs/data.md)
+  std::string format = {};             // "csv", "json", "npy", "npz" or "idx"; empty: the file tells (data.md)
   std::vector<std::string> keep = {};  // columns whose texts are wanted beside the inputs
 };
 
@@ -241,7 +241,7 @@ struct InputRows {
 };
 
 // The rows of a file as the inputs of Session::predict(), in original units; f32 inputs as f64, so that nothing is
-// rounded before it is standardized. Names are those of docs/data.md, "Predictions"; what no input takes is left out.
+// rounded before it is standardized. Names are those of data.md, "Predictions"; what no input takes is left out.
 // What was fitted to the training rows comes from LoadOptions::weights. The constructor reads the model and opens the
 // file ("-" is stdin). Throws Error. Belongs to one thread at a time.
 class GRAPHRUN_API InputReader {

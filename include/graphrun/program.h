@@ -74,7 +74,7 @@ struct Step {
   friend bool operator==(const Step&, const Step&) = default;
 };
 
-// ---- regions: steps that run as one (docs/regions.md): tile by tile over the rows, or over elements
+// ---- regions: steps that run as one (regions.md): tile by tile over the rows, or over elements
 
 // How partial results over rows become one.
 enum class CombineOp : std::uint8_t { sum, product, max, min };

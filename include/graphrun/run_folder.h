@@ -1,6 +1,6 @@
 // run_folder.h: folders that a training left (`graphrun train --run-dir`): what was run, how, and what came of it.
 // Contract: a folder has run.json (command, environment) from the beginning of the run, result.json (what `train
-// --json` prints) from its end, and model.json, log.csv and weights beside them; docs/runs.md. Reads only. Throws Error
+// --json` prints) from its end, and model.json, log.csv and weights beside them; runs.md. Reads only. Throws Error
 // (kind input) for a file that is not JSON, with its place.
 #pragma once
 

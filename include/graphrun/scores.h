@@ -1,7 +1,6 @@
 // scores.h: what the outputs of a split are worth beside its targets, over the whole split and by class or column.
 // Contract: everything in double, independent of batches; a figure that these rows do not have (the area under a curve
-// where one class is missing) is NaN. docs/metrics.md defines each one. Plain data but for
-// is_score().
+// where one class is missing) is NaN. metrics.md defines each one. Plain data.
 #pragma once
 
 #include <cstdint>

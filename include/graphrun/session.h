@@ -23,7 +23,7 @@
 
 namespace graphrun {
 
-// Whole steps as kernels that are compiled when a program is loaded: regions over rows on a GPU (docs/cuda.md). Other
+// Whole steps as kernels that are compiled when a program is loaded: regions over rows on a GPU (cuda.md). Other
 // executors compile nothing, and only `require` means something to them.
 enum class Jit : std::uint8_t {
   prefer,   // where the executor can; where they do not load, the plan is made again without and a fallback tells why
@@ -38,7 +38,7 @@ struct SessionOptions {
   std::string target;                         // name of a row of targets(); empty: the executor's default
   std::shared_ptr<Executor> custom_executor;  // used instead of a name when set
   bool passes = true;                         // false: the graph runs as it was built, without regions too
-  bool fuse = true;                           // regions where the executor takes them (docs/regions.md)
+  bool fuse = true;                           // regions where the executor takes them (regions.md)
   Jit jit = Jit::prefer;
   std::string tiling;  // of regions over rows on a GPU, by the names in RegionSummary::choices; empty: the cheapest
   Profiling profiling = Profiling::off;
@@ -149,7 +149,7 @@ struct ExecutorTiming {
   std::string reason;  // why it was not measured; empty when it was
 };
 
-// What runs as regions (docs/regions.md), and what they save.
+// What runs as regions (regions.md), and what they save.
 struct RegionSummary {
   std::string phase;
   std::size_t steps = 0, row_steps = 0, stages = 0;  // row steps among the steps
@@ -204,7 +204,7 @@ class GRAPHRUN_API Session {
   Metrics evaluate(std::string_view split);
   // The same when it takes no longer than so many seconds; else nothing.
   std::optional<Metrics> evaluate(std::string_view split, double seconds);
-  // What each output with a target is worth over a whole split, with the present weights (docs/metrics.md); those whose
+  // What each output with a target is worth over a whole split, with the present weights (metrics.md); those whose
   // numbers are not finite are left out. Runs predictions; takes memory by the split's rows.
   std::vector<OutputScores> scores(std::string_view split);
   std::optional<std::vector<OutputScores>> scores(std::string_view split, double seconds);

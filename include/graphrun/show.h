@@ -86,9 +86,9 @@ GRAPHRUN_API GraphOutline step_outline(const Model& model);
 
 // The JSON Schema of model files (models/graphrun.schema.json), made from the registries.
 GRAPHRUN_API std::string model_schema();
-// docs/ops.md: every op, function, layer, optimizer, schedule and metric with its attributes, made from the registries.
+// ops.md: every op, function, layer, optimizer, schedule and metric with its attributes, made from the registries.
 GRAPHRUN_API std::string op_reference();
-// docs/kernels.md: what executors run: the ops of steps with their operands and attributes, from the same tables.
+// kernels.md: what executors run: the ops of steps with their operands and attributes, from the same tables.
 GRAPHRUN_API std::string kernel_reference();
 
 // A topic is the name of what a model file may say ("adam", "dense", "standardize"), or of a kind of these

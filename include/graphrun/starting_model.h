@@ -12,7 +12,7 @@
 namespace graphrun {
 
 struct StartingModel {
-  std::string text;                // JSON, docs/model-format.md
+  std::string text;                // JSON, model-format.md
   std::vector<std::string> notes;  // what was guessed or left out
 };
 

@@ -12,7 +12,7 @@
 
 namespace graphrun {
 
-// What regions over rows go by (docs/regions.md). Beyond the first three a step runs by itself, over all rows.
+// What regions over rows go by (regions.md). Beyond the first three a step runs by itself, over all rows.
 struct RegionCosts {
   std::uint64_t most_weights = 0;   // bytes of the matrix that rows are multiplied with
   std::uint64_t most_reduced = 0;   // bytes of one reduced value

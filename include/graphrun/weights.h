@@ -3,7 +3,7 @@
 // Contract: read by content, whatever the name; written as safetensors where the name ends with .safetensors, else as
 // NPZ. An array for each parameter under its name (f32), and for each input whose values were standardized or scaled
 // "x:shift" and "x:scale" (f64, one entry a column; stored = (original - shift) / scale); what else was fitted to the
-// training rows, and where they came from (docs/data.md, "Weights files"). The same weights are the same bytes: no time
+// training rows, and where they came from (data.md, "Weights files"). The same weights are the same bytes: no time
 // and no folder is in them. The model inside is the file that the session's model was read from; one that was built has
 // none. Errors: Error of kind input with every mistake of a file at once, kind run when it cannot be written; a file is
 // replaced whole or not at all. Leaves to others: starting a model file from such a file, its fitted numbers included

@@ -199,7 +199,7 @@ class GraphBuilder:
         return self.layer("dense", name, x, units=units, activation=activation, **attributes)
 
     def layer(self, kind: str, name: str, *inputs: Value, **attributes: Any) -> Value:
-        """A layer of the library (docs/ops.md), whose parameters are named after it: layer("batch_norm", "n", h).
+        """A layer of the library (ops.md), whose parameters are named after it: layer("batch_norm", "n", h).
         layer("dense", "k", x, share="h") uses those of another."""
         given = {key: value for key, value in attributes.items() if value is not None}
         operands = [value.name for value in inputs]

@@ -1,5 +1,5 @@
 // elements.h: which elementwise steps outside of regions over rows run as one region over elements (ElementChain of
-// program.h, docs/regions.md), which orders them anew. Found before memory is laid out: order is that of values and
+// program.h, regions.md), which orders them anew. Found before memory is laid out: order is that of values and
 // states, and what stays within a chain needs no memory.
 // Contract: the same nodes under the same names in an order that computes the same bits; a number that several chains
 // need has a copy in each. What is not elementwise keeps its order; elementwise steps wait until one of those needs

@@ -308,7 +308,7 @@ RegionLayout lay_out(const Graph& graph, const GraphAnalysis& analysis, const ir
     StageBuilder builder(graph, stage, capacity, in_place, analysis);
     StageLayout out = builder.run();
     unit = std::max(unit, builder.pack_values(out));
-    // Rows are chosen by the bytes of unfused steps, with which the limit of a tile was measured (docs/regions.md):
+    // Rows are chosen by the bytes of unfused steps, with which the limit of a tile was measured (regions.md):
     // fused ones leave the tile nearer to the core instead of making it longer.
     StageBuilder plain(graph, stage, capacity, in_place, analysis, false);
     StageLayout unfused = plain.run();

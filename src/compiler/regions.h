@@ -1,4 +1,4 @@
-// regions.h: groups the steps of each phase into regions (docs/regions.md), which orders them anew.
+// regions.h: groups the steps of each phase into regions (regions.md), which orders them anew.
 // Contract: the same nodes under the same names, in an order in which every region is contiguous; a state is assigned
 // after whoever read it before. All questions of legality are settled here; `plan` is asked about single row steps
 // and then about each region. What is not in a region, and why, is told in `notes`.

@@ -1,5 +1,5 @@
 // formula.h: what the data section asks of the graph engine: columns computed from columns.
-// Contract: a formula is a JSON string in the expression language of the graph (docs/model-format.md); mistakes are
+// Contract: a formula is a JSON string in the expression language of the graph (model-format.md); mistakes are
 // reported at their character. Leaves to others: which inputs have one (columns.h).
 #pragma once
 

@@ -1,5 +1,5 @@
 // gather.h: arrays of several numbers a row from a table of columns: "x" from the columns x0, x1, x2.
-// Contract: how the columns of an array are called is docs/data.md, "Predictions".
+// Contract: how the columns of an array are called is data.md, "Predictions".
 #pragma once
 
 #include <string>

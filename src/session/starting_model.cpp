@@ -286,7 +286,8 @@ Survey survey_of(const std::string& path) {
   const bool is_json = format == RowFormat::records || format == RowFormat::flat_json;
   throw Error(ErrorKind::input, "init.format",
               fmt::format("init reads a table of text (CSV); '{}' is {}", path, is_json ? "JSON" : "binary"),
-              "save it as CSV, or write a model file: \"source\": {\"records\": ...} reads JSON, see docs/data.md");
+              "save it as CSV, or write a model file: \"source\": {\"records\": ...} reads JSON, see "
+              "docs/reference/data.md");
 }
 
 void check_target(const ColumnSurvey& column) {

@@ -16,10 +16,10 @@ namespace {
 constexpr std::uint64_t kKiB = 1024;
 constexpr std::uint64_t kMiB = 1024 * kKiB;
 
-// A core of the last ten years (docs/notes/2026-11-21-regions.md). All weights are read for each tile and a partition
+// A core of the last ten years (2026-11-21-regions.md). All weights are read for each tile and a partition
 // has accumulators for each, so both stay in a second-level cache of some hundred KiB; a sample of 16 KiB would take
 // 256 of them in the smallest tile. Lanes stay in the first-level cache, a tile there or in the second. A partition is
-// worth two to three microseconds: handing partitions over costs 0.3 (docs/notes/2026-11-21-cpu-threads.md), weights
+// worth two to three microseconds: handing partitions over costs 0.3 (2026-11-21-cpu-threads.md), weights
 // then wander between cores, and ending a partition costs one thread as much: shares of half this size gained nothing
 // with two threads and cost a tenth with one. A reduction over rows ends with about three operations a value for each
 // tile, beside one a vector of rows: with fewer than 64 rows the ends would cost more than the sums.

@@ -24,6 +24,6 @@ trap 'rm -rf "$small"' EXIT
 cp "$models/xor.json" "$small"
 export GRAPHRUN_DEBUG_ARENA=split GRAPHRUN_TEST_MODELS=$small
 # In the loop of a graph synccheck takes every barrier for divergent, in kernels of cuBLAS as in ours, and racecheck's own
-# process crashes now and then (docs/cuda.md).
+# process crashes now and then (docs/internals/cuda.md).
 if [ "$tool" = synccheck ] || [ "$tool" = racecheck ]; then export GRAPHRUN_DEBUG_GRAPHS=off; fi
 "$sanitizer" --tool "$tool" --error-exitcode 9 "$tests" --gtest_filter="$filter"

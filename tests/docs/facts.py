@@ -18,8 +18,8 @@ COMMENT = re.compile(r"(?://|^\s*[#*]|\"\"\")(?!include)(.*)")
 # Paths of patterns, of downloads and of other people's folders.
 NO_PATHS = {"src/executors/X", "models/mnist", "models/a.json", "models/NAME.json"}
 # Names that are not ours: of other programs and libraries, of what a user makes, of mathematics.
-NO_NAMES = {"math.h", "stdint.h", "cupti.h", "dlpack.h", "NAME_target", "manylinux_2_34", "_by_const", "_GLIBCXX_DEBUG",
-            "FETCHCONTENT_SOURCE_DIR_GRAPHRUN", "Σ_k", "Σ_r", "CCTL", "test_wait"}
+NO_NAMES = {"math.h", "stdint.h", "cupti.h", "dlpack.h", "PAGE.md", "NAME_target", "manylinux_2_34", "_by_const",
+            "_GLIBCXX_DEBUG", "FETCHCONTENT_SOURCE_DIR_GRAPHRUN", "Σ_k", "Σ_r", "CCTL", "test_wait"}
 FOREIGN_FLAGS = {
     "pip": {"--no-deps"}, "vcpkg": {"--overlay-ports"}, "docker": {"--user", "--network"}, "tensorboard": {"--logdir"},
     "cmake": {"--preset", "--build", "--install", "--prefix", "--target"}, "pkg-config": {"--cflags", "--libs"},
@@ -49,6 +49,7 @@ for name, file in FILES.items():
     except UnicodeDecodeError:
         pass
 PAGES = {name: text for name, text in TEXTS.items() if name.endswith(".md")}
+DOCS = {name.rsplit("/")[-1]: name for name in PAGES if name.startswith("docs/") and not name.endswith("README.md")}
 CODE = {name: text for name, text in TEXTS.items() if not name.endswith((".md", ".json", ".csv", "docs/facts.py"))}
 WORDS = set(re.findall(r"\w+", "\n".join(CODE.values())))
 WORDS |= {name.partition(".")[0] for name in BASENAMES}
@@ -89,6 +90,9 @@ def check_paths():
         for file in re.findall(r"(?<![\w/.<*\"'-])([\w-]+\.(?:h|cpp|cu|cuh))\b", line):
             if file not in BASENAMES and file not in NO_NAMES and len(file) > 3:
                 report(name, number, f"'{file}': no such file")
+        for page in re.findall(r"(?<![\w/-])([\w-]+\.md)\b", line) if name not in PAGES else []:
+            if page not in BASENAMES and page not in NO_NAMES:
+                report(name, number, f"'{page}': no such page")
     for name, text in TEXTS.items():
         first = re.match(r"// ([\w.]+\.h):", text) if name.endswith(".h") else None
         if first and first.group(1) != name.rsplit("/")[-1]:
@@ -145,10 +149,10 @@ def check_verbs():
 
 
 def check_variables():
-    page = PAGES["docs/command-line.md"]
+    page = PAGES["docs/reference/command-line.md"]
     for variable in set(re.findall(r'"(GRAPHRUN_[A-Z_]+)"', TEXTS["src/cli/command_line/flags.cpp"])):
         if f"`{variable}`" not in page:
-            report("docs/command-line.md", 1, f"{variable} is missing")
+            report("docs/reference/command-line.md", 1, f"{variable} is missing")
     handbook = "\n".join(PAGES.values())
     for name, text in TEXTS.items():
         for variable in re.findall(r'getenv\("(GRAPHRUN_\w+)"', text) if name.startswith("src/") else []:
@@ -174,11 +178,11 @@ def listing(page):
 
 
 def check_tree():
-    rows = listing("docs/architecture.md")
+    rows = listing("docs/internals/architecture.md")
     named = {path for path, _ in rows}
     for path in sorted(named):
         if not exists(path):
-            report("docs/architecture.md", 1, f"The tree: '{path}' does not exist")
+            report("docs/internals/architecture.md", 1, f"The tree: '{path}' does not exist")
     for folder in sorted(FOLDERS):
         top, _, rest = folder.partition("/")
         if folder.startswith(".") or rest and top != "src" or folder == "include":
@@ -186,11 +190,11 @@ def check_tree():
         parent, _, leaf = folder.rpartition("/")
         inside = any(path == parent and re.search(rf"\b{leaf}\b", text) for path, text in rows)
         if folder not in named and not inside and not any(path.startswith(folder + "/") for path in named):
-            report("docs/architecture.md", 1, f"The tree: '{folder}' is missing")
+            report("docs/internals/architecture.md", 1, f"The tree: '{folder}' is missing")
     scripts = dict(rows).get("scripts", "")
     for name in FILES:
         if name.startswith("scripts/") and "." not in name and not re.search(rf"(?<![\w-]){name[8:]}(?![\w-])", scripts):
-            report("docs/architecture.md", 1, f"The tree: '{name}' is missing")
+            report("docs/internals/architecture.md", 1, f"The tree: '{name}' is missing")
     table = PAGES["README.md"].split("## Source tree")[1].split("\n## ")[0]
     for folder in sorted(FOLDERS):
         depth = folder.count("/")
@@ -220,27 +224,28 @@ def check_counts():
     # page, the sentence with the number as a group, the number in the tree
     rows = [
         ("README.md", r"(\w+) example models", models),
-        ("docs/tutorial.md", r"\(\.\./models\): (\w+) models", models),
-        ("docs/memory.md", r"of the (\w+) models of `models/`", models),
-        ("docs/c-api.md", r"(\w+) functions over three opaque handles", functions),
-        ("docs/architecture.md", r"where `graphrun/c\.h` has (\w+)", functions),
-        ("docs/cuda.md", r"\*\*Rows\*\* come in (\w+) tiles", tiles),
-        ("docs/cuda.md", r"at most (\d+) entries and 64 MiB", constant(r"kEntries = (\d+)", devices + "kernel_cache.h")),
-        ("docs/cuda.md", r"up to (\d+)\s+can be loaded at a time", constant(r"kLoopSlots = (\d+)", "src/kernels/cuda/loop.h")),
-        ("docs/cuda.md", r"take at most (\d+) multiplications", constant(r"kMostProducts = (\d+)", planner + "thread_costs.cpp")),
-        ("docs/cuda.md", r"summed to at most (\d+) numbers", constant(r"kMostSums = (\d+)", planner + "thread_costs.cpp")),
-        ("docs/cuda.md", r"multiply more than ([\d,]+) times", constant(r"kLongProducts = (\d+)", planner + "thread_costs.cpp")),
-        ("docs/cuda.md", r"takes at most (\d+) KiB of shared", constant(r"kMostShared = (\d+) \* 1024", planner + "step_plan.cpp")),
-        ("docs/cuda.md", r"up to ([\d,]+) cycles by the model", constant(r"kMostCycles = ([\d']+)", planner + "block_costs.cpp")),
-        ("docs/regions.md", r"one for every (\d+) units of work", constant(r"\.partition_work = (\d+)", target)),
-        ("docs/regions.md", r"There are at most (\d+), each", constant(r"\.most_partitions = (\d+)", target)),
-        ("docs/regions.md", r"`tile_bytes` \((\d+) KiB\)", constant(r"\.tile_bytes = (\d+) \* kKiB", target)),
-        ("docs/regions.md", r"a host fuses steps from ([\d,]+) elements", constant(r"kHostElements\{(\d+)", target)),
-        ("docs/regions.md", r"runs them ([\d,]+) elements at a time", constant(r"kElements = (\d+)", elements)),
-        ("docs/security.md", r"(\d+) connections, 16 KiB of head", constant(r"connections = (\d+)", "src/studio/server.h")),
-        ("docs/checkpoints.md", r"Steps in flight are (\d+) ms", constant(r"kSeconds = 0\.0(\d+)", "src/session/session.cpp")),
+        ("tutorial.md", r"\(\.\./\.\./models\): (\w+) models", models),
+        ("memory.md", r"of the (\w+) models of `models/`", models),
+        ("c-api.md", r"(\w+) functions over three opaque handles", functions),
+        ("architecture.md", r"where `graphrun/c\.h` has (\w+)", functions),
+        ("cuda.md", r"\*\*Rows\*\* come in (\w+) tiles", tiles),
+        ("cuda.md", r"at most (\d+) entries and 64 MiB", constant(r"kEntries = (\d+)", devices + "kernel_cache.h")),
+        ("cuda.md", r"up to (\d+)\s+can be loaded at a time", constant(r"kLoopSlots = (\d+)", "src/kernels/cuda/loop.h")),
+        ("cuda.md", r"take at most (\d+) multiplications", constant(r"kMostProducts = (\d+)", planner + "thread_costs.cpp")),
+        ("cuda.md", r"summed to at most (\d+) numbers", constant(r"kMostSums = (\d+)", planner + "thread_costs.cpp")),
+        ("cuda.md", r"multiply more than ([\d,]+) times", constant(r"kLongProducts = (\d+)", planner + "thread_costs.cpp")),
+        ("cuda.md", r"takes at most (\d+) KiB of shared", constant(r"kMostShared = (\d+) \* 1024", planner + "step_plan.cpp")),
+        ("cuda.md", r"up to ([\d,]+) cycles by the model", constant(r"kMostCycles = ([\d']+)", planner + "block_costs.cpp")),
+        ("regions.md", r"one for every (\d+) units of work", constant(r"\.partition_work = (\d+)", target)),
+        ("regions.md", r"There are at most (\d+), each", constant(r"\.most_partitions = (\d+)", target)),
+        ("regions.md", r"`tile_bytes` \((\d+) KiB\)", constant(r"\.tile_bytes = (\d+) \* kKiB", target)),
+        ("regions.md", r"a host fuses steps from ([\d,]+) elements", constant(r"kHostElements\{(\d+)", target)),
+        ("regions.md", r"runs them ([\d,]+) elements at a time", constant(r"kElements = (\d+)", elements)),
+        ("security.md", r"(\d+) connections, 16 KiB of head", constant(r"connections = (\d+)", "src/studio/server.h")),
+        ("checkpoints.md", r"Steps in flight are (\d+) ms", constant(r"kSeconds = 0\.0(\d+)", "src/session/session.cpp")),
     ]
     for page, pattern, expected in rows:
+        page = page if page in PAGES else DOCS[page]
         match = re.search(pattern, PAGES[page])
         if expected is None:
             report(page, 1, f"the number of '{pattern}' is not where it was in the tree")
@@ -252,29 +257,30 @@ def check_counts():
                 line = PAGES[page].count("\n", 0, match.start()) + 1
                 report(page, line, f"'{match.group()}', but it is {expected}")
     for figure in re.findall(r"([\d.]+) ?µs", PAGES["README.md"]):
-        if not re.search(rf"(?<![\d.]){re.escape(figure)}(?![\d.])", PAGES["docs/performance.md"]):
-            report("README.md", 1, f"{figure} µs is not in docs/performance.md")
+        if not re.search(rf"(?<![\d.]){re.escape(figure)}(?![\d.])", PAGES["docs/internals/performance.md"]):
+            report("README.md", 1, f"{figure} µs is not in docs/internals/performance.md")
 
 
 def check_lists():
-    table = PAGES["docs/ops.md"].split("## Optimizers")[1].split("\n## ")[0]
+    table = PAGES["docs/reference/ops.md"].split("## Optimizers")[1].split("\n## ")[0]
     optimizers = re.findall(r"^\| `(\w+)` \|", table, flags=re.MULTILINE)
     said = re.search(r"\*\*Optimizers\.\*\* (.*?), with", PAGES["README.md"], flags=re.DOTALL).group(1)
     if set(re.split(r",? and |,\s+", said)) != set(optimizers):
-        report("README.md", 1, f"Optimizers: {said}; docs/ops.md has {', '.join(optimizers)}")
+        report("README.md", 1, f"Optimizers: {said}; docs/reference/ops.md has {', '.join(optimizers)}")
     described = set(re.findall(r"^\| `(\w+)` \|", PAGES["models/README.md"], flags=re.MULTILINE))
     if described != model_names():
         report("models/README.md", 1, f"the table and the folder differ: {', '.join(sorted(described ^ model_names()))}")
     missing = re.search(r"\*\*Not there yet\.\*\* (.*)", PAGES["README.md"]).group(1).strip()
-    if missing != PAGES["docs/architecture.md"].split("## Not there yet")[1].strip():
-        report("README.md", 1, "'Not there yet' is not that of docs/architecture.md")
+    if missing != PAGES["docs/internals/architecture.md"].split("## Not there yet")[1].strip():
+        report("README.md", 1, "'Not there yet' is not that of docs/internals/architecture.md")
     tiling = re.search(r'"--tiling".*?\[\]', TEXTS["src/cli/command_line/flags.cpp"], flags=re.DOTALL).group()
     for tile in tile_names():
         if tile not in tiling:
             report("src/cli/command_line/flags.cpp", 1, f"--tiling: '{tile}' is missing")
     for name in PAGES:
-        if name.startswith("docs/notes/") and f"({name[5:]})" not in PAGES["docs/performance.md"].split("## Notes")[1]:
-            report("docs/performance.md", 1, f"Notes: '{name}' is missing")
+        notes = PAGES["docs/internals/performance.md"].split("## Notes")[1]
+        if name.startswith("docs/internals/notes/") and f"({name[15:]})" not in notes:
+            report("docs/internals/performance.md", 1, f"Notes: '{name}' is missing")
     reached, queue = {"README.md"}, ["README.md"]
     while queue:
         page = queue.pop()

@@ -1,4 +1,4 @@
-// reference_test.cpp: docs/model-format.md and docs/data.md against the schema and the registries.
+// reference_test.cpp: model-format.md and data.md against the schema and the registries.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace graphrun {
 namespace {
 
 std::string page(const std::string& name) {
-  std::ifstream file(source_folder() + "/docs/" + name);
+  std::ifstream file(source_folder() + "/docs/reference/" + name);
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();

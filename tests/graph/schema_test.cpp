@@ -33,16 +33,16 @@ TEST(Generated, Schema) {
 }
 
 TEST(Generated, OpReference) {
-  expect_generated(source_folder() + "/docs/ops.md", op_reference());
+  expect_generated(source_folder() + "/docs/reference/ops.md", op_reference());
 }
 
 TEST(Generated, KernelReference) {
-  expect_generated(source_folder() + "/docs/kernels.md", kernel_reference());
+  expect_generated(source_folder() + "/docs/internals/kernels.md", kernel_reference());
 }
 
-// The tables of keys in docs/model-format.md, each the first one under its heading.
+// The tables of keys in model-format.md, each the first one under its heading.
 TEST(Generated, KeyTables) {
-  const std::string path = source_folder() + "/docs/model-format.md";
+  const std::string path = source_folder() + "/docs/reference/model-format.md";
   std::string page = test::content_of(path);
   const auto replace = [&](const std::string& heading, const Fields& fields) {
     const std::size_t begin = page.find("| key |", page.find("\n" + heading + "\n"));

@@ -1,5 +1,5 @@
 // Gradients at corners, ends and infinities beside torch's (tests/reference/singular_gradients.txt), on every executor
-// that is here. What differs is listed, with the reason; docs/gradients.md tells it.
+// that is here. What differs is listed, with the reason; gradients.md tells it.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# hardening.sh BUILD: what docs/security.md says of the binaries of an optimised build, read from them.
+# hardening.sh BUILD: what docs/internals/security.md says of the binaries of an optimised build, read from them.
 set -euo pipefail
 build=$1 failed=0
 for tool in readelf objdump; do command -v $tool >/dev/null || { echo "skipped: $tool is not installed"; exit 77; }; done

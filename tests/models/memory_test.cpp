@@ -89,7 +89,7 @@ TEST_P(Memory, NorDoEpochsWithCheckpoints) {
   expect_no_growth(model, executor, folder.file("checkpoints"));
 }
 
-// 0.9, 0.8 and 0.7 of what an unfused step of mnist_mlp holds at its peak (docs/memory.md, "A budget").
+// 0.9, 0.8 and 0.7 of what an unfused step of mnist_mlp holds at its peak (memory.md, "A budget").
 TEST(MemoryBudget, MnistMlpHasTheSameWeightsAtEveryBudget) {
   GRAPHRUN_SKIP_WITHOUT_DATA("mnist_mlp");
   GRAPHRUN_SKIP_WHEN_SANITIZED();

@@ -1,6 +1,6 @@
 """Random models for random_models_torch.py: a model file, and the functions by which torch computes the same.
 
-A Recipe draws functions of docs/ops.md, layers, shared weights, integer inputs, a loss, a metric, and how it is trained;
+A Recipe draws functions of ops.md, layers, shared weights, integer inputs, a loss, a metric, and how it is trained;
 every draw follows from the seed. What does not fit is drawn again: each function is tried by torch on the first batch.
 """
 

@@ -3,7 +3,7 @@
 
     random_models_torch.py GRAPHRUN [--seeds 300] [--first 0] [--executor cpu] [--keep FOLDER]
 
-A seed gives a model: functions of docs/ops.md, layers, shared weights, integer inputs, every optimizer and schedule,
+A seed gives a model: functions of ops.md, layers, shared weights, integer inputs, every optimizer and schedule,
 batches of which the last may not be full. torch computes it in double, and that is what counts. How near graphrun's
 floats must come is measured with torch alone: it trains again in float, and in double from a start that is a rounding
 error away, and graphrun may be kSlack times as far from the truth as the farthest of these. A model that amplifies
@@ -37,7 +37,7 @@ torch.set_num_threads(1)
 
 
 def rate(recipe, step, steps_per_epoch):
-    """The learning rate of a step, as docs/ops.md says it."""
+    """The learning rate of a step, as ops.md says it."""
     first = recipe.options["lr"]
     if not recipe.schedule:
         return first
@@ -186,8 +186,8 @@ def run_graphrun(binary, recipe, folder, executor):
 
 
 def documented():
-    """Functions, layers, optimizers and schedules of docs/ops.md."""
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "ops.md")) as file:
+    """Functions, layers, optimizers and schedules of ops.md."""
+    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "docs", "reference", "ops.md")) as file:
         sections = re.split(r"^## ", file.read(), flags=re.M)
     wanted = [s for s in sections if s.split("\n")[0] in ("Functions", "Layers", "Optimizers", "Schedules")]
     names = re.findall(r"^\| `(\w+)` \|", "".join(wanted), flags=re.M)

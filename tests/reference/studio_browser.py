@@ -146,7 +146,7 @@ class Browser:
 
 
 def coffee(rows):
-    """The table of docs/tutorial.md."""
+    """The table of docs/guide/tutorial.md."""
     at, lines = 1, ["minutes,start,room,temperature"]
 
     def next_number():

@@ -13,7 +13,7 @@ struct Path {
   std::string_view name, text;
 };
 constexpr Path kFiles[] = {
-    {"model.json", "a model. Every key: docs/model-format.md"},
+    {"model.json", "a model. Every key: docs/reference/model-format.md"},
     {"*.npz, *.safetensors", "weights, as NumPy reads them, or with their model inside"},
     {"runs/NAME/", "a stored run: run.json, model.json, log.csv, weights.npz, result.json"},
     {"$XDG_CACHE_HOME/graphrun/kernels, ~/.cache/graphrun/kernels", "kernels that were compiled for GPUs"},

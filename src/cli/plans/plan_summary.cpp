@@ -18,7 +18,7 @@ constexpr std::array kClasses = {BufferKind::data,       BufferKind::constant, B
                                  BufferKind::activation, BufferKind::workspace};
 
 std::uint64_t place_of(const Buffer& buffer) {
-  constexpr std::uint64_t kPlaces = 256;  // offsets are multiples of it (docs/architecture.md, "Memory")
+  constexpr std::uint64_t kPlaces = 256;  // offsets are multiples of it (architecture.md, "Memory")
   return (buffer.bytes + kPlaces - 1) / kPlaces * kPlaces;
 }
 

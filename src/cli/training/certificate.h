@@ -1,4 +1,4 @@
-// certificate.h: --certificate: what a training allocated, and how that was counted, as JSON (docs/command-line.md).
+// certificate.h: --certificate: what a training allocated, and how that was counted, as JSON (command-line.md).
 // Contract: it states what was counted, also where that is not nothing. Leaves to others: counting (allocations.h), and
 // refusing a training that allocates.
 #pragma once

@@ -49,7 +49,7 @@ const Verb eval_verb = {
     "evaluate saved weights on the model's splits",
     R"(Evaluates loss, metrics and scores of --weights on every split of the model, and trains nothing: for classes
 accuracy, precision, recall, f1, areas under curves, the matrix of confusion; for numbers r2, errors, quantiles of
-residuals (docs/metrics.md). The data are split and
+residuals (docs/reference/metrics.md). The data are split and
 transformed as when the weights were trained, whatever --seed says; where that cannot be, because the rows or the
 split are others now, the exit code is 2. --data evaluates the labelled rows of another file instead, whose columns
 are named as those of the model's own data; the result has one split, data. With --json, stdout is one object with

@@ -133,9 +133,9 @@ const Verb import_onnx_verb = {
     "",
     Words::onnx,
     "read a dense network from an ONNX file",
-    R"(Reads dense layers and activations (docs/deployment.md lists the nodes) and writes a safetensors file that holds
-them as a model with its weights, to predict with, or to train on once the model says where its data are. All nodes
-that are not supported are listed at once.)",
+    R"(Reads dense layers and activations (docs/guide/deployment.md lists the nodes) and writes a safetensors file that
+holds them as a model with its weights, to predict with, or to train on once the model says where its data are. All
+nodes that are not supported are listed at once.)",
     R"(graphrun import-onnx net.onnx -o model.safetensors
 graphrun show model.safetensors --json > model.json)",
     run_import_onnx};

@@ -1,5 +1,5 @@
 // region_runner.h: runs a Region of a Program on the host: partitions of tiles over the pool's threads, then Combine.
-// Contract: docs/regions.md. The bits depend on the Region only, not on threads. run() allocates nothing: accumulators
+// Contract: regions.md. The bits depend on the Region only, not on threads. run() allocates nothing: accumulators
 // lie in the arena, tile scratch is given. A partition is run by one thread from its first tile to its last. Where the
 // accumulators have fewer sets than partitions, these run in groups (graphrun/partial_results.h).
 // Leaves to others: what a row step computes (kernels/cpu/tiles/tile.h), steps that run once (BoundStep).

@@ -1,5 +1,5 @@
 // tile_costs.h: what a region over rows costs with each tile of its rows: with how many blocks and threads, in cycles
-// of a multiprocessor's quarter, as a model has it that was measured on an H200 (docs/notes/2026-11-23-whole-steps.md).
+// of a multiprocessor's quarter, as a model has it that was measured on an H200 (2026-11-23-whole-steps.md).
 // Contract: pure functions of the signature and the target, in integers. Leaves to others: the choice (step_plan.h),
 // the kernel (step_kernel.h).
 #pragma once

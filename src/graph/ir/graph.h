@@ -52,7 +52,7 @@ struct Phase {
   std::vector<NodeId> rings = {};
 };
 
-// Nodes that run as one region of a Program (program.h, docs/regions.md), found by regions.h: in stages, nodes
+// Nodes that run as one region of a Program (program.h, regions.md), found by regions.h: in stages, nodes
 // [first, rows) once and [rows, last) over rows; then [stages.back().last, last) once.
 struct FusedNodes {  // FusedSteps of program.h
   NodeId product = kNoNode, bias = kNoNode, epilogue = kNoNode;

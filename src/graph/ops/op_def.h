@@ -1,6 +1,6 @@
 // op_def.h: what an op is: the one description from which parsing, printing, inference, gradients, planning and tests
 // follow. Contract: no device word in it. A family file (elementwise.cpp, matmul.cpp, …) returns its OpDefs;
-// registry.cpp lists the families. docs/adding-an-op.md walks through adding one.
+// registry.cpp lists the families. adding-an-op.md walks through adding one.
 #pragma once
 
 #include <cstdint>

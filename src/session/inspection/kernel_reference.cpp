@@ -1,4 +1,4 @@
-// kernel_reference.cpp: kernel_reference(): docs/kernels.md from the tables of ops and parameters.
+// kernel_reference.cpp: kernel_reference(): kernels.md from the tables of ops and parameters.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

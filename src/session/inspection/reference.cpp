@@ -1,4 +1,4 @@
-// reference.cpp: op_reference(): docs/ops.md from the registries.
+// reference.cpp: op_reference(): ops.md from the registries.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,5 +1,5 @@
 // other_rows.h: rows of a file that is not the model's own as inputs of the model: for predictions and evaluations.
-// Contract: each input takes from the file what it takes from the model's own source, by names (docs/data.md,
+// Contract: each input takes from the file what it takes from the model's own source, by names (data.md,
 // "Predictions"); what was fitted comes from weights. A row's values depend on that row alone. The model is read once,
 // then rows as often as there are some. Throws Error. Leaves to others: what the file is (row_format.h), opening it
 // (row_reader.cpp).

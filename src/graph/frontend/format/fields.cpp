@@ -199,7 +199,7 @@ const Fields& train_fields() {
           R"(`"all"`)"),
       other("max_memory",
             "what the plan may take, in bytes or as `\"512MiB\"`: a larger one is made to fit without changing a "
-            "bit, or refused before anything is allocated ([memory.md](memory.md#a-budget))"),
+            "bit, or refused before anything is allocated ([memory.md](../internals/memory.md#a-budget))"),
       plain<&TrainSpec::drop_last>("last_batch",
                                    R"(`"drop"` leaves out a last batch that is not full. Evaluation always keeps it)",
                                    {}, {"keep", "drop"}),

@@ -1,5 +1,5 @@
 // fields.h: the keys of a model file, one row each: reading, the canonical form, the JSON Schema and the tables of
-// docs/model-format.md follow from it.
+// model-format.md follow from it.
 // Contract: a key with a plain value is read into the member of TrainSpec that its row names, and its default is what
 // that member holds from the start. What else a key may hold is read in model_file.cpp, written in canonical.cpp and
 // told in session/inspection/schema.cpp. Leaves to others: the section "data" (src/data/).
@@ -42,6 +42,6 @@ const Fields& lr_plateau_fields();
 // reported.
 void read_fields(json::Reader& reader, json::ObjectReader& object, const Fields& fields, TrainSpec& plain);
 
-std::string key_table(const Fields& fields);  // of docs/model-format.md, in Markdown
+std::string key_table(const Fields& fields);  // of model-format.md, in Markdown
 
 }  // namespace graphrun

@@ -1,4 +1,4 @@
-// model_file.h: a model file of format 1 (docs/model-format.md): what it declares, and the graph it describes.
+// model_file.h: a model file of format 1 (model-format.md): what it declares, and the graph it describes.
 // Contract: every mistake goes to the Reader, with its place; consequences of a reported mistake are not reported. The
 // constructor reads all sections but the graph; build() makes the graph, in which the batch is a symbol.
 // Leaves to others: the "data" section and its files (data/), --set (overrides.h), joining them (session/model.cpp).

@@ -568,7 +568,7 @@ class StepGraphBuilder {
     for (const OutputSpec& output : model_.outputs) outputs.push_back(output.value.id);
     const std::vector<bool> is_needed = ir::needed_by(source(), outputs);
     for (NodeId input : source_.inputs) {
-      if (!is_needed[input]) continue;  // a target (docs/model-format.md, "outputs")
+      if (!is_needed[input]) continue;  // a target (model-format.md, "outputs")
       const std::string& name = source_.graph[input].name;
       copied_[input] = add_input("predict/" + name, source_.graph[input].type);
       predict.inputs.emplace_back(name, copied_[input]);

@@ -1,7 +1,7 @@
 /* executor_plugin_c.h: an executor as a shared library, written in C or in what can export a C function.
 
    The library exports graphrun_executor_plugin_c(), which gives a table of functions. `--executor=./libmine.so` loads
-   it; docs/executor-plugins.md is the guide, docs/kernels.md lists the ops, their operands and attributes.
+   it; executor-plugins.md is the guide, kernels.md lists the ops, their operands and attributes.
    Program. Arrays of plain structs: buffers, phases and their steps. Steps run one after the other, each reads its
    inputs and writes its output. All buffers lie in one arena that the plug-in allocates, and keep their places.
    Errors. A function that can fail returns 0 or a gr_kind; it may write what is wrong, one line, to `why`, which has
@@ -97,7 +97,7 @@ typedef struct gr_step {
   const char* name;
   const gr_signature* signature;
   gr_array inputs;    /* uint32_t: buffers */
-  uint32_t output;    /* may be the storage of an input, where the op allows that (docs/kernels.md) */
+  uint32_t output;    /* may be the storage of an input, where the op allows that (kernels.md) */
   uint32_t workspace; /* scratch that supports() asked for, or GR_NO_BUFFER */
   uint32_t row_count; /* int32, one element: samples in this batch; GR_NO_BUFFER: always the capacity */
 } gr_step;
