@@ -1,4 +1,4 @@
-"""The Python package over the C interface, and the Python examples of c-api.md. Exit code 77: NumPy is not here.
+"""The Python package over the C interface, and the examples of python.md. Exit code 77: NumPy is not here.
 
 python_test.py LIBRARY SOURCE; with "installed" as LIBRARY of the package that is installed
 """
@@ -546,13 +546,13 @@ def test_a_generator_without_inputs():
 
 
 def test_examples():
-    blocks = re.findall(r"```python\n(.*?)```", (source / "docs/reference/c-api.md").read_text(), flags=re.DOTALL)
-    assert len(blocks) == 3
+    blocks = re.findall(r"```python\n(.*?)```", (source / "docs/guide/python.md").read_text(), flags=re.DOTALL)
+    assert len(blocks) == 8
     for block in blocks:
         with tempfile.TemporaryDirectory() as folder:
             os.symlink(source / "models", os.path.join(folder, "models"))
             os.chdir(folder)
-            exec(compile(block, "docs/reference/c-api.md", "exec"), {"graphrun": graphrun})
+            exec(compile(block, "docs/guide/python.md", "exec"), {"graphrun": graphrun})
             os.chdir(source)
 
 
