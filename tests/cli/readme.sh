@@ -1,33 +1,60 @@
 #!/usr/bin/env bash
-# readme.sh GRAPHRUN EXAMPLE ROOT: what README.md shows is so. Its model trains to the results beside it, its C++ program is
-# examples/xor.cpp, under 40 lines, and learns what it is given; its commands end well.
+# readme.sh GRAPHRUN XOR HOUSES ROOT [LIBRARY]: README.md shows programs and commands that work. Its C++ program is
+# examples/houses.cpp and predicts as the shell does; its Python program learns; its commands succeed. So do the first
+# commands of command-line.md. The model of training.md gives the results shown there, and the C++ program of
+# embedding.md is examples/xor.cpp, which learns its data. Without LIBRARY the Python program is not run.
 set -euo pipefail
 
-graphrun=$(readlink -f "$1") example=$(readlink -f "$2") root=$(readlink -f "$3")
+graphrun=$(readlink -f "$1") example=$(readlink -f "$2") houses=$(readlink -f "$3") root=$(readlink -f "$4") library=${5:-}
+guide="$root/docs/guide" reference="$root/docs/reference"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 fail() { echo "readme: $*"; exit 1; }
-block() { awk -v kind="$1" '$0 == "```" kind { inside = 1; next } /^```/ { if (inside) exit } inside' "$root/README.md"; }
+block() { awk -v kind="$1" '$0 == "```" kind { inside = 1; next } /^```/ { if (inside) exit } inside' "$2"; }
 
-block cpp | cmp - "$root/examples/xor.cpp" || fail "the C++ program is not examples/xor.cpp"
+block cpp "$guide/embedding.md" | cmp - "$root/examples/xor.cpp" || fail "the C++ program is not examples/xor.cpp"
 [ "$(wc -l <"$root/examples/xor.cpp")" -lt 40 ] || fail "examples/xor.cpp has 40 lines or more"
 "$(dirname "$0")/xor_answers.sh" "$example"
 
 cd "$folder"
-block json >xor.json
-"$graphrun" xor.json >results 2>progress
+mkdir bin && ln -s "$graphrun" bin/graphrun
+export PATH="$folder/bin:$PATH"
+block json "$guide/training.md" >xor.json
+graphrun xor.json >results 2>progress
 # The lines that are the same on every machine.
-awk '/^\$ graphrun xor.json/ { inside = 1 } /^```/ { inside = 0 } inside' "$root/README.md" |
+awk '/^\$ graphrun xor.json/ { inside = 1 } /^```/ { inside = 0 } inside' "$guide/training.md" |
   grep -E '^(rows|loss|mse|r2|mae|rmse|epochs|steps|arena|weights) ' >shown
 [ "$(wc -l <shown)" -eq 10 ] || fail "the results have other lines"
 while IFS= read -r line; do
   grep -qxF -- "$line" results || fail "not printed: '$line', but '$(grep "^${line%% *} " results)'"
 done <shown
 
+# price = 20 + 3 rooms + 2.5 area
+awk 'BEGIN {
+  print "rooms,area,price"
+  for (i = 0; i < 60; i++) { rooms = 1 + i * 7 % 5; area = 30 + i * 37 % 90; print rooms "," area "," 20 + 3 * rooms + 2.5 * area }
+}' >houses.csv
+printf 'rooms,area\n3,80\n5,120\n' >new.csv
+run() {
+  grep '^graphrun ' | sed 's/ *#.*//' >commands
+  [ "$(wc -l <commands)" -ge "$2" ] || fail "$1 has fewer commands than there were"
+  bash -euo pipefail commands >printed 2>&1 || { cat printed; fail "a command of $1 failed"; }
+}
+near() { awk -v what="$1" 'NR == 1 { wrong += $1 < 200 || $1 > 260 } NR == 2 { wrong += $1 < 300 || $1 > 370 } { print }
+                           END { exit wrong || NR != 2 }' || fail "$1: wrong predictions"; }
+awk '$0 == "```sh" { inside = 1; next } /^```/ { inside = 0 } inside' "$root/README.md" | run README.md 9
+graphrun predict houses.safetensors new.csv | tail -n 2 | near shell
+block cpp "$root/README.md" | cmp - "$root/examples/houses.cpp" || fail "the C++ program is not examples/houses.cpp"
+[ "$(wc -l <"$root/examples/houses.cpp")" -lt 20 ] || fail "examples/houses.cpp has 20 lines or more"
+"$houses" | near "examples/houses.cpp"
+if [ -n "$library" ] && python3 -c 'import numpy' 2>numpy; then
+  block python "$root/README.md" >houses.py
+  GRAPHRUN_LIBRARY=$(readlink -f "$library") PYTHONPATH="$root/python" python3 -B houses.py >printed
+  tail -n 2 printed | tr -d '[] ' | near "the Python program"
+else
+  echo "no NumPy, or a sanitizer: the Python program is not run"
+fi
+
+rm houses.json
 printf 'x0,x1\n0,0\n1,0\n' >new.csv
-printf 'rooms,price\n1,10\n3,30\n2,21\n4,39\n' >houses.csv
-awk '$0 == "```sh" { inside = 1; next } /^```/ { inside = 0 } inside && /^graphrun / { sub(/ *#.*/, ""); print }' \
-  "$root/README.md" >commands
-[ "$(wc -l <commands)" -ge 8 ] || fail "fewer commands than there were"
-mkdir bin && ln -s "$graphrun" bin/graphrun
-PATH="$folder/bin:$PATH" bash -euo pipefail commands >printed 2>&1 || { cat printed; fail "a command failed"; }
+block sh "$reference/command-line.md" | run command-line.md 16

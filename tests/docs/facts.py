@@ -195,12 +195,6 @@ def check_tree():
     for name in FILES:
         if name.startswith("scripts/") and "." not in name and not re.search(rf"(?<![\w-]){name[8:]}(?![\w-])", scripts):
             report("docs/internals/architecture.md", 1, f"The tree: '{name}' is missing")
-    table = PAGES["README.md"].split("## Source tree")[1].split("\n## ")[0]
-    for folder in sorted(FOLDERS):
-        depth = folder.count("/")
-        if not folder.startswith((".", "include", "src")) and depth == 0 or folder.startswith("src/") and depth == 1:
-            if f"`{folder}/`" not in table:
-                report("README.md", 1, f"Source tree: '{folder}/' is missing")
 
 
 def constant(pattern, path):
@@ -256,23 +250,31 @@ def check_counts():
             if str(expected) != (str(NUMBERS.index(said)) if said in NUMBERS else said):
                 line = PAGES[page].count("\n", 0, match.start()) + 1
                 report(page, line, f"'{match.group()}', but it is {expected}")
-    for figure in re.findall(r"([\d.]+) ?µs", PAGES["README.md"]):
-        if not re.search(rf"(?<![\d.]){re.escape(figure)}(?![\d.])", PAGES["docs/internals/performance.md"]):
+    readme, measured = PAGES["README.md"], PAGES["docs/internals/performance.md"]
+    for figure in re.findall(r"([\d.,]*\d) ?µs", readme):
+        if not re.search(rf"(?<![\d.,]){re.escape(figure)}(?![\d]|[.,]\d)", measured):
             report("README.md", 1, f"{figure} µs is not in docs/internals/performance.md")
+    times = re.findall(r"^\| (\w+), .* \| ([\d.,]+) µs \| ([\d.,]+) µs \|$", readme, flags=re.MULTILINE)
+    for name, ours, peer in times:
+        if not re.search(rf"{name}\s+{re.escape(ours)}\s+and\s+{re.escape(peer)}(?![\d])", measured):
+            report("README.md", 1, f"{name}: '{ours} and {peer}' is not in docs/internals/performance.md")
+    if not times:
+        report("README.md", 1, "no table of times")
 
 
 def check_lists():
     table = PAGES["docs/reference/ops.md"].split("## Optimizers")[1].split("\n## ")[0]
     optimizers = re.findall(r"^\| `(\w+)` \|", table, flags=re.MULTILINE)
-    said = re.search(r"\*\*Optimizers\.\*\* (.*?), with", PAGES["README.md"], flags=re.DOTALL).group(1)
+    said = re.search(r"\*\*Optimizers\.\*\* (.*?), with", PAGES["docs/README.md"], flags=re.DOTALL).group(1)
     if set(re.split(r",? and |,\s+", said)) != set(optimizers):
-        report("README.md", 1, f"Optimizers: {said}; docs/reference/ops.md has {', '.join(optimizers)}")
+        report("docs/README.md", 1, f"Optimizers: {said}; docs/reference/ops.md has {', '.join(optimizers)}")
     described = set(re.findall(r"^\| `(\w+)` \|", PAGES["models/README.md"], flags=re.MULTILINE))
     if described != model_names():
         report("models/README.md", 1, f"the table and the folder differ: {', '.join(sorted(described ^ model_names()))}")
-    missing = re.search(r"\*\*Not there yet\.\*\* (.*)", PAGES["README.md"]).group(1).strip()
-    if missing != PAGES["docs/internals/architecture.md"].split("## Not there yet")[1].strip():
-        report("README.md", 1, "'Not there yet' is not that of docs/internals/architecture.md")
+    for page in ("README.md", "docs/README.md"):
+        missing = re.search(r"\*\*Not there yet\.\*\* (.*)", PAGES[page]).group(1).strip()
+        if missing != PAGES["docs/internals/architecture.md"].split("## Not there yet")[1].strip():
+            report(page, 1, "'Not there yet' is not that of docs/internals/architecture.md")
     tiling = re.search(r'"--tiling".*?\[\]', TEXTS["src/cli/command_line/flags.cpp"], flags=re.DOTALL).group()
     for tile in tile_names():
         if tile not in tiling:

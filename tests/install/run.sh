@@ -143,14 +143,14 @@ grep -E 'PASSED  \] [0-9]{3,} tests' "$work/log" >/dev/null || fail "graphrun-co
 [ "$(hash_on --executor=small1 "--plugin-path=$work/plugins")" = "$first" ] || fail "training on the plug-in by name"
 [ "$(wc -l <"$source_dir/examples/matmul_plugin.c")" -le 200 ] || fail "the example is longer than it says"
 
-step "the examples of README.md"
-example() { awk -v open="\`\`\`$1" '$0 == open { on = 1; next } /^```/ { on = 0 } on' "$source_dir/README.md"; }
-example json >"$work/example.json"
-example cpp >"$work/example.cpp"
-"$prefix/bin/graphrun" "$work/example.json" >"$work/log" 2>&1 || { cat "$work/log"; fail "the model in README.md"; }
+step "the model of training.md and the program of embedding.md"
+example() { awk -v open="\`\`\`$1" '$0 == open { on = 1; next } /^```/ { if (on) exit } on' "$source_dir/docs/guide/$2"; }
+example json training.md >"$work/example.json"
+example cpp embedding.md >"$work/example.cpp"
+"$prefix/bin/graphrun" "$work/example.json" >"$work/log" 2>&1 || { cat "$work/log"; fail "the model of training.md"; }
 "$cxx" -std=c++20 -I "$prefix/include" "$work/example.cpp" -L "$(dirname "$library")" -lgraphrun \
-  "-Wl,-rpath,$(dirname "$library")" -o "$work/example" || fail "compiling the program in README.md"
-"$work/example" || fail "the program in README.md"
+  "-Wl,-rpath,$(dirname "$library")" -o "$work/example" || fail "compiling the program of embedding.md"
+"$work/example" || fail "the program of embedding.md"
 
 step "another project fetches the sources"
 "$source_dir/tests/install/fetch.sh" "$source_dir" "$cxx" "$cmake" "$work/fetched" >"$work/log" 2>&1 ||
