@@ -1,5 +1,5 @@
 // class_outputs.h: what the numbers of an output say where its target is classes.
-// Contract: found in the graph: a target is classes when its input was made of words (data.md, "Words"), or a
+// Contract: found in the graph: a target is classes when its input was made of words (data.md), or a
 // cross-entropy compares it; an output is logits when such a cross-entropy takes it. A pure function.
 #pragma once
 

@@ -73,7 +73,7 @@ struct DataSet {
   std::string origin;  // JSON that weights files keep: the columns, the split and its seed
   // Of data read with LoadOptions::weights: why the splits are not those of the training; empty when they are.
   std::string stray;
-  // The words of its classes, for each target that is made of words (data.md, "Words"); known with weights too.
+  // The words of its classes, for each target that is made of words (data.md); known with weights too.
   std::vector<std::pair<std::string, std::vector<std::string>>> labels;
   std::vector<std::string> files;  // that were opened for it
   std::vector<InputColumns> columns;
