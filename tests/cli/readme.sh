@@ -2,10 +2,12 @@
 # readme.sh GRAPHRUN XOR HOUSES ROOT [LIBRARY]: README.md shows programs and commands that work. Its C++ program is
 # examples/houses.cpp and predicts as the shell does; its Python program learns; its commands succeed. So do the first
 # commands of command-line.md. The model of training.md gives the results shown there, and the C++ program of
-# embedding.md is examples/xor.cpp, which learns its data. Without LIBRARY the Python program is not run.
+# embedding.md is examples/xor.cpp, which learns its data. Without LIBRARY the Python program and the compiler
+# are not run.
 set -euo pipefail
 
 graphrun=$(readlink -f "$1") example=$(readlink -f "$2") houses=$(readlink -f "$3") root=$(readlink -f "$4") library=${5:-}
+[ -z "$library" ] || library=$(readlink -f "$library")
 guide="$root/docs/guide" reference="$root/docs/reference"
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -47,12 +49,23 @@ graphrun predict houses.safetensors new.csv | tail -n 2 | near shell
 block cpp "$root/README.md" | cmp - "$root/examples/houses.cpp" || fail "the C++ program is not examples/houses.cpp"
 [ "$(wc -l <"$root/examples/houses.cpp")" -lt 20 ] || fail "examples/houses.cpp has 20 lines or more"
 "$houses" | near "examples/houses.cpp"
+# What its shell has exported.
+export GRAPHRUN_LIBRARY=$library PYTHONPATH="$root/python" CPATH="$root/include"
 if [ -n "$library" ] && python3 -c 'import numpy' 2>numpy; then
   block python "$root/README.md" >houses.py
-  GRAPHRUN_LIBRARY=$(readlink -f "$library") PYTHONPATH="$root/python" python3 -B houses.py >printed
+  python3 -B houses.py >printed
   tail -n 2 printed | tr -d '[] ' | near "the Python program"
 else
   echo "no NumPy, or a sanitizer: the Python program is not run"
+fi
+if [ -n "$library" ] && command -v g++ >/dev/null; then
+  block cpp "$root/README.md" >houses.cpp
+  # shellcheck disable=SC2016
+  grep -o '^`g++ .*`$' "$root/README.md" | tr -d '`' >compile
+  bash -euo pipefail compile || fail "README's g++ command"
+  ./houses | near "the C++ program"
+else
+  echo "no g++, or a sanitizer: README's g++ command is not run"
 fi
 
 rm houses.json
