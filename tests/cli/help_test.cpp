@@ -79,10 +79,15 @@ TEST_F(Help, EveryOptimizerScheduleAndMetricHasAnExampleThatWorks) {
     model["train"]["optimizer"]["sgd"]["lr"] = examples(name).at(0)["lr"];
     expect_valid(name, model);
   }
+  Json classes = Json::parse(kLine);
+  classes["data"] = Json::parse(R"({"train": {"inline": {"x": [[0], [1]], "y": [[0], [1]]}}})");
+  classes["graph"][1] = "loss = mean(sigmoid_cross_entropy(p, y))";
   for (const std::string& name : listed("metrics")) {
-    Json model = Json::parse(kLine);
-    model["train"]["metrics"] = examples(name).back()["train"]["metrics"];
-    expect_valid(name, model);
+    for (Json model : {Json::parse(kLine), classes}) {
+      model["train"]["metrics"] = examples(name).back()["train"]["metrics"];
+      const Outcome outcome = graphrun({"check", file("example.json", model.dump())});
+      EXPECT_TRUE(outcome.code == 0 || has(outcome.err, name + " needs an output with a target of")) << outcome.err;
+    }
   }
 }
 

@@ -145,7 +145,7 @@ TEST_F(Runs, OfASweepHaveOneSplitWhateverTheirSeeds) {
   Json model = Json::parse(kLine);
   model["data"] = {{"source", {{"csv", "rows.csv"}, {"x", {"a"}}, {"y", {"b"}}}}, {"split", {0.5, 0, 0.5}}};
   model["train"]["optimizer"]["sgd"]["lr"] = 0;  // what is left is the split, and the initial values
-  model["graph"][0]["init"] = 0;
+  model["graph"][0]["init"] = "zeros";
   const std::string path = file("rows.json", model.dump());
   const auto deviation = [&](const std::string& name, std::vector<std::string> words) {
     words.insert(words.begin(), {"sweep", path, "--run-dir", runs_ + name, "--over", "train.epochs=1", "--quiet"});

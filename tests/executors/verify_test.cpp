@@ -41,7 +41,7 @@ TEST(Verify, ExecutorsAgree) {
         EXPECT_EQ(report.training_steps, 3u);
         EXPECT_EQ(report.evaluation_steps, 3u + 2u);
         EXPECT_EQ(report.predictions, 2u);
-        EXPECT_EQ(report.regions > 0, passes && name == "cpu") << report.regions;
+        EXPECT_EQ(report.regions > 0, passes && name != "ref") << name << report.regions;
         EXPECT_GT(report.fused_values, 500u);
         EXPECT_GT(report.values, 1000u);
         ASSERT_FALSE(report.ops.empty());

@@ -350,10 +350,10 @@ const Verb sweep_verb = {
     "train a model with many settings and seeds, and compare them",
     R"(Trains the model with every value of each --over combined with every one of the others, and with --seeds seeds
 each, --jobs at a time; each run gets a folder in --run-dir, as of `train`, or in MODEL-sweep. Prints mean and
-deviation of loss and metrics for each setting. All runs have the same split: that of the first seed, or of the model's
-split_seed, which --over data.split_seed=1:5 varies. An interrupted sweep goes on when the same command is given again:
-runs that are done are not made again. --executor, --set and what else a training takes go to each. With --json,
-stdout is one array with an object for each setting: over, runs, figures, and there by key mean and deviation.)",
+deviation of loss and metrics for each setting. All runs have the same split: that of the first seed, or of the
+model's split_seed, which --over data.split_seed=1:5 varies. An interrupted sweep goes on when the same command is
+given again: runs that are done are not made again. --executor, --set and what else a training takes go to each. With
+--json, stdout is one array with an object for each setting: over, runs, figures, and there by key mean and deviation.)",
     R"(graphrun sweep model.json --over train.optimizer.adam.lr=0.1,0.01 --seeds 5 --jobs 2
 graphrun sweep model.json --over graph.h.units=4:64:2x --run-dir units --sort validation.loss
 graphrun runs units)",

@@ -62,9 +62,8 @@ class Checker {
       if (!metric.value.valid() && find_metric(metric.name) == nullptr) {
         report("metric.unknown", fmt::format("the metric '{}' has no value and is not built in", metric.name));
       }
-      if (metric.value.owner == graph_.number && find_metric(metric.name) && !is_built_in(model_, metric)) {
-        report("metric.name", fmt::format("the metric '{}' is not the built-in one of that name", metric.name),
-               "give it another name");
+      if (metric.value.valid() && find_metric(metric.name)) {
+        report("metric.name", fmt::format("'{}' is the name of a built-in metric", metric.name), "give it another name");
       }
       for (const std::string& name : told_names(model_, metric)) {
         if (!told.insert(name).second) {
@@ -249,7 +248,7 @@ std::optional<bool> monitor_rises(const Model& model, const Monitor& monitor) {
   if (monitor.mode != Monitor::Mode::automatic) return monitor.mode == Monitor::Mode::max;
   if (monitor.monitor == "loss" || is_objective(model, monitor.monitor)) return false;
   const MetricSpec* metric = monitored(model, monitor.monitor);
-  if (metric == nullptr || (metric->value.valid() && find_metric(metric->name) == nullptr)) return std::nullopt;
+  if (metric == nullptr || metric->value.valid()) return std::nullopt;
   return find_metric(metric->name)->more_is_better;
 }
 
@@ -297,35 +296,6 @@ std::vector<const OutputSpec*> measured(const Model& model, const MetricDef& def
     if (how[i].is_class == (def.of_classes != nullptr)) alike.push_back(&model.outputs[i]);
   }
   return alike.empty() && !def.function.empty() ? all : alike;
-}
-
-namespace {
-// Whether a, of nodes from `first` on, is computed from earlier ones as b is.
-bool same_value(const ir::Graph& graph, ir::NodeId first, ir::NodeId a, ir::NodeId b) {
-  if (a == b || a < first) return a == b;
-  const ir::Node &x = graph[a], &y = graph[b];
-  if (x.op != y.op || !(x.type == y.type) || !(x.attrs == y.attrs)) return false;
-  return std::equal(x.inputs.begin(), x.inputs.end(), y.inputs.begin(), y.inputs.end(),
-                    [&](ir::NodeId i, ir::NodeId k) { return same_value(graph, first, i, k); });
-}
-}  // namespace
-
-bool is_built_in(const Model& model, const MetricSpec& metric) {
-  const MetricDef* def = find_metric(metric.name);
-  if (def == nullptr || def->function.empty() || def->finish == MetricDef::Finish::r2) return false;
-  const std::vector<const OutputSpec*> outputs = measured(model, *def);
-  if (outputs.size() != 1) return false;
-  ir::Graph graph = model.graph.impl().graph;
-  ir::Builder make(graph);
-  make.enter(0);
-  const ir::NodeId operands[] = {outputs[0]->value.id, model.graph.find(outputs[0]->target).id};
-  try {
-    ir::NodeId made = call(make, def->function, operands);
-    if (def->finish == MetricDef::Finish::root) made = make.add("sqrt", {made});
-    return same_value(graph, model.graph.impl().graph.size(), made, metric.value.id);
-  } catch (const Error&) {  // they do not compare
-    return false;
-  }
 }
 
 }  // namespace graphrun

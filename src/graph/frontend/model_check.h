@@ -24,9 +24,6 @@ std::vector<std::string> told_names(const Model& model, const MetricSpec& metric
 // the others. Where there are none, all outputs with targets, if a function computes it.
 std::vector<const OutputSpec*> measured(const Model& model, const MetricDef& def);
 
-// Whether a value of the graph under the name of a built-in metric computes what that does.
-bool is_built_in(const Model& model, const MetricSpec& metric);
-
 // Whether more of what is monitored is better; nothing where the model has to say it and does not.
 std::optional<bool> monitor_rises(const Model& model, const Monitor& monitor);
 // Why a training cannot go by it: no metric of that name, or "train.monitor_mode": no word on what is better.

@@ -476,17 +476,13 @@ class ModelBuild {
     }
     const MetricDef* built_in = find_metric(*name);
     if (const auto value = graph_.names.find(*name); value != graph_.names.end()) {
-      const MetricSpec metric{*name, graph_.value(value->second)};
-      if (!built_in) {
-        if (scalar(at, value->second, "a metric")) add_metric(at, metric);
-        return;
+      if (built_in) {
+        reader_.report(at, "model.metric", fmt::format("{} is the name of a built-in metric", *name),
+                       "give the value of the graph another name, or remove it to have the built-in metric");
+      } else if (scalar(at, value->second, "a metric")) {
+        add_metric(at, {*name, graph_.value(value->second)});
       }
-      if (outputs_broken_) return;
-      if (!is_built_in(model_, metric)) {
-        reader_.report(at, "model.metric", fmt::format("{} is a built-in metric, the graph's value is another", *name),
-                       "give the value another name, or leave it out of the graph for the built-in metric");
-        return;
-      }
+      return;
     }
     if (!built_in) {
       report_unknown_metric(at, *name);
