@@ -33,40 +33,51 @@ std::string head_of(const std::string& text) {
   return text.size() <= kHead || end == 0 ? text : text.substr(0, end);
 }
 
-// The delimiter that cuts every line into equally many fields, and most of them.
+// Whether the first line has the delimiter outside quotes.
+bool has_delimiter(std::string_view text, char delimiter) {
+  bool is_quoted = false;
+  for (const char c : text) {
+    is_quoted = is_quoted != (c == '"');
+    if (!is_quoted && (c == delimiter || c == '\n' || c == '\r')) return c == delimiter;
+  }
+  return false;
+}
+
+// Columns of the table when it is cut so, 0: its lines differ. Sets whether the first line names them.
+std::size_t columns_of(const std::string& path, const std::string& text, Dialect& dialect) {
+  for (const bool header : {true, false}) {
+    dialect.header = header;
+    try {
+      return Csv(path, text, dialect).names().size();
+    } catch (const Error& error) {
+      if (error.diagnostics().front().message.find("holds numbers") == std::string::npos) break;
+    }
+  }
+  return 0;
+}
+
+// The delimiter that cuts every line into equally many fields, and most of them. A comma may be a decimal point: it
+// comes last. Where none cuts all lines alike, one of the first line, for the message about the line that differs.
 Dialect guess_dialect(const std::string& path, const std::string& text) {
   const std::string head = head_of(text);
   Dialect best;
   if (head.starts_with('#')) best.comment = "#";
-  std::size_t most = 0;
-  for (const char delimiter : {',', ';', '\t', '|'}) {
-    Dialect dialect = best;
-    dialect.delimiter = delimiter;
-    dialect.header = false;
-    try {
-      const std::size_t columns = Csv(path, head, dialect).names().size();
-      if (columns > most) most = columns, best.delimiter = delimiter;
-    } catch (const Error&) {  // not with this one
-    }
-  }
   if (const std::optional<SepLine> sep = sep_line(text)) {
     best.delimiter = sep->delimiter;
-    most = 2;
+    columns_of(path, head, best);
+    return best;
   }
-  // Where none cuts all lines alike, the one that the first line has is told of with the line that differs.
-  const std::string_view first = std::string_view(head).substr(0, head.find('\n'));
-  for (const char delimiter : {',', ';', '\t', '|'}) {
-    if (most <= 1 && first.find(delimiter) != std::string_view::npos) {
-      best.delimiter = delimiter;
-      return best;
-    }
+  std::size_t most = 1;
+  Dialect dialect = best;
+  for (const char delimiter : {';', '\t', '|', ','}) {
+    dialect.delimiter = delimiter;
+    const std::size_t columns = delimiter == ',' && most > 1 ? 0 : columns_of(path, head, dialect);
+    if (columns > most) most = columns, best = dialect;
   }
-  try {
-    Csv(path, head, best);
-  } catch (const Error& error) {
-    const std::string& message = error.diagnostics().front().message;
-    best.header = message.find("holds numbers") == std::string::npos;
+  for (const char delimiter : {',', '|', '\t', ';'}) {
+    if (most == 1 && has_delimiter(head, delimiter)) best.delimiter = delimiter;
   }
+  if (most == 1) columns_of(path, head, best);
   return best;
 }
 
@@ -149,6 +160,33 @@ void find_gaps(const TextTable& table, const std::vector<NumberColumn>& columns,
   }
 }
 
+// A first line whose words are all values of their columns is a row in a file without a header: taken for names it
+// would be lost. Numbers and dates may be names or values; a line like it may be the header once more.
+void refuse_row_as_header(const std::string& path, const TextTable& table) {
+  const std::vector<std::string>& names = table.names();
+  const auto is_header = [&](std::size_t row) {
+    for (std::size_t c = 0; c < names.size(); ++c) {
+      if (table.text(row, c) != names[c]) return false;
+    }
+    return true;
+  };
+  bool is_row = false;
+  for (std::size_t c = 0; c < names.size(); ++c) {
+    if (table.stands_for_nothing(names[c])) continue;
+    is_row = true;
+    if (table.reads_as_number(names[c]) || is_date(names[c])) continue;
+    bool is_value = false;
+    for (std::size_t row = 0; row < table.rows() && !is_value; ++row)
+      is_value = table.text(row, c) == names[c] && !is_header(row);
+    if (!is_value) return;
+  }
+  if (!is_row) return;
+  throw Error(
+      ErrorKind::input, "data.csv",
+      fmt::format("'{}': the first line should name the columns, and its words are values of the rows below it", path),
+      "put a line of names above it, such as x0,x1");
+}
+
 class ColumnLook {
  public:
   explicit ColumnLook(std::string name) { survey_.name = std::move(name); }
@@ -217,6 +255,7 @@ Survey survey_csv(const std::string& path) {
   }
   find_gaps(csv, columns, dialect.notation.na);
   csv.read_as(dialect.notation);
+  if (dialect.header) refuse_row_as_header(path, csv);
   survey.rows = static_cast<std::int64_t>(csv.rows());
   for (std::size_t column = 0; column < csv.names().size(); ++column) {
     ColumnLook look(csv.names()[column]);

@@ -39,13 +39,12 @@ class TextTable {
   double number(std::size_t row, std::size_t column) const;   // finite; throws Error
   bool is_number(std::size_t row, std::size_t column) const;  // whether it would give one
 
+  bool stands_for_nothing(std::string_view text) const;
+  bool reads_as_number(std::string_view text) const;
   void read_as(Notation notation) { notation_ = std::move(notation); }  // from now on
 
  protected:
   explicit TextTable(Notation notation) : notation_(std::move(notation)) {}
-
-  bool stands_for_nothing(std::string_view text) const;
-  bool reads_as_number(std::string_view text) const;
 
   std::vector<std::string> names_;
 

@@ -75,10 +75,18 @@ TEST_F(StudioRoutes, TablesThatAreDropped) {
   EXPECT_EQ(columns("bare.CSV", "3,4\n5,7\n8,6\n"), R"(["0","1"]})");
   EXPECT_EQ(columns("quoted.csv", "\"size, m2\";\"a \"\"b\"\"\"\n1,5;2\n3,5;4\n"), R"(["size, m2","a \"b\""]})");
   EXPECT_EQ(columns("tabs.tsv", "a b\tc\n1\t2\n3\t4\n"), R"(["a b","c"]})");
+  // A name of two columns is an error only where it is used.
+  EXPECT_EQ(columns("twice.csv", "a,a,b,y\n1,2,3,4\n3,4,1,6\n9,2,7,1\n"), R"(["a","a","b","y"]})");
+  const auto [made, model] = post("/api/init", {{"table", "twice.csv"}, {"target", "y"}});
+  EXPECT_EQ(made, 200);
+  EXPECT_NE(model.find("'a' is left out: another column has its name"), std::string::npos) << model;
+  const auto [refused, why] = post("/api/init", {{"table", "twice.csv"}, {"target", "a"}});
+  EXPECT_EQ(refused, 422);
+  EXPECT_NE(why.find("'a' is the name of two columns"), std::string::npos) << why;
   // What is no table leaves no file.
   for (const auto& [name, text] : {std::pair("bytes.csv", std::string("a,b\n1,\0\n", 8)),
                                    {"ragged.csv", "a,b\n1\n2,3\n"},
-                                   {"twice.csv", "a,a\n1,2\n3,4\n"}}) {
+                                   {"words.csv", "low,red\nhigh,red\nlow,blue\n"}}) {
     const auto [status, answer] = post("/api/data", {{"name", name}, {"text", text}});
     EXPECT_EQ(status, 422) << name << answer;
     EXPECT_FALSE(fs::exists(own_.path() / name)) << name;

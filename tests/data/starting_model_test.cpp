@@ -1,6 +1,8 @@
 // `graphrun init`: the model that is written from a table loads and trains as it is, and says how the table is written.
 #include "graphrun/starting_model.h"
 
+#include <fmt/format.h>
+
 #include <functional>
 
 #include "prediction_fixture.h"
@@ -134,7 +136,34 @@ TEST_F(StartingModelTest, NamesThatCannotBeUsed) {
 TEST_F(StartingModelTest, AFirstLineThatIsARow) {
   const std::string cars = "vhigh,vhigh,2,small,low,bad\nvhigh,low,2,small,med,good\nlow,vhigh,3,big,low,bad\n";
   EXPECT_TRUE(has(message([&] { model_of(cars, "5"); }), "put a line of names above it"));
+  EXPECT_TRUE(has(message([&] { model_of(cars, "bad"); }), "its words are values of the rows below it"));
+  EXPECT_TRUE(has(message([&] { model_of("39,Private,low\n40,State,low\n41,Private,high\n", "low"); }),
+                  "its words are values of the rows below it"));
   EXPECT_TRUE(has(message([&] { model_of("red,big\ngreen,small\n", "1"); }), "put a line of names above it"));
+  // Files that were put one behind the other have their names in between.
+  EXPECT_TRUE(has(model_of("a,y\n1,p\n2,q\n1,p\na,y\n3,q\n", "y"), R"("y": "y")"));
+  EXPECT_TRUE(
+      has(model_of("land,2019,2020\n" + rows(9, [](int i) { return "n," + digits(i) + "," + digits(2 * i); }), "2020"),
+          R"("x": ["2019"])"));
+}
+
+TEST_F(StartingModelTest, DelimitersInQuotesAndAtTheEndOfLines) {
+  for (const std::string sign : {";", "\t", "|"}) {
+    for (const char* ends : {"", "h", "r", "hr"}) {
+      const auto end = [&](char line) { return std::string(ends).find(line) == std::string::npos ? "" : sign; };
+      for (const bool words : {false, true}) {
+        if (!words && std::string(ends).size() == 1) continue;  // its first line is a row
+        const std::string header = words ? "\"a, b\"" + sign + "y" : "\"1\"" + sign + "\"2\"";
+        const std::string text =
+            model_of(header + end('h') + "\n" +
+                         rows(20, [&](int i) { return digits(i) + ",5" + sign + digits(3 * i) + ",25" + end('r'); }),
+                     words ? "y" : "1");
+        EXPECT_TRUE(has(text, fmt::format(R"("delimiter": "{}")", sign == "\t" ? "\\t" : sign))) << text;
+        EXPECT_TRUE(has(text, R"("decimal": ",")")) << text;
+        expect_trains();
+      }
+    }
+  }
 }
 
 TEST_F(StartingModelTest, AColumnThatCountsTheRowsIsTakenWhereNoOtherIsLeft) {
