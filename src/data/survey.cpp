@@ -56,8 +56,9 @@ std::size_t columns_of(const std::string& path, const std::string& text, Dialect
   return 0;
 }
 
-// The delimiter that cuts every line into equally many fields, and most of them. A comma may be a decimal point: it
-// comes last. Where none cuts all lines alike, one of the first line, for the message about the line that differs.
+// The delimiter that cuts every line into equally many fields, and most of them. A comma comes last: in rows of
+// numbers it may be the decimal point. Where none cuts all lines alike, one of the first line, for the message about
+// the line that differs.
 Dialect guess_dialect(const std::string& path, const std::string& text) {
   const std::string head = head_of(text);
   Dialect best;
@@ -71,7 +72,8 @@ Dialect guess_dialect(const std::string& path, const std::string& text) {
   Dialect dialect = best;
   for (const char delimiter : {';', '\t', '|', ','}) {
     dialect.delimiter = delimiter;
-    const std::size_t columns = delimiter == ',' && most > 1 ? 0 : columns_of(path, head, dialect);
+    dialect.notation = delimiter == ',' ? Notation{'.', '\0', true, {}} : Notation{',', '.', true, {}};
+    const std::size_t columns = delimiter == ',' && !best.header ? 0 : columns_of(path, head, dialect);
     if (columns > most) most = columns, best = dialect;
   }
   for (const char delimiter : {',', '|', '\t', ';'}) {
@@ -181,10 +183,9 @@ void refuse_row_as_header(const std::string& path, const TextTable& table) {
     if (!is_value) return;
   }
   if (!is_row) return;
-  throw Error(
-      ErrorKind::input, "data.csv",
-      fmt::format("'{}': the first line should name the columns, and its words are values of the rows below it", path),
-      "put a line of names above it, such as x0,x1");
+  throw Error(ErrorKind::input, "data.csv",
+              fmt::format("'{}': the first line should name the columns, and it is a row like those below it", path),
+              "put a line of names above it, such as x0,x1");
 }
 
 class ColumnLook {
@@ -247,6 +248,7 @@ Survey survey_csv(const std::string& path) {
   Dialect& dialect = survey.dialect = guess_dialect(path, text);
   Csv head(path, head_of(text), dialect);
   const std::size_t in_head = guess_notation(head, dialect);
+  if (dialect.header) columns_of(path, head_of(text), dialect);  // a first line of 1,5 is one of numbers
   Csv csv(path, std::move(text), dialect);
   std::vector<NumberColumn> columns = number_columns(csv);
   if (numeric_columns(columns) != in_head) {

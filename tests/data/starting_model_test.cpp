@@ -136,10 +136,11 @@ TEST_F(StartingModelTest, NamesThatCannotBeUsed) {
 TEST_F(StartingModelTest, AFirstLineThatIsARow) {
   const std::string cars = "vhigh,vhigh,2,small,low,bad\nvhigh,low,2,small,med,good\nlow,vhigh,3,big,low,bad\n";
   EXPECT_TRUE(has(message([&] { model_of(cars, "5"); }), "put a line of names above it"));
-  EXPECT_TRUE(has(message([&] { model_of(cars, "bad"); }), "its words are values of the rows below it"));
+  EXPECT_TRUE(has(message([&] { model_of(cars, "bad"); }), "it is a row like those below it"));
   EXPECT_TRUE(has(message([&] { model_of("39,Private,low\n40,State,low\n41,Private,high\n", "low"); }),
-                  "its words are values of the rows below it"));
+                  "it is a row like those below it"));
   EXPECT_TRUE(has(message([&] { model_of("red,big\ngreen,small\n", "1"); }), "put a line of names above it"));
+  EXPECT_TRUE(has(message([&] { model_of("2020-01-01,5\n2020-01-02,7\n", "1"); }), "it is a row like those below it"));
   // Files that were put one behind the other have their names in between.
   EXPECT_TRUE(has(model_of("a,y\n1,p\n2,q\n1,p\na,y\n3,q\n", "y"), R"("y": "y")"));
   EXPECT_TRUE(
@@ -148,12 +149,15 @@ TEST_F(StartingModelTest, AFirstLineThatIsARow) {
 }
 
 TEST_F(StartingModelTest, DelimitersInQuotesAndAtTheEndOfLines) {
+  const std::string pipes = model_of(
+      "a,p|q,y\n" + rows(20, [](int i) { return digits(i) + (i % 2 == 0 ? ",u|v," : ",w|x,") + digits(3 * i); }));
+  EXPECT_TRUE(has(pipes, R"("x": ["a", "p|q"])")) << pipes;
   for (const std::string sign : {";", "\t", "|"}) {
     for (const char* ends : {"", "h", "r", "hr"}) {
       const auto end = [&](char line) { return std::string(ends).find(line) == std::string::npos ? "" : sign; };
       for (const bool words : {false, true}) {
         if (!words && std::string(ends).size() == 1) continue;  // its first line is a row
-        const std::string header = words ? "\"a, b\"" + sign + "y" : "\"1\"" + sign + "\"2\"";
+        const std::string header = words ? "\"a, b\"" + sign + "y" : "1.001,5" + sign + "2,5 %";
         const std::string text =
             model_of(header + end('h') + "\n" +
                          rows(20, [&](int i) { return digits(i) + ",5" + sign + digits(3 * i) + ",25" + end('r'); }),
@@ -205,6 +209,15 @@ TEST_F(StartingModelTest, HowTheFileIsWritten) {
     EXPECT_TRUE(has(text, key)) << key << " in " << text;
   EXPECT_TRUE(noted("taken as missing values: 'k. A.', '-999'"));
   EXPECT_TRUE(noted("5 rows lack a value of 'y' and are left out"));
+  expect_trains();
+}
+
+TEST_F(StartingModelTest, NumbersWithSignsAreWords) {
+  model_of("price,b,floor,y\n" + rows(12, [](int i) {
+             return "$" + digits(i % 4) + "," + digits(i) + (i % 2 == 0 ? ",A1," : ",B2,") + digits(3 * i);
+           }));
+  EXPECT_TRUE(noted("column 'price' holds words, such as '$0'; to have numbers, remove the signs in them"));
+  EXPECT_FALSE(noted("'floor'"));
   expect_trains();
 }
 
