@@ -37,6 +37,16 @@ bool names_time(const std::string& name) {
                      [&](std::string_view time) { return name.find(time) != std::string::npos; });
 }
 
+// Numbers that no notation reads, such as "$5": words with digits and without letters.
+bool holds_signs(const ColumnSurvey& column) {
+  return column.kind == Kind::words &&
+         std::all_of(column.categories.begin(), column.categories.end(), [](const auto& category) {
+           const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+           return category.first.find_first_of("0123456789") != std::string::npos &&
+                  std::none_of(category.first.begin(), category.first.end(), is_letter);
+         });
+}
+
 Value text_value(std::string_view text) {
   return json::make(text);
 }
@@ -61,6 +71,9 @@ class StartingModelWriter {
       note(fmt::format("taken as missing values: '{}'", fmt::join(na, "', '")));
     for (const ColumnSurvey& column : survey_.columns) {
       if (&column != &target_) take(column);
+      if (holds_signs(column))
+        note(fmt::format("column '{}' holds words, such as '{}'; to have numbers, remove the signs in them",
+                         column.name, column.example));
     }
     if (features_.empty()) take_counter();
     if (features_.empty())
@@ -320,7 +333,9 @@ StartingModel starting_model(const std::string& csv, const std::string& target, 
     const std::string near = did_you_mean(target, names);
     throw Error(ErrorKind::input, "init.target",
                 fmt::format("'{}' has no column '{}'; it has {}", csv, target, data::listed(names)),
-                near.empty() || (target[0] >= '0' && target[0] <= '9')
+                survey.columns.size() == 1
+                    ? "columns are separated by a comma, a semicolon, a tab or |, and the first line is one column"
+                : near.empty() || (target[0] >= '0' && target[0] <= '9')
                     ? "the first line names the columns; where it is a row, put a line of names above it"
                     : near);
   }

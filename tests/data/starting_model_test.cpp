@@ -242,6 +242,7 @@ TEST_F(StartingModelTest, Mistakes) {
   EXPECT_TRUE(has(message([&] { model_of("a,y\n1,2\n3,2\n"); }), "'y' has one value"));
   EXPECT_TRUE(has(message([&] { model_of("a,y\n1,\n3,NA\n"); }), "'y' has no value"));
   EXPECT_TRUE(has(message([&] { model_of("a,y\n7,1\n7,2\n"); }), "no column is left to predict from"));
+  EXPECT_TRUE(has(message([&] { model_of("a b y\n1 2 3\n"); }), "the first line is one column"));
   EXPECT_TRUE(has(message([&] { model_of("y\n1\n2\n"); }), "no column is left to predict from"));
   EXPECT_TRUE(has(message([&] { model_of(""); }), "the file has no rows"));
   EXPECT_TRUE(has(message([&] { model_of("a,y\n1,2\n3\n"); }), "a.csv:3:1: expected 2 fields"));
