@@ -129,7 +129,8 @@ class Mutator {
       return;
     }
     std::vector<std::string> paths;
-    for (const auto& item : model.flatten().items())
+    const Json flat = model.flatten();  // items() does not own it
+    for (const auto& item : flat.items())
       for (Json::json_pointer at(item.key()); !at.empty(); at = at.parent_pointer()) paths.push_back(at.to_string());
     if (paths.empty()) return;
     const Json::json_pointer at(paths[below(paths.size())]);
