@@ -39,6 +39,7 @@ struct SourceFormat {
   Loaded (*read)(SourceContext& context);  // reports to the reader, or throws Error about `value`
   bool is_file = true;                     // otherwise the model file has it all, and its arrays know their shapes
   bool has_test = false;                   // it may hold test rows of its own
+  bool file_per_input = false;             // an object of files by input, otherwise one file
 };
 
 std::span<const Doc> missing_docs();       // what "missing" may say of a CSV file

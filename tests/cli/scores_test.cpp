@@ -106,6 +106,19 @@ TEST_F(Scores, AreMonitorsAndColumnsOfTheLog) {
   EXPECT_TRUE(has(head, "validation_recall,validation_f1_macro")) << head;
 }
 
+TEST_F(Scores, OutputsInOrderMayMeetClassesOfAnotherOne) {
+  const std::string model = file("order.json", R"js({"format": 1, "name": "order",
+    "data": {"train": {"inline": {"x": [[1], [2], [3]], "t": [[1], [0], [1]], "k": [0, 1, 2]}}},
+    "inputs": {"x": ["batch", 1], "t": ["batch", 1], "k": {"shape": ["batch"], "dtype": "i32"}},
+    "graph": [{"name": "z", "op": "dense", "inputs": ["x"], "units": 3}, "a = x * 2", "b = x * 3",
+              "loss = mean(softmax_cross_entropy(z, k)) + mse(a, t)"],
+    "outputs": ["a", "b"],
+    "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.1}}, "epochs": 2}})js");
+  const Outcome outcome = graphrun({model, "--json", "--quiet"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_FALSE(Json::parse(outcome.out)["scores"]["train"].contains("b")) << "one column has no class 2";
+}
+
 TEST_F(Scores, RefuseMetricsThatThereAreNoneOf) {
   const auto refused = [&](const std::string& metrics, const std::string& graph, const std::string& says) {
     const Outcome outcome =

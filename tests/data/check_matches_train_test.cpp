@@ -200,7 +200,7 @@ TEST_F(CheckAndTrain, AgreeOnMutants) {
     }
     if (HasFailure()) return;
   }
-  EXPECT_GT(accepted, count / 10);
+  EXPECT_GT(accepted, count / 20);
   EXPECT_GT(rejected, count / 10);
 }
 

@@ -12,6 +12,11 @@
 namespace graphrun {
 namespace {
 
+bool are_below(const HostTensor& classes, std::size_t count) {
+  const auto all = classes.elements<std::int32_t>();
+  return std::all_of(all.begin(), all.end(), [&](std::int32_t k) { return static_cast<std::uint32_t>(k) < count; });
+}
+
 // One output with its target, and what is known of it so far.
 class ScoredOutput {
  public:
@@ -24,7 +29,9 @@ class ScoredOutput {
     const auto samples = static_cast<std::size_t>(target.shape()[0]);
     const std::size_t targets = static_cast<std::size_t>(target.shape().elements()) / std::max<std::size_t>(samples, 1),
                       width = row.rank() == 0 ? 1 : static_cast<std::size_t>(row[row.rank() - 1]);
-    if (how.is_class && (targets == numbers_ || (target.dtype() == DType::i32 && targets * width == numbers_))) {
+    const bool are_indices = target.dtype() == DType::i32;
+    if (are_indices && !are_below(target, std::max<std::size_t>(width, 2))) return;  // classes of another output
+    if (how.is_class && (targets == numbers_ || (are_indices && targets * width == numbers_))) {
       scores_.rows = samples * numbers_ / width;
       classes_ = std::make_unique<ClassCounter>(how, target, width);
     } else if (!how.is_class && targets == numbers_) {
