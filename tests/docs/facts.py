@@ -193,7 +193,7 @@ def check_tree():
             report("docs/internals/architecture.md", 1, f"The tree: '{folder}' is missing")
     scripts = dict(rows).get("scripts", "")
     for name in FILES:
-        if name.startswith("scripts/") and "." not in name and not re.search(rf"(?<![\w-]){name[8:]}(?![\w-])", scripts):
+        if re.fullmatch(r"scripts/[^/.]+", name) and not re.search(rf"(?<![\w-]){name[8:]}(?![\w-])", scripts):
             report("docs/internals/architecture.md", 1, f"The tree: '{name}' is missing")
 
 
