@@ -77,17 +77,18 @@ GR_API gr_error* gr_model_parse(const char* json, const char* options, gr_model*
 GR_API void gr_model_free(gr_model* model);
 
 /* Sets the column of an input in a split: "train", "validation", "test". Dimension 0 of `type` counts its samples; all
-   columns of a split have as many. The values are copied, in original units: gr_session_open changes them as the model's
-   "transform" says, fitted to the split "train" unless the numbers came with weights or with data that were read. Where
-   the model lists columns of a table for the input, a row has one number a column (c-api.md, "Rows"). A name that
-   is none of the model's inputs is an error. */
+   columns of a split have as many. The values are copied, in original units: gr_session_open changes them as the
+   model's "transform" says, fitted to the split "train" unless the numbers came with weights or with data that were
+   read. Where the model lists columns of a table for the input, a row has one number a column (c-api.md, "Rows"). A
+   name that is none of the model's inputs is an error. */
 GR_API gr_error* gr_model_set_data(gr_model* model, const char* split, const char* input, const gr_type* type,
                                    const void* values);
 
 /* {"name", "inputs": [{"name", "dtype", "shape", "target": false}], "outputs": [{"name", "target", "classes": false,
    "scores": "plain", "softmax_logits" or "sigmoid_logits", "labels"}]}, before a session takes the model. Shapes are
-   those of one sample; a target is an input that outputs do not depend on; labels are the words of classes. "columns" of
-   an input are those of a table that it lists: [{"name", "words"}], with the words of their classes. Since version 2. */
+   those of one sample; a target is an input that outputs do not depend on; labels are the words of classes. "columns"
+   of an input are those of a table that it lists: [{"name", "words"}], with the words of their classes. Since
+   version 2. */
 GR_API gr_error* gr_model_describe(gr_model* model, char** json);
 
 /* ---- sessions */

@@ -1,7 +1,7 @@
 // The reverse sweep itself: what it adds to a graph, where it stops, what it refuses. The gradients of single ops are
 // compared with differences in the conformance suite.
-#include "graph/builder.h"
 #include "graph/gradients.h"
+#include "graph/builder.h"
 
 #include <gtest/gtest.h>
 

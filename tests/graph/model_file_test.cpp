@@ -380,7 +380,8 @@ TEST(Overrides, NullRemoves) {
     return load(text, set(std::move(overrides)));
   };
   EXPECT_EQ(with({{"train.epochs", "null"}}).train.epochs, TrainSpec().epochs);
-  EXPECT_EQ(with({{"train.early_stopping.patience", " null"}}).train.early_stopping->patience, EarlyStopping().patience);
+  EXPECT_EQ(with({{"train.early_stopping.patience", " null"}}).train.early_stopping->patience,
+            EarlyStopping().patience);
   EXPECT_FALSE(with({{"train.early_stopping", "null"}}).train.early_stopping);
   EXPECT_EQ(
       with({{"train.early_stopping", "null"}, {"train.early_stopping.patience", "7"}}).train.early_stopping->patience,

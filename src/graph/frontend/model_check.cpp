@@ -63,7 +63,8 @@ class Checker {
         report("metric.unknown", fmt::format("the metric '{}' has no value and is not built in", metric.name));
       }
       if (metric.value.valid() && find_metric(metric.name)) {
-        report("metric.name", fmt::format("'{}' is the name of a built-in metric", metric.name), "give it another name");
+        report("metric.name", fmt::format("'{}' is the name of a built-in metric", metric.name),
+               "give it another name");
       }
       for (const std::string& name : told_names(model_, metric)) {
         if (!told.insert(name).second) {

@@ -120,7 +120,7 @@ bool removes(const Override& o) {
 // The attributes of a function or layer by this name; of neither none.
 const ir::AttrSchema& attributes_of(std::string_view name) {
   static const ir::AttrSchema none;
-  if (const Layer* layer = find_layer(name)) return layer->attributes;
+  if (const Layer* layer = find_layer(name)) return layer_in_text(*layer).attributes;
   const Function* function = find_function(name);
   return function == nullptr ? none : function->attributes;
 }
