@@ -122,7 +122,8 @@ std::vector<std::pair<std::string, HostTensor>> Session::Impl::changed(
   std::vector<std::pair<std::string, HostTensor>> all = tensors;
   for (auto& [name, rows] : all) {
     const auto& inputs = predicting().inputs;
-    const auto input = std::find_if(inputs.begin(), inputs.end(), [&](const auto& one) { return one.first == name; });
+    const auto input =
+        std::find_if(inputs.begin(), inputs.end(), [&, &name = name](const auto& one) { return one.first == name; });
     if (input == inputs.end() || columns_of(name) == 0 || rows.shape().rank() == 0 || rows.shape()[0] == 0) continue;
     Shape own = compiled.step.graph[input->second].type.shape;
     own[0] = rows.shape()[0];

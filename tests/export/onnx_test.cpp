@@ -104,7 +104,7 @@ TEST(OnnxImport, ASharedWeightIsOneParameter) {
   // (x @ w or x @ transpose(w)) * alpha + b * beta
   const auto product = [&](std::vector<float> of, bool flip, float alpha, float beta) {
     std::vector<float> y(2);
-    for (int j = 0; j < 2; ++j)
+    for (std::size_t j = 0; j < 2; ++j)
       y[j] = alpha * (of[0] * (flip ? w[j][0] : w[0][j]) + of[1] * (flip ? w[j][1] : w[1][j])) + beta * b[j];
     return y;
   };

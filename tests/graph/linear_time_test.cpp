@@ -299,7 +299,7 @@ TEST(LinearTime, InTheNumberOfSettings) {
   const std::pair<std::string, std::string> paths[] = {{"constants.c", ""}, {"graph.v", ".inputs.0"}};
   for (const auto& [before, after] : paths) {
     SCOPED_TRACE(before);
-    test::expect_linear([&](int n) { return seconds(n, before, after); }, 1500, 16);
+    test::expect_linear([&, &before = before, &after = after](int n) { return seconds(n, before, after); }, 1500, 16);
   }
 }
 

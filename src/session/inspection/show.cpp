@@ -134,7 +134,7 @@ std::vector<std::string> splits_of(const json::Value& file) {
   const json::Member* data = file.find("data");
   if (data == nullptr) return names;
   const json::Member *split = data->value.find("split"), *folds = data->value.find("folds");
-  for (const std::size_t i : {1, 2}) {
+  for (const std::size_t i : {1u, 2u}) {
     const char* name = i == 1 ? "validation" : "test";
     const bool is_part = split != nullptr ? split->value.items.at(i).real > 1e-9 : folds != nullptr && i == 2;
     if (is_part || data->value.find(name) != nullptr) names.emplace_back(name);
