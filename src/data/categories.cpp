@@ -47,7 +47,7 @@ struct Numbered {
   std::vector<std::string> words;     // by number
 };
 
-Numbered numbered(const NamedArray& column, const TableFit& table) {
+Numbered numbered(const NamedArray& column, const ArrayPtr& array, const TableFit& table) {
   Numbered result;
   std::unordered_map<std::string, std::int32_t> by_text;  // as it stands in the file
   std::unordered_map<std::string, std::int32_t> by_word;
@@ -74,11 +74,6 @@ Numbered numbered(const NamedArray& column, const TableFit& table) {
     }
     return result;
   }
-  const ArrayPtr array = column.read();
-  if (array->shape.elements() != array->rows())
-    throw Error(ErrorKind::input, "data.transform",
-                fmt::format("'{}' has {} numbers a row; categories are made of one", column.name,
-                            array->shape.elements() / std::max<std::int64_t>(array->rows(), 1)));
   reserve(array->rows());
   std::unordered_map<double, std::int32_t> by_value;
   std::visit(
@@ -166,8 +161,20 @@ std::vector<double> weights_of(const std::vector<std::int32_t>& classes, std::si
 
 }  // namespace
 
+void require_one_number_a_row(const std::string& name, const Shape& shape) {
+  if (shape.elements() == shape[0]) return;
+  throw Error(ErrorKind::input, "data.transform",
+              fmt::format("'{}' has {} numbers a row; categories are made of one", name,
+                          shape.elements() / std::max<std::int64_t>(shape[0], 1)));
+}
+
 ArrayPtr classes_of(const NamedArray& column, const ClassStep& step, const std::string& key, const TableFit& table) {
-  Numbered all = numbered(column, table);
+  const ArrayPtr array = column.cells ? nullptr : column.read();
+  if (!column.cells) {
+    if (!array || array->shape.rank() == 0) return array;  // the caller reports it
+    require_one_number_a_row(column.name, array->shape);
+  }
+  Numbered all = numbered(column, array, table);
   const std::vector<std::string>& categories = decide(all, column, step, key, table);
   std::unordered_map<std::string_view, std::int32_t> places;
   for (std::size_t i = 0; i < categories.size(); ++i) places.emplace(categories[i], static_cast<std::int32_t>(i));

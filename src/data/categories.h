@@ -24,8 +24,11 @@ struct ClassStep {
 };
 
 // Classes as an i32 (rows), or their weights as doubles. `key` is what the categories go by. Throws Error, at its cell
-// for a word that is no category.
+// for a word that is no category. Null, or of rank 0, as the column is.
 ArrayPtr classes_of(const NamedArray& column, const ClassStep& step, const std::string& key, const TableFit& table);
+
+// Of a column with rows. Throws Error.
+void require_one_number_a_row(const std::string& name, const Shape& shape);
 
 // The classes' words, "other" among them; nothing while they are not known.
 std::optional<std::vector<std::string>> labels_of(const ClassStep& step, const std::string& key, const Origin& origin);

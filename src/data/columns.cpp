@@ -138,12 +138,13 @@ class Chooser {
 
   // The classes of a column of words, for an input whose list begins with them.
   ArrayPtr read_classes(const NamedArray& named, const ClassStep& step, const std::string& input) {
-    return attempt(named, [&] {
+    return attempt(named, [&]() -> ArrayPtr {
       if (options_.use == DataUse::values) return classes_of(named, step, input, fit_);
-      const std::int64_t rows = named.cells   ? named.cells->rows()
-                                : named.shape ? (*named.shape)[0]
-                                              : named.read()->rows();
-      return std::make_shared<const Array>(Array{Shape{rows}, {}});
+      if (named.cells) return std::make_shared<const Array>(Array{Shape{named.cells->rows()}, {}});
+      const ArrayPtr array = ColumnTransforms().shape_of(named, fit_);
+      if (!array || array->shape.rank() == 0) return array;
+      require_one_number_a_row(named.name, array->shape);
+      return std::make_shared<const Array>(Array{Shape{array->rows()}, {}});
     });
   }
 

@@ -1,5 +1,7 @@
 // check_model() next to a training of no epochs, over mutated model files whose data are there: what check rejects
 // train rejects, and what train rejects for a reason in the file alone check rejects. Only codes of data may differ.
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -174,6 +176,18 @@ class CheckAndTrain : public DataTest {
     return {};
   }
 };
+
+TEST_F(CheckAndTrain, RefuseAnArrayThatCannotBecomeClasses) {
+  for (const char* labels : {"5", "[]", "[[1, 2], [3, 4]]"}) {
+    write("m.json", fmt::format(R"js({{"format": 1, "data": {{"train": {{"inline": {{"x": [[1, 2], [3, 4]], "y": {}}}}},
+      "transform": {{"y": ["classes"]}}}}, "inputs": {{"x": ["batch", 2], "y": {{"shape": ["batch"], "dtype": "i32"}}}},
+      "graph": ["z = dense(x, units=2)", "loss = mean(softmax_cross_entropy(z, y))"], "outputs": {{"z": "y"}},
+      "train": {{"minimize": "loss", "optimizer": {{"sgd": {{"lr": 0.1}}}}}}}})js",
+                                labels));
+    EXPECT_FALSE(mistakes_of([&] { check_model(path("m.json")); }).empty()) << labels;
+    EXPECT_FALSE(mistakes_of([&] { load_model(path("m.json")); }).empty()) << labels;
+  }
+}
 
 TEST_F(CheckAndTrain, AgreeOnMutants) {
   const std::uint64_t count = test::all_cases() ? 20000 : static_cast<std::uint64_t>(test::rounds(600));
