@@ -77,6 +77,26 @@ struct Choice {
   bool names_one_column() const { return items.size() == 1 && !items.front().is_formula; }
 };
 
+void report_no_single(json::Reader& reader, const json::Place& at, const std::string& input) {
+  reader.report(
+      at, "data.transform",
+      fmt::format("the words of one column become classes; input '{}' takes a formula or several columns", input),
+      "under the name of a column, \"transform\" changes that column");
+}
+
+void report_missing(json::Reader& reader, const json::Place& at, const Table& table, const std::string& input) {
+  if (reader.full()) return reader.report_more(1);
+  reader.report(at, "data.missing_input",
+                table.arrays.empty()
+                    ? fmt::format("no array for input '{}'", input)
+                    : fmt::format("no array for input '{}'; the source has {}", input, listed(table.names())),
+                did_you_mean(input, table.names()));
+}
+
+void report_empty_list(json::Reader& reader, const json::Place& at) {
+  reader.report(at, "data.column", "the list names no column");
+}
+
 class Chooser {
  public:
   Chooser(json::Reader& reader, const Table& table, const DataOptions& options, const TableFit& fit)
@@ -93,7 +113,7 @@ class Chooser {
       choice.items.push_back(is_one_word(item) ? read_column(item) : read_item(item));
     }
     if (!choice.items.empty()) return choice;
-    reader_.report(at, "data.column", "the list names no column");
+    report_empty_list(reader_, at);
     choice.items.push_back({at, false, {}, false});
     return choice;
   }
@@ -337,10 +357,7 @@ std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Place& at, con
       const auto words = labels_of(*classes, inputs[i].name, fit.fit.origin);
       if (words) pipeline->set_classes(words->size());
     } else if (classes && all_good && (choices[i].is_said || !table.keyed)) {
-      reader.report(choices[i].is_said ? choices[i].place : at, "data.transform",
-                    fmt::format("the words of one column become classes; input '{}' takes a formula or several columns",
-                                inputs[i].name),
-                    "under the name of a column, \"transform\" changes that column");
+      report_no_single(reader, choices[i].is_said ? choices[i].place : at, inputs[i].name);
     } else if (choices[i].is_said) {
       arrays[i] = chooser.array_of(choices[i], inputs[i].name);
     } else if (!table.keyed) {
@@ -353,17 +370,30 @@ std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Place& at, con
         arrays[i] = chooser.side_by_side(at, free);
     } else if (array) {
       arrays[i] = chooser.read(*array);
-    } else if (reader.full()) {
-      reader.report_more(1);
     } else {
-      reader.report(at, "data.missing_input",
-                    table.arrays.empty() ? fmt::format("no array for input '{}'", inputs[i].name)
-                                         : fmt::format("no array for input '{}'; the source has {}", inputs[i].name,
-                                                       listed(table.names())),
-                    did_you_mean(inputs[i].name, table.names()));
+      report_missing(reader, at, table, inputs[i].name);
     }
   }
   return arrays;
+}
+
+void check_choices(json::Reader& reader, const json::Place& at, const Table& table, std::span<const InputDecl> inputs,
+                   const std::vector<std::optional<json::Place>>& said, std::span<const Pipeline> pipelines) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (!said[i]) {
+      if (table.keyed && !table.arrays.empty() && !table.find(inputs[i].name))
+        report_missing(reader, at, table, inputs[i].name);
+      continue;
+    }
+    const json::Place& choice = *said[i];
+    const std::vector<json::Value>& items = choice.value->items;
+    if (choice.value->kind != json::Kind::array) reader.string(choice);
+    if (choice.value->kind == json::Kind::array && items.empty()) report_empty_list(reader, choice);
+    const std::size_t before = reader.errors();
+    for (std::size_t k = 0; k < items.size(); ++k) reader.string(choice.item(k));
+    const bool has_classes = i < pipelines.size() && pipelines[i].class_step() != nullptr;
+    if (has_classes && items.size() > 1 && reader.errors() == before) report_no_single(reader, choice, inputs[i].name);
+  }
 }
 
 }  // namespace graphrun::data

@@ -22,6 +22,10 @@ std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Place& at, con
                                 std::span<const InputDecl> inputs, const std::vector<std::optional<json::Place>>& said,
                                 const DataOptions& options, const TableFit& fit, std::span<Pipeline> pipelines);
 
+// What of it goes wrong whatever the columns of the table are: it may have none yet.
+void check_choices(json::Reader& reader, const json::Place& at, const Table& table, std::span<const InputDecl> inputs,
+                   const std::vector<std::optional<json::Place>>& said, std::span<const Pipeline> pipelines);
+
 // Rows of `width` numbers from arrays of equally many rows, (rows) or (rows, k), one array after the other in each row.
 // `next` gives them; each is let go of before the next is asked for. Throws Error: more than the limit of
 // input_limit.h.

@@ -135,7 +135,10 @@ Loaded loaded_from(SourceContext& context, std::shared_ptr<const TextTable> tabl
   return loaded;
 }
 
-Loaded no_rows() {
+// Not read, or not to be read: "missing" alone is left to look at.
+Loaded no_rows(SourceContext& context) {
+  const std::optional<json::Place> missing = context.split.get("missing");
+  if (missing) read_missing(context.reader, *missing, {}, true);
   Loaded loaded;
   loaded.rows.keyed = false;
   return loaded;
@@ -147,7 +150,7 @@ Loaded read_csv(SourceContext& context) {
   const std::optional<std::string> name = context.reader.string(context.value);
   const bool has_tabs = name && (ends_with(*name, ".tsv") || ends_with(*name, ".tsv.gz") || ends_with(*name, ".tab"));
   Dialect dialect = read_dialect(context, has_tabs ? '\t' : ',');
-  if (!name) return no_rows();
+  if (!name || !context.opens) return no_rows(context);
   const std::string path = context.files.find(*name);
   Piece piece = context.files.read_piece(path);
   dialect.rows_before = piece.rows_before;
@@ -163,7 +166,7 @@ Loaded read_records(SourceContext& context) {
   const std::optional<std::string> name = context.reader.string(context.value);
   Notation notation;
   notation.na = read_words(context, "na");
-  if (!name) return no_rows();
+  if (!name || !context.opens) return no_rows(context);
   const std::string path = context.files.find(*name);
   Piece piece = context.files.read_piece(path);
   piece.bytes = inflated_text(path, std::move(piece.bytes));

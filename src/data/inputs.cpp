@@ -167,15 +167,12 @@ Parts read_source(json::Reader& reader, const json::Place& at, const std::string
   };
   const bool is_declared = cut.declared() > 0 && (split_name != "" || !format->has_test);
   if (format->is_file && (options.use == DataUse::none || (options.use == DataUse::sizes && is_declared))) {
-    if (!format->file_per_input) {
-      reader.string(value);
-    } else if (json::ObjectReader(reader, value).is_object()) {
-      for (const json::Member& member : value.value->members) reader.string(value.member(member));
-    }
-    for (const std::optional<json::Place>& place : said) {
-      for (std::size_t i = 0; place && i < place->value->items.size(); ++i) reader.string(place->item(i));
-      if (place && place->value->kind != json::Kind::array) reader.string(*place);
-    }
+    const std::size_t before = reader.errors();
+    SourceContext context{reader, split, value, files, options.seed, options.is_other, false};
+    const Table named = format->read(context).rows;
+    if (value.value->kind == json::Kind::object && named.arrays.empty() && reader.errors() == before)
+      reader.report(value, "data.source", "the source has no arrays");
+    check_choices(reader, value, named, inputs, said, fitting.pipelines);
     finish();
     parts.rows.rows = cut.declared();
     return parts;

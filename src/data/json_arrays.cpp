@@ -70,7 +70,7 @@ bool append_nested(json::Reader& reader, const json::Place& at, const Shape& sha
 Loaded read_flat_json(SourceContext& context) {
   Loaded loaded;
   const std::optional<std::string> name = context.reader.string(context.value);
-  if (!name) return loaded;
+  if (!name || !context.opens) return loaded;
   const std::string path = context.files.find(*name);
   std::string text = context.files.read(path);
   require_utf8(path, text, 0);

@@ -188,7 +188,7 @@ Loaded read_npy(SourceContext& context) {
 Loaded read_npz(SourceContext& context) {
   Loaded loaded;
   const std::optional<std::string> name = context.reader.string(context.value);
-  if (!name) return loaded;
+  if (!name || !context.opens) return loaded;
   const std::string path = context.files.find(*name);
   const auto npz = std::make_shared<const Npz>(path, context.files.read(path));
   Files* files = &context.files;

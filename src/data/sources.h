@@ -31,6 +31,7 @@ struct SourceContext {
   Files& files;
   std::uint64_t seed = 0;  // the model's
   bool is_other = false;   // of a file that is not the model's (DataOptions)
+  bool opens = true;       // false: what the model file says is read, but no data file
 };
 
 struct SourceFormat {
@@ -39,7 +40,6 @@ struct SourceFormat {
   Loaded (*read)(SourceContext& context);  // reports to the reader, or throws Error about `value`
   bool is_file = true;                     // otherwise the model file has it all, and its arrays know their shapes
   bool has_test = false;                   // it may hold test rows of its own
-  bool file_per_input = false;             // an object of files by input, otherwise one file
 };
 
 std::span<const Doc> missing_docs();       // what "missing" may say of a CSV file

@@ -1,10 +1,10 @@
 // check_model() next to a training of no epochs, over mutated model files whose data are there: what check rejects
 // train rejects, and what train rejects for a reason in the file alone check rejects. Only codes of data may differ.
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
-
-#include <algorithm>
+#include <set>
 
 #include "data_fixture.h"
 #include "graphrun/session.h"
@@ -33,11 +33,11 @@ constexpr const char* kBases[] = {
   "train": {"minimize": "loss", "metrics": ["r2"], "optimizer": {"sgd": {"lr": {"cosine": {"from": 0.1, "to": 0, "epochs": 4}}}},
             "batch": "all", "early_stopping": {"patience": 2}}})js",
     R"js({"format": 1,
-  "data": {"source": {"csv": "c.csv", "y": "word"}, "folds": {"k": 3, "fold": 0}, "transform": {"y": ["classes"]}},
+  "data": {"source": {"csv": "c.csv", "y": "word"}, "folds": {"k": 3, "fold": 0}, "transform": {"word": ["classes"]}},
   "inputs": {"x": ["batch", 2], "y": {"shape": ["batch"], "dtype": "i32"}},
   "graph": [{"name": "z", "op": "dense", "inputs": ["x"], "units": 3}, "loss = mean(softmax_cross_entropy(z, y))"],
   "outputs": {"z": "y"},
-  "train": {"minimize": "loss", "metrics": ["accuracy"], "optimizer": {"momentum": {"lr": 0.1}}, "batch": 5}})js",
+  "train": {"minimize": "loss", "metrics": ["accuracy"], "optimizer": {"momentum": {"lr": 0.1}}, "batch": 5, "last_batch": "drop"}})js",
     R"js({"format": 1,
   "data": {"train": {"inline": {"x": [[1, 2], [3, 4], [5, 6]], "y": [[1], [2], [3]]}}, "validation": {"csv": "b.csv", "y": "y"}},
   "inputs": {"x": ["batch", 2], "y": ["batch", 1]},
@@ -59,6 +59,7 @@ constexpr const char* kValues[] = {"0",
                                    "\"p\"",
                                    "\"all\"",
                                    "\"max\"",
+                                   "\"drop\"",
                                    "\"y\"",
                                    "\"x\"",
                                    "[]",
@@ -74,38 +75,71 @@ constexpr const char* kValues[] = {"0",
                                    "{\"patience\": 1}",
                                    "{\"monitor\": \"worst\", \"mode\": \"min\"}",
                                    "{\"csv\": \"a.csv\", \"y\": \"y\"}",
-                                   "{\"csv\": \"a.csv\", \"y\": \"y\", \"rows\": [0, 12]}",
+                                   "{\"csv\": \"a.csv\", \"y\": \"y\", \"range\": [0, 12]}",
                                    "{\"adam\": {\"lr\": 0.1}}",
                                    "{\"sgd\": {\"lr\": 0.1}}",
                                    "\"q = p * 2\"",
                                    "\"p = x\""};
-// Keys that are added where they belong, or anywhere.
-constexpr const char* kKeys[] = {"/data/split",
-                                 "/data/folds",
-                                 "/data/validation",
-                                 "/data/test",
-                                 "/data/stratify",
-                                 "/data/split_seed",
-                                 "/data/source/rows",
-                                 "/data/train/rows",
-                                 "/train/early_stopping",
-                                 "/train/early_stopping/monitor",
-                                 "/train/early_stopping/mode",
-                                 "/train/early_stopping/min_delta",
-                                 "/train/lr_plateau",
-                                 "/train/lr_plateau/monitor",
-                                 "/train/metrics",
-                                 "/train/batch",
-                                 "/train/drop_last",
-                                 "/train/evaluate_every",
-                                 "/train/evaluate_every_steps",
-                                 "/train/clip_norm",
-                                 "/train/epochs",
-                                 "/train/seed",
-                                 "/train/objectives",
-                                 "/states",
-                                 "/constants/k",
-                                 "/inputs/z"};
+// Keys, and values that they may have.
+constexpr std::pair<const char*, const char*> kSettings[] = {
+    {"/data/split",
+     "[[0.8, 0.2, 0], [1, 0, 0], [0.5, 0, 0.5], [0.6, 0.2, 0.2], [0, 0.5, 0.5], [0.7, 0.3], [0.01, 0.98, 0.01]]"},
+    {"/data/folds",
+     R"([{"k": 4, "fold": 1}, {"k": 3, "fold": 3}, {"k": 1, "fold": 0}, {"k": 30, "fold": 0}, {"k": 2}])"},
+    {"/data/train",
+     R"([{"csv": "a.csv", "y": "y"}, {"csv": "a.csv", "y": "y", "range": [0, 12]}, {"csv": "c.csv", "y": "word"}])"},
+    {"/data/validation",
+     R"([{"csv": "b.csv", "y": "y"}, {"csv": "b.csv", "y": "b"}, {"csv": "b.csv", "y": "y", "range": [3, 4]}])"},
+    {"/data/test", R"([{"csv": "b.csv", "y": "y"}, {"csv": "c.csv", "y": "word"}, {"csv": "b.csv"}])"},
+    {"/data/stratify", R"(["y", "x", "word", true, "nothing"])"},
+    {"/data/split_seed", "[0, 7, -1, 0.5]"},
+    {"/data/source/range", "[[0, 12], [0, 1], [5, 5], [0, 100]]"},
+    {"/data/train/range", "[[0, 12], [0, 1], [5, 5], [0, 100]]"},
+    {"/data/source/rows", "[20, 12, 0]"},
+    {"/data/train/rows", "[20, 3, 0]"},
+    {"/data/source/y", R"(["b", ["y"], ["a", "b"], [], ["y", 3], "log(y + 1) * 2"])"},
+    {"/data/train/x", R"(["a", ["a", "b"], [], ["a", null], "a + b"])"},
+    {"/data/source/missing", R"(["drop", "mean", "none", 0, {"a": "median"}, {"a": "nothing"}, {"value": 1}])"},
+    {"/data/source/header", R"([true, "yes"])"},
+    {"/data/train/delimiter", R"([",", ", ", 5])"},
+    {"/data/train",
+     R"([{"npy": {"x": "x.npy"}}, {"npz": 5}, {"idx": {}}, {"json": null}, {"records": "a.csv", "na": 3}])"},
+    {"/data/transform/x",
+     R"([["standardize"], ["minmax"], ["log1p", "standardize"], ["one_hot"], [{"scale": 2}], []])"},
+    {"/data/transform/y", R"([["standardize"], ["classes"], ["one_hot"], ["log"]])"},
+    {"/inputs/z", R"([["batch", 2], [3], []])"},
+    {"/inputs/x",
+     R"([["batch", 2], ["batch", 3], ["batch"], ["batch", "n"], {"shape": ["batch", 2], "dtype": "i32"}])"},
+    {"/inputs/y", R"([["batch"], ["batch", 1], ["batch", 3], {"shape": ["batch"], "dtype": "i32"}])"},
+    {"/constants/k", "[1, [1, 2], 1e30]"},
+    {"/outputs", R"([{"p": "y"}, {"z": "y"}, {"h": "y"}, {"loss": "y"}, ["p"], {}])"},
+    {"/parameters/w",
+     R"([{"shape": [2, 1], "init": {"normal": 1}}, {"shape": [2, 3], "init": "zeros"}, {"shape": [2, 1], "trainable": false}])"},
+    {"/graph/-", R"js(["q = p * 2", "worst = max(abs(p - y))", "each = p - y", "rmse = mean(p)", "p = x"])js"},
+    {"/train/minimize", R"(["loss", "p", "worst", "y", "rmse"])"},
+    {"/train/metrics", R"([["rmse"], ["accuracy"], ["r2", "mae"], ["worst"], ["auc"], ["p"], ["rmse", "rmse"], []])"},
+    {"/train/optimizer",
+     R"([{"adam": {"lr": 0.1}}, {"sgd": {"lr": -1}}, {"adamw": {"lr": 0}}, {"momentum": {}}, "adam"])"},
+    {"/train/early_stopping",
+     R"([{"patience": 1}, {}, {"monitor": "worst"}, {"monitor": "worst", "mode": "min"}, {"monitor": "accuracy"}])"},
+    {"/train/early_stopping/monitor", R"(["loss", "rmse", "worst", "accuracy", "r2", "p", "validation.loss"])"},
+    {"/train/early_stopping/mode", R"(["min", "max", "auto"])"},
+    {"/train/early_stopping/min_delta", "[0, 0.1, -1]"},
+    {"/train/lr_plateau", R"([{"factor": 0.5, "patience": 1}, {}, {"factor": 2}, {"monitor": "r2"}])"},
+    {"/train/lr_plateau/monitor", R"(["loss", "rmse", "worst", "accuracy", "r2", "p"])"},
+    {"/train/batch", R"([1, 4, 0, 1000000, "all", "max"])"},
+    {"/train/last_batch", R"(["drop", "keep"])"},
+    {"/train/evaluate_every", "[1, 3, 0]"},
+    {"/train/evaluate_every_steps", "[1, 3, 0]"},
+    {"/train/clip_norm", "[1, 0, -1]"},
+    {"/train/epochs", "[0, 1, -1]"},
+    {"/train/seed", "[0, 5, -1]"},
+    {"/train/shuffle", "[true, false]"},
+    {"/train/max_memory", R"(["1 MiB", "1 KiB", 1000000])"},
+    {"/train/precision", R"(["bf16", "f32", "f16"])"},
+    {"/train/objectives",
+     R"([{"a": {"minimize": "loss", "parameters": ["w"], "optimizer": {"sgd": {"lr": 0.1}}}}, {}])"},
+    {"/states", R"([{"s": {"shape": [1], "init": "zeros"}}, {}])"}};
 
 class Mutator {
  public:
@@ -118,35 +152,46 @@ class Mutator {
 
   Json mutant() {
     Json model = Json::parse(kBases[below(std::size(kBases))]);
-    for (std::size_t i = below(2) + 1; i > 0; --i) change(model);
+    for (std::size_t i = below(4) == 0 ? 2 : 1; i > 0; --i) change(model);
     return model;
   }
 
  private:
   void change(Json& model) {
-    const Json value = Json::parse(kValues[below(std::size(kValues))]);
-    if (below(3) == 0) {
+    if (below(2) == 0) {
+      const auto& [pointer, values] = kSettings[below(std::size(kSettings))];
+      const Json fitting = Json::parse(values);
       try {
-        model[Json::json_pointer(kKeys[below(std::size(kKeys))])] = value;
+        model[Json::json_pointer(pointer)] = below(8) == 0 ? any_value() : fitting[below(fitting.size())];
       } catch (const Json::exception&) {  // it leads through what is no object
       }
       return;
     }
-    std::vector<std::string> paths;     // once each: a change high up leaves little of the model
-    const Json flat = model.flatten();  // items() does not own it
+    std::set<std::string> distinct;
+    const Json flat = model.flatten();
     for (const auto& item : flat.items())
-      for (Json::json_pointer at(item.key()); !at.empty(); at = at.parent_pointer()) paths.push_back(at.to_string());
-    std::sort(paths.begin(), paths.end());
-    paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
+      for (Json::json_pointer at(item.key()); !at.empty(); at = at.parent_pointer()) distinct.insert(at.to_string());
+    const std::vector<std::string> paths(distinct.begin(), distinct.end());
     if (paths.empty()) return;
     const Json::json_pointer at(paths[below(paths.size())]);
     Json& owner = model[at.parent_pointer()];
-    if (below(2) == 0)
-      model[at] = value;
+    if (below(4) != 0)
+      model[at] = like(model[at]);
     else if (owner.is_object())
       owner.erase(at.back());
     else
       owner.erase(std::stoul(at.back()));
+  }
+
+  Json any_value() { return Json::parse(kValues[below(std::size(kValues))]); }
+
+  // Mostly of the same type, so that many mutants are models.
+  Json like(const Json& old) {
+    Json value = any_value();
+    for (std::size_t i = below(20); i > 0 && (value.type() != old.type() && !(value.is_number() && old.is_number()));
+         --i)
+      value = any_value();
+    return value;
   }
 
   std::uint64_t state_;
@@ -189,8 +234,30 @@ TEST_F(CheckAndTrain, RefuseAnArrayThatCannotBecomeClasses) {
   }
 }
 
+// No file has to be opened for these.
+TEST_F(CheckAndTrain, CheckReadsWhatStandsBesideADataFile) {
+  const auto checked = [&](const std::string& source) {
+    write("m.json",
+          R"js({"format": 1, "data": {"train": )js" + source + R"js(}, "inputs": {"x": ["batch", 2], "y": ["batch", 1]},
+      "graph": ["p = dense(x, units=1)", "loss = mse(p, y)"], "outputs": {"p": "y"},
+      "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.1}}}})js");
+    const std::vector<Diagnostic> found = mistakes_of([&] { check_model(path("m.json")); });
+    return found.empty() ? "" : found[0].pointer + ": " + found[0].message;
+  };
+  EXPECT_EQ(checked(R"({"csv": "no.csv", "y": "y"})"), "");
+  EXPECT_EQ(checked(R"({"csv": 3, "y": "y"})"), "/data/train/csv: must be a string, got 3");
+  EXPECT_EQ(checked(R"({"csv": "no.csv", "y": null})"), "/data/train/y: must be a string, got null");
+  EXPECT_EQ(checked(R"({"csv": "no.csv", "y": []})"), "/data/train/y: the list names no column");
+  EXPECT_EQ(checked(R"({"csv": "no.csv", "y": "y", "header": "yes"})"),
+            "/data/train/header: must be true or false, got the string \"yes\"");
+  EXPECT_THAT(checked(R"({"csv": "no.csv", "y": "y", "missing": {"a": "men"}})"),
+              testing::HasSubstr("/data/train/missing/a"));
+  EXPECT_EQ(checked(R"({"npy": {"x": "x.npy"}})"), "/data/train/npy: no array for input 'y'; the source has x");
+  EXPECT_EQ(checked(R"({"idx": {}})"), "/data/train/idx: the source has no arrays");
+}
+
 TEST_F(CheckAndTrain, AgreeOnMutants) {
-  const std::uint64_t count = test::all_cases() ? 20000 : static_cast<std::uint64_t>(test::rounds(600));
+  const std::uint64_t count = test::all_cases() ? 20000 : static_cast<std::uint64_t>(test::rounds(400));
   const std::uint64_t first = test::first_step_graph();
   std::size_t accepted = 0, rejected = 0;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
@@ -214,7 +281,7 @@ TEST_F(CheckAndTrain, AgreeOnMutants) {
     }
     if (HasFailure()) return;
   }
-  EXPECT_GT(accepted, count / 20);
+  EXPECT_GT(accepted, count / 10);
   EXPECT_GT(rejected, count / 10);
 }
 
