@@ -77,6 +77,10 @@ struct Choice {
   bool names_one_column() const { return items.size() == 1 && !items.front().is_formula; }
 };
 
+void report_several(json::Reader& reader, const json::Place& at) {
+  reader.report(at, "data.column", "only one input can take the columns that are left; list those of the others");
+}
+
 void report_no_single(json::Reader& reader, const json::Place& at, const std::string& input) {
   reader.report(
       at, "data.transform",
@@ -318,7 +322,7 @@ std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Place& at, con
   }
   std::vector<ArrayPtr> arrays(inputs.size());
   if (!table.keyed && open > 1) {
-    reader.report(at, "data.column", "only one input can take the columns that are left; list those of the others");
+    report_several(reader, at);
     return arrays;
   }
   for (std::size_t i = 0; i < inputs.size() && !table.keyed && all_good; ++i) {
@@ -379,8 +383,10 @@ std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Place& at, con
 
 void check_choices(json::Reader& reader, const json::Place& at, const Table& table, std::span<const InputDecl> inputs,
                    const std::vector<std::optional<json::Place>>& said, std::span<const Pipeline> pipelines) {
+  std::size_t open = 0;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!said[i]) {
+      ++open;
       if (table.keyed && !table.arrays.empty() && !table.find(inputs[i].name))
         report_missing(reader, at, table, inputs[i].name);
       continue;
@@ -394,6 +400,7 @@ void check_choices(json::Reader& reader, const json::Place& at, const Table& tab
     const bool has_classes = i < pipelines.size() && pipelines[i].class_step() != nullptr;
     if (has_classes && items.size() > 1 && reader.errors() == before) report_no_single(reader, choice, inputs[i].name);
   }
+  if (!table.keyed && open > 1) report_several(reader, at);
 }
 
 }  // namespace graphrun::data

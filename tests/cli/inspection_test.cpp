@@ -95,7 +95,7 @@ TEST_F(Cli, PlanCanPrintTheProgram) {
 
 TEST_F(Cli, ShowPrintsTheGraphInItsForms) {
   Json model = Json::parse(kLine);  // no data is read
-  model["data"] = Json::parse(R"({"train": {"csv": "nowhere.csv"}})");
+  model["data"] = Json::parse(R"({"train": {"csv": "nowhere.csv", "y": "y"}})");
   const std::string path = file("far.json", model.dump());
   const Outcome text = graphrun({"show", path});
   ASSERT_EQ(text.code, 0) << text.err;
@@ -139,7 +139,7 @@ TEST_F(Cli, ShowPrintsTheGeneratedKernels) {
 
 TEST_F(Cli, CheckFindsEveryMistakeWithoutData) {
   Json model = Json::parse(kLine);
-  model["data"] = Json::parse(R"({"train": {"csv": "nowhere.csv"}})");
+  model["data"] = Json::parse(R"({"train": {"csv": "nowhere.csv", "y": "y"}})");
   const std::string path = file("far.json", model.dump());
   const Outcome fine = graphrun({"check", path});
   EXPECT_EQ(fine.code, 0) << fine.err;

@@ -248,6 +248,8 @@ TEST_F(CheckAndTrain, CheckReadsWhatStandsBesideADataFile) {
   EXPECT_EQ(checked(R"({"csv": 3, "y": "y"})"), "/data/train/csv: must be a string, got 3");
   EXPECT_EQ(checked(R"({"csv": "no.csv", "y": null})"), "/data/train/y: must be a string, got null");
   EXPECT_EQ(checked(R"({"csv": "no.csv", "y": []})"), "/data/train/y: the list names no column");
+  EXPECT_EQ(checked(R"({"csv": "no.csv"})"),
+            "/data/train/csv: only one input can take the columns that are left; list those of the others");
   EXPECT_EQ(checked(R"({"csv": "no.csv", "y": "y", "header": "yes"})"),
             "/data/train/header: must be true or false, got the string \"yes\"");
   EXPECT_THAT(checked(R"({"csv": "no.csv", "y": "y", "missing": {"a": "men"}})"),

@@ -159,7 +159,7 @@ TEST_F(LimitsTest, APlanDrawsNothing) {
       "split": [0.5, 0.25, 0.25]})",
                            options);
   EXPECT_EQ(set.splits[0].samples(), 1000000000);
-  const std::string wide = R"({"train": {"csv": "no.csv", "rows": 4}, "transform": {"x": ["standardize"]}})";
+  const std::string wide = R"({"train": {"csv": "no.csv", "y": "y", "rows": 4}, "transform": {"x": ["standardize"]}})";
   inputs = {{"x", Shape{200000000}, DType::f32, false}, {"y", Shape{1}, DType::f32, true}};
   EXPECT_EQ(read(wide, options).splits[0].samples(), 4);
 }

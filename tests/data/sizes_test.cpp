@@ -33,9 +33,10 @@ using Counts = std::vector<std::int64_t>;
 
 TEST_F(SizesTest, DeclaredRowsNeedNoFile) {
   EXPECT_EQ(
-      samples(sizes(R"js({"train": {"csv": "no.csv", "rows": 10}, "test": {"csv": "no.csv", "range": [4, 7]}})js")),
+      samples(sizes(
+          R"js({"train": {"csv": "no.csv", "y": "y", "rows": 10}, "test": {"csv": "no.csv", "y": "y", "range": [4, 7]}})js")),
       (Counts{10, 3}));
-  EXPECT_EQ(samples(sizes(R"js({"source": {"csv": "no.csv", "rows": 10}, "split": [0.55, 0.25, 0.2]})js")),
+  EXPECT_EQ(samples(sizes(R"js({"source": {"csv": "no.csv", "y": "y", "rows": 10}, "split": [0.55, 0.25, 0.2]})js")),
             (Counts{5, 2, 3}));
   EXPECT_EQ(
       samples(sizes(R"js({"train": {"npz": "no.npz", "rows": 5}, "validation": {"npz": "no.npz"}})js", DataUse::none)),

@@ -43,7 +43,7 @@ const std::string kSparse = R"json({
   "format": 1,
   "$schema": "graphrun.schema.json",
   "constants": {"gain": 1.5},
-  "data": {"train": {"csv": "a.csv", "rows": 10}},
+  "data": {"train": {"csv": "a.csv", "rows": 10, "c": "c"}},
   "inputs": {"x": ["batch", 4], "c": {"dtype": "i32", "shape": ["batch"]}},
   "parameters": {"W": {"shape": [4, 3], "init": {"normal": 0.10}}},
   "graph": [
@@ -64,7 +64,7 @@ TEST(Canonical, FillsInEveryDefault) {
   "format": 1,
   "name": "sparse",
   "constants": {"gain": 1.5},
-  "data": {"train": {"csv": "a.csv", "rows": 10}},
+  "data": {"train": {"csv": "a.csv", "rows": 10, "c": "c"}},
   "inputs": {
     "x": {"dtype": "f32", "shape": ["batch", 4]},
     "c": {"dtype": "i32", "shape": ["batch"]}
