@@ -27,7 +27,7 @@ struct ClassStep {
 // for a word that is no category. Null, or of rank 0, as the column is.
 ArrayPtr classes_of(const NamedArray& column, const ClassStep& step, const std::string& key, const TableFit& table);
 
-// Of a column with rows. Throws Error.
+// Throws Error if a row of `shape`, which has a rank of at least 1, is not a single number.
 void require_one_number_a_row(const std::string& name, const Shape& shape);
 
 // The classes' words, "other" among them; nothing while they are not known.

@@ -22,7 +22,7 @@ std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Place& at, con
                                 std::span<const InputDecl> inputs, const std::vector<std::optional<json::Place>>& said,
                                 const DataOptions& options, const TableFit& fit, std::span<Pipeline> pipelines);
 
-// What of it goes wrong whatever the columns of the table are: it may have none yet.
+// Reports the errors of the choices that do not depend on the columns of the table, which may have none yet.
 void check_choices(json::Reader& reader, const json::Place& at, const Table& table, std::span<const InputDecl> inputs,
                    const std::vector<std::optional<json::Place>>& said, std::span<const Pipeline> pipelines);
 

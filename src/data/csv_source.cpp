@@ -135,7 +135,7 @@ Loaded loaded_from(SourceContext& context, std::shared_ptr<const TextTable> tabl
   return loaded;
 }
 
-// Not read, or not to be read: "missing" alone is left to look at.
+// For a file that is not opened: checks "missing", the only option that the caller has not read.
 Loaded no_rows(SourceContext& context) {
   const std::optional<json::Place> missing = context.split.get("missing");
   if (missing) read_missing(context.reader, *missing, {}, true);
