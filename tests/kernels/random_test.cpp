@@ -1,7 +1,12 @@
 // Random numbers in vectors, over whole batches and in tiles of any width, against the definition element by element.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
+#include <random>
+#include <span>
 
 #include "base/random_bits.h"
 #include "graphrun/family_op.h"
@@ -60,6 +65,31 @@ TEST(RandomKernels, HaveTheBitsOfTheDefinition) {
                 << name_of(draw.op) << " on " << name_of(isa) << ", element " << i << " of " << n;
           }
         }
+      }
+    }
+  }
+}
+
+// Zeros, subnormal numbers, infinities and all others are divided as floats are.
+TEST(RandomKernels, DropoutDividesAnyNumber) {
+  constexpr std::int64_t kCount = 50000;
+  for (const Isa isa : available_isas()) {
+    for (const double rate : {1e-7, 0.1, 0.2, 0.3, 0.5, 0.7, 0.97}) {
+      std::mt19937 random(1);
+      Call call;
+      const std::span<float> x = call.operand(type_of({kCount}), random).elements<float>();
+      for (float& one : x) one = std::bit_cast<float>(static_cast<std::uint32_t>(random()));
+      std::ranges::replace_if(
+          x, [](float one) { return std::isnan(one); }, -0.0f);
+      call.operand(type_of({}, DType::u64), random).elements<std::uint64_t>()[0] = kStep;
+      call.out_type = type_of({kCount});
+      call.params = RandomParams{kKey, rate, 0};
+      const HostTensor out = call.run(cpu_kernel(Op::dropout, isa), false);
+      for (std::int64_t i = 0; i < kCount; ++i) {
+        const auto at = static_cast<std::size_t>(i);
+        const float given = call.operands[0].elements<float>()[at];
+        ASSERT_TRUE(same(out.elements<float>()[at], Draw{Op::dropout, rate, 0}.element(i, given)))
+            << given << " on " << name_of(isa) << " with a rate of " << rate;
       }
     }
   }

@@ -1,6 +1,7 @@
 // random.cpp: draws by base/random_bits.h, which defines their bits.
 #include "kernels/cpu/batch/random_fill.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -47,6 +48,11 @@ void fill_random(const IsaTable& table, Op op, const RandomParams& params, Rando
     draw.what = RandomDraw::dropout;
     draw.dropped = static_cast<std::int32_t>(std::ceil(params.a * 0x1p24));  // unit(word) < rate
     draw.kept = static_cast<float>(1 - params.a);
+    if (params.a == 0) {  // keeps every element
+      const std::int64_t elements = draw.stride > 0 ? draw.width * draw.stride : draw.rows;
+      if (draw.out != draw.x) std::copy_n(draw.x, elements, draw.out);
+      return;
+    }
   } else if (op == family_op::random_uniform && params.a == 0 && params.b == 1) {
     draw.what = RandomDraw::units;
   }

@@ -79,8 +79,9 @@ void draw(const RandomDraw& d) {
     }
     return;
   }
-  // Each lane has a row, which may begin amid a block: word `phase` of it.
+  // Each lane has a row. It starts at word `phase` of a block: 0 for every row if the width is a multiple of 4.
   const std::uint64_t width = (std::uint64_t)d.width;
+  const bool whole = width % 4 == 0;
   for (i64 r = 0; r < d.stride; r += kSide) {
     const LongPart even = ((std::uint64_t)(d.first + r) + lanes) * width, odd = even + width;
     const WordPart phase = joined(even & 3, odd & 3);
@@ -88,9 +89,11 @@ void draw(const RandomDraw& d) {
     words.of_blocks(w + 4, even >> 2, odd >> 2);
     for (std::uint64_t f = 0; f < width; f += 4) {
       unrolled<4>([&](auto j) __attribute__((always_inline)) { w[j] = w[4 + j]; });
-      words.of_blocks(w + 4, (even >> 2) + f / 4 + 1, (odd >> 2) + f / 4 + 1);
+      if (!whole || f + 4 < width) words.of_blocks(w + 4, (even >> 2) + f / 4 + 1, (odd >> 2) + f / 4 + 1);
       unrolled<4>([&](auto j) __attribute__((always_inline)) {
-        const WordPart word = phase < 2 ? (phase == 0 ? w[j] : w[j + 1]) : (phase == 2 ? w[j + 2] : w[j + 3]);
+        const WordPart word = whole       ? w[j]
+                              : phase < 2 ? (phase == 0 ? w[j] : w[j + 1])
+                                          : (phase == 2 ? w[j + 2] : w[j + 3]);
         if (f + j < width) put(d, ((i64)f + j) * d.stride + r, kSide, word);
       });
     }
