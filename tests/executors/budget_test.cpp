@@ -66,7 +66,9 @@ Model random_network(std::uint64_t seed, const Settings& settings = {}) {
 
 Model small_wide_mlp(const Settings& settings = {}) {
   LoadOptions load;
-  load.overrides = {{"data.train.random.rows", "512"}, {"train.batch", "256"}, {"train.epochs", "1"}};
+  load.overrides = {{"data.train.random.rows", all_cases() ? "1024" : "256"},
+                    {"train.batch", all_cases() ? "512" : "256"},
+                    {"train.epochs", "1"}};
   load.overrides.insert(load.overrides.end(), settings.begin(), settings.end());
   return load_model(source_folder() + "/bench/models/wide_mlp.json", load);
 }
@@ -137,7 +139,7 @@ TEST(Budget, WeightsOfWideMlp) {
 }
 
 TEST(Budget, WeightsOfRandomNetworks) {
-  for (std::uint64_t seed = 1; seed <= (is_too_slow() ? 1 : 3); ++seed)
+  for (std::uint64_t seed = 1; seed <= (all_cases() ? 3 : 1); ++seed)
     expect_the_same_weights("network " + std::to_string(seed),
                             [&](const Settings& settings) { return random_network(seed, settings); });
 }
@@ -160,7 +162,7 @@ TEST(Budget, FewerPartialResultsAtATime) {
 // However small: it fits and gives the same weights, or is refused with what was reached.
 TEST(Budget, FitsOrIsRefused) {
   int refused = 0, recomputed = 0;
-  for (std::uint64_t seed = 10; seed < (all_cases() ? 60 : is_too_slow() ? 11 : 16); ++seed) {
+  for (std::uint64_t seed = 10; seed < (all_cases() ? 60 : is_too_slow() ? 11 : 13); ++seed) {
     for (const bool fuse : {false, true}) {
       const SessionOptions options = with("cpu", fuse);
       const BudgetRun unlimited = run(random_network(seed), options);

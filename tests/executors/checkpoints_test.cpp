@@ -23,6 +23,7 @@
 #include "support/allocations.h"
 #include "support/graph_run.h"
 #include "support/mutant_executor.h"
+#include "support/rounds.h"
 #include "support/temporary_folder.h"
 #include "support/tensors.h"
 
@@ -438,7 +439,7 @@ TEST(Checkpoints, WeightsAndOtherFilesAreNone) {
 
 std::uint64_t mutants_wanted() {
   const char* given = std::getenv("GRAPHRUN_FUZZ");
-  return given == nullptr ? 1500 : std::strtoull(given, nullptr, 10);
+  return given == nullptr ? test::cases(300, 1500) : std::strtoull(given, nullptr, 10);
 }
 
 std::string mutant(const std::string& whole, std::uint64_t number) {

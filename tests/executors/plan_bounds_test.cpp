@@ -13,6 +13,7 @@
 #include "graphrun/session.h"
 #include "graphrun/target.h"
 #include "support/random_graph.h"
+#include "support/rounds.h"
 #include "support/source_folder.h"
 
 namespace graphrun::test {
@@ -58,7 +59,7 @@ TEST(PlanBounds, OfAllModels) {
 TEST(PlanBounds, OfRandomGraphs) {
   const std::shared_ptr<Executor> cpu = find_executor("cpu");
   const Target& host = find_target("host");
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::cases(50, 200); ++seed) {
     const RandomGraph random = random_graph(seed, *cpu);
     for (const bool fuse : {true, false}) {
       CompileOptions options;

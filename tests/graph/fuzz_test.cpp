@@ -246,7 +246,7 @@ TEST(Fuzz, Expressions) {
                                            "one_hot(c, classes=3)",
                                            "cast(x > 0, dtype=f32)",
                                            "slice(x, axis=1, start=0, stop=3)"};
-  const int n = test::rounds(20000);
+  const int n = test::rounds(5000, 20000);
   int good = 0;
   for (int i = 0; i < n; ++i) {
     Mutator mutator(static_cast<unsigned>(i) + 1000000u);

@@ -151,7 +151,7 @@ bool run(const ir::Graph& graph, const char* executor) {
 }
 
 TEST(Fuzz, Graphs) {
-  const int n = test::rounds(3000);
+  const int n = test::rounds(1000, 3000);
   int calls = 0, added = 0, ran = 0;
   for (int i = 0; i < n; ++i) {
     GraphBuilder builder = start();

@@ -245,7 +245,7 @@ TEST(Canonical, IsReadBackForEveryFunction) {
   const std::string after = R"json(, "loss = mean(x @ W)"], "outputs": ["b"],
     "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.1}}}})json";
   std::map<std::string, int> read;
-  const unsigned seeds = test::is_too_slow() ? 5 : 15;
+  const unsigned seeds = test::all_cases() ? 15 : 5;
   for (unsigned seed = 0; seed < seeds; ++seed) {
     for (const std::string& name : names_of(functions())) {
       RandomCall random(seed);

@@ -105,15 +105,13 @@ TEST(Panels, AnyMapsHaveOne) {
   panels.maps.back().title = panels.maps.back().x_label = std::string(1000, '\xff');
   panels.maps.back().columns = panels.maps.back().rows = {std::string(300, 'x'), ""};
   for (const std::size_t per_row : {0u, 1u, 3u, 1000u}) {
-    for (const bool numbers : {false, true}) {
-      panels.per_row = per_row;
-      panels.numbers = numbers;
-      const std::string svg = as_svg(draw(panels));
-      EXPECT_TRUE(svg.ends_with("</svg>\n"));
-      EXPECT_LT(svg.size(), 1200000u);
-      EXPECT_FALSE(as_png(draw(panels)).empty());
-      EXPECT_FALSE(as_text(panels, {}).empty());
-    }
+    panels.per_row = per_row;
+    panels.numbers = !panels.numbers;
+    const std::string svg = as_svg(draw(panels));
+    EXPECT_TRUE(svg.ends_with("</svg>\n"));
+    EXPECT_LT(svg.size(), 1200000u);
+    EXPECT_FALSE(as_png(draw(panels)).empty());
+    EXPECT_FALSE(as_text(panels, {}).empty());
   }
   EXPECT_FALSE(as_svg(draw(Panels{})).empty());
   EXPECT_EQ(as_text(Panels{}, {}), "");

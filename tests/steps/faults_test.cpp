@@ -133,6 +133,9 @@ class StepKernelFaults : public ::testing::Test {
   }
 };
 
+constexpr const char* kAtNight =
+    "faults of threads, split tiles and norms stand for it: runs in scripts/test --nightly";
+
 TEST_F(StepKernelFaults, NothingIsNoticedWithoutOne) {
   for (const RowTile tile : {RowTile::thread, RowTile::warp, RowTile::block, RowTile::pair, RowTile::split}) {
     EXPECT_EQ(right(tile).failure, "");
@@ -157,6 +160,7 @@ TEST_F(StepKernelFaults, InTheTextAreNoticed) {
 }
 
 TEST_F(StepKernelFaults, InTheTextOfShuffledBatchesAreNoticed) {
+  if (!all_cases()) GTEST_SKIP() << kAtNight;
   std::vector<EmulationOptions> all;
   const auto add = [&](RowTile tile, const std::string& what, const std::string& instead) {
     all.push_back({kShape, tile});
@@ -183,6 +187,7 @@ TEST_F(StepKernelFaults, InTheTextOfShuffledBatchesAreNoticed) {
 }
 
 TEST_F(StepKernelFaults, InTheTextOfWarpsAreNoticed) {
+  if (!all_cases()) GTEST_SKIP() << kAtNight;
   expect_noticed(RowTile::warp, {{"rows_of<100>(", "1u + rows_of<100>(", "one row too many"},
                                  {" + block_index(), ", " + (block_index() | 1u), ", "another block's rows"},
                                  {"sums.finish(", "(void)(", "sums that no one gets"},
@@ -190,6 +195,7 @@ TEST_F(StepKernelFaults, InTheTextOfWarpsAreNoticed) {
 }
 
 TEST_F(StepKernelFaults, InTheTextOfPairsAreNoticed) {
+  if (!all_cases()) GTEST_SKIP() << kAtNight;
   expect_noticed(RowTile::pair,
                  {{"rows_of<100>(", "1u + rows_of<100>(", "one row too many"},
                   {"% 32u / 2", "% 32u / 4", "rows that two pairs have"},
@@ -199,6 +205,7 @@ TEST_F(StepKernelFaults, InTheTextOfPairsAreNoticed) {
 }
 
 TEST_F(StepKernelFaults, InTheTextOfBlocksAreNoticed) {
+  if (!all_cases()) GTEST_SKIP() << kAtNight;
   expect_noticed(
       RowTile::block,
       {{"    grid.sync();\n", "", "sums before all rows are there"},

@@ -167,7 +167,7 @@ TEST(StepKernelsOfModels, WithAClippedNormAreVerified) {
   lone.overrides.emplace_back("train.math", "exact");
   for (const Case& c : {clipped(), loose, plain, lone}) {
     expect_verified(load(c), {32, 1, 3}, RowTile::block);
-    expect_verified(load(c), {64, 1, 1}, RowTile::block);
+    if (all_cases()) expect_verified(load(c), {64, 1, 1}, RowTile::block);
   }
   const std::shared_ptr<Executor> executor = emulated(Blocks{32, 1, 3}, RowTile::block, 0);
   PlanOptions options;

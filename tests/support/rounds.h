@@ -13,14 +13,18 @@
 
 namespace graphrun::test {
 
+// Whether the cases that take long are asked for, too.
+inline bool all_cases() {
+  return std::getenv("GRAPHRUN_ALL_CASES") != nullptr;
+}
+
 inline int rounds(int usual) {
   const char* wanted = std::getenv("GRAPHRUN_FUZZ");
   return wanted != nullptr ? std::atoi(wanted) : usual;
 }
 
-// Whether the cases that take long are asked for, too.
-inline bool all_cases() {
-  return std::getenv("GRAPHRUN_ALL_CASES") != nullptr;
+inline int rounds(int usual, int all) {
+  return rounds(all_cases() ? all : usual);
 }
 
 // Trainings that take minutes under a sanitizer: they run in builds without one, and at night.
