@@ -1,12 +1,12 @@
-"""graphrun from Python: model files, sessions and predictions over NumPy arrays.
+"""Python package of graphrun: model files, sessions and predictions over NumPy arrays.
 
     import graphrun
     model = graphrun.Model("models/digits.json").fit()
     print(model.evaluate("test"))
     labels = model.predict(images)
 
-Everything here is a call of the C interface (graphrun/c.h) of libgraphrun.so; arrays are read and written where they
-lie. A mistake is a graphrun.Error, which has the diagnostics as the command line prints them and as a list.
+The package calls the C API (graphrun/c.h) of libgraphrun.so, which reads and writes arrays in place. The library raises
+graphrun.Error, with the diagnostics that the command line prints. Invalid arguments raise TypeError or ValueError.
 """
 
 from graphrun._graph import GraphBuilder, Value

@@ -1,5 +1,4 @@
-"""NumPy arrays and what can be seen as one. NumPy is imported when the first array is met, for it takes longer than the
-rest of this package."""
+"""Conversions to NumPy arrays. The first array imports NumPy, which takes longer than the rest of this package."""
 
 from typing import TYPE_CHECKING, Any, Dict, List, Sequence, Tuple
 
@@ -16,7 +15,7 @@ _NAMES = {"f32": "float32", "f64": "float64", "i32": "int32", "u64": "uint64", "
 
 
 def as_array(values: Any) -> Array:
-    """As a C-contiguous array, without a copy where it is one: NumPy's, or what __dlpack__ or a buffer shows of the CPU."""
+    """Returns a C-contiguous array. Contiguous arrays, and CPU tensors through DLPack or a buffer, are not copied."""
     import numpy
 
     if not isinstance(values, numpy.ndarray) and hasattr(values, "__dlpack__"):
@@ -24,8 +23,8 @@ def as_array(values: Any) -> Array:
     return numpy.ascontiguousarray(values)
 
 
-def as_room(values: Any) -> Array:
-    """As an array that is written into: NumPy's, or where a tensor of another library lies."""
+def as_output(values: Any) -> Array:
+    """Returns an array to write results to: the given one, or a view of a tensor of another library."""
     import numpy
 
     if isinstance(values, numpy.ndarray) or not hasattr(values, "__dlpack__"):
@@ -34,7 +33,7 @@ def as_room(values: Any) -> Array:
 
 
 def converted(name: str, values: Any, dtype: Any) -> Array:
-    """As an array of this dtype. Floats are rounded to it; whole numbers stay what they are, or are refused."""
+    """Returns an array of this dtype. Floats are rounded. Raises TypeError or ValueError if an integer would change."""
     import numpy
 
     array, wanted = as_array(values), numpy.dtype(dtype)
@@ -51,7 +50,7 @@ def converted(name: str, values: Any, dtype: Any) -> Array:
 
 
 def rows_like(name: str, values: Any, dtype: Any, sample: Tuple[int, ...]) -> Array:
-    """Rows of such a dtype and shape; a list of numbers is a column where a sample is one number."""
+    """Returns rows of this dtype and sample shape. A 1-D array is a column if the sample shape is (1,)."""
     array = converted(name, values, dtype)
     if array.ndim == 1 and sample == (1,):
         array = array.reshape(-1, 1)
@@ -61,7 +60,7 @@ def rows_like(name: str, values: Any, dtype: Any, sample: Tuple[int, ...]) -> Ar
 
 
 def near(name: str, names: Sequence[str]) -> str:
-    from difflib import get_close_matches  # only where something is wrong
+    from difflib import get_close_matches  # imported only on errors
 
     folded = {one.casefold(): one for one in names}
     found = get_close_matches(name.casefold(), list(folded), 1)
@@ -69,14 +68,14 @@ def near(name: str, names: Sequence[str]) -> str:
 
 
 def column_names(values: Any) -> List[str]:
-    """Those of a DataFrame; none of what has no names, or has numbers for them."""
+    """Returns the column names of a DataFrame, or an empty list if there are none or if they are not strings."""
     names = list(getattr(values, "columns", None) if hasattr(values, "__getitem__") and hasattr(values, "columns") else [])
     return names if all(isinstance(one, str) for one in names) else []
 
 
 def in_columns(name: str, values: Any, columns: Sequence[Dict[str, Any]]) -> Any:
-    """The columns of an input, by name where `values` is a DataFrame, whose other columns are left out, and with words as
-    the numbers of their classes. Anything else is given back."""
+    """Returns the columns of an input as a 2-D array. Columns of a DataFrame are selected by name; categorical values
+    become class indices. Other values are returned as they are."""
     import numpy
 
     given, wanted = column_names(values), [one["name"] for one in columns]

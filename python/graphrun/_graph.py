@@ -1,5 +1,5 @@
-"""GraphBuilder: a model written in Python. What it makes is a model file of format 1; the library checks it when the
-model is made, and its messages name values as they are named here."""
+"""GraphBuilder: writes a model file of format 1 from Python code. GraphBuilder.model() checks it in the library, whose
+messages have the names given in Python."""
 
 import json
 import math
@@ -12,16 +12,16 @@ _FUNCTIONS_OF_METHODS = ("abs", "exp", "log", "sqrt", "square", "tanh", "sigmoid
 
 
 class Value:
-    """A value of a graph. Operators and functions make new ones; a GraphBuilder's names are attributes of it."""
+    """A value of a graph. Operators and methods such as mean() make new values."""
 
-    __array_ufunc__ = None  # of NumPy: an array beside a value is a mistake, not an array of values
+    __array_ufunc__ = None  # NumPy: operators on an array and a value raise TypeError
 
     def __init__(self, graph: "GraphBuilder", text: str, is_name: bool = False):
         self._graph, self._text, self._is_name = graph, text, is_name
 
     @property
     def name(self) -> str:
-        """Its name in the model; a value that has none yet is given one."""
+        """Name in the model. Reading it names an unnamed value."""
         if not self._is_name:
             self._text, self._is_name = self._graph._define(self._text), True
         return self._text
@@ -119,7 +119,7 @@ def _literal(value: Any) -> str:
 
 
 class GraphBuilder:
-    """Inputs, parameters, layers and values; model() makes a Model of them.
+    """Builds inputs, parameters, layers and values; model() makes a Model of them.
 
         graph = graphrun.GraphBuilder()
         x, y = graph.input("x", 2), graph.input("y", 1)
@@ -127,7 +127,7 @@ class GraphBuilder:
         graph.loss = ((graph.dense("y_hat", h, 1) - y) ** 2).mean()
         model = graph.model(outputs={"y_hat": "y"}, optimizer={"adam": {"lr": 0.01}}, epochs=100)
 
-    graph.NAME = value names a value, and graph.NAME is the value of that name.
+    graph.NAME = value names a value, and graph.NAME returns it. A name that is in use raises ValueError.
     """
 
     _inputs: Dict[str, Any]
@@ -165,32 +165,33 @@ class GraphBuilder:
         return self._names[name]
 
     def __getitem__(self, name: str) -> Value:
-        """A value by its name: graph["h.W"], a layer's parameter."""
+        """Returns a value by name, such as the parameter graph["h.W"] of a layer."""
         return self._names.get(name) or Value(self, name, True)
 
     def input(self, name: str, *shape: int, dtype: str = "f32") -> Value:
-        """Of so many numbers a row: input("x", 784), input("label", dtype="i32")."""
+        """Declares an input; `shape` is that of one row: input("x", 784), input("label", dtype="i32")."""
         value, extents = self._declare(name), ["batch", *shape]
         self._inputs[name] = extents if dtype == "f32" else {"dtype": dtype, "shape": extents}
         return value
 
     def parameter(self, name: str, *shape: int, init: Any = "glorot_uniform", decay: bool = True) -> Value:
+        """Declares a trained parameter; `decay` says whether weight decay applies to it."""
         value = self._declare(name)
         self._parameters[name] = {"shape": list(shape), "init": init, "decay": decay}
         return value
 
     def state(self, name: str, *shape: int, init: Any = "zeros") -> Value:
-        """What no optimizer moves and assign() changes, once in each step of training."""
+        """Declares a state that assign() updates in each training step."""
         value = self._declare(name)
         self._states[name] = {"shape": list(shape), "init": init}
         return value
 
     def assign(self, state: Value, value: Value, after: bool = False) -> None:
-        """after: of the parameters as the step leaves them, for an average of weights; else as it finds them."""
+        """Updates a state in each step. With `after`, `value` uses the updated parameters, for averages of weights."""
         self._entries.append(f"assign({state.name}, {_operand_text(self, value)}{', after=true' if after else ''})")
 
     def runtime(self, name: str, value: float) -> Value:
-        """A number that is set between steps: session[name] = 0.5."""
+        """Declares a runtime hyperparameter, set between steps by session[name] = 0.5."""
         declared = self._declare(name)
         self._constants[name] = {"runtime": value}
         return declared
@@ -199,8 +200,8 @@ class GraphBuilder:
         return self.layer("dense", name, x, units=units, activation=activation, **attributes)
 
     def layer(self, kind: str, name: str, *inputs: Value, **attributes: Any) -> Value:
-        """A layer of the library (ops.md), whose parameters are named after it: layer("batch_norm", "n", h).
-        layer("dense", "k", x, share="h") uses those of another."""
+        """Adds a layer of the library (ops.md), such as layer("batch_norm", "n", h). Parameters are named n.scale, n.b;
+        layer("dense", "k", x, share="h") uses the parameters of h."""
         given = {key: value for key, value in attributes.items() if value is not None}
         operands = [value.name for value in inputs]
         value = self._declare(name)
@@ -208,7 +209,7 @@ class GraphBuilder:
         return value
 
     def call(self, function: str, *operands: Any, **attributes: Any) -> Value:
-        """A function of the library: call("softmax_cross_entropy", logits, label)."""
+        """Applies a function of the library (ops.md): call("softmax_cross_entropy", logits, label)."""
         texts = [_operand_text(self, operand) for operand in operands]
         texts += [f"{key}={_literal(value)}" for key, value in attributes.items()]
         return Value(self, f"{function}({', '.join(texts)})")
@@ -216,9 +217,17 @@ class GraphBuilder:
     def model(self, *, outputs: Union[Dict[str, str], Iterable[str]], minimize: str = "loss",
               optimizer: Optional[Dict[str, Any]] = None, objectives: Optional[Dict[str, Any]] = None,
               name: str = "model", data: Any = None, **train: Any) -> Model:
-        """outputs: {output: target}; optimizer: {"adam": {"lr": 0.01}}; objectives, in their place: {"critic": {"minimize":
-        "d_loss", "parameters": ["D"], "optimizer": {"adam": {"lr": 0.001}}}, ...}; further keys are those of "train" in a model file:
-        epochs, batch, seed, metrics, ... data: its section, where fit() is not given arrays."""
+        """Makes a Model of the graph. Raises Error if the model is invalid.
+
+        Parameters
+        ----------
+        outputs : {output: target}, or names of outputs without targets
+        optimizer : {name: hyperparameters} (default: {"adam": {"lr": 0.001}})
+        objectives : instead of minimize and optimizer, for several losses: {"critic": {"minimize": "d_loss",
+            "parameters": ["D"], "optimizer": {"adam": {"lr": 0.001}}}, ...}
+        data : data section of the model file (default: fit() must have arrays)
+        train : other keys of "train" in the model file: epochs, batch, seed, metrics, ...
+        """
         aims = {"objectives": objectives} if objectives else {
             "minimize": minimize, "optimizer": optimizer or {"adam": {"lr": 0.001}}}
         given = data if data is not None else {"train": {"npz": "arrays.npz"}}

@@ -1,4 +1,4 @@
-"""The shared library: where it is, its functions, and its errors as exceptions."""
+"""Bindings of libgraphrun.so: search path, function signatures, and errors as exceptions."""
 
 import ctypes
 import json
@@ -7,13 +7,14 @@ from typing import Any, Dict, List, Optional
 
 ABI_VERSION = 3
 MAX_RANK = 8
-DTYPES = ("float32", "float64", "int32", "uint64", "bool")  # by gr_dtype
+DTYPES = ("float32", "float64", "int32", "uint64", "bool")  # index: gr_dtype
 KINDS = {1: "run", 2: "input", 3: "check", 4: "device"}
 
 
 class Error(Exception):
-    """kind: "run", "input", "check" or "device". diagnostics: a dict each, with code, message, hint, file, line, column,
-    pointer and source_line; those of the first are attributes, too."""
+    """Error of the library, whose text has all diagnostics. kind is "run" (failed run), "input" (invalid model, data or
+    options), "check" (failed check) or "device". diagnostics is a list of dicts with code, message, hint, file, line,
+    column, pointer and source_line; attributes repeat the fields of the first."""
 
     def __init__(self, kind: str, message: str, diagnostics: List[Dict[str, Any]]):
         super().__init__(message)
@@ -22,7 +23,7 @@ class Error(Exception):
         first = diagnostics[0] if diagnostics else {}
         self.code: str = first.get("code", "")
         self.file: str = first.get("file", "")
-        self.line: int = first.get("line", 0)  # 0: it is not known
+        self.line: int = first.get("line", 0)  # 0: unknown
         self.column: int = first.get("column", 0)
         self.pointer: str = first.get("pointer", "")  # JSON pointer into the model file
 
@@ -60,11 +61,11 @@ class Advanced(ctypes.Structure):
 
 
 def _candidates() -> List[str]:
-    """$GRAPHRUN_LIBRARY alone where it is set; else beside this package, then where the system looks."""
+    """Returns $GRAPHRUN_LIBRARY if it is set, else the library in the wheel and the names for the system loader."""
     if "GRAPHRUN_LIBRARY" in os.environ:
         return [os.environ["GRAPHRUN_LIBRARY"]]
-    beside = os.path.join(os.path.dirname(__file__), "lib", "libgraphrun.so.0")
-    return ([beside] if os.path.exists(beside) else []) + ["libgraphrun.so.0", "libgraphrun.so"]
+    bundled = os.path.join(os.path.dirname(__file__), "lib", "libgraphrun.so.0")
+    return ([bundled] if os.path.exists(bundled) else []) + ["libgraphrun.so.0", "libgraphrun.so"]
 
 
 def _load() -> ctypes.CDLL:
@@ -77,14 +78,14 @@ def _load() -> ctypes.CDLL:
     raise ImportError("libgraphrun.so is not found: " + "; ".join(reasons) + ". $GRAPHRUN_LIBRARY may name it")
 
 
-# In the order in which they are to be loaded: NVRTC has no search path of its own for its builtins.
+# Load order matters: NVRTC has no search path for its builtins.
 _CUDA_WHEELS = ("libnvrtc-builtins.so.13.*", "libnvrtc.so.13", "libnvJitLink.so.13", "libcublasLt.so.13")
 _cuda_libraries: Optional[List[ctypes.CDLL]] = None
 
 
 def load_cuda_wheels() -> None:
-    """NVIDIA's wheels, which graphrun[cuda13] brings: what is loaded here is found by libgraphrun_cuda.so. Nothing happens
-    where they are not; then it looks where the system does."""
+    """Loads the libraries of the NVIDIA wheels that graphrun[cuda13] installs, so that libgraphrun_cuda.so finds them.
+    Without these wheels it does nothing, and the system loader searches for them."""
     global _cuda_libraries
     if _cuda_libraries is not None:
         return
@@ -101,14 +102,14 @@ def load_cuda_wheels() -> None:
 
 
 def prepare(executor: str) -> None:
-    """Before a model is opened on this executor."""
+    """Loads the libraries that this executor needs. Call it before a session opens on the executor."""
     if executor.startswith("cuda") or executor == "auto":
         load_cuda_wheels()
 
 
 _text, _handle, _size = ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t
 _out = ctypes.POINTER(ctypes.c_void_p)
-# Of the functions that give an error: their arguments.
+# Argument types of the functions that return an error.
 _FALLIBLE = {
     "gr_model_load": [_text, _text, _out],
     "gr_model_parse": [_text, _text, _out],
@@ -154,7 +155,7 @@ for _name, _arguments, _result in (
 
 
 def call(name: str, *arguments: Any) -> None:
-    """Calls a function of _FALLIBLE; raises its error."""
+    """Calls a function of _FALLIBLE. Raises its error."""
     error = getattr(lib, name)(*arguments)
     if not error:
         return
@@ -166,7 +167,7 @@ def call(name: str, *arguments: Any) -> None:
 
 
 def text(name: str, *arguments: Any) -> str:
-    """The text that such a function gives through its last argument."""
+    """Calls a function of _FALLIBLE. Returns the text of its last argument, an output."""
     given = ctypes.c_void_p()
     call(name, *arguments, ctypes.byref(given))
     try:
@@ -177,7 +178,7 @@ def text(name: str, *arguments: Any) -> str:
 
 def encoded(options: Dict[str, Any]) -> bytes:
     def plain(value: Any) -> Any:
-        if hasattr(value, "tolist"):  # NumPy's numbers and arrays
+        if hasattr(value, "tolist"):  # NumPy scalars and arrays
             return value.tolist()
         raise TypeError(f"{value!r} is no JSON value")
 
@@ -189,11 +190,11 @@ def version() -> str:
 
 
 def devices() -> Dict[str, Any]:
-    """What could run a model here: {"devices": [...], "missing": [...]}."""
+    """Returns {"devices": [...], "missing": [...]}: available devices, and unavailable executors with reasons."""
     load_cuda_wheels()
     return json.loads(text("gr_devices"))
 
 
 def help(topic: str) -> str:  # pylint: disable=redefined-builtin
-    """What `graphrun help TOPIC` prints: "adam", "dense", "optimizers"."""
+    """Returns the text of `graphrun help TOPIC`, with topics such as "adam", "dense" or "optimizers"."""
     return text("gr_help", topic.encode())

@@ -1,4 +1,4 @@
-"""Models: a model file with its data, or with arrays in their place; trained and asked as scikit-learn's are."""
+"""Models: a model file with its own data or with arrays, in the style of scikit-learn estimators."""
 
 import ctypes
 import json
@@ -9,8 +9,8 @@ from graphrun import _library
 from graphrun._arrays import Array, as_array, column_names, converted, in_columns, near, number_of_dtype
 from graphrun._session import OnReport, Session
 
-_OPTIONS = ("executor", "target", "tiling", "fuse", "passes", "threads", "jit", "rows_vary")  # of open()
-# Keywords of other libraries.
+_OPTIONS = ("executor", "target", "tiling", "fuse", "passes", "threads", "jit", "rows_vary")  # keywords of open()
+# Replacements for keywords of other libraries.
 _INSTEAD = {
     "validation_data": "validation=(x, y)", "eval_set": "validation=(x, y)",
     "validation_split": "validation=(x, y)", "epochs": 'Model(..., set={"train.epochs": 10})',
@@ -34,11 +34,16 @@ def _check_options(function: str, known: Any, options: Dict[str, Any]) -> None:
 
 
 class Model:
-    """A model file, its text as a str or a dict, or a safetensors file of weights with its model inside.
+    """A model to train and to predict with. Raises Error with all diagnostics if the source is invalid.
 
-    set: changes as the command line's --set makes them, {"train.epochs": 5}. data: "values", "sizes" or "none"; by
-    default the model's data are read when they are needed, and not where arrays are given. has_data: false for a source
-    whose data section is only there because a file needs one.
+    Parameters
+    ----------
+    source : path of a model file or of a safetensors file with the model inside, or the model as a str or a dict
+    set : changes of settings as by --set of the command line, {"train.epochs": 5}
+    data_dir : folder of relative data files (default: that of the model file)
+    weights : file with the initial weights
+    data : "values", "sizes" or "none" (default: read the data if they are needed and no arrays replace them)
+    has_data : False if the data section of the source is a placeholder
     """
 
     def __init__(self, source: Any, *, set: Optional[Dict[str, Any]] = None,  # pylint: disable=redefined-builtin
@@ -50,7 +55,7 @@ class Model:
         if set is not None:
             self._options["set"] = set
         if isinstance(source, dict):
-            source = json.dumps(source, indent=1)  # messages show the line
+            source = json.dumps(source, indent=1)  # for line numbers in messages
         self._is_text = isinstance(source, str) and source.lstrip().startswith("{")
         self._source = source if self._is_text else os.fspath(source)
         self._data = data
@@ -58,21 +63,21 @@ class Model:
         self._loaded = _Loaded(self, data or "none")
         self._description: Optional[Dict[str, Any]] = None
         self._columns: Dict[str, Dict[str, Array]] = {}
-        self._names: Dict[str, List[Dict[str, Any]]] = {}  # of the columns of a DataFrame, where the model lists none
-        self.session: Optional[Session] = None  # of the last fit()
-        self._predictor: Optional[Session] = None  # of weights, without the data they were trained on
+        self._names: Dict[str, List[Dict[str, Any]]] = {}  # columns of a DataFrame, if the model lists none
+        self.session: Optional[Session] = None  # session of the last fit()
+        self._predictor: Optional[Session] = None  # session with weights and without data
 
     def describe(self) -> Dict[str, Any]:
-        """Inputs, which of them are targets, and outputs."""
+        """Returns inputs (with flag `target`) and outputs, with names, shapes and dtypes."""
         if self._description is None:
             loaded = self._loaded if self._loaded.handle else _Loaded(self, "none")
             self._description = json.loads(_library.text("gr_model_describe", loaded.handle))
         return self._description
 
     def set_data(self, split: str, **columns: Any) -> "Model":
-        """Sets columns of a split ("train", "validation", "test") by input: set_data("train", x=..., y=...). They are in
-        original units: a session changes them as the model's "transform" says, fitted to "train". The columns of a DataFrame
-        are taken by name."""
+        """Sets arrays of a split by input: set_data("train", x=..., y=...), also for "validation" and "test". They have
+        shape (rows, *sample), in original units: the session applies the transforms of the model, fitted to "train".
+        Columns of a DataFrame are selected by name. A session copies the arrays when it opens."""
         inputs = {one["name"]: one for one in self.describe()["inputs"]}
         for name, values in columns.items():
             if name not in inputs:
@@ -85,7 +90,7 @@ class Model:
         return self
 
     def open(self, executor: str = "cpu", **options: Any) -> Session:
-        """Plans the model and allocates all that it needs: a Session."""
+        """Plans the model, allocates its memory and returns a Session. Options: those of gr_session_open (c.h)."""
         _check_options("open", (), options)
         return self._opened(self._taken(), executor, options)
 
@@ -107,7 +112,7 @@ class Model:
         return session
 
     def _taken(self) -> "_Loaded":
-        """A model that a session may use up, with the data that it needs."""
+        """Returns a loaded model with its data, for a session to consume."""
         if not self._has_data and "train" not in self._columns:
             raise TypeError("the model has no data of its own: fit(x, y) or set_data(\"train\", ...) gives it arrays")
         return self._loaded_with(self._data or ("none" if "train" in self._columns else "values"))
@@ -118,10 +123,16 @@ class Model:
 
     def fit(self, x: Any = None, y: Any = None, *, validation: Any = None, executor: str = "cpu",
             on_report: Optional[OnReport] = None, progress: Optional[bool] = None, **options: Any) -> "Model":
-        """Trains with the rows of x and y, or without them with the data of the model file. Where the model has several
-        inputs or targets, x and y are dicts of them, or a DataFrame that has the columns of all. validation: (x, y). Predictions and scores are then of the trained
-        model, and `session` is what was trained. Arrays take the place of earlier ones, unless a session cannot be opened
-        with them."""
+        """Trains from the initial weights, on arrays or on the data of the model file. Returns self.
+
+        Parameters
+        ----------
+        x, y : arrays of shape (rows, *sample), in original units; for several inputs or targets a dict by name, or a
+            DataFrame with the columns of all. They replace those of an earlier call, unless fit() cannot open a session
+        validation : (x, y) of the validation split
+        executor : "cpu", "ref", "cuda:1", "auto", or the path of a plug-in
+        on_report, progress : those of Session.train()
+        """
         _check_options("fit", ("x", "y", "validation", "on_report", "progress"), options)
         if validation is not None and not (isinstance(validation, (tuple, list)) and len(validation) == 2):
             raise TypeError("fit: validation takes (x, y)")
@@ -158,11 +169,11 @@ class Model:
 
     def _fitted(self) -> Session:
         if self.session is None:
-            self.session = self.open()  # with the weights it was given, or as it begins
+            self.session = self.open()  # with the given or the initial weights
         return self.session
 
     def _predicts(self) -> Session:
-        """What predictions are made with; those of weights need none of the data."""
+        """Returns the session for predictions. A weights file needs no data."""
         is_weights = not self._is_text and ("weights" in self._options or str(self._source).endswith(".safetensors"))
         if self.session is not None or not is_weights or self._data is not None or "train" in self._columns:
             return self._fitted()
@@ -174,7 +185,7 @@ class Model:
         return self._predicts().predict(**x) if isinstance(x, dict) else self._predicts().predict(x)
 
     def predict(self, x: Any) -> Array:
-        """The first output for each row: numbers, or the class of each row where its target is classes."""
+        """Returns the first output for each row; for a classifier the class of each row, shape (rows,)."""
         import numpy
 
         output = self.describe()["outputs"][0]
@@ -188,7 +199,7 @@ class Model:
         return numpy.asarray(output["labels"])[numbers] if output["labels"] else numbers
 
     def predict_proba(self, x: Any) -> Array:
-        """The probability of each class."""
+        """Returns the probability of each class, shape (rows, classes), float64. Raises TypeError for regression."""
         import numpy
 
         output = self.describe()["outputs"][0]
@@ -203,7 +214,7 @@ class Model:
         return numpy.concatenate([1 - scores, scores], axis=-1) if scores.shape[-1] == 1 else scores
 
     def score(self, x: Any, y: Any) -> float:
-        """The share of right classes, or R² of numbers, as scikit-learn's score() has it."""
+        """Returns the accuracy of a classifier, else R², as score() of scikit-learn."""
         import numpy
 
         predicted, wanted = self.predict(x), as_array(y)
@@ -217,15 +228,15 @@ class Model:
         return float(numpy.mean(numpy.where(varies > 0, 1 - left / numpy.where(varies > 0, varies, 1), left == 0)))
 
     def evaluate(self, split: str = "test") -> Dict[str, Any]:
-        """{"loss": ..., "metrics": {...}} over a split of the model's data."""
+        """Returns {"loss": ..., "metrics": {...}} over a split: "train", "validation" or "test"."""
         return self._fitted().evaluate(split)
 
     def save_weights(self, path: Any) -> None:
-        """As safetensors with the model inside, which Model(path) takes, or as NPZ."""
+        """Writes safetensors with the model inside, which Model(path) reads, or NPZ."""
         self._fitted().save_weights(path)
 
     def verify(self, executor: str = "cpu", **options: Any) -> Dict[str, Any]:
-        """Compares an executor with the reference, step by step."""
+        """Compares every step of an executor with the reference executor. Returns {"passed": ..., ...}."""
         loaded = self._taken()
         _library.prepare(executor)
         return json.loads(_library.text("gr_verify", loaded.handle,
@@ -233,7 +244,7 @@ class Model:
 
 
 class _Loaded:
-    """A gr_model, which a session uses up."""
+    """Owner of a gr_model, which a session consumes."""
 
     def __init__(self, model: Optional[Model] = None, data: str = ""):
         self.handle = ctypes.c_void_p()

@@ -1,4 +1,4 @@
-"""A line that tells how a training goes: in a terminal, or in a notebook, where it is redrawn in place."""
+"""Progress line of a training run, redrawn in place in a terminal or a notebook."""
 
 import sys
 import time
@@ -6,7 +6,7 @@ from typing import Any, Optional
 
 
 def wanted(progress: Optional[bool]) -> bool:
-    """What None means: where somebody looks."""
+    """Returns whether to show progress. None means: in a notebook or a terminal."""
     return in_notebook() or sys.stderr.isatty() if progress is None else progress
 
 
@@ -17,7 +17,7 @@ def in_notebook() -> bool:
 
 
 class Progress:
-    """tell() with each report, end() when there is no further; it draws ten times a second at most."""
+    """Progress line. Call update() with each report and end() after the last. It draws at most ten times a second."""
 
     def __init__(self) -> None:
         self._handle: Any = None
@@ -25,7 +25,7 @@ class Progress:
         self._drawn = 0.0
         self._text = ""
 
-    def tell(self, report: Any) -> None:
+    def update(self, report: Any) -> None:
         width = 24
         filled = width * report.epoch // max(report.epochs, 1)
         text = f"{'█' * filled}{'░' * (width - filled)} epoch {report.epoch}/{report.epochs}  loss {report.loss:.6g}"

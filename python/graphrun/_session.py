@@ -1,4 +1,4 @@
-"""Sessions: training, states as arrays, predictions."""
+"""Sessions: training, access to states as arrays, predictions."""
 
 import ctypes
 import json
@@ -8,43 +8,49 @@ import os
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from graphrun import _library
-from graphrun._arrays import Array, as_room, column_names, converted, empty, in_columns, numpy_dtype, rows_like
+from graphrun._arrays import Array, as_output, column_names, converted, empty, in_columns, numpy_dtype, rows_like
 from graphrun._progress import Progress, wanted
 
 
 class Report(NamedTuple):
-    epoch: int  # finished
-    epochs: int
-    step: int
+    """Report of a training run, for on_report."""
+    epoch: int  # completed epochs
+    epochs: int  # epochs of the run
+    step: int  # completed steps
     loss: float  # mean over the samples of the epoch
-    validation_loss: Optional[float]
-    seconds: float
+    validation_loss: Optional[float]  # None: not evaluated at this report
+    seconds: float  # since the start of training
     steps_per_second: float
-    objectives: Dict[str, float] = {}  # the mean loss of each, where the model has several
+    objectives: Dict[str, float] = {}  # mean loss of each, for models with several
 
 
-OnReport = Callable[[Report], Any]  # what it gives is true: the training ends
+OnReport = Callable[[Report], Any]  # a true result stops training
 
 
 class Advanced(NamedTuple):
-    steps: int  # that were run
-    finite: bool  # whether their losses were, of the last 4096 at most
-    loss: float  # of the last step; NaN before the first
+    """Result of Session.advance()."""
+    steps: int  # completed steps
+    finite: bool  # whether the losses of these steps (at most the last 4096) are finite
+    loss: float  # loss of the last step; NaN before the first
 
 
 class Session:
-    """A planned and loaded model. A parameter is session["W"], which reads it; session["W"] = array writes it."""
+    """A planned model with its memory and data, from Model.open(). Its training steps allocate nothing.
+
+    session["W"] returns a copy of a parameter or another state, in its shape and dtype; session["W"] = array writes it.
+    An unknown name raises Error, another shape ValueError. One thread at a time may use a session, except cancel() and
+    step."""
 
     def __init__(self, handle: ctypes.c_void_p):
         self._handle = handle
         self._values: Dict[str, Tuple[ctypes.c_uint32, Any, Tuple[int, ...]]] = {}
         description = self.describe()
-        # By input: those that the model lists, or that a DataFrame of a fit had.
+        # Columns by input: those of the model, or those of the DataFrame of fit().
         self._columns: Dict[str, List[Dict[str, Any]]] = {i["name"]: i.get("columns", []) for i in description["inputs"]}
         self._objectives: List[str] = description["objectives"]
         self._inputs = [(i["name"], numpy_dtype(i["dtype"]), tuple(i["shape"][1:])) for i in description["inputs"]]
         batch = description["inputs"][0]["shape"][0] if self._inputs else 1
-        # Of a sample: an output may have several rows for each.
+        # Rows per sample: an output may have several.
         self._outputs = [(o["name"], numpy_dtype(o["dtype"]), o["shape"][0] // batch, tuple(o["shape"][1:]))
                          for o in description["outputs"]]
 
@@ -56,17 +62,23 @@ class Session:
         raise TypeError("a session cannot be copied: save_state() and save_weights() keep what it has learnt")
 
     def describe(self) -> Dict[str, Any]:
-        """Executor, bytes of the arena, inputs, outputs, states, splits, objectives and counters."""
+        """Returns executor, arena size in bytes, inputs, outputs, states, splits, objectives and counters."""
         return json.loads(_library.text("gr_session_describe", self._handle))
 
     @property
     def counters(self) -> Dict[str, int]:
-        """What the executor has counted until now: {"allocations": 2, ...}; from the first step on it allocates nothing."""
+        """Counters of the executor, such as {"allocations": 2}. Allocations stay constant from the first step on."""
         return self.describe()["counters"]
 
     def train(self, on_report: Optional[OnReport] = None, *, progress: Optional[bool] = None) -> Dict[str, Any]:
-        """Trains for the model's epochs; on_report(Report) ends it by returning True, and Ctrl-C ends it too. progress: a
-        line of how far it is; by default in a notebook, and in a terminal where there is no on_report."""
+        """Trains for the epochs of the model, or until Ctrl-C. Returns "epochs", "steps", "seconds" and "cancelled".
+
+        Parameters
+        ----------
+        on_report : called with a Report. It may read, write, predict and evaluate the session, but not train or advance
+            it. A true result stops training; an exception stops training and is raised here
+        progress : show a progress line (default: in a notebook, and in a terminal without on_report)
+        """
         raised: List[BaseException] = []
         shows = wanted(progress) and (progress is not None or on_report is None)
         line = Progress() if shows else None
@@ -74,12 +86,12 @@ class Session:
         def report(_: Any, given: Any) -> int:
             one = given.contents
             validation = None if math.isnan(one.validation_loss) else one.validation_loss
-            told = Report(one.epoch, one.epochs, one.step, one.loss, validation, one.seconds, one.steps_per_second,
+            made = Report(one.epoch, one.epochs, one.step, one.loss, validation, one.seconds, one.steps_per_second,
                           dict(zip(self._objectives, one.objectives[:one.objective_count])))
             try:
                 if line is not None:
-                    line.tell(told)
-                return bool(on_report is not None and on_report(told))
+                    line.update(made)
+                return bool(on_report is not None and on_report(made))
             except BaseException as error:  # pylint: disable=broad-except
                 raised.append(error)
                 return 1
@@ -97,11 +109,11 @@ class Session:
                 "cancelled": bool(result.cancelled)}
 
     def cancel(self) -> None:
-        """From another thread: ends train() after its steps in flight."""
+        """Stops train() after its steps in flight. Any thread may call it."""
         _library.lib.gr_session_cancel(self._handle)
 
     def advance(self, steps: int = 1, *, until: Optional[int] = None) -> Advanced:
-        """So many training steps, or fewer: until a moment of time.monotonic_ns()."""
+        """Runs training steps. With `until`, a time.monotonic_ns(), it starts no step that would end later."""
         if operator.index(steps) < 0:
             raise ValueError(f"advance: {steps} steps")
         done = _library.Advanced(ctypes.sizeof(_library.Advanced))
@@ -111,30 +123,33 @@ class Session:
 
     @property
     def step(self) -> int:
+        """Number of the current or last training step, from 1; 0 before the first. Any thread may read it."""
         return _library.lib.gr_session_step(self._handle)
 
     @property
     def loss(self) -> float:
+        """Loss of that step; NaN before the first."""
         value = ctypes.c_double()
         _library.call("gr_session_loss", self._handle, ctypes.byref(value))
         return value.value
 
     def evaluate(self, split: str = "test") -> Dict[str, Any]:
-        """{"loss": ..., "metrics": {...}} over a whole split."""
+        """Returns {"loss": ..., "metrics": {...}} over a whole split, with None for values that are not finite."""
         return json.loads(_library.text("gr_session_evaluate", self._handle, split.encode()))
 
     def predict(self, *inputs: Any, **named: Any) -> Array:
-        """The first output for each row: predict(x), or predict(x=..., z=...) by input."""
+        """Returns the first output for each row: predict(x), or predict(x=..., z=...) by input name."""
         return next(iter(self.predict_all(*inputs, count=1, **named).values()))
 
     def predict_all(self, *inputs: Any, count: Optional[int] = None, out: Optional[Dict[str, Array]] = None,
                     **named: Any) -> Dict[str, Array]:
-        """All outputs by name, or the first `count`; into the arrays of `out` where it has one of that name, tensors of
-        other libraries included."""
+        """Returns outputs by name, in original units, for inputs of shape (rows, *sample), with any number of rows.
+        `count` limits the number of outputs. `out` has arrays or CPU tensors by output name that receive the results;
+        they are contiguous, of the shape and dtype of the output."""
         if not self._inputs:
             raise TypeError("no output depends on an input: one that does says how many rows the others have")
         if len(inputs) == 1 and column_names(inputs[0]) and all(self._columns.values()):
-            inputs *= len(self._inputs)  # a DataFrame that has the columns of all
+            inputs *= len(self._inputs)  # a DataFrame with the columns of all inputs
         given = dict(zip((name for name, _, _ in self._inputs), inputs), **named)
         missing = [name for name, _, _ in self._inputs if name not in given]
         if missing or len(given) != len(self._inputs) or len(inputs) > len(self._inputs):
@@ -149,12 +164,13 @@ class Session:
         results = {}
         for name, dtype, of_sample, sample in self._outputs[:count]:
             shape = (rows * of_sample, *sample)
-            room = as_room((out or {}).get(name))
-            if room is None:
-                room = empty(shape, dtype)
-            elif not hasattr(room, "flags") or room.shape != shape or room.dtype != dtype or not room.flags.c_contiguous or not room.flags.writeable:
+            array = as_output((out or {}).get(name))
+            if array is None:
+                array = empty(shape, dtype)
+            elif (not hasattr(array, "flags") or array.shape != shape or array.dtype != dtype
+                  or not array.flags.c_contiguous or not array.flags.writeable):
                 raise ValueError(f"out: {name} takes a contiguous array of {dtype} {shape}")
-            results[name] = room
+            results[name] = array
         call_in = (_library.Bytes * len(arrays))(*[_library.Bytes(a.ctypes.data, a.nbytes) for a in arrays])
         call_out = (_library.Bytes * len(results))(*[_library.Bytes(a.ctypes.data, a.nbytes) for a in results.values()])
         _library.call("gr_session_predict", self._handle, call_in, len(arrays), call_out, len(results))
@@ -176,7 +192,7 @@ class Session:
         return array
 
     def __setitem__(self, name: str, values: Any) -> None:
-        """A parameter, or a number that is set at run time: session["train:lr"] = 0.01."""
+        """Writes a parameter or a runtime hyperparameter: session["train:lr"] = 0.01."""
         number, dtype, shape = self._value(name)
         array = converted(name, values, dtype)
         if array.shape != shape and not (shape == () and array.size == 1):
@@ -184,35 +200,38 @@ class Session:
         _library.call("gr_session_write", self._handle, number, array.ctypes.data, array.nbytes)
 
     def write_rows(self, name: str, first: int, rows: Any) -> None:
-        """Rows of dimension 0 from `first` on: of a data set "data/train/x", say."""
+        """Writes rows of dimension 0, starting at `first`, for example of the data set "data/train/x"."""
         number, dtype, shape = self._value(name)
         array = rows_like(name, rows, dtype, shape[1:])
         _library.call("gr_session_write_rows", self._handle, number, first, array.ctypes.data, array.nbytes)
 
     def set_rows(self, split: str, rows: int) -> None:
-        """How many rows of a split are in use; open(rows_vary=[split]) allows it."""
+        """Sets the number of rows of a split in use, from its first row. Requires open(rows_vary=[split])."""
         _library.call("gr_session_set_rows", self._handle, split.encode(), rows)
 
     def save_state(self) -> bytes:
-        """The whole state of the training but the data: load_state() goes on from it with the same bits."""
+        """Returns the training state without the data. A run resumed from it is bitwise identical."""
         size = ctypes.c_size_t()
         _library.call("gr_session_state_bytes", self._handle, ctypes.byref(size))
-        room = ctypes.create_string_buffer(size.value)
-        _library.call("gr_session_save_state", self._handle, room, size.value)
-        return room.raw
+        buffer = ctypes.create_string_buffer(size.value)
+        _library.call("gr_session_save_state", self._handle, buffer, size.value)
+        return buffer.raw
 
     def load_state(self, state: Any) -> None:
-        """What save_state() gave, in bytes or another buffer."""
-        held = bytes(memoryview(state))
-        _library.call("gr_session_load_state", self._handle, held, len(held))
+        """Restores bytes of save_state(). Raises Error if the model has other parameter names or shapes."""
+        given = bytes(memoryview(state))
+        _library.call("gr_session_load_state", self._handle, given, len(given))
 
     def save_weights(self, path: Any) -> None:
+        """Writes safetensors with the model inside if the path ends in .safetensors, else NPZ, atomically."""
         _library.call("gr_session_save_weights", self._handle, os.fsencode(path))
 
     def load_weights(self, path: Any) -> None:
+        """Reads weights from a file of save_weights()."""
         _library.call("gr_session_load_weights", self._handle, os.fsencode(path))
 
     def weights_hash(self) -> str:
+        """Returns 16 hex digits that are equal for bitwise identical weights."""
         text = ctypes.create_string_buffer(17)
         _library.call("gr_session_weights_hash", self._handle, text)
         return text.value.decode()

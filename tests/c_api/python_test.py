@@ -246,7 +246,7 @@ def test_progress():
             self.texts.append(shown["text/plain"])
     notebook = Progress()
     notebook._notebook, notebook._handle = True, Shown()
-    notebook.tell(graphrun.Report(1, 10, 5, 0.25, 0.5, 1.0, 1000.0))
+    notebook.update(graphrun.Report(1, 10, 5, 0.25, 0.5, 1.0, 1000.0))
     notebook.end()
     assert "epoch 1/10  loss 0.25  validation 0.5  1,000 steps/s" in Shown.texts[-1], Shown.texts
 
