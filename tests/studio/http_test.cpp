@@ -54,7 +54,7 @@ TEST(Http, WaitsForTheRestOfAHead) {
   }
 }
 
-// What two readers could understand in two ways is understood in none.
+// Rejects ambiguous requests: parsers that read them differently allow request smuggling.
 TEST(Http, RefusesWhatCouldBeSmuggled) {
   EXPECT_EQ(status(post("Content-Length: 3\r\nTransfer-Encoding: chunked\r\n")), 400);
   EXPECT_EQ(status(post("Transfer-Encoding: chunked\r\n")), 501);
@@ -135,8 +135,7 @@ TEST(Http, AnswersForbidWhatThePageDoesNotNeed) {
   EXPECT_EQ(refusal(404, "no \"x\"").body, R"({"error":"no \"x\""})");
 }
 
-// A hundred thousand requests that are nearly right: each is taken, refused or waited for, and none reads what is not
-// its own (which sanitizers see).
+// 100,000 mutated requests: the parser accepts or rejects each, or waits for more. Sanitizers catch reads out of bounds.
 TEST(Http, MutatedRequestsDoNoHarm) {
   const std::string seeds[] = {
       get("/api/picture.svg?what=surface&split=a%20b+c",
