@@ -1,4 +1,4 @@
-"""The line a + b * x through points whose heights matter in shares of each, not in absolute terms.
+"""Least-squares fit of the line a + b * x with relative errors instead of absolute ones.
 
 >>> [round(number, 9) for number in fit([(1, 5), (2, 7), (10, 23)])]
 [3.0, 2.0]
@@ -9,7 +9,7 @@
 
 
 def fit(points):
-    """a and b with the least sum of ((a + b * x - y) / y) ** 2."""
+    """Returns a and b that minimise the sum of ((a + b * x - y) / y) ** 2."""
     ones = sum(1 / y**2 for _, y in points)
     first = sum(x / y**2 for x, y in points)
     second = sum(x**2 / y**2 for x, y in points)
@@ -20,7 +20,7 @@ def fit(points):
 
 
 def residuals(points, a, b):
-    """What the line is above each point, in shares of it."""
+    """Returns the relative residual of the line at each point."""
     return [(a + b * x - y) / y for x, y in points]
 
 

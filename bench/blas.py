@@ -1,4 +1,4 @@
-"""Which BLAS a process has loaded, from the files it has mapped; and whether a figure taken with it means anything.
+"""Finds the BLAS that a process has loaded, from its memory map, and rejects those that make timings meaningless.
 
 >>> mapped("7f00-7f01 r-xp 0 08:01 7 /usr/lib/x86_64-linux-gnu/blas/libblas.so.3.11.0\\n")
 ['/usr/lib/x86_64-linux-gnu/blas/libblas.so.3.11.0']
@@ -15,7 +15,7 @@ FAST = re.compile(r"openblas|mkl|blis|atlas|flexiblas|nvpl|armpl|accelerate", re
 
 
 def mapped(maps):
-    """The BLAS libraries among the files of /proc/PID/maps."""
+    """Returns the BLAS libraries among the files of /proc/PID/maps."""
     files = sorted({line.split(maxsplit=5)[5] for line in maps.splitlines() if len(line.split(maxsplit=5)) == 6})
     return [f for f in files if re.search(r"lib[^/]*(blas|mkl_rt|mkl_core|blis|atlas|armpl)[^/]*\.so", f, re.I)]
 
@@ -26,7 +26,7 @@ def loaded():
 
 
 def refusal(libraries):
-    """Why figures taken with these libraries are not to be shown, else None."""
+    """Returns the reason to reject timings with these libraries, or None."""
     if not libraries:
         return "no BLAS at all"
     if not any(FAST.search(library) for library in libraries):

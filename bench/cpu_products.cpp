@@ -45,7 +45,7 @@ constexpr Product kProducts[] = {{"784-256-100-10, layer 1", 1000, 256, 784},
                                  {"square", 512, 512, 512},
                                  {"square", 1024, 1024, 1024}};
 
-double now() {  // of this thread: what others do on the machine counts less
+double now() {  // CPU time of this thread: less affected by other processes
   timespec t;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;

@@ -55,13 +55,13 @@ double process_microseconds() {
   return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) / 1e3;
 }
 
-// Additions that wait for one another.
+// Additions with a dependency chain.
 void chain(void*, int) {
   volatile float sum = 0;
   for (int i = 0; i < 500; ++i) sum = sum + 1.0f;
 }
 
-// What a loop of one short part a thread takes beyond one part: the time of handing work over and of its return.
+// Overhead of a parallel loop with one short task per thread: dispatch and join.
 void hand_over(cpu::Pool& pool) {
   constexpr int kCalls = 500;
   double one = 1e30, all = 1e30;

@@ -1,13 +1,13 @@
-"""Gradients of the workloads of bench/models/ beside those in double precision, from equal parameters.
+"""Compares the gradients of the workloads of bench/models/ with double precision, from equal parameters.
 
 python3 bench/gradients.py GRAPHRUN [WORKLOAD ...] [-- FLAG ...]
 
-After 0, 10 and 50 steps of a workload's own training, one more step runs by itself with plain SGD and a learning rate
-of 2^20: beside such a step the parameters are nothing, so that what it changed is the gradient as the step had it,
-divided by an exact power of two. NumPy computes the same gradient in double precision, and in single to compare with.
-Prints for each workload and step the norm of the difference, divided by the norm of the gradient; ends with status 1
-if one is above 3e-6, and above NumPy's: a sum that single precision has on the other side of relu's kink makes the
-gradient jump. FLAGs go to graphrun: --executor=cuda.
+After 0, 10 and 50 training steps of a workload, one separate step runs with plain SGD and a learning rate of 2^20. The
+parameters are negligible against such a step, so their change divided by this exact power of two is the gradient. NumPy
+computes the same gradient in double precision, and in single precision for comparison. Prints the norm of the
+difference, divided by the norm of the gradient, for each workload and step. The exit code is 1 if one is above 3e-6 and
+above the value of NumPy: the gradient jumps if rounding moves a sum across the kink of relu. FLAGs go to graphrun, for
+example --executor=cuda.
 """
 import json
 import pathlib
@@ -24,7 +24,7 @@ RATE = 2.0**20
 
 
 def models_of(name, folder, steps):
-    """Writes the model over `steps` batches, and over the next one alone, which it returns."""
+    """Writes a model that trains on `steps` batches and one that trains on the next batch. Returns that batch."""
     model, w = json.loads(workload.path_of(name).read_text()), workload.read(name)
     random = np.random.default_rng(steps)
     batches = max(steps, 1) if w.batches > 1 else 1
@@ -71,7 +71,7 @@ def gradient(w, weights, x, y, number):
 
 
 def measured(graphrun, flags, name, steps):
-    """The norm of what is wrong, divided by the norm of the gradient: graphrun's, and NumPy's in single precision."""
+    """Returns the relative error norm of the gradient, for graphrun and for NumPy in single precision."""
     with tempfile.TemporaryDirectory() as at:
         folder = pathlib.Path(at)
         w, x, y = models_of(name, folder, steps)

@@ -1,7 +1,8 @@
-"""The start of mnist_mlp's reference: python3 bench/mlp_init.py DATA_FOLDER writes mnist/mlp_init.npz there.
+"""Initial weights of the mnist_mlp reference: python3 bench/mlp_init.py DATA_FOLDER writes mnist/mlp_init.npz there.
 
-tests/models starts models/mnist_mlp.json from it to compare losses. Drawn as the reference of tests/models/losses/mnist.json draws them: legacy RandomState(123), normal with deviation 0.1,
-in the order W1 W2 W3 b1 b2 b3. NumPy keeps that stream the same in all versions.
+tests/models starts models/mnist_mlp.json from it to compare losses with tests/models/losses/mnist.json. The samples are
+those of that reference: legacy RandomState(123), normal with standard deviation 0.1, in the order W1 W2 W3 b1 b2 b3.
+NumPy keeps this stream equal in all versions.
 """
 import pathlib
 import sys

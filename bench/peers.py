@@ -1,11 +1,11 @@
-"""One peer on one workload: what bench/compare talks to.
+"""Runs one peer on one workload for bench/compare.
 
 python3 bench/peers.py PEER WORKLOAD cpu|gpu [--tf32]
 
-Prints one JSON object when the peer is ready (versions, BLAS, or "error"), then, for each line "N" that it reads, trains
-at least N steps and prints {"steps", "seconds"}. The data lie on the device before the clock starts; the device is
-waited for at the end of a block, not of a step. Every peer does the step that the model file describes, in float32,
-written as its users write it.
+Prints one JSON object when the peer is ready (versions, BLAS, or "error"). Then, for each line "N" of the input, it
+trains at least N steps and prints {"steps", "seconds"}. The time excludes the transfer of the data to the device. It
+includes a synchronization at the end of the block, not of each step. Every peer computes the step of the model file in
+float32, in idiomatic code.
 """
 import json
 import math
@@ -304,7 +304,7 @@ def jax_step(w, gpu, tf32):
 
 
 def jax_scan(w, gpu, tf32):
-    """Many steps in one compiled loop, so many that calling it costs nothing beside them."""
+    """Runs many steps in one compiled loop, enough to make the call overhead negligible."""
     jax, step, state, x, y = jax_network(w, gpu, tf32)
     work = w.batch * sum(i * o for i, o in zip(w.widths, w.widths[1:]))
     epochs = math.ceil(min(max((2e10 if gpu else 5e8) / work, 1), 1000) / w.batches)
@@ -391,11 +391,11 @@ def cupy(w, gpu, tf32):
     return ({"cupy": cp.__version__}, *arrays(cp, w, lambda: cp.cuda.Device().synchronize()))
 
 
-# ---- the products of a step alone: what its library's GEMMs take of it
+# ---- matrix products of a step alone: their share of the step
 
 
 def products_of_step(multiply, weights, x):
-    """Those of forward and backward, in their shapes and order, without what stands between them."""
+    """Runs the products of forward and backward in their shapes and order, without other ops."""
     inputs = [x]
     for a in weights:
         inputs.append(multiply(inputs[-1], a))

@@ -1,6 +1,6 @@
-"""The workloads of bench/models/steps/ in torch: single operations that a dense network does not have.
+"""PyTorch versions of the workloads of bench/models/steps/: ops that a dense network does not have.
 
-A function gets torch, the inputs x and y and the parameters by name, as the model file has them, and returns the loss.
+A function takes torch, the inputs x and y, and the parameters by the names of the model file. It returns the loss.
 """
 
 
@@ -47,5 +47,5 @@ STEPS = {f.__name__: f for f in (softmax_10k, gram, pairs, logsumexp, mlp, atten
 
 
 def step_of(name):
-    """That of a workload: its name is the function's, then sizes."""
+    """Returns the function of a workload, whose name is that of the function with sizes appended."""
     return next(step for start, step in STEPS.items() if name.startswith(start))

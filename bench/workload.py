@@ -1,9 +1,8 @@
-"""A workload of bench/compare, read from its model file in bench/models/, so that the peers do what graphrun does.
+"""Reads a workload of bench/compare from its model file in bench/models/, so that all peers run the same model.
 
-Understands what stands in those files and no more: a random table, dense layers one after the other, before them maybe
-an embedding (rows of a parameter `table`), one of three losses, and three optimizers. Anything else is an error, not a
-guess. Those of bench/models/steps/ are single steps over all rows with any graph, which bench/torch_steps.py has once
-more for torch.
+Supports only these files: a random table, a chain of dense layers, an optional embedding before them (rows of a
+parameter `table`), one of three losses, and three optimizers. Anything else is an error. The workloads of
+bench/models/steps/ are single steps over all rows with any graph; bench/torch_steps.py has their PyTorch versions.
 """
 import json
 import pathlib
@@ -21,19 +20,19 @@ OPTIMIZERS = {"sgd": {"lr"}, "momentum": {"lr", "momentum", "l2"}, "adam": {"lr"
 @dataclass
 class Workload:
     name: str
-    batch: int  # rows of a step
-    batches: int  # steps of an epoch
-    widths: list  # of the input and of every layer
-    activation: str  # of the hidden layers
+    batch: int  # rows per step
+    batches: int  # steps per epoch
+    widths: list  # width of the input and of every layer
+    activation: str  # activation of the hidden layers
     loss: str  # softmax, mse, sigmoid
     optimizer: str
     numbers: dict  # lr, momentum, l2
-    table: tuple = None  # of an embedding: entries and width, which is the first of widths
+    table: tuple = None  # embedding: entries and width (equals widths[0])
 
 
 @dataclass
 class Step:
-    """A workload of bench/models/steps/: its model as it stands there."""
+    """A workload of bench/models/steps/, with its model file."""
 
     name: str
     model: dict

@@ -42,7 +42,7 @@ install_packages() {
 build_packages=(build-essential cmake ninja-build git pkg-config libfmt-dev nlohmann-json3-dev zlib1g-dev
   libgtest-dev)
 
-# One compiler process a core, and no more than memory has room for (about 1.5 GB each).
+# One compiler process per core, limited by memory (about 1.5 GB each).
 job_count() {
   local cores kilobytes by_memory
   cores="$(nproc)"
@@ -82,12 +82,12 @@ say_cuda() {  # BUILD_DIR, right after configure
   fi
 }
 
-# What a run of ctest came to: test-report.awk over what it printed and the log that it left.
+# Result of a ctest run: test-report.awk over its output and its log.
 test_report() {  # summary|output PRINTED BUILD_DIR
   awk -v part="$1" -f "$root/scripts/test-report.awk" "$2" "$3/Testing/Temporary/LastTest.log"
 }
 
-# The data sets of tests and demo, when they are on this machine: GRAPHRUN_DATA, else beside the checkout.
+# Data sets of tests and demo, if they are on this machine: GRAPHRUN_DATA, else next to the checkout.
 if [ -z "${GRAPHRUN_DATA:-}" ] && [ -d "$root/../shared/data" ]; then
   GRAPHRUN_DATA="$(cd "$root/../shared/data" && pwd)"
 fi

@@ -1,7 +1,7 @@
-# test-report.awk: what a run of ctest came to, test by test, where ctest counts processes. Reads what ctest printed, then
-# its Testing/Temporary/LastTest.log, which has the whole output of each process: those of GoogleTest tell of each of
-# their tests, any other process is one test. -v part=summary: the counts, then the tests that failed (10 of them) and
-# those that were skipped, by reason. -v part=output: what the first 5 that failed printed, the last 40 lines of each.
+# test-report.awk: results of a ctest run by test; ctest itself counts processes. Reads the output of ctest, then its
+# Testing/Temporary/LastTest.log with the whole output of each process. A GoogleTest process reports each of its tests,
+# any other process counts as one test. -v part=summary: the counts, then the failed tests (at most 10) and the skipped
+# tests by reason. -v part=output: output of the first 5 failed tests, the last 40 lines of each.
 # Exit code 1 if a test failed.
 
 function failed(name, how) {
