@@ -163,7 +163,7 @@ class Mutator {
       const Json fitting = Json::parse(values);
       try {
         model[Json::json_pointer(pointer)] = below(8) == 0 ? any_value() : fitting[below(fitting.size())];
-      } catch (const Json::exception&) {  // it leads through what is no object
+      } catch (const Json::exception&) {  // the path leads through a value that is not an object
       }
       return;
     }

@@ -1,5 +1,5 @@
-// Class numbers and indices out of range are mistakes in the data: found when data are read, when a session is made,
-// and when a prediction is asked for; through whatever moves values on their way, and not where they are computed.
+// Class indices out of range are errors in the data. graphrun finds them when it reads data, opens a session or
+// predicts, also behind ops that only move values, but not in computed values.
 #include "graph/frontend/step/class_numbers.h"
 #include "data_fixture.h"
 #include "graphrun/session.h"
@@ -52,7 +52,7 @@ TEST_F(ClassNumbersTest, LabelsAreCheckedWhenTheyAreRead) {
   EXPECT_EQ(loaded("[7, 1, 2, 0]", R"(, "range": [1, 4])"), "no error");
 }
 
-// What a graph of the inputs i (batch, 2, 3) and k (batch) is said to number.
+// Index ranges that graphrun finds in a graph of the inputs i (batch, 2, 3) and k (batch).
 std::string ranges(const std::string& expression) {
   GraphBuilder graph(8);
   graph.input("i", {kBatch, 2, 3}, DType::i32);
@@ -83,7 +83,7 @@ TEST(ClassNumbers, AreFollowedToTheInputsThroughWhatMovesValues) {
   EXPECT_EQ(ranges("gather(T, slice(concat(i, i, axis=1), axis=1, start=1, stop=3))"), "i[1,2)[0,3)<5 i[0,1)[0,3)<5 ");
   EXPECT_EQ(ranges("gather(T, slice(concat(i, i, axis=1), axis=1, start=2))"), "i[0,2)[0,3)<5 ");
   EXPECT_EQ(ranges("scatter_add(k, cast(reshape(i, shape=[-1, 6]), dtype=f32), entries=7)"), "k<7 ");
-  // What is computed is not looked at.
+  // Computed values are not checked.
   EXPECT_EQ(ranges("gather(T, cast(cast(i, dtype=f32) + 1, dtype=i32))"), "");
   EXPECT_EQ(ranges("one_hot(cast(f, dtype=i32), classes=9)"), "");
   EXPECT_EQ(ranges("cast(i, dtype=f32)"), "");

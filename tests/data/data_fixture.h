@@ -36,7 +36,7 @@ class DataTest : public testing::Test {
     return set;
   }
 
-  // All messages of a block that is wrong, the test's folder written as DIR.
+  // All messages of an invalid block, with the folder of the test as DIR.
   std::string mistakes(const std::string& block, const DataOptions& options = {}) const {
     try {
       read(block, options);

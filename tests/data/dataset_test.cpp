@@ -1,4 +1,4 @@
-// Splits, ranges, shapes, where files are found, and what is said about mistakes.
+// Splits, ranges, shapes, file lookup, and error messages.
 #include "data/dataset.h"
 
 #include <fmt/format.h>
@@ -133,7 +133,7 @@ TEST_F(DataTest, TheCurrentDirectoryIsNeverSearched) {
   EXPECT_NE(text.find("data file 'a.csv' not found; looked in DIR/data"), std::string::npos) << text;
 }
 
-// Every mistake of one block in one pass.
+// All errors of a block in one pass.
 TEST_F(DataTest, AllMistakesAreReportedAtOnce) {
   EXPECT_EQ(mistakes("{\n"
                      "  \"train\": {\"inlin\": {}},\n"

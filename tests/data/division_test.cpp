@@ -1,4 +1,4 @@
-// Divisions of a source: stratified splits, folds, and seeds of their own.
+// Splits of a source: stratified splits, folds, and split seeds.
 #include <map>
 #include <set>
 

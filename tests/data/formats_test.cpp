@@ -1,4 +1,4 @@
-// IDX, NPY, NPZ and CSV: what they give, and what is said about files that are cut short or lie.
+// IDX, NPY, NPZ and CSV: values, and error messages for truncated files and false headers.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -235,7 +235,7 @@ TEST_F(DataTest, CsvSpacesAroundQuotes) {
   const DataSet set = read(R"({"train": {"csv": "a.csv", "x": ["a", "b, c"], "y": "y"}})");
   EXPECT_EQ(values(set, "train", "x"), (Floats{1, 2, 4, 5}));
   EXPECT_EQ(values(set, "train", "y"), (Floats{3, 6}));
-  write("a.csv", "a\t \"b\"\ty\n\t2\t3\n");  // a tab that is the delimiter is no space
+  write("a.csv", "a\t \"b\"\ty\n\t2\t3\n");  // a tab as delimiter is not trimmed
   EXPECT_EQ(mistakes(R"({"train": {"csv": "a.csv", "delimiter": "\t", "x": ["a", "b"], "y": "y"}})").substr(0, 54),
             "DIR/a.csv:2:1: row 0, column 'a': the value is missing");
   write("a.csv", "a,b,y\n1, \"2\" 3,4\n");

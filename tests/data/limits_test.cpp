@@ -51,7 +51,7 @@ std::string message_at_limit(F f) {
 
 class LimitsTest : public DataTest {
  protected:
-  // f does what needs `bytes`: it does under a limit of so many, and under one less it is refused.
+  // f needs `bytes`: it succeeds under a limit of `bytes` and fails under a limit of one byte less.
   template <class F>
   static void needs(std::uint64_t bytes, F f) {
     {
@@ -83,7 +83,7 @@ TEST_F(LimitsTest, TheVariable) {
 TEST_F(LimitsTest, Files) {
   write("a", std::string(5000, 'a'));
   needs(5000, [&] { read_file(path("a")); });
-  // A pipe tells no size. The writer may find it closed.
+  // A pipe has no size. The reader may close it before the writer ends.
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
   const auto from_pipe = [&] {
     std::thread writer([&] { std::ofstream(path("pipe")) << std::string(60000, 'a'); });
@@ -174,7 +174,7 @@ TEST_F(LimitsTest, JsonTrees) {
   };
   EXPECT_EQ(code("200K"), "input.limit");
   EXPECT_EQ(code("4M"), "");
-  // It is refused before it is there: 20 MB of zeros would be a tree of 1.1 GB.
+  // Rejected before parsing: 20 MB of zeros would be a tree of 1.1 GB.
   for (int i = 0; i < 10; ++i) zeros = zeros.substr(0, zeros.size() - 1) + "," + zeros.substr(1);
   ASSERT_GT(zeros.size(), 20000000u);
   const test::MemoryCap cap(std::uint64_t{256} << 20);
@@ -212,7 +212,7 @@ TEST_F(LimitsTest, ColumnsAreGatheredOneByOne) {
   needs(3 * 4 * 8, [&] { table.find("x")->read(); });
 }
 
-// ---- what is planned is not there yet
+// ---- planned memory that is not allocated yet
 
 TEST_F(LimitsTest, NoPlanAllocatesByWidth) {
   const std::string wide[] = {"sum(one_hot(k, classes=500000000), axis=1)",
@@ -264,7 +264,7 @@ TEST_F(LimitsTest, LossesAreNotReservedForEveryEpochThereMayBe) {
   EXPECT_EQ(result.losses.size(), 2u);
 }
 
-// No memory is not a mistake in the model file: nothing else is wrong with it when there is more.
+// Lack of memory is not an error in the model file: with more memory the same file is valid.
 TEST_F(LimitsTest, AFormulaWithoutMemoryIsNoMistakeOfTheUser) {
 #ifdef GRAPHRUN_SANITIZED
   GTEST_SKIP() << "a sanitizer reserves more addresses than the limit leaves";

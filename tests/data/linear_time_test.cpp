@@ -87,8 +87,7 @@ TEST_F(LinearTime, ManyInputsWithoutAnArray) {
 TEST_F(LinearTime, ManyColumns) {
   for (const char* missing : {"error", "mean"}) {
     SCOPED_TRACE(missing);
-    // What is read of them has to fit the processor's caches: beyond those an access takes longer, and there are as
-    // many.
+    // The data read must fit the processor's caches: beyond them the same number of accesses takes longer.
     expect_linear(10000, [&](int n) {
       const std::string gap = missing == std::string("mean") ? "" : "4";
       write("a.csv", list(n, [](const std::string& i) { return "c" + i; }) + "\n" +

@@ -1,7 +1,7 @@
-// Damaged data files by the thousand through every reader: an Error or other numbers, and nothing worse.
-// The short run is part of the tests; the long one, best under sanitizers:
-// GRAPHRUN_FUZZ=100000 test_data --gtest_filter='Mutants*'. Memory is limited, so that a lying header that is believed
-// shows. What once went wrong stands as a test of its own (limits_test.cpp, formats_test.cpp).
+// Thousands of corrupt data files through every reader: each gives an Error or other numbers, without a crash.
+// The short run is part of the tests. The long run, best under sanitizers:
+// GRAPHRUN_FUZZ=100000 test_data --gtest_filter='Mutants*'. A memory limit catches readers that trust false headers.
+// Fixed bugs have separate tests (limits_test.cpp, formats_test.cpp).
 #include <algorithm>
 
 #include "archives.h"
@@ -85,7 +85,7 @@ class MutantsTest : public DataTest {
  protected:
   static int count() { return test::rounds(500); }
 
-  // read(mutant) for so many mutants; how many were refused.
+  // Calls read(mutant) for each mutant. Returns the number of rejected mutants.
   template <class F>
   int run(const std::string& good, F read) {
     EXPECT_NO_THROW(read(good));

@@ -1,4 +1,4 @@
-// Predictions: the same bytes for a row whatever stands beside it, columns by their names, numbers fitted once.
+// Predictions: bitwise identical for a row in any batch, columns selected by name, transforms fitted once.
 #include <bit>
 #include <numeric>
 #include <set>
@@ -53,7 +53,7 @@ TEST_F(PredictionTest, OneByOneShuffledOrAllAtOnceGiveTheSameBytes) {
       x = R"("x": )" + std::string(lists[list]) + ", ";
       width = widths[list];
     } else if (kind == 1) {
-      width = 4;  // what is left
+      width = 4;  // the rest
     } else if (kind == 2) {
       x = R"("x": "c", )";
       width = 4;
@@ -95,7 +95,7 @@ TEST_F(PredictionTest, OneByOneShuffledOrAllAtOnceGiveTheSameBytes) {
   }
 }
 
-// What was fitted is fitted to the training rows, and the same in the other splits and with weights.
+// Transforms are fitted to the training rows, and equal in the other splits and with weights.
 TEST_F(PredictionTest, MeansAndAggregatesAreThoseOfTheTrainingRows) {
   inputs[0].sample = Shape{1};
   write("a.csv", "a,y\n1,10\n3,NA\n,30\n100,1000\n");
@@ -111,7 +111,7 @@ TEST_F(PredictionTest, MeansAndAggregatesAreThoseOfTheTrainingRows) {
   EXPECT_EQ(set.fitted[0].values, (std::vector<double>{2}));
   EXPECT_EQ(set.fitted[1].name, "x:aggregate.0 of a - mean(a)");
   EXPECT_EQ(set.fitted[2].name, "y:mean");
-  // With them, and no others, the data are changed again; whoever lacks them is told.
+  // Predictions apply exactly these fitted values; without them graphrun reports an error.
   DataOptions options;
   options.weights = &set;
   const DataSet again =
@@ -130,7 +130,7 @@ TEST_F(PredictionTest, MeansAndAggregatesAreThoseOfTheTrainingRows) {
                   "the value is missing"));
 }
 
-// What a formula may say does not depend on whether its columns are doubles.
+// The valid formulas do not depend on the dtype of the columns.
 TEST_F(PredictionTest, FormulasInDoubleMixTypesAsThoseInF32) {
   inputs[0].sample = Shape{1};
   for (const char* formula : {"a * where(b > 1, 1, 0)", "cast(b > 1, dtype=f32) * a",
@@ -144,7 +144,7 @@ TEST_F(PredictionTest, FormulasInDoubleMixTypesAsThoseInF32) {
   }
 }
 
-// ---- which column is which
+// ---- columns by name
 
 TEST_F(PredictionTest, ColumnsGoByTheirNamesWhateverTheModelWasTrainedWith) {
   struct Case {
@@ -226,7 +226,7 @@ TEST_F(PredictionTest, NoRowIsLeftOut) {
   write_csv("t.csv", {"u", "v", "y"}, {{"0", "1", "2"}, {"3", "", "5"}, {"1", "1", "0"}});
   write_model(R"js({"train": {"csv": "t.csv", "x": ["u", "v"], "y": "y", "missing": "drop"}})js");
   train();
-  write("p.csv", "u,v,y\n1,2,\n3,4,NA\n");  // what lacks is not asked for
+  write("p.csv", "u,v,y\n1,2,\n3,4,NA\n");  // the missing target is not needed
   EXPECT_EQ(predict("p.csv").size(), 2u);
   EXPECT_TRUE(has(message([&] { predict("t.csv"); }), "t.csv:3:3: row 1, column 'v': the value is missing"));
 }

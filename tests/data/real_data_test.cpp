@@ -57,7 +57,7 @@ TEST_F(RealData, Digits) {
                            options);
   const auto x = column(set, "train", "x").elements<float>();
   const auto y = column(set, "train", "y").elements<float>();
-  const std::vector<float> top = {0, 0, 5, 13, 9, 1, 0, 0};  // of the first image, a zero
+  const std::vector<float> top = {0, 0, 5, 13, 9, 1, 0, 0};  // first row of the first image, a zero
   EXPECT_TRUE(std::equal(top.begin(), top.end(), x.begin()));
   EXPECT_EQ(*std::max_element(x.begin(), x.end()), 16);
   std::vector<int> counts(10);

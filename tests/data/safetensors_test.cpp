@@ -1,4 +1,4 @@
-// Safetensors: what is written is read, what others write is read, and every way in which a file can lie is refused.
+// Safetensors: reads its own files and those of other writers, and rejects every inconsistent header.
 #include "data/safetensors.h"
 
 #include <algorithm>
@@ -174,7 +174,7 @@ TEST(Safetensors, TensorsThatLie) {
   EXPECT_NE(says("F32", "[4611686018427387904,4,2]", "[0,8]"), "read");
   EXPECT_NE(says("F32", "[4294967297,4294967298]", "[0,8]"), "read");
   EXPECT_NE(says("F32", "[4611686018427387906]", "[0,8]"), "read");
-  // What an extent of 0 would hide.
+  // An extent of 0 would hide the overflow of the others.
   EXPECT_NE(says("F32", "[0,4611686018427387904,4611686018427387904]", "[0,0]", 0), "read");
 }
 
@@ -298,12 +298,12 @@ TEST_F(SafetensorsWeights, TheModelInsideIsTheModel) {
   EXPECT_EQ(again.model().train.seed, 5u);
   save_weights(again, path("again.safetensors"));
   EXPECT_EQ(read_file(path("again.safetensors")), read_file(path("w.safetensors")));
-  // By content: the name does not count.
+  // Format by content: the file name is irrelevant.
   std::filesystem::rename(path("w.safetensors"), path("w.json"));
   Session renamed(load_model(path("w.json")));
   same(renamed);
   EXPECT_EQ(canonical_model(path("w.json")), again.model().canonical());
-  // Other weights beside it win.
+  // Weights from another file override those inside.
   LoadOptions options;
   options.overrides = {{"train.epochs", "1"}};
   renamed.train();

@@ -1,4 +1,4 @@
-// Where the model says how many rows there are, a plan opens no data file, and is the plan that the data would give.
+// If the model states the number of rows, plan opens no data file and gives the same plan as with the data.
 #include "data_fixture.h"
 #include "graphrun/session.h"
 

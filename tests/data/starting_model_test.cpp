@@ -19,7 +19,7 @@ class StartingModelTest : public PredictionTest {
     write("model.json", made.text);
     return made.text;
   }
-  // Of numbers a row that differ, so that no column is constant or a counter.
+  // Rows of varying numbers, so that no column is constant or a counter.
   static std::string rows(int count, const std::function<std::string(int)>& row) {
     std::string text;
     for (int i = 0; i < count; ++i) text += row(i) + "\n";

@@ -199,7 +199,7 @@ TEST_F(DataTest, EachMistakeInATableHasItsMessage) {
     EXPECT_NE(mistakes(m.block).find(m.says), std::string::npos) << m.block << '\n' << mistakes(m.block);
 }
 
-// The mistakes of a table keep those of the rest of the block company.
+// The errors of a table are reported together with those of the rest of the block.
 TEST_F(DataTest, ABrokenFormulaIsReportedWithTheOthers) {
   EXPECT_EQ(mistakes("{\"train\": {\"grid\": {\"u\": [0, 1, 2]},\n  \"x\": [\"u\", \"v\"],\n  \"y\": \"exp(w)\"}}"),
             "model.json:2:14: /train/x/1: no column 'v'; the source has u\n"

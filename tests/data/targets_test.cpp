@@ -9,7 +9,7 @@ namespace {
 
 class TargetsTest : public DataTest {
  protected:
-  // What loading a model says whose loss is of h (batch, outputs) and the target y.
+  // Messages from loading a model with a loss of h (batch, outputs) and the target y.
   std::string loaded(const std::string& loss, const std::string& y, int outputs, const std::string& of_y = "") const {
     const std::string columns = std::to_string(outputs);
     write("model.json", R"js({"format": 1, "data": {"train": {"inline": {"x": [[1, 2], [3, 5], [2, 2]], "y": )js" + y +

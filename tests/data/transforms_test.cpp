@@ -16,7 +16,7 @@ TEST_F(DataTest, StandardizeIsFittedOnTrainAndUsedAgain) {
   ASSERT_EQ(set.standardizations.size(), 1u);
   EXPECT_EQ(set.standardizations[0].input, "x");
   EXPECT_EQ(set.standardizations[0].shift, (std::vector<double>{2, 30}));
-  EXPECT_EQ(set.standardizations[0].scale, (std::vector<double>{1, 20}));  // the population's deviation
+  EXPECT_EQ(set.standardizations[0].scale, (std::vector<double>{1, 20}));  // population standard deviation
 }
 
 TEST_F(DataTest, ThePassesAreInDouble) {

@@ -145,7 +145,7 @@ TEST_F(WeightsTest, AllThatDoesNotFitIsSaidAtOnce) {
       << text;
 }
 
-// The counters of PyTorch's batch norm are no parameters of any model; what is near a parameter's name is a mistake.
+// Counters of batch norm in PyTorch are not parameters; a name close to that of a parameter is an error.
 TEST_F(WeightsTest, CountersOfBatchNormAreIgnored) {
   const HostTensor z = tensor(DType::f32, Shape{4, 1});
   std::vector<std::pair<std::string, HostTensor>> arrays = {{"h.W", tensor(DType::f32, Shape{2, 4})},
@@ -222,7 +222,7 @@ TEST_F(WeightsTest, ParametersStartFromAnArray) {
   EXPECT_NE(mistake(R"({"npz": "w.npz", "ky": "three", "key": "three"})").find("unknown key 'ky'"), std::string::npos);
   EXPECT_NE(mistake(R"({"npz": 3, "key": "three"})").find("must be a string"), std::string::npos);
 
-  // A plan opens no such file, and weights take the place of what it holds.
+  // plan opens no such file, and weights replace its values.
   LoadOptions plan;
   plan.data = DataUse::sizes;
   plan.overrides = with(R"({"npz": "v.npz", "key": "three"})", layer);

@@ -1,5 +1,5 @@
-// Predictions over tables as people have them: words, dates, gaps, transforms of columns. A row's prediction is the
-// same bytes whatever stands beside it, in whatever order, and what is fitted is fitted to the training rows.
+// Predictions over real-world tables: categorical values, dates, missing values, transforms of columns. The prediction
+// of a row is bitwise identical in any batch and order, and transforms are fitted to the training rows.
 #include <bit>
 #include <numeric>
 
@@ -158,7 +158,7 @@ TEST_F(WordPredictions, AnUnknownWordIsNamed) {
   EXPECT_TRUE(has(text, "new.csv:3:1: row 1, column 's': 'fem' is none of the categories m, f")) << text;
 }
 
-// A model whose transforms are not those of the weights is refused, not used with numbers of another meaning.
+// Rejects a model whose transforms differ from those of the weights, because its inputs would have another meaning.
 TEST_F(WordPredictions, OtherTransformsThanThoseOfTheWeightsAreRefused) {
   write_rows("rows.csv", {"s", "a", "y"}, {{"1", "1", "1"}, {"2", "2", "2"}, {"1", "3", "1"}});
   const auto model = [&](const std::string& transform) {

@@ -1,4 +1,4 @@
-// Words, dates and gaps of CSV files: categories, what takes the place of a missing value, and how numbers are written.
+// CSV files with categorical values, dates and missing values: categories, imputation, number formats.
 #include "data_fixture.h"
 
 namespace graphrun {
@@ -6,7 +6,7 @@ namespace {
 
 class WordsTest : public DataTest {
  protected:
-  // The values of x, of so many numbers a row, from a table with a column y of zeros beside it.
+  // Values of x, `width` numbers per row, from a table with an additional column y of zeros.
   Floats x_of(const std::string& csv, int width, const std::string& source, const std::string& more = "") {
     write("a.csv", csv);
     inputs = {{"x", width == 1 ? Shape{} : Shape{width}, DType::f32, false}};
@@ -104,7 +104,7 @@ TEST_F(WordsTest, MistakesOfWords) {
 // ---- gaps
 
 TEST_F(WordsTest, WhatTakesThePlaceOfAMissingValue) {
-  const std::string csv = "a\n1\nNA\n5\n5\n1\n\n8\n";  // the empty line is none
+  const std::string csv = "a\n1\nNA\n5\n5\n1\n\n8\n";  // the empty line has no value
   const auto filled = [&](const std::string& missing) { return x_of(csv, 1, R"("missing": )" + missing)[1]; };
   EXPECT_EQ(filled(R"("mean")"), 4.0f);
   EXPECT_EQ(filled(R"("median")"), 5.0f);
