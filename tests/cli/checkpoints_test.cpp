@@ -39,7 +39,7 @@ class CheckpointFlags : public Cli {
 
   std::string content(const std::string& name) const { return test::content_of(folder_ / name); }
 
-  // Of a CSV log without what tells how fast it was.
+  // Lines of a CSV log without the timing columns.
   std::vector<std::string> log_without_times(const std::string& name) const {
     std::vector<std::string> kept;
     for (const std::string& line : lines(content(name))) {
@@ -233,7 +233,7 @@ TEST_F(CheckpointFlags, SigtermLeavesACheckpointAndSighupOneMore) {
     std::this_thread::sleep_for(std::chrono::milliseconds(300));  // until it trains
     ::kill(process, SIGHUP);
     while (files("ck").empty()) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // and goes on
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // training continues
     seen = files("ck").size();
     ::kill(process, SIGTERM);
   };

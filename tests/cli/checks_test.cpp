@@ -1,4 +1,4 @@
-// What the command line measures and checks: bench, --assert-no-alloc, numerical health, devices, --executor=auto.
+// Measurements and checks: bench, --assert-no-alloc, numerical health, devices, --executor=auto.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -82,7 +82,8 @@ TEST_F(Checks, OneByteIsCaughtWithStepCallAndSite) {
     const Outcome outcome = oddly(what + std::string("=7"), {model_, "--assert-no-alloc"});
     EXPECT_EQ(outcome.code, 3) << outcome.err;
     EXPECT_TRUE(has(outcome.err, "malloc of 1 byte in step 7")) << outcome.err;
-#if !defined(GRAPHRUN_SANITIZED) || !defined(__clang__)  // whose run-time, a part of the program, is who calls malloc
+#if !defined(GRAPHRUN_SANITIZED) || \
+    !defined(__clang__)  // there the sanitizer runtime, part of the program, calls malloc
     EXPECT_TRUE(has(outcome.err, "libodd_executor.so+0x")) << outcome.err;
 #endif
 #ifndef GRAPHRUN_SANITIZED  // they allocate for a new thread
@@ -151,7 +152,7 @@ TEST_F(Checks, BenchTellsOfStepsAndOfTheFirst) {
   EXPECT_GT(step["p50"].get<double>(), 0);
   EXPECT_LE(step["p50"].get<double>(), step["p90"].get<double>());
   EXPECT_LE(step["p99"].get<double>(), step["p99.9"].get<double>());
-  EXPECT_EQ(step["p99.9"], step["max"]);  // of 200
+  EXPECT_EQ(step["p99.9"], step["max"]);  // max of 200 steps
   EXPECT_GT(step["worst_step"].get<int>(), 3);
   EXPECT_LE(step["worst_step"].get<int>(), 203);
   EXPECT_EQ(keys(result["start_us"]),
@@ -261,7 +262,7 @@ TEST_F(Checks, TheLogHasALineForEachReport) {
     EXPECT_EQ(rows[i].ends_with(",,"), std::stoi(epoch) % 6 != 0) << rows[i];  // not evaluated
   }
   EXPECT_EQ(epochs, (std::vector<std::string>{"4", "6", "8", "12", "16", "18", "20"}));
-  EXPECT_EQ(lines(outcome.err).size(), 5u) << outcome.err;  // of log_every only
+  EXPECT_EQ(lines(outcome.err).size(), 5u) << outcome.err;  // one per log_every
   EXPECT_TRUE(has(lines(outcome.err).back(), "validation@18 loss")) << "the latest one, of epoch 18";
   expect_refused(graphrun({path, "--log", (folder_ / "none" / "log.csv").string()}), {"cannot write"});
 }

@@ -1,4 +1,4 @@
-// The command line's contract: streams, exit codes, the JSON schemas and the answers to mistakes.
+// Contract of the command line: streams, exit codes, JSON schemas and error messages.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -299,7 +299,7 @@ TEST_F(Cli, SugarReachesTheModel) {
   EXPECT_EQ(result({"--seed=5"})["weights_hash"], result({"--seed=5"})["weights_hash"]);
 }
 
-// In a folder that is the user's alone plug-ins are known by name; what is not taken is told.
+// Plug-ins in a folder that only the user can write are found by name; rejected ones are reported.
 TEST_F(Cli, PluginsOfAFolderAreKnownByName) {
   const std::filesystem::path plugins = folder_ / "plugins", library = plugins / "libgraphrun_mine.so";
   std::filesystem::create_directory(plugins);
@@ -460,7 +460,7 @@ TEST_F(Cli, ResultsTellOfRegions) {
   const std::vector<std::string> found = lines_of({});
   ASSERT_EQ(found.size(), 3u);  // predict has two steps, and nothing to keep
   for (std::size_t i = 0; i < found.size(); ++i) {
-    const Json& phase = plan["phases"][i];  // of this model each is one region whole
+    const Json& phase = plan["phases"][i];  // each phase of this model is one region
     const std::string steps = std::to_string(phase["nodes"].size());
     const std::string begin = phase["name"].get<std::string>() + ": " + steps + " of " + steps + " steps, ";
     EXPECT_TRUE(found[i].starts_with(begin)) << found[i] << "\n" << begin;

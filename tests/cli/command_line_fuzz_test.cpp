@@ -1,6 +1,6 @@
-// command_line_fuzz_test.cpp: random command lines, in a folder of their own: each ends with an exit code that --help
-// tells of, and none with a signal. The short run is part of the tests; the long one:
-// GRAPHRUN_FUZZ=100000 test_command_line. GRAPHRUN_FUZZ_SEED picks other ones.
+// command_line_fuzz_test.cpp: random command lines in a temporary folder: each ends with a documented exit code, none
+// with a signal. The short run is part of the tests; the long one: GRAPHRUN_FUZZ=100000 test_command_line.
+// GRAPHRUN_FUZZ_SEED selects other command lines.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -76,7 +76,7 @@ class Words {
     std::string name(chance(8) || flag.letter.empty() ? flag.name : flag.letter);
     if (below(30) == 0) name += "x";
     if (flag.value.empty() && below(20) != 0) return words.push_back(name);
-    // What lasts as long as it is told stays short.
+    // Keep durations short.
     const bool counts = flag.value == "N" || flag.value == "X";
     const std::string text = value(counts ? "N" : std::string(flag.value));
     if (chance(5)) return words.push_back(name + "=" + text);
@@ -133,7 +133,7 @@ class Words {
   std::mt19937 random_;
   std::vector<std::string> verb_names_ = [] {
     std::vector<std::string> names = cli::verb_names();
-    std::erase(names, "studio");  // which ends when it is told to
+    std::erase(names, "studio");  // runs until Ctrl-C
     return names;
   }();
 };
@@ -153,7 +153,7 @@ void write_files(const test::TemporaryFolder& folder) {
   folder.write("folder/a.json", "[]");
 }
 
-// In the child: results and messages go nowhere, and nothing is read.
+// In the child process: discards output and reads no input.
 [[noreturn]] void run_lines(unsigned first, unsigned count,
                             const std::function<std::vector<std::string>(unsigned)>& line,
                             const test::TemporaryFolder& folder, Shared& shared) {

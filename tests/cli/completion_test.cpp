@@ -13,7 +13,7 @@ namespace {
 
 class Completion : public Cli {
  protected:
-  // What bash offers for the last of the words, one a line. bash cuts --flag=value into three words: give them so.
+  // Completions by bash for the last word, one per line. bash splits --flag=value into three words: pass them so.
   std::vector<std::string> offered(const std::vector<std::string>& words) {
     std::string line = "cd '" + folder_.string() + "' && source <('" GRAPHRUN_CLI "' completion bash) && COMP_WORDS=(";
     for (const std::string& word : words) line += "'" + (&word == &words[0] ? GRAPHRUN_CLI : word) + "' ";
@@ -62,7 +62,7 @@ TEST_F(Completion, ValuesFollowTheirFlag) {
   EXPECT_EQ(offered({"graphrun", "--epochs", ""}), Words{""});  // a number: nothing to offer
 }
 
-// What the model on the line can be changed in, and what that may become.
+// Settings of the model on the command line, and their values.
 TEST_F(Completion, SetOffersThePathsOfTheModelOnTheLine) {
   EXPECT_EQ(offered({"graphrun", "line.json", "--set", "train.ep"}), Words{"train.epochs="});
   EXPECT_EQ(offered({"graphrun", "line.json", "--set", "=", "train.ep"}), Words{"train.epochs="});

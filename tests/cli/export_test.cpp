@@ -1,4 +1,4 @@
-// `graphrun export-c`, `export-onnx` and `import-onnx`: files written whole or not at all, and what is refused.
+// `graphrun export-c`, `export-onnx` and `import-onnx`: atomic writes, and unsupported models.
 #include <gtest/gtest.h>
 
 #include "fixture.h"
@@ -45,7 +45,7 @@ TEST_F(Export, OnnxComesBack) {
   EXPECT_EQ(mine.out.substr(mine.out.find('\n')), back.out.substr(back.out.find('\n')));
 }
 
-// What is done to columns is no part of the exported function: its caller is told the numbers.
+// Column transforms are not part of the exported function: the command prints their parameters for the caller.
 TEST_F(Export, TellsWhatIsDoneToColumnsOfATable) {
   file("flats.csv", "area,city,rent\n10,Rome,1\n20,Oslo,2\n30,Rome,3\n,Oslo,2\n");
   const std::string model = file("flats.json", R"j({"format": 1,

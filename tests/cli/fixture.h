@@ -18,7 +18,7 @@ namespace graphrun::testing {
 
 using Json = nlohmann::ordered_json;
 
-// y = 2x + 1 from four points; the test split lies on the same line.
+// y = 2x + 1 from four points; the test split is on the same line.
 inline constexpr const char* kLine = R"json({
   "format": 1,
   "name": "line",

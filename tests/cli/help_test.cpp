@@ -9,7 +9,7 @@ namespace {
 
 class Help : public Cli {
  protected:
-  // What stands under "In a model file:", as the members of an object, where it is no form to fill in: <a number>.
+  // Examples under "In a model file:", as members of an object, without those that have placeholders like <a number>.
   static std::vector<Json> examples(const std::string& topic) {
     std::vector<Json> found;
     const std::vector<std::string> text = lines(help_topic(topic));
@@ -20,7 +20,7 @@ class Help : public Cli {
     return found;
   }
 
-  // The names of a list, which stand before its texts.
+  // Names of a list, the first column.
   static std::vector<std::string> listed(const std::string& kind) {
     std::vector<std::string> names;
     for (const std::string& line : lines(help_topic(kind))) {
@@ -115,7 +115,7 @@ TEST_F(Help, EveryActivationWorksInALayer) {
   }
 }
 
-// Of operands of one shape, which most functions take; the others say that a shape does not fit, and nothing else.
+// Applies functions to operands of one shape. Most accept it; the others report a shape mismatch and no other error.
 TEST_F(Help, EveryFunctionHasAnExampleThatReads) {
   for (const std::string& name : listed("ops")) {
     Json entry = examples(name).at(0)["graph"][0];
@@ -140,7 +140,7 @@ TEST_F(Help, EveryFunctionHasAnExampleThatReads) {
   }
 }
 
-// graphrun(1): everything that --help tells, in roff that groff sets without a warning.
+// graphrun(1): all of --help, in roff that groff formats without warnings.
 TEST_F(Help, TheManualTellsEveryVerbFlagAndVariable) {
   const Outcome manual = graphrun({"help", "--man"});
   ASSERT_EQ(manual.code, 0) << manual.err;

@@ -167,7 +167,7 @@ TEST_F(Hostile, TheLimitOfWhatIsReadIsAFlagAndAVariable) {
   }
 }
 
-// ---- what was told wrongly
+// ---- wrong messages
 
 TEST_F(Hostile, TheFirstInterruptEndsAPauseOfBench) {
   bool sent = false;  // the pause is longer than run() waits

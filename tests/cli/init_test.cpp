@@ -1,4 +1,4 @@
-// `graphrun init`: what it writes, where, and what it refuses.
+// `graphrun init`: output, output path, and rejected tables.
 #include <gtest/gtest.h>
 
 #include <fstream>

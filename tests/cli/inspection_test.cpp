@@ -1,4 +1,4 @@
-// The verbs that look into a model: plan, show, check, verify.
+// Commands that inspect a model: plan, show, check, verify.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -210,7 +210,7 @@ TEST_F(Cli, ATrajectoryBeyondItsBoundExitsWithThree) {
             (std::vector<std::string>{"kind", "phase", "step", "program_step", "op", "node", "buffer", "index", "got",
                                       "expected", "tolerance", "text"}));
   EXPECT_EQ(result["difference"]["kind"], "parameter");
-  // What diverges is not verified either.
+  // A diverging run fails verification, too.
   EXPECT_EQ(graphrun({"verify", curved, "--trajectory", "--steps=50", "--set", "train.optimizer.sgd.lr=1e30"}).code, 3);
 }
 

@@ -1,5 +1,4 @@
-// --log and --tensorboard: the same figures in each format, whole to the last record, and never in the way of a
-// training.
+// --log and --tensorboard: equal metrics in each format, complete records, and no effect on the training run.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// ---- event files, read by the definition: bit by bit where the program has a table
+// ---- event files, read by the definition: with a bitwise CRC where the program has a table
 
 std::uint32_t slow_crc32c(std::string_view bytes) {
   std::uint32_t crc = ~0U;
@@ -152,7 +151,7 @@ TEST_F(Logs, TheSameInEachFormat) {
     EXPECT_EQ(row.contains("validation_loss"), i % 2 == 1);
     EXPECT_EQ(event.values.count("rmse/validation"), i % 2);
     EXPECT_EQ(event.values.at("loss/train"), row["loss"].get<float>());
-    EXPECT_NEAR(event.values.at("p/max"), row["p:max"].get<float>(), 1e-4);  // of six digits
+    EXPECT_NEAR(event.values.at("p/max"), row["p:max"].get<float>(), 1e-4);  // six digits
     const std::string loss = row["loss"].dump();
     EXPECT_TRUE(has(csv[i + 1], loss)) << loss << " is not in " << csv[i + 1];
     hashes.insert(row["weights_hash"].get<std::string>());
@@ -180,7 +179,7 @@ TEST_F(Logs, FilesThatCannotBe) {
   expect_refused(graphrun({model_, "--tensorboard", model_}), {"--tensorboard: cannot make the folder"});
   expect_refused(graphrun({model_, "--tensorboard", "/proc/nothing/here"}), {"cannot make the folder"});
   expect_refused(graphrun({path("none.json"), "--tensorboard", path("tb")}), {"none.json"});
-  EXPECT_FALSE(fs::exists(path("tb")));  // of a run that did not begin
+  EXPECT_FALSE(fs::exists(path("tb")));  // the run did not start
   // A full disk costs the log, and nothing else.
   fs::create_symlink("/dev/full", path("full.jsonl"));
   const Outcome full = graphrun({model_, "-q", "--json", "--log", path("full.jsonl"), "--log", path("a.jsonl")});

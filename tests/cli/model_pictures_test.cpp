@@ -1,4 +1,4 @@
-// `graphrun plot model.json --weights ...`: which pictures a model has, what they say, and what is refused.
+// `graphrun plot model.json --weights ...`: plots by model, their content, and rejected requests.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -78,7 +78,7 @@ TEST_F(ModelPictures, OfNumbers) {
   EXPECT_TRUE(has(surface, "plane: surface on the train split\np, predicted")) << surface;
   EXPECT_TRUE(has(surface, "y, given"));
   for (const std::string& line : lines(surface)) {
-    // What was learnt is what is given, in the inside of the cells at least.
+    // The prediction equals the target, at least inside the cells.
     EXPECT_TRUE(!line.starts_with("4 ") || has(line, "++")) << surface;
   }
   // In original units: the line of equal values goes from -1 to 9.
@@ -103,7 +103,7 @@ TEST_F(ModelPictures, HaveContours) {
   for (std::size_t at = svg.find("<path class=\"l"); at != std::string::npos; at = svg.find("<path class=\"l", at + 1))
     ++lines;
   EXPECT_GE(lines, 12u);
-  // Of classes there are none: images.json has no surface, and the numbers of classes have no order.
+  // No surface: images.json has more than two inputs, and class indices have no order.
   std::string classes(kPlane);
   const auto replace = [&](const std::string& one, const std::string& other) {
     ASSERT_TRUE(has(classes, one));

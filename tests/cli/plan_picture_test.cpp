@@ -1,4 +1,4 @@
-// The picture of a memory plan: of every model no two values lie over each other, with regions and without.
+// Picture of a memory plan: no two values overlap, for every model, with and without regions.
 #include "cli/plans/plan_picture.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ bool overlap(const plot::Area& a, const plot::Area& b) {
          a.corner.y + a.size.y > b.corner.y + kRounding && b.corner.y + b.size.y > a.corner.y + kRounding;
 }
 
-// Those of values: the legend stands above them.
+// Areas of values, below the legend.
 std::vector<plot::Area> values_of(const plot::Drawing& drawing) {
   std::vector<plot::Area> values;
   for (const plot::Area& area : drawing.areas)

@@ -1,4 +1,4 @@
-// `plan` beside its tables: buffers of a file, CSV, the page, lock files, a budget.
+// `plan` except its tables: buffers of a file, CSV, HTML page, lock files, memory budget.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -21,7 +21,7 @@ std::vector<std::string> cells(const std::string& line) {
   return result;
 }
 
-// Of an output's lines, by a check that knows nothing of the planner: every pair.
+// First overlap in the lines of an output, from a pairwise check that is independent of the planner.
 std::string fault_of(const std::vector<std::string>& csv, std::uint64_t height) {
   struct Row {
     long lower, upper;
@@ -181,7 +181,7 @@ TEST_F(PlanForms, ALockTellsOfAnotherPlan) {
   EXPECT_TRUE(has(other.err, "plan.lock' tells of another plan")) << other.err;
   for (const char* part : {"- data/train/x: data f32(4, 1)", "\n+ "}) EXPECT_TRUE(has(other.out, part)) << other.out;
   EXPECT_EQ(test::content_of(lock), before) << "a lock that does not hold is not replaced";
-  // What the difference moves is only counted.
+  // Shifted offsets are only counted.
   const Outcome wider = graphrun({"plan", model_, "--set", "train.optimizer=momentum", "--check", lock});
   EXPECT_EQ(wider.code, 3);
   EXPECT_TRUE(has(wider.out, "+ p.W:velocity: slot")) << wider.out;
@@ -304,7 +304,7 @@ TEST_F(Budget, TellsWhatIsComputedAgain) {
   const Json run = Json::parse(graphrun({path, "--no-fuse", limit, "--json"}).out);
   EXPECT_EQ(run["budget"], budget);
   EXPECT_EQ(run["weights_hash"], Json::parse(graphrun({path, "--no-fuse", "--json"}).out)["weights_hash"]);
-  // Nothing to tell where it fits.
+  // No message if the plan fits.
   const Json fits = Json::parse(graphrun({"plan", path, "--json", "--no-fuse", "--max-memory=1G"}).out);
   EXPECT_TRUE(fits["budget"]["recomputed"].empty());
   EXPECT_FALSE(Json::parse(graphrun({path, "--no-fuse", "--max-memory=1G", "--json"}).out).contains("budget"));

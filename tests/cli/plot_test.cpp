@@ -1,4 +1,4 @@
-// `graphrun plot`: what it draws of logs, where, and what it refuses.
+// `graphrun plot`: plots of logs, output path, and rejected requests.
 #include <gtest/gtest.h>
 
 #include <filesystem>

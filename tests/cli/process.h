@@ -21,7 +21,7 @@ struct Outcome {
 struct ProcessOptions {
   std::vector<std::string> environment = {};  // "NAME=value"
   bool terminal = false;                      // stderr is a terminal
-  unsigned short columns = 40;                // which has so many
+  unsigned short columns = 40;                // width of the terminal
   std::string stdout_path = {};               // instead of a pipe
   // Called with all of stderr so far whenever there is more.
   std::function<void(pid_t process, std::string_view err)> on_stderr = {};

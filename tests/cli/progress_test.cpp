@@ -1,4 +1,4 @@
-// What is told while a training runs: with a terminal and without.
+// Progress output of a training run, with and without a terminal.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ TEST_F(Cli, WithoutATerminalThereAreFewLines) {
   EXPECT_EQ(lines(graphrun({model_, "--epochs=5000", "--set", "train.log_every=50"}).err).size(), 100u);  // as it says
 }
 
-// What was found at an earlier epoch does not look like now.
+// Losses of an earlier epoch are shown with their epoch.
 TEST_F(Cli, ValidationIsToldWithItsEpoch) {
   Json model = Json::parse(kLine);
   model["data"]["validation"] = model["data"]["test"];
@@ -72,11 +72,11 @@ TEST_F(Cli, ProgressWithMetricsFitsTheScreen) {
       if (has(drawn, "loss")) last = drawn;
       if (columns >= 80 && has(drawn, "ETA")) {
         EXPECT_TRUE(has(drawn, "validation")) << drawn;
-        // The rate is the first to go: 80 columns have no room for it beside two losses like 1.344e-12.
+        // The rate is dropped first: 80 columns have no space for it next to two losses like 1.344e-12.
         const std::size_t length = drawn.find_last_not_of(" \n") + 1;
         EXPECT_TRUE(has(drawn, "/s  ETA ") || length + std::string_view("  9.9M/s").size() >= columns) << drawn;
       }
-      // Whole figures or none: each word of letters has its number.
+      // Complete fields only: each name has its number.
       const std::size_t end = drawn.find_last_not_of(" \n");
       EXPECT_TRUE(end == std::string::npos || columns == 20 || std::isdigit(drawn[end]) || drawn.find("/s") < end + 2)
           << drawn;
@@ -112,7 +112,7 @@ TEST_F(Cli, SomethingIsSaidBeforeTheFirstEpochHasEnded) {
   }
 }
 
-// Data that take long to come, in a pipe: what is waited for is told after a second, and again.
+// Slow data from a pipe: graphrun reports the wait after a second, and again later.
 TEST_F(Cli, WhatIsReadIsToldWhenItTakesLong) {
   Json model = Json::parse(kLine);
   model["data"] = Json::parse(R"({"train": {"csv": "/dev/stdin", "x": ["a"], "y": ["b"]}})");

@@ -49,7 +49,7 @@ graphrun predict houses.safetensors new.csv | tail -n 2 | near shell
 block cpp "$root/README.md" | cmp - "$root/examples/houses.cpp" || fail "the C++ program is not examples/houses.cpp"
 [ "$(wc -l <"$root/examples/houses.cpp")" -lt 20 ] || fail "examples/houses.cpp has 20 lines or more"
 "$houses" | near "examples/houses.cpp"
-# What its shell has exported.
+# Variables that the README exports.
 export GRAPHRUN_LIBRARY=$library PYTHONPATH="$root/python" CPATH="$root/include"
 if [ -n "$library" ] && python3 -c 'import numpy' 2>numpy; then
   block python "$root/README.md" >houses.py

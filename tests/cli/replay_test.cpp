@@ -1,4 +1,4 @@
-// replay: a stored run once more, beside what it has left; and results of trainings that end early.
+// replay: repeats a stored run and compares the outputs; and results of training runs that end early.
 #include <gtest/gtest.h>
 
 #include <fstream>

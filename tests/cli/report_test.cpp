@@ -1,4 +1,4 @@
-// `graphrun report`, `train --report`, `eval --report`: what a page says, and what is refused.
+// `graphrun report`, `train --report`, `eval --report`: content of the page, and rejected requests.
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -144,7 +144,7 @@ TEST_F(Runs, OfASweepHaveOneSplitWhateverTheirSeeds) {
   file("rows.csv", rows);
   Json model = Json::parse(kLine);
   model["data"] = {{"source", {{"csv", "rows.csv"}, {"x", {"a"}}, {"y", {"b"}}}}, {"split", {0.5, 0, 0.5}}};
-  model["train"]["optimizer"]["sgd"]["lr"] = 0;  // what is left is the split, and the initial values
+  model["train"]["optimizer"]["sgd"]["lr"] = 0;  // only split and initial values remain
   model["graph"][0]["init"] = "zeros";
   const std::string path = file("rows.json", model.dump());
   const auto deviation = [&](const std::string& name, std::vector<std::string> words) {
@@ -241,7 +241,7 @@ TEST_F(Runs, OfASweepThatCannotBeAreRefusedBeforeAny) {
     EXPECT_TRUE(has(refused.err, says)) << over << "\n" << refused.err;
     EXPECT_FALSE(fs::exists(fs::path(runs_) / "0001")) << over;
   }
-  // A loss that is not finite is no mistake of the command: the others are trained, and it is told.
+  // A loss that is not finite is not a command-line error: the sweep reports it and trains the other runs.
   const Outcome failed = graphrun({"sweep", model_, "--run-dir", runs_, "--over", "train.optimizer.sgd.lr=0.01,1e30"});
   EXPECT_EQ(failed.code, 1);
   EXPECT_TRUE(has(failed.err, "1 of 2 runs failed")) << failed.err;

@@ -1,4 +1,4 @@
-// What `train` and `eval` print of scores: for people in columns, by class, and as JSON.
+// Metrics of `train` and `eval`: in columns, by class, and as JSON.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -69,7 +69,7 @@ std::string with(std::string text, std::vector<std::pair<std::string, std::strin
   return text;
 }
 
-// A name has one definition, whoever tells it: scikit-learn's.
+// Each name has one definition everywhere, that of scikit-learn.
 TEST_F(Scores, AreTheMetricsOfTheSameNames) {
   file("t.csv", "a,b,u,v\n1,2,0,1\n2,0,1,1\n3,1,1,0\n4,1,0,0\n5,3,1,1\n0,2,0,0\n1,5,0,1\n2,2,1,0\n");
   const auto both = [&](const std::string& loss, const std::string& out, const std::string& metrics) {
@@ -84,8 +84,8 @@ TEST_F(Scores, AreTheMetricsOfTheSameNames) {
     }
     return result["train"];
   };
-  both("sigmoid_cross_entropy(o, y)", "p", R"("accuracy", "auc", "log_loss")");  // of labels, not of an argmax
-  both("sigmoid_cross_entropy(o, y)", "o", R"("accuracy")");                     // of logits
+  both("sigmoid_cross_entropy(o, y)", "p", R"("accuracy", "auc", "log_loss")");  // from labels, not from an argmax
+  both("sigmoid_cross_entropy(o, y)", "o", R"("accuracy")");                     // from logits
   const Json numbers = both("square(o - y)", "o", R"("r2", "rmse", "mape", "mean_residual")");
   EXPECT_TRUE(numbers["mape"].is_null()) << "targets are zero";
 }

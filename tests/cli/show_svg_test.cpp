@@ -1,4 +1,4 @@
-// `graphrun show --svg`: where the picture goes, and what is refused.
+// `graphrun show --svg`: output path, and rejected requests.
 #include <gtest/gtest.h>
 
 #include <filesystem>

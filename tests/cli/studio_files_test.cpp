@@ -1,4 +1,4 @@
-// What the studio reads and writes: tables, models, runs.
+// Files of the studio: tables, models, runs.
 #include <fstream>
 #include <memory>
 
@@ -66,7 +66,7 @@ TEST_F(StudioRoutes, TablesThatAreDropped) {
   EXPECT_EQ(post("/api/init", {{"table", "rows.csv"}, {"target", "q"}}).first, 422);
   EXPECT_NE(asked("GET", "/api/columns?table=rows.csv").second.find(R"("columns":["a","b"])"), std::string::npos);
   EXPECT_NE(asked("GET", "/api/model").second.find(R"("tables":["rows.csv","t-2.csv","t.csv"])"), std::string::npos);
-  // Columns as the model will call them, whatever stands in the first line.
+  // Column names in the model, for any first line.
   const auto columns = [&](const std::string& name, const std::string& text) {
     const auto [status, answer] = post("/api/data", {{"name", name}, {"text", text}});
     EXPECT_EQ(status, 200) << answer;
@@ -83,7 +83,7 @@ TEST_F(StudioRoutes, TablesThatAreDropped) {
   const auto [refused, why] = post("/api/init", {{"table", "twice.csv"}, {"target", "a"}});
   EXPECT_EQ(refused, 422);
   EXPECT_NE(why.find("'a' is the name of two columns"), std::string::npos) << why;
-  // What is no table leaves no file.
+  // A body that is not a table leaves no file.
   for (const auto& [name, text] : {std::pair("bytes.csv", std::string("a,b\n1,\0\n", 8)),
                                    {"ragged.csv", "a,b\n1\n2,3\n"},
                                    {"words.csv", "low,red\nhigh,red\nlow,blue\n"}}) {
@@ -126,7 +126,7 @@ TEST_F(StudioRoutes, TrainsWhereNothingCanBeKept) {
   EXPECT_NE(text.find(R"("command":"graphrun train )"), std::string::npos) << "the file has the same text";
 }
 
-// A folder that can no longer be written, as on a full disk: the training goes on, and its weights can be had.
+// A folder that becomes read-only, as on a full disk: training continues, and its weights can be exported.
 TEST_F(StudioRoutes, TrainsToItsEndWhenNothingCanBeKeptAnyMore) {
   start();
   std::string text = kXor;
@@ -192,7 +192,7 @@ TEST_F(StudioRoutes, AThousandRunsAreReadOnce) {
   for (int i = 0; i < 10; ++i) again = std::min(again, seconds(answer));
   EXPECT_NE(answer.find(last), std::string::npos);
   EXPECT_LT(again, reading / 2) << "what has not changed is read once";
-  // What has changed is seen: a result that is another, a run that is gone, one that is new.
+  // Detects changes: another result, a deleted run, a new run.
   const fs::path runs = own_.path() / "runs";
   std::ofstream(runs / "0007" / "result.json")
       << R"({"model":"xor","train":{"loss":0.125},"interrupted":true,"weights_hash":"feedfacefeedface"})";

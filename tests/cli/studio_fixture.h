@@ -85,7 +85,7 @@ class StudioRoutes : public ::testing::Test {
     client.say(request);
     return client.all();
   }
-  // What the page would hear: status and body.
+  // Response to the page: status and body.
   std::pair<int, std::string> asked(std::string_view method, const std::string& path,
                                     const std::string& body = {}) const {
     const std::string answer =

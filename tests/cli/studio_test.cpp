@@ -119,7 +119,7 @@ TEST_F(StudioRoutes, PausesStepsAndEnds) {
   }
   EXPECT_EQ(steps[1], steps[0] + 1);
   EXPECT_EQ(steps[2], steps[1] + 1);
-  EXPECT_EQ(asked("GET", "/api/values").first, 200);  // of the weights as they are
+  EXPECT_EQ(asked("GET", "/api/values").first, 200);  // values with the current weights
   post("/api/control", {{"action", "resume"}});
   events.until(R"("state":"running")");
   post("/api/control", {{"action", "stop"}});
@@ -130,7 +130,7 @@ TEST_F(StudioRoutes, PausesStepsAndEnds) {
   EXPECT_EQ(asked("GET", "/api/picture.svg?what=weights&training=0").first, 204);
 }
 
-// A number that is changed while it trains: the run tells so, and its replay has the same weights.
+// A hyperparameter changed during training: the run records it, and its replay has the same weights.
 TEST_F(StudioRoutes, ChangesTheLearningRateWhileItTrains) {
   start();
   std::string text = endless();
@@ -234,7 +234,7 @@ TEST_F(StudioRoutes, CurvesEndWithTheWeightsThatAreKept) {
   ASSERT_NE(point, std::string::npos) << said.substr(at);
   const auto number = [&](std::size_t from) { return std::stod(said.substr(from + key.size())); };
   EXPECT_EQ(number(point), number(result)) << said;
-  // Where the first report is far away there are figures meanwhile.
+  // Before a late first report, progress events have the validation loss.
   std::string long_one = text;
   long_one.replace(long_one.find("500"), 3, "2000000000");
   ASSERT_EQ(post("/api/train", {{"text", long_one}}).first, 200);
@@ -268,7 +268,7 @@ TEST_F(StudioRoutes, ClosedPagesEndNothingAndOpenOnesDelayNothing) {
   EXPECT_TRUE(fs::exists(own_.path() / "runs" / "0001" / "result.json"));
 }
 
-// What a model of classes over two inputs is watched by.
+// Evaluation plots of a classifier with two inputs.
 TEST_F(StudioRoutes, DrawsSurfaceConfusionAndWhatElseThereIs) {
   const std::string model = R"json({
   "format": 1, "name": "halves",
@@ -291,7 +291,7 @@ TEST_F(StudioRoutes, DrawsSurfaceConfusionAndWhatElseThereIs) {
       EXPECT_TRUE(drawn.starts_with("<svg")) << what << split;
     }
   }
-  EXPECT_EQ(asked("GET", "/api/picture.svg?what=misclassified").first, 422);  // its rows are no pictures
+  EXPECT_EQ(asked("GET", "/api/picture.svg?what=misclassified").first, 422);  // its rows are not images
   EXPECT_EQ(asked("GET", "/api/picture.svg?what=surface&split=nowhere").first, 422);
 }
 

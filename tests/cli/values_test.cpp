@@ -103,7 +103,7 @@ TEST_F(Values, OfAMatrixAreDrawn) {
   };
   EXPECT_TRUE(is_ascii(ascii)) << ascii;
   EXPECT_FALSE(is_ascii(blocks)) << blocks;
-  // The map of 4 rows stands between the histogram of 12 bins and the 4 rows of numbers.
+  // The map of 4 rows is between the histogram of 12 bins and the 4 rows of numbers.
   EXPECT_GE(lines(ascii).size(), 5u + 12 + 4 + 4) << ascii;
 }
 

@@ -66,7 +66,7 @@ TEST_F(Weights, EvalFindsWhatTrainingReached) {
     EXPECT_EQ(result["weights_hash"], trained["weights_hash"]);
   }
   EXPECT_TRUE(has(graphrun({"eval", houses_, "--weights", weights_}).out, "rmse"));
-  // Training goes on from them: an epoch more changes them, none would not.
+  // Training continues from them: one more epoch changes them, none does not.
   EXPECT_NE(train({"--weights", weights_, "--epochs=1"})["weights_hash"], trained["weights_hash"]);
   EXPECT_LT(train({"--weights", weights_, "--epochs=1"})["train"]["rmse"].get<double>(), 1);
   EXPECT_GT(train({"--epochs=1"})["train"]["rmse"].get<double>(), 100);
@@ -110,7 +110,7 @@ TEST_F(Weights, SafetensorsAreTheModelToo) {
   ASSERT_EQ(evaluated.code, 0) << evaluated.err;
   EXPECT_EQ(Json::parse(evaluated.out)["train"], trained["train"]);
   EXPECT_EQ(Json::parse(evaluated.out)["model"], "houses");
-  // Training goes on: one epoch from there is nearer than one from the start.
+  // Training continues: one epoch from these weights is closer than one from the start.
   const Outcome more = graphrun({"train", safe, "--epochs=1", "--json", "-q"});
   ASSERT_EQ(more.code, 0) << more.err;
   EXPECT_LT(Json::parse(more.out)["train"]["rmse"].get<double>(), 1);
@@ -183,7 +183,7 @@ TEST_F(Weights, SeveralOutputsAreColumns) {
   EXPECT_EQ(p, -minus);
 }
 
-// line.json has its rows in the file: one column, x, whose first row is no header.
+// line.json has inline rows: one column, x, without a header row.
 TEST_F(Weights, AModelWithoutATableReadsColumnsByName) {
   ASSERT_EQ(graphrun({model_, "--epochs=2000", "--save-weights", weights_, "-q"}).code, 0);
   const auto predict = [&](const std::string& content) {
@@ -268,7 +268,7 @@ TEST_F(Weights, MistakesAreAnsweredWithWhatToDo) {
   expect_refused(graphrun({houses_, "--save-weights", folder_.string()}), {"it is a folder"});
 }
 
-// predict looks into the weights before it loads the model with them.
+// predict reads the weights before it loads the model with them.
 TEST_F(Weights, MayComeFromAPipe) {
   train({"--save-weights", weights_});
   const std::string pipe = (folder_ / "pipe").string();
