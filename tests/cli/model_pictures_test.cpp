@@ -94,6 +94,23 @@ TEST_F(ModelPictures, OfNumbers) {
   }
 }
 
+// Transforms by column and by input standardize the same values.
+TEST_F(ModelPictures, AreEqualForTransformsByColumn) {
+  file("plane.csv", "u,v,z\n-1,0,-1\n0,3,3\n1,2,3\n-1,6,5\n1,8,9\n");
+  std::string by_input(kPlane);
+  const std::string grid = R"("grid": {"u": [-1, 1, 5], "v": [0, 8, 9]}, "x": ["u", "v"], "y": "u + v")";
+  by_input.replace(by_input.find(grid), grid.size(), R"("csv": "plane.csv", "x": ["u", "v"], "y": "z")");
+  std::string by_column = by_input;
+  const std::string x = R"("x": ["standardize"])";
+  by_column.replace(by_column.find(x), x.size(), R"("u": ["standardize"], "v": ["standardize"])");
+  const auto plots = [&](const std::string& name, const std::string& text) {
+    const std::string model = file(name, text), weights = trained(model);
+    return drawn({model, "--weights", weights, "--what=predicted"}) +
+           drawn({model, "--weights", weights, "--what=residuals"});
+  };
+  EXPECT_EQ(plots("by_column.json", by_column), plots("by_input.json", by_input));
+}
+
 // The plane is u + v: its contours are straight, in the surface and in the data alike.
 TEST_F(ModelPictures, HaveContours) {
   const std::string model = file("plane.json", kPlane), weights = trained(model);

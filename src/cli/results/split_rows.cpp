@@ -41,11 +41,11 @@ SplitRows predicted_rows(Session& session, const std::string& name) {
     throw Error(ErrorKind::input, "plot.split", fmt::format("the split '{}' has no rows", name));
   SplitRows rows;
   for (const auto& [input, column] : split->columns) {
-    const Standardization* fitted = nullptr;
+    Standardization fitted{input, {0}, {1}};
     for (const Standardization& one : data.standardizations) {
-      if (one.input == input) fitted = &one;
-    }
-    rows.inputs.emplace_back(input, fitted == nullptr ? column : in_original_units(column, *fitted));
+      if (one.input == input) fitted = one;
+    }  // f64, because predict_all() applies transforms by column to f32 rows
+    rows.inputs.emplace_back(input, is_float(column.dtype()) ? in_original_units(column, fitted) : column);
   }
   rows.predictions = session.predict_all(rows.inputs);
   return rows;
