@@ -1,10 +1,10 @@
-"""The page of `graphrun studio` in headless Chromium, as its user would use it: a CSV is dropped, a model is made of it,
-trained, watched, paused, exported and asked for predictions; graph, values, memory plan and runs are looked at. Nothing
-is said on the console, and nobody but the studio is asked.
+"""The page of `graphrun studio` in headless Chromium, used as by its user: drops a CSV file, creates a model, trains,
+pauses, exports and predicts, then opens the graph, its values, the memory plan and the runs. Fails if the page writes to
+the console or sends a request to another server.
 
     python3 studio_browser.py GRAPHRUN SOURCES [FOLDER]
 
-FOLDER gets pictures of the page, wide and narrow, on light and on dark. Exit code 77: there is no Chromium.
+FOLDER receives screenshots of the page, wide and narrow, light and dark. Exit code 77: Chromium is not installed.
 """
 
 import base64
@@ -27,7 +27,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 class WebSocket:
-    """As much of RFC 6455 as a browser's debugger needs."""
+    """The subset of RFC 6455 that the debugger of a browser needs."""
 
     def __init__(self, url):
         at = urllib.parse.urlsplit(url)
@@ -73,7 +73,7 @@ class WebSocket:
 
 
 class Browser:
-    """A page in headless Chromium, by the protocol of its developer tools."""
+    """A page in headless Chromium, driven by the DevTools protocol."""
 
     def __init__(self, program, profile):
         self.process = subprocess.Popen(
@@ -169,14 +169,14 @@ def pictures(page, folder, name):
 
 
 def drop(page, name, data):
-    """A file, by the mouse; `data` in bytes, as a spreadsheet writes them."""
+    """Drops a file on the page; `data` has its bytes."""
     page.run(f"""(() => {{ const bytes = Uint8Array.from(atob({json.dumps(base64.b64encode(data).decode())}), (one) => one.charCodeAt(0));
         const files = new DataTransfer(); files.items.add(new File([bytes], {json.dumps(name)}));
         document.dispatchEvent(new DragEvent("drop", {{dataTransfer: files, bubbles: true, cancelable: true}})); }})()""")
 
 
 def odd_tables(page):
-    """Tables as spreadsheets write them, and one that lies in the folder already."""
+    """Tables as spreadsheets write them, and one that is already in the folder."""
     columns = "[...document.querySelector('#target').options].map((one) => one.value).join()"
     rows = "".join(f"{7 * i % 13};{5 * i % 11};{i % 7}\n" for i in range(40))
     for name, data, wanted, note in (("fenster.csv", f"Größe;Höhe;Preis\n{rows}".encode("windows-1252"), "Größe,Höhe,Preis", "Windows-1252"),
@@ -189,12 +189,12 @@ def odd_tables(page):
         assert note in page.run("document.querySelector('#notes').textContent"), name
     page.run("(() => { const list = document.querySelector('#tables'); list.value = 'fenster.csv'; list.dispatchEvent(new Event('change')); })()")
     page.until("document.querySelector('#notes').textContent.startsWith('fenster.csv')")
-    page.click("#make")
+    page.click("#create-model")
     page.until("document.querySelector('#text').value.includes('fenster.csv') && document.querySelector('#diagnostics .ok')?.textContent.startsWith('fenster')")
 
 
 def controls(page):
-    """Shares that stay a whole, boxes that are emptied, numbers that are none."""
+    """Split fractions that sum to 1, emptied boxes, invalid numbers."""
     def choose(label, value, wanted):
         page.run(f"(() => {{ const box = document.querySelector('[aria-label=\"{label}\"]'); box.value = '{value}'; box.dispatchEvent(new Event('change')); }})()")
         page.until(f"document.querySelector('#diagnostics .ok') && ({wanted})")
@@ -215,32 +215,32 @@ def use(page, url, work, graphrun, folder):
     assert page.run("document.cookie") == "", "scripts see the cookie"
     pictures(page, folder, "begin")
 
-    # A table is dropped, and a model is made of it.
+    # Drop a table and create a model of it.
     drop(page, "coffee.csv", coffee(2000).encode())
     page.until("!document.querySelector('#target-row').hidden")
     assert page.run("document.querySelector('#target').value") == "temperature"
-    page.click("#make")
+    page.click("#create-model")
     page.until("document.querySelector('#diagnostics .ok')?.textContent.includes('parameters') && document.querySelector('#text').value.includes('coffee.csv')")
 
-    # Other tables and controls, then that one again: the same file is not written twice.
+    # Other tables and controls, then the first table again: the studio does not write it twice.
     odd_tables(page)
     controls(page)
     drop(page, "coffee.csv", coffee(2000).encode())
     page.until("document.querySelector('#notes').textContent.startsWith('coffee.csv: 4 columns')")
-    page.click("#make")
+    page.click("#create-model")
     page.until("document.querySelector('#text').value.includes('coffee.csv') && document.querySelector('#diagnostics .ok')?.textContent.startsWith('coffee')")
 
-    # A mistake is told where it is, and undone.
+    # An error is marked at its place; the correction removes it.
     good = page.run("document.querySelector('#text').value")
     def write(text):
         page.run(f"(() => {{ const text = document.querySelector('#text'); text.value = {json.dumps(text)}; text.dispatchEvent(new Event('input')); }})()")
-    good = re.sub(r',\s*"early_stopping": \{[^}]*\}', "", good)  # it trains until it is stopped
+    good = re.sub(r',\s*"early_stopping": \{[^}]*\}', "", good)  # trains until Stop
     write(good.replace('"epochs"', '"epoch"'))
     page.until("document.querySelector('#diagnostics button')?.textContent.includes('/train')")
     write(good)
     page.until("document.querySelector('#diagnostics .ok')")
 
-    # Layers and numbers by controls, both ways.
+    # Layers and settings by controls.
     page.click("#add-layer")
     page.until("document.querySelector('#text').value.includes('\"h1\"') && document.querySelectorAll('.layer').length === 3 && document.querySelector('#diagnostics .ok')")
     page.run("(() => { const epochs = document.querySelector('[aria-label=\"train.epochs\"]'); epochs.value = 3000000; epochs.dispatchEvent(new Event('change')); })()")
@@ -251,9 +251,9 @@ def use(page, url, work, graphrun, folder):
     page.until("/\"minutes\": \\[\"minmax\"\\]/.test(document.querySelector('#text').value) && document.querySelector('#diagnostics .ok')")
     choose("data.source.range", "1500")
     page.until("/\"range\": \\[0, 1500\\]/.test(document.querySelector('#text').value) && document.querySelector('#diagnostics .ok')")
-    pictures(page, folder, "build")
+    pictures(page, folder, "model")
 
-    # Trained, watched, paused, one step, resumed, ended.
+    # Train, pause, step, resume, stop.
     page.click("#train")
     page.until("document.querySelector('#state').textContent === 'running'")
     page.until("document.querySelectorAll('#pictures img').length > 1 && [...document.querySelectorAll('#pictures img')].some((one) => one.naturalWidth > 0)")
@@ -266,18 +266,18 @@ def use(page, url, work, graphrun, folder):
     page.click("#pause")
     page.until("document.querySelector('#state').textContent === 'running'")
 
-    # Its learning rate is changed; the page is loaded anew and still knows.
-    page.click("#numbers [aria-label='lr ÷2']")
-    page.until("/changed: lr .* after step/.test(document.querySelector('#numbers').textContent)")
+    # Change the learning rate; a reload keeps the change.
+    page.click("#hyperparameters [aria-label='lr ÷2']")
+    page.until("/changed: lr .* after step/.test(document.querySelector('#hyperparameters').textContent)")
     pictures(page, folder, "change")
     page.call("Page.reload")
     page.until("document.documentElement?.dataset.ready === 'yes' && document.querySelector('#state').textContent === 'running'")
-    page.until("/changed: lr .* after step/.test(document.querySelector('#numbers').textContent)")
+    page.until("/changed: lr .* after step/.test(document.querySelector('#hyperparameters').textContent)")
     page.click("#stop")
     page.until("document.querySelector('#state').textContent === 'stopped'")
-    page.until("/^graphrun replay runs.0001.# numbers were changed/s.test(document.querySelector('#command').textContent)")
+    page.until("/^graphrun replay runs.0001.# hyperparameters changed/s.test(document.querySelector('#command').textContent)")
 
-    # Once more from the beginning, to its end: the command that is printed gives the same weights.
+    # Restart and train to the end: the printed command gives the same weights.
     write(good.replace("\n", "\n", 1))
     page.until("document.querySelector('#diagnostics .ok')")
     page.click("#train")
@@ -288,12 +288,12 @@ def use(page, url, work, graphrun, folder):
                                       check=True, capture_output=True, text=True).stdout)
     assert again["weights_hash"] == weights, f"{command}: {again['weights_hash']}, the page says {weights}"
     time.sleep(1.5)
-    pictures(page, folder, "watch")
+    pictures(page, folder, "training")
     ends = page.run("document.querySelector('#curves').getAttribute('aria-label')")
     for split in ("validation", "test"):
         shown = float(page.run(f"document.querySelector('#{split}').textContent"))
         drawn = float(re.search(rf"{split} (\S+?)(,|$)", ends).group(1))
-        assert abs(drawn - shown) < 1e-4 * shown, f"the curve of {split} ends with {drawn}, its figure is {shown}"
+        assert abs(drawn - shown) < 1e-4 * shown, f"the curve of {split} ends with {drawn}, the page shows {shown}"
 
     page.run("document.querySelector('#rows').value = 'minutes,start,room\\n0,90,20\\n5,90,20\\n20,90,20\\n60,90,20'")
     page.click("#predict")
@@ -305,7 +305,7 @@ def use(page, url, work, graphrun, folder):
     page.until("document.querySelector('#predict-error').textContent.includes('room')")
     assert page.run("document.querySelector('#predictions').childElementCount") == 0, "the old answer stays"
     page.said = [line for line in page.said if not ("422" in line and line.endswith("/api/predict"))]  # the browser's own
-    # Epochs that nothing was measured at: a mark where it was, and no line between.
+    # Epochs without an evaluation: a mark at each evaluation, no line between them.
     drawn = page.run("""(async () => {
       const {Curves} = await import('/curves.js'), canvas = document.createElement('canvas');
       canvas.style.width = '400px';
@@ -325,35 +325,35 @@ def use(page, url, work, graphrun, folder):
     })()""")
     assert json.loads(drawn) == [0, 3, 2], drawn
 
-    page.click("#tab-understand")
+    page.click("#tab-inspect")
     page.until("document.querySelector('.picture img')?.naturalWidth > 0 && document.querySelectorAll('.picture button').length > 3")
     page.click(".picture button[title='h']" if page.run("!!document.querySelector(\".picture button[title='h']\")") else ".picture button:nth-of-type(3)")
     page.until("document.querySelectorAll('#value-pictures img').length === 2 && [...document.querySelectorAll('#value-pictures img')].every((one) => one.naturalWidth > 0)")
     page.until("document.querySelector('#cursor-text').textContent.includes('arena')")
-    page.click("#measure")
+    page.click("#profile")
     page.until("document.querySelectorAll('.picture button small').length > 3 && [...document.querySelectorAll('.picture button small')].filter((one) => /[nµm]s · .* · .*ulp/.test(one.textContent)).length > 1")
     page.until("document.querySelectorAll('#costs tbody tr').length > 3")
     page.click("#verify")
     page.until("document.querySelector('#verified').textContent.startsWith('verified')", 90)
-    pictures(page, folder, "understand")
+    pictures(page, folder, "inspect")
 
-    page.click("#tab-keep")
-    page.until("document.querySelectorAll('#runs tbody tr').length === 2")
-    assert page.run("document.querySelectorAll('#runs thead th')[3].textContent").startswith("train."), "results stand before settings"
-    page.click("#runs tbody tr:nth-child(1) input")
-    page.until("document.querySelector('#runs tr.selected')")
-    pictures(page, folder, "keep")
-    page.click("#tab-build")
+    page.click("#tab-runs")
+    page.until("document.querySelectorAll('#run-table tbody tr').length === 2")
+    assert page.run("document.querySelectorAll('#run-table thead th')[3].textContent").startswith("train."), "metrics come before settings"
+    page.click("#run-table tbody tr:nth-child(1) input")
+    page.until("document.querySelector('#run-table tr.selected')")
+    pictures(page, folder, "runs")
+    page.click("#tab-model")
     classes(page, folder)
     with_weights = page.run("(async () => (await fetch('/api/run-file?run=0002&file=weights.npz')).arrayBuffer().then((one) => one.byteLength))()")
     assert with_weights > 500, with_weights
 
 
 def classes(page, folder):
-    """Classes over two inputs: the surface beside its target, the matrix of confusion. Pictures: those mistaken."""
+    """Classifiers: surface and target of two inputs, confusion matrix, misclassified images."""
     for run, (list_of, name, wanted) in {"0003": ("example", "Circle", ("surface", "confusion")),
                                          "0004": ("models", "digits", ("confusion", "misclassified"))}.items():
-        page.click("#tab-build")
+        page.click("#tab-model")
         page.run(f"""(() => {{ const list = document.querySelector('#{list_of}');
             list.value = [...list.options].find((one) => one.textContent.startsWith('{name}')).value;
             list.dispatchEvent(new Event('change')); }})()""")

@@ -1,10 +1,10 @@
-// app.js: the frame of the page: views, the buttons of the training, and the events that the studio sends.
-import {$, ask, bytes, guarded, post, short, tell} from "./common.js";
+// app.js: page frame: tabs, training controls, and the event stream of the studio.
+import {$, ask, bytes, guarded, post, short, notify} from "./common.js";
 import {emit, on, state} from "./state.js";
-import "./build.js";
-import "./watch.js";
-import "./understand.js";
-import "./keep.js";
+import "./model.js";
+import "./training.js";
+import "./inspect.js";
+import "./runs.js";
 
 // ---- views
 
@@ -32,15 +32,15 @@ tabs.forEach((tab, i) => {
 });
 on("show", (name) => show(name));
 
-// ---- the training
+// ---- training controls
 
 const isUnderWay = () => ["loading", "running", "paused"].includes(state.training.state);
 const control = (action) => guarded(() => post("/api/control", {action}));
 
 const train = guarded(async () => {
-  tell(null);
+  notify(null);
   await post("/api/train", {text: state.text});
-  if (!$("build").hidden) show("watch");
+  if (!$("model").hidden) show("training");
 });
 $("train").addEventListener("click", train);
 $("pause").addEventListener("click", () => control(state.training.state === "paused" ? "resume" : "pause")());
@@ -53,29 +53,29 @@ function showTraining() {
   const {state: now, facts, error} = state.training;
   $("state").textContent = now;
   $("state").className = now;
-  $("train").textContent = isUnderWay() ? "Train anew" : "Train";
+  $("train").textContent = isUnderWay() ? "Restart" : "Train";
   $("pause").disabled = now !== "running" && now !== "paused";
   $("pause").textContent = now === "paused" ? "Resume" : "Pause";
   $("step").disabled = now !== "paused";
   $("stop").disabled = !isUnderWay();
   $("reset").disabled = now === "idle" || now === "loading";
   $("arena").textContent = facts.arena_bytes ? bytes(facts.arena_bytes) : "–";
-  if (error) tell(error.error);
-  else if (facts.warnings?.length) tell(facts.warnings.join("\n"), "warning");
-  showFigures();
+  if (error) notify(error.error);
+  else if (facts.warnings?.length) notify(facts.warnings.join("\n"), "warning");
+  showStatus();
 }
 
-function showFigures() {
+function showStatus() {
   const last = state.points.at(-1), progress = state.progress, epochs = state.training.facts.epochs;
   const fresh = progress && (!last || progress.step >= last.step) ? progress : null;
   const epoch = fresh || last ? Math.floor((fresh ?? last).epoch) : undefined;
-  // At the end that of the weights that are kept; before, the last that there was time for, which may be an earlier one.
+  // After the run: loss of the saved weights. During it: the latest evaluation, which may be of an earlier epoch.
   const showSplit = (split) => {
     const has = (one) => one[split];
     const point = state.live.findLast(has) ?? state.points.findLast(has), end = state.training.result?.[split]?.loss;
     const isOld = end === undefined && point && epoch !== undefined && Math.floor(epoch) > Math.floor(point.epoch);
     $(split).textContent = short(end ?? point?.[split].loss, 5);
-    $(split).previousElementSibling.textContent = isOld ? `${split}, epoch ${short(Math.floor(point.epoch))}` : split;
+    $(split).previousElementSibling.textContent = isOld ? `${split} loss, epoch ${short(Math.floor(point.epoch))}` : `${split} loss`;
   };
   $("epoch").textContent = epoch === undefined ? "–" : epochs ? `${short(epoch)} / ${short(epochs)}` : short(epoch);
   $("steps").textContent = short(fresh?.step ?? last?.step);
@@ -90,24 +90,24 @@ function showFigures() {
 
 // ---- events
 
-const kMostLive = 1000;
+const kMaxLive = 1000;
 
 function add(points) {
   for (const point of points) {
     const last = state.points.at(-1);
-    if (last?.step === point.step) state.points.pop();  // it has more now
+    if (last?.step === point.step) state.points.pop();  // the new point has more metrics
     if (!last || point.step >= last.step) state.points.push(point);
   }
   if (state.points.length > 1) state.live = state.live.filter((one) => one.step > state.points.at(-1).step);
   emit("points");
-  showFigures();
+  showStatus();
 }
 
 const events = new EventSource("/api/events");
 events.addEventListener("hello", (event) => {
   const {points, ...training} = JSON.parse(event.data);
-  if (isGone) tell(null);
-  isGone = false;
+  if (isDisconnected) notify(null);
+  isDisconnected = false;
   $("train").disabled = false;
   state.training = training;
   state.points = points;
@@ -121,7 +121,7 @@ events.addEventListener("state", (event) => {
     state.points = [];
     state.progress = null;
     state.live = [];
-    if (state.training.state === "loading") tell(null);
+    if (state.training.state === "loading") notify(null);
     emit("points");
   }
   emit("training");
@@ -131,22 +131,22 @@ events.addEventListener("points", (event) => add(JSON.parse(event.data)));
 events.addEventListener("progress", (event) => {
   state.progress = JSON.parse(event.data);
   if (state.progress.loss !== null) state.live.push(state.progress);
-  if (state.live.length > kMostLive) state.live = state.live.filter((_, i) => i % 2 === 0);
+  if (state.live.length > kMaxLive) state.live = state.live.filter((_, i) => i % 2 === 0);
   emit("progress");
-  showFigures();
+  showStatus();
 });
-let isGone = false;
+let isDisconnected = false;
 events.addEventListener("error", () => {
-  $("state").textContent = "not connected";
+  $("state").textContent = "disconnected";
   $("state").className = "failed";
   for (const id of ["train", "pause", "step", "stop", "reset"]) $(id).disabled = true;
-  isGone = true;
-  tell(events.readyState === EventSource.CLOSED ? "the studio was started anew: open the address that it prints; the text of this page is not lost as long as it is open"
-    : "the studio has ended, or does not answer: the page tries again");
+  isDisconnected = true;
+  notify(events.readyState === EventSource.CLOSED ? "The studio was restarted: open the address that it prints. This page keeps its text while it is open."
+    : "No connection to the studio. Retrying…");
 });
 
-// ---- the beginning
+// ---- startup
 
 emit("model", await ask("/api/model"));
-show(["build", "watch", "understand", "keep"].find((name) => "#" + name === location.hash) || "build");
+show(["model", "training", "inspect", "runs"].find((name) => "#" + name === location.hash) || "model");
 document.documentElement.dataset.ready = "yes";

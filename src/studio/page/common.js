@@ -1,4 +1,4 @@
-// common.js: what all parts of the page use: elements, requests, numbers as people read them.
+// common.js: shared helpers: elements, requests, number formats.
 
 export const $ = (id) => document.getElementById(id);
 
@@ -13,21 +13,21 @@ export function element(name, attributes = {}, ...children) {
   return made;
 }
 
-export class Refused extends Error {
+export class RequestError extends Error {
   constructor(answer) {
-    super(answer.error || "the studio did not answer");
+    super(answer.error || "no response from the studio");
     this.diagnostics = answer.diagnostics || [];
   }
 }
 
 async function answered(response) {
   let answer;
-  try { answer = await response.json(); } catch { answer = {error: `the studio answered ${response.status}`}; }
-  if (!response.ok || answer.error) throw new Refused(answer);
+  try { answer = await response.json(); } catch { answer = {error: `the studio returned HTTP status ${response.status}`}; }
+  if (!response.ok || answer.error) throw new RequestError(answer);
   return answer;
 }
 
-const gone = () => new Refused({error: "the studio has ended: start it again with `graphrun studio`"});
+const gone = () => new RequestError({error: "the studio has exited: restart it with `graphrun studio`"});
 
 export const ask = (path) => fetch(path).then(answered, () => { throw gone(); });
 export async function askFile(path) {
@@ -38,7 +38,7 @@ export const post = (path, body = {}) =>
   fetch(path, {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(body)})
     .then(answered, () => { throw gone(); });
 
-export function tell(error, kind = "error") {
+export function notify(error, kind = "error") {
   const notice = $("notice");
   notice.hidden = !error;
   notice.className = kind === "warning" ? "warning" : "";
@@ -49,8 +49,8 @@ export const guarded = (f) => async (...given) => {
   try {
     return await f(...given);
   } catch (error) {
-    if (!(error instanceof Refused)) throw error;
-    tell(error);
+    if (!(error instanceof RequestError)) throw error;
+    notify(error);
   }
 };
 
@@ -64,7 +64,7 @@ export function short(value, digits = 4) {
 
 export const counted = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
 
-// `apart`: how far it is from the next number that it is read beside.
+// `apart`: distance to the next number on the same axis, in bytes; it sets the number of digits.
 export function bytes(count, apart = Infinity) {
   const units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
   let unit = 0;
@@ -86,7 +86,7 @@ export function download(name, blob) {
   URL.revokeObjectURL(link.href);
 }
 
-// As the pictures of `graphrun plot`.
+// Same colours as `graphrun plot`.
 const light = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#6a3d9a", "#56616b", "#8b4513"];
 const dark = ["#56b4e9", "#ff8c42", "#2fd6a6", "#e79bc6", "#f0d050", "#b794f4", "#c0c8d0", "#d2976b"];
 const night = matchMedia("(prefers-color-scheme: dark)");
@@ -94,7 +94,7 @@ export const colour = (i) => (night.matches ? dark : light)[i % light.length];
 export const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 export const onNight = (f) => night.addEventListener("change", f);
 
-// A canvas of so many points, sharp on any screen; its context and its size.
+// Resizes the canvas to the device resolution and clears it. Returns its context, and its size in CSS pixels.
 export function prepared(canvas) {
   const ratio = window.devicePixelRatio || 1, width = canvas.clientWidth, height = Number(canvas.getAttribute("data-height") || canvas.getAttribute("height"));
   canvas.setAttribute("data-height", height);

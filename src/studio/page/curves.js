@@ -1,10 +1,10 @@
-// curves.js: lines over epochs on a canvas, with logarithmic axes, zoom and a reading of what is under the pointer.
+// curves.js: line chart over epochs on a canvas, with logarithmic axes, zoom and a tooltip.
 import {onNight, prepared, short, style} from "./common.js";
 
-const kLeft = 62, kRight = 14, kTop = 10, kBottom = 30;
+const kLeft = 62, kRight = 20, kTop = 10, kBottom = 30;
 
-// About `count` numbers that are easily read, from low to high, as places on the axis: on a logarithmic one the powers of
-// ten, where there are few also 2 and 5 times these, and within less than that any that are easily read.
+// About `count` round tick values from low to high, on the scale of the axis. A logarithmic axis has powers of ten; with
+// too few of them also their multiples by 2 and 5, and below that evenly spaced round values.
 function ticks(low, high, log, count) {
   if (!log) return even(low, high, count);
   const from = Math.floor(low), to = Math.ceil(high);
@@ -31,9 +31,9 @@ export class Curves {
   constructor(canvas, onZoom) {
     this.canvas = canvas;
     this.onZoom = onZoom;
-    this.series = [];  // {name, colour, dash, x: [], y: []}; apart: there are epochs between its points that none was measured at
+    this.series = [];  // {name, colour, dash, x: [], y: []}; apart[i]: no evaluation in the epochs before point i
     this.log = {x: false, y: true};
-    this.zoom = null;  // {x: [low, high], y: [low, high]} on the axes' scales
+    this.zoom = null;  // {x: [low, high], y: [low, high]} on the scale of each axis
     this.pointer = null;
     this.drag = null;
     this.due = 0;
@@ -43,7 +43,7 @@ export class Curves {
     canvas.addEventListener("pointermove", (event) => { this.pointer = this.at(event); if (this.drag) this.drag.to = this.pointer; this.draw(); });
     canvas.addEventListener("pointerleave", () => { this.pointer = null; this.draw(); });
     canvas.addEventListener("pointerup", () => this.finishDrag());
-    canvas.addEventListener("pointercancel", () => { this.drag = null; this.draw(); });  // the page is scrolled
+    canvas.addEventListener("pointercancel", () => { this.drag = null; this.draw(); });  // the page scrolls
     canvas.addEventListener("dblclick", () => this.setZoom(null));
     canvas.addEventListener("keydown", (event) => this.onKey(event));
   }
@@ -53,7 +53,7 @@ export class Curves {
   setZoom(zoom) { this.zoom = zoom; this.onZoom?.(zoom !== null); this.draw(); }
   at(event) { const box = this.canvas.getBoundingClientRect(); return {x: event.clientX - box.left, y: event.clientY - box.top}; }
 
-  // By the keyboard: + and - zoom in x, arrows move, 0 shows all.
+  // Keyboard: + and - zoom in x, arrows pan, 0 resets.
   onKey(event) {
     const {x: [low, high]} = this.range(), size = high - low;
     const range = this.zoom || this.range();
@@ -111,7 +111,7 @@ export class Curves {
     const sx = (x) => kLeft + wide * (x - x0) / (x1 - x0), sy = (y) => kTop + tall * (1 - (y - y0) / (y1 - y0));
     this.frame = {px: (x) => x0 + (x - kLeft) / wide * (x1 - x0), py: (y) => y0 + (1 - (y - kTop) / tall) * (y1 - y0)};
     const ink = style("--ink"), quiet = style("--quiet"), line = style("--line");
-    // With as many digits as tell a tick from the next.
+    // Enough digits to distinguish adjacent ticks.
     const named = (axis, value, all) => {
       const [number, next] = [value, all[1] ?? value].map((one) => this.log[axis] ? 10 ** one : Number(one.toPrecision(12)));
       const apart = Math.abs(next - (this.log[axis] ? 10 ** all[0] : all[0])) || Math.abs(number);
@@ -146,7 +146,7 @@ export class Curves {
       let pen = false, drawn = 0, last = null;
       const marks = [];
       for (let i = 0; i < one.x.length; i++) {
-        if (one.y[i] === undefined) continue;  // not evaluated then: the line goes on
+        if (one.y[i] === undefined) continue;  // not evaluated: the line continues
         const x = sx(this.scale("x", one.x[i])), y = sy(this.scale("y", one.y[i]));
         if (!Number.isFinite(x) || !Number.isFinite(y)) { pen = false; continue; }
         if (pen && !one.apart?.[i]) context.lineTo(x, y); else context.moveTo(x, y);
@@ -166,20 +166,20 @@ export class Curves {
       context.fillStyle = quiet;
       context.font = "13px system-ui, sans-serif";
       const any = this.series.some((one) => one.y.some(Number.isFinite));
-      this.says = any ? "No number here is above 0: a logarithmic axis shows none." : "Nothing to draw yet: Train begins.";
-      context.fillText(this.says, kLeft + wide / 2, kTop + tall / 2);
+      this.message = any ? "No positive values to show on a logarithmic axis." : "No data yet. Click Train to start a run.";
+      context.fillText(this.message, kLeft + wide / 2, kTop + tall / 2);
     } else {
-      this.says = "";
+      this.message = "";
     }
     if (this.drag) {
       context.fillStyle = style("--accent") + "22";
       const {from, to} = this.drag;
       context.fillRect(Math.min(from.x, to.x), kTop, Math.abs(from.x - to.x), tall);
-    } else if (this.pointer && this.pointer.x > kLeft) this.read(context, sx, ink, line, width, tall);
+    } else if (this.pointer && this.pointer.x > kLeft) this.drawTooltip(context, sx, ink, line, width, tall);
   }
 
-  // What each line has at the epoch that is nearest to the pointer.
-  read(context, sx, ink, line, width, tall) {
+  // Tooltip: value of each series at the epoch nearest to the pointer.
+  drawTooltip(context, sx, ink, line, width, tall) {
     const lines = [];
     let place = null;
     for (const one of this.series) {

@@ -1,4 +1,4 @@
-// examples.js: models that need no file, to begin with.
+// examples.js: example models that need no data file.
 
 const model = ({name, description, data, inputs = 2, hidden, tail, outputs, metrics, optimizer, batch, epochs}) => ({
   name,
@@ -27,7 +27,7 @@ ${tail.map((line) => `    ${line}`).join(",\n")}
 const dense = (name, from, units, activation) =>
   `{"name": "${name}", "op": "dense", "inputs": ["${from}"], "units": ${units}${activation ? `, "activation": "${activation}"` : ""}}`;
 
-// Points of a square, and a class by a formula.
+// Uniform points in a square, and a class computed by a formula.
 const plane = (formula, rows = 600) => `{
     "source": {
       "random": {"rows": ${rows}, "seed": 7, "columns": {"u": {"uniform": [-1, 1]}, "v": {"uniform": [-1, 1]}}},
@@ -43,13 +43,13 @@ const classes = {
 };
 
 export const examples = [
-  {title: "Circle: a class inside another", ...model({name: "circle",
-    description: "Points inside a circle and outside of it",
+  {title: "Circle: one class inside the other", ...model({name: "circle",
+    description: "Points inside and outside a circle",
     data: plane("cast(u * u + v * v < 0.4, dtype=f32)"), hidden: [dense("h1", "x", 8, "tanh"), dense("h2", "h1", 4, "tanh")], ...classes})},
-  {title: "Chessboard: exclusive or", ...model({name: "chessboard", description: "Two classes in four quarters",
+  {title: "Exclusive or: classes in opposite quadrants", ...model({name: "exclusive_or", description: "Two classes in opposite quadrants",
     data: plane("cast(u * v > 0, dtype=f32)"), hidden: [dense("h1", "x", 8, "tanh"), dense("h2", "h1", 4, "tanh")], ...classes})},
-  {title: "Peaks: a surface of hills and hollows", ...model({name: "peaks",
-    description: "A surface from its formula, by a 2-20-5-1 network",
+  {title: "Peaks: regression of a smooth surface", ...model({name: "peaks",
+    description: "Regression of the peaks function by a 2-20-8-1 network",
     data: `{
     "train": {
       "grid": {"u": [-3, 3, 60], "v": [-3, 3, 60]},
@@ -59,7 +59,7 @@ export const examples = [
   }`, hidden: [dense("h1", "x", 20, "tanh"), dense("h2", "h1", 8, "tanh")],
     tail: [dense("y_hat", "h2", 1), '"loss = mean(square(y_hat - y))"'], outputs: '{"y_hat": "y"}', metrics: '["mse", "mae"]',
     optimizer: '{"adam": {"lr": 0.01}}', batch: 300, epochs: 400})},
-  {title: "Wave: a curve with noise", ...model({name: "wave", inputs: 1, description: "A sine with noise, by a 1-12-1 network",
+  {title: "Sine: regression of a noisy curve", ...model({name: "sine", inputs: 1, description: "Regression of a noisy sine by a 1-12-1 network",
     data: `{
     "source": {
       "random": {"rows": 400, "seed": 7, "columns": {"t": {"uniform": [-3, 3]}, "noise": {"normal": 0.1}}},

@@ -1,11 +1,10 @@
-// json_text.js: a JSON text with the place of every value, so that a control changes its own value and nothing else.
-// A place is a JSON pointer (RFC 6901).
+// json_text.js: edits single values of a JSON text and preserves the rest. JSON pointers (RFC 6901) address the values.
 
 export function pointerOf(path) {
   return path.map((part) => "/" + String(part).replace(/~/g, "~0").replace(/\//g, "~1")).join("");
 }
 
-// {spans: Map of pointer to {start, end, keyStart, kind}}, or null where the text is no JSON.
+// {spans: Map of pointer to {start, end, keyStart, kind}}, or null if the text is not JSON.
 export function locate(text) {
   const spans = new Map();
   let at = 0;
@@ -74,7 +73,7 @@ const splice = (text, start, end, by) => text.slice(0, start) + by + text.slice(
 
 const indentOf = (text, at) => /^[ \t]*/.exec(text.slice(text.lastIndexOf("\n", at - 1) + 1))[0];
 
-// The text with a value at the path: replaced where there is one, else added to its object.
+// Returns the text with the value at the path replaced, or added to its object.
 export function withValue(text, path, json) {
   const spans = locate(text);
   if (!spans) return text;
@@ -92,7 +91,7 @@ export function withValue(text, path, json) {
   return splice(text, end, end, comma + before + `${key}: ${json}`);
 }
 
-// Without the element of a list or the member of an object, and its comma.
+// Returns the text without this array element or object member and its comma.
 export function without(text, path) {
   const span = locate(text)?.get(pointerOf(path));
   if (!span) return text;
@@ -103,14 +102,14 @@ export function without(text, path) {
   return splice(text, start, end, "");
 }
 
-// With an element before that of the path.
+// Returns the text with an array element inserted before that of the path.
 export function inserted(text, path, json) {
   const span = locate(text)?.get(pointerOf(path));
   if (!span) return text;
   return splice(text, span.start, span.start, json + ",\n" + indentOf(text, span.start));
 }
 
-// From 1 on, in bytes of UTF-8 as diagnostics count, to an index into the text.
+// Converts the line and column of a diagnostic (from 1, in bytes of UTF-8) to an index into the text.
 export function indexAt(text, line, column) {
   let at = 0;
   for (let i = 1; i < line && at >= 0; i++) at = text.indexOf("\n", at) + 1 || text.length;

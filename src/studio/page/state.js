@@ -1,15 +1,15 @@
-// state.js: what the page knows, and who wants to hear of it. Parts of the page speak through it, not to each other.
+// state.js: shared state of the page and its events. The tabs communicate only through them.
 
 export const state = {
-  text: "",            // of the model
+  text: "",            // model file
   name: "model.json",
-  transforms: [],      // their names
-  check: null,         // of the text as the studio last checked it: its answer
+  transforms: [],      // names of the transforms
+  check: null,         // last response of /api/check without errors
   training: {state: "idle", number: 0, facts: {}, result: null, error: null, run: "", command: "", numbers: {}, changes: []},
-  points: [],          // of the curves
-  progress: null,      // between two points
-  live: [],            // of it what the curves show until points come
-  others: new Map(),   // runs whose curves are drawn too: name to points
+  points: [],          // curve points, by report
+  progress: null,      // latest step
+  live: [],            // steps after the last report, drawn until the next one arrives
+  others: new Map(),   // runs selected for comparison: name to points
 };
 
 const listeners = new Map();

@@ -1,24 +1,23 @@
-// keep.js: the view of stored runs: a table that sorts and filters, and the runs whose curves are drawn beside.
+// runs.js: the Runs tab: a table of saved runs to sort and filter, and the runs selected for comparison.
 import {$, ask, element, guarded} from "./common.js";
 import {emit, on, state} from "./state.js";
 
 let runs = {keys: [], rows: []}, sort = {key: -1, down: true};
-const kMostShown = 200;
+const kMaxShown = 200;
 
-// What runs are compared by; their settings follow.
-function resultsFirst({keys, rows, ...rest}) {
+function metricsFirst({keys, rows, ...rest}) {
   const rank = (i) => /^(train|validation|test)\./.test(keys[i]) ? 0 : 1;
   const order = [...keys.keys()].sort((a, b) => rank(a) - rank(b));
   return {...rest, keys: order.map((i) => keys[i]), rows: rows.map((row) => ({...row, cells: order.map((i) => row.cells[i])}))};
 }
 
-// The latest first; what there was no time to read is asked for again.
+// Requests runs until all are read; a response has the runs that the studio could read in time, latest first.
 const load = guarded(async () => {
   do {
-    runs = resultsFirst(await ask("/api/runs"));
-    $("run-dir").textContent = runs.folder ? `${runs.folder}: ${runs.rows.length}${runs.unread ? ` read, ${runs.unread} to come` : ""}` : "";
+    runs = metricsFirst(await ask("/api/runs"));
+    $("run-dir").textContent = runs.folder ? `${runs.folder}: ${runs.rows.length}${runs.unread ? ` loaded, ${runs.unread} pending` : ""}` : "";
     show();
-  } while (runs.unread && !$("keep").hidden);
+  } while (runs.unread && !$("runs").hidden);
 });
 
 function value(row, key) {
@@ -29,7 +28,7 @@ function value(row, key) {
 
 function show() {
   if (!runs.rows.length) {
-    return $("runs").replaceChildren(element("p", {class: "quiet"}, "No runs yet: every training is kept, as by graphrun train --run-dir."));
+    return $("run-table").replaceChildren(element("p", {class: "quiet"}, "No runs yet. The studio saves every training run here, as graphrun train --run-dir does."));
   }
   const wanted = $("run-filter").value.trim().toLowerCase();
   const rows = runs.rows.filter((row) => !wanted || [row.run, row.state, ...row.cells].some((cell) => cell.toLowerCase().includes(wanted)));
@@ -40,19 +39,19 @@ function show() {
   });
   const heading = (name, key) => element("th", {scope: "col", "aria-sort": sort.key === key ? (sort.down ? "descending" : "ascending") : "none"},
     element("button", {type: "button", onclick: () => { sort = {key, down: sort.key === key ? !sort.down : false}; show(); }}, name + (sort.key === key ? (sort.down ? " ↓" : " ↑") : "")));
-  const shown = rows.slice(0, kMostShown);
+  const shown = rows.slice(0, kMaxShown);
   const digits = (cell) => cell !== "" && !Number.isNaN(Number(cell)) && cell.length > 9 ? Number(cell).toPrecision(6) : cell;
-  $("runs").replaceChildren(element("table", {},
+  $("run-table").replaceChildren(element("table", {},
     element("thead", {}, element("tr", {}, element("th"), heading("run", -1), element("th", {scope: "col"}, "state"), ...runs.keys.map(heading), element("th"))),
     element("tbody", {}, ...shown.map((row) => {
-      const box = element("input", {type: "checkbox", checked: state.others.has(row.run), "aria-label": `draw the curves of ${row.run}`, onchange: () => choose(row.run, box.checked)});
+      const box = element("input", {type: "checkbox", checked: state.others.has(row.run), "aria-label": `plot the curves of ${row.run}`, onchange: () => choose(row.run, box.checked)});
       return element("tr", {class: state.others.has(row.run) ? "selected" : ""}, element("td", {}, box), element("th", {scope: "row"}, row.run), element("td", {class: row.error ? "broken" : "", title: row.error ?? ""}, row.state),
         ...row.cells.map((cell) => element("td", {title: cell}, digits(cell))),
         element("td", {}, ["done", "interrupted"].includes(row.state) ? element("a", {href: `/api/run-file?run=${encodeURIComponent(row.run)}&file=weights.npz`, download: ""}, "weights") : null));
-    }))), rows.length > kMostShown ? element("p", {class: "quiet"}, `${rows.length - kMostShown} more: filter or sort`) : "");
+    }))), rows.length > kMaxShown ? element("p", {class: "quiet"}, `${rows.length - kMaxShown} more runs: filter or sort to see them`) : "");
 }
 
-// The log of a run as points of its curves.
+// Parses the log of a run into curve points.
 function pointsOf(csv) {
   const [heading, ...lines] = csv.trim().split("\n").map((line) => line.split(","));
   return lines.map((cells) => {
@@ -80,5 +79,5 @@ const choose = guarded(async (run, wanted) => {
 });
 
 $("run-filter").addEventListener("input", show);
-on("view", (view) => { if (view === "keep") load(); });
-on("training", () => { if (!$("keep").hidden && ["done", "stopped", "failed"].includes(state.training.state)) load(); });
+on("view", (view) => { if (view === "runs") load(); });
+on("training", () => { if (!$("runs").hidden && ["done", "stopped", "failed"].includes(state.training.state)) load(); });

@@ -1,22 +1,22 @@
-// build.js: the view in which a model is made: its data, its layers, its numbers, and the text that is all of it.
-import {$, ask, askFile, bytes, counted, download, element, guarded, post, Refused, tell} from "./common.js";
+// model.js: the Model tab: data, layers, settings, and the text of the model file, which holds all of them.
+import {$, ask, askFile, bytes, counted, download, element, guarded, post, RequestError, notify} from "./common.js";
 import {examples} from "./examples.js";
 import {indexAt, inserted, parsed, withValue, without} from "./json_text.js";
 import {on, emit, state} from "./state.js";
 
-const kMostTable = 30 << 20;  // bytes that the studio takes
+const kMaxTable = 30 << 20;  // bytes, limit of a request
 
-// ---- the text
+// ---- model file
 
 function setText(text) {
   if ($("text").value !== text) $("text").value = text;
   state.text = text;
-  number();
+  showLineNumbers();
   changed();
 }
 
-// Line numbers; those with a mistake are marked.
-function number(bad = new Set()) {
+// Line numbers; lines with errors are marked.
+function showLineNumbers(bad = new Set()) {
   const lines = state.text.split("\n").length;
   $("gutter").replaceChildren(...Array.from({length: lines}, (_, i) =>
     bad.has(i + 1) ? element("b", {}, `${i + 1}\n`) : `${i + 1}\n`));
@@ -40,14 +40,14 @@ async function check() {
     showControls();
     emit("check");
   } catch (error) {
-    if (!(error instanceof Refused)) throw error;
+    if (!(error instanceof RequestError)) throw error;
     if (mine !== checks) return;
-    if (error.diagnostics.length) showDiagnostics(error.diagnostics); else tell(error);
+    if (error.diagnostics.length) showDiagnostics(error.diagnostics); else notify(error);
   }
 }
 
 function showDiagnostics(diagnostics) {
-  number(new Set(diagnostics.map((one) => one.line)));
+  showLineNumbers(new Set(diagnostics.map((one) => one.line)));
   if (!diagnostics.length) {
     const check = state.check;
     $("diagnostics").replaceChildren(...(state.text.trim() && check
@@ -70,7 +70,7 @@ function select({line, column}) {
 
 $("text").addEventListener("input", () => setText($("text").value));
 $("text").addEventListener("scroll", () => { $("gutter").scrollTop = $("text").scrollTop; });
-$("text").addEventListener("keydown", (event) => {  // Tab indents, Escape gives it back to the page
+$("text").addEventListener("keydown", (event) => {  // Tab indents, Escape leaves the editor
   if (event.key === "Escape") $("save").focus();
   if (event.key !== "Tab" || event.shiftKey) return;
   event.preventDefault();
@@ -78,9 +78,9 @@ $("text").addEventListener("keydown", (event) => {  // Tab indents, Escape gives
   setText($("text").value);
 });
 
-// ---- controls of single values
+// ---- controls of single settings
 
-// "graph.h.units" is the value of the entry that is called h; all else is keys.
+// Path of a setting in the model file: "graph.h.units" names the entry h by its name, other parts are keys.
 function pathOf(setting, model) {
   const parts = setting.split(".");
   if (parts[0] !== "graph") return parts.map((part) => /^\d+$/.test(part) ? Number(part) : part);
@@ -120,7 +120,7 @@ function control(setting, model) {
     const isNumber = typeof value === "number";
     input = element("input", {...shared, type: isNumber ? "number" : "text", step: "any", onchange: () => {
       if (input.value !== "") (setting.change ?? ((json) => change(path, json)))(isNumber ? input.value : asJson(input.value));
-      else if (given !== undefined && typeof path.at(-1) === "string") setText(without(state.text, path));  // its default
+      else if (given !== undefined && typeof path.at(-1) === "string") setText(without(state.text, path));  // back to its default
       else input.value = String(value);
     }});
     input.value = String(value);
@@ -128,7 +128,7 @@ function control(setting, model) {
   return element("label", {class: "setting"}, element("span", {title: setting.path}, setting.label ?? label), input);
 }
 
-// {"adam": {"lr": 0.01}} keeps its attributes under another name; those that the other has not are told of.
+// Another optimizer keeps the learning rate of {"adam": {"lr": 0.01}}.
 function changeChoice(path, name, given) {
   if (given && typeof given === "object" && !Array.isArray(given)) {
     const [attributes] = Object.values(given);
@@ -162,7 +162,7 @@ function showControls() {
     group("Training", settings.filter((one) => isFirst(one.path)), true),
     group("Data", [...splitSettings(model), ...of("data")], true, rowControls(model)),
     transformGroup(model, open),
-    group("More of the training", of("train"), false),
+    group("More training settings", of("train"), false),
     group("Graph", of("graph"), false),
     group("Parameters and constants", [...of("parameters"), ...of("constants")], false),
     otherNumbers(model, [...settings, ...splitSettings(model)], open),
@@ -171,7 +171,7 @@ function showControls() {
   showLayers(model);
 }
 
-// The shares of the parts one by one: another part has the rest, so that they stay a whole.
+// Fractions of the splits, one control each: the last split (for the last, the first) takes the rest.
 function splitSettings(model) {
   const split = model.data?.split;
   if (!Array.isArray(split)) return [];
@@ -179,12 +179,12 @@ function splitSettings(model) {
     change: (json) => {
       const shares = split.map((share, k) => k === i ? Number(json) : share), other = i === split.length - 1 ? 0 : split.length - 1;
       const rest = Number((1 - shares.reduce((sum, share, k) => k === other ? sum : sum + share, 0)).toPrecision(12));
-      if (rest < 0 || split.length < 2) return change(["data", "split", i], json);  // and the message says it
+      if (rest < 0 || split.length < 2) return change(["data", "split", i], json);  // the check reports the error
       setText(withValue(withValue(state.text, ["data", "split", i], json), ["data", "split", other], String(rest)));
     }}));
 }
 
-// Of a file the first so many rows; an empty box takes all.
+// Number of rows read from the start of a data file; an empty box means all.
 function rowControls(model) {
   const inMemory = ["random", "inline", "grid"];
   return ["source", "train"].filter((part) => model.data?.[part] && !inMemory.some((kind) => kind in model.data[part])).map((part) => {
@@ -196,9 +196,9 @@ function rowControls(model) {
   });
 }
 
-// ---- transforms: of each column or input a list of steps
+// ---- transforms: a list of steps for each column or input
 
-const kArguments = {scale: 1, class_weight: "balanced"};  // of those that are no name alone
+const kArguments = {scale: 1, class_weight: "balanced"};  // arguments of the transforms that need one
 const stepJson = (name) => name in kArguments ? JSON.stringify({[name]: kArguments[name]}).replace(":", ": ") : JSON.stringify(name);
 
 function columnsOf(model) {
@@ -232,21 +232,21 @@ function transformGroup(model, open) {
   return made;
 }
 
-// ---- every other number of the file, by its JSON pointer
+// ---- all other numbers of the file, by JSON pointer
 
-const kMostNumbers = 200, kLongestList = 16;  // longer lists are data
+const kMaxNumbers = 200, kLongestList = 16;  // longer lists are data
 
 function otherNumbers(model, settings, open) {
   const known = new Set(settings.map((one) => pathOf(one.path, model)).filter(Boolean).map((path) => path.join("/")));
   const found = [];
   const walk = (value, path) => {
-    if (typeof value === "number" && !known.has(path.join("/")) && found.length < kMostNumbers) found.push([path, value]);
+    if (typeof value === "number" && !known.has(path.join("/")) && found.length < kMaxNumbers) found.push([path, value]);
     if (Array.isArray(value) && value.length > kLongestList && value.every((one) => typeof one !== "object" || Array.isArray(one))) return;
     if (value && typeof value === "object") for (const key of Object.keys(value)) if (key !== "inline") walk(value[key], [...path, Array.isArray(value) ? Number(key) : key]);
   };
   walk(model, []);
   if (!found.length) return null;
-  const made = element("details", {"data-group": "Other numbers", class: "card"}, element("summary", {}, "Other numbers"),
+  const made = element("details", {"data-group": "Other values", class: "card"}, element("summary", {}, "Other values"),
     element("div", {class: "settings"}, ...found.map(([path, value]) => {
       const pointer = "/" + path.map((key) => String(key).replace(/~/g, "~0").replace(/\//g, "~1")).join("/");
       const input = element("input", {type: "number", step: "any", class: "given", "aria-label": pointer, title: pointer,
@@ -254,7 +254,7 @@ function otherNumbers(model, settings, open) {
       input.value = String(value);
       return element("label", {class: "setting"}, element("span", {title: pointer}, pointer), input);
     })));
-  made.open = open.has("Other numbers");
+  made.open = open.has("Other values");
   return made;
 }
 
@@ -282,17 +282,17 @@ function showLayers(model) {
       ...[...new Set([...kActivations, layer.activation || "none"])].map((one) => element("option", {value: one}, one)));
     activation.value = layer.activation || "none";
     rows.push(element("div", {class: "layer"}, element("b", {}, layer.name),
-      element("span", {class: "units"}, element("button", {type: "button", "aria-label": `one unit less in ${layer.name}`, disabled: isLast, onclick: by(-1)}, "−"),
-        units, element("button", {type: "button", "aria-label": `one unit more in ${layer.name}`, disabled: isLast, onclick: by(1)}, "+")),
+      element("span", {class: "units"}, element("button", {type: "button", "aria-label": `remove a unit from ${layer.name}`, disabled: isLast, onclick: by(-1)}, "−"),
+        units, element("button", {type: "button", "aria-label": `add a unit to ${layer.name}`, disabled: isLast, onclick: by(1)}, "+")),
       activation,
       element("button", {type: "button", "aria-label": `remove ${layer.name}`, disabled: isLast, onclick: () => removeLayer(entries, i)}, "×")));
   });
   if (layers.length) {
     rows.push(element("div", {class: "row"},
-      element("button", {type: "button", id: "add-layer", onclick: () => addLayer(entries, layers.at(-1))}, "Add a layer"),
-      element("span", {class: "quiet"}, "before the last, which has as many units as the target")));
+      element("button", {type: "button", id: "add-layer", onclick: () => addLayer(entries, layers.at(-1))}, "Add layer"),
+      element("span", {class: "quiet"}, "inserted before the output layer")));
   } else {
-    rows.push(element("span", {class: "quiet"}, "Layers that are written as {\"op\": \"dense\", …} have buttons here; all else is in the text."));
+    rows.push(element("span", {class: "quiet"}, "Entries with \"op\": \"dense\" have controls here. Edit other ops in the model file."));
   }
   $("layers").replaceChildren(...rows);
 }
@@ -306,7 +306,7 @@ function addLayer(entries, [last, at]) {
   setText(inserted(text, ["graph", at], JSON.stringify(layer).replace(/([:,])"/g, '$1 "').replace(/":(\d|\[)/g, '": $1').replace(/,(")/g, ", $1")));
 }
 
-// Those that read it read what it read.
+// Connects the readers of the layer to its input.
 function removeLayer(entries, at) {
   const layer = entries[at];
   let text = state.text;
@@ -321,23 +321,23 @@ function removeLayer(entries, at) {
 
 let table = "";
 
-// UTF-8, or what spreadsheets write instead.
+// Decodes UTF-8, or UTF-16 and Windows-1252 as spreadsheets write them. Returns the text and a note.
 function decoded(bytes) {
   const mark = bytes[0] << 8 | bytes[1];
   const name = mark === 0xfffe ? "utf-16le" : mark === 0xfeff ? "utf-16be" : "utf-8";
   try {
     return [new TextDecoder(name, {fatal: true}).decode(bytes), ""];
   } catch {
-    return [new TextDecoder("windows-1252").decode(bytes), "it is no UTF-8: read as Windows-1252"];
+    return [new TextDecoder("windows-1252").decode(bytes), "not UTF-8: read as Windows-1252"];
   }
 }
 
 const take = guarded(async (file) => {
-  tell(null);
-  const tooLarge = () => new Refused({error: `${file.name} has ${bytes(file.size)}; the page takes ${bytes(kMostTable)}: put it beside the model, then choose it under Table`});
-  if (file.size > kMostTable) throw tooLarge();
+  notify(null);
+  const tooLarge = () => new RequestError({error: `${file.name} has ${bytes(file.size)}, the limit is ${bytes(kMaxTable)}: copy it to the folder of the model and select it under Table`});
+  if (file.size > kMaxTable) throw tooLarge();
   const [text, note] = decoded(new Uint8Array(await file.arrayBuffer()));
-  if (JSON.stringify(text).length > kMostTable) throw tooLarge();  // line breaks count twice on the way
+  if (JSON.stringify(text).length > kMaxTable) throw tooLarge();  // JSON escapes line breaks
   offer(await post("/api/data", {name: file.name, text}), note);
 });
 
@@ -349,10 +349,10 @@ function offer({name, columns}, note = "") {
   $("target").value = columns.at(-1);
   $("target-row").hidden = false;
   $("notes").replaceChildren(...[`${name}: ${counted(columns.length, "column")}`, note].filter(Boolean).map((one) => element("li", {}, one)));
-  $("make").focus();
+  $("create-model").focus();
 }
 $("tables").addEventListener("change", guarded(async () => {
-  tell(null);
+  notify(null);
   if ($("tables").value) offer(await ask(`/api/columns?${new URLSearchParams({table: $("tables").value})}`));
 }));
 
@@ -366,19 +366,19 @@ document.addEventListener("drop", (event) => {
   $("drop").classList.remove("over");
   const file = event.dataTransfer?.files[0];
   if (file) {
-    emit("show", "build");
+    emit("show", "model");
     take(file);
   }
 });
-$("make").addEventListener("click", guarded(async () => {
-  tell(null);
+$("create-model").addEventListener("click", guarded(async () => {
+  notify(null);
   const answer = await post("/api/init", {table, target: $("target").value});
   $("notes").replaceChildren(...answer.notes.map((note) => element("li", {}, note)));
   setName(table.replace(/\.\w+$/, "") + ".json");
   setText(answer.text);
 }));
 
-$("example").replaceChildren(element("option", {value: ""}, "choose"),
+$("example").replaceChildren(element("option", {value: ""}, "select…"),
   ...examples.map((one, i) => element("option", {value: String(i)}, one.title)));
 $("example").addEventListener("change", () => {
   const example = examples[$("example").value];
@@ -390,7 +390,7 @@ $("models").addEventListener("change", guarded(async () => {
   if ($("models").value) emit("model", await post("/api/open", {name: $("models").value}));
 }));
 
-// ---- what is kept
+// ---- files
 
 function setName(name) {
   state.name = name;
@@ -398,7 +398,7 @@ function setName(name) {
 }
 
 function showFiles({models, tables}) {
-  const fill = (list, names) => list.replaceChildren(element("option", {value: ""}, names.length ? "choose" : "none here"),
+  const fill = (list, names) => list.replaceChildren(element("option", {value: ""}, names.length ? "select…" : "none found"),
     ...names.map((one) => element("option", {value: one}, one)));
   fill($("models"), models);
   fill($("tables"), tables);
@@ -422,20 +422,20 @@ const save = guarded(async (name, over) => {
     showFiles(model);
   } catch (error) {
     if (error.diagnostics?.[0]?.code !== "studio.exists") throw error;
-    if (confirm(`${error.diagnostics[0].message}. Write over it?`)) await save(name, "yes");
+    if (confirm(`${error.diagnostics[0].message}. Overwrite it?`)) await save(name, "yes");
   }
 });
 $("save").addEventListener("click", () => {
-  tell(null);
-  const name = prompt("Save the model beside the others as", state.name)?.trim();
+  notify(null);
+  const name = prompt("Save the model in this folder as", state.name)?.trim();
   if (name) save(name.endsWith(".json") ? name : name + ".json", "no");
 });
 
-// Somebody else may have written the file meanwhile.
+// Another program may have written the file.
 let warned = false;
 addEventListener("focus", async () => {
   const model = await ask("/api/model").catch(() => null);
-  if (model?.changed && !warned) tell(`${model.name} has been changed outside the page: choose it under File to read it anew`, "warning");
+  if (model?.changed && !warned) notify(`${model.name} has changed on disk: select it under Model file to reload it`, "warning");
   warned = Boolean(model?.changed);
 });
 
@@ -445,11 +445,11 @@ $("export-weights").addEventListener("click", guarded(async () => {
   download(`${run}-weights.npz`, await askFile("/api/weights"));
 }));
 $("copy-command").addEventListener("click", () => navigator.clipboard?.writeText(state.training.command));
-// A command that gives other weights is not told without saying so.
+// Notes below the command state where it cannot reproduce the weights.
 function commandText({command, state: now, result, changes}) {
   const notes = [];
-  if (changes.length) notes.push(`# numbers were changed while it trained, ${command ? "which it repeats" : "and the run is not kept: no command repeats it"}`);
-  if (now === "stopped" && result) notes.push(`# it was stopped after step ${result.steps}, where it had the weights ${result.weights_hash}`);
+  if (changes.length) notes.push(`# hyperparameters changed during training: ${command ? "replay applies the same changes" : "no command reproduces this run, which is not saved"}`);
+  if (now === "stopped" && result) notes.push(`# stopped after step ${result.steps} with weights ${result.weights_hash}`);
   else if (result) notes.push(`# weights ${result.weights_hash}`);
   return [command, ...notes].filter(Boolean).join("\n");
 }

@@ -1,10 +1,10 @@
-// watch.js: the view of a training as it goes: curves, what the model makes of its rows, predictions.
-import {$, colour, element, guarded, onNight, post, Refused, table, tell} from "./common.js";
+// training.js: the Training tab: curves, runtime hyperparameters, evaluation plots, predictions.
+import {$, colour, element, guarded, onNight, post, RequestError, table, notify} from "./common.js";
 import {Curves} from "./curves.js";
 import {on, state} from "./state.js";
 
 const curves = new Curves($("curves"), (zoomed) => { $("unzoom").hidden = !zoomed; });
-const isSeen = () => !$("watch").hidden;
+const isSeen = () => !$("training").hidden;
 
 // ---- curves
 
@@ -34,7 +34,7 @@ function seriesOf(name, points, metric, first, width) {
   return made;
 }
 
-// Reports are as far apart as the model says: until there are some, the loss of the latest steps stands for them.
+// The model sets the interval of reports. The loss of the latest steps fills the gap after the last one.
 function withLive(points) {
   const {live} = state;
   return live.length ? [...points, ...live].sort((a, b) => a.step - b.step) : points;
@@ -51,51 +51,51 @@ function drawCurves() {
     swatch.style.background = one.colour;
     return element("span", {}, swatch, one.name);
   }));
-  $("curves").setAttribute("aria-label", `Curves of ${metric}: ` + (series.map((one) => `${one.name} ${one.y.at(-1)}`).join(", ") || "none yet"));
+  $("curves").setAttribute("aria-label", `Curves of ${metric}: ` + (series.map((one) => `${one.name} ${one.y.at(-1)}`).join(", ") || "no data"));
 }
 
 for (const axis of ["x", "y"]) $(`log-${axis}`).addEventListener("change", (event) => curves.setLog(axis, event.target.checked));
 $("unzoom").addEventListener("click", () => curves.setZoom(null));
 $("metric").addEventListener("change", drawCurves);
 
-// ---- numbers of the optimizer, changed while it trains
+// ---- runtime hyperparameters
 
 const changeText = (one) => `${one.number} ${one.from} → ${one.to} after step ${one.step.toLocaleString("en")}`;
 
-function showNumbers() {
+function showHyperparameters() {
   const {numbers = {}, changes = [], state: now} = state.training;
   const underWay = ["running", "paused"].includes(now), names = underWay ? Object.keys(numbers) : [];
-  $("numbers").hidden = !names.length && !changes.length;
+  $("hyperparameters").hidden = !names.length && !changes.length;
   const key = JSON.stringify([names, numbers, changes]);
-  if (key === $("numbers").dataset.key) return;
-  $("numbers").dataset.key = key;
+  if (key === $("hyperparameters").dataset.key) return;
+  $("hyperparameters").dataset.key = key;
   const focused = document.activeElement?.id;
-  $("numbers").replaceChildren(...names.map((name) => {
+  $("hyperparameters").replaceChildren(...names.map((name) => {
     const set = guarded(async (value) => {
-      tell(null);
+      notify(null);
       try {
         await post("/api/number", {name, value});
       } catch (error) {
-        input.value = state.training.numbers[name];  // it stays
+        input.value = state.training.numbers[name];  // the value is unchanged
         throw error;
       }
     });
-    const input = element("input", {type: "number", step: "any", min: "0", id: `number-${name}`,
+    const input = element("input", {type: "number", step: "any", min: "0", id: `hyperparameter-${name}`,
       onchange: () => { if (input.value !== "") set(Number(input.value)); else input.value = numbers[name]; }});
     input.value = numbers[name];
     const times = (factor, sign) => element("button", {type: "button", "aria-label": `${name} ${sign}`,
       onclick: () => set(Number((numbers[name] * factor).toPrecision(6)))}, sign);
-    return element("span", {class: "number"}, element("label", {for: input.id}, name), times(0.5, "÷2"), input, times(2, "×2"));
-  }), element("span", {class: "quiet"}, changes.length ? `changed: ${changes.map(changeText).join("; ")}` : "from the next step on"));
-  if (focused?.startsWith("number-")) $(focused)?.focus();
+    return element("span", {class: "hyperparameter"}, element("label", {for: input.id}, name), times(0.5, "÷2"), input, times(2, "×2"));
+  }), element("span", {class: "quiet"}, changes.length ? `changed: ${changes.map(changeText).join("; ")}` : "changes apply from the next step"));
+  if (focused?.startsWith("hyperparameter-")) $(focused)?.focus();
 }
 
-// ---- pictures of the model, made by the studio between two steps
+// ---- evaluation plots, drawn by the studio between two steps
 
-const kTitles = {surface: "Surface, and the target beside it", confusion: "Confusion: true down, predicted across",
-  misclassified: "Misclassified", predicted: "Predicted beside true", residuals: "Residuals", weights: "Weights",
-  histogram: "Histogram of the weights"};
-let shown = "", busy = 0, version = 0;
+const kTitles = {surface: "Predicted and target surface", confusion: "Confusion matrix (rows: actual, columns: predicted)",
+  misclassified: "Misclassified samples", predicted: "Predicted vs. actual", residuals: "Residuals", weights: "Weights",
+  histogram: "Weight histogram"};
+let shown = "", busy = 0, version = 0, refreshed = 0;
 
 function showPictures() {
   const pictures = state.training.facts.pictures || [];
@@ -108,14 +108,14 @@ function showPictures() {
   refresh();
 }
 
-// One after the other, and the next round only when this one is there: a slow picture slows no training down.
+// Requests one plot at a time, so that slow plots do not slow training down.
 async function refresh() {
   if (busy || !isSeen() || ["idle", "loading"].includes(state.training.state)) return;
   busy = 1;
   version++;
   const training = state.training.number;
   for (const figure of [...$("pictures").children]) {
-    if (training !== state.training.number) break;  // another training has other pictures
+    if (training !== state.training.number) break;  // plots of another run
     const image = figure.lastElementChild;
     const query = new URLSearchParams({what: figure.dataset.what, split: $("split").value, training, version});
     const next = new Image();
@@ -132,7 +132,6 @@ async function refresh() {
   busy = 0;
 }
 $("split").addEventListener("change", refresh);
-let refreshed = 0;
 function refreshLive() {
   if (!$("live").checked || performance.now() - refreshed < 700) return;
   refreshed = performance.now();
@@ -142,7 +141,7 @@ function refreshLive() {
 // ---- predictions
 
 $("predict").addEventListener("click", guarded(async () => {
-  tell(null);
+  notify(null);
   $("predictions").replaceChildren();
   $("predict-error").textContent = "";
   const hasClasses = state.training.facts.pictures?.includes("confusion");
@@ -151,7 +150,7 @@ $("predict").addEventListener("click", guarded(async () => {
     answer = await post("/api/predict", {rows: $("rows").value.trimEnd() + "\n", probabilities: hasClasses ? "yes" : "no"});
   } catch (error) {
     $("predict-error").textContent = error.message.trimEnd();
-    if (!(error instanceof Refused)) throw error;
+    if (!(error instanceof RequestError)) throw error;
     return;
   }
   $("predictions").replaceChildren(table(answer.columns, answer.predictions.slice(0, 1000).map((row) => row.map(String))));
@@ -169,7 +168,7 @@ on("training", () => {
     $("split").dataset.names = splits.join();
     $("split").replaceChildren(...splits.map((name) => element("option", {value: name}, name)));
   }
-  showNumbers();
+  showHyperparameters();
   drawCurves();
   if (["done", "stopped", "paused", "running", "failed"].includes(now)) showPictures();
 });
@@ -177,4 +176,4 @@ on("points", () => { drawCurves(); refreshLive(); });
 on("progress", () => { if (state.live.length && isSeen()) drawCurves(); refreshLive(); });
 on("others", drawCurves);
 onNight(drawCurves);
-on("view", (view) => { if (view === "watch") { drawCurves(); showPictures(); } });
+on("view", (view) => { if (view === "training") { drawCurves(); showPictures(); } });

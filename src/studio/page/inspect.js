@@ -1,20 +1,20 @@
-// understand.js: the view of what is inside: the graph, what its values hold, the memory plan, regions, verification.
-import {$, ask, bytes, colour, counted, element, guarded, onNight, post, prepared, short, style, table, tell} from "./common.js";
+// inspect.js: the Inspect tab: graph, profile, values, memory plan, fused regions, verification.
+import {$, ask, bytes, colour, counted, element, guarded, onNight, post, prepared, short, style, table, notify} from "./common.js";
 import {on, state} from "./state.js";
 
-const weightsText = ({trained}) => trained ? "present weights" : state.training.run || state.points.length ? "initial weights: those that were trained are of another model" : "initial weights";
-const isSeen = () => !$("understand").hidden;
+const weightsText = ({trained}) => trained ? "current weights" : state.training.run || state.points.length ? "initial weights (the trained weights belong to another model)" : "initial weights";
+const isSeen = () => !$("inspect").hidden;
 let version = 0, values = null, plan = null, costs = null, chosen = "", plannedText = "";
 
-// ---- the graph: the picture of `show --svg`, and a button over each box
+// ---- graph: the picture of `show --svg`, and a button over each node
 
 function showGraph() {
   const graph = state.check?.graph;
   if (!graph || !isSeen()) return;
   if (graph.error) return $("graph").replaceChildren(element("p", {class: "quiet"}, graph.error));
-  const picture = element("div", {class: "picture"}, element("img", {alt: "The graph, each value below what it is computed from", src: `/api/graph.svg?version=${++version}`}));
+  const picture = element("div", {class: "picture"}, element("img", {alt: "Computation graph, inputs at the top", src: `/api/graph.svg?version=${++version}`}));
   picture.style.maxWidth = `${graph.width}px`;
-  picture.style.minWidth = `${Math.min(graph.width, 0.5 * graph.width + 160)}px`;  // below that it scrolls
+  picture.style.minWidth = `${Math.min(graph.width, 0.5 * graph.width + 160)}px`;  // narrower: it scrolls
   picture.style.setProperty("--point", `${100 / graph.width}cqw`);
   for (const box of graph.boxes) {
     const button = element("button", {type: "button", "aria-label": `${box.name} ${box.type} ${box.formula}`, "aria-pressed": String(box.name === chosen),
@@ -35,18 +35,18 @@ function showGraph() {
   showCosts();
 }
 
-// ---- what each value costs, and how far it is from the reference
+// ---- profile: time and memory of each value, and its error against the reference executor
 
 const duration = (seconds) => seconds === 0 ? "–" : seconds < 1e-6 ? `${Math.round(seconds * 1e9)} ns` : seconds < 1e-3 ? `${short(seconds * 1e6, 3)} µs` : `${short(seconds * 1e3, 3)} ms`;
 const errorText = (cost) => cost.difference === null ? "not finite" : cost.difference === 0 ? "exact" : `${short(cost.ulp, 2)} ulp`;
-const takesTime = (cost) => cost.seconds + cost.back > 0;  // inputs do not
+const takesTime = (cost) => cost.seconds + cost.back > 0;  // false for inputs
 const costText = (cost) => [takesTime(cost) ? duration(cost.seconds + cost.back) : "", bytes(cost.bytes), errorText(cost)].filter(Boolean).join(" · ");
 const chosenExecutor = () => $("executor").value;
 
-const measure = guarded(async () => {
-  tell(null);
-  $("measured").textContent = "measuring…";
-  $("measure").disabled = true;
+const profile = guarded(async () => {
+  notify(null);
+  $("profiled").textContent = "profiling…";
+  $("profile").disabled = true;
   try {
     const answer = await ask(`/api/costs?${new URLSearchParams({executor: chosenExecutor()})}`);
     const nodes = new Map(answer.nodes.map((node) => [node.name, node]));
@@ -60,22 +60,22 @@ const measure = guarded(async () => {
         return {...node, back, share: (node.seconds + back) / total};
       },
     };
-    $("measured").textContent = `${answer.executor}: the first ${answer.rows} rows of ${answer.split}, ${weightsText(answer)}, each step run by itself; error beside ref`;
+    $("profiled").textContent = `${answer.executor}: first ${answer.rows} rows of ${answer.split}, ${weightsText(answer)}; steps timed separately, error vs. ref`;
   } catch (error) {
-    $("measured").textContent = "";
+    $("profiled").textContent = "";
     throw error;
   } finally {
-    $("measure").disabled = false;
+    $("profile").disabled = false;
     showGraph();
   }
 });
-$("measure").addEventListener("click", measure);
+$("profile").addEventListener("click", profile);
 $("executor").addEventListener("change", () => { costs = null; plannedText = ""; showGraph(); loadPlan(); });
 
 function showCosts() {
   const rows = costs ? state.check.graph.boxes.map((box) => [box, costs.of(box)]).filter(([, cost]) => cost) : [];
   rows.sort(([, a], [, b]) => b.share - a.share);
-  $("costs").replaceChildren(rows.length ? table(["value", "type", "forward", "backward", "share", "bytes", "in the arena", "largest difference", "ulp"],
+  $("costs").replaceChildren(rows.length ? table(["value", "type", "forward", "backward", "share", "memory", "in arena", "max. error", "ulp"],
     rows.map(([box, cost]) => [element("button", {type: "button", onclick: () => choose(box)}, box.name), box.type, duration(cost.seconds), duration(cost.back),
       `${Math.round(100 * cost.share)} %`, bytes(cost.bytes), cost.in_arena ? "yes" : "no", short(cost.difference, 3), short(cost.ulp, 2)])) : "");
 }
@@ -83,7 +83,7 @@ function showCosts() {
 // ---- values
 
 const runBatch = guarded(async () => {
-  tell(null);
+  notify(null);
   values = await ask(`/api/values?${new URLSearchParams({executor: chosenExecutor()})}`);
   return values;
 });
@@ -97,7 +97,7 @@ async function choose(box) {
 }
 
 function statistics(arrays) {
-  return table(["", "shape", "min", "max", "mean", "deviation", "zeros"], arrays.map((one) => [
+  return table(["", "shape", "min", "max", "mean", "std", "zeros"], arrays.map((one) => [
     element("button", {type: "button", onclick: () => showPictures(one.name)}, one.name), `(${one.shape.join(", ")})`,
     short(one.min), short(one.max), short(one.mean), short(one.deviation), `${short(100 * one.zeros / (one.elements || 1), 3)} %`]));
 }
@@ -105,7 +105,7 @@ function statistics(arrays) {
 function showArrays(names, title) {
   const arrays = names ? names.map((name) => values.arrays.find((one) => one.name === name)).filter(Boolean) : values.arrays;
   $("value").replaceChildren(
-    element("p", {class: "quiet"}, `${title ? title + ", " : ""}the first ${values.rows} rows of ${values.split}, ${weightsText(values)}`),
+    element("p", {class: "quiet"}, `${title ? title + ": " : ""}first ${values.rows} rows of ${values.split}, ${weightsText(values)}`),
     element("div", {class: "wide"}, statistics(arrays)), element("div", {id: "value-pictures", class: "pictures"}));
   if (arrays.length) showPictures(arrays[0].name);
 }
@@ -116,9 +116,9 @@ function showPictures(name) {
     element("figure", {}, picture("heat", `Heat map of ${name}`)));
 }
 
-$("look").addEventListener("click", async () => { if (await runBatch()) showArrays(null, ""); });
+$("run-batch").addEventListener("click", async () => { if (await runBatch()) showArrays(null, ""); });
 
-// ---- the memory plan, with a cursor in time
+// ---- memory plan, with a cursor over its steps
 
 const kKinds = ["parameter", "activation", "workspace", "metric", "counter", "slot", "data", "constant"];
 const kindColour = (kind) => colour([0, 1, 2, 3, 4, 5, 6, 7][Math.max(0, kKinds.indexOf(kind))]);
@@ -138,7 +138,7 @@ const loadPlan = guarded(async () => {
   showRegions();
 });
 
-const lives = (block, step) => block.from <= step && step < block.to;
+const isLive = (block, step) => block.from <= step && step < block.to;
 
 function drawPlan() {
   if (!plan || !$("plan").clientWidth) return;
@@ -149,7 +149,7 @@ function drawPlan() {
   for (const block of plan.blocks) {
     const y0 = y(block.offset + block.bytes), y1 = y(Math.max(block.offset, low));
     if (block.offset + block.bytes <= low) continue;
-    context.globalAlpha = lives(block, step) ? 1 : 0.45;
+    context.globalAlpha = isLive(block, step) ? 1 : 0.45;
     context.fillStyle = kindColour(block.kind);
     context.fillRect(x(block.from), y0, Math.max(1, x(block.to) - x(block.from) - 0.5), Math.max(0.6, y1 - y0 - 0.4));
     if (y1 - y0 > 13 && x(block.to) - x(block.from) > 30) {
@@ -176,10 +176,10 @@ function drawPlan() {
   context.lineWidth = 1.5;
   context.beginPath(); context.moveTo(x(step + 0.5), top); context.lineTo(x(step + 0.5), height - bottom); context.stroke();
   const phase = plan.starts.findLastIndex((start) => start <= step);
-  const live = plan.blocks.filter((block) => lives(block, step) && block.to - block.from < plan.steps);
+  const live = plan.blocks.filter((block) => isLive(block, step) && block.to - block.from < plan.steps);
   const total = live.reduce((sum, block) => sum + block.bytes, 0);
-  $("cursor-text").textContent = `${plan.phases[phase]?.name}: ${plan.phases[phase]?.steps[step - plan.starts[phase]] ?? "nothing"}; ` +
-    `${bytes(total)} live, beside ${bytes(low)} that live always; arena ${bytes(plan.arena_bytes)}, lower bound ${bytes(plan.lower_bound)}`;
+  $("cursor-text").textContent = `${plan.phases[phase]?.name}: ${plan.phases[phase]?.steps[step - plan.starts[phase]] ?? "no steps"}; ` +
+    `${bytes(total)} live, plus ${bytes(low)} persistent; arena ${bytes(plan.arena_bytes)}, lower bound ${bytes(plan.lower_bound)}`;
   $("plan-legend").replaceChildren(...kKinds.filter((kind) => plan.blocks.some((block) => block.kind === kind)).map((kind) => {
     const swatch = element("i");
     swatch.style.background = kindColour(kind);
@@ -187,7 +187,7 @@ function drawPlan() {
     return element("span", {}, swatch, `${kind} ${bytes(sum)}`);
   }));
   const largest = live.sort((a, b) => b.bytes - a.bytes).slice(0, 8);
-  $("live-values").replaceChildren(table(["live there", "kind", "type", "bytes", "offset"],
+  $("live-values").replaceChildren(table(["live value", "kind", "type", "bytes", "offset"],
     largest.map((one) => [one.name, one.kind, one.type, one.bytes.toLocaleString("en"), one.offset.toLocaleString("en")])));
 }
 $("cursor").addEventListener("input", drawPlan);
@@ -201,24 +201,24 @@ new ResizeObserver(drawPlan).observe($("plan"));
 onNight(drawPlan);
 
 function showRegions() {
-  const rows = plan.regions.map((one) => [one.phase, String(one.steps), one.chains ? counted(one.chains, "chain") : `${counted(one.stages, "stage")}, ${counted(one.row_steps, "step")} over rows`, one.tiling, bytes(one.bytes_in_tiles)]);
-  $("regions").replaceChildren(rows.length ? table(["phase", "steps", "parts", "tiling", "never in the arena"], rows) : element("p", {class: "quiet"}, "No steps run as one."),
+  const rows = plan.regions.map((one) => [one.phase, String(one.steps), one.chains ? counted(one.chains, "chain") : `${counted(one.stages, "stage")}, ${counted(one.row_steps, "per-row step")}`, one.tiling, bytes(one.bytes_in_tiles)]);
+  $("regions").replaceChildren(rows.length ? table(["phase", "steps", "structure", "tiling", "memory in tiles"], rows) : element("p", {class: "quiet"}, "No fused regions."),
     ...[...plan.notes, ...plan.fallbacks].map((note) => element("p", {class: "quiet"}, note)));
 }
 
 // ---- verify
 
 $("verify").addEventListener("click", guarded(async () => {
-  tell(null);
+  notify(null);
   $("verified").textContent = "verifying…";
   try {
     const report = await post("/api/verify", {executor: chosenExecutor()});
     const worst = report.ops[0];
     $("verified").replaceChildren(report.passed
-      ? element("p", {}, `verified: ${report.values.toLocaleString("en")} values in ${counted(report.steps, "step")} of training, ${report.evaluation_steps} of evaluation; ` +
-          (worst && worst.worst > 0 ? `worst ${short(worst.worst, 2)} of the tolerance (${worst.node})` : "all equal"))
+      ? element("p", {}, `verified: ${report.values.toLocaleString("en")} values of ${counted(report.steps, "training step")} and ${counted(report.evaluation_steps, "evaluation step")}; ` +
+          (worst && worst.worst > 0 ? `largest error ${short(worst.worst, 2)} of the tolerance (${worst.node})` : "no differences"))
       : element("pre", {class: "command"}, report.difference),
-      element("div", {class: "wide"}, table(["op", "steps", "values", "worst"], report.ops.map((op) => [op.op, String(op.steps), op.values.toLocaleString("en"), short(op.worst, 2)]))));
+      element("div", {class: "wide"}, table(["op", "steps", "values", "error / tolerance"], report.ops.map((op) => [op.op, String(op.steps), op.values.toLocaleString("en"), short(op.worst, 2)]))));
   } catch (error) {
     $("verified").textContent = "";
     throw error;
@@ -232,4 +232,4 @@ on("model", ({executors, executor}) => {
   $("executor").value = before || (names.includes(executor) ? executor : "cpu");
 });
 on("check", () => { values = costs = null; showGraph(); loadPlan(); });
-on("view", (view) => { if (view === "understand") { showGraph(); loadPlan().then(drawPlan); } });
+on("view", (view) => { if (view === "inspect") { showGraph(); loadPlan().then(drawPlan); } });
