@@ -124,7 +124,7 @@ class Browser:
     def until(self, script, seconds=40):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            if value := self.run(f"Boolean({script})"):
+            if value := self.run(f"(async () => Boolean(await ({script})))()"):
                 return value
             time.sleep(0.05)
         raise TimeoutError(f"not so after {seconds} s: {script}\n{self.run('document.body.innerText')[-1500:]}")
@@ -208,6 +208,19 @@ def controls(page):
     choose("units of h", "-3", f"{text}.includes('\"units\": 1, \"activation\": \"relu\"')")
 
 
+def same_as_final(what):
+    """Script: whether the page shows the plot of the final weights, by its pixels."""
+    return f"""(async () => {{
+      const pixels = (image) => {{ const canvas = document.createElement('canvas'); [canvas.width, canvas.height] = [640, 400];
+        canvas.getContext('2d').drawImage(image, 0, 0, 640, 400); return canvas.toDataURL(); }};
+      const shown = document.querySelector('[data-what={what}] img'), final = new Image();
+      if (!shown?.src) return false;
+      final.src = shown.src.replace(/version=.*/, 'version=final');
+      await final.decode();
+      return pixels(shown) === pixels(final);
+    }})()"""
+
+
 def use(page, url, work, graphrun, folder):
     page.call("Page.navigate", url=url)
     page.until("document.documentElement?.dataset.ready === 'yes'")
@@ -280,9 +293,12 @@ def use(page, url, work, graphrun, folder):
     # Restart and train to the end: the printed command gives the same weights.
     write(good.replace("\n", "\n", 1))
     page.until("document.querySelector('#diagnostics .ok')")
+    page.run("""(() => { const prototype = HTMLImageElement.prototype, decode = prototype.decode; prototype.decode = async function () {
+        await decode.call(this); await new Promise((done) => setTimeout(done, 800)); }; })()""")  # the run ends while plots load
     page.click("#train")
     page.until("document.querySelector('#state').textContent === 'done'", 90)
     page.until("/weights [0-9a-f]{16}/.test(document.querySelector('#command').textContent)")
+    page.until(same_as_final("predicted"))
     command, weights = re.match(r"(.*)\n# weights (\w+)", page.run("document.querySelector('#command').textContent")).groups()
     again = json.loads(subprocess.run(command.replace("graphrun", str(graphrun), 1).split() + ["--json", "--quiet"], cwd=work,
                                       check=True, capture_output=True, text=True).stdout)

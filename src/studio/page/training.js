@@ -95,7 +95,7 @@ function showHyperparameters() {
 const kTitles = {surface: "Predicted and target surface", confusion: "Confusion matrix (rows: actual, columns: predicted)",
   misclassified: "Misclassified samples", predicted: "Predicted vs. actual", residuals: "Residuals", weights: "Weights",
   histogram: "Weight histogram"};
-let shown = "", busy = 0, version = 0, refreshed = 0;
+let shown = "", isBusy = false, isStale = false, version = 0, refreshed = 0;
 
 function showPictures() {
   const pictures = state.training.facts.pictures || [];
@@ -108,10 +108,12 @@ function showPictures() {
   refresh();
 }
 
-// Requests one plot at a time, so that slow plots do not slow training down.
+// Requests one plot at a time, so that slow plots do not slow training down. A call during a round starts another one.
 async function refresh() {
-  if (busy || !isSeen() || ["idle", "loading"].includes(state.training.state)) return;
-  busy = 1;
+  if (!isSeen() || ["idle", "loading"].includes(state.training.state)) return;
+  isStale = isBusy;
+  if (isBusy) return;
+  isBusy = true;
   version++;
   const training = state.training.number;
   for (const figure of [...$("pictures").children]) {
@@ -129,11 +131,12 @@ async function refresh() {
       figure.hidden = next.naturalWidth === 0 && !image.complete;
     }
   }
-  busy = 0;
+  isBusy = false;
+  if (isStale) refresh();
 }
 $("split").addEventListener("change", refresh);
 function refreshLive() {
-  if (!$("live").checked || performance.now() - refreshed < 700) return;
+  if (isBusy || !$("live").checked || performance.now() - refreshed < 700) return;
   refreshed = performance.now();
   refresh();
 }
