@@ -293,12 +293,14 @@ def use(page, url, work, graphrun, folder):
     # Restart and train to the end: the printed command gives the same weights.
     write(good.replace("\n", "\n", 1))
     page.until("document.querySelector('#diagnostics .ok')")
-    page.run("""(() => { const prototype = HTMLImageElement.prototype, decode = prototype.decode; prototype.decode = async function () {
-        await decode.call(this); await new Promise((done) => setTimeout(done, 800)); }; })()""")  # the run ends while plots load
+    page.run("""(() => { const prototype = HTMLImageElement.prototype; prototype.fastDecode = prototype.decode;
+        prototype.decode = async function () {
+            await this.fastDecode(); await new Promise((done) => setTimeout(done, 800)); }; })()""")  # the run ends while plots load
     page.click("#train")
     page.until("document.querySelector('#state').textContent === 'done'", 90)
     page.until("/weights [0-9a-f]{16}/.test(document.querySelector('#command').textContent)")
     page.until(same_as_final("predicted"))
+    page.run("HTMLImageElement.prototype.decode = HTMLImageElement.prototype.fastDecode; 0")
     command, weights = re.match(r"(.*)\n# weights (\w+)", page.run("document.querySelector('#command').textContent")).groups()
     again = json.loads(subprocess.run(command.replace("graphrun", str(graphrun), 1).split() + ["--json", "--quiet"], cwd=work,
                                       check=True, capture_output=True, text=True).stdout)
