@@ -67,7 +67,7 @@ function showTraining() {
 
 function showStatus() {
   const last = state.points.at(-1), progress = state.progress, epochs = state.training.facts.epochs;
-  const fresh = progress && (!last || progress.step >= last.step) ? progress : null;
+  const fresh = progress && (!last || progress.step > last.step) ? progress : null;
   const epoch = fresh || last ? Math.floor((fresh ?? last).epoch) : undefined;
   // After the run: loss of the saved weights. During it: the latest evaluation, which may be of an earlier epoch.
   const showSplit = (split) => {
