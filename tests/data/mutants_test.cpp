@@ -1,4 +1,4 @@
-// Thousands of corrupt data files through every reader: each gives an Error or other numbers, without a crash.
+// Damaged data files, thousands of them, through every reader: each gives an Error or other numbers, without a crash.
 // The short run is part of the tests. The long run, best under sanitizers:
 // GRAPHRUN_FUZZ=100000 test_data --gtest_filter='Mutants*'. A memory limit catches readers that trust false headers.
 // Fixed bugs have separate tests (limits_test.cpp, formats_test.cpp).
