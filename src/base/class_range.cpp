@@ -37,8 +37,8 @@ void check_probabilities(const ClassRange& range, std::span<const T> values, con
     const std::int64_t row = static_cast<std::int64_t>(i) / width, column = static_cast<std::int64_t>(i) % width;
     if (!is_in(range, sample, column)) continue;
     throw Error(ErrorKind::input, "data.value",
-                fmt::format("{}: {} is no probability from 0 to 1, which the target of {} must be", place(row, column),
-                            values[i], range.user),
+                fmt::format("{}: {} is not a probability from 0 to 1, which the target of {} must be",
+                            place(row, column), values[i], range.user),
                 hint_for(range, value));
   }
   if (range.kind != ClassRange::Kind::distributions || sample.rank() == 0) return;
@@ -78,7 +78,7 @@ void check_classes(const ClassRange& range, const HostTensor& tensor, const std:
     const std::int64_t r = static_cast<std::int64_t>(i) / width, column = static_cast<std::int64_t>(i) % width;
     if (!is_in(range, sample, column)) continue;
     throw Error(ErrorKind::input, "data.value",
-                fmt::format("{}: {} is no {} from 0 to {}: {} has {}", place(r, column), values[i], range.noun,
+                fmt::format("{}: {} is not a valid {} from 0 to {}: {} has {}", place(r, column), values[i], range.noun,
                             range.count - 1, range.user, range.count));
   }
 }

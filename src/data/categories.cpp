@@ -131,7 +131,7 @@ const std::vector<std::string>& decide(const Numbered& all, const NamedArray& co
 
 [[noreturn]] void fail_unknown(const NamedArray& column, std::int64_t row, const std::string& word,
                                const std::vector<std::string>& categories, const std::string& key) {
-  const std::string what = fmt::format("'{}' is none of the categories {}", word.substr(0, 40), listed(categories));
+  const std::string what = fmt::format("'{}' is not one of the categories {}", word.substr(0, 40), listed(categories));
   std::string hint = did_you_mean(word, categories);
   if (hint.empty())
     hint = fmt::format(

@@ -84,7 +84,7 @@ void report_several(json::Reader& reader, const json::Place& at) {
 void report_no_single(json::Reader& reader, const json::Place& at, const std::string& input) {
   reader.report(
       at, "data.transform",
-      fmt::format("the words of one column become classes; input '{}' takes a formula or several columns", input),
+      fmt::format("only a single column can become classes; input '{}' takes a formula or several columns", input),
       "under the name of a column, \"transform\" changes that column");
 }
 
@@ -241,9 +241,9 @@ class Chooser {
     for (std::size_t i = 0; i < arrays.size(); ++i) {
       const Array& array = *arrays[i];
       if (array.shape.rank() > 2 || array.rows() != together.rows()) {
-        reader_.report(at, "data.shape",
-                       fmt::format("'{}' is {}; only columns of equal length can stand side by side", labels[i],
-                                   to_string(array.shape)));
+        reader_.report(
+            at, "data.shape",
+            fmt::format("'{}' is {}; only columns of equal length can be joined", labels[i], to_string(array.shape)));
         return nullptr;
       }
       const std::int64_t own = array.shape.rank() == 1 ? 1 : array.shape[1];

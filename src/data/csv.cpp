@@ -198,7 +198,7 @@ std::string Csv::delimiter_hint() const {
   if (names_.size() != 1) return "";
   for (const char sign : {';', '\t', '|', ','}) {
     if (names_.front().find(sign) != std::string::npos)
-      return fmt::format("\"delimiter\": \"{}\" beside the source cuts it",
+      return fmt::format("\"delimiter\": \"{}\" next to the source splits it",
                          sign == '\t' ? "\\t" : std::string(1, sign));
   }
   return "";

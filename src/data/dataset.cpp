@@ -39,7 +39,7 @@ std::vector<Part> read_parts(json::Reader& reader, json::ObjectReader& block, st
     const std::optional<json::Place> at = block.get(name);
     if (!at) continue;
     if (source) {
-      reader.report(*at, "data.split", fmt::format("'{}' cannot stand beside 'source', which gives all splits", name));
+      reader.report(*at, "data.split", fmt::format("'{}' cannot be combined with 'source'", name));
       continue;
     }
     data::Fitting fitting{fit, {}, {}, false, transforms.inputs, &transforms.columns};
@@ -127,8 +127,8 @@ void check_labels(json::Reader& reader, const json::Place& at, std::span<const I
     for (const auto& [name, words] : set.labels) {
       if (name != input.name || words.size() < 3) continue;
       reader.report(at, "data.value",
-                    fmt::format("input '{}' has {} classes, {}; {} tells two apart", name, words.size(),
-                                data::listed(words), found->user),
+                    fmt::format("input '{}' has {} classes, {}; {} takes two", name, words.size(), data::listed(words),
+                                found->user),
                     fmt::format("{} classes need {} outputs and softmax_cross_entropy; the target is then "
                                 "{{\"dtype\": \"i32\", \"shape\": [\"batch\"]}}",
                                 words.size(), words.size()));
@@ -153,7 +153,7 @@ void adopt_fitted(json::Reader& reader, const json::Place& at, const std::vector
   for (const Standardization& given : fitted) {
     if (left.contains(given.input))
       reader.report(at, "weights.fitted",
-                    fmt::format("the weights come with numbers for '{}', which is no input", given.input));
+                    fmt::format("the weights have fitted values for '{}', which is not an input", given.input));
   }
 }
 

@@ -72,10 +72,10 @@ std::optional<Divider> Divider::read(json::Reader& reader, json::ObjectReader& s
   if (trained && trained->split) divider.what_.seed = trained->split->seed;
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   if (seed) divider.what_.seed = static_cast<std::uint64_t>(reader.integer(*seed, 0, kMost).value_or(0));
-  if (split && folds) reader.report(*folds, "data.split", "'folds' cannot stand beside 'split'");
+  if (split && folds) reader.report(*folds, "data.split", "'folds' cannot be combined with 'split'");
   if (!split && !folds) {
     for (const auto& [key, place] : {std::pair{"stratify", divider.stratify_}, std::pair{"split_seed", seed}}) {
-      if (place) reader.report(*place, "data.split", fmt::format("'{}' goes with 'split' or 'folds'", key));
+      if (place) reader.report(*place, "data.split", fmt::format("'{}' needs 'split' or 'folds'", key));
     }
     return std::nullopt;
   }

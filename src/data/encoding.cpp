@@ -84,7 +84,7 @@ void require_utf8(const std::string& path, std::string_view text, int lines_befo
     diagnostic.message = fmt::format("the file is {}, expected UTF-8", wide);
     diagnostic.hint = conversion(path, wide);
   } else if (zero == at) {
-    diagnostic.message = fmt::format("'{}' is no text file: byte {} is 0", path, zero);
+    diagnostic.message = fmt::format("'{}' is not a text file: byte {} is 0", path, zero);
   } else if (std::any_of(before.begin(), before.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x80; })) {
     diagnostic.message += ", and other characters before it are";
     diagnostic.hint = "correct it in an editor, or leave it out: " + conversion(path, "UTF-8 -c");

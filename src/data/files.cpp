@@ -38,7 +38,7 @@ class DateCells final : public Cells {
   double number(std::int64_t row) const override {
     const std::string_view text = cells_->text(row);
     if (const std::optional<double> number = date_number(text, function_)) return *number;
-    fail(row, fmt::format("'{}' is no date", text.substr(0, 40)), "a date is written as in 2024-02-29T12:30");
+    fail(row, fmt::format("'{}' is not a date", text.substr(0, 40)), "a date is written as in 2024-02-29T12:30");
   }
   Error error(std::int64_t row, std::string_view what, std::string hint) const override {
     return cells_->error(row, what, std::move(hint));

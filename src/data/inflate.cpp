@@ -65,7 +65,7 @@ std::string inflated_text(const std::string& file, std::string bytes) {
   while (!rest.empty()) {
     if (!is_gzip(rest))
       throw Error(ErrorKind::input, "data.compressed",
-                  fmt::format("'{}': {} bytes stand behind the compressed data", file, rest.size()));
+                  fmt::format("'{}': {} bytes follow the compressed data", file, rest.size()));
     std::size_t used = 0;
     std::string part = inflate(file, rest, Wrapper::gzip, limit - text.size() + 1, &used);
     require_within_input_limit(text.size() + part.size(), fmt::format("what '{}' holds", file), limit);

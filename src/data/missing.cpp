@@ -16,7 +16,7 @@ namespace graphrun::data {
 std::span<const Doc> missing_docs() {
   static constexpr Doc docs[] = {
       // In the order of Missing::Kind.
-      {"error", "a missing value is a mistake"},
+      {"error", "a missing value is an error"},
       {"drop", "a row that lacks a value of a column that is used is left out"},
       {"mean", "the mean of the column's values in the training rows takes its place"},
       {"median", "their median"},
@@ -86,10 +86,8 @@ NamedArray column_of(std::string name, const json::Place& place, std::shared_ptr
       else if (is_filled)
         values[i] = std::numeric_limits<double>::quiet_NaN();
       else
-        cells->fail(
-            row, "the value is missing",
-            fmt::format("\"missing\": {{\"{}\": \"mean\"}} or \"drop\" beside the source says what to do about it",
-                        name));
+        cells->fail(row, "the value is missing",
+                    fmt::format("\"missing\": {{\"{}\": \"mean\"}} or \"drop\" next to the source handles it", name));
     }
     const auto rows = static_cast<std::int64_t>(values.size());
     return std::make_shared<const Array>(Array{Shape{rows}, std::move(values)});
@@ -155,7 +153,7 @@ double value_of(const NamedArray& column) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc() && end == text.data() + text.size()) return value;
   throw Error(ErrorKind::input, "data.csv",
-              fmt::format("column '{}': '{}' takes the place of missing values, and is no number", column.name, text));
+              fmt::format("column '{}': '{}' cannot replace missing values: it is not a number", column.name, text));
 }
 
 }  // namespace

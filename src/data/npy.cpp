@@ -38,7 +38,7 @@ class HeaderText {
 
   Shape shape() const {
     std::string_view text = value("shape");
-    if (text.empty() || text[0] != '(') fail("the shape in the NPY header is no tuple");
+    if (text.empty() || text[0] != '(') fail("the shape in the NPY header is not a tuple");
     Shape shape;
     const char *at = text.data() + 1, *end = text.data() + text.size();
     while (at != end) {

@@ -133,7 +133,7 @@ Array Npz::read(const std::string& name) const {
   if (bytes.size() != entry.size)
     fail_npz(entry.inside, fmt::format("the zip says {} bytes, but it holds {}", entry.size, bytes.size()));
   const uLong crc = crc32_z(crc32_z(0, nullptr, 0), reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
-  if (crc != entry.crc) fail_npz(entry.inside, "the checksum is wrong: the array is damaged");
+  if (crc != entry.crc) fail_npz(entry.inside, "the checksum does not match: the array is damaged");
   return parse_npy(entry.inside, bytes);
 }
 

@@ -13,7 +13,7 @@ namespace graphrun::data {
 
 std::span<const Doc> distribution_docs() {
   static constexpr Doc docs[] = {
-      {"normal", "f32 numbers of the normal distribution", "the deviation, or [mean, deviation]"},
+      {"normal", "f32 numbers of the normal distribution", "the standard deviation, or [mean, standard deviation]"},
       {"uniform", "f32 numbers from low to high, high not reached", "[low, high]"},
       {"integers", "i32 numbers from low to high, high not reached", "[low, high]"},
       {"bernoulli", "1 with that probability, else 0", "a probability"},
@@ -95,7 +95,7 @@ void read_numbers(json::Reader& reader, const json::Place& at, RandomColumn& col
   constexpr double kMost = 0x1p31;
   const auto is_int = [](double v) { return v == std::floor(v) && v >= -kMost && v <= kMost; };
   if (column.kind == Kind::normal && column.b < 0)
-    reader.report(at, "data.random", fmt::format("a deviation must be >= 0, got {}", column.b));
+    reader.report(at, "data.random", fmt::format("a standard deviation must be >= 0, got {}", column.b));
   else if (column.kind != Kind::normal && !(column.a < column.b))
     reader.report(at, "data.random",
                   fmt::format("expected [low, high] with low < high, got [{}, {}]", column.a, column.b));

@@ -76,7 +76,7 @@ Safetensors::Safetensors(std::string path, std::shared_ptr<const std::string> by
   if (length > all.size() - kLengthSize)
     fail(fmt::format("the header has {} bytes, but only {} follow", length, all.size() - kLengthSize), kCut);
   const std::string_view header = all.substr(kLengthSize, length);
-  if (!header.starts_with('{')) fail("the header is no JSON object: it must begin with '{'");
+  if (!header.starts_with('{')) fail("the header is not a JSON object: it must begin with '{'");
   json::Document document;
   try {
     document = json::parse(path_, std::string(header));
@@ -149,11 +149,11 @@ void Safetensors::check_layout(std::uint64_t data) const {
     const Entry& entry = entries_[i];
     if (entry.begin < end) fail(fmt::format("the values of '{}' and '{}' overlap", *before, names_[i]));
     if (entry.begin > end)
-      fail(fmt::format("{} bytes before the values of '{}' are no tensor's", entry.begin - end, names_[i]));
+      fail(fmt::format("{} bytes before the values of '{}' belong to no tensor", entry.begin - end, names_[i]));
     end = entry.end;
     before = &names_[i];
   }
-  if (end != bytes_->size()) fail(fmt::format("{} bytes at the end are no tensor's", bytes_->size() - end));
+  if (end != bytes_->size()) fail(fmt::format("{} bytes at the end belong to no tensor", bytes_->size() - end));
 }
 
 const Safetensors::Entry& Safetensors::entry(const std::string& name) const {

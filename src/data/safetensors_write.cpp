@@ -14,7 +14,7 @@
 namespace graphrun::data {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "values are written as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "values are written in the byte order of the host");
 
 constexpr std::size_t kAlignment = 64, kLength = 8;
 
@@ -24,7 +24,7 @@ constexpr std::size_t kAlignment = 64, kLength = 8;
 
 // The header's JSON is UTF-8; a name that is not would come back as another.
 void require_name(const std::string& name) {
-  if (name == "__metadata__") cannot_write("a safetensors file has no tensor '__metadata__': its texts stand there");
+  if (name == "__metadata__") cannot_write("the name '__metadata__' is reserved in safetensors files");
   if (json::parse("name", json_string(name)).root.string != name)
     cannot_write(fmt::format("'{}' cannot name a tensor of a safetensors file: it is not UTF-8", name));
 }

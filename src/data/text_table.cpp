@@ -100,12 +100,12 @@ std::string TextTable::hint_for(std::string_view text, const std::string& column
   const auto would_do = [&](const Notation& other) { return parse(text, other).is_whole; };
   Notation other = notation_;
   other.percent = true;
-  if (would_do(other)) return "\"percent\": true beside the source reads it as a share of 1";
+  if (would_do(other)) return "\"percent\": true next to the source reads it as a share of 1";
   if (notation_.decimal == '.') {
     other = {',', '.', false, {}};
-    if (would_do(other)) return "\"decimal\": \",\" beside the source, with \"thousands\": \".\" where it has them";
+    if (would_do(other)) return "\"decimal\": \",\" next to the source, with \"thousands\": \".\" where it has them";
     other = {'.', ',', false, {}};
-    if (would_do(other)) return "\"thousands\": \",\" beside the source reads it";
+    if (would_do(other)) return "\"thousands\": \",\" next to the source reads it";
   } else if (other = {'.', notation_.decimal, false, {}}; would_do(other)) {
     return fmt::format("the source says that '{}' is the decimal sign", notation_.decimal);
   }

@@ -13,7 +13,7 @@ namespace graphrun::data {
 
 std::span<const TransformDoc> transform_docs() {
   static constexpr TransformDoc docs[] = {
-      {"standardize", "to mean 0 and deviation 1, column by column; fitted on train"},
+      {"standardize", "to mean 0 and standard deviation 1, column by column; fitted on train"},
       {"minmax", "to 0 for the least and 1 for the greatest value; fitted on train"},
       {"robust", "to median 0 and interquartile range 1; fitted on train"},
       {"log", "the natural logarithm; the first step of its list"},
@@ -159,7 +159,7 @@ std::string misplaced(const TransformStep& step, std::span<const TransformStep> 
   if (step.kind == Transform::one_hot && any([](const TransformStep& s) { return s.is_fitted(); }))
     return "classes are not standardized";
   if (step.is_of_words() && any([](const TransformStep& s) { return s.kind != Transform::flatten; }))
-    return "words become classes first: nothing but \"flatten\" stands before";
+    return "words become classes first: only \"flatten\" may come before";
   const bool is_curve = step.kind == Transform::log || step.kind == Transform::log1p;
   if (is_curve && any([](const TransformStep& s) { return s.is_numeric(); }))
     return "a logarithm is the first step that changes numbers";

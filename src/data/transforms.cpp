@@ -303,7 +303,7 @@ HostTensor Pipeline::apply(const Column& column, const std::string& split, const
       }
       const double value = values[0];
       if (!(value >= 0 && value < static_cast<double>(classes) && value == std::floor(value))) {
-        fail("data.value", fmt::format("{}: row {}: {} is no class from 0 to {}", where, row, value, classes - 1));
+        fail("data.value", fmt::format("{}: row {}: {} is not a class from 0 to {}", where, row, value, classes - 1));
       }
       out[next + static_cast<std::size_t>(value)] = T{1};
       next += static_cast<std::size_t>(classes);

@@ -201,7 +201,7 @@ TEST_F(Pipes, MistakesNameTheRowAndLineOfTheStream) {
   const Outcome piecewise =
       through("(head -n 12 " + quoted(bad) + "; sleep 0.2; tail -n +13 " + quoted(bad) + ")", words);
   EXPECT_EQ(piecewise.code, 2);
-  EXPECT_NE(piecewise.err.find(":32:3: row 30, column 'sex': 'unknown' is none of the categories m, f"),
+  EXPECT_NE(piecewise.err.find(":32:3: row 30, column 'sex': 'unknown' is not one of the categories m, f"),
             std::string::npos)
       << piecewise.err;
   EXPECT_EQ(lines(piecewise.out).size(), 12u);  // the header, and the rows of the first piece

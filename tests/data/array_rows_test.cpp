@@ -40,7 +40,7 @@ TEST_F(ArrayRowsTest, PredictAsAFileDoes) {
   EXPECT_TRUE(has(message([&] {
                     session.predict({{"x", HostTensor({1, 2}, Floats{3, 5})}});
                   }),
-                  "predict: input 'x', column 'color': row 0: '5' is none of the categories red, blue, green"));
+                  "predict: input 'x', column 'color': row 0: '5' is not one of the categories red, blue, green"));
   EXPECT_TRUE(has(message([&] {
                     session.predict({{"x", HostTensor({1, 3}, Floats{3, 0, 1})}});
                   }),

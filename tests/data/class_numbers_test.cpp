@@ -42,13 +42,13 @@ class ClassNumbersTest : public DataTest {
 
 TEST_F(ClassNumbersTest, LabelsAreCheckedWhenTheyAreRead) {
   EXPECT_EQ(loaded("[0, 1, 2, 0]"), "no error");
-  EXPECT_EQ(
-      loaded("[0, 1, 3, 0]"),
-      "input 'c' of train: row 2: 3 is no class from 0 to 2: 'softmax_cross_entropy_1' (softmax_cross_entropy) has 3");
-  EXPECT_NE(loaded("[0, 1, 2, -1]").find("row 3: -1 is no class from 0 to 2"), std::string::npos);
+  EXPECT_EQ(loaded("[0, 1, 3, 0]"),
+            "input 'c' of train: row 2: 3 is not a valid class from 0 to 2: 'softmax_cross_entropy_1' "
+            "(softmax_cross_entropy) has 3");
+  EXPECT_NE(loaded("[0, 1, 2, -1]").find("row 3: -1 is not a valid class from 0 to 2"), std::string::npos);
   // Rows are those of the file, whatever the split.
   EXPECT_EQ(loaded("[0, 1, 2, 0]", R"(, "range": [1, 4])"), "no error");
-  EXPECT_NE(loaded("[0, 1, 2, 7]", R"(, "range": [1, 4])").find("row 3: 7 is no class"), std::string::npos);
+  EXPECT_NE(loaded("[0, 1, 2, 7]", R"(, "range": [1, 4])").find("row 3: 7 is not a valid class"), std::string::npos);
   EXPECT_EQ(loaded("[7, 1, 2, 0]", R"(, "range": [1, 4])"), "no error");
 }
 
@@ -108,13 +108,13 @@ TEST_F(ClassNumbersTest, OfTheApi) {
   EXPECT_EQ(message_of([&] {
               Session session(model_of({0, 4, 5}));
             }),
-            "input 'k' of train: row 2: 5 is no index from 0 to 4: 'found' (gather) has 5");
+            "input 'k' of train: row 2: 5 is not a valid index from 0 to 4: 'found' (gather) has 5");
   Session session(model_of({0, 4, 3}));
   EXPECT_EQ(message_of([&] { session.predict({{"k", ints({3}, {1, 2, 0})}}); }), "no error");
   EXPECT_EQ(message_of([&] {
               session.predict({{"k", ints({3}, {1, -2, 0})}});
             }),
-            "predict: input 'k': row 1: -2 is no index from 0 to 4: 'found' (gather) has 5");
+            "predict: input 'k': row 1: -2 is not a valid index from 0 to 4: 'found' (gather) has 5");
 }
 
 }  // namespace

@@ -201,7 +201,7 @@ TEST_F(DataTest, EachMistakeHasItsMessage) {
       {R"({"train": {"inline": {"x": [[1, 2]], "y": [1]}, "header": true}})",
        "/train/header: key 'header' has no meaning here"},
       {R"({"train": {"inline": {"x": [[1, 2]], "y": [1]}}, "source": {"json": "xor.json"}})",
-       "/train: 'train' cannot stand beside 'source'"},
+       "/train: 'train' cannot be combined with 'source'"},
       {R"({"train": {"inline": {"x": [[1, 2]], "y": [1]}}, "split": [1, 0, 0]})", "/split: 'split' divides a 'source'"},
       {R"({"source": {"json": "xor.json"}, "split": [0.5, 0.25, 0.25]})",
        "/split: the source has test rows of its own"},

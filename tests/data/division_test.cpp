@@ -97,11 +97,11 @@ TEST_F(DivisionTest, Mistakes) {
       {R"("folds": {"k": 1, "fold": 0})", "/folds/k: "},
       {R"("folds": {"k": 5})", "missing key 'fold'"},
       {R"("folds": {"k": 21, "fold": 0})", "test would get none of the 20 rows"},
-      {R"("folds": {"k": 5, "fold": 0}, "split": [1, 0, 0])", "'folds' cannot stand beside 'split'"},
+      {R"("folds": {"k": 5, "fold": 0}, "split": [1, 0, 0])", "'folds' cannot be combined with 'split'"},
       {R"("split": [1, 0, 0], "stratify": "z")", "no input and no column 'z'"},
       {R"("split": [1, 0, 0], "stratify": "x")", "'x' has 20 values in 20 rows"},
-      {R"("stratify": "y")", "'stratify' goes with 'split' or 'folds'"},
-      {R"("split_seed": 1)", "'split_seed' goes with 'split' or 'folds'"},
+      {R"("stratify": "y")", "'stratify' needs 'split' or 'folds'"},
+      {R"("split_seed": 1)", "'split_seed' needs 'split' or 'folds'"},
       {R"("split": [1, 0, 0], "split_seed": -1)", "split_seed"}};
   for (const auto& [how, says] : all) EXPECT_NE(wrong(how).find(says), std::string::npos) << how << "\n" << wrong(how);
 }

@@ -135,7 +135,7 @@ TEST_F(DataTest, NpzFilesThatLie) {
   EXPECT_EQ(says(good.substr(100)), "the directory of the zip is damaged");
   std::string flipped = good;
   flipped[180] ^= 1;
-  EXPECT_EQ(says(flipped), "the checksum is wrong: the array is damaged");
+  EXPECT_EQ(says(flipped), "the checksum does not match: the array is damaged");
   std::string lying = good;
   lying.replace(good.find("PK\x01\x02") + 20, 8, "\xff\xff\xff\x7f\xff\xff\xff\x7f");
   EXPECT_EQ(says(lying), "'x.npy' overlaps the directory of the zip");
@@ -313,7 +313,7 @@ TEST_F(DataTest, CsvMistakesHaveLineAndColumn) {
   const std::string words = "\n    hint: words become numbers by \"transform\": {\"y\": [\"one_hot\"]}";
   EXPECT_EQ(says("a,b,y\n1,2,3\n4,,6\n"),
             "DIR/a.csv:3:3: row 1, column 'b': the value is missing\n"
-            "    hint: \"missing\": {\"b\": \"mean\"} or \"drop\" beside the source says what to do about it");
+            "    hint: \"missing\": {\"b\": \"mean\"} or \"drop\" next to the source handles it");
   EXPECT_EQ(says("a,b,y\r\n1,2,3\r\n\r\n\r\n4,5,x\r\n"),
             "DIR/a.csv:5:5: row 1, column 'y': expected a number, got 'x'" + words);
   EXPECT_EQ(says("a,b,y\r1,2,3\r4,5,x\r"), "DIR/a.csv:3:5: row 1, column 'y': expected a number, got 'x'" + words);
@@ -334,7 +334,7 @@ TEST_F(DataTest, CsvMistakesHaveLineAndColumn) {
   EXPECT_EQ(says("a,b,y\n").substr(0, 60), "model.json:1:19: /train/csv: 'DIR/a.csv': the file has no ro");
   write("a.csv", "a,b,y\n1,2,3\n");
   write("a.csv", std::string("a,b,y\n1,2,3\0\n", 13));
-  EXPECT_NE(mistakes(R"({"train": {"csv": "a.csv"}})").find("'DIR/a.csv' is no text file: byte 11 is 0"),
+  EXPECT_NE(mistakes(R"({"train": {"csv": "a.csv"}})").find("'DIR/a.csv' is not a text file: byte 11 is 0"),
             std::string::npos);
   write("a.csv", "a,b,y\n1,2,3\n");
   EXPECT_NE(mistakes(R"({"train": {"csv": "a.csv"}})").find("only one input can take the columns that are left"),

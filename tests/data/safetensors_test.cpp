@@ -137,9 +137,9 @@ TEST(Safetensors, FilesThatLie) {
             "'w': no safetensors file: its header would have 100000001 bytes, and 100000000 are the most");
   EXPECT_EQ(refusal(std::string(8, '\xff') + "{}"),
             "'w': no safetensors file: its header would have 18446744073709551615 bytes, and 100000000 are the most");
-  EXPECT_EQ(refusal(with_header("", 0)), "'w': the header is no JSON object: it must begin with '{'");
-  EXPECT_EQ(refusal(with_header("[]", 0)), "'w': the header is no JSON object: it must begin with '{'");
-  EXPECT_EQ(refusal(with_header(" {}", 0)), "'w': the header is no JSON object: it must begin with '{'");
+  EXPECT_EQ(refusal(with_header("", 0)), "'w': the header is not a JSON object: it must begin with '{'");
+  EXPECT_EQ(refusal(with_header("[]", 0)), "'w': the header is not a JSON object: it must begin with '{'");
+  EXPECT_EQ(refusal(with_header(" {}", 0)), "'w': the header is not a JSON object: it must begin with '{'");
   EXPECT_NE(refusal(with_header("{\"a\":", 0)).find("'w': the header, line 1, column "), std::string::npos);
   EXPECT_NE(refusal(with_header("{} x", 0)).find("'w': the header, line 1, column 4: "), std::string::npos);
   const std::string w = entry("W", "F32", "[1]", "[0,4]");
@@ -187,10 +187,10 @@ TEST(Safetensors, ValuesThatOverlapOrLeaveBytesOver) {
   EXPECT_EQ(says("[4,12]", "[0,4]", 12), "read");
   EXPECT_EQ(says("[0,8]", "[7,11]", 11), "'w': the values of 'a' and 'b' overlap");
   EXPECT_EQ(says("[0,8]", "[2,6]", 8), "'w': the values of 'a' and 'b' overlap");
-  EXPECT_EQ(says("[0,8]", "[9,13]", 13), "'w': 1 bytes before the values of 'b' are no tensor's");
-  EXPECT_EQ(says("[2,10]", "[10,14]", 14), "'w': 2 bytes before the values of 'a' are no tensor's");
-  EXPECT_EQ(says("[0,8]", "[8,12]", 15), "'w': 3 bytes at the end are no tensor's");
-  EXPECT_EQ(refusal(with_header("{}", 1)), "'w': 1 bytes at the end are no tensor's");
+  EXPECT_EQ(says("[0,8]", "[9,13]", 13), "'w': 1 bytes before the values of 'b' belong to no tensor");
+  EXPECT_EQ(says("[2,10]", "[10,14]", 14), "'w': 2 bytes before the values of 'a' belong to no tensor");
+  EXPECT_EQ(says("[0,8]", "[8,12]", 15), "'w': 3 bytes at the end belong to no tensor");
+  EXPECT_EQ(refusal(with_header("{}", 1)), "'w': 1 bytes at the end belong to no tensor");
 }
 
 TEST(Safetensors, NamesThatAHeaderCannotHave) {

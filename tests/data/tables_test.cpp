@@ -162,7 +162,7 @@ TEST_F(DataTest, EachMistakeInATableHasItsMessage) {
        "/train/random/columns/a: expected one of"},
       {R"js({"train": {"random": {"rows": 3, "columns": {"a": {"norml": 1}}}}})js", "did you mean 'normal'?"},
       {R"js({"train": {"random": {"rows": 3, "columns": {"a": {"normal": -1}}}}})js",
-       "a deviation must be >= 0, got -1"},
+       "a standard deviation must be >= 0, got -1"},
       {R"js({"train": {"random": {"rows": 3, "columns": {"a": {"uniform": [1, 1]}}}}})js",
        "with low < high, got [1, 1]"},
       {R"js({"train": {"random": {"rows": 3, "columns": {"a": {"integers": [0, 1.5]}}}}})js",

@@ -33,11 +33,12 @@ const char* const kSoftmax = "mean(softmax_cross_entropy(h, y))";
 TEST_F(TargetsTest, OfASigmoidAreProbabilities) {
   EXPECT_EQ(loaded(kSigmoid, "[[0], [1], [0.3]]", 1), "no error");
   EXPECT_EQ(loaded(kSigmoid, "[[0, 0], [1, 1], [0.3, 1]]", 2), "no error");
-  EXPECT_EQ(loaded(kSigmoid, "[[0], [1], [-1]]", 1),
-            "input 'y' of train: row 2: -1 is no probability from 0 to 1, which the target of sigmoid_cross_entropy of "
-            "'h' must be | labels of -1 and 1 become 0 and 1 by a formula: (y + 1) / 2, next to the source or in the "
-            "loss");
-  EXPECT_NE(loaded(kSigmoid, "[[0], [2], [1]]", 1).find("row 1: 2 is no probability"), std::string::npos);
+  EXPECT_EQ(
+      loaded(kSigmoid, "[[0], [1], [-1]]", 1),
+      "input 'y' of train: row 2: -1 is not a probability from 0 to 1, which the target of sigmoid_cross_entropy of "
+      "'h' must be | labels of -1 and 1 become 0 and 1 by a formula: (y + 1) / 2, next to the source or in the "
+      "loss");
+  EXPECT_NE(loaded(kSigmoid, "[[0], [2], [1]]", 1).find("row 1: 2 is not a probability"), std::string::npos);
   EXPECT_NE(loaded(kSigmoid, "[[0], [2], [1]]", 1).find("softmax_cross_entropy and an i32 target"), std::string::npos);
   EXPECT_NE(loaded(kSigmoid, "[[0, 0], [1, 1.5], [1, 1]]", 2).find("row 1, column 1: 1.5 is no"), std::string::npos);
 }
@@ -84,7 +85,7 @@ TEST_F(TargetsTest, OfThreeWordsNeedThreeOutputs) {
   } catch (const Error& error) {
     EXPECT_EQ(error.diagnostics().size(), 1u);
     EXPECT_EQ(error.diagnostics().front().message,
-              "input 'y' has 3 classes, no, yes, unknown; sigmoid_cross_entropy of 'z' tells two apart");
+              "input 'y' has 3 classes, no, yes, unknown; sigmoid_cross_entropy of 'z' takes two");
     EXPECT_EQ(error.diagnostics().front().hint,
               "3 classes need 3 outputs and softmax_cross_entropy; the target is then {\"dtype\": \"i32\", \"shape\": "
               "[\"batch\"]}");

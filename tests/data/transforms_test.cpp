@@ -72,8 +72,8 @@ TEST_F(DataTest, MistakesOfTransforms) {
     const char* says;
   };
   const Mistake mistakes_of[] = {
-      {"[3, 0]", R"({"y": [{"one_hot": 3}]})", "input 'y' of train: row 0: 3 is no class from 0 to 2"},
-      {"[0, 0.5]", R"({"y": [{"one_hot": 3}]})", "input 'y' of train: row 1: 0.5 is no class from 0 to 2"},
+      {"[3, 0]", R"({"y": [{"one_hot": 3}]})", "input 'y' of train: row 0: 3 is not a class from 0 to 2"},
+      {"[0, 0.5]", R"({"y": [{"one_hot": 3}]})", "input 'y' of train: row 1: 0.5 is not a class from 0 to 2"},
       {"[[0, 1], [0, 1]]", R"({"y": [{"one_hot": 3}]})", "\"one_hot\" needs one integer a row, got (batch, 2)"},
       {"[0, 1]", R"({"y": [{"one_hot": 0}]})", "/transform/y/0/one_hot: must be from 1 to"},
       {"[0, 1]", R"({"y": [{"one_hot": 2}, "standardize"]})",

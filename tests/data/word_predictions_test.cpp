@@ -155,7 +155,7 @@ TEST_F(WordPredictions, AnUnknownWordIsNamed) {
   train();
   write_rows("new.csv", {"s", "a"}, {{"f", "1"}, {"fem", "1"}});
   const std::string text = message([&] { predict("new.csv"); });
-  EXPECT_TRUE(has(text, "new.csv:3:1: row 1, column 's': 'fem' is none of the categories m, f")) << text;
+  EXPECT_TRUE(has(text, "new.csv:3:1: row 1, column 's': 'fem' is not one of the categories m, f")) << text;
 }
 
 // Rejects a model whose transforms differ from those of the weights, because its inputs would have another meaning.

@@ -55,7 +55,7 @@ TEST_F(WordsTest, CategoriesMayBeGiven) {
 TEST_F(WordsTest, OtherWordsAreRefusedOrOneCategory) {
   const std::string text =
       wrong("s\nred\ngreen\n", R"("x": "s")", R"("transform": {"x": [{"classes": ["red", "gren"]}]})");
-  EXPECT_TRUE(contains(text, "a.csv:3:1: row 1, column 's': 'green' is none of the categories red, gren")) << text;
+  EXPECT_TRUE(contains(text, "a.csv:3:1: row 1, column 's': 'green' is not one of the categories red, gren")) << text;
   EXPECT_TRUE(contains(text, "did you mean 'gren'?")) << text;
   EXPECT_EQ(x_of("s\nb\na\nz\n", 3, R"("x": "s")",
                  R"("transform": {"x": [{"one_hot": {"categories": ["a", "b"], "other": true}}]})"),
@@ -67,7 +67,7 @@ TEST_F(WordsTest, CategoriesAreThoseOfTheTrainingRows) {
   write("test.csv", "s\na\nq\n");
   const std::string test = R"("test": {"csv": "test.csv", "x": "s"}, "transform": {"x": )";
   EXPECT_TRUE(
-      contains(wrong("s\nb\na\n", R"("x": "s")", test + R"(["classes"]})"), "'q' is none of the categories b, a"));
+      contains(wrong("s\nb\na\n", R"("x": "s")", test + R"(["classes"]})"), "'q' is not one of the categories b, a"));
   x_of("s\nb\na\n", 3, R"("x": "s")", test + R"([{"one_hot": {"other": true}}]})");
   EXPECT_EQ(values(set_, "test", "x"), (Floats{0, 1, 0, 0, 0, 1}));
 }
@@ -91,7 +91,7 @@ TEST_F(WordsTest, TrueAndFalseAreNumbers) {
 
 TEST_F(WordsTest, MistakesOfWords) {
   EXPECT_TRUE(contains(wrong("s,a\nm,1\nf,2\n", R"("x": ["a", "s"])", R"("transform": {"x": ["one_hot"]})", 3),
-                       "the words of one column become classes; input 'x' takes a formula or several columns"));
+                       "only a single column can become classes; input 'x' takes a formula or several columns"));
   EXPECT_TRUE(contains(wrong("sex\nm\n", "", R"("transform": {"sexx": ["one_hot"]})"), "did you mean 'sex'?"));
   EXPECT_TRUE(contains(wrong("s\nm\nf\n", "", R"("transform": {"s": ["one_hot"]})"), "the columns are s[m], s[f]"));
   EXPECT_TRUE(contains(wrong("s\nm\n", "", R"("transform": {"s": [{"one_hot": ["m", "m"]}]})"), "two categories 'm'"));
@@ -113,7 +113,7 @@ TEST_F(WordsTest, WhatTakesThePlaceOfAMissingValue) {
   EXPECT_EQ(filled(R"({"value": 7})"), 7.0f);
   EXPECT_EQ(x_of(csv, 1, R"("missing": "drop")").size(), 5u);
   EXPECT_TRUE(
-      contains(wrong(csv, R"("missing": {"value": "x"})"), "'x' takes the place of missing values, and is no number"));
+      contains(wrong(csv, R"("missing": {"value": "x"})"), "'x' cannot replace missing values: it is not a number"));
   EXPECT_TRUE(contains(wrong(csv, R"("missing": "medien")"), "did you mean 'median'?"));
   EXPECT_TRUE(contains(wrong(csv, R"("missing": {"b": "mean"})"), "no column 'b'"));
 }
@@ -145,7 +145,7 @@ TEST_F(WordsTest, DatesByFormulas) {
   EXPECT_EQ(of("day(e)"), (Floats{29, 1}));
   EXPECT_EQ(of("hour(e) + minute(e) / 100"), (Floats{12, 0.3f}));
   EXPECT_EQ(x_of(csv, 2, R"js("x": ["year(d)", "seconds(d) / 86400 - days(d)"])js"), (Floats{1970, 0, 2000, 0}));
-  EXPECT_TRUE(contains(wrong("d\n2023-02-29\n", R"js("x": "days(d)")js"), "'2023-02-29' is no date"));
+  EXPECT_TRUE(contains(wrong("d\n2023-02-29\n", R"js("x": "days(d)")js"), "'2023-02-29' is not a date"));
   EXPECT_TRUE(contains(wrong("d\n2023-02-28\n", R"("x": "d")"), "a date becomes a number by a formula: days(d)"));
 }
 
@@ -201,7 +201,7 @@ TEST_F(WordsTest, ClassWeights) {
   EXPECT_EQ(x_of("s\na\nb\na\n", 1, R"("x": "s")", R"("transform": {"x": [{"class_weight": {"b": 3, "a": 0.5}}]})"),
             (Floats{0.5f, 3, 0.5f}));
   EXPECT_TRUE(contains(wrong("s\na\n", R"("x": "s")", R"("transform": {"x": [{"class_weight": {"b": 3}}]})"),
-                       "'a' is none of the categories b"));
+                       "'a' is not one of the categories b"));
 }
 
 }  // namespace
