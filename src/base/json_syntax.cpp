@@ -87,7 +87,7 @@ std::string hint_for(const Stop& stop, const SyntaxError& error, std::string_vie
   const char c = text[stop.at];
   if (stop.passed == ',' && (c == ']' || c == '}'))
     return "remove the comma before it: JSON allows none after the last";
-  if (c == '\'') return "JSON strings stand in double quotes";
+  if (c == '\'') return "JSON strings are written in double quotes";
   if (error.after == After::item && c == ':') return "keys belong in an object: { }, not [ ]";
   const bool after_value = stop.passed == '\0' && (error.after == After::item || error.after == After::member);
   if (after_value && (c == ']' || c == '}')) return not_closed(error);
@@ -155,14 +155,14 @@ Diagnostic explain(const SyntaxError& error, std::string_view text) {
     out.hint = "remove the comment; \"description\" is the place for a remark";
   } else if (is_not_finite(stop.word)) {
     out.code = "json.number";
-    out.message = fmt::format("{} is no JSON number", stop.word);
+    out.message = fmt::format("{} is not a JSON number", stop.word);
     out.hint = "JSON has no NaN and no Infinity: write a finite number";
   } else if (error.reason.find("invalid string") != std::string::npos) {
     at = explain_string(stop, error, text, out);
   } else if (error.reason.find("invalid number") != std::string::npos) {
     std::size_t end = std::min(error.reached, text.size());
     if (end > at && std::string_view("+-.eE").find(text[end - 1]) == std::string_view::npos) --end;  // what broke it
-    out.message = fmt::format("'{}' is no JSON number", text.substr(at, std::min<std::size_t>(end - at, 40)));
+    out.message = fmt::format("'{}' is not a JSON number", text.substr(at, std::min<std::size_t>(end - at, 40)));
     out.hint = "a digit has to follow '-', '.' and 'e'";
   } else {
     out.message = fmt::format("expected {}, got {}", expected(error.after, stop.passed), found(stop, text));

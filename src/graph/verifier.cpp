@@ -67,7 +67,7 @@ void verify(const Graph& graph) {
     const Node& node = graph[id];
     if (!names.insert(node.name).second) broken("name", node, "the name is taken");
     if (node.op != Op::assign) continue;
-    if (graph[node.inputs[0]].def->state == nullptr) broken("effect", node, "assigns to something that is no state");
+    if (graph[node.inputs[0]].def->state == nullptr) broken("effect", node, "assigns to a node that is not a state");
     if (!assigned.emplace(node.phase, node.inputs[0]).second)
       broken("effect", node, "assigns a state twice in a phase");
   }

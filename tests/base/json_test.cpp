@@ -141,12 +141,12 @@ TEST(JsonError, GoldenMessages) {
        "    hint: did you mean 'true'?"},
       {"['a']",
        "json.syntax m.json:1:2: expected a value or ']', got a single quote\n    ['a']\n     ^\n"
-       "    hint: JSON strings stand in double quotes"},
+       "    hint: JSON strings are written in double quotes"},
       {"[01]",
        "json.syntax m.json:1:3: expected ',' or ']', got '1'\n    [01]\n      ^\n"
        "    hint: a number has no leading zeros"},
       {"[1.]",
-       "json.syntax m.json:1:2: '1.' is no JSON number\n    [1.]\n     ^\n"
+       "json.syntax m.json:1:2: '1.' is not a JSON number\n    [1.]\n     ^\n"
        "    hint: a digit has to follow '-', '.' and 'e'"},
       {"[.5]",
        "json.syntax m.json:1:2: expected a value or ']', got '.'\n    [.5]\n     ^\n"
@@ -197,7 +197,7 @@ TEST(JsonError, Comments) {
 
 TEST(JsonError, NotFinite) {
   EXPECT_EQ(text_of("[NaN]"),
-            "json.number m.json:1:2: NaN is no JSON number\n    [NaN]\n     ^\n"
+            "json.number m.json:1:2: NaN is not a JSON number\n    [NaN]\n     ^\n"
             "    hint: JSON has no NaN and no Infinity: write a finite number");
   for (const char* text : {"[nan]", "[1, Infinity]", "{\"a\": -Infinity}", "[inf]", "-inf", "[+Infinity]"}) {
     EXPECT_EQ(errors_of(text)[0].code, "json.number") << text;

@@ -199,14 +199,14 @@ TEST(Objectives, MistakesOfAModelThatWasBuilt) {
   };
   EXPECT_EQ(code([](Model&) {}), "none");
   EXPECT_EQ(code([](Model& m) { m.train.objectives[0].parameters.clear(); }),
-            "the objective 'one': it moves no parameter: there is nothing to train");
+            "the objective 'one': it has no parameters: there is nothing to train");
   EXPECT_EQ(code([](Model& m) { m.train.objectives[1].parameters = m.train.objectives[0].parameters; }),
-            "the objective 'two': a is moved by 'one' already");
-  EXPECT_EQ(code([](Model& m) { m.train.objectives[1].name = "one"; }), "the objective 'one': that is told already");
+            "the objective 'two': a is updated by 'one' already");
+  EXPECT_EQ(code([](Model& m) { m.train.objectives[1].name = "one"; }), "the objective 'one': the name is taken");
   EXPECT_EQ(code([](Model& m) { m.train.minimize = m.train.objectives[0].minimize; }),
             "train: minimize and objectives are both given");
   EXPECT_EQ(code([](Model& m) { m.graph.trainable(m.train.objectives[0].parameters[0], false); }),
-            "the objective 'one': a is no parameter that is trained");
+            "the objective 'one': a is not a trained parameter");
   EXPECT_EQ(code([](Model& m) { m.train.objectives[0].minimize = {}; }),
             "the objective 'one': the value is empty: it was never given one");
 }

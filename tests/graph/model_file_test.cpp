@@ -184,7 +184,7 @@ const std::vector<Bad> kBad = {
     {"output_unknown", "{\"y_hat\": \"y\"}", "{\"y_hut\": \"y\"}", "name.unknown", "/outputs/y_hut", "\"y_hut\"",
      "did you mean 'y_hat'?"},
     {"target_unknown", "{\"y_hat\": \"y\"}", "{\"y_hat\": \"z\"}", "model.target", "/outputs/y_hat", "\"z\"",
-     "no input"},
+     "not an input"},
     {"target_used", "{\"y_hat\": \"y\"}", "{\"y_hat\": \"x\"}", "model.target", "/outputs/y_hat", "\"x\"",
      "depends on it"},
     {"minimize_unknown", "\"minimize\": \"loss\"", "\"minimize\": \"los\"", "name.unknown", "/train/minimize",

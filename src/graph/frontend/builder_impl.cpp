@@ -36,7 +36,7 @@ void check_init(std::string_view name, const Shape& shape, const Init& init) {
   }
   for (const double number : {init.a, init.b}) {
     if (!std::isfinite(static_cast<float>(number))) {
-      fail("parameter.init", fmt::format("{}: {} is no finite number of f32", name, number));
+      fail("parameter.init", fmt::format("{}: {} is not a finite f32 number", name, number));
     }
   }
   if (init.kind == Init::Kind::values && init.tensor.bytes().size() != TensorType{DType::f32, shape}.bytes()) {
@@ -156,7 +156,7 @@ ir::NodeId GraphBuilder::Impl::input(std::string_view name, std::span<const std:
   for (std::size_t i = rows ? 1 : 0; i < shape.size(); ++i) {
     if (shape[i] < 0) {
       fail("shape.extent", fmt::format("{}: an extent must be >= 0, got {}", name, extent_text(shape[i])),
-           "the batch may stand as the first extent only");
+           "only the first extent may be the batch");
     }
   }
   const ir::NodeId id = make::source(builder, "input", {dtype, Shape(shape), 0}, {{"rows", std::int64_t{rows}}}).id;
@@ -186,7 +186,7 @@ ir::NodeId GraphBuilder::Impl::parameter(std::string_view name, const Shape& sha
 ir::NodeId GraphBuilder::Impl::runtime_scalar(std::string_view name, double value) {
   check_new_name(name);
   if (!std::isfinite(static_cast<float>(value)))
-    fail("runtime.value", fmt::format("{}: {} is no finite number of f32", name, value));
+    fail("runtime.value", fmt::format("{}: {} is not a finite f32 number", name, value));
   builder.enter(ir::kShared);
   const ir::NodeId id = make::source(builder, "state", {DType::f32, {}, 0}, {{"kind", std::string("slot")}}).id;
   builder.enter(0);
@@ -206,12 +206,12 @@ void GraphBuilder::Impl::assign(ir::NodeId state, ir::NodeId value, bool after) 
   if (!states.contains(state)) {
     const bool is_parameter = to.op == Op::parameter;
     fail("assign.state",
-         fmt::format("{} is {}, only a state can be assigned", to.name,
-                     is_parameter ? "a parameter, which its optimizer moves" : "computed"),
+         fmt::format("{} is {}; only a state can be assigned", to.name,
+                     is_parameter ? "a parameter, which its optimizer updates" : "computed"),
          is_parameter ? R"(a value that only assignments change is declared in "states")" : "");
   }
   if (!(to.type == graph[value].type)) {
-    fail("shape.assign", fmt::format("the state {} is {}, what is assigned is {}", to.name, to_string(to.type),
+    fail("shape.assign", fmt::format("the state {} is {}, the assigned value is {}", to.name, to_string(to.type),
                                      to_string(graph[value].type)));
   }
   for (const Assignment& other : assignments) {

@@ -110,7 +110,7 @@ void GraphBuilder::trainable(Value parameter, bool yes) {
   const ir::NodeId id = impl().node(parameter);
   if (impl().graph[id].op != Op::parameter || impl().states.contains(id)) {
     throw Error(ErrorKind::input, "parameter.trainable",
-                fmt::format("{} is no parameter: only they are trained", impl().graph[id].name));
+                fmt::format("{} is not a parameter: only parameters are trained", impl().graph[id].name));
   }
   if (yes) {
     impl().frozen.erase(id);

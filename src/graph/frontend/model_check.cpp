@@ -68,8 +68,8 @@ class Checker {
       }
       for (const std::string& name : told_names(model_, metric)) {
         if (!told.insert(name).second) {
-          report("metric.name", fmt::format("two metrics are told as '{}'", name),
-                 name == "loss" ? "what is minimized is told as the loss" : "");
+          report("metric.name", fmt::format("two metrics are reported as '{}'", name),
+                 name == "loss" ? "the minimized value is reported as the loss" : "");
         }
       }
     }
@@ -77,7 +77,7 @@ class Checker {
       check_value(fmt::format("the output '{}'", output.name), output.value);
       if (!output.target.empty() && find_input(output.target) == nullptr) {
         report("output.target",
-               fmt::format("the output '{}' answers '{}', which is no input", output.name, output.target));
+               fmt::format("the output '{}' has the target '{}', which is not an input", output.name, output.target));
       }
     }
   }
@@ -92,12 +92,12 @@ class Checker {
       const auto fail = [&](const std::string& what, std::string hint = {}) {
         report("train.objectives", fmt::format("the objective '{}': {}", one.name, what), std::move(hint));
       };
-      if (!is_name(one.name)) fail("that is no name", std::string(kNameRule));
-      if (!told.insert(one.name).second) fail("that is told already", "give it another name");
+      if (!is_name(one.name)) fail("the name is invalid", std::string(kNameRule));
+      if (!told.insert(one.name).second) fail("the name is taken", "give it another name");
       check_value(fmt::format("the objective '{}'", one.name), one.minimize);
       if (one.every < 1 || one.every > kMostEvery)
         fail(fmt::format("every {} steps: from 1 to {}", one.every, kMostEvery));
-      if (one.parameters.empty()) fail("it moves no parameter: there is nothing to train");
+      if (one.parameters.empty()) fail("it has no parameters: there is nothing to train");
       for (const Value value : one.parameters) {
         if (value.owner != graph_.number || value.id >= graph_.graph.size()) {
           check_value(fmt::format("the objective '{}'", one.name), value);
@@ -105,10 +105,10 @@ class Checker {
         }
         const ir::Node& node = graph_.graph[value.id];
         if (node.op != Op::parameter || graph_.frozen.contains(value.id)) {
-          fail(fmt::format("{} is no parameter that is trained", node.name));
+          fail(fmt::format("{} is not a trained parameter", node.name));
         } else if (const auto [entry, fresh] = moved_by.emplace(value.id, one.name); !fresh) {
-          fail(fmt::format("{} is moved by '{}' already", node.name, entry->second),
-               "a parameter belongs to one objective: minimize a sum of losses to move it by both");
+          fail(fmt::format("{} is updated by '{}' already", node.name, entry->second),
+               "a parameter belongs to one objective: minimize a sum of losses to update it by both");
         }
       }
     }

@@ -143,7 +143,7 @@ TensorType infer_slice(const InferContext& context) {
   TensorType out = context.inputs[0];
   const Range range = slice_range(context.attrs, out.shape[axis]);
   if (range.start < 0 || range.start > range.stop) {
-    context.fail("attribute.range", fmt::format("[{}, {}) is no range of axis {} of {}", context.attrs.integer("start"),
+    context.fail("attribute.range", fmt::format("[{}, {}) is invalid for axis {} of {}", context.attrs.integer("start"),
                                                 context.attrs.integer("stop"), axis, context.operand(0)));
   }
   out.shape[axis] = range.stop - range.start;
@@ -331,7 +331,7 @@ std::vector<OpDef> movement() {
        .rows = RowRule::rowwise,
        .pack = infer::pack_axis},
       {.op = family_op::one_hot,
-       .doc = "1 at the class number along a new last axis, else 0; all 0 for a computed number that is no class",
+       .doc = "1 at the class index along a new last axis, else 0; all 0 for a computed index out of range",
        .operands = {"x"},
        .attrs = {{"classes", std::int64_t{10}, "extent of the new axis", true, 1.0}},
        .infer = infer_one_hot,
@@ -341,7 +341,7 @@ std::vector<OpDef> movement() {
          return Classes{0, attrs.integer("classes")};
        }},
       {.op = family_op::gather,
-       .doc = "row indices[i] of the table for each index; zeros for a computed index that is no row",
+       .doc = "row indices[i] of the table for each index; zeros for a computed index out of range",
        .operands = {"table", "indices"},
        .infer = infer_gather,
        .grad = grad_gather,
@@ -350,7 +350,7 @@ std::vector<OpDef> movement() {
          return Classes{1, inputs[0].shape[0], "index"};
        }},
       {.op = Op::scatter_add,
-       .doc = "row r of a table is the sum of the updates[i] with indices[i] = r; a computed index that is no row adds "
+       .doc = "row r of a table is the sum of the updates[i] with indices[i] = r; a computed index out of range adds "
               "nothing",
        .operands = {"indices", "updates"},
        .attrs = {{"entries", std::int64_t{10}, "rows of the table", true, 0.0}},

@@ -47,7 +47,7 @@ Params pack_draw(const ir::Attrs& attrs, std::span<const TensorType>, const Tens
   return RandomParams{static_cast<std::uint64_t>(attrs.integer("key")), a, b};
 }
 
-constexpr std::string_view kDrawn = "a draw depends on nothing that is trained";
+constexpr std::string_view kDrawn = "random samples do not depend on parameters";
 
 }  // namespace
 

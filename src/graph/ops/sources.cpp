@@ -39,7 +39,7 @@ TensorType infer_constant(const InferContext& context) {
   }
   for (const double value : context.attrs.reals("values")) {
     if (!represents(type.dtype, value)) {
-      context.fail("constant.range", fmt::format("{} is no number of {}", value, name_of(type.dtype)));
+      context.fail("constant.range", fmt::format("{} is not representable as {}", value, name_of(type.dtype)));
     }
   }
   return type;

@@ -245,7 +245,7 @@ class Parser {
     const auto [value, key] = assignment(rest);
     if (key.empty()) {
       if (!call.attributes.empty()) {
-        throw ExpressionError(at_, "expression.syntax", "operands stand before attributes");
+        throw ExpressionError(at_, "expression.syntax", "operands come before attributes");
       }
       call.operands.push_back(expression());
       return;

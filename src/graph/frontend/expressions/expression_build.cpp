@@ -279,8 +279,8 @@ void check_call(const Scope& scope, const Term& t, Findings& findings) {
   }
   if (!scope.layers && function != nullptr && find_layer(t.word)) {
     findings.add(ExpressionError(t.at, "layer.place",
-                                 fmt::format("{} brings parameters, which have no place here", t.word),
-                                 "layers stand in \"graph\""));
+                                 fmt::format("{} adds parameters, which are not allowed here", t.word),
+                                 "layers belong in \"graph\""));
     return;
   }
   if (function == nullptr) {

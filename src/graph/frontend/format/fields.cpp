@@ -171,7 +171,7 @@ const Fields& parameter_fields() {
                "shape is `[]`",
                R"(for instance "init": {"normal": 0.1} or "init": "zeros")"),
       other("decay", "if false, `weight_decay` and `l2` do not apply to it", "`true`"),
-      other("trainable", "if false, no optimizer moves it", "`true`"),
+      other("trainable", "if false, the parameter is frozen", "`true`"),
   };
   return table;
 }
@@ -198,8 +198,8 @@ const Fields& train_fields() {
           "what the machine has. For predictions see [data.md](data.md#predictions)",
           R"(`"all"`)"),
       other("max_memory",
-            "what the plan may take, in bytes or as `\"512MiB\"`: a larger one is made to fit without changing a "
-            "bit, or refused before anything is allocated ([memory.md](../internals/memory.md#a-budget))"),
+            "memory budget of the plan, in bytes or as `\"512MiB\"`: a larger plan is made to fit without changing a "
+            "bit, or rejected before anything is allocated ([memory.md](../internals/memory.md#a-budget))"),
       plain<&TrainSpec::drop_last>("last_batch",
                                    R"(`"drop"` leaves out a last batch that is not full. Evaluation always keeps it)",
                                    {}, {"keep", "drop"}),
@@ -222,7 +222,7 @@ const Fields& train_fields() {
       set_at_run_time<&TrainSpec::clip_norm_at_run_time>(plain<&TrainSpec::clip_norm>(
           "clip_norm",
           "before the optimizer, scale the gradients so that their norm over all parameters (of an objective) does not "
-          "exceed this; or [a number set at run time](#numbers-set-at-run-time)",
+          "exceed this; or [a runtime hyperparameter](#numbers-set-at-run-time)",
           0, {}, true)),
       plain<&TrainSpec::evaluate_every>(
           "evaluate_every",

@@ -129,9 +129,9 @@ const std::vector<InitDoc>& init_docs() {
          const std::optional<double> value = reader.number(at);
          return value ? Read(Init::constant(*value)) : std::nullopt;
        }},
-      {{"normal", "normal with mean 0"}, "the deviation", read_normal},
+      {{"normal", "normal with mean 0"}, "the standard deviation", read_normal},
       {{"uniform", "uniform from low to high"}, "[low, high]", read_uniform},
-      {{"npz", "the array of that name of an NPZ file"}, "a file, beside it \"key\": a name"},  // read_init_file()
+      {{"npz", "the array of that name of an NPZ file"}, "a file, with \"key\": a name"},  // read_init_file()
   };
   return docs;
 }
@@ -161,7 +161,7 @@ std::optional<Shape> read_shape(Reader& reader, const Place& at, bool of_input) 
   Shape shape;
   for (std::size_t i = of_input ? 1 : 0; i < items.size(); ++i) {
     if (is_batch(items[i])) {
-      reader.report(at.item(i), "model.shape", "\"batch\" stands only as the first extent of an input");
+      reader.report(at.item(i), "model.shape", "\"batch\" is only allowed as the first extent of an input");
       return std::nullopt;
     }
     const std::optional<std::int64_t> extent = reader.integer(at.item(i), 1, std::int64_t{1} << 40);

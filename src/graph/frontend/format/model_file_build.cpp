@@ -307,7 +307,8 @@ class ModelBuild {
   void read_objective(const ModelFile::Objective& objective) {
     if (!told_.insert(objective.name).second) {
       reader_.report(objective.place, "model.objectives",
-                     fmt::format("the sum of all objectives is told as {}", objective.name), "give it another name");
+                     fmt::format("the sum of all objectives is reported as {}", objective.name),
+                     "give it another name");
       return;
     }
     ObjectiveSpec spec{objective.name, {}, {}, objective.optimizer, objective.every};
@@ -319,11 +320,10 @@ class ModelBuild {
     for (const NodeId id : *parameters) {
       spec.parameters.push_back(graph_.value(id));
       if (reached[id] && moved[id]) continue;
-      reader_.report(
-          *objective.minimize, "model.objectives",
-          fmt::format("{} does not depend on {}, which {} is to move{}", objective.minimize->value->string,
-                      graph_.graph[id].name, objective.name, reached[id] ? ": no gradient comes through to it" : ""),
-          reached[id] ? "stop_gradient, or an op without a gradient, stands between" : "");
+      reader_.report(*objective.minimize, "model.objectives",
+                     fmt::format("{} does not depend on {}, a parameter of {}{}", objective.minimize->value->string,
+                                 graph_.graph[id].name, objective.name, reached[id] ? ": no gradient reaches it" : ""),
+                     reached[id] ? "stop_gradient, or an op without a gradient, is between them" : "");
       return;
     }
     if (!check_gradient(*objective.minimize, *loss, *parameters)) return;
@@ -350,7 +350,7 @@ class ModelBuild {
     if (!is_array(reader_, list, "parameters are an array of names", R"(for instance ["W", "h2"])")) return {};
     if (list.value->items.empty()) {
       reader_.report(list, "model.objectives",
-                     fmt::format("{} moves no parameter: there is nothing to train", objective.name));
+                     fmt::format("{} has no parameters: there is nothing to train", objective.name));
       return {};
     }
     std::vector<NodeId> found;
@@ -396,7 +396,7 @@ class ModelBuild {
     const bool is_value = graph_.names.contains(name);
     const std::string near = did_you_mean(name, names);
     reader_.report(at, "model.objectives",
-                   is_value ? fmt::format("{} is no parameter, and none is named after it", name)
+                   is_value ? fmt::format("{} is neither a parameter nor a layer with parameters", name)
                             : fmt::format("there is no parameter named {}", name),
                    near.empty() && !names.empty() && names.size() <= 16
                        ? fmt::format("there are: {}", fmt::join(names, ", "))
@@ -411,7 +411,7 @@ class ModelBuild {
     reader_.report(at, "model.objectives",
                    entry->second == objective
                        ? fmt::format("{} is listed twice", graph_.graph[id].name)
-                       : fmt::format("{} is moved by {} already", graph_.graph[id].name, entry->second),
+                       : fmt::format("{} is updated by {} already", graph_.graph[id].name, entry->second),
                    "a parameter belongs to one objective: minimize a sum of losses to move it by both");
     return false;
   }
@@ -452,13 +452,13 @@ class ModelBuild {
   }
 
   bool report_no_gradient(const Place& at, const ir::Node& node) {
-    reader_.report(
-        at, "gradient.none",
-        fmt::format("{} depends on the parameters through {}, which has no gradient: {}", at.value->string,
-                    name_of(node.op), node.def->no_gradient.empty() ? "its result is no float" : node.def->no_gradient),
-        node.source.line > 0 ? fmt::format("it stands at {} (line {}); minimize a loss that changes smoothly",
-                                           node.source.pointer, node.source.line)
-                             : "minimize a loss that changes smoothly");
+    reader_.report(at, "gradient.none",
+                   fmt::format("{} depends on the parameters through {}, which has no gradient: {}", at.value->string,
+                               name_of(node.op),
+                               node.def->no_gradient.empty() ? "its result is not a float" : node.def->no_gradient),
+                   node.source.line > 0 ? fmt::format("it is at {} (line {}); minimize a differentiable loss",
+                                                      node.source.pointer, node.source.line)
+                                        : "minimize a differentiable loss");
     return false;
   }
 
@@ -497,10 +497,10 @@ class ModelBuild {
     for (const std::string& name : told) {
       if (told_.count(name) == 0) continue;
       if (name == "loss") {
-        reader_.report(at, "model.metric", "what is minimized is told as the loss, beside the metrics",
+        reader_.report(at, "model.metric", "the minimized value is reported as the loss already",
                        metric.value == model_.train.minimize ? "leave it out" : "give the value another name");
       } else {
-        reader_.report(at, "model.metric", fmt::format("another metric is told as {} already", name),
+        reader_.report(at, "model.metric", fmt::format("another metric is reported as {} already", name),
                        "give the value another name");
       }
       return;
@@ -548,7 +548,7 @@ class ModelBuild {
       reader_.report(at, "shape.mismatch",
                      fmt::format("{} compares {} {} with its target {} {}: they must have the same type", metric.name,
                                  output->name, to_string(given), output->target, to_string(wanted)),
-                     classes ? "accuracy compares scores (batch, classes) with i32 classes (batch)" : "");
+                     classes ? "accuracy compares logits (batch, classes) with i32 classes (batch)" : "");
       return false;
     }
     if (!outputs.empty()) return true;
@@ -641,8 +641,8 @@ class ModelBuild {
       const bool is_input = !reader_.full() && std::any_of(file_.inputs_.begin(), file_.inputs_.end(), is_named);
       outputs_broken_ = true;
       reader_.report(place, "model.target",
-                     is_input ? fmt::format("{} is no target: an output depends on it", target)
-                              : fmt::format("'{}' is no input, so it cannot be a target", target),
+                     is_input ? fmt::format("{} cannot be a target: an output depends on it", target)
+                              : fmt::format("'{}' is not an input, so it cannot be a target", target),
                      reader_.full() ? std::string() : target_hint(target, targets));
     }
   }
@@ -661,7 +661,7 @@ class ModelBuild {
     reader_.report(at, "shape.mismatch",
                    fmt::format("the target {} {} has fewer columns than its output {} {}", output.target,
                                type(graph_.names.at(output.target)), output.name, type(output.value.id)),
-                   fmt::format("an output without a target stands in a list: \"outputs\": [\"{}\"]", output.name));
+                   fmt::format("an output without a target goes in a list: \"outputs\": [\"{}\"]", output.name));
   }
 
   static std::string target_hint(const std::string& name, const std::vector<std::string>& targets) {

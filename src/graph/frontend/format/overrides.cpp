@@ -225,7 +225,7 @@ class Settings {
         try {
           set_argument(o, value->string, place.pointer, std::string(rest));
         } catch (const expression::ExpressionError& error) {
-          fail(o, fmt::format("{} is no expression: {}", place.pointer, error.diagnostics().front().message));
+          fail(o, fmt::format("{} is not an expression: {}", place.pointer, error.diagnostics().front().message));
         }
         return forget_places(*value);
       }
