@@ -40,7 +40,7 @@ std::vector<ir::NodeId> aggregates_of(const ir::Graph& graph, ir::NodeId wanted)
     const ir::Node& node = graph[id];
     if (kinds[id] == RowKind::opaque) {
       throw Error(ErrorKind::input, "data.formula",
-                  fmt::format("{} makes one value of all rows, which is no aggregate of them", name_of(node.op)),
+                  fmt::format("{} combines rows in a way that is not an aggregate", name_of(node.op)),
                   "a row's value may depend on the row and on aggregates such as mean(a)");
     }
     from_rows[id] = kinds[id] == RowKind::reduced || std::any_of(node.inputs.begin(), node.inputs.end(), [&](auto i) {

@@ -118,8 +118,8 @@ Deployment deployment(Session& given, const DeploymentOptions& options) {
   const StepPhase& phase = session.predicting();
   if (const std::string coupled = coupled_output(session.model); !coupled.empty()) {
     throw Error(ErrorKind::input, "export.coupled",
-                fmt::format("the output '{}' depends on the other rows of its batch", coupled),
-                "what is exported predicts each row by itself");
+                fmt::format("the output '{}' depends on the rest of its batch", coupled),
+                "an exported model predicts each row separately");
   }
   PlanOptions plan = session.planned;
   plan.fuse = false;

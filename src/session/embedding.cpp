@@ -168,9 +168,8 @@ void Session::Impl::save_state(std::span<std::byte> to) {
 void Session::Impl::load_state(std::span<const std::byte> from) {
   StateHeader header;
   std::memcpy(&header, from.data(), sizeof header);
-  if (header.magic != StateHeader().magic) refuse_state("these bytes are no state that save_state() wrote");
-  if (header.layout != saved_layout)
-    refuse_state("this is the state of another model: its parameters or slots are others");
+  if (header.magic != StateHeader().magic) refuse_state("these bytes were not written by save_state()");
+  if (header.layout != saved_layout) refuse_state("this is the state of another model: its parameters or slots differ");
   from = from.subspan(sizeof header);
   const auto take = [&](std::size_t bytes) {
     const std::span<const std::byte> part = from.first(bytes);

@@ -103,16 +103,15 @@ std::int64_t prediction_batch(const ModelFile& file, const Model& model, DataSet
   const std::int64_t all = data.origin.empty() ? 0 : data::read_origin("the weights' data:origin", data.origin).samples;
   const std::int64_t batch = file.batch().value_or(all);
   if (batch == 0) {
-    throw Error(
-        ErrorKind::input, "predict.batch",
-        fmt::format("the output '{}' depends on the other rows of its batch, which is \"all\", and the weights do "
-                    "not say how many they were",
-                    coupled),
-        "--batch says it");
+    throw Error(ErrorKind::input, "predict.batch",
+                fmt::format("the output '{}' depends on the rest of its batch, which is \"all\", and the weights do "
+                            "not record its size",
+                            coupled),
+                "set it with --batch");
   }
   data.warnings.push_back(
-      fmt::format("the output '{}' depends on the other rows of its batch: predicted in batches of {}, in the order of "
-                  "the file, as they are evaluated",
+      fmt::format("the output '{}' depends on the rest of its batch: predicted in batches of {}, in the order of "
+                  "the file, as in evaluation",
                   coupled, batch));
   return batch;
 }

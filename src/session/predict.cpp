@@ -206,8 +206,8 @@ void Session::Impl::predict(std::span<const std::span<const std::byte>> inputs,
         sample_bytes(phase, phase.outputs[i]) * static_cast<std::uint64_t>(predicted.front().samples);
     if (outputs[i].size() != bytes) {
       throw Error(ErrorKind::input, "predict.output",
-                  fmt::format("predict: room of {} bytes for the output '{}' of {} rows, which has {}",
-                              outputs[i].size(), model.outputs[i].name, predicted.front().samples, bytes));
+                  fmt::format("predict: got {} bytes for the output '{}' of {} rows, expected {}", outputs[i].size(),
+                              model.outputs[i].name, predicted.front().samples, bytes));
     }
   }
   predict_into(phase, predicted, outputs);
@@ -224,7 +224,7 @@ const StepPhase& Session::Impl::predicting() const {
   if (!phase.inputs.empty()) return phase;
   throw Error(ErrorKind::input, "predict.no_input",
               "predict: no output depends on an input: there is nothing to predict from",
-              "of draws alone, a further output that is computed from an input says how many rows");
+              "add an output that is computed from an input: it determines the number of rows");
 }
 
 const TensorType& Session::Impl::type_of_output(const StepPhase& phase, std::size_t i) const {

@@ -91,7 +91,7 @@ std::vector<ChangedNumber> read_changes(const std::string& folder) {
   if (!std::filesystem::is_regular_file(path, ignored)) return changes;
   const json::Document document = json::parse(path, read_file(path));
   const auto refuse = [&] {
-    throw Error(ErrorKind::input, "runs.changes", fmt::format("'{}' is no list of changed numbers", path));
+    throw Error(ErrorKind::input, "runs.changes", fmt::format("'{}' is not a list of changed hyperparameters", path));
   };
   if (document.root.kind != json::Kind::array) refuse();
   for (const json::Value& item : document.root.items) {

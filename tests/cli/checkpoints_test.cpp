@@ -104,7 +104,7 @@ TEST_F(CheckpointFlags, AFolderWithCheckpointsIsNotBegunAnew) {
   ASSERT_EQ(graphrun({"train", model_, "--checkpoint-dir", at("ck")}).code, 0);
   const std::vector<std::string> before = files("ck");
   expect_refused(graphrun({"train", model_, "--checkpoint-dir", at("ck")}),
-                 {"has the checkpoints of a training", "--resume"});
+                 {"already has checkpoints of a training run", "--resume"});
   EXPECT_EQ(files("ck"), before);
 }
 
@@ -189,7 +189,7 @@ TEST_F(CheckpointFlags, OfAnotherFormatIsNotBegunAnew) {
   std::memcpy(bytes.data() + summed.size(), &sum, sizeof sum);
   file(name, bytes);
   expect_refused(graphrun({"train", model_, "--epochs=4", "--checkpoint-dir", at("ck"), "--resume"}),
-                 {"is a checkpoint of format 2, and 1 is what is read", "the version of graphrun that wrote it"});
+                 {"is a checkpoint of format 2, expected 1", "the version of graphrun that wrote it"});
   EXPECT_EQ(files("ck").size(), 2u);
 }
 
@@ -203,9 +203,9 @@ TEST_F(CheckpointFlags, ThatCannotBeAreUsageErrors) {
                  {"a number of epochs, or as in 500steps or 30s, got '9step'"});
   expect_refused(graphrun({"train", model_, "--checkpoint-dir", at("ck"), "--checkpoint-keep=0"}),
                  {"--checkpoint-keep"});
-  expect_refused(graphrun({"train", model_, "--checkpoint-dir", model_}), {"is no folder for checkpoints"});
+  expect_refused(graphrun({"train", model_, "--checkpoint-dir", model_}), {"cannot hold checkpoints"});
   expect_refused(graphrun({"train", model_, "--checkpoint-dir", "/dev/full"}),
-                 {"'/dev/full' is no folder for checkpoints"});
+                 {"'/dev/full' cannot hold checkpoints"});
   expect_refused(graphrun({"train", model_, "--resume", "--run-dir", at("runs")}), {"--resume=auto needs"});
   expect_refused(graphrun({"train", model_, "--resume=" + at("missing.safetensors")}), {"missing.safetensors"});
   expect_refused(graphrun({"train", model_, "--resume=" + model_}), {"no safetensors file"});

@@ -31,7 +31,7 @@ grep -F "faulty has no kernel for op 'sum' (sum)" "$work/log" >/dev/null || fail
 finds wrong_sum 'Values.*' 'Values.faulty/sum/' 'against ref'
 if grep -F '[  FAILED  ] Values.faulty/' "$work/log" | grep -vF 'faulty/sum/'; then fail "other ops are blamed"; fi
 finds wrong_sum 'Runs.*/verify' Runs.faulty/small/verify '(sum, '
-finds predicts_nothing 'Runs.*' Runs.faulty/small/verify 'predict/p is wrong after the whole phase'
+finds predicts_nothing 'Runs.*' Runs.faulty/small/verify 'predict/p differs after the whole phase'
 finds forgets_steps 'Runs.*' Runs.faulty/small/verify 'many steps in one run leave another'
 finds shares_its_arena 'Runs.*' Runs.faulty/small/two_loads 'something else than one alone'
 finds writes_rows_first 'Runs.*' Runs.faulty/small/rows 'rows '

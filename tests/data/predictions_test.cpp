@@ -333,7 +333,7 @@ TEST_F(PredictionTest, RowsThatKnowEachOtherArePredictedAsTheyAreEvaluated) {
     options.predicts = 7;
     const Model model = load_model(path("model.json"), options);
     ASSERT_EQ(model.data.warnings.size(), 1u);
-    EXPECT_TRUE(has(model.data.warnings[0], "'z' depends on the other rows of its batch"));
+    EXPECT_TRUE(has(model.data.warnings[0], "'z' depends on the rest of its batch"));
   }
 }
 

@@ -305,7 +305,7 @@ TEST(CPlugin, VerifyNamesAWrongOp) {
 
 TEST(CPlugin, VerifyFindsAPredictionThatDoesNothing) {
   const std::string told = difference_of("predicts_nothing");
-  EXPECT_NE(told.find("predict/p is wrong after the whole phase"), std::string::npos) << told;
+  EXPECT_NE(told.find("predict/p differs after the whole phase"), std::string::npos) << told;
 }
 
 TEST(CPlugin, VerifyFindsForgottenSteps) {

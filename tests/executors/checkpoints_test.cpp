@@ -431,7 +431,7 @@ TEST(Checkpoints, WeightsAndOtherFilesAreNone) {
   const test::TemporaryFolder folder;
   Session session(small_model(), on("cpu"));
   save_weights(session, folder.file("weights.safetensors"));
-  EXPECT_TRUE(says(refusal(session, folder.file("weights.safetensors")), "is no checkpoint"));
+  EXPECT_TRUE(says(refusal(session, folder.file("weights.safetensors")), "is not a checkpoint"));
   EXPECT_TRUE(says(refusal(session, folder.write("text", "hello")), "no safetensors file"));
   EXPECT_TRUE(says(refusal(session, folder.write("empty", "")), "no safetensors file"));
   EXPECT_FALSE(refusal(session, folder.file("missing")).empty());

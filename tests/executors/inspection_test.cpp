@@ -167,8 +167,9 @@ TEST(Inspection, MistakesAreToldWithTheNearestName) {
   InspectionOptions options;
   EXPECT_EQ(told(options, "leakx"), "value.unknown: there is no value 'leakx'; did you mean 'leaky'?");
   options.gradients = true;
-  EXPECT_EQ(told(options, "above:gradient"),
-            "value.unknown: there is no gradient 'above:gradient': loss does not depend on above; or it is no float");
+  EXPECT_EQ(
+      told(options, "above:gradient"),
+      "value.unknown: there is no gradient 'above:gradient': loss does not depend on above; or it is not a float");
   options.split = "tests";
   EXPECT_EQ(told(options).substr(0, 14), "split.unknown:");
   options.split.clear();

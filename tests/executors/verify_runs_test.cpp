@@ -104,7 +104,7 @@ TEST(VerifyRuns, APredictionThatDoesNothingIsFound) {
   ASSERT_FALSE(report.passed());
   EXPECT_EQ(report.difference->kind, Difference::Kind::fused);
   EXPECT_EQ(report.difference->buffer, "predict/p");
-  EXPECT_NE(to_string(*report.difference).find("predict/p is wrong after the whole phase"), std::string::npos)
+  EXPECT_NE(to_string(*report.difference).find("predict/p differs after the whole phase"), std::string::npos)
       << to_string(*report.difference);
 }
 

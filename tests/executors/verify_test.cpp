@@ -125,7 +125,7 @@ TEST(Verify, AStepWithoutANameIsToldByItsNumber) {
   difference.steps = 3;
   EXPECT_NE(to_string(difference).find("(matmul, 2 of 3) differs"), std::string::npos) << to_string(difference);
   difference.step = 0;
-  EXPECT_NE(to_string(difference).find("wrong after the whole phase"), std::string::npos) << to_string(difference);
+  EXPECT_NE(to_string(difference).find("differs after the whole phase"), std::string::npos) << to_string(difference);
 }
 
 // ---- side by side

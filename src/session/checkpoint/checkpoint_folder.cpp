@@ -114,11 +114,12 @@ void CheckpointFolder::Impl::open() {
   if (folder.number() < 0) {
     const int number = errno == ENOENT && made ? made.value() : errno;
     throw Error(ErrorKind::input, "checkpoint.folder",
-                fmt::format("'{}' is no folder for checkpoints: {}", path, std::generic_category().message(number)));
+                fmt::format("'{}' cannot hold checkpoints: {}", path, std::generic_category().message(number)));
   }
   if (::flock(folder.number(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     throw Error(ErrorKind::input, "checkpoint.locked",
-                fmt::format("another training writes its checkpoints to '{}'", path), "each needs a folder of its own");
+                fmt::format("another training run writes its checkpoints to '{}'", path),
+                "each run needs its own folder");
   ::unlinkat(folder.number(), kTemporary, 0);  // of one that was killed
   ::unlinkat(folder.number(), kBestTemporary, 0);
   const Descriptor probe(::openat(folder.number(), kTemporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
@@ -236,9 +237,9 @@ void CheckpointFolder::begin(Session& session) {
   const std::vector<std::uint64_t> steps = impl.steps();
   if (!steps.empty() || impl.has(kBest))
     throw Error(ErrorKind::input, "checkpoint.exists",
-                fmt::format("'{}' has the checkpoints of a training already: '{}'", impl.path,
+                fmt::format("'{}' already has checkpoints of a training run: '{}'", impl.path,
                             steps.empty() ? kBest : StepName(steps.back()).text()),
-                "go on with it (--resume), or give this one another folder");
+                "resume that run (--resume), or choose another folder");
   impl.prepare(session);
 }
 

@@ -79,16 +79,16 @@ CheckpointFile::CheckpointFile(const std::string& path)
     : path_(path), bytes_(std::make_shared<const std::string>(read_file(path))), contents_(path, bytes_) {
   const std::string format = contents_.text(std::string(kText));
   if (format.empty())
-    refuse(path, "checkpoint.none", "is no checkpoint: it has no state of a training",
-           "--weights=FILE starts a training from weights");
+    refuse(path, "checkpoint.none", "is not a checkpoint: it has no training state",
+           "--weights=FILE starts a training run from weights");
   const std::span<const std::byte> bytes = std::as_bytes(std::span(*bytes_));
   std::uint64_t sum = 0;  // there are that many bytes: the header alone has more
   std::memcpy(&sum, bytes.last(kSumBytes).data(), kSumBytes);
   if (sum != checksum(bytes.first(bytes.size() - kSumBytes)))
-    refuse(path, "checkpoint.damaged", "is damaged: its bytes do not give its checksum");
+    refuse(path, "checkpoint.damaged", "is damaged: the checksum does not match");
   if (format != kFormat)
-    refuse(path, kOtherFormat, fmt::format("is a checkpoint of format {}, and {} is what is read", format, kFormat),
-           "the version of graphrun that wrote it goes on with it");
+    refuse(path, kOtherFormat, fmt::format("is a checkpoint of format {}, expected {}", format, kFormat),
+           "the version of graphrun that wrote it can resume it");
 }
 
 TrainingState::TrainingState(SessionAccess::Impl& session) : session_(session), facts_(training_facts(session.model)) {
@@ -251,7 +251,7 @@ CheckpointInfo TrainingState::restore(const CheckpointFile& file) {
     refuse(file.path(), "checkpoint.beyond",
            fmt::format("is of step {}, in epoch {}: beyond the {} epochs of this training", info.step, info.epoch + 1,
                        epochs),
-           "more epochs go on from there: --epochs=N");
+           "--epochs=N continues with more epochs");
 
   for (const Part& part : parts_) {
     if (!part.is_state || &part == &parts_.back() || !file.contents().has(part.name)) continue;

@@ -70,8 +70,8 @@ void WantedTiling::check(std::span<const std::vector<RegionChoice>> regions) con
   }
   if (offered.empty())
     throw Error(ErrorKind::input, "tiling.unknown",
-                fmt::format("no region of the model is tiled for a GPU, and none can be '{}'", name_),
-                "`graphrun plan` tells which regions there are, and why not more");
+                fmt::format("no region of the model is tiled for a GPU: there is no tiling '{}'", name_),
+                "`graphrun plan` lists the regions, and why other steps are not in one");
   throw Error(ErrorKind::input, "tiling.unknown", fmt::format("no region can be tiled '{}'", name_),
               fmt::format("there are {}", fmt::join(offered, ", ")));
 }

@@ -34,7 +34,7 @@ Split taken_split(Model& model, const std::string& wanted) {
     std::vector<std::string> names;
     for (const Split& one : splits) names.push_back(one.name);
     throw Error(ErrorKind::input, "split.unknown",
-                names.empty() ? "the model has no data to look at" : fmt::format("the model has no split '{}'", wanted),
+                names.empty() ? "the model has no data to inspect" : fmt::format("the model has no split '{}'", wanted),
                 names.empty() ? std::string() : fmt::format("splits: {}", fmt::join(names, ", ")));
   }
   if (found->columns.empty()) {
@@ -208,7 +208,7 @@ struct __attribute__((visibility("hidden"))) Inspection::Impl {  // within a cla
     if (!of.empty() && std::find(names.begin(), names.end(), of_value) != names.end()) {
       throw Error(ErrorKind::input, "value.unknown",
                   fmt::format("there is no gradient '{}': {} does not depend on {}", name, of, of_value),
-                  of_value == of ? "it is 1" : "or it is no float");
+                  of_value == of ? "it is 1" : "or it is not a float");
     }
     throw Error(ErrorKind::input, "value.unknown", fmt::format("there is no value '{}'", name),
                 did_you_mean(name, names));

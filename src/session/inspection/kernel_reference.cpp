@@ -24,7 +24,7 @@ constexpr Meaning kMeanings[] = {
     {ScalarParams::kKind,
      "the op's numbers, in the order of its formula: leaky_relu: slope; elu: alpha; clip: low, high"},
     {MatmulParams::kKind,
-     "out(m, n) = op(a) @ op(b), where op() exchanges the last two axes if the flag is set. `tf32`: operands may be "
+     "out(m, n) = op(a) @ op(b), where op() swaps the last two axes if the flag is set. `tf32`: operands may be "
      "rounded to 10 bits after the point; sums stay f32"},
     {ReduceParams::kKind, "bit i of `axes` is set where axis i of the operand is reduced"},
     {AxisParams::kKind, "the axis along which it looks, from 0"},
@@ -34,7 +34,7 @@ constexpr Meaning kMeanings[] = {
      "last batch that is not full is left out"},
     {PermuteParams::kKind, "axis i of the output is axis `axes`[i] of the operand; entries past the rank are 0"},
     {SliceParams::kKind, "the output begins at `start` of the operand along the axis"},
-    {PadParams::kKind, "the operand begins at `before` of the output along the axis; around it stands `value`"},
+    {PadParams::kKind, "the operand begins at `before` of the output along the axis; the rest is `value`"},
     {RandomParams::kKind,
      "element i at a step draws word w = word i of `gr_host.random_bits(key, step, ...)`. u = (w >> 8) / 2^24; "
      "random_uniform: a + (b - a) u in double, rounded to a float in [a, b); random_normal: a + b times the inverse of "
@@ -101,7 +101,7 @@ std::string kernel_reference() {
       "B: bool, a "
       "byte that\nis 0 or 1; U: u64, one element; L: the float of F, or i32. Operands are dense and row-major. "
       "Operands of "
-      "elementwise ops are\nbroadcast by NumPy's rule. *Over*: where the output may lie; elsewhere it overlaps no "
+      "elementwise ops are\nbroadcast by NumPy's rule. *Over*: where the output may be; elsewhere it overlaps no "
       "operand. "
       "Rows of a batch past its count\nare zero in operands, and a kernel leaves them zero.\n\n"
       "| op | operands → output | attributes | over | what it is |\n|---|---|---|---|---|\n";

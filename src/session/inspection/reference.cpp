@@ -104,7 +104,7 @@ std::string op_reference() {
   std::string text =
       "# Functions, layers, optimizers, schedules, metrics\n\n"
       "Made from the registries (`GRAPHRUN_WRITE_GOLDEN=1 test_graph --gtest_filter='Generated*'`); a test fails when "
-      "it is stale.\n[model-format.md](model-format.md) says where each may stand.\n\n";
+      "it is stale.\n[model-format.md](model-format.md) says where each is allowed.\n\n";
   text +=
       "## Functions\n\nCalled in expressions, or as the `\"op\"` of an object of the graph. `axis` and `axes` mean "
       "the same.\n\n" +

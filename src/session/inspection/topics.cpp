@@ -191,7 +191,7 @@ std::string text_of(const TopicKind& kind, const Topic& item) {
 std::string text_of(const TopicKind& kind) {
   std::string text = fmt::format("{}: {}\n\n", kind.name, kind.where);
   for (const Topic& item : kind.items) text += help_row(item.name, item.doc);
-  return text + "\ngraphrun help NAME tells more of one.\n";
+  return text + "\nRun `graphrun help NAME` for details.\n";
 }
 
 }  // namespace

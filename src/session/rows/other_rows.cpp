@@ -131,10 +131,9 @@ json::Value OtherRows::choice_of(const std::string& input) const {
   const data::Origin origin = fit_.origin;
   const auto took = origin.columns.find(input);
   if (took == origin.columns.end()) {
-    throw Error(
-        ErrorKind::input, "predict.columns",
-        fmt::format("the model does not say which columns the input '{}' takes, and the weights do not either", input),
-        fmt::format("list them beside the source, as in \"{}\": [\"a\", \"b\"]", input));
+    throw Error(ErrorKind::input, "predict.columns",
+                fmt::format("neither the model nor the weights list the columns of the input '{}'", input),
+                fmt::format("list them next to the source, as in \"{}\": [\"a\", \"b\"]", input));
   }
   return json::make_list(took->second);
 }

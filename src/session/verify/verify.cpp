@@ -142,7 +142,7 @@ std::string to_string(const Difference& d) {
       text = d.buffer + " is not the same before the first step\n" + both + "\n";
       break;
     case Difference::Kind::fused:
-      text += d.step == 0 ? d.buffer + " is wrong after the whole phase, as a Session runs it\n"
+      text += d.step == 0 ? d.buffer + " differs after the whole phase, as a Session runs it\n"
                           : step + " differs where it runs in a region, or after one\n";
       text += both + bound;
       break;

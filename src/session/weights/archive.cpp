@@ -33,7 +33,7 @@ std::string text_of(const data::Array& array, const std::string& path, std::stri
   const auto* bytes = std::get_if<std::vector<std::int32_t>>(&array.values);
   const bool is_text =
       bytes && std::all_of(bytes->begin(), bytes->end(), [](std::int32_t b) { return b >= 0 && b < 256; });
-  if (!is_text) throw Error(ErrorKind::input, "weights.fitted", fmt::format("'{}': '{}' is no text", path, name));
+  if (!is_text) throw Error(ErrorKind::input, "weights.fitted", fmt::format("'{}': '{}' is not a text", path, name));
   std::string text;
   for (const std::int32_t byte : *bytes) text += static_cast<char>(static_cast<unsigned char>(byte));
   return text;
