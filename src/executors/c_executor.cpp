@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t kMostName = 64;
 
 [[noreturn]] void refuse_table(const std::string& path, std::string_view why) {
-  throw Error(ErrorKind::input, "executor.plugin", fmt::format("{} is no executor: {}", path, why));
+  throw Error(ErrorKind::input, "executor.plugin", fmt::format("{} is not an executor plug-in: {}", path, why));
 }
 
 bool is_plugin_name(const char* name) {
@@ -58,7 +58,7 @@ class CPlugin {
     } catch (const std::exception& thrown) {
       fail(ErrorKind::run, function, {}, fmt::format("it threw: {}", printable(thrown.what())));
     } catch (...) {
-      fail(ErrorKind::run, function, {}, "it threw something that is no std::exception");
+      fail(ErrorKind::run, function, {}, "it threw something that is not a std::exception");
     }
   }
 
@@ -66,7 +66,7 @@ class CPlugin {
   gr_array list(std::string_view function, F f) const {
     const gr_array items = call(function, f);
     if (items.count > 0 && (items.items == nullptr || items.stride == 0))
-      fail(ErrorKind::run, function, {}, fmt::format("it returned {} items that are nowhere", items.count));
+      fail(ErrorKind::run, function, {}, fmt::format("it returned {} items but no array", items.count));
     return items;
   }
 
@@ -86,7 +86,7 @@ class CPlugin {
     else if (kind == GR_DEVICE)
       as = ErrorKind::device;
     else if (kind != GR_RUN)
-      what = fmt::format("it returned {}, which is no gr_kind: {}", kind, what);
+      what = fmt::format("it returned {}, which is not a gr_kind: {}", kind, what);
     fail(as, function, place, what);
   }
 
@@ -148,9 +148,9 @@ class CPlugin {
     }
     const std::string_view name = table_.name;
     if (name == "ref" || name == "cpu" || name == "cuda" || name == "auto")
-      refuse_table(path_, fmt::format("it calls itself {}, which is another", name));
+      refuse_table(path_, fmt::format("its name {} is reserved for a built-in executor", name));
     if (table_.targets.count > 0 && (table_.targets.items == nullptr || table_.targets.stride < sizeof(char*)))
-      refuse_table(path_, "its targets are no array of names");
+      refuse_table(path_, "its targets are not an array of names");
     for (std::size_t i = 0; i < table_.targets.count; ++i) {
       const char* target = *GR_AT(char*, table_.targets, i);
       if (!is_plugin_name(target)) refuse_table(path_, fmt::format("its target {} has no name", i));
@@ -275,7 +275,7 @@ class CExecutor final : public Executor {
     }
     if (answer != GR_NO) {
       plugin_->fail(ErrorKind::run, "supports", name_of(step.op),
-                    fmt::format("it returned {}, which is no gr_answer", answer));
+                    fmt::format("it returned {}, which is not a gr_answer", answer));
     }
     why[GR_WHY - 1] = '\0';
     return Support::no(*why == '\0' ? fmt::format("{} has no kernel for op '{}'", name_, name_of(step.op))

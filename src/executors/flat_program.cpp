@@ -53,7 +53,7 @@ std::vector<gr_attribute> flat_attributes(const Params& params) {
 TensorType type_of(const gr_tensor_type& flat) {
   if (flat.type.rank < 0 || flat.type.rank > kMaxRank || static_cast<int>(flat.type.dtype) < 0 ||
       static_cast<int>(flat.type.dtype) > GR_BOOL) {
-    throw Error(ErrorKind::input, "executor.signature", "a type that is none");
+    throw Error(ErrorKind::input, "executor.signature", "invalid tensor type: rank or dtype out of range");
   }
   TensorType type{static_cast<DType>(flat.type.dtype), {}, flat.rows};
   for (int axis = 0; axis < flat.type.rank; ++axis) type.shape.push_back(flat.type.shape[axis]);

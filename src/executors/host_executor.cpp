@@ -117,7 +117,7 @@ void HostRunnable::write_rows(BufferId id, std::int64_t first, std::span<const s
 std::byte* HostRunnable::whole(BufferId id, std::size_t bytes) const {
   const Buffer& found = buffer(id);
   if (found.kind == BufferKind::tile)
-    throw std::logic_error(fmt::format("{}: {} lives in a tile, not in the arena", executor_, found.name));
+    throw std::logic_error(fmt::format("{}: {} is in a tile, not in the arena", executor_, found.name));
   const std::size_t expected = found.layout == Layout::rows ? found.bytes : found.type.bytes();
   if (bytes != expected)
     throw std::logic_error(fmt::format("{}: {} bytes for buffer {} of {}", executor_, bytes, found.name, expected));

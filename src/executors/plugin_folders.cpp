@@ -26,8 +26,8 @@ std::string fault_of_place(const paths::path& place, bool folder) {
     struct stat about {};
     if (::stat(at.c_str(), &about) != 0) return fmt::format("{}: {}", at.string(), std::strerror(errno));
     const bool itself = at == real;
-    if (itself && folder && !S_ISDIR(about.st_mode)) return "it is no folder";
-    if (itself && !folder && !S_ISREG(about.st_mode)) return "it is no file";
+    if (itself && folder && !S_ISDIR(about.st_mode)) return "it is not a folder";
+    if (itself && !folder && !S_ISREG(about.st_mode)) return "it is not a regular file";
     const std::string which = itself ? "it" : at.string();
     if (about.st_uid != 0 && about.st_uid != ::geteuid())
       return fmt::format("{} belongs to another user (number {})", which, about.st_uid);

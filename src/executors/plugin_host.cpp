@@ -29,7 +29,7 @@ std::unique_ptr<gr_kernel> make_kernel(const gr_signature* step, const gr_operan
   if (step == nullptr || at == nullptr) throw no_kernel("find_kernel() needs a step and its operands");
   const std::optional<Op> op = find_op(step->op == nullptr ? std::string_view() : step->op);
   if (!op) throw no_kernel(fmt::format("there is no op '{}'", step->op == nullptr ? "" : step->op));
-  if (step->inputs.count > kMaxOperands || step->output == nullptr) throw no_kernel("a step that is none");
+  if (step->inputs.count > kMaxOperands || step->output == nullptr) throw no_kernel("invalid step signature");
   auto kernel = std::make_unique<gr_kernel>();
   KernelArgs& args = kernel->args;
   for (std::size_t i = 0; i < step->inputs.count; ++i) {

@@ -17,7 +17,7 @@ namespace {
 using CppEntry = const ExecutorPlugin* (*)();
 
 Error no_executor(const std::string& path, std::string_view why) {
-  return Error(ErrorKind::input, "executor.plugin", fmt::format("{} is no executor: {}", path, why));
+  return Error(ErrorKind::input, "executor.plugin", fmt::format("{} is not an executor plug-in: {}", path, why));
 }
 
 std::shared_ptr<Executor> make_cpp_executor(const std::string& path, CppEntry entry, std::string_view argument) {
@@ -29,7 +29,7 @@ std::shared_ptr<Executor> make_cpp_executor(const std::string& path, CppEntry en
     } catch (const std::exception& thrown) {
       throw no_executor(path, fmt::format("its {}() threw: {}", function, printable(thrown.what())));
     } catch (...) {
-      throw no_executor(path, fmt::format("its {}() threw something that is no std::exception", function));
+      throw no_executor(path, fmt::format("its {}() threw something that is not a std::exception", function));
     }
   };
   const ExecutorPlugin* plugin = guarded("graphrun_executor_plugin", entry);

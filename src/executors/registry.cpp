@@ -58,7 +58,7 @@ class CudaNotBuilt final : public cuda::CudaPlanner {
 
  private:
   static constexpr const char* kReason =
-      "the executor 'cuda' is not there: libgraphrun_cuda.so is not beside libgraphrun.so";
+      "the executor 'cuda' is not installed: libgraphrun_cuda.so is not next to libgraphrun.so";
 };
 
 std::atomic<AllocationHook> allocation_hook{nullptr};

@@ -234,7 +234,7 @@ TEST(Failure, AKernelFault) {
     Diagnostic told = failure_of([&] { runnable->run(0, 10); });
     EXPECT_EQ(told.code, "cuda.fault");
     EXPECT_EQ(told.message,
-              "phase 'run': a kernel has faulted, as cudaStreamSynchronize tells: as CUDA puts it "
+              "phase 'run': a kernel faulted (reported by cudaStreamSynchronize): as CUDA puts it "
               "(cudaErrorIllegalAddress)");
     EXPECT_TRUE(has(told.hint, "--executor=cpu")) << told.hint;
 
@@ -257,8 +257,9 @@ TEST(Failure, ADeviceLostInMidRun) {
   runnable->run(0, 1);
   const Diagnostic told = failure_of([&] { runnable->run(0, 1); });
   EXPECT_EQ(told.code, "cuda.lost");
-  EXPECT_EQ(told.message,
-            "phase 'run': the device is lost, as cudaGraphLaunch tells: as CUDA puts it (cudaErrorECCUncorrectable)");
+  EXPECT_EQ(
+      told.message,
+      "phase 'run': the device is lost (reported by cudaGraphLaunch): as CUDA puts it (cudaErrorECCUncorrectable)");
   expect_that_cpu_works();
 }
 

@@ -98,17 +98,18 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"null_functions", kTable, ErrorKind::input, {"these of its functions are null: supports, read"}},
         Damage{"null_name", kTable, ErrorKind::input, {"its name is null"}},
         Damage{"odd_name", kTable, ErrorKind::input, {"its name is no name"}},
-        Damage{"name_of_cpu", kTable, ErrorKind::input, {"it calls itself cpu"}},
+        Damage{"name_of_cpu", kTable, ErrorKind::input, {"its name cpu is reserved"}},
         Damage{"null_target", kTable, ErrorKind::input, {"its target 0 has no name"}},
         Damage{"create_fails", kFailed, ErrorKind::device, {"faulty", "create(): the unit\\nis on fire"}},
         Damage{"create_throws", kFailed, ErrorKind::run, {"create(): it threw: out of luck"}},
         Damage{"supports_throws", kFailed, ErrorKind::run, {"supports(): it threw: out of luck"}},
-        Damage{"supports_odd", kFailed, ErrorKind::run, {"supports()", "returned 77, which is no gr_answer"}},
+        Damage{"supports_odd", kFailed, ErrorKind::run, {"supports()", "returned 77, which is not a gr_answer"}},
         Damage{"load_fails", kFailed, ErrorKind::device, {"load(): the unit"}},
-        Damage{"load_throws_int", kFailed, ErrorKind::run, {"load(): it threw something that is no std::exception"}},
+        Damage{"load_throws_int", kFailed, ErrorKind::run, {"load(): it threw something that is not a std::exception"}},
         Damage{"run_fails", kFailed, ErrorKind::device, {"run() of train: the unit"}},
         Damage{"run_silent", kFailed, ErrorKind::run, {"run() of train: it failed and does not say why"}},
-        Damage{"run_odd", kFailed, ErrorKind::run, {"run() of train: it returned 77, which is no gr_kind: the unit"}},
+        Damage{
+            "run_odd", kFailed, ErrorKind::run, {"run() of train: it returned 77, which is not a gr_kind: the unit"}},
         Damage{"run_throws", kFailed, ErrorKind::run, {"run(): it threw: out of luck"}},
         Damage{"write_fails", kFailed, ErrorKind::device, {"write() of ", "the unit"}},
         Damage{"read_fails", kFailed, ErrorKind::device, {"read() of ", "the unit"}}),
@@ -263,7 +264,7 @@ TEST(CPluginHost, AKernelIsFoundOrItIsSaidWhyNot) {
   odd = add.get(), odd.inputs.count = 1;
   EXPECT_EQ(refused(odd), "add: it takes 2 operands, 1 are given");
   odd = add.get(), odd.inputs.count = 9;
-  EXPECT_EQ(refused(odd), "a step that is none");
+  EXPECT_EQ(refused(odd), "invalid step signature");
   odd = add.get(), odd.op = "sum", odd.inputs.count = 1;
   EXPECT_EQ(refused(odd), "sum: its parameters are those of another op");
   EXPECT_EQ(plugin_host().find_kernel(nullptr, &at, nullptr), nullptr);

@@ -18,7 +18,7 @@ TEST(PluginAbi, OneOfTheSameHeadersIsCalled) {
     ADD_FAILURE() << "its create() throws";
   } catch (const Error& error) {
     EXPECT_EQ(error.diagnostics().front().message,
-              path_of("same") + " is no executor: its create() threw: create() was called");
+              path_of("same") + " is not an executor plug-in: its create() threw: create() was called");
   }
 }
 

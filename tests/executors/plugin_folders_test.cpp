@@ -133,7 +133,7 @@ TEST_F(PluginFolders, OddFoldersAndFilesAreTold) {
   fs::create_directory(own_.path() / "libgraphrun_folder.so");
   EXPECT_EQ(reason_for(own_.path() / "libgraphrun_cpu.so"), "there is an executor 'cpu' already");
   EXPECT_NE(reason_for(own_.path() / "libgraphrun_Big.so").find("lower-case"), std::string::npos);
-  EXPECT_EQ(reason_for(own_.path() / "libgraphrun_folder.so"), "it is no file");
+  EXPECT_EQ(reason_for(own_.path() / "libgraphrun_folder.so"), "it is not a regular file");
   EXPECT_EQ(executor_names().size(), 3u);
   const Variable odd("GRAPHRUN_PLUGIN_PATH", "relative::/nowhere:/dev/null");
   EXPECT_EQ(reason_for("relative"), "GRAPHRUN_PLUGIN_PATH takes absolute folders");

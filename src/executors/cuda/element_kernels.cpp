@@ -81,7 +81,7 @@ std::string expression(const Program& program, const Step& step, std::vector<std
                        std::max<std::int64_t>(batches.batches(), 1));
   }
   const auto row = std::ranges::find(kRows, step.op, &Row::op);
-  if (row == std::end(kRows)) throw std::logic_error(fmt::format("{} is no op over elements", name_of(step.op)));
+  if (row == std::end(kRows)) throw std::logic_error(fmt::format("{} is not an elementwise op", name_of(step.op)));
   x.resize(3, "0");  // logical_not ignores its second operand
   const auto* scalars = step.params.get_if<ScalarParams>();
   return fmt::format(fmt::runtime(row->text), x[0], x[1], x[2], number(scalars != nullptr ? scalars->a : 0),

@@ -35,7 +35,7 @@ Meaning meaning_of(cudaError_t status) {
 }
 
 constexpr std::string_view kAfterFault =
-    "CUDA refuses this process on this device from now on: start a new one, or go on with --executor=cpu";
+    "CUDA cannot use the device in this process again: start a new process, or use --executor=cpu";
 
 }  // namespace
 
@@ -53,14 +53,14 @@ void fail(std::string_view doing, std::string_view call, cudaError_t status) {
   switch (meaning_of(status)) {
     case Meaning::memory:
       cudaGetLastError();  // not sticky, and told here
-      throw error("cuda.memory", fmt::format("{}{}: no memory is left: {}", where, call, words),
+      throw error("cuda.memory", fmt::format("{}{}: out of memory: {}", where, call, words),
                   "other programs may hold it; nvidia-smi lists those on the device");
     case Meaning::fault:
-      throw error("cuda.fault", fmt::format("{}a kernel has faulted, as {} tells: {}", where, call, words),
+      throw error("cuda.fault", fmt::format("{}a kernel faulted (reported by {}): {}", where, call, words),
                   fmt::format("{}; graphrun verify finds the step", kAfterFault));
     case Meaning::lost:
-      throw error("cuda.lost", fmt::format("{}the device is lost, as {} tells: {}", where, call, words),
-                  fmt::format("{}; nvidia-smi tells the state of the device", kAfterFault));
+      throw error("cuda.lost", fmt::format("{}the device is lost (reported by {}): {}", where, call, words),
+                  fmt::format("{}; nvidia-smi shows the state of the device", kAfterFault));
     case Meaning::call:
       break;
   }

@@ -49,7 +49,7 @@ struct Version {
 Version version() {
   Version version;
   if (nvrtc().Version(&version.major, &version.minor) != NVRTC_SUCCESS)
-    throw std::logic_error("NVRTC does not tell its version");
+    throw std::logic_error("NVRTC does not report its version");
   return version;
 }
 

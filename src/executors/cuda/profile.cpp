@@ -122,10 +122,10 @@ Profile DeviceProfile::take() {
   const bool told =
       std::any_of(profile.rows.begin(), profile.rows.end(), [](const ProfileRow& row) { return row.group == kCalls; });
   if (!told) {
-    if (cupti_ != nullptr) why_no_cupti_ = "CUPTI told of nothing";
+    if (cupti_ != nullptr) why_no_cupti_ = "CUPTI reported nothing";
     profile =
         profiler_.take(fmt::format("the host's clock for calls, CUDA events for the GPU ({})", why_no_cupti_), kCalls);
-    profile.notes.push_back("the time between two events holds a microsecond or two beside what is between them");
+    profile.notes.push_back("times between two events include a microsecond or two of overhead");
   }
   std::string samples;
   for (const Sampled& phase : phases_)

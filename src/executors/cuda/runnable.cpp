@@ -25,7 +25,7 @@ Machine machine_for(const Program& program) {
   const Target& target = find_target(program.target.empty() ? "h200" : program.target);
   if (target.executor != "cuda") {
     throw Error(ErrorKind::input, "cuda.target",
-                fmt::format("program '{}' was planned for '{}', which is no CUDA device", program.name, program.target),
+                fmt::format("program '{}' is planned for '{}', not for a CUDA device", program.name, program.target),
                 "plan it with --executor=cuda");
   }
   return {target.multiprocessors, target.library_workspace};

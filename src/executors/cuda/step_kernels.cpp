@@ -15,7 +15,7 @@ namespace graphrun::cuda {
 namespace {
 
 [[noreturn]] void decline(const std::string& why) {
-  throw Error(ErrorKind::device, "cuda.kernels", "the kernels of whole steps cannot run here: " + why,
+  throw Error(ErrorKind::device, "cuda.kernels", "fused training-step kernels cannot run here: " + why,
               "--jit=off runs step by step");
 }
 

@@ -413,7 +413,7 @@ std::string block_fault(const BlockStep& step) {
   if (call.op == Op::matmul && call.output.rows == 0 && call.inputs[0].type.rows != 1)
     return no("it sums products of several rows of a sample");
   if (call.output.shape.elements() == 0) return no("it has no elements");
-  if (call.op == Op::scatter_add) return no("its sums have places that rows tell");
+  if (call.op == Op::scatter_add) return no("its rows determine where it adds");
   if (call.op == Op::matmul || call.op == Op::minibatch || call.output.rows == 0 || is_mapped(call)) return {};
   if (call.inputs[0].type.dtype != DType::f32) return no("its rows are not f32");
   return row_function(call, "x").empty() ? no("it has no text for a warp") : std::string();

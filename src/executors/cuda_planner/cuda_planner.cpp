@@ -70,7 +70,7 @@ Support supports(const StepSignature& step, const Machine& machine) {
 }
 
 Support CudaPlanner::supports(const StepSignature& step, const Target& target) const {
-  if (target.multiprocessors <= 0) return Support::no("the target is no CUDA device");
+  if (target.multiprocessors <= 0) return Support::no("the target is not a CUDA device");
   return cuda::supports(step, machine_of(target));
 }
 

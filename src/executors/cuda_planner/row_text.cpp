@@ -144,10 +144,10 @@ class RowText {
   // This row's part of a reduced value.
   std::string reduced() {
     const TextOperand& x = call_.inputs[0];
-    if (call_.output.dtype != DType::f32) return no("what it reduces is not f32");
+    if (call_.output.dtype != DType::f32) return no("its operand is not f32");
     if (call_.op == Op::matmul) {
       const TextOperand& y = call_.inputs[1];
-      if (!is_product_over_rows(call_)) return no("it is no sum over rows of products of them");
+      if (!is_product_over_rows(call_)) return no("it is not a sum over rows of their products");
       const std::int64_t k = x.type.shape[1], n = y.type.shape[1];
       return fmt::format("add_product<{}, {}, {}, {}>(sums, {}, {}, live);", at_, x.type.rows, k, n, x.name, y.name);
     }
@@ -163,7 +163,7 @@ class RowText {
           fold_of(Op::sum)->function);
     }
     const Fold* const fold = fold_of(call_.op);
-    if (fold == nullptr || !x.has_rows()) return no("it is no sum, product or extremum over rows");
+    if (fold == nullptr || !x.has_rows()) return no("it is not a sum, product or extremum over rows");
     const RowTerms t = row_terms(x, call_.params->as<ReduceParams>().axes);
     return fmt::format("combine<{}, {}, {}>(sums, {}, {}, {}, live);", at_, t.kept, t.reduced, fold->start, t.text,
                        fold->function);

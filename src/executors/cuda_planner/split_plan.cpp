@@ -146,7 +146,7 @@ class SplitPlanner {
       for (int i = 0; i < count(); ++i) {
         const TextCall& c = call(i);
         if (c.output.rows > 0 || reads_data(i) != wide) continue;
-        if (c.op != Op::matmul && c.op != Op::sum) return no(i, "it is no sum over rows");
+        if (c.op != Op::matmul && c.op != Op::sum) return no(i, "it is not a sum over rows");
         if (wide &&
             (makers(i)[1] < 0 || plan_.block.places[static_cast<std::size_t>(makers(i)[1])] != BlockPlace::arena))
           return no(i, "it sums products of data");

@@ -109,7 +109,7 @@ std::string register_fault(const RegionSignature& region) {
     if (element_text(call_of(step), reason).empty()) return reason;
   }
   if (const std::uint64_t bytes = shared_bytes(region); bytes > kMostShared)
-    return fmt::format("what all rows share takes {} bytes, the shared memory of a block has room for {}", bytes,
+    return fmt::format("values shared by all rows take {} bytes, the shared memory of a block has {}", bytes,
                        kMostShared);
   return {};
 }

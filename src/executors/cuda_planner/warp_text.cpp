@@ -138,7 +138,7 @@ class WarpText {
     }
     if (n_ != 1) return no("it combines some features of a row");
     if (call_.op == family_op::softmax_cross_entropy) {
-      if (!call_.inputs[1].has_rows()) return no("its targets are no rows");
+      if (!call_.inputs[1].has_rows()) return no("its targets are not rows");
       return fmt::format("softmax_cross_entropy<{}>({}, {})", call_.number, x.name, call_.inputs[1].name);
     }
     if (position) return fmt::format("position({}, {})", call_.op == Op::argmax ? "1.0f" : "-1.0f", x.name);
@@ -149,14 +149,14 @@ class WarpText {
   // A tile's part of a reduced value.
   std::string reduced() {
     const TextOperand& x = call_.inputs[0];
-    if (call_.output.dtype != DType::f32) return no("what it reduces is not f32");
+    if (call_.output.dtype != DType::f32) return no("its operand is not f32");
     if (call_.op == Op::matmul) {
       const TextOperand& y = call_.inputs[1];
       if (!is_product_over_rows(call_) || x.type.rows != 1 || y.type.rows != 1)
-        return no("it is no sum over rows of products of them");
+        return no("it is not a sum over rows of their products");
       return fmt::format("sums.add_product<{}>({}, {}, r);", at_, x.name, y.name);
     }
-    if (!is_row_sum(call_)) return no("it is no sum over rows");
+    if (!is_row_sum(call_)) return no("it is not a sum over rows");
     const std::int64_t n = feature_count(x.type), kept = call_.output.shape.elements();
     if (kept == n) return fmt::format("sums.add<{}>({}, r);", at_, x.name);
     if (kept == 1) return fmt::format("sums.add<{}>(sum_of({}), r);", at_, x.name);
