@@ -301,9 +301,9 @@ class Importer {
       return reshape(node, {axis == 0 ? 1 : 0, -1});
     }
     if (op == "Reshape") {
-      if (node.inputs.size() != 2 || !is_constant(node.inputs[1])) return "its shape is no constant";
+      if (node.inputs.size() != 2 || !is_constant(node.inputs[1])) return "its shape is not a constant";
       const HostTensor& wanted = values_.at(node.inputs[1]).constant->tensor;
-      if (wanted.dtype() != DType::i32 || wanted.shape().rank() != 1) return "its shape is no list of numbers";
+      if (wanted.dtype() != DType::i32 || wanted.shape().rank() != 1) return "its shape is not a list of integers";
       const std::span<const std::int32_t> extents = wanted.elements<std::int32_t>();
       return reshape(node, {extents.begin(), extents.end()});
     }
@@ -366,8 +366,8 @@ class Importer {
     const std::vector<std::int64_t>& a = shape(node.inputs[0]);
     Value weights = values_.at(node.inputs[1]);
     if (is_set("transB")) {
-      if (weights.shape.size() != 2) return "its second input is no matrix";
-      if (weights.shape[0] == kAnyRows) return "transB is set, and its second input is no constant";
+      if (weights.shape.size() != 2) return "its second input is not a matrix";
+      if (weights.shape[0] == kAnyRows) return "transB is set, and its second input is not a constant";
       flip(weights);
     }
     if (a.size() != 2 || weights.shape.size() != 2 || a[1] != weights.shape[0]) return "its shapes do not fit";

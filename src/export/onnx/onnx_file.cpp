@@ -382,9 +382,9 @@ File decode(const std::string& bytes, const std::string& name) {
       }
     }
   } catch (const BadWire& bad) {
-    refuse(name, fmt::format("this is no ONNX file, or a damaged one: {}", bad.what()));
+    refuse(name, fmt::format("not an ONNX file, or damaged: {}", bad.what()));
   }
-  if (!has_graph) refuse(name, "this is no ONNX file: it has no graph");
+  if (!has_graph) refuse(name, "not an ONNX file: it has no graph");
   return file;
 }
 

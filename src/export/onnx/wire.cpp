@@ -5,7 +5,7 @@
 
 namespace graphrun::onnx {
 
-static_assert(std::endian::native == std::endian::little, "numbers are read and written as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "numbers are read and written in the byte order of the host");
 
 void Writer::varint(std::uint64_t value) {
   for (; value >= 0x80; value >>= 7) text_ += static_cast<char>(value | 0x80);
