@@ -203,7 +203,7 @@ class Lowering {
     region.last = steps_before[from.last];
     if (region.chains.empty() || region.last - region.first() == 1) return std::nullopt;
     const RegionPlan planned = question.ask(options_.plan_region);
-    if (!planned.yes) throw std::logic_error("a region is declined that was accepted: " + planned.reason);
+    if (!planned.yes) throw std::logic_error("the planner rejects a region that it accepted before: " + planned.reason);
     region.tiling = planned.tiling;
     return region;
   }

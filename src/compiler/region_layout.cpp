@@ -273,7 +273,7 @@ RegionPlan plan_of(const Graph& graph, const GraphAnalysis& analysis, const ir::
   for (const ir::RegionStage& stage : region.stages)
     for (const ir::FusedNodes& fused : stage.fused) question.add(fused);
   RegionPlan planned = question.ask(plan, size);
-  if (!planned.yes) throw std::logic_error("a region is declined that was accepted: " + planned.reason);
+  if (!planned.yes) throw std::logic_error("the planner rejects a region that it accepted before: " + planned.reason);
   auto* const host = std::get_if<HostTiling>(&planned.tiling);
   if (host == nullptr) return planned;
   HostTiling& tiling = *host;

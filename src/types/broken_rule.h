@@ -31,7 +31,7 @@ class RegionRules {
                      fmt::format(what, std::forward<Values>(values)...));
   }
   const Buffer& buffer(BufferId id) const {
-    if (id >= program_.buffers.size()) broken("operand", "buffer {} is none", id);
+    if (id >= program_.buffers.size()) broken("operand", "buffer {} does not exist", id);
     return program_.buffers[id];
   }
   bool is_tile(BufferId id) const { return buffer(id).kind == BufferKind::tile; }

@@ -51,7 +51,7 @@ class ElementChecker : RegionRules {
   void access(BufferId id, std::uint32_t chain, std::uint32_t step, bool written, bool aligned) {
     const Buffer& b = buffer(id);
     if (b.kind == BufferKind::tile) broken(step, "reads {}, which its chain has not written", named(id));
-    if (b.layout == Layout::vectors) broken(step, "reads {}, which lies in vectors", named(id));
+    if (b.layout == Layout::vectors) broken(step, "reads {}, which is laid out in vectors", named(id));
     if (b.bytes > 0) accesses_.push_back({b.offset, b.offset + b.bytes, root_[id], chain, step, written, aligned});
   }
 

@@ -221,7 +221,7 @@ Fault holds(const TensorType& whole, const TensorType& part, int axis, std::int6
   const std::int64_t extent = whole.shape[axis];
   return first >= 0 && first <= extent && part.shape[axis] <= extent - first
              ? kFine
-             : fmt::format("{} does not lie in {} from {} on", to_string(part), to_string(whole), first);
+             : fmt::format("{} does not fit in {} at {}", to_string(part), to_string(whole), first);
 }
 Fault slice(const StepTypes& step) {
   const auto& [axis, start] = step.params.as<SliceParams>();
@@ -254,7 +254,7 @@ Fault one_hot(const StepTypes& step) {
 
 // Of a table and its indices: the rows that they name.
 Fault rows_of(const TensorType& table, const TensorType& indices, const TensorType& rows) {
-  if (table.shape.rank() != 2 || table.rows > 0) return fmt::format("{} is no table", to_string(table));
+  if (table.shape.rank() != 2 || table.rows > 0) return fmt::format("{} is not a table", to_string(table));
   return expect_longer(indices, table.shape[1], rows);
 }
 Fault gather(const StepTypes& step) {
@@ -287,7 +287,7 @@ Fault minibatch(const StepTypes& step) {
 }
 
 Fault scalar(const StepTypes& step) {
-  return step.output.shape.rank() == 0 ? kFine : fmt::format("{} is no scalar", to_string(step.output));
+  return step.output.shape.rank() == 0 ? kFine : fmt::format("{} is not a scalar", to_string(step.output));
 }
 Fault row_count(const StepTypes& step) {
   Fault fault = batches(step);
@@ -297,8 +297,8 @@ Fault row_count(const StepTypes& step) {
 Fault record(const StepTypes& step) {
   const TensorType& ring = step.inputs[0];
   if (ring.shape.rank() != 1 || ring.shape[0] == 0 || ring.rows > 0)
-    return fmt::format("{} is no ring", to_string(ring));
-  if (step.inputs[1].shape.rank() != 0) return fmt::format("{} is no scalar", to_string(step.inputs[1]));
+    return fmt::format("{} is not a ring buffer", to_string(ring));
+  if (step.inputs[1].shape.rank() != 0) return fmt::format("{} is not a scalar", to_string(step.inputs[1]));
   return same(step);
 }
 
@@ -315,7 +315,7 @@ Fault dropout(const StepTypes& step) {
 Fault permutation(const StepTypes& step) {
   const bool counts = step.output.shape.rank() == 1 && step.output.rows == 0 &&
                       step.output.shape[0] <= std::numeric_limits<std::int32_t>::max();
-  return counts ? kFine : fmt::format("{} is no list of i32 numbers", to_string(step.output));
+  return counts ? kFine : fmt::format("{} is not a list of i32 numbers", to_string(step.output));
 }
 
 // The traits of an op, a function that says what is wrong with shapes, rows and the range of parameters, and whether it
@@ -462,7 +462,7 @@ bool is_elementwise(Op op) {
 
 std::string operand_fault(Op op, std::span<const TensorType> inputs, const TensorType& output) {
   const std::string_view wanted = traits_of(op).dtypes;
-  if (wanted.empty()) return "it is no op of a step";
+  if (wanted.empty()) return "it is not an op of a step";
   const std::size_t arrow = wanted.find('>');
   const bool more = wanted[arrow - 1] == '+';
   const std::size_t operands = arrow - (more ? 1 : 0);

@@ -64,9 +64,9 @@ class Checker {
       std::size_t hops = 0;
       while (true) {
         const BufferId next = program_.buffers[at].storage;
-        if (next >= count) broken("storage", "{} names storage {}, which is none", named(at), next);
+        if (next >= count) broken("storage", "{} names storage {}, which does not exist", named(at), next);
         if (next == at) break;
-        if (++hops > count) broken("storage", "the storages of {} go round in a circle", named(id));
+        if (++hops > count) broken("storage", "the storage chain of {} is a cycle", named(id));
         at = next;
       }
       root_[id] = at;
@@ -83,7 +83,7 @@ class Checker {
     if (registers && (buffer.bytes > 0 || buffer.offset > 0))
       broken("tile", "{} is in registers and has a place in memory", named(id));
     if (tile && (buffer.poll || buffer.layout != program_.buffers[root_[id]].layout))
-      broken("tile", "{} is polled, or lies in another way than its storage", named(id));
+      broken("tile", "{} is polled, or has another layout than its storage", named(id));
     const TensorType& root = program_.buffers[root_[id]].type;
     if (tile && buffer.layout != Layout::rows &&
         (buffer.type.shape.elements() != root.shape.elements() || buffer.type.dtype != root.dtype))
@@ -106,7 +106,7 @@ class Checker {
     if (buffer.offset % size_of(buffer.type.dtype) != 0)
       broken("alignment", "{} begins at {}, no multiple of its element", named(id), buffer.offset);
     if (is_state(buffer.kind) && !is_state(program_.buffers[root_[id]].kind))
-      broken("state", "{} is state and lives in {}, which is not", named(id), named(root_[id]));
+      broken("state", "{} is state, but its storage {} is not", named(id), named(root_[id]));
   }
 
   void check_layout(BufferId id) const {
@@ -123,7 +123,7 @@ class Checker {
       const Shape& shape = buffer.type.shape;
       if (root.kind != BufferKind::data || buffer.poll || buffer.type.dtype != DType::f32 || shape.rank() == 0 ||
           shape.elements() == 0 || buffer.block < 1 || buffer.block > kMaxElements)
-        broken("layout", "{} lies in vectors and is no data set", named(id));
+        broken("layout", "{} is laid out in vectors but is not a data set", named(id));
       const std::int64_t rows =
           shape[0] / buffer.block * whole_lanes(buffer.block) + whole_lanes(shape[0] % buffer.block);
       bytes = bytes / static_cast<std::uint64_t>(shape[0]) * static_cast<std::uint64_t>(rows);
@@ -167,7 +167,7 @@ class Checker {
       if (id >= program_.buffers.size()) broken("operand", "{}: its {} is buffer {}", here(), role, id);
     };
     if (traits_of(step.op).dtypes.empty())
-      broken("op", "{}: {} (number {}) is no op of a step", here(), name_of(step.op), static_cast<int>(step.op));
+      broken("op", "{}: {} (number {}) is not an op of a step", here(), name_of(step.op), static_cast<int>(step.op));
     for (const BufferId input : step.inputs) exists(input, "input");
     exists(step.output, "output");
 
@@ -229,9 +229,9 @@ class Checker {
 
   void check_workspace(const Step& step, const std::string& here, const std::vector<BufferId>& operands) const {
     if (program_.buffers[step.workspace].kind != BufferKind::workspace)
-      broken("workspace", "{}: {} is no workspace", here, named(step.workspace));
+      broken("workspace", "{}: {} is not a workspace", here, named(step.workspace));
     for (const BufferId operand : operands) {
-      if (overlap(operand, step.workspace)) broken("workspace", "{}: its workspace lies over {}", here, named(operand));
+      if (overlap(operand, step.workspace)) broken("workspace", "{}: its workspace overlaps {}", here, named(operand));
     }
   }
 

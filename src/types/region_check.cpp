@@ -66,7 +66,7 @@ class RegionChecker : RegionRules {
     if (tiling.scratch_bytes > 0 &&
         (region.accumulators == kNoBuffer || buffer(region.accumulators).kind != BufferKind::workspace ||
          buffer(region.accumulators).bytes < tiling.scratch_bytes))
-      broken("accumulators", "{} bytes of scratch are no workspace", tiling.scratch_bytes);
+      broken("accumulators", "{} bytes of scratch do not fit the workspace", tiling.scratch_bytes);
     tiling_ = HostTiling{};
     for (const Stage& stage : region.stages) {
       if (!stage.fused.empty()) broken("fused", "steps are fused whose rows are in registers");
@@ -92,7 +92,7 @@ class RegionChecker : RegionRules {
     if (tiling_.accumulator_bytes % 64 != 0)
       broken("accumulators", "{} bytes are not whole lines", tiling_.accumulator_bytes);
     if (region.accumulators != kNoBuffer && buffer(region.accumulators).kind != BufferKind::workspace)
-      broken("accumulators", "{} is no workspace", named(region.accumulators));
+      broken("accumulators", "{} is not a workspace", named(region.accumulators));
     const std::uint64_t least = tiling_.accumulator_bytes * least_sets(tiling_.partitions);
     if (least == 0) return;  // of empty values only
     if (region.accumulators == kNoBuffer || buffer(region.accumulators).bytes < least)
@@ -177,9 +177,9 @@ class RegionChecker : RegionRules {
       for (const std::uint32_t step : {fused.product, fused.bias, fused.epilogue, fused.sum}) {
         if (step == kNoStep && step != fused.product) continue;
         if (step < stage.rows || step >= stage.last || !taken.insert(step).second)
-          broken("fused", "step {} is no row step of the stage, or is fused twice", step + 1);
+          broken("fused", "step {} is not a row step of the stage, or is fused twice", step + 1);
       }
-      if (phase_.steps[fused.product].op != Op::matmul) broken_fused(fused, "is no matmul");
+      if (phase_.steps[fused.product].op != Op::matmul) broken_fused(fused, "is not a matmul");
       if (fused.sum != kNoStep) {
         check_fused_sum(fused);
       } else {
@@ -300,7 +300,7 @@ class RegionChecker : RegionRules {
         (tiling_.tile_rows % kTileLanes != 0 || buffer(move.arena).block != phase_.capacity))
       broken("layout", "{} is not one batch in vectors that tiles begin", named(move.arena));
     if (is_in_place(move.tile) && buffer(move.arena).layout != Layout::vectors)
-      broken("in_place", "{} is to be read in {}, which lies in rows", named(move.tile), named(move.arena));
+      broken("in_place", "{} is to be read in {}, which is laid out in rows", named(move.tile), named(move.arena));
     check_place(move.tile);
   }
 
@@ -312,7 +312,7 @@ class RegionChecker : RegionRules {
         buffer(step.inputs[0]).block == std::min(params.capacity, params.total)) {
       return;
     }
-    broken("layout", "the batches of row step {} are no blocks of {}", step.name, named(step.inputs[0]));
+    broken("layout", "the batches of row step {} are not blocks of {}", step.name, named(step.inputs[0]));
   }
 
   bool is_in_place(BufferId id) const { return is_tile(id) && buffer(id).layout == Layout::vectors; }
@@ -322,7 +322,7 @@ class RegionChecker : RegionRules {
     for (std::size_t i = 0; i < step.inputs.size(); ++i) {
       const bool selects = step.op == Op::minibatch && i == 0;
       if (!is_tile(step.inputs[i]) && buffer(step.inputs[i]).layout == Layout::vectors && !selects)
-        broken("layout", "row step {} reads {}, which lies in vectors", step.name, named(step.inputs[i]));
+        broken("layout", "row step {} reads {}, which is laid out in vectors", step.name, named(step.inputs[i]));
     }
     for (const BufferId input : step.inputs) {
       if (is_in_place(input) && step.op != Op::matmul && buffer(input).type.shape.elements() != phase_.capacity)
@@ -342,7 +342,7 @@ class RegionChecker : RegionRules {
     if (region.accumulators != kNoBuffer) {
       const Buffer& partial = buffer(region.accumulators);
       if (value.offset < partial.offset + partial.bytes && partial.offset < value.offset + value.bytes)
-        broken("accumulators", "{} lies among its own partial results", named(combine.value));
+        broken("accumulators", "{} overlaps its own partial results", named(combine.value));
     }
     if (combine.offset % sizeof(float) != 0)
       broken("accumulators", "{} at {}: not whole numbers", named(combine.value), combine.offset);
@@ -355,7 +355,7 @@ class RegionChecker : RegionRules {
     for (const BufferId input : step.inputs) {
       if (is_tile(input)) broken("tile", "step {} reads {}, which is in a tile", step.name, named(input));
       if (buffer(input).layout == Layout::vectors)
-        broken("layout", "step {} reads {}, which lies in vectors", step.name, named(input));
+        broken("layout", "step {} reads {}, which is laid out in vectors", step.name, named(input));
     }
     if (is_tile(step.output)) broken("tile", "step {} writes a tile outside of rows", step.name);
   }

@@ -17,8 +17,8 @@ void check_block(const BlockLife& block, std::size_t number, std::uint64_t& sum)
   const auto refuse = [&](std::string_view what) {
     throw Error(ErrorKind::input, "packing.block", fmt::format("block {}: {}", number, what));
   };
-  if (block.lower >= block.upper) refuse(fmt::format("it lives from {} to {}", block.lower, block.upper));
-  if (block.alignment == 0) refuse("an alignment of 0");
+  if (block.lower >= block.upper) refuse(fmt::format("the live range [{}, {}) is empty", block.lower, block.upper));
+  if (block.alignment == 0) refuse("the alignment is 0");
   const bool fits = !__builtin_add_overflow(sum, block.size, &sum) &&
                     !__builtin_add_overflow(sum, block.alignment - 1, &sum) && sum >> 63 == 0;
   if (!fits) refuse("the sizes add up to more than 63 bits");
