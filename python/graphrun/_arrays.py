@@ -41,11 +41,11 @@ def converted(name: str, values: Any, dtype: Any) -> Array:
         raise TypeError(f"{name}: an array of {array.dtype} holds no real numbers")
     if wanted.kind in "iu" and array.size > 0:
         if array.dtype.kind == "f":
-            raise TypeError(f"{name}: an array of {array.dtype}, not of whole numbers")
+            raise TypeError(f"{name}: expected an array of integers, got {array.dtype}")
         least, most = int(array.min()), int(array.max())
         room = numpy.iinfo(wanted)
         if least < room.min or most > room.max:
-            raise ValueError(f"{name}: {least if least < room.min else most} is no number of {wanted}")
+            raise ValueError(f"{name}: {least if least < room.min else most} is out of range for {wanted}")
     return numpy.ascontiguousarray(array, dtype=wanted)
 
 
@@ -124,14 +124,14 @@ def _class(name: str, column: str, words: Sequence[str], value: Any) -> float:
     except ValueError:
         pass
     if word not in words and words[-1] != "other":
-        raise ValueError(f"{name}, column {column!r}: {word!r} is none of {', '.join(words)}" + near(word, words))
+        raise ValueError(f"{name}, column {column!r}: {word!r} is not one of {', '.join(words)}" + near(word, words))
     return float(words.index(word) if word in words else len(words) - 1)
 
 
 def number_of_dtype(name: str, array: Array) -> int:
     if array.dtype.name in _library.DTYPES:
         return _library.DTYPES.index(array.dtype.name)
-    raise TypeError(f"{name}: an array of {array.dtype} is none of {', '.join(_library.DTYPES)}")
+    raise TypeError(f"{name}: dtype {array.dtype} is not one of {', '.join(_library.DTYPES)}")
 
 
 def numpy_dtype(name: str) -> Any:

@@ -180,7 +180,7 @@ def encoded(options: Dict[str, Any]) -> bytes:
     def plain(value: Any) -> Any:
         if hasattr(value, "tolist"):  # NumPy scalars and arrays
             return value.tolist()
-        raise TypeError(f"{value!r} is no JSON value")
+        raise TypeError(f"{value!r} is not a JSON value")
 
     return json.dumps(options, default=plain).encode()
 

@@ -204,7 +204,7 @@ class Model:
 
         output = self.describe()["outputs"][0]
         if not output["classes"]:
-            raise TypeError(f"{output['name']} tells no classes: predict() gives its numbers")
+            raise TypeError(f"{output['name']} has no classes: use predict() for its values")
         scores = self._raw(x).astype("float64")
         if output["scores"] == "softmax_logits":
             scores = numpy.exp(scores - scores.max(axis=-1, keepdims=True))
@@ -256,7 +256,7 @@ class _Loaded:
                       ctypes.byref(self.handle))
 
     def __reduce__(self) -> Any:
-        raise TypeError("a model is not copied: make it of its file once more")
+        raise TypeError("a model cannot be copied or pickled: load its file again")
 
     def __del__(self) -> None:
         if getattr(self, "handle", None):

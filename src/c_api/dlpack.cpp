@@ -47,8 +47,8 @@ gr_dtype dtype_of(const DLDataType& type) {
       return static_cast<gr_dtype>(dtype);
   }
   throw Error(ErrorKind::input, "dlpack.dtype",
-              "a DLPack dtype of code " + std::to_string(type.code) + ", " + std::to_string(type.bits) + " bits and " +
-                  std::to_string(type.lanes) + " lanes is none of f32, f64, i32, u64, bool");
+              "unsupported DLPack dtype: code " + std::to_string(type.code) + ", " + std::to_string(type.bits) +
+                  " bits and " + std::to_string(type.lanes) + " lanes; expected f32, f64, i32, u64 or bool");
 }
 
 void check_dense(const DLTensor& tensor) {

@@ -56,9 +56,9 @@ gr_error* caught() noexcept {
     } catch (const std::bad_alloc&) {
       return &out_of_memory;
     } catch (const std::exception& error) {  // a broken rule of our own
-      return made(Error(ErrorKind::run, "internal", error.what(), "this is a mistake in graphrun: please report it"));
+      return made(Error(ErrorKind::run, "internal", error.what(), "this is a bug in graphrun: please report it"));
     } catch (...) {
-      return made(Error(ErrorKind::run, "internal", "an exception that is none of ours"));
+      return made(Error(ErrorKind::run, "internal", "unknown exception"));
     }
   } catch (...) {  // no memory for the error
     return &out_of_memory;

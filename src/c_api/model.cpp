@@ -17,7 +17,7 @@ namespace {
 Model& content(gr_model* model) {
   std::optional<Model>& held = checked(model, "model").model;
   if (held) return *held;
-  throw Error(ErrorKind::input, "c.taken", "the model was given to a session", "load it once more for another session");
+  throw Error(ErrorKind::input, "c.taken", "the model is owned by a session", "load it again for another session");
 }
 
 void load(const std::string& path, LoadOptions options, gr_model** model) {

@@ -54,7 +54,7 @@ class Options {
     }
     std::string all;
     for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
-    reader_.report(*at, "options.value", "'" + *word + "' is none of " + all, did_you_mean(*word, names));
+    reader_.report(*at, "options.value", "'" + *word + "' is not one of " + all, did_you_mean(*word, names));
   }
   // {"train.epochs": 5, "train.optimizer": "adam"}: a text stands for itself, anything else is JSON, as with --set.
   void overrides(std::string_view key, std::vector<std::pair<std::string, std::string>>& to) {

@@ -12,7 +12,7 @@ namespace graphrun::studio {
 namespace {
 
 [[noreturn]] void refuse_body(std::string_view why) {
-  throw Error(ErrorKind::input, "studio.body", fmt::format("the request is no JSON object of plain values: {}", why));
+  throw Error(ErrorKind::input, "studio.body", fmt::format("the request is not a flat JSON object: {}", why));
 }
 
 void append_utf8(std::string& to, unsigned code) {

@@ -57,7 +57,7 @@ struct Refused {
 // A path has one spelling here: segments that are empty or dots, and slashes in disguise, are nobody's.
 std::string plain_path(std::string_view text) {
   const std::optional<std::string> path = percent_decoded(text, false);
-  if (!path || path->empty() || path->front() != '/') throw Refused{400, "the path is no plain path"};
+  if (!path || path->empty() || path->front() != '/') throw Refused{400, "the path is malformed"};
   if (std::count(text.begin(), text.end(), '/') != std::count(path->begin(), path->end(), '/') ||
       path->find('\\') != std::string::npos)
     throw Refused{400, "a slash of the path is encoded"};
@@ -80,7 +80,7 @@ std::vector<std::pair<std::string, std::string>> query_of(std::string_view text)
     const std::size_t equals = std::min(part.find('='), part.size());
     const auto name = percent_decoded(part.substr(0, equals), true);
     const auto value = percent_decoded(part.substr(std::min(equals + 1, part.size())), true);
-    if (!name || !value || query.size() >= kMostHeaders) throw Refused{400, "the query is no plain query"};
+    if (!name || !value || query.size() >= kMostHeaders) throw Refused{400, "the query is malformed"};
     query.emplace_back(*name, *value);
   }
   return query;
@@ -88,15 +88,15 @@ std::vector<std::pair<std::string, std::string>> query_of(std::string_view text)
 
 void take_request_line(std::string_view line, Request& request) {
   const std::size_t first = line.find(' '), last = line.rfind(' ');
-  if (first == std::string_view::npos || first == last) throw Refused{400, "the first line is no request"};
+  if (first == std::string_view::npos || first == last) throw Refused{400, "the request line is malformed"};
   request.method = line.substr(0, first);
   const std::string_view target = line.substr(first + 1, last - first - 1), version = line.substr(last + 1);
-  if (!is_token(request.method)) throw Refused{400, "the method is no word"};
-  if (!version.starts_with("HTTP/")) throw Refused{400, "the first line is no request"};
-  if (version != "HTTP/1.1") throw Refused{505, "only HTTP/1.1 is spoken here"};
+  if (!is_token(request.method)) throw Refused{400, "the method is not a token"};
+  if (!version.starts_with("HTTP/")) throw Refused{400, "the request line is malformed"};
+  if (version != "HTTP/1.1") throw Refused{505, "only HTTP/1.1 is supported"};
   if (target.size() > kMostPathBytes) throw Refused{414, "the path is too long"};
   const bool plain = std::all_of(target.begin(), target.end(), [](char c) { return c > ' ' && c < 0x7f; });
-  if (!plain || target.find('#') != std::string_view::npos) throw Refused{400, "the path is no plain path"};
+  if (!plain || target.find('#') != std::string_view::npos) throw Refused{400, "the path is malformed"};
   const std::size_t mark = std::min(target.find('?'), target.size());
   request.path = plain_path(target.substr(0, mark));
   request.query = query_of(target.substr(std::min(mark + 1, target.size())));
@@ -159,9 +159,9 @@ class Headers {
     const bool digits = std::all_of(value.begin(), value.end(), [](char c) { return c >= '0' && c <= '9'; });
     if (value.empty() || !digits || (error != std::errc() && error != std::errc::result_out_of_range) ||
         (error == std::errc() && rest != end))
-      throw Refused{400, "Content-Length is no number"};
+      throw Refused{400, "Content-Length is not a number"};
     if (error != std::errc() || request_.content_length > kMostBodyBytes)
-      throw Refused{413, fmt::format("a request has {} MiB at most", kMostBodyBytes >> 20)};
+      throw Refused{413, fmt::format("a request has at most {} MiB", kMostBodyBytes >> 20)};
   }
 
   Request& request_;
