@@ -78,7 +78,7 @@ TEST_F(CheckpointFlags, ResumeIsTheTrainingThatWasNeverInterrupted) {
         graphrun({"train", model_, "--epochs=6", "--checkpoint-dir", at("ck"), "--checkpoint-every", every, "--log",
                   at("log.csv"), "--losses", at("losses.txt"), "--save-weights", at("w.npz"), "--resume", "--json"});
     EXPECT_EQ(second.code, 0) << second.err;
-    EXPECT_TRUE(has(second.err, "going on from")) << second.err;
+    EXPECT_TRUE(has(second.err, "resuming from")) << second.err;
     EXPECT_TRUE(has(second.err, "step 3, epoch 3 of 6")) << second.err;
     EXPECT_EQ(Json::parse(second.out)["first_step"], 3);
     EXPECT_EQ(Json::parse(second.out)["steps"], 6);
@@ -97,7 +97,7 @@ TEST_F(CheckpointFlags, ResumeIsTheTrainingThatWasNeverInterrupted) {
 TEST_F(CheckpointFlags, ABareResumeTakesNoWord) {
   const Outcome outcome = graphrun({"--checkpoint-dir", at("ck"), "--resume", model_});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_TRUE(has(outcome.err, "has no checkpoint: the training begins")) << outcome.err;
+  EXPECT_TRUE(has(outcome.err, "has no checkpoint: training starts from the beginning")) << outcome.err;
 }
 
 TEST_F(CheckpointFlags, AFolderWithCheckpointsIsNotBegunAnew) {
@@ -139,7 +139,7 @@ TEST_F(CheckpointFlags, RunFoldersKeepThemAndGoOn) {
   EXPECT_EQ(log_without_times("runs/a/log.csv"), log_without_times("runs/b/log.csv"));
   EXPECT_EQ(content("runs/a/weights.npz"), content("runs/b/weights.npz"));
   EXPECT_EQ(Json::parse(content("runs/a/result.json"))["epochs"], 6);
-  expect_refused(graphrun(first), {"is there already", "--resume"});
+  expect_refused(graphrun(first), {"already exists", "--resume"});
 }
 
 // As after a crash: what the killed training had, though it found an older log and older losses.
@@ -166,7 +166,7 @@ TEST_F(CheckpointFlags, AKilledTrainingGoesOnWithItsOwnLogs) {
   const std::string epochs = std::to_string(std::stoull(last.substr(last.find('-') + 1)) + 5);  // one step each
   const Outcome on = train({"--checkpoint-dir", at("ck"), "--resume", "--epochs", epochs});
   EXPECT_EQ(on.code, 0) << on.err;
-  EXPECT_TRUE(has(on.err, "going on from")) << on.err;
+  EXPECT_TRUE(has(on.err, "resuming from")) << on.err;
   EXPECT_FALSE(has(on.err, "has no losses")) << on.err;
   const std::vector<std::string> log = log_without_times("log.csv");
   const std::string losses = content("losses.txt");
@@ -204,8 +204,7 @@ TEST_F(CheckpointFlags, ThatCannotBeAreUsageErrors) {
   expect_refused(graphrun({"train", model_, "--checkpoint-dir", at("ck"), "--checkpoint-keep=0"}),
                  {"--checkpoint-keep"});
   expect_refused(graphrun({"train", model_, "--checkpoint-dir", model_}), {"cannot hold checkpoints"});
-  expect_refused(graphrun({"train", model_, "--checkpoint-dir", "/dev/full"}),
-                 {"'/dev/full' cannot hold checkpoints"});
+  expect_refused(graphrun({"train", model_, "--checkpoint-dir", "/dev/full"}), {"'/dev/full' cannot hold checkpoints"});
   expect_refused(graphrun({"train", model_, "--resume", "--run-dir", at("runs")}), {"--resume=auto needs"});
   expect_refused(graphrun({"train", model_, "--resume=" + at("missing.safetensors")}), {"missing.safetensors"});
   expect_refused(graphrun({"train", model_, "--resume=" + model_}), {"no safetensors file"});

@@ -68,8 +68,7 @@ TEST_F(ModelPictures, OfClasses) {
   EXPECT_EQ(drawn({model, "--weights", weights, "--what=confusion", "--split=train"}),
             "y on train: 100 % of 2 right\ntrue\n  0 1\n0 1 0\n1 0 1\n  predicted\n");
   EXPECT_EQ(drawn({model, "--weights", weights, "--what=misclassified"}), "test: 1 of 3 wrong\n0 as 1\n@@\n\n\n\n");
-  EXPECT_EQ(drawn({model, "--weights", weights, "--what=misclassified", "--split=train"}),
-            "train: none of 2 is wrong\n");
+  EXPECT_EQ(drawn({model, "--weights", weights, "--what=misclassified", "--split=train"}), "train: 0 of 2 wrong\n");
 }
 
 TEST_F(ModelPictures, OfNumbers) {
@@ -141,7 +140,7 @@ TEST_F(ModelPictures, OfWeights) {
   EXPECT_TRUE(has(drawn({model_, "--weights", weights, "--what=weights"}), "p.W (1, 1)\n"));
   EXPECT_TRUE(has(drawn({model_, "--weights", weights, "--what=weights", "--array=p.b"}), "p.b (1)\n"));
   const std::string all = drawn({model_, "--weights", weights, "--what=histogram"});
-  EXPECT_TRUE(has(all, "p.W (1, 1)") && has(all, "% of its numbers")) << all;  // the only matrix
+  EXPECT_TRUE(has(all, "p.W (1, 1)") && has(all, "% of its elements")) << all;  // the only matrix
   const std::string one = drawn({model_, "--weights", weights, "--what=histogram", "--array=p.b"});
   EXPECT_TRUE(has(one, "p.b (1)") && !has(one, "p.W")) << one;
 }
@@ -163,15 +162,15 @@ TEST_F(ModelPictures, Mistakes) {
   refused({model_, model_, "--weights", weights}, {"one model at a time"});
   refused({model_, "--weights", weights, "--what=residual"}, {"no picture 'residual'", "did you mean residuals?"});
   refused({model_, "--weights", weights, "--split=tst"}, {"no split 'tst'", "train, test"});
-  refused({model_, "--weights", weights, "--what=surface"}, {"two numbers a row", "has 1"});
-  refused({model_, "--weights", weights, "--what=confusion"}, {"no matrix of confusion"});
-  refused({model_, "--weights", weights, "--what=misclassified"}, {"no images"});
+  refused({model_, "--weights", weights, "--what=surface"}, {"two numbers per row", "has 1"});
+  refused({model_, "--weights", weights, "--what=confusion"}, {"no confusion matrix"});
+  refused({model_, "--weights", weights, "--what=misclassified"}, {"no image input"});
   refused({model_, "--weights", weights, "--what=weights", "--array=p.w"}, {"no parameter 'p.w'", "did you mean p.W?"});
   refused({model_, "--weights", weights, "--what=histogram", "--array=p.w"},
           {"no parameter 'p.w'", "did you mean p.W?"});
   refused({model_, "--weights", weights, "--log=y"}, {"go with logs"});
   refused({model_, "--weights", weights, "-o", weights + ".svg", "--what=weights", "--array=q"}, {"no parameter"});
-  refused({images, "--weights", others, "--what=predicted"}, {"no output of numbers"});
+  refused({images, "--weights", others, "--what=predicted"}, {"no numeric output"});
   std::filesystem::create_symlink(weights, path("link.svg"));
   refused({model_, "--weights", weights, "-o", path("link.svg")}, {"is a file that is read"});
 }

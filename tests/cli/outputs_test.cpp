@@ -301,7 +301,7 @@ TEST_F(Outputs, AKilledRunLeavesNothingHalfWritten) {
   EXPECT_EQ(outcome.signal, SIGKILL);
   for (const auto& [flag, name] : kOutputs) EXPECT_EQ(read(path(name)), "old") << name;
   // Its log is where it said.
-  const std::size_t at = outcome.err.find("its own grows in '") + 18;
+  const std::size_t at = outcome.err.find("is written to '") + 15;
   const std::string log = outcome.err.substr(at, outcome.err.find('\'', at) - at);
   EXPECT_GE(lines(read(log)).size(), 10u) << outcome.err;
   EXPECT_EQ(read(log).back(), '\n');

@@ -63,7 +63,7 @@ TEST(PlanPicture, IsTheSameEachTimeAndNamesWhatIsLarge) {
   EXPECT_EQ(drawing.areas.size(), again.areas.size());
   std::string labels;
   for (const plot::Label& label : drawing.labels) labels += label.text + "\n";
-  for (const char* word : {"mnist_mlp on cpu", "lower bound", "most is live at step", "activation", "train/matmul_1"})
+  for (const char* word : {"mnist_mlp on cpu", "lower bound", "peak at step", "activation", "train/matmul_1"})
     EXPECT_NE(labels.find(word), std::string::npos) << word << " is not in\n" << labels;
 }
 

@@ -125,11 +125,11 @@ TEST_F(Buffers, BadLinesAreToldWithTheirPlace) {
   const Outcome outcome = graphrun({"plan", "--buffers", bad});
   expect_refused(outcome, {"bad.csv:3:5: upper: expected more than lower (3), got 3",
                            "bad.csv:4:5: upper: expected a whole number of 64 bits, got 'x'",
-                           "bad.csv:5:1: 3 cells, the header has 4", "bad.csv:6:1: id 'a' was given in line 2, too",
+                           "bad.csv:5:1: 3 cells, the header has 4", "bad.csv:6:1: duplicate id 'a', first in line 2",
                            "bad.csv:7:7: size: expected a whole number from 0 on, got '-5'"});
   expect_refused(graphrun({"plan", "--buffers", file("empty.csv", "")}), {"empty.csv", "no header"});
   expect_refused(graphrun({"plan", "--buffers", file("names.csv", "id,lower,uper,size\n")}),
-                 {"names.csv:1:1: no column 'upper'", "is it 'uper'?"});
+                 {"names.csv:1:1: no column 'upper'", "did you mean 'uper'?"});
   expect_refused(graphrun({"plan", "--buffers",
                            file("huge.csv",
                                 "id,lower,upper,size\na,0,1,9223372036854775807\n"
@@ -187,8 +187,8 @@ TEST_F(PlanForms, ALockTellsOfAnotherPlan) {
   EXPECT_TRUE(has(wider.out, "+ p.W:velocity: slot")) << wider.out;
   EXPECT_TRUE(has(wider.out, "more lines differ in an offset or in the number of a step\n")) << wider.out;
   EXPECT_FALSE(has(wider.out, "- p.W:")) << wider.out;
-  expect_refused(graphrun({"plan", model_, "--check", model_}), {"is no lock file"});
-  expect_refused(graphrun({"plan", model_, "--check", "/dev/zero"}), {"is no lock file"});
+  expect_refused(graphrun({"plan", model_, "--check", model_}), {"is not a plan snapshot"});
+  expect_refused(graphrun({"plan", model_, "--check", "/dev/zero"}), {"is not a plan snapshot"});
   expect_refused(graphrun({"plan", model_, "--check", folder_.string()}), {"is a folder"});
   expect_refused(graphrun({"plan", model_, "--check", "nowhere.lock"}), {"nowhere.lock", "cannot be read"});
   expect_refused(graphrun({"plan", model_, "--lock", "/nowhere/plan.lock"}), {"/nowhere/plan.lock"});

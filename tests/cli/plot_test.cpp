@@ -98,12 +98,12 @@ TEST_F(Plot, MistakesOfJsonLines) {
     expect_refused(graphrun({"plot", file("bad.jsonl", text)}), parts);
   };
   refused("{\"epoch\":1,\"loss\":2}\n{\"epoch\":2,\"loss\":\n", {"bad.jsonl:2:19", "expected a number"});
-  refused("{\"epoch\":1,\"loss\":[2]}\n", {"bad.jsonl:1:19", "objects and lists"});
-  refused("{\"epoch\":1,\"loss\":2} 3\n", {"bad.jsonl:1", "nothing behind the object"});
+  refused("{\"epoch\":1,\"loss\":[2]}\n", {"bad.jsonl:1:19", "objects and arrays"});
+  refused("{\"epoch\":1,\"loss\":2} 3\n", {"bad.jsonl:1", "nothing after the object"});
   refused("{\"epoch\":1}\nloss\n", {"bad.jsonl:2:1", "an object for each line"});
-  refused("{\"epoch\":1,\"loss\n", {"bad.jsonl:1", "ends the text"});
+  refused("{\"epoch\":1,\"loss\n", {"bad.jsonl:1", "a closing quote"});
   refused("{\"epoch\":1,\"loss\":\"x\"}\n", {"bad.jsonl:1", "loss is not a number: 'x'"});
-  refused("{}\n{}\n", {"bad.jsonl", "has empty objects only"});
+  refused("{}\n{}\n", {"bad.jsonl", "has only empty objects"});
   refused("{\"loss\":1}\n", {"no column 'epoch'"});
 }
 
@@ -113,7 +113,7 @@ TEST_F(Plot, MistakesAreToldWithTheirPlace) {
   };
   refused("", {"bad.csv", "is empty"});
   refused("\n1,2\n", {"begins with an empty line"});
-  refused("epoch,loss\n", {"has no line below"});
+  refused("epoch,loss\n", {"has no rows below the header"});
   refused("epoch,loss\n1,2\n2,abc\n3,x1\n", {"bad.csv:3: loss is not a number: 'abc'", "bad.csv:4"});
   refused("epoch,loss\n1,2\n2,3,4\n", {"bad.csv:3: 3 cells, but 2 columns"});
   refused("epoch,loss\n1,1e999\n", {"bad.csv:2", "1e999"});

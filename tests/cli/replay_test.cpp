@@ -131,7 +131,7 @@ TEST_F(Replay, OfATrainingThatStoppedEarly) {
   EXPECT_EQ(replay().code, 0);
   const Outcome text = graphrun({model_, "-q"});
   EXPECT_TRUE(has(text.out, "(stopped early)")) << text.out;
-  EXPECT_TRUE(has(text.out, "whose weights these are")) << text.out;
+  EXPECT_TRUE(has(text.out, "weights restored")) << text.out;
 }
 
 // Weights on the disk are finite, and the message says which op began it.

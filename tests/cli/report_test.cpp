@@ -33,7 +33,7 @@ TEST_F(ReportPages, OfATraining) {
       page, {"default-src 'none'", "<h1>line</h1>", "prefers-color-scheme: dark", "<h2>Curves</h2>",
              "alt=\"Loss over the epochs\"", "data:image/svg+xml;base64,", "<h2>Memory</h2>", "rmse", "r2", "line.json",
              "graphrun 0.1.0", "f32(batch, 1)", "alt=\"The graph, each value below what it is computed",
-             "<details><summary>The graph as text</summary>", "<caption>test, p: predicted less true, quantiles"});
+             "<details><summary>The graph as text</summary>", "<caption>test, p: quantiles of predicted - true"});
   char text[32];
   std::snprintf(text, sizeof text, "%.6g", loss);
   EXPECT_NE(page.find(text), std::string::npos) << text;
@@ -58,7 +58,7 @@ TEST_F(ReportPages, OfAnEvaluation) {
   const Outcome outcome = graphrun({"eval", model_, "--weights", path("w.npz"), "--report", path("eval.html")});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   const std::string page = read(path("eval.html"));
-  expect_parts(page, {"<h1>line: evaluation</h1>", "<h2>Scores</h2>", "<h2>How it does</h2>"});
+  expect_parts(page, {"<h1>line: evaluation</h1>", "<h2>Metrics</h2>", "<h2>Evaluation</h2>"});
   EXPECT_EQ(page.find("<h2>Curves</h2>"), std::string::npos);
 }
 

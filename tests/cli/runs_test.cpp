@@ -95,14 +95,14 @@ TEST_F(Runs, ThatDidNotBeginLeaveNoFolder) {
   expect_refused(graphrun({"runs", runs_ + "x"}), {"cannot read the folder"});
   expect_refused(graphrun({model_, "--run-dir", model_}), {"cannot make the folder"});
   expect_refused(graphrun({model_, "--run-name", "a"}), {"goes with --run-dir"});
-  expect_refused(graphrun({model_, "--run-dir", runs_, "--run-name", "../a"}), {"no name"});
+  expect_refused(graphrun({model_, "--run-dir", runs_, "--run-name", "../a"}), {"not a valid name"});
 }
 
 TEST_F(Runs, OfANameAreNotWrittenOver) {
   const std::vector<std::string> words = {model_, "--quiet", "--run-dir", runs_, "--run-name", "mine"};
   ASSERT_EQ(graphrun(words).code, 0);
   const Json before = result_of("mine");
-  expect_refused(graphrun(words), {"is there already"});
+  expect_refused(graphrun(words), {"already exists"});
   EXPECT_EQ(result_of("mine"), before);
   fs::remove(fs::path(runs_) / "mine" / "result.json");  // as a crash would leave it
   EXPECT_TRUE(has(graphrun({"runs", runs_}).out, "unfinished"));
@@ -228,14 +228,14 @@ TEST_F(Runs, OfASweepThatCannotBeAreRefusedBeforeAny) {
   for (const auto& [over, says] :
        std::vector<std::pair<std::string, std::string>>{{"train.epochs", "is not PATH=VALUES"},
                                                         {"train.epochs=", "is not PATH=VALUES"},
-                                                        {"train.epochs=4:64:1x", "never comes"},
-                                                        {"train.epochs=4:64:-2", "never comes"},
+                                                        {"train.epochs=4:64:1x", "never reaches"},
+                                                        {"train.epochs=4:64:-2", "never reaches"},
                                                         {"train.epochs=1,1", "twice"},
                                                         {"train.epochs=1,,2", "empty value"},
                                                         {"train.seed=1,2", "--seeds"},
                                                         {"train.epoch=1,2", "epoch"},
                                                         {"train.epochs=1:99999999", "more than"},
-                                                        {"train.epochs=0:1:0x", "never comes"}}) {
+                                                        {"train.epochs=0:1:0x", "never reaches"}}) {
     const Outcome refused = graphrun({"sweep", model_, "--run-dir", runs_, "--over", over});
     EXPECT_EQ(refused.code, 2) << over;
     EXPECT_TRUE(has(refused.err, says)) << over << "\n" << refused.err;

@@ -122,7 +122,7 @@ TEST_F(StudioRoutes, TrainsWhereNothingCanBeKept) {
   own_.write("runs", "no folder");
   post("/api/train", {{"text", kXor}});
   const std::string text = heard(R"("state":"done")");
-  EXPECT_NE(text.find("this run is not kept"), std::string::npos) << text;
+  EXPECT_NE(text.find("this run is not stored"), std::string::npos) << text;
   EXPECT_NE(text.find(R"("command":"graphrun train )"), std::string::npos) << "the file has the same text";
 }
 
@@ -140,7 +140,7 @@ TEST_F(StudioRoutes, TrainsToItsEndWhenNothingCanBeKeptAnyMore) {
   EXPECT_TRUE(weights.starts_with("PK")) << weights.substr(0, 100);
   post("/api/control", {{"action", "resume"}});
   const std::string end = heard(R"("state":"done")");
-  EXPECT_NE(end.find("this run is not kept"), std::string::npos) << end;
+  EXPECT_NE(end.find("this run is not stored"), std::string::npos) << end;
   EXPECT_EQ(word_after(end, R"("command":")"), "") << "no command repeats it";
   EXPECT_EQ(word_after(end, R"("weights_hash":")").size(), 16u) << end;
   EXPECT_EQ(asked("GET", "/api/weights").first, 200);

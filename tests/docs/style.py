@@ -33,7 +33,7 @@ GLOSSARY = [
      "hyperparameter; runtime hyperparameter"),
     (r"rows of one file|other rows", "inference input"),
     (r"dividers?|divisions? (?:of|into)|parts of (?:a |the )?(?:data|data set|table)", "split, splitter"),
-    (r"locks? of (?:a|the|its) plan|plan locks?|locked plans?", "plan snapshot"),
+    (r"locks? of (?:a|the|its) plan|plan locks?(?! 1)|locked plans?", "plan snapshot"),  # "plan lock 1": file format
     (r"(?:the|its|their|random|all|own|other|another|more|these|same|of|no|a) draws?", "random samples"),
     (r"exchanges?|packets?", "cross-block reduction, message"),
     (r"(?<!there\s)(?:is|are|was|were) (?:none|no [a-z]+)", "is not an X, has no X"),

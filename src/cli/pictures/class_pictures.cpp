@@ -60,9 +60,8 @@ plot::Panels confusion_picture(Session& session, const std::string& split) {
     panels.maps.push_back(std::move(map));
     return panels;
   }
-  throw Error(ErrorKind::input, "plot.confusion",
-              fmt::format("there is no matrix of confusion of the split '{}'", split),
-              "it takes rows, predictions that are finite, and an output whose target is one of at most 1000 classes");
+  throw Error(ErrorKind::input, "plot.confusion", fmt::format("the split '{}' has no confusion matrix", split),
+              "a confusion matrix needs rows, finite predictions, and an output whose target has at most 1000 classes");
 }
 
 plot::Panels misclassified_picture(Session& session, const std::string& split) {
@@ -99,14 +98,13 @@ plot::Panels misclassified_picture(Session& session, const std::string& split) {
         map.cells.assign(begin, begin + static_cast<std::ptrdiff_t>(area));
         panels.maps.push_back(std::move(map));
       }
-      panels.title = wrong == 0 ? fmt::format("{}: none of {} is wrong", split, samples)
-                                : fmt::format("{}: {} of {} wrong{}", split, wrong, samples,
-                                              wrong > kMostImages ? fmt::format(", the first {}", kMostImages) : "");
+      panels.title = fmt::format("{}: {} of {} wrong{}", split, wrong, samples,
+                                 wrong > kMostImages ? fmt::format(", the first {}", kMostImages) : "");
       return panels;
     }
   }
-  throw Error(ErrorKind::input, "plot.images", "the model has no images of which an output says the class",
-              "an image is an input of two axes, or of n * n numbers, n from 4 on");
+  throw Error(ErrorKind::input, "plot.images", "the model has no image input with a class output",
+              "an image is an input with two axes, or with n * n numbers, n >= 4");
 }
 
 }  // namespace graphrun::cli

@@ -45,8 +45,8 @@ std::vector<Compared> compared(Session& session, const std::string& split) {
     }
   }
   if (!all.empty()) return all;
-  throw Error(ErrorKind::input, "plot.numbers", "the model has no output of numbers with a target",
-              "confusion shows outputs that are classes");
+  throw Error(ErrorKind::input, "plot.numbers", "the model has no numeric output with a target",
+              "use confusion for class outputs");
 }
 
 // Rows of two numbers each: the two columns of one input, or two inputs of one.
@@ -81,8 +81,8 @@ Plane plane_of(const Model& model, const SplitRows& rows) {
   }
   if (count == 2 && plane.at[0].size() == plane.at[1].size() && !plane.at[0].empty()) return plane;
   throw Error(ErrorKind::input, "plot.surface",
-              fmt::format("a surface is of a model with two numbers a row; '{}' has {}", model.name, count),
-              "predicted and residuals do for any number");
+              fmt::format("a surface needs a model with two numbers per row; '{}' has {}", model.name, count),
+              "predicted and residuals work for any number");
 }
 
 // So many equal cells from the smallest value to the largest.

@@ -21,12 +21,12 @@ PictureFile::PictureFile(const Arguments& arguments, const char* code) {
   is_png_ = extension == ".png";
   if (arguments.svg && extension != ".svg" && !is_png_)
     throw Error(ErrorKind::input, "plot.format",
-                fmt::format("'{}' names no format that {} draws", path, arguments.verb),
+                fmt::format("'{}' has a format that {} cannot draw", path, arguments.verb),
                 "the name ends in .svg or .png");
   file_.emplace(path, code);
   if (file_->is(arguments.model))
     throw Error(ErrorKind::input, "output.input", fmt::format("--output '{}' is a file that is read", path),
-                "an output never takes the place of what the run reads or writes elsewhere");
+                "an output cannot replace a file that the run reads or writes elsewhere");
 }
 
 void PictureFile::write(const plot::Drawing& drawing) {

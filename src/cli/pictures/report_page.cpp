@@ -79,7 +79,7 @@ std::string scores_table(const Results& results) {
     }
     for (auto& row : rows) row.resize(column + 1, "");
   }
-  return html::table("Loss, metrics and scores of every split", rows);
+  return html::table("Loss and metrics of each split", rows);
 }
 
 // By class or column, of the split that tells most; the matrix of confusion is a picture.
@@ -93,7 +93,7 @@ std::string details_section(const Results& results) {
       const bool is_matrix = scores.classes && table.rows.front().front().empty();
       const std::string made =
           html::table(fmt::format("{}, {}: {}", kSplits[split], scores.output, table.title), table.rows);
-      text += is_matrix ? html::details("The matrix of confusion as a table", made) : made;
+      text += is_matrix ? html::details("Confusion matrix as a table", made) : made;
     }
   }
   return text;
@@ -188,8 +188,8 @@ std::string report_page(Session& session, const Results& results, const ReportSo
   std::string body = fmt::format("<h1>{}</h1>\n", html::escaped(title));
   body += verdict(results);
   body += html::section("Curves", curves_section(source.curves, pictures));
-  body += html::section("Scores", scores_table(results) + details_section(results));
-  body += html::section("How it does", model_section(session, results, pictures));
+  body += html::section("Metrics", scores_table(results) + details_section(results));
+  body += html::section("Evaluation", model_section(session, results, pictures));
   body += html::section("Run", facts_table(session, results, source));
   body += html::section("Graph", graph_section(model, source, pictures));
   body += html::section(

@@ -68,10 +68,10 @@ plot::Figure histogram_picture(Session& session, const std::string& array) {
   plot::Figure figure;
   figure.title = names.size() == 1 ? fmt::format("{} {}", names[0], to_string(session.read(names[0]).shape()))
                  : names.size() > kMostHistograms
-                     ? fmt::format("the first {} of {} matrices of weights", kMostHistograms, names.size())
-                     : "matrices of weights";
+                     ? fmt::format("the first {} of {} weight matrices", kMostHistograms, names.size())
+                     : "weight matrices";
   figure.x.label = "value";
-  figure.y.label = "% of its numbers";
+  figure.y.label = "% of its elements";
   names.resize(std::min(names.size(), kMostHistograms));
   std::vector<std::vector<double>> values;
   double low = 0, high = 0;
@@ -85,7 +85,7 @@ plot::Figure histogram_picture(Session& session, const std::string& array) {
       any = true;
     }
   }
-  if (!any) throw Error(ErrorKind::input, "plot.nothing", "no number of the parameters is finite");
+  if (!any) throw Error(ErrorKind::input, "plot.nothing", "no element of the parameters is finite");
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (values[i].empty()) continue;
     plot::Series series = plot::histogram(values[i], low, high, true);

@@ -75,7 +75,7 @@ class Reader {
     std::array<char, 1 << 16> bytes{};
     while (const std::size_t count = std::fread(bytes.data(), 1, bytes.size(), file.get())) {
       text.append(bytes.data(), count);
-      if (text.size() > kMostBytesOfBuffers) refuse("is larger than 256 MiB, the most that plan reads");
+      if (text.size() > kMostBytesOfBuffers) refuse("is larger than 256 MiB, the limit of plan");
     }
     if (std::ferror(file.get()) != 0) refuse("cannot be read: " + std::generic_category().message(errno));
     return text;
@@ -137,7 +137,7 @@ class Reader {
       if (is_there[column]) continue;
       std::string hint = "the first line names the columns: id,lower,upper,size[,alignment]";
       const std::string near = nearest_name(std::string(kColumns[column]), given);
-      if (!near.empty()) hint = fmt::format("is it '{}'?", near);
+      if (!near.empty()) hint = fmt::format("did you mean '{}'?", near);
       tell("header", 1, fmt::format("no column '{}'", kColumns[column]), std::move(hint));
     }
   }
@@ -176,12 +176,12 @@ class Reader {
     }
     if (good && block.lower >= block.upper) {
       tell("life", upper_at,
-           fmt::format("upper: expected more than lower ({}), got {}: lives are [lower, upper)", block.lower,
+           fmt::format("upper: expected more than lower ({}), got {}: live ranges are [lower, upper)", block.lower,
                        block.upper));
       good = false;
     }
     const auto [before, is_new] = lines_.emplace(id, number_);
-    if (!is_new) tell("id", id_at, fmt::format("id '{}' was given in line {}, too", id, before->second));
+    if (!is_new) tell("id", id_at, fmt::format("duplicate id '{}', first in line {}", id, before->second));
     if (!good || !is_new) return;
     const bool adds_up = !__builtin_add_overflow(sum_, block.size, &sum_) &&
                          !__builtin_add_overflow(sum_, block.alignment - 1, &sum_) && sum_ >> 63 == 0;

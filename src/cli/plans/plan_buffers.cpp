@@ -93,7 +93,7 @@ int plan_buffers(const Arguments& arguments) {
     if (file->is(arguments.buffers))
       throw Error(ErrorKind::input, "output.input",
                   fmt::format("--output '{}' is a file that is read", arguments.output),
-                  "an output never takes the place of what the run reads or writes elsewhere");
+                  "an output cannot replace a file that the run reads or writes elsewhere");
   }
   const BufferTable table = read_buffers(arguments.buffers);
   const Packed result = packed(table, arguments);

@@ -107,12 +107,12 @@ std::string plan_lock(const Program& program) {
 
 std::optional<std::string> difference_from_lock(const Program& program, const std::string& path) {
   std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) throw bad_lock(path, "is a folder, not a lock file");
+  if (std::filesystem::is_directory(path, ignored)) throw bad_lock(path, "is a folder, not a plan snapshot");
   std::ifstream file(path, std::ios::binary);
   if (!file.is_open()) throw bad_lock(path, "cannot be read: " + std::generic_category().message(errno));
   std::string before(kFirstLine.size(), '\0');  // the rest of what is no lock may have no end
   file.read(before.data(), static_cast<std::streamsize>(before.size()));
-  if (before != kFirstLine) throw bad_lock(path, fmt::format("is no lock file: expected '{}' first", kFirstLine));
+  if (before != kFirstLine) throw bad_lock(path, fmt::format("is not a plan snapshot: expected '{}'", kFirstLine));
   before.append(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
   if (file.bad()) throw bad_lock(path, "cannot be read: " + std::generic_category().message(errno));
   const std::string now = plan_lock(program);

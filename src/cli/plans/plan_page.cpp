@@ -60,10 +60,10 @@ std::string plan_page(const Program& program, std::string_view executor, std::ui
     body += html::section("The peak", fmt::format("<p>Step {} of {}, {}, with {} of states.</p>\n", summary.peak.at + 1,
                                                   html::escaped(summary.peak.phase), html::escaped(summary.peak.step),
                                                   human_bytes(summary.peak.state_bytes)) +
-                                          buffers_table(program, summary.peak.live, "What else lives there"));
+                                          buffers_table(program, summary.peak.live, "Other live values"));
   body += html::section("The largest values", buffers_table(program, summary.largest, "In the arena"));
   body +=
-      html::section("What reuse and regions save",
+      html::section("Savings by reuse and regions",
                     html::table("Bytes of the arena",
                                 {{"", "with reuse", "without reuse"},
                                  {"as planned", grouped(program.arena_bytes), grouped(summary.bytes_without_reuse)},
@@ -71,7 +71,7 @@ std::string plan_page(const Program& program, std::string_view executor, std::ui
   body += html::section(
       "Outside the arena",
       html::table("Bytes", {{"what", "bytes"},
-                            {"mirror of what the host polls, pinned, on a GPU", grouped(summary.poll_bytes)},
+                            {"pinned mirror of polled values on the host, for a GPU", grouped(summary.poll_bytes)},
                             {"tiles of regions, for each thread of a host", grouped(summary.tile_bytes)}}));
   return html::page(title, body);
 }

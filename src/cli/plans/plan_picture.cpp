@@ -174,7 +174,7 @@ class PlanPicture {
     if (most > 0) {
       line(plot::Ink::axis, 1.5, (x(peak) + x(peak + 1)) / 2, kTop - 4, (x(peak) + x(peak + 1)) / 2, kHeight - kBottom,
            1);
-      peak_ = fmt::format("most is live at step {}", name_of_step(peak));
+      peak_ = fmt::format("peak at step {}", name_of_step(peak));
     }
     for (const auto& [at, dash] :
          {std::pair{program_.arena_bytes, std::size_t{0}}, {program_.lower_bound, std::size_t{2}}})
@@ -197,7 +197,7 @@ class PlanPicture {
                                     human_bytes(program_.arena_bytes), human_bytes(program_.lower_bound)),
                         most);
     drawing_.labels.push_back(std::move(title));
-    std::string below = low_ > 0 ? fmt::format("below: {} that live all the time", human_bytes(low_)) : "";
+    std::string below = low_ > 0 ? fmt::format("below: {} live in all steps", human_bytes(low_)) : "";
     if (!peak_.empty()) below = peak_ + (below.empty() ? "" : "; " + below);
     label(12, 42, plot::shortened(below, static_cast<std::size_t>((kWidth - 24) / (plot::kAdvance * kText))),
           plot::Anchor::start);

@@ -14,9 +14,9 @@ std::vector<std::string> budget_lines(const BudgetSummary& budget, const Program
   for (const SmallerWorkspace& one : budget.workspaces)
     lines.push_back(fmt::format("{}: a workspace of {} instead of {} bytes for {}", one.phase, grouped(one.bytes),
                                 grouped(one.wanted), one.step));
-  if (budget.shares_all) lines.emplace_back("small values share bytes: launches wait for each other");
-  if (budget.borrows) lines.emplace_back("values lie where the states do that they become");
-  if (budget.reordered) lines.emplace_back("steps in another order");
+  if (budget.shares_all) lines.emplace_back("small values share memory: launches wait for each other");
+  if (budget.borrows) lines.emplace_back("values are stored in the states that they become");
+  if (budget.reordered) lines.emplace_back("steps are reordered");
   for (const Phase& phase : program.phases) {
     std::size_t steps = 0;
     std::uint64_t bytes = 0;

@@ -64,7 +64,7 @@ Results evaluated(Session& session, double seconds) {
     if (auto scores = session.scores(kSplits[i], left()))
       results.scores[i] = std::move(*scores);
     else
-      results.left_out.push_back(fmt::format("{} scores", kSplits[i]));
+      results.left_out.push_back(fmt::format("{} metrics", kSplits[i]));
   }
   if (session.model().train.largest_batch) results.largest_batch = session.model().graph.batch();
   results.arena_bytes = session.program().arena_bytes;
@@ -174,7 +174,7 @@ std::string as_text(const Results& results) {
     line("epochs", epochs_text(*training));
     if (const auto& best = training->best) {
       line("best epoch", fmt::format("{}: {} {:.6g}{}", best->epoch, results.monitor, best->value,
-                                     training->restored ? ", whose weights these are" : ""));
+                                     training->restored ? ", weights restored" : ""));
     }
     if (training->lr_factor != 1) line("lr factor", fmt::format("{:.6g}", training->lr_factor));
     line("steps", training->first_step == 0 ? grouped(training->steps)

@@ -148,7 +148,7 @@ std::vector<std::pair<std::string, double>> main_figures(const OutputScores& sco
         figures.end(),
         {{"precision (macro)", of.macro.precision}, {"recall (macro)", of.macro.recall}, {"f1 (macro)", of.macro.f1}});
     if (of.kind == ClassScores::Kind::labels) figures.emplace_back("f1 (micro)", of.micro.f1);
-    for (const auto& [k, share] : of.top) figures.emplace_back(fmt::format("among the first {}", k), share);
+    for (const auto& [k, share] : of.top) figures.emplace_back(fmt::format("top-{} accuracy", k), share);
     figures.emplace_back("auc (macro)", of.auc);
   }
   if (of.kind != ClassScores::Kind::labels) figures.emplace_back("matthews", of.matthews);
@@ -165,13 +165,13 @@ std::vector<ScoreTable> details_of(const OutputScores& scores, std::size_t most)
     if (all)
       tables.push_back({"rows are true, columns predicted", confusion_table(*of)});
     else
-      tables.push_back({"most often mistaken", mistakes_table(*of)});
+      tables.push_back({"most frequent confusions", mistakes_table(*of)});
     return tables;
   }
   const RegressionScores& of = *scores.regression;
   if (of.columns.size() > most) return tables;
   if (of.columns.size() > 1) tables.push_back({"by column", column_table(of)});
-  if (!of.columns[0].quantiles.empty()) tables.push_back({"predicted less true, quantiles", quantile_table(of)});
+  if (!of.columns[0].quantiles.empty()) tables.push_back({"quantiles of predicted - true", quantile_table(of)});
   return tables;
 }
 

@@ -34,8 +34,8 @@ SplitRows predicted_rows(Session& session, const std::string& name) {
   if (split == nullptr) {
     std::vector<std::string> names;
     for (const Split& one : data.splits) names.push_back(one.name);
-    throw Error(ErrorKind::input, "plot.split", fmt::format("the model's data have no split '{}'", name),
-                fmt::format("they have {}", fmt::join(names, ", ")));
+    throw Error(ErrorKind::input, "plot.split", fmt::format("the model's data has no split '{}'", name),
+                fmt::format("splits: {}", fmt::join(names, ", ")));
   }
   if (split->columns.empty() || split->samples() == 0)
     throw Error(ErrorKind::input, "plot.split", fmt::format("the split '{}' has no rows", name));

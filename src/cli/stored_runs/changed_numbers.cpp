@@ -72,12 +72,12 @@ ChangedNumber change_number(Session& session, std::uint64_t step, std::string_vi
   for (auto& [known, present] : changeable_numbers(session)) names.push_back(std::move(known));
   if (std::find(names.begin(), names.end(), name) == names.end())
     throw Error(ErrorKind::input, "train.number",
-                fmt::format("'{}' is no number that can be changed while this model trains", name),
+                fmt::format("'{}' is not a runtime hyperparameter of this model", name),
                 names.empty() ? std::string("its learning rate has a schedule")
-                              : fmt::format("there is {}", fmt::join(names, ", ")));
+                              : fmt::format("runtime hyperparameters: {}", fmt::join(names, ", ")));
   const auto rounded = static_cast<float>(value);
   if (!std::isfinite(rounded) || rounded < 0)
-    throw Error(ErrorKind::input, "train.number", fmt::format("{} is {}: it takes numbers from 0 on", name, value));
+    throw Error(ErrorKind::input, "train.number", fmt::format("{} must be finite and >= 0, got {}", name, value));
   ChangedNumber change{step, std::string(name), value_of(session, name), value};
   session.write(state_of_number(session, name), std::as_bytes(std::span(&rounded, 1)));
   return change;

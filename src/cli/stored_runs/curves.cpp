@@ -40,7 +40,7 @@ std::string whole_file(const std::string& path) {
   char bytes[1 << 16];
   while (const std::size_t count = std::fread(bytes, 1, sizeof bytes, file.get())) {
     text.append(bytes, count);
-    if (text.size() > kMostBytes) throw bad_table("size", path, 0, "is larger than 256 MiB, the most that plot reads");
+    if (text.size() > kMostBytes) throw bad_table("size", path, 0, "is larger than 256 MiB, the limit of plot");
   }
   if (std::ferror(file.get()) != 0)
     throw bad_table("file", path, 0, "cannot be read: " + std::generic_category().message(errno));
@@ -120,18 +120,18 @@ Table read_table(const std::string& path) {
   if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
   if (trimmed(text).starts_with('{')) {
     JsonTable json = read_json_lines(path, text);
-    if (json.columns.empty()) throw bad_table("empty", path, 0, "has empty objects only");
+    if (json.columns.empty()) throw bad_table("empty", path, 0, "has only empty objects");
     return {path, std::move(json.rows), 1, std::move(json.columns)};
   }
   std::string_view rest = text;
   const std::string_view header = take_line(rest);
   if (trimmed(header).empty())
-    throw bad_table("empty", path, 0, text.empty() ? "is empty" : "begins with an empty line, not with names",
+    throw bad_table("empty", path, 0, text.empty() ? "is empty" : "begins with an empty line, expected column names",
                     "the first line names the columns: epoch,loss");
   std::vector<std::string_view> cells;
   cut(header, cells);
   Table table{path, {}, 2, {cells.begin(), cells.end()}};
-  if (trimmed(rest).empty()) throw bad_table("empty", path, 0, "has no line below the names of its columns");
+  if (trimmed(rest).empty()) throw bad_table("empty", path, 0, "has no rows below the header");
   table.rows = rest;
   return table;
 }

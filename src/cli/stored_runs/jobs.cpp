@@ -34,7 +34,7 @@ using TemporaryFile = std::unique_ptr<std::FILE, CloseFile>;
 
 TemporaryFile temporary_file() {
   TemporaryFile file(std::tmpfile());
-  if (file == nullptr) refuse_job("cannot keep what a training says");
+  if (file == nullptr) refuse_job("cannot store the output of a training run");
   return file;
 }
 
@@ -44,7 +44,7 @@ pid_t begin(const std::vector<std::string>& words, int errors) {
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   const pid_t parent = ::getpid(), child = ::fork();
-  if (child < 0) refuse_job("cannot make a process");
+  if (child < 0) refuse_job("cannot start a process");
   if (child > 0) return child;
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   const int nobody = ::open("/dev/null", O_RDWR);
@@ -86,7 +86,7 @@ void run_jobs(const std::vector<std::vector<std::string>>& jobs, int at_once,
     }
     int status = 0;
     const pid_t child = ::waitpid(-1, &status, WNOHANG);
-    if (child < 0 && errno != EINTR) refuse_job("cannot wait for a training");
+    if (child < 0 && errno != EINTR) refuse_job("cannot wait for a training run");
     if (child <= 0) {
       ::poll(nullptr, 0, kLookEveryMs);
       continue;

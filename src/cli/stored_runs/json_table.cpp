@@ -23,13 +23,13 @@ class LineReader {
       do {
         skip_space();
         std::string key = text("a name in quotes");
-        expect(':', "':' behind the name");
+        expect(':', "':' after the name");
         add(std::move(key), value());
       } while (take(','));
       expect('}', "',' or '}'");
     }
     skip_space();
-    if (at_ < line_.size()) fail("nothing behind the object");
+    if (at_ < line_.size()) fail("nothing after the object");
   }
 
  private:
@@ -66,18 +66,18 @@ class LineReader {
       if (is_escape && (line_[at_ + 1] == '"' || line_[at_ + 1] == '\\')) ++at_;
       result += line_[at_];
     }
-    expect('"', "a quote that ends the text");
+    expect('"', "a closing quote");
     return result;
   }
 
   std::string value() {
     skip_space();
-    if (at_ < line_.size() && line_[at_] == '"') return text("a text");
+    if (at_ < line_.size() && line_[at_] == '"') return text("a string");
     const std::size_t begin = at_;
     while (at_ < line_.size() && (std::isalnum(static_cast<unsigned char>(line_[at_])) != 0 || line_[at_] == '+' ||
                                   line_[at_] == '-' || line_[at_] == '.'))
       ++at_;
-    if (at_ == begin) fail("a number, a text or null: objects and lists are no log");
+    if (at_ == begin) fail("a number, a string or null: objects and arrays are not supported");
     std::string word(line_.substr(begin, at_ - begin));
     return word == "null" ? "nan" : word;
   }

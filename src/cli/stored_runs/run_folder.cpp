@@ -43,17 +43,17 @@ fs::path counted_up(const fs::path& parent) {
 
 fs::path named(const fs::path& parent, const std::string& name, bool resumes) {
   if (name.empty() || name.find('/') != std::string::npos || name == "." || name == "..")
-    throw Error(ErrorKind::input, "runs.name", fmt::format("'{}' is no name for a folder in --run-dir", name));
+    throw Error(ErrorKind::input, "runs.name", fmt::format("'{}' is not a valid name for a folder in --run-dir", name));
   fs::path folder = parent / name;
   std::error_code error;
   if (!fs::create_directory(folder, error) && error) refuse(folder, error);
   const bool is_run = is_run_folder(folder.string());
   if (is_run && !resumes && read_run(folder.string()).state == RunRecord::State::done)
-    throw Error(ErrorKind::input, "runs.exists", fmt::format("the run '{}' is there already", folder.string()),
-                "another --run-name, or remove that folder; --resume goes on with it");
+    throw Error(ErrorKind::input, "runs.exists", fmt::format("the run '{}' already exists", folder.string()),
+                "choose another --run-name or remove that folder; --resume continues the run");
   if (!is_run && !fs::is_empty(folder, error))
-    throw Error(ErrorKind::input, "runs.exists", fmt::format("'{}' is there already, and no run", folder.string()),
-                "another --run-name");
+    throw Error(ErrorKind::input, "runs.exists", fmt::format("'{}' already exists and is not a run", folder.string()),
+                "choose another --run-name");
   return folder;
 }
 

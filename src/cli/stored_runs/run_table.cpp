@@ -117,7 +117,7 @@ std::string known_key(const std::vector<RunRecord>& runs, std::string_view name)
   }
   const std::string near = nearest_name(name, names);
   throw Error(ErrorKind::input, "runs.column", fmt::format("no run has a '{}'", name),
-              near.empty() ? std::string("graphrun runs FOLDER --json prints every figure by its key")
+              near.empty() ? std::string("graphrun runs FOLDER --json prints every column by its key")
                            : fmt::format("did you mean '{}'?", near));
 }
 

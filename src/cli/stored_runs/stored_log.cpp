@@ -52,7 +52,7 @@ std::vector<StoredRow> stored_log(const std::string& path, bool may_be_empty) {
                               : std::from_chars_result{nullptr, std::errc::invalid_argument};
     if (parsed.ec != std::errc())
       throw Error(ErrorKind::input, "replay.log",
-                  fmt::format("line {} of '{}' is not one of a log",
+                  fmt::format("line {} of '{}' is not a log line",
                               rows.size() + static_cast<std::size_t>(table.first_line), path));
     row.epoch = cells[epoch];
     row.loss = cells[loss];

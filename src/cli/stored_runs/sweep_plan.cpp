@@ -48,11 +48,11 @@ std::vector<std::string> counted(const std::string& over, const std::vector<std:
   if (multiplies) step.remove_suffix(1);
   if (step.starts_with('+')) step.remove_prefix(1);
   const std::optional<double> by = number_of(step);
-  if (!from || !to || !by) refuse_values(over, "is no range of numbers");
+  if (!from || !to || !by) refuse_values(over, "is not a range of numbers");
   const bool comes_nearer = multiplies
                                 ? *by > 0 && *by != 1 && *from != 0 && (*by > 1) == (std::abs(*to) > std::abs(*from))
                                 : *by != 0 && (*by > 0) == (*to > *from);
-  if (!comes_nearer && *from != *to) refuse_values(over, "never comes to its end");
+  if (!comes_nearer && *from != *to) refuse_values(over, "never reaches its end");
   std::vector<std::string> values;
   // Rounding must not lose the last one: 0.1:0.3:+0.1.
   const double slack = 1e-9 * std::max(std::abs(*from), std::abs(*to));
@@ -90,7 +90,7 @@ std::vector<Setting> settings_of(const std::vector<Axis>& axes) {
   for (const Axis& axis : axes) {
     std::vector<Setting> longer;
     if (settings.size() * axis.values.size() > kMostSettings)
-      throw Error(ErrorKind::input, "sweep.settings", fmt::format("these are more than {} settings", kMostSettings));
+      throw Error(ErrorKind::input, "sweep.settings", fmt::format("a sweep has at most {} settings", kMostSettings));
     for (const Setting& setting : settings) {
       for (const std::string& value : axis.values) {
         longer.push_back(setting);

@@ -33,7 +33,7 @@ bool leads_out(const std::string& name) {
 
 [[noreturn]] void refuse_place(const std::string& name) {
   throw Error(ErrorKind::input, "studio.outside", fmt::format("'{}' is not in the studio's folder", name),
-              "the studio opens files of the folder of its model, and those that the model named when it was started");
+              "the studio opens files in the folder of its model, and files that the model named at startup");
 }
 
 }  // namespace
@@ -52,9 +52,9 @@ bool is_model(const fs::path& name) {
 std::string read_small_file(const fs::path& path) {
   std::error_code error;
   if (!fs::is_regular_file(path, error))
-    throw Error(ErrorKind::input, "studio.read", fmt::format("'{}' is no file", path.string()));
+    throw Error(ErrorKind::input, "studio.read", fmt::format("'{}' is not a file", path.string()));
   if (fs::file_size(path, error) > kMostFileBytes)
-    throw Error(ErrorKind::input, "studio.read", fmt::format("'{}' has more than 32 MiB", path.string()));
+    throw Error(ErrorKind::input, "studio.read", fmt::format("'{}' is larger than 32 MiB", path.string()));
   std::ifstream file(path, std::ios::binary);
   std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   if (!file) throw Error(ErrorKind::input, "studio.read", fmt::format("cannot read '{}'", path.string()));
@@ -104,7 +104,7 @@ void StudioModel::save(const std::string& name, bool over) {
     const bool is_own = path == folder_ / fs::path(path_).filename() && there == on_disk_;
     if (!is_own && there != text_)
       throw Error(ErrorKind::input, "studio.exists", fmt::format("'{}' holds another model", name),
-                  "another name, or open it first");
+                  "choose another name, or open it first");
   }
   write_whole_file(path, text_);
   on_disk_ = text_;
@@ -161,7 +161,7 @@ ScratchFolder::ScratchFolder() {
   if (error || mkdtemp(name.data()) == nullptr)
     throw Error(ErrorKind::input, "studio.scratch",
                 fmt::format("cannot make a folder for passing files: {}", std::strerror(errno)),
-                "TMPDIR names another place");
+                "set TMPDIR to another folder");
   path_ = name;
 }
 

@@ -152,8 +152,8 @@ Answer post_data(Studio& studio, const Request& request, Ticket) {
   const Body body(request.body);
   const std::filesystem::path wanted = std::filesystem::path(body.text("name")).filename();
   if (!is_table(wanted))
-    throw Error(ErrorKind::input, "studio.table", fmt::format("'{}' is no CSV file", wanted.string()),
-                "other files are read where they lie: name them in the model's \"data\"");
+    throw Error(ErrorKind::input, "studio.table", fmt::format("'{}' is not a CSV file", wanted.string()),
+                "other files are read in place: list them in the model's \"data\"");
   const std::string& text = body.text("text");
   if (text.empty()) throw Error(ErrorKind::input, "studio.table", fmt::format("'{}' is empty", wanted.string()));
   std::string name = wanted.string();
@@ -226,7 +226,7 @@ Answer post_control(Studio& studio, const Request& request, Ticket) {
 Answer post_number(Studio& studio, const Request& request, Ticket ticket) {
   const Body body(request.body);
   const std::optional<double> value = body.number("value");
-  if (!value) throw Error(ErrorKind::input, "studio.body", "'value' is no number");
+  if (!value) throw Error(ErrorKind::input, "studio.body", "'value' is not a number");
   return with_session(studio, ticket, [&studio, name = body.text("name"), value = *value](Session&) {
     studio.training.change(name, value);
     return json_response("{}");
@@ -435,8 +435,9 @@ std::optional<studio::Response> Studio::answer(const Request& request, Ticket ti
       made = route.answer(*this, request, ticket);
       return made ? *made : Response{};
     }
-    made = is_known || request.method != "GET" ? studio::refusal(is_known ? 405 : 404, "that is not asked this way")
-                                               : page_file(request);
+    made = is_known || request.method != "GET"
+               ? studio::refusal(is_known ? 405 : 404, "unknown path, or a method that it does not support")
+               : page_file(request);
     return *made;
   });
   if (response.status != 200) return response;

@@ -201,7 +201,7 @@ struct StudioTraining::Impl {
 
   void change(std::string_view number, double value) {
     if (!trains || folder == nullptr)
-      throw Error(ErrorKind::input, "studio.idle", "nothing trains: numbers are changed in the model");
+      throw Error(ErrorKind::input, "studio.idle", "no training is running: change the value in the model");
     const ChangedNumber made = change_number(*session, steps_done, number, value);
     {
       const std::lock_guard lock(mutex);
@@ -374,7 +374,7 @@ struct StudioTraining::Impl {
     json.end_object().member("metrics", session->metric_names()).member("pictures", pictures_of(*session));
     std::vector<std::string> warnings = model.data.warnings;
     for (std::string& warning : session->training_warnings()) warnings.push_back(std::move(warning));
-    if (unkept) warnings.push_back(fmt::format("this run is not kept: {}", *unkept));
+    if (unkept) warnings.push_back(fmt::format("this run is not stored: {}", *unkept));
     json.member("warnings", warnings).end_object();
     const std::lock_guard lock(mutex);
     facts = json.text();

@@ -37,7 +37,7 @@ OutputFiles::OutputFiles(const Arguments& arguments) {
       throw Error(
           ErrorKind::input, "output.twice",
           fmt::format("{} and {} are the same file, '{}'", entries[j].flag, entries[i].flag, entries[i].file->path()),
-          "each needs a name of its own");
+          "each needs its own name");
     }
   }
   if (!arguments.model.empty()) refuse(arguments.model, "the model file");
@@ -110,7 +110,7 @@ void OutputFiles::refuse(const std::string& path, std::string_view what) const {
   for (const auto& [flag, file] : opened()) {
     if (!file->is(path) || (file->is_direct() && path.starts_with("/dev/std"))) continue;
     throw Error(ErrorKind::input, "output.input", fmt::format("{} '{}' is {}", flag, file->path(), what),
-                "an output never takes the place of what the run reads or writes elsewhere");
+                "an output cannot replace a file that the run reads or writes elsewhere");
   }
 }
 

@@ -14,11 +14,10 @@ namespace {
 
 constexpr std::string_view kCountedHost =
     "malloc, calloc, realloc, memalign, aligned_alloc and posix_memalign, which operator new calls, in the program and "
-    "all its libraries, on every thread: the program takes the place of these functions";
+    "all its libraries, on every thread: the program replaces these functions";
 constexpr std::string_view kCountedDevices =
     "each call of an executor that allocates on a device or pinned memory on the host, as it reports them";
-constexpr std::string_view kCountedDrivers =
-    "those whose stack leads through a library of the GPU's driver, counted apart";
+constexpr std::string_view kCountedDrivers = "calls from a library of the GPU driver, counted separately";
 
 constexpr std::string_view kMemories[] = {"host", "pinned", "device"};
 

@@ -21,29 +21,29 @@ void Checkpoints::begin(Session& session) {
     info = load_checkpoint(session, from);
   } else {
     info = folder_->resume(session, from == "auto" ? "" : from, [&](const Error& error) {
-      diagnostics_.warn(fmt::format("{}; an older one is looked for", error.diagnostics().front().message));
+      diagnostics_.warn(fmt::format("{}; trying an older one", error.diagnostics().front().message));
     });
   }
   if (info)
     tell(*info, session);
   else if (!from.empty())
-    diagnostics_.note(fmt::format("'{}' has no checkpoint: the training begins", arguments_.checkpoint_dir));
+    diagnostics_.note(
+        fmt::format("'{}' has no checkpoint: training starts from the beginning", arguments_.checkpoint_dir));
 }
 
 void Checkpoints::tell(const CheckpointInfo& info, const Session& session) {
   resumed_ = info.step;
-  diagnostics_.note(fmt::format("going on from '{}': step {}, epoch {} of {}", info.path, info.step, info.epoch,
+  diagnostics_.note(fmt::format("resuming from '{}': step {}, epoch {} of {}", info.path, info.step, info.epoch,
                                 session.model().train.epochs));
   if (!info.same_plan)
-    diagnostics_.note(
-        fmt::format("it was written with another plan (executor {}): from here on numbers are rounded as this one does",
-                    info.executor));
+    diagnostics_.note(fmt::format(
+        "the checkpoint was written with another plan (executor {}): rounding may differ from here on", info.executor));
 }
 
 void Checkpoints::connect(TrainOptions& options) {
   if (!folder_) return;
   folder_->connect(options, [&](const Error& error) {
-    diagnostics_.warn(fmt::format("{}; the training goes on", error.diagnostics().front().message));
+    diagnostics_.warn(fmt::format("{}; training continues", error.diagnostics().front().message));
   });
 }
 

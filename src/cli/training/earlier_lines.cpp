@@ -20,7 +20,7 @@ std::optional<std::ifstream> opened(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file)
     throw Error(ErrorKind::input, "resume.read",
-                fmt::format("cannot read '{}', which goes on: {}", path, std::generic_category().message(errno)));
+                fmt::format("cannot read '{}' to resume it: {}", path, std::generic_category().message(errno)));
   return file;
 }
 

@@ -51,7 +51,7 @@ History::History(OutputFiles& outputs, const Session& session, bool hashes, std:
     const bool goes_on = writer->begin(columns_, resumed.value_or(0));
     writers_.push_back(std::move(writer));
     if (const std::string place = file.publish(goes_on || replaces); place != file.path()) {
-      diagnostics.note(fmt::format("'{}' is an older log, which stays until this run has ended; its own grows in '{}'",
+      diagnostics.note(fmt::format("'{}' is an older log, kept until this run ends; the new log is written to '{}'",
                                    file.path(), place));
     }
   };
