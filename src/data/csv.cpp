@@ -141,10 +141,9 @@ void Csv::take_width(const std::vector<Field>& record) {
 
 Error Csv::repeated_error(std::size_t column) const {
   const std::string& name = names_[column];
-  return error(
-      repeated_.at(name),
-      name.empty() ? "there are two columns without a name" : fmt::format("there are two columns '{}'", name),
-      "a column that is used needs a name of its own; where the first line is a row, put a line of names above it");
+  return error(repeated_.at(name),
+               name.empty() ? "there are two columns without a name" : fmt::format("there are two columns '{}'", name),
+               "each used column needs a unique name; if the first line is a row, put a line of names above it");
 }
 
 bool Csv::is_comment(std::size_t at) const {

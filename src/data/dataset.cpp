@@ -69,8 +69,7 @@ std::vector<Part> read_parts(json::Reader& reader, json::ObjectReader& block, st
   data::Parts read = data::read_source(reader, *source, "", inputs, files, options, fitting);
   if (divides) {
     if (read.test)
-      reader.report(split ? *split : *source, "data.split",
-                    "the source has test rows of its own, so that it cannot be divided");
+      reader.report(split ? *split : *source, "data.split", "the source has its own test rows, so it cannot be split");
     if (!divider) return {};
     if (options.use == DataUse::values) fit.origin.split = divider->origin(read.rows.rows, read.hash);
     return reader.errors() == before ? divider->parts(reader, read.rows) : std::vector<Part>();
@@ -248,7 +247,7 @@ DataSet read_data(json::Reader& reader, const json::Place& at, std::span<const I
   if (trained)
     set.stray = difference(fit.origin, *trained);
   else if (is_fitted && fit.origin.split)
-    set.stray = "the weights do not say how the rows of their training were split";
+    set.stray = "the weights do not record how their training rows were split";
   if (reader.errors() == before) {
     const auto arrays = std::make_shared<const data::ArrayRows>(at, inputs, pipelines, transforms.columns, fit.origin,
                                                                 is_fitted || options.use == DataUse::values);

@@ -111,9 +111,8 @@ void Divider::see(json::Reader& reader, const Table& table, const json::Place& s
   if (array) {
     values_ = *array;
   } else if (is_input) {
-    reader.report(
-        *stratify_, "data.split",
-        fmt::format("the input '{}' is not one column: name a column whose values the parts are to share", name));
+    reader.report(*stratify_, "data.split",
+                  fmt::format("the input '{}' is not a single column: name the column to stratify by", name));
   } else {
     std::vector<std::string> names = table.names();
     names.insert(names.end(), inputs_.begin(), inputs_.end());

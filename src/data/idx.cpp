@@ -39,7 +39,7 @@ NpyHeader read_header(const std::string& path, std::string_view bytes) {
     header.shape.push_back(number_at<std::uint32_t>(bytes, 4 + 4 * axis, std::endian::big));
   const std::optional<std::uint64_t> count = credible_elements(header.shape, std::uint64_t{1} << 50);
   if (!count) fail_idx(path, "the extents of the IDX header are not credible");
-  if (*count == 0) fail_idx(path, "the IDX header says that there are no values");
+  if (*count == 0) fail_idx(path, "the IDX header declares no values");
   header.count = *count;
   return header;
 }

@@ -89,7 +89,7 @@ std::string_view JsonTable::text(std::size_t row, std::size_t column) const {
   const std::vector<Cell>& cells = rows_[row].cells;
   if (column < cells.size() && cells[column].line > 0) return cells[column].text;
   // A misspelt key would otherwise be a value that is missing, and filled.
-  fail_at(row, column, fmt::format("the row has no key '{}'", names_[column]), "null says that a value is missing");
+  fail_at(row, column, fmt::format("the row has no key '{}'", names_[column]), "use null for a missing value");
 }
 
 Error JsonTable::error_at(std::size_t row, std::size_t column, std::string_view what, std::string hint) const {

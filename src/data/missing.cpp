@@ -213,13 +213,12 @@ std::optional<std::string> word_for_gaps(const NamedArray& column, const TableFi
   }
   if (gaps == 0) return std::nullopt;
   if (kind != Missing::Kind::most_frequent) {
-    cells.fail(
-        first,
-        column.missing.is_filled() ? fmt::format("the value is missing, and words have no {}", word_of(kind))
-                                   : "the value is missing",
-        fmt::format("\"missing\": {{\"{}\": \"most_frequent\"}} or {{\"{}\": {{\"value\": \"none\"}}}} says which "
-                    "word takes its place",
-                    column.name, column.name));
+    cells.fail(first,
+               column.missing.is_filled() ? fmt::format("the value is missing, and words have no {}", word_of(kind))
+                                          : "the value is missing",
+               fmt::format("\"missing\": {{\"{}\": \"most_frequent\"}} or {{\"{}\": {{\"value\": \"none\"}}}} selects "
+                           "a replacement",
+                           column.name, column.name));
   }
   const auto fitted = words.find(column.name);
   if (fitted == words.end()) fail_unfitted(column.name, gaps, word_of(kind), table);

@@ -100,7 +100,7 @@ std::string_view Npz::raw(const Entry& entry) const {
   const std::uint64_t begin = entry.header + kLocalSize + little<std::uint16_t>(*bytes_, entry.header + 26) +
                               little<std::uint16_t>(*bytes_, entry.header + 28);
   if (begin > entry.end || entry.compressed > entry.end - begin)
-    fail_npz(entry.inside, "the array overlaps what follows it in the zip");
+    fail_npz(entry.inside, "the array overlaps the next entry of the zip");
   return std::string_view(*bytes_).substr(begin, entry.compressed);
 }
 

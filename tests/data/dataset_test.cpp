@@ -204,7 +204,7 @@ TEST_F(DataTest, EachMistakeHasItsMessage) {
        "/train: 'train' cannot be combined with 'source'"},
       {R"({"train": {"inline": {"x": [[1, 2]], "y": [1]}}, "split": [1, 0, 0]})", "/split: 'split' divides a 'source'"},
       {R"({"source": {"json": "xor.json"}, "split": [0.5, 0.25, 0.25]})",
-       "/split: the source has test rows of its own"},
+       "/split: the source has its own test rows"},
       {R"({"source": {"json": "no_test.json"}, "split": [0.5, 0.25, 0.2]})", "/split: must be three fractions"},
       {R"({"source": {"json": "no_test.json"}, "split": [0.5, 0.25, 0.25]})",
        "/split: validation would get none of the 2 rows"},

@@ -157,8 +157,7 @@ TEST_F(DataTest, RowsWithoutElementsAreNoRows) {
   EXPECT_NE(says(npy("<f4", "(0, 2)", ""), "npy").find("the source has no rows"), std::string::npos);
   EXPECT_NE(says(npy("!f4", "(1, 2)", raw<float>({3, 4})), "npy").find("dtype '!f4' is not supported"),
             std::string::npos);
-  EXPECT_NE(says(idx(0x08, {4000000000, 0}, ""), "idx").find("the IDX header says that there are no values"),
-            std::string::npos);
+  EXPECT_NE(says(idx(0x08, {4000000000, 0}, ""), "idx").find("the IDX header declares no values"), std::string::npos);
 }
 
 // Any byte of a good file may be wrong: an error or other numbers, but nothing worse. (Sanitizers look on.)
@@ -329,7 +328,7 @@ TEST_F(DataTest, CsvMistakesHaveLineAndColumn) {
   EXPECT_EQ(says("a,b,y\n1,2,\"3\n"), "DIR/a.csv:2:5: the quote is never closed");
   EXPECT_EQ(says("a,b,y\n1,2,\"3\"4\n"), "DIR/a.csv:2:8: expected the end of the field after the closing quote");
   EXPECT_EQ(says("a,a,y\n1,2,3\n"),
-            "DIR/a.csv:1:3: there are two columns 'a'\n    hint: a column that is used needs a name of its own; where "
+            "DIR/a.csv:1:3: there are two columns 'a'\n    hint: each used column needs a unique name; if "
             "the first line is a row, put a line of names above it");
   EXPECT_EQ(says("a,b,y\n").substr(0, 60), "model.json:1:19: /train/csv: 'DIR/a.csv': the file has no ro");
   write("a.csv", "a,b,y\n1,2,3\n");

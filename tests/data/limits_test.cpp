@@ -351,7 +351,7 @@ TEST_F(LimitsTest, EntriesOfAnArchiveShareNothing) {
   // Bytes that the local header alone claims.
   std::string longer = two_entries("a.npy", "b.npy", all);
   longer[28] = 40;
-  EXPECT_EQ(says(longer), "the array overlaps what follows it in the zip");
+  EXPECT_EQ(says(longer), "the array overlaps the next entry of the zip");
 }
 
 // ---- weights
