@@ -79,7 +79,7 @@ bool is_not_finite(std::string_view word) {
 }
 
 std::string not_closed(const SyntaxError& error) {
-  return error.opened_line == 0 ? "" : fmt::format("what is opened in line {} is not closed", error.opened_line);
+  return error.opened_line == 0 ? "" : fmt::format("the bracket opened in line {} is not closed", error.opened_line);
 }
 
 std::string hint_for(const Stop& stop, const SyntaxError& error, std::string_view text) {

@@ -106,7 +106,7 @@ class ElementChecker : RegionRules {
         const Access& other = accesses_[i];
         if (!other.aligned || other.begin != one.begin || other.end != one.end || other.root != one.root ||
             other.chain != one.chain)
-          broken(other.step, "meets in memory what step {} reads or writes", one.step + 1);
+          broken(other.step, "overlaps memory that step {} reads or writes", one.step + 1);
       }
       first = last;
     }

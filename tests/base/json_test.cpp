@@ -135,7 +135,7 @@ TEST(JsonError, GoldenMessages) {
        "    hint: keys belong in an object: { }, not [ ]"},
       {"[1}",
        "json.syntax m.json:1:3: expected ',' or ']', got '}'\n    [1}\n      ^\n"
-       "    hint: what is opened in line 1 is not closed"},
+       "    hint: the bracket opened in line 1 is not closed"},
       {"[tru]",
        "json.syntax m.json:1:2: expected a value or ']', got 'tru'\n    [tru]\n     ^\n"
        "    hint: did you mean 'true'?"},
@@ -166,7 +166,7 @@ TEST(JsonError, Truncated) {
             "json.syntax m.json:2:13: expected ',' or ']', got the end of the file\n"
             "      \"a\": [1, 2\n"
             "                ^\n"
-            "    hint: what is opened in line 2 is not closed");
+            "    hint: the bracket opened in line 2 is not closed");
   EXPECT_EQ(errors_of("{\"a\": 1,")[0].message, "expected a key in double quotes, got the end of the file");
   EXPECT_EQ(errors_of("{\"a\":")[0].message, "expected a value, got the end of the file");
   const Diagnostic string = errors_of("[1,\n \"abc")[0];

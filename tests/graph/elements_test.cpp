@@ -358,10 +358,10 @@ TEST(ElementCheck, BrokenRegionsAreFound) {
   broken("rule 'tile'", [&](Program& p, Region&) { p.buffers[id("ea")].offset = 256; });
   broken("rule 'tile'", [&](Program& p, Region&) { p.buffers[id("ea")].poll = true; });
   broken("other elements", [&](Program& p, Region&) { p.buffers[id("ea")].storage = id("n"); });
-  broken("meets in memory", [&](Program& p, Region&) {  // writes what the other reads
+  broken("overlaps memory", [&](Program& p, Region&) {  // writes what the other reads
     p.phases[0].steps[2].output = id("b");
   });
-  broken("meets in memory", [&](Program& p, Region&) {  // whose bytes are another's, too
+  broken("overlaps memory", [&](Program& p, Region&) {  // whose bytes are another's, too
     for (Buffer& other : p.buffers)
       if (other.storage == id("a")) other.offset = p.buffers[id("b")].offset;
   });

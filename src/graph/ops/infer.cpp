@@ -207,7 +207,7 @@ std::int64_t regrouped_rows(const InferContext& context, const TensorType& opera
     context.fail("shape.rows",
                  fmt::format("{} cannot become {}: dimension 0 must stay a multiple of the batch", context.operand(0),
                              to_string(shape)),
-                 "-1 as the first extent stands for what is left, the batch included");
+                 "-1 as the first extent is inferred, the batch included");
   }
   return rows;
 }

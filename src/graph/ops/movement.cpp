@@ -31,7 +31,7 @@ TensorType infer_reshape(const InferContext& context) {
     } else if (symbolic && i == 0 && batch_rows(wanted[i]) > 0) {
       known = batch_rows(wanted[i]);
     } else if (wanted[i] < 0) {
-      context.fail("shape.extent", "an extent must be >= 0, and only one may be -1 (what is left)");
+      context.fail("shape.extent", "an extent must be >= 0, and only one may be -1 (inferred)");
     } else {
       known = checked_mul(known, wanted[i]);
     }
@@ -43,7 +43,7 @@ TensorType infer_reshape(const InferContext& context) {
     context.fail("shape.mismatch",
                  fmt::format("{} has {} elements, they do not fill {}", context.operand(0),
                              extent_text(symbolic ? batch_extent(elements) : elements), to_string(Shape(wanted))),
-                 symbolic ? "-1 as the first extent stands for what is left, the batch included" : "");
+                 symbolic ? "-1 as the first extent is inferred, the batch included" : "");
   }
   if (symbolic && open == 0 && out.shape[0] > 0) out.shape[0] = batch_extent(out.shape[0]);
   out.rows = infer::regrouped_rows(context, in, out.shape);
@@ -264,7 +264,7 @@ std::vector<OpDef> movement() {
       {.op = Op::reshape,
        .doc = "the same elements in row-major order under another shape",
        .operands = {"x"},
-       .attrs = {{"shape", List{-1, 4}, "the new extents; one may be -1: what is left", true}},
+       .attrs = {{"shape", List{-1, 4}, "the new extents; one may be -1: inferred", true}},
        .infer = infer_reshape,
        .grad = [](GradContext& c) { c.result[0] = make::reshape(c.gradient, c.inputs[0].type().shape); },
        .rows = RowRule::regroup,
@@ -316,7 +316,7 @@ std::vector<OpDef> movement() {
        .attrs = {slice_axis_attr(),
                  {"before", std::int64_t{0}, "elements put before", false, 0.0},
                  {"after", std::int64_t{0}, "elements put after", false, 0.0},
-                 {"value", 0.0, "what is put there"}},
+                 {"value", 0.0, "value of the new elements"}},
        .infer = infer_pad,
        .grad = grad_pad,
        .rows = RowRule::rowwise,

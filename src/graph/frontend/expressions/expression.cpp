@@ -60,7 +60,7 @@ class Parser {
     explicit Nested(Parser& owner) : parser(owner) {
       if (++parser.depth_ > kMaxDepth) {
         throw ExpressionError(parser.at_, "expression.depth", fmt::format("nested deeper than {} levels", kMaxDepth),
-                              "give a part of it a name of its own");
+                              "define a part of it as a value of its own");
       }
     }
     ~Nested() { --parser.depth_; }

@@ -243,11 +243,11 @@ const Fields& objective_fields() {
       required("minimize", "the name of its loss: an f32 scalar of the graph",
                "the name of its loss: a scalar of the graph"),
       required("parameters",
-               R"(what it moves: names of parameters, and of layers for all that they have; `"D"` also stands for )"
+               R"(parameters to update: their names, and names of layers for all of theirs; `"D"` also stands for )"
                R"(`D.W` and `D.h1.W`. A parameter belongs to one objective)",
                R"(for instance "parameters": ["W", "h2"])"),
       required("optimizer", "its optimizer, as that of `train`", R"(for instance "optimizer": {"sgd": {"lr": 0.1}})"),
-      other("every", "it moves them in the last of every so many steps; in the others they stay as they are", "`1`"),
+      other("every", "update interval in steps: parameters are updated in the last step of each interval", "`1`"),
   };
   return table;
 }
@@ -266,7 +266,7 @@ const Fields& lr_plateau_fields() {
   static const Fields table = [] {
     Fields fields = monitor_fields<&TrainSpec::lr_plateau, LrPlateau>();
     fields.push_back(plain_field<InPart<&TrainSpec::lr_plateau, &LrPlateau::factor>>(
-        "factor", "what the learning rate, or what its schedule gives, is multiplied by", 0, {}, true, 1));
+        "factor", "factor for the learning rate or the value of its schedule", 0, {}, true, 1));
     fields.push_back(plain_field<InPart<&TrainSpec::lr_plateau, &LrPlateau::cooldown>>(
         "cooldown", "evaluations after that which do not count", 0, {}, false));
     fields.push_back(plain_field<InPart<&TrainSpec::lr_plateau, &LrPlateau::min_factor>>(

@@ -180,7 +180,7 @@ class ModelBuild {
   void add_object(const Place& entry) {
     const std::size_t before = reader_.errors();
     ObjectReader object(reader_, entry);
-    object.require("name", "other entries and \"outputs\" say it");
+    object.require("name", "other entries and \"outputs\" refer to it");
     const std::optional<std::string> name = object.string("name");
     if (name) attempt(*object.get("name"), [&] { graph_.check_new_name(*name); });
     const std::optional<Operands> operands = read_operands(object);
@@ -289,7 +289,7 @@ class ModelBuild {
 
   void read_minimize(const Place& at) {
     const std::optional<NodeId> id = read_value_name(at);
-    if (!id || !scalar(at, *id, "what is minimized")) return;
+    if (!id || !scalar(at, *id, "the minimized value")) return;
     const NodeId roots[] = {*id};
     const std::vector<bool> reached = ir::needed_by(graph_.graph, roots);
     const std::vector<NodeId> trained = graph_.trainable();
@@ -315,7 +315,7 @@ class ModelBuild {
     const std::optional<std::vector<NodeId>> parameters =
         objective.parameters ? read_objective_parameters(objective) : std::nullopt;
     const std::optional<NodeId> loss = objective.minimize ? read_value_name(*objective.minimize) : std::nullopt;
-    if (!loss || !scalar(*objective.minimize, *loss, "what is minimized") || !parameters) return;
+    if (!loss || !scalar(*objective.minimize, *loss, "the minimized value") || !parameters) return;
     const std::vector<bool> reached = ir::needed_by(graph_.graph, {&*loss, 1}), moved = reached_by_gradients(*loss);
     for (const NodeId id : *parameters) {
       spec.parameters.push_back(graph_.value(id));
@@ -412,7 +412,7 @@ class ModelBuild {
                    entry->second == objective
                        ? fmt::format("{} is listed twice", graph_.graph[id].name)
                        : fmt::format("{} is updated by {} already", graph_.graph[id].name, entry->second),
-                   "a parameter belongs to one objective: minimize a sum of losses to move it by both");
+                   "a parameter belongs to one objective: minimize a sum of losses to update it by both");
     return false;
   }
 
@@ -553,7 +553,7 @@ class ModelBuild {
     }
     if (!outputs.empty()) return true;
     const std::string_view what = !metric.function.empty() ? ""
-                                  : metric.of_classes      ? " of classes: words, or what a cross-entropy compares"
+                                  : metric.of_classes      ? " of classes: words, or a cross-entropy target"
                                                            : " of numbers";
     reader_.report(at, "model.metric", fmt::format("{} needs an output with a target{}", metric.name, what),
                    "for instance \"outputs\": {\"prediction\": \"y\"}");
