@@ -212,7 +212,7 @@ namespace {
 void check_state_size(std::string_view call, std::size_t given, std::size_t wanted) {
   if (given == wanted) return;
   throw Error(ErrorKind::input, "state.size", fmt::format("{}: a buffer of {} bytes, not {}", call, given, wanted),
-              "state_bytes() says how many");
+              "state_bytes() returns the size");
 }
 }  // namespace
 

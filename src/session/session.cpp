@@ -320,11 +320,11 @@ void check_size(const Buffer& buffer, std::size_t bytes) {
 void check_writable(const Buffer& buffer) {
   if (buffer.name.ends_with(":rows")) {
     throw Error(ErrorKind::input, "state.rows_vary",
-                fmt::format("'{}' is how many rows are in use, which set_rows() says", buffer.name));
+                fmt::format("'{}' is the number of rows in use: call set_rows()", buffer.name));
   }
   if (buffer.kind != BufferKind::constant) return;
   throw Error(ErrorKind::input, "state.constant",
-              fmt::format("'{}' is a constant of the plan: what it is worth was used when it was made", buffer.name),
+              fmt::format("'{}' is a constant: its value was folded into the plan and cannot change", buffer.name),
               "a parameter or an input can be written");
 }
 }  // namespace

@@ -307,7 +307,7 @@ void check_target(const ColumnSurvey& column) {
   const auto fail = [&](std::string why, std::string hint = {}) {
     throw Error(ErrorKind::input, "init.target", fmt::format("the target '{}' {}", column.name, why), std::move(hint));
   };
-  if (column.is_repeated) fail("is the name of two columns", "give each a name of its own in the first line");
+  if (column.is_repeated) fail("is the name of two columns", "give each its own name in the first line");
   if (column.present == 0) fail("has no value");
   if (column.present == 1) fail("has a value in one row: there is nothing to learn from");
   if (column.is_constant) fail("has one value: there is nothing to predict");

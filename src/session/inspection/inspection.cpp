@@ -62,10 +62,10 @@ std::vector<std::pair<std::string, ir::NodeId>> named_nodes(const GraphBuilder::
 // A float scalar.
 ir::NodeId differentiated(Model& model, const std::string& of) {
   if (of.empty() && !model.train.minimize.valid())
-    throw Error(ErrorKind::input, "gradient.nothing",
-                model.train.objectives.empty() ? "the model has no loss whose gradients there could be"
-                                               : "the model has several objectives",
-                model.train.objectives.empty() ? "" : "say the gradients of which value are wanted, with --of");
+    throw Error(
+        ErrorKind::input, "gradient.nothing",
+        model.train.objectives.empty() ? "the model has no loss to differentiate" : "the model has several objectives",
+        model.train.objectives.empty() ? "" : "choose the value to differentiate with --of");
   GraphBuilder::Impl& impl = model.graph.impl();
   const ir::NodeId id = of.empty() ? model.train.minimize.id : impl.node(model.graph.expression(of));
   const TensorType& type = impl.graph[id].type;

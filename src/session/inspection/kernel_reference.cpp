@@ -104,7 +104,7 @@ std::string kernel_reference() {
       "elementwise ops are\nbroadcast by NumPy's rule. *Over*: where the output may be; elsewhere it overlaps no "
       "operand. "
       "Rows of a batch past its count\nare zero in operands, and a kernel leaves them zero.\n\n"
-      "| op | operands → output | attributes | over | what it is |\n|---|---|---|---|---|\n";
+      "| op | operands → output | attributes | over | description |\n|---|---|---|---|---|\n";
   std::vector<ParamsKind> kinds;
   for (const OpDef& op : all_ops()) {
     const OpTraits& traits = traits_of(op.op);
@@ -114,7 +114,7 @@ std::string kernel_reference() {
     text += fmt::format("| `{}` | {} | {} | {} | {} |\n", op.name(), operands_of(op), attributes_of(traits.params),
                         overlay_text(traits.overlay), escaped(op.doc));
   }
-  text += "\n## Attributes\n\n| attributes | what they mean |\n|---|---|\n";
+  text += "\n## Attributes\n\n| attributes | meaning |\n|---|---|\n";
   for (const ParamsKind kind : kinds) text += fmt::format("| {} | {} |\n", attributes_of(kind), meaning_of(kind));
   return text;
 }

@@ -46,7 +46,7 @@ std::string operands(const std::vector<std::string_view>& names, bool variadic) 
 }
 
 std::string function_table() {
-  std::string text = "| function | operands | attributes (default) | what it is | gradient |\n|---|---|---|---|---|\n";
+  std::string text = "| function | operands | attributes (default) | description | gradient |\n|---|---|---|---|---|\n";
   for (const Function& f : functions()) {
     const OpDef* op = f.build == nullptr ? find_op_def(f.name) : nullptr;
     text += fmt::format("| `{}` | {} | {} | {} | {} |\n", f.name, operands(f.operands, f.variadic),
@@ -59,7 +59,7 @@ std::string function_table() {
 }
 
 std::string layer_table() {
-  std::string text = "| layer | operands | attributes (default) | what it is |\n|---|---|---|---|\n";
+  std::string text = "| layer | operands | attributes (default) | description |\n|---|---|---|---|\n";
   for (const Layer& layer : layers()) {
     std::string attrs = attributes(layer.attributes);
     for (const LayerInit& init : layer.inits) {
@@ -120,13 +120,13 @@ std::string op_reference() {
       layer_table();
   text += "\n## Initialisers\n\n| initialiser | argument | values |\n|---|---|---|\n";
   for (const InitDoc& doc : init_docs()) text += fmt::format("| `{}` | {} | {} |\n", doc.name, doc.argument, doc.doc);
-  text += "\n## Optimizers\n\n| optimizer | keys (default) | what it is |\n|---|---|---|\n";
+  text += "\n## Optimizers\n\n| optimizer | keys (default) | description |\n|---|---|---|\n";
   for (const OptimizerDef& def : optimizers()) text += keyed_row(def);
   text +=
       "\n## Schedules\n\nt is the time in the unit that is named, warmup apart.\n\n"
-      "| schedule | keys (default) | what it is |\n|---|---|---|\n";
+      "| schedule | keys (default) | description |\n|---|---|---|\n";
   for (const ScheduleDef& def : schedules()) text += keyed_row(def);
-  text += "\n## Metrics\n\n| metric | what it is |\n|---|---|\n";
+  text += "\n## Metrics\n\n| metric | description |\n|---|---|\n";
   for (const MetricDef& def : metrics()) text += fmt::format("| `{}` | {} |\n", def.name, cell(def.doc));
   return text;
 }

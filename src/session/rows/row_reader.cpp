@@ -45,7 +45,7 @@ std::string head_of(const std::string& path) {
 Descriptor spooled(const std::string& bytes) {
   Descriptor file(::memfd_create("graphrun", MFD_CLOEXEC));
   if (file.number() >= 0 && write_all(file.number(), bytes)) return file;
-  throw Error(ErrorKind::run, "file.read", "what came through the pipe cannot be kept in memory");
+  throw Error(ErrorKind::run, "file.read", "the data of the pipe does not fit in memory");
 }
 
 std::string path_of(const Descriptor& file) {
