@@ -77,7 +77,7 @@ class CPlugin {
     const int kind = call(function, [&] { return f(static_cast<char*>(why)); });
     if (kind == 0) return;
     why[GR_WHY - 1] = '\0';
-    std::string what = *why == '\0' ? "it failed and does not say why" : printable(static_cast<const char*>(why));
+    std::string what = *why == '\0' ? "it failed without a reason" : printable(static_cast<const char*>(why));
     ErrorKind as = ErrorKind::run;
     if (kind == GR_INPUT)
       as = ErrorKind::input;

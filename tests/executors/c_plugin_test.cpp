@@ -107,7 +107,7 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"load_fails", kFailed, ErrorKind::device, {"load(): the unit"}},
         Damage{"load_throws_int", kFailed, ErrorKind::run, {"load(): it threw something that is not a std::exception"}},
         Damage{"run_fails", kFailed, ErrorKind::device, {"run() of train: the unit"}},
-        Damage{"run_silent", kFailed, ErrorKind::run, {"run() of train: it failed and does not say why"}},
+        Damage{"run_silent", kFailed, ErrorKind::run, {"run() of train: it failed without a reason"}},
         Damage{
             "run_odd", kFailed, ErrorKind::run, {"run() of train: it returned 77, which is not a gr_kind: the unit"}},
         Damage{"run_throws", kFailed, ErrorKind::run, {"run(): it threw: out of luck"}},

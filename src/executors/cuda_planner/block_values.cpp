@@ -69,7 +69,7 @@ void BlockValues::find_steps() {
   for (const TileMove& move : stage.loads) loads[root(move.tile)] = move.arena;
   for (const TileMove& move : stage.stores) {
     const auto found = makers.find(root(move.tile));
-    if (found == makers.end()) throw std::logic_error("a store of what no step makes");
+    if (found == makers.end()) throw std::logic_error("a store of a value that no step computes");
     stores[found->second].push_back(move.arena);
   }
 }

@@ -228,7 +228,7 @@ std::string element_text(const TextCall& call, std::string& reason) {
                        call.inputs[0].name, x.offset, dims_text(split.kept, "i"), dims_text(split.reduced, "m"),
                        fold->function);
   }
-  if (!is_scalar(call.op)) return no("it has no text for what all rows share");
+  if (!is_scalar(call.op)) return no("it has no code for values shared by all rows");
   std::vector<std::string> x;
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     const bool only_written = i == 0 && (call.op == Op::assign || call.op == Op::record);

@@ -132,7 +132,7 @@ class SplitPlanner {
       const BlockPlace place = plan_.block.places[static_cast<std::size_t>(i)];
       rows += place == BlockPlace::row || place == BlockPlace::arena ? 1 : 0;
       if (place == BlockPlace::arena && call(i).output.dtype != DType::f32)
-        return no(i, "sums over rows read what is not f32");
+        return no(i, "sums over rows read operands that are not f32");
     }
     for (const BlockPhase& phase : plan_.block.phases)
       for (const BlockItem& item : phase.rows) planned += item.steps.size();

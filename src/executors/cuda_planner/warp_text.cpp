@@ -130,7 +130,7 @@ class WarpText {
         call_.op != Op::logsumexp)
       return {};
     const std::int64_t features = feature_count(x.type), out = softmax ? last_extent(features_of(x.type)) : n_;
-    if (x.type.dtype != DType::f32 || features == 0) return no("what it combines is not f32");
+    if (x.type.dtype != DType::f32 || features == 0) return no("its operand is not f32");
     if (softmax) {
       const Around axis(features_of(x.type), call_.params->as<AxisParams>().axis);
       return axis.along == features && out > 0 ? fmt::format("{}<{}>({})", name_of(call_.op), call_.number, x.name)

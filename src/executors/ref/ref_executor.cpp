@@ -15,7 +15,7 @@ bool RefExecutor::takes_views(const StepSignature& step) const {
 DeviceList RefExecutor::devices() const {
   Device host;
   host.id = "ref";
-  host.name = "the host, in plain loops: what the others are compared with";
+  host.name = "the host, in plain loops: the reference for the others";
   host.capability = "double";
   host.units = 1;
   return {{host}, {}};

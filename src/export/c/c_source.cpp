@@ -159,7 +159,7 @@ typedef double {1}_real;
     if (const auto constant = constants_.find(root); constant != constants_.end()) return shifted(constant->second);
     for (std::size_t i = 0; i < d_.inputs.size(); ++i)
       if (d_.inputs[i].buffer == root) return shifted(arguments_[i]);
-    throw std::logic_error("c_source: a step reads what nothing gives: " + buffer.name);
+    throw std::logic_error("c_source: a step reads a buffer that nothing writes: " + buffer.name);
   }
 
   std::string predict() {

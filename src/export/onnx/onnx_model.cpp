@@ -130,7 +130,7 @@ class Exporter {
       const std::string reshaped = node("Reshape", {name(shown->second), numbers(extents(type(id), -1))});
       return names_[id] = reshaped;
     }
-    throw std::logic_error("onnx_model: a step reads what nothing gives: " + program_.buffers[id].name);
+    throw std::logic_error("onnx_model: a step reads a buffer that nothing writes: " + program_.buffers[id].name);
   }
 
   std::string node(const char* op, std::vector<std::string> inputs, std::vector<Attribute> attributes = {},
