@@ -114,7 +114,7 @@ class Model:
     def _taken(self) -> "_Loaded":
         """Returns a loaded model with its data, for a session to consume."""
         if not self._has_data and "train" not in self._columns:
-            raise TypeError("the model has no data of its own: fit(x, y) or set_data(\"train\", ...) gives it arrays")
+            raise TypeError("the model has no data: pass arrays to fit(x, y) or set_data(\"train\", ...)")
         return self._loaded_with(self._data or ("none" if "train" in self._columns else "values"))
 
     def _loaded_with(self, data: str) -> "_Loaded":

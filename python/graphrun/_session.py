@@ -59,7 +59,7 @@ class Session:
             _library.lib.gr_session_free(self._handle)
 
     def __reduce__(self) -> Any:
-        raise TypeError("a session cannot be copied: save_state() and save_weights() keep what it has learnt")
+        raise TypeError("a session cannot be copied: use save_state() or save_weights()")
 
     def describe(self) -> Dict[str, Any]:
         """Returns executor, arena size in bytes, inputs, outputs, states, splits, objectives and counters."""
@@ -147,7 +147,7 @@ class Session:
         `count` limits the number of outputs. `out` has arrays or CPU tensors by output name that receive the results;
         they are contiguous, of the shape and dtype of the output."""
         if not self._inputs:
-            raise TypeError("no output depends on an input: one that does says how many rows the others have")
+            raise TypeError("no output depends on an input: the number of rows is unknown")
         if len(inputs) == 1 and column_names(inputs[0]) and all(self._columns.values()):
             inputs *= len(self._inputs)  # a DataFrame with the columns of all inputs
         given = dict(zip((name for name, _, _ in self._inputs), inputs), **named)

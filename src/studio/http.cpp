@@ -132,7 +132,7 @@ class Headers {
       if (known.name == name) request_.*known.value = value;
     }
     if (name == "content-length") take_length(value);
-    if (name == "expect" && lower(value) != "100-continue") throw Refused{400, "Expect asks for what is not known"};
+    if (name == "expect" && lower(value) != "100-continue") throw Refused{400, "unsupported Expect header"};
     if (name == "expect") request_.expects_continue = true;
   }
 
