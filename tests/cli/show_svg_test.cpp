@@ -37,7 +37,7 @@ TEST_F(ShowSvg, Mistakes) {
     expect_refused(graphrun(words), parts);
   };
   refused({model_, "-o", path("a.svg")}, {"--output goes with --svg"});
-  refused({model_, "--svg", "-o", path("a.gif")}, {"a.gif", "no format that show draws", ".svg or .png"});
+  refused({model_, "--svg", "-o", path("a.gif")}, {"a.gif", "a format that show cannot draw", ".svg or .png"});
   refused({model_, "--svg", "--dot"}, {"goes with no other form"});
   refused({model_, "--svg", "-o", path("none/a.svg")}, {"none/a.svg"});
   std::filesystem::create_symlink(model_, path("link.svg"));

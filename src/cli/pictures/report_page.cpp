@@ -132,8 +132,7 @@ std::string model_section(Session& session, const Results& results, Pictures& pi
 std::string graph_section(const Model& model, const ReportSource& source, Pictures& pictures) {
   std::string text;
   try {
-    text = pictures.of(plot::draw(graph_picture(graph_outline(model))),
-                       "The graph, each value below what it is computed from");
+    text = pictures.of(plot::draw(graph_picture(graph_outline(model))), "The graph, each value below its operands");
   } catch (const Error& error) {  // too large for a picture: the page tells so
     if (error.kind() != ErrorKind::input) throw;
     text = fmt::format("<p class=\"quiet\">{}.</p>\n", html::escaped(error.what()));
