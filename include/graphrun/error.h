@@ -23,14 +23,14 @@ enum class ErrorKind {
 };
 
 struct Diagnostic {
-  std::string code;         // stable and short: "json.syntax", "model.unknown_key", "shape.mismatch"
-  std::string message;      // what is wrong and what was expected
-  std::string hint;         // what to do, or the nearest right name; may be empty
-  std::string file;         // empty when no file is involved
-  int line = 0;             // from 1; 0 = unknown
-  int column = 0;           // from 1, in bytes
-  std::string pointer;      // JSON pointer (RFC 6901) into the file; may be empty
-  std::string source_line;  // the offending line without its newline; may be empty
+  std::string code = {};         // stable and short: "json.syntax", "model.unknown_key", "shape.mismatch"
+  std::string message = {};      // what is wrong and what was expected
+  std::string hint = {};         // what to do, or the nearest right name; may be empty
+  std::string file = {};         // empty when no file is involved
+  int line = 0;                  // from 1; 0 = unknown
+  int column = 0;                // from 1, in bytes
+  std::string pointer = {};      // JSON pointer (RFC 6901) into the file; may be empty
+  std::string source_line = {};  // the offending line without its newline; may be empty
 };
 
 // "models/a.json:12:9: /graph/2/units: must be > 0, got -3\n    <line>\n    ^\n    hint: ..."

@@ -22,11 +22,7 @@ constexpr std::size_t kLongestKey = 256;    // that a pointer says whole: it is 
 constexpr std::size_t kMaxListed = 40;      // names in a hint
 
 Diagnostic make(std::string code, std::string message, std::string hint) {
-  Diagnostic diagnostic;
-  diagnostic.code = std::move(code);
-  diagnostic.message = std::move(message);
-  diagnostic.hint = std::move(hint);
-  return diagnostic;
+  return {.code = std::move(code), .message = std::move(message), .hint = std::move(hint)};
 }
 
 // One written character of a string literal: how many bytes it takes in the file, and how many it stands for.

@@ -206,13 +206,7 @@ Error::Error(ErrorKind kind, std::vector<Diagnostic> diagnostics, std::size_t mo
 }
 
 Error::Error(ErrorKind kind, std::string code, std::string message, std::string hint)
-    : Error(kind, [&] {
-        Diagnostic diagnostic;
-        diagnostic.code = std::move(code);
-        diagnostic.message = std::move(message);
-        diagnostic.hint = std::move(hint);
-        return std::vector{std::move(diagnostic)};
-      }()) {}
+    : Error(kind, {{.code = std::move(code), .message = std::move(message), .hint = std::move(hint)}}) {}
 
 OutOfMemory::OutOfMemory(std::string code, std::string message, std::uint64_t needed, std::uint64_t usable,
                          std::string hint)

@@ -32,10 +32,7 @@ void Diagnostics::warn(std::string_view message) noexcept try {
   if (format_ == Format::text) {
     if (chatty()) write_line(paint(stderr, Style::yellow, "warning:") + " " + printable(message));
   } else {
-    Diagnostic diagnostic;
-    diagnostic.code = "warning";
-    diagnostic.message = message;
-    add("warning", diagnostic);
+    add("warning", {.code = "warning", .message = std::string(message)});
   }
 } catch (const std::exception&) {
   out_of_memory();
@@ -54,10 +51,7 @@ void Diagnostics::error(const Error& error) noexcept try {
   } else {
     for (const Diagnostic& diagnostic : error.diagnostics()) add("error", diagnostic);
     if (error.more() == 0) return;
-    Diagnostic others;
-    others.code = "more";
-    others.message = fmt::format("and {} more", error.more());
-    add("error", others);
+    add("error", {.code = "more", .message = fmt::format("and {} more", error.more())});
   }
 } catch (const std::exception&) {
   out_of_memory();

@@ -83,14 +83,13 @@ class Reader {
 
   void tell(std::string_view code, std::size_t column, std::string message, std::string hint = {}) {
     if (++count_ > kMaxDiagnostics) return;
-    Diagnostic& fault = faults_.emplace_back();
-    fault.code = fmt::format("buffers.{}", code);
-    fault.file = path_;
-    fault.line = number_;
-    fault.column = static_cast<int>(column);
-    fault.message = std::move(message);
-    fault.hint = std::move(hint);
-    if (number_ > 0) fault.source_line = std::string(line_);
+    faults_.push_back({.code = fmt::format("buffers.{}", code),
+                       .message = std::move(message),
+                       .hint = std::move(hint),
+                       .file = path_,
+                       .line = number_,
+                       .column = static_cast<int>(column),
+                       .source_line = number_ > 0 ? std::string(line_) : std::string()});
   }
 
   // A cell in quotes may hold commas and doubled quotes, not line ends.

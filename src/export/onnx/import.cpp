@@ -83,12 +83,8 @@ class Importer {
 
  private:
   void report(std::string code, std::string message, std::string hint = {}) {
-    Diagnostic diagnostic;
-    diagnostic.code = std::move(code);
-    diagnostic.file = file_;
-    diagnostic.message = std::move(message);
-    diagnostic.hint = std::move(hint);
-    problems_.push_back(std::move(diagnostic));
+    problems_.push_back(
+        {.code = std::move(code), .message = std::move(message), .hint = std::move(hint), .file = file_});
   }
 
   static std::string shown(const Node& node) {

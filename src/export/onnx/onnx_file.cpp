@@ -227,12 +227,7 @@ void read_graph(std::string_view bytes, File& file) {
 }
 
 [[noreturn]] void refuse(const std::string& file, const std::string& message, const std::string& hint = {}) {
-  Diagnostic diagnostic;
-  diagnostic.code = "onnx.file";
-  diagnostic.file = file;
-  diagnostic.message = message;
-  diagnostic.hint = hint;
-  throw Error(ErrorKind::input, {std::move(diagnostic)});
+  throw Error(ErrorKind::input, {{.code = "onnx.file", .message = message, .hint = hint, .file = file}});
 }
 
 }  // namespace

@@ -198,11 +198,7 @@ bool TrainingState::write(const std::function<void(std::string_view)>& sink) {
 void TrainingState::check_parts(const CheckpointFile& file) const {
   std::vector<Diagnostic> found;
   const auto add = [&](std::string message) {
-    Diagnostic one;
-    one.code = "checkpoint.differs";
-    one.file = file.path();
-    one.message = std::move(message);
-    found.push_back(std::move(one));
+    found.push_back({.code = "checkpoint.differs", .message = std::move(message), .file = file.path()});
   };
   for (const std::string& line : differences([&](auto key) { return file.contents().text(text_key(key)); }, facts_))
     add(line);

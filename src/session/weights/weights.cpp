@@ -39,12 +39,7 @@ HostTensor doubles(const std::vector<double>& values) {
 }
 
 Diagnostic diagnostic(const Weights& weights, std::string code, std::string message, std::string hint = {}) {
-  Diagnostic d;
-  d.file = weights.path;
-  d.code = std::move(code);
-  d.message = std::move(message);
-  d.hint = std::move(hint);
-  return d;
+  return {.code = std::move(code), .message = std::move(message), .hint = std::move(hint), .file = weights.path};
 }
 
 // What names hold that are no parameter's: they have a colon.
