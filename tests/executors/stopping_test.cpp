@@ -208,6 +208,10 @@ TEST(Stopping, RefusesWhatItCannotGoBy) {
               s.monitor = "gain";
             }),
             "train.monitor_mode");
+  EXPECT_EQ(with([](Model& m, EarlyStopping& s) {
+              m.train.metrics = {{s.monitor = "nothing", {}}};
+            }),
+            "metric.unknown");
   EXPECT_EQ(with([](Model& m, EarlyStopping&) { m.train.lr_plateau.emplace().factor = 0; }), "train.range");
   EXPECT_EQ(with([](Model& m, EarlyStopping&) { m.train.evaluate_every = m.train.evaluate_every_steps = 2; }),
             "train.evaluate_every");

@@ -250,7 +250,8 @@ std::optional<bool> monitor_rises(const Model& model, const Monitor& monitor) {
   if (monitor.monitor == "loss" || is_objective(model, monitor.monitor)) return false;
   const MetricSpec* metric = monitored(model, monitor.monitor);
   if (metric == nullptr || metric->value.valid()) return std::nullopt;
-  return find_metric(metric->name)->more_is_better;
+  const MetricDef* def = find_metric(metric->name);
+  return def == nullptr ? std::nullopt : def->more_is_better;
 }
 
 std::optional<Diagnostic> monitor_problem(const Model& model, const Monitor& monitor) {
