@@ -9,6 +9,7 @@
 #include <set>
 
 #include "graph/frontend/builder_impl.h"
+#include "graph/frontend/format/fields.h"
 #include "graph/frontend/library/functions.h"
 #include "graphrun/class_outputs.h"
 #include "graphrun/error.h"
@@ -38,10 +39,7 @@ class Checker {
 
  private:
   void report(std::string code, std::string message, std::string hint = {}) {
-    Diagnostic& diagnostic = found_.emplace_back();
-    diagnostic.code = std::move(code);
-    diagnostic.message = std::move(message);
-    diagnostic.hint = std::move(hint);
+    found_.push_back({.code = std::move(code), .message = std::move(message), .hint = std::move(hint)});
   }
 
   void check_value(const std::string& role, Value value) {
@@ -178,42 +176,32 @@ class Checker {
 
   void check_numbers() {
     const TrainSpec& train = model_.train;
-    const auto not_negative = [&](std::string_view name, std::int64_t number) {
-      if (number < 0) report("train.range", fmt::format("train: {} must be >= 0, got {}", name, number));
-    };
-    not_negative("epochs", train.epochs);
-    not_negative("evaluate_every", train.evaluate_every);
-    not_negative("evaluate_every_steps", train.evaluate_every_steps);
-    not_negative("log_every", train.log_every);
+    check_bounds("train", train_fields());
     if (train.evaluate_every > 0 && train.evaluate_every_steps > 0) {
       report("train.evaluate_every", "train: evaluate_every and evaluate_every_steps are both given", "leave one out");
     }
-    if (train.early_stopping) check_monitor("early_stopping", *train.early_stopping);
-    if (train.lr_plateau) {
-      check_monitor("lr_plateau", *train.lr_plateau);
-      const auto share = [&](std::string_view name, double number, bool zero) {
-        if (number <= 1 && (zero ? number >= 0 : number > 0)) return;
-        report("train.range", fmt::format("train: lr_plateau: {} must be a number {} 0 and <= 1, got {}", name,
-                                          zero ? ">=" : ">", number));
-      };
-      share("factor", train.lr_plateau->factor, false);
-      share("min_factor", train.lr_plateau->min_factor, true);
-      not_negative("lr_plateau: cooldown", train.lr_plateau->cooldown);
-    }
-    if (!std::isfinite(train.clip_norm) || train.clip_norm < 0) {
-      report("train.range", fmt::format("train: clip_norm must be >= 0, got {}", train.clip_norm));
+    if (train.early_stopping) check_monitor("train: early_stopping", *train.early_stopping, early_stopping_fields());
+    if (train.lr_plateau) check_monitor("train: lr_plateau", *train.lr_plateau, lr_plateau_fields());
+  }
+
+  // Accepts the default outside the bounds: it stands for a key that is left out.
+  void check_bounds(std::string_view part, const Fields& fields) {
+    for (const Field& field : fields) {
+      if (!field.low || field.name == "seed") continue;  // all 64 bits are valid
+      const AttrValue value = field.get(field, model_.train);
+      const auto* real = std::get_if<double>(&value);
+      if (value == field.fallback || (fits(field, value) && (real == nullptr || std::isfinite(*real)))) continue;
+      report("train.range",
+             fmt::format("{}: {} must be {}, got {}", part, field.name, expected(field), ir::to_string(value)));
     }
   }
 
-  void check_monitor(std::string_view part, const Monitor& monitor) {
+  void check_monitor(std::string_view part, const Monitor& monitor, const Fields& fields) {
     if (const std::optional<Diagnostic> problem = monitor_problem(model_, monitor))
-      report(problem->code, fmt::format("train: {}: {}", part, problem->message), problem->hint);
-    if (monitor.patience < 1)
-      report("train.range", fmt::format("train: {}: patience must be >= 1, got {}", part, monitor.patience));
-    if (!std::isfinite(monitor.min_delta) || monitor.min_delta < 0)
-      report("train.range", fmt::format("train: {}: min_delta must be >= 0, got {}", part, monitor.min_delta));
+      report(problem->code, fmt::format("{}: {}", part, problem->message), problem->hint);
+    check_bounds(part, fields);
     if (model_.data.find("train") == nullptr || model_.data.find("validation") != nullptr) return;
-    report("train.no_validation", fmt::format("train: {} goes by the split 'validation', which is not there", part),
+    report("train.no_validation", fmt::format("{} goes by the split 'validation', which is not there", part),
            R"(for instance "split": [0.7, 0.15, 0.15] in "data")");
   }
 
@@ -230,51 +218,41 @@ void check_usable(const Model& model) {
 }
 
 namespace {
-// The metric under whose name it is told; null: none.
-const MetricSpec* monitored(const Model& model, const std::string& name) {
+// Names of a run's reports, each with its metric; null: the loss and those of objectives.
+std::vector<std::pair<std::string, const MetricSpec*>> reported_names(const Model& model) {
+  std::vector<std::pair<std::string, const MetricSpec*>> all = {{"loss", nullptr}};
+  for (const ObjectiveSpec& one : model.train.objectives) all.emplace_back(one.name, nullptr);
   for (const MetricSpec& metric : model.train.metrics) {
-    for (const std::string& told : told_names(model, metric)) {
-      if (told == name) return &metric;
-    }
+    for (std::string& name : told_names(model, metric)) all.emplace_back(std::move(name), &metric);
   }
-  return nullptr;
-}
-bool is_objective(const Model& model, std::string_view name) {
-  return std::any_of(model.train.objectives.begin(), model.train.objectives.end(),
-                     [&](const ObjectiveSpec& one) { return one.name == name; });
+  return all;
 }
 }  // namespace
 
 std::optional<bool> monitor_rises(const Model& model, const Monitor& monitor) {
   if (monitor.mode != Monitor::Mode::automatic) return monitor.mode == Monitor::Mode::max;
-  if (monitor.monitor == "loss" || is_objective(model, monitor.monitor)) return false;
-  const MetricSpec* metric = monitored(model, monitor.monitor);
-  if (metric == nullptr || metric->value.valid()) return std::nullopt;
-  const MetricDef* def = find_metric(metric->name);
-  return def == nullptr ? std::nullopt : def->more_is_better;
+  for (const auto& [name, metric] : reported_names(model)) {
+    if (name != monitor.monitor) continue;
+    if (metric == nullptr) return false;
+    const MetricDef* def = metric->value.valid() ? nullptr : find_metric(metric->name);
+    return def == nullptr ? std::nullopt : def->more_is_better;
+  }
+  return std::nullopt;
 }
 
 std::optional<Diagnostic> monitor_problem(const Model& model, const Monitor& monitor) {
-  if (monitor.monitor != "loss" && !is_objective(model, monitor.monitor) &&
-      monitored(model, monitor.monitor) == nullptr) {
-    std::vector<std::string> names = {"loss"};
-    for (const ObjectiveSpec& one : model.train.objectives) names.push_back(one.name);
-    for (const MetricSpec& metric : model.train.metrics) {
-      for (std::string& told : told_names(model, metric)) names.push_back(std::move(told));
-    }
+  std::vector<std::string> names;
+  for (auto& reported : reported_names(model)) names.push_back(std::move(reported.first));
+  if (std::find(names.begin(), names.end(), monitor.monitor) == names.end()) {
     const std::string near = did_you_mean(monitor.monitor, names);
-    Diagnostic problem;
-    problem.code = "train.monitor";
-    problem.message = fmt::format("'{}' is neither the loss nor a metric of the model", monitor.monitor);
-    problem.hint = near.empty() ? fmt::format("it can be {}", fmt::join(names, ", ")) : near;
-    return problem;
+    return Diagnostic{.code = "train.monitor",
+                      .message = fmt::format("'{}' is neither the loss nor a metric of the model", monitor.monitor),
+                      .hint = near.empty() ? fmt::format("it can be {}", fmt::join(names, ", ")) : near};
   }
   if (monitor_rises(model, monitor)) return std::nullopt;
-  Diagnostic problem;
-  problem.code = "train.monitor_mode";
-  problem.message = fmt::format("whether less or more of '{}' is better has to be said", monitor.monitor);
-  problem.hint = R"("mode": "min" or "mode": "max")";
-  return problem;
+  return Diagnostic{.code = "train.monitor_mode",
+                    .message = fmt::format("whether less or more of '{}' is better has to be said", monitor.monitor),
+                    .hint = R"("mode": "min" or "mode": "max")"};
 }
 
 std::vector<std::string> told_names(const Model& model, const MetricSpec& metric) {

@@ -64,6 +64,8 @@ std::string expected(const AttrDef& wanted) {
                                                 "a word",        "a list of integers", "a list of numbers"};
   std::string text(kKinds[wanted.fallback.index()]);
   if (!wanted.one_of.empty()) text = fmt::format("one of {}", fmt::join(wanted.one_of, ", "));
+  if (wanted.low && wanted.high && wanted.above)
+    return fmt::format("{} > {} and <= {}", text, *wanted.low, *wanted.high);
   if (wanted.low && wanted.high) return fmt::format("{} from {} to {}", text, *wanted.low, *wanted.high);
   if (wanted.low) return fmt::format("{} {} {}", text, wanted.above ? ">" : ">=", *wanted.low);
   if (wanted.high) return fmt::format("{} <= {}", text, *wanted.high);

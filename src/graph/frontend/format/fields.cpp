@@ -12,31 +12,25 @@
 namespace graphrun {
 namespace {
 
-// Where a plain value lies: in TrainSpec, or in a part of it that need not be there.
-template <auto kMember>
-struct InTrain {
-  template <class Spec>
-  static auto& of(Spec& spec) {
+// The member at the end of a path through optional parts.
+template <auto kMember, auto... kRest>
+auto& member_of(auto& spec) {
+  if constexpr (sizeof...(kRest) == 0) {
     return spec.*kMember;
+  } else {
+    return member_of<kRest...>(*(spec.*kMember));
   }
-};
-template <auto kPart, auto kMember>
-struct InPart {
-  template <class Spec>
-  static auto& of(Spec& spec) {
-    return (*(spec.*kPart)).*kMember;
-  }
-};
+}
 
 // Of the member: a number, a flag, a text or, of words, their index.
-template <class Place>
-Field plain_field(std::string_view name, std::string_view doc, std::optional<double> low,
-                  std::vector<std::string_view> one_of, bool above, std::optional<double> high = {}) {
-  using T = std::remove_cvref_t<decltype(Place::of(std::declval<TrainSpec&>()))>;
+template <auto... kPath>
+Field plain(std::string_view name, std::string_view doc, std::optional<double> low = {},
+            std::vector<std::string_view> one_of = {}, bool above = false, std::optional<double> high = {}) {
+  using T = std::remove_cvref_t<decltype(member_of<kPath...>(std::declval<TrainSpec&>()))>;
   constexpr bool kAsItIs = std::is_same_v<T, bool> || std::is_same_v<T, double> || std::is_same_v<T, std::string>;
   Field field{{name, false, doc, false, low, high, std::move(one_of), above}};
   field.get = [](const Field& f, const TrainSpec& from) -> AttrValue {
-    const T& value = Place::of(from);
+    const T& value = member_of<kPath...>(from);
     if constexpr (!std::is_same_v<T, std::string>) {
       if (!f.one_of.empty()) return std::string(f.one_of[static_cast<std::size_t>(value)]);
     }
@@ -47,7 +41,7 @@ Field plain_field(std::string_view name, std::string_view doc, std::optional<dou
     }
   };
   field.set = [](const Field& f, const AttrValue& value, TrainSpec& to) {
-    T& member = Place::of(to);
+    T& member = member_of<kPath...>(to);
     if constexpr (std::is_same_v<T, std::string>) {
       member = std::get<std::string>(value);
     } else if (const auto* word = std::get_if<std::string>(&value)) {
@@ -65,12 +59,6 @@ Field plain_field(std::string_view name, std::string_view doc, std::optional<dou
   return field;
 }
 
-template <auto kMember>
-Field plain(std::string_view name, std::string_view doc, std::optional<double> low = {},
-            std::vector<std::string_view> one_of = {}, bool above = false) {
-  return plain_field<InTrain<kMember>>(name, doc, low, std::move(one_of), above);
-}
-
 template <auto kWhether>
 Field set_at_run_time(Field field) {
   field.runtime = kWhether;
@@ -80,15 +68,12 @@ Field set_at_run_time(Field field) {
 // The keys that both parts that go by a figure of `validation` have.
 template <auto kPart, class Part>
 Fields monitor_fields() {
-  return {plain_field<InPart<kPart, &Part::monitor>>(
-              "monitor", "`\"loss\"`, a metric or a built-in metric, of `validation`", {}, {}, false),
-          plain_field<InPart<kPart, &Part::mode>>(
+  return {plain<kPart, &Part::monitor>("monitor", "`\"loss\"`, a metric or a built-in metric, of `validation`"),
+          plain<kPart, &Part::mode>(
               "mode", R"(whether less or more of it is better. `"auto"`: what is better of a built-in metric)", {},
-              {"auto", "min", "max"}, false),
-          plain_field<InPart<kPart, &Part::patience>>(
-              "patience", "evaluations in a row without a better value that are too many", 1, {}, false),
-          plain_field<InPart<kPart, &Part::min_delta>>("min_delta", "better by no more than this is not better", 0, {},
-                                                       false)};
+              {"auto", "min", "max"}),
+          plain<kPart, &Part::patience>("patience", "evaluations in a row without a better value that are too many", 1),
+          plain<kPart, &Part::min_delta>("min_delta", "better by no more than this is not better", 0)};
 }
 
 Field required(std::string_view name, std::string_view doc, std::string_view hint) {
@@ -255,8 +240,8 @@ const Fields& objective_fields() {
 const Fields& early_stopping_fields() {
   static const Fields table = [] {
     Fields fields = monitor_fields<&TrainSpec::early_stopping, EarlyStopping>();
-    fields.push_back(plain_field<InPart<&TrainSpec::early_stopping, &EarlyStopping::restore_best>>(
-        "restore_best", "at the end take the parameters of the best evaluation, not the last ones", {}, {}, false));
+    fields.push_back(plain<&TrainSpec::early_stopping, &EarlyStopping::restore_best>(
+        "restore_best", "at the end take the parameters of the best evaluation, not the last ones"));
     return fields;
   }();
   return table;
@@ -265,11 +250,11 @@ const Fields& early_stopping_fields() {
 const Fields& lr_plateau_fields() {
   static const Fields table = [] {
     Fields fields = monitor_fields<&TrainSpec::lr_plateau, LrPlateau>();
-    fields.push_back(plain_field<InPart<&TrainSpec::lr_plateau, &LrPlateau::factor>>(
+    fields.push_back(plain<&TrainSpec::lr_plateau, &LrPlateau::factor>(
         "factor", "factor for the learning rate or the value of its schedule", 0, {}, true, 1));
-    fields.push_back(plain_field<InPart<&TrainSpec::lr_plateau, &LrPlateau::cooldown>>(
-        "cooldown", "evaluations after that which do not count", 0, {}, false));
-    fields.push_back(plain_field<InPart<&TrainSpec::lr_plateau, &LrPlateau::min_factor>>(
+    fields.push_back(plain<&TrainSpec::lr_plateau, &LrPlateau::cooldown>(
+        "cooldown", "evaluations after that which do not count", 0));
+    fields.push_back(plain<&TrainSpec::lr_plateau, &LrPlateau::min_factor>(
         "min_factor", "the product of all factors stays at least this", 0, {}, false, 1));
     return fields;
   }();
