@@ -12,8 +12,7 @@
 #include "base/json_text.h"
 #include "graph/frontend/expressions/expression.h"
 #include "graph/frontend/format/json_values.h"
-#include "graph/frontend/library/functions.h"
-#include "graph/frontend/library/layers.h"
+#include "graph/frontend/library/callables.h"
 #include "graph/frontend/library/optimizers.h"
 #include "graphrun/error.h"
 
@@ -30,12 +29,8 @@ std::string shown(const Override& o) {
 }
 
 [[noreturn]] void fail(const Override& o, std::string message, std::string hint = {}) {
-  Diagnostic d;
-  d.code = "set.path";
-  d.message = std::move(message);
-  d.hint = std::move(hint);
-  d.file = shown(o);
-  throw Error(ErrorKind::input, std::vector{std::move(d)});
+  throw Error(ErrorKind::input,
+              {{.code = "set.path", .message = std::move(message), .hint = std::move(hint), .file = shown(o)}});
 }
 
 void check_path(const Override& o) {
@@ -69,16 +64,23 @@ Value json_of_setting(const Override& o) {
   return value;
 }
 
-constexpr std::string_view kObjectives = "train.objectives.", kOptimizerKey = ".optimizer";
-
-// The path of the optimizer that a path names or leads into, that of `train` or of an objective; "" when there is none.
-std::string_view optimizer_path(std::string_view path) {
-  const std::size_t begin = path.starts_with(kObjectives) ? kObjectives.size() : 0;
-  const std::size_t key = path.find(kOptimizerKey, begin);
-  const bool of_train = begin == 0 && path.starts_with("train.optimizer");
-  if (key == std::string_view::npos || (begin == 0 && !of_train)) return {};
-  const std::size_t end = key + kOptimizerKey.size();
-  return end == path.size() || path[end] == '.' ? path.substr(0, end) : std::string_view();
+// The optimizer of `train` or of an objective that a path names or leads into.
+struct OptimizerPath {
+  std::vector<std::string_view> keys = {};  // empty: none
+  std::string_view rest = {};               // the path from there on
+};
+OptimizerPath optimizer_path(std::string_view path) {
+  constexpr std::string_view kTrain = "train", kObjectives = "train.objectives.", kKey = ".optimizer";
+  const bool of_objective = path.starts_with(kObjectives);
+  const std::size_t key = path.find(kKey, of_objective ? kObjectives.size() : 0), end = key + kKey.size();
+  if (key == std::string_view::npos || (!of_objective && path.substr(0, key) != kTrain)) return {};
+  if (end < path.size() && path[end] != '.') return {};
+  OptimizerPath found{{kTrain, "optimizer"}, path.substr(std::min(end + 1, path.size()))};
+  if (of_objective) {
+    const std::string_view name = path.substr(kObjectives.size(), key - kObjectives.size());
+    found.keys = {kTrain, "objectives", name, "optimizer"};
+  }
+  return found;
 }
 
 // {"adam": {"lr": 0.01}}: what its keys have where nothing is said, and the learning rate that its row shows.
@@ -95,12 +97,6 @@ Value whole_optimizer(const Override& o, const std::string& name) {
   return json::make_object({{name, std::move(keys)}});
 }
 
-Member* member_of(Value& object, std::string_view key) {
-  const auto found =
-      std::find_if(object.members.begin(), object.members.end(), [&](const Member& m) { return m.key == key; });
-  return found == object.members.end() ? nullptr : &*found;
-}
-
 bool is_only(const Value& object, std::string_view key) {
   return object.kind == Kind::object && object.members.size() == 1 && object.members.front().key == key;
 }
@@ -108,7 +104,8 @@ bool is_only(const Value& object, std::string_view key) {
 // The value that is set; of the optimizer a bare name will do, and that of the one that is there keeps its keys.
 Value meant(const Override& o, const Value& old) {
   Value value = json_of_setting(o);
-  if (o.path.empty() || o.path != optimizer_path(o.path) || value.kind != Kind::string) return value;
+  const OptimizerPath path = optimizer_path(o.path);
+  if (path.keys.empty() || !path.rest.empty() || value.kind != Kind::string) return value;
   return is_only(old, value.string) ? old : whole_optimizer(o, value.string);
 }
 
@@ -117,40 +114,25 @@ bool removes(const Override& o) {
   return begin != std::string::npos && o.value.substr(begin, end + 1 - begin) == "null";
 }
 
-// The attributes of a function or layer by this name; of neither none.
-const ir::AttrSchema& attributes_of(std::string_view name) {
-  static const ir::AttrSchema none;
-  if (const Layer* layer = find_layer(name)) return layer_in_text(*layer).attributes;
-  const Function* function = find_function(name);
-  return function == nullptr ? none : function->attributes;
-}
-
-using Calls = std::vector<const expression::Term*>;
-
-Calls calls_in(const expression::Expression& parsed) {
-  Calls calls;
-  for (const expression::Term& term : parsed.terms)
-    if (term.kind == expression::Term::Kind::call) calls.push_back(&term);
-  return calls;
-}
-
 // Sets, adds or removes a keyword argument: of the one call that has it or, if none has, that may have it.
 void set_argument(const Override& o, std::string& text, const std::string& pointer, const std::string& key) {
   const expression::Expression parsed = expression::parse(text);
   std::set<std::string_view> known;
-  Calls given, possible;
+  std::vector<const expression::Term*> given, possible;
   const auto argument_of = [&](const expression::Term& call) {
     const auto& all = call.attributes;
     const auto found = std::find_if(all.begin(), all.end(), [&](const auto& argument) { return argument.key == key; });
     return found == all.end() ? nullptr : &*found;
   };
-  for (const expression::Term* call : calls_in(parsed)) {
-    const ir::AttrSchema& schema = attributes_of(call->word);
-    for (const ir::AttrDef& def : schema) known.insert(def.name);
-    if (ir::find_attr(schema, key) != nullptr) possible.push_back(call);
-    if (argument_of(*call) != nullptr) given.push_back(call);
+  for (const expression::Term& term : parsed.terms) {
+    if (term.kind != expression::Term::Kind::call) continue;
+    if (argument_of(term) != nullptr) given.push_back(&term);
+    const Callable* callable = find_callable(term.word);
+    if (callable == nullptr) continue;
+    for (const ir::AttrDef& def : callable->attributes) known.insert(def.name);
+    if (ir::find_attr(callable->attributes, key) != nullptr) possible.push_back(&term);
   }
-  const Calls& found = given.empty() ? possible : given;
+  const auto& found = given.empty() ? possible : given;
   const std::string whole = fmt::format("--set graph.{0}='{0} = ...' sets the whole entry", parsed.name);
   if (found.empty())
     fail(o,
@@ -215,12 +197,11 @@ class Settings {
     bool in_list = false;
     Value* owner = nullptr;  // of the value
     std::size_t at = 0;      // in the owner
-    std::string owner_path;
     std::string_view rest = o.path;
     for (int depth = 0; !rest.empty(); ++depth) {
       if (depth == json::kMaxDepth) fail(o, fmt::format("the path is deeper than {} levels", json::kMaxDepth));
       std::string_view segment = rest.substr(0, rest.find('.'));
-      if (value->kind == Kind::string && in_list && owner_path == "/graph") {
+      if (value->kind == Kind::string && in_list && parent(path) == "/graph") {
         o.pointer = place.pointer;
         try {
           set_argument(o, value->string, place.pointer, std::string(rest));
@@ -232,7 +213,6 @@ class Settings {
       if (value->kind == Kind::null && owner != nullptr) *value = json::make_object();
       in_list = value->kind == Kind::array;
       owner = value;
-      owner_path = path;
       if (in_list) {
         at = item_index(o, *value, path, std::string(segment), place.pointer);
         place = place.item(at);
@@ -246,7 +226,7 @@ class Settings {
           if (o.pointer.empty()) o.pointer = place.member(*member).pointer;
           if (removes(o)) {
             member->value.boolean = true;
-            if (!optimizer_path(o.path).empty()) value->members.pop_back();
+            if (!optimizer_path(o.path).keys.empty()) value->members.pop_back();
             forget(path, false);
             return;
           }
@@ -271,7 +251,7 @@ class Settings {
       else
         owner->members.erase(owner->members.begin() + static_cast<std::ptrdiff_t>(at));
       o.pointer = place.pointer + "/-";  // of nothing: what has its place is another value
-      return forget(owner_path, false);
+      return forget(std::string(parent(path)), false);
     }
     *value = meant(o, *value);
     if (o.pointer.empty()) o.pointer = place.pointer;
@@ -281,25 +261,21 @@ class Settings {
  private:
   // A key of an optimizer that the model has not: it can only be meant instead of the one that is there.
   void take_other_optimizer(Override& o) {
-    const std::string_view path = optimizer_path(o.path);
-    if (path.empty() || path.size() == o.path.size() || removes(o)) return;
-    const std::string_view rest = std::string_view(o.path).substr(path.size() + 1);
-    const std::string name(rest.substr(0, rest.find('.')));
-    Member* owner = member_of(root_, "train");
-    std::string pointer = "/train";
-    if (path.starts_with(kObjectives)) {
-      const std::string_view objective =
-          path.substr(kObjectives.size(), path.size() - kObjectives.size() - kOptimizerKey.size());
-      owner = owner == nullptr ? nullptr : member_of(owner->value, "objectives");
-      owner = owner == nullptr ? nullptr : member_of(owner->value, objective);
-      pointer += "/objectives/" + json::escape_pointer(objective);
+    const OptimizerPath path = optimizer_path(o.path);
+    if (path.rest.empty() || removes(o)) return;
+    const std::string name(path.rest.substr(0, path.rest.find('.')));
+    Value* value = &root_;
+    std::string pointer;
+    for (const std::string_view key : path.keys) {
+      const Member* member = value->find(key);
+      if (member == nullptr) return;
+      value = const_cast<Value*>(&member->value);
+      pointer += "/" + json::escape_pointer(key);
     }
-    Member* old = owner == nullptr ? nullptr : member_of(owner->value, "optimizer");
-    if (old == nullptr || old->value.kind != Kind::object || old->value.members.size() != 1) return;
-    if (is_only(old->value, name)) return;
-    old->value = whole_optimizer(o, name);
-    o.pointer = pointer + "/optimizer";
-    forget(o.pointer, false);
+    if (value->kind != Kind::object || value->members.size() != 1 || is_only(*value, name)) return;
+    *value = whole_optimizer(o, name);
+    o.pointer = pointer;
+    forget(pointer, false);
   }
 
   Index& index_of(const Value& value, const std::string& path) {
