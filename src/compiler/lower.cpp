@@ -10,6 +10,7 @@
 
 #include "base/checked.h"
 #include "graph/ops/op_def.h"
+#include "graphrun/elements.h"
 #include "graphrun/op.h"
 #include "graphrun/target.h"
 
@@ -25,30 +26,13 @@ using ir::NodeId;
 std::vector<std::byte> constant_bytes(const Node& node) {
   const std::vector<double>& values = node.attrs.reals("values");
   std::vector<std::byte> bytes(node.type.bytes());
-  const auto fill = [&](auto zero) {
+  with_type(node.type.dtype, [&](auto zero) {
     using T = decltype(zero);
     for (std::size_t i = 0; i < values.size(); ++i) {
       const T value = static_cast<T>(values[i]);
       std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
     }
-  };
-  switch (node.type.dtype) {
-    case DType::f32:
-      fill(float{});
-      break;
-    case DType::f64:
-      fill(double{});
-      break;
-    case DType::i32:
-      fill(std::int32_t{});
-      break;
-    case DType::u64:
-      fill(std::uint64_t{});
-      break;
-    case DType::boolean:
-      fill(std::uint8_t{});
-      break;
-  }
+  });
   return bytes;
 }
 

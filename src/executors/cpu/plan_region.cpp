@@ -63,9 +63,6 @@ std::string fused_fault(const FusedSignature& fused) {
                      name_of(*fused.epilogue));
 }
 
-std::int64_t whole_vectors(std::int64_t rows) {
-  return (rows + kTileLanes - 1) / kTileLanes * kTileLanes;
-}
 std::int64_t divide_up(std::int64_t count, std::int64_t size) {
   return (count + size - 1) / size;
 }
@@ -94,8 +91,8 @@ HostTiling tiling_for(const RegionSignature& region, const RegionCosts& costs) {
   const auto fitting =
       static_cast<std::int64_t>(costs.tile_bytes / std::max<std::uint64_t>(size.tile_bytes, 1)) * kTileLanes;
   const std::int64_t least = region.form == RegionForm::reductions ? costs.least_rows : kTileLanes;
-  const std::int64_t most = std::min(std::max(fitting, least), whole_vectors(of_partition));
-  tiling.tile_rows = whole_vectors(divide_up(of_partition, divide_up(of_partition, most)));
+  const std::int64_t most = std::min(std::max(fitting, least), whole_lanes(of_partition));
+  tiling.tile_rows = whole_lanes(divide_up(of_partition, divide_up(of_partition, most)));
   tiling.tile_bytes = size.tile_bytes * static_cast<std::uint64_t>(tiling.tile_rows / kTileLanes);
   return tiling;
 }
