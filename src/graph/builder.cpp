@@ -23,14 +23,6 @@ std::string InferContext::operand(std::size_t i) const {
 }  // namespace graphrun
 
 namespace graphrun::ir {
-namespace {
-
-std::string plural(std::size_t n, std::string_view noun) {
-  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s");
-}
-
-}  // namespace
-
 NodeId Builder::add(std::string_view op_name, std::vector<NodeId> inputs, const AttrList& attrs) {
   const OpDef* op = find_op_def(op_name);
   if (op == nullptr)
@@ -39,8 +31,8 @@ NodeId Builder::add(std::string_view op_name, std::vector<NodeId> inputs, const 
   const bool enough = op->variadic ? inputs.size() >= op->operands.size() : inputs.size() == op->operands.size();
   if (!enough || inputs.size() > kMaxOperands) {
     throw Error(ErrorKind::input, "op.arity",
-                fmt::format("{} takes {} ({}), got {}", op->name(), plural(op->operands.size(), "operand"),
-                            fmt::join(op->operands, ", "), inputs.size()),
+                fmt::format("{} takes {} operand{} ({}), got {}", op->name(), op->operands.size(),
+                            op->operands.size() == 1 ? "" : "s", fmt::join(op->operands, ", "), inputs.size()),
                 op->variadic ? fmt::format("the last one may come up to {} times in all", kMaxOperands) : "");
   }
   Node node;

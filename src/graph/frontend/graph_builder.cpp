@@ -140,9 +140,7 @@ Value GraphBuilder::gradient(Value of, Value by) {
 }
 
 Value GraphBuilder::dense(std::string_view name, Value x, std::int64_t units, std::string_view activation) {
-  const ir::NodeId operand = impl().node(x);
-  return impl().value(add_layer(impl(), *find_layer("dense"), name, std::span(&operand, 1),
-                                {.attributes = {{"units", units}, {"activation", std::string(activation)}}}));
+  return layer("dense", name, {x}, {{"units", units}, {"activation", std::string(activation)}});
 }
 
 void GraphBuilder::name(Value value, std::string_view name) {
@@ -175,42 +173,22 @@ Value number_like(double number, Value of) {
 }
 }  // namespace
 
-Value operator+(Value a, Value b) {
-  return combined("add", a, b);
-}
-Value operator-(Value a, Value b) {
-  return combined("sub", a, b);
-}
-Value operator*(Value a, Value b) {
-  return combined("mul", a, b);
-}
-Value operator/(Value a, Value b) {
-  return combined("div", a, b);
-}
-Value operator+(Value a, double b) {
-  return a + number_like(b, a);
-}
-Value operator-(Value a, double b) {
-  return a - number_like(b, a);
-}
-Value operator*(Value a, double b) {
-  return a * number_like(b, a);
-}
-Value operator/(Value a, double b) {
-  return a / number_like(b, a);
-}
-Value operator+(double a, Value b) {
-  return number_like(a, b) + b;
-}
-Value operator-(double a, Value b) {
-  return number_like(a, b) - b;
-}
-Value operator*(double a, Value b) {
-  return number_like(a, b) * b;
-}
-Value operator/(double a, Value b) {
-  return number_like(a, b) / b;
-}
+#define GRAPHRUN_OPERATOR(sign, op)            \
+  Value operator sign(Value a, Value b) {      \
+    return combined(op, a, b);                 \
+  }                                            \
+  Value operator sign(Value a, double b) {     \
+    return combined(op, a, number_like(b, a)); \
+  }                                            \
+  Value operator sign(double a, Value b) {     \
+    return combined(op, number_like(a, b), b); \
+  }
+GRAPHRUN_OPERATOR(+, "add")
+GRAPHRUN_OPERATOR(-, "sub")
+GRAPHRUN_OPERATOR(*, "mul")
+GRAPHRUN_OPERATOR(/, "div")
+#undef GRAPHRUN_OPERATOR
+
 Value operator-(Value a) {
   GraphBuilder::Impl& builder = GraphBuilder::Impl::of(a);
   const ir::NodeId operand = builder.node(a);

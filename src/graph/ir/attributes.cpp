@@ -7,6 +7,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "base/names_of.h"
 #include "graphrun/error.h"
 
 namespace graphrun::ir {
@@ -45,12 +46,14 @@ bool fits(const AttrDef& wanted, const AttrValue& value) {
          std::find(wanted.one_of.begin(), wanted.one_of.end(), *word) != wanted.one_of.end();
 }
 
-const AttrDef* find_attr(const AttrSchema& schema, std::string_view name) {
-  // NumPy says axis for one and for several: both words are understood.
+bool is_same_attr(std::string_view a, std::string_view b) {
   const auto is_axis = [](std::string_view word) { return word == "axis" || word == "axes"; };
-  const auto found = std::find_if(schema.begin(), schema.end(), [&](const AttrDef& def) {
-    return def.name == name || (is_axis(def.name) && is_axis(name));
-  });
+  return a == b || (is_axis(a) && is_axis(b));
+}
+
+const AttrDef* find_attr(const AttrSchema& schema, std::string_view name) {
+  const auto found =
+      std::find_if(schema.begin(), schema.end(), [&](const AttrDef& def) { return is_same_attr(def.name, name); });
   return found == schema.end() ? nullptr : &*found;
 }
 
@@ -96,8 +99,7 @@ Attrs::Attrs(const AttrSchema& schema, const AttrList& given) : schema_(&schema)
   for (const auto& [name, value] : given) {
     const AttrDef* def = find_attr(schema, name);
     if (def == nullptr) {
-      std::vector<std::string> names;
-      for (const AttrDef& known : schema) names.emplace_back(known.name);
+      const std::vector<std::string> names = names_of(schema);
       std::string hint = did_you_mean(name, names);
       if (hint.empty() && !names.empty()) hint = fmt::format("attributes: {}", fmt::join(names, ", "));
       throw Error(ErrorKind::input, "attribute.unknown", fmt::format("unknown attribute '{}'", name), std::move(hint));
@@ -113,27 +115,11 @@ Attrs::Attrs(const AttrSchema& schema, const AttrList& given) : schema_(&schema)
   }
 }
 
-template <class T>
-const T& Attrs::get(std::string_view name) const {
-  if (schema_ != nullptr) {
-    for (std::size_t i = 0; i < schema_->size(); ++i) {
-      if ((*schema_)[i].name == name) return std::get<T>(values_[i]);
-    }
+const AttrValue& Attrs::value(std::string_view name) const {
+  for (std::size_t i = 0; i < values_.size(); ++i) {
+    if ((*schema_)[i].name == name) return values_[i];
   }
   throw std::logic_error(fmt::format("no attribute '{}' in the schema", name));
-}
-template const bool& Attrs::get<bool>(std::string_view) const;
-template const std::int64_t& Attrs::get<std::int64_t>(std::string_view) const;
-template const double& Attrs::get<double>(std::string_view) const;
-template const std::string& Attrs::get<std::string>(std::string_view) const;
-template const std::vector<std::int64_t>& Attrs::get<std::vector<std::int64_t>>(std::string_view) const;
-template const std::vector<double>& Attrs::get<std::vector<double>>(std::string_view) const;
-
-const std::string* Attrs::name_at_run_time(std::string_view name) const {
-  for (std::size_t i = 0; i < values_.size(); ++i) {
-    if ((*schema_)[i].name == name) return std::get_if<std::string>(&values_[i]);
-  }
-  return nullptr;
 }
 
 AttrList Attrs::list() const {

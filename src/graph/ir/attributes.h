@@ -27,6 +27,7 @@ struct AttrDef {
 
 using AttrSchema = std::vector<AttrDef>;
 
+bool is_same_attr(std::string_view a, std::string_view b);  // treats axis and axes as one name, as NumPy does
 const AttrDef* find_attr(const AttrSchema& schema, std::string_view name);
 std::string expected(const AttrDef& wanted);               // "an integer >= 1"
 bool fits(const AttrDef& wanted, const AttrValue& value);  // of the right kind: bounds and words
@@ -58,15 +59,19 @@ class Attrs {
     return get<std::vector<std::int64_t>>(name);
   }
   const std::vector<double>& reals(std::string_view name) const { return get<std::vector<double>>(name); }
-  const std::string* name_at_run_time(std::string_view name) const;  // null: it is a number
+  // Null: it is a number.
+  const std::string* name_at_run_time(std::string_view name) const { return std::get_if<std::string>(&value(name)); }
 
   AttrList list() const;     // to make the same node again
   std::string text() const;  // " axes=[0, 1] keepdims=false", defaults included
   friend bool operator==(const Attrs& a, const Attrs& b) { return a.schema_ == b.schema_ && a.values_ == b.values_; }
 
  private:
+  const AttrValue& value(std::string_view name) const;
   template <class T>
-  const T& get(std::string_view name) const;
+  const T& get(std::string_view name) const {
+    return std::get<T>(value(name));
+  }
 
   const AttrSchema* schema_ = nullptr;
   std::vector<AttrValue> values_;

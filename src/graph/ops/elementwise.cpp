@@ -172,6 +172,12 @@ OpDef unary(Op op, std::string_view doc, GradFn grad, ir::AttrSchema attrs = {})
 OpDef unary(Op op, std::string_view doc, Gradient gradient) {
   return unary(op, doc, [gradient](GradContext& c) { c.result[0] = gradient(c.gradient, c.inputs[0], c.output); });
 }
+// The op `gradient` computes its gradient, from the result or from x.
+OpDef unary_by(Op op, std::string_view doc, std::string_view gradient, bool from_result = true) {
+  return unary(op, doc, [gradient, from_result](GradContext& c) {
+    c.result[0] = make::op(gradient, {from_result ? c.output : c.inputs[0], c.gradient});
+  });
+}
 OpDef binary(Op op, std::string_view doc, GradFn grad) {
   return {.op = op, .doc = doc, .operands = {"x", "y"}, .infer = infer::float_broadcast, .grad = std::move(grad)};
 }
@@ -183,9 +189,6 @@ OpDef gradient_op(Op op, std::string_view doc, std::string_view value, Var (*slo
 }
 OpDef boolean(Op op, std::string_view doc, InferFn infer, std::vector<std::string_view> operands = {"x", "y"}) {
   return {.op = op, .doc = doc, .operands = std::move(operands), .infer = infer, .no_gradient = "its result is bool"};
-}
-ir::AttrDef number(std::string_view name, double fallback, std::string_view doc, bool required = false) {
-  return {name, fallback, doc, required};
 }
 
 }  // namespace
@@ -219,10 +222,7 @@ std::vector<OpDef> elementwise() {
       unary(scalar_op::neg, "-x", [](Var g, Var, Var) { return -g; }),
       unary(scalar_op::abs, "|x|", [](Var g, Var x, Var) { return g * op("sign", {x}); }),
       unary(scalar_op::sign, "-1, 0 or 1", flat),
-      unary(scalar_op::square, "x * x",
-            [](Var g, Var x, Var) {
-              return op("square_gradient", {x, g});
-            }),
+      unary_by(scalar_op::square, "x * x", "square_gradient", false),
       unary(scalar_op::sqrt, "square root", [](Var g, Var, Var y) { return g * (0.5 / y); }),
       unary(scalar_op::rsqrt, "1 / sqrt(x)", [](Var g, Var, Var y) { return g * (y * square(y) * -0.5); }),
       unary(scalar_op::reciprocal, "1 / x", [](Var g, Var, Var y) { return g * -square(y); }),
@@ -233,29 +233,17 @@ std::vector<OpDef> elementwise() {
       unary(scalar_op::sin, "sine of radians", [](Var g, Var x, Var) { return g * op("cos", {x}); }),
       unary(scalar_op::cos, "cosine of radians", [](Var g, Var x, Var) { return g * -op("sin", {x}); }),
       unary(scalar_op::tan, "tangent of radians", [](Var g, Var, Var y) { return g * (square(y) + 1); }),
-      unary(scalar_op::tanh, "hyperbolic tangent",
-            [](Var g, Var, Var y) {
-              return op("tanh_gradient", {y, g});
-            }),
-      unary(scalar_op::sigmoid, "1 / (1 + exp(-x))",
-            [](Var g, Var, Var y) {
-              return op("sigmoid_gradient", {y, g});
-            }),
-      unary(scalar_op::softplus, "log(1 + exp(x))",
-            [](Var g, Var x, Var) {
-              return op("softplus_gradient", {x, g});
-            }),
-      unary(scalar_op::relu, "x where x > 0, else 0",
-            [](Var g, Var, Var y) {
-              return op("relu_gradient", {y, g});
-            }),
+      unary_by(scalar_op::tanh, "hyperbolic tangent", "tanh_gradient"),
+      unary_by(scalar_op::sigmoid, "1 / (1 + exp(-x))", "sigmoid_gradient"),
+      unary_by(scalar_op::softplus, "log(1 + exp(x))", "softplus_gradient", false),
+      unary_by(scalar_op::relu, "x where x > 0, else 0", "relu_gradient"),
       unary(scalar_op::leaky_relu, "x where x > 0, else slope * x", grad_leaky_relu,
-            {number("slope", 0.01, "factor for x <= 0")}),
+            {{"slope", 0.01, "factor for x <= 0"}}),
       unary(scalar_op::elu, "x where x > 0, else alpha * (exp(x) - 1)",
             [](GradContext& c) {
               c.result[0] = grad_exponential_unit(c.gradient, c.inputs[0], c.output, 1, c.attrs.real("alpha"));
             },
-            {number("alpha", 1.0, "minus the limit for x to -infinity")}),
+            {{"alpha", 1.0, "minus the limit for x to -infinity"}}),
       unary(scalar_op::selu, "elu with the self-normalizing scale 1.0507 and alpha 1.6733", grad_selu),
       unary(scalar_op::gelu, "x * (1 + erf(x / sqrt(2))) / 2", grad_gelu),
       unary(scalar_op::gelu_tanh, "x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x^3))) / 2", grad_gelu_tanh),
@@ -266,7 +254,7 @@ std::vector<OpDef> elementwise() {
       unary(scalar_op::ceil, "the smallest integer >= x", flat),
       unary(scalar_op::round, "the nearest integer, halves to even", flat),
       unary(scalar_op::clip, "x, but at least low and at most high", grad_clip,
-            {number("low", 0.0, "lower bound", true), number("high", 1.0, "upper bound", true)}),
+            {{"low", 0.0, "lower bound", true}, {"high", 1.0, "upper bound", true}}),
       gradient_op(scalar_op::square_gradient, "2 * x * gradient", "x", [](Var x) { return make::like(2, x); }),
       gradient_op(scalar_op::relu_gradient, "gradient where y > 0, else 0", "y", nullptr),
       gradient_op(scalar_op::tanh_gradient, "gradient * (1 - y * y)", "y", [](Var y) { return y * -2; }),

@@ -120,10 +120,6 @@ Params pack_transpose(const ir::Attrs& attrs, std::span<const TensorType> inputs
 
 // ---- slice, pad, concat: one axis at a time
 
-ir::AttrDef slice_axis_attr() {
-  return {"axis", std::int64_t{-1}, "the axis; negative counts from the end"};
-}
-
 int axis_cut(const InferContext& context) {
   return infer::one_axis(context, ", it cannot be cut or extended");
 }
@@ -260,6 +256,7 @@ TensorType infer_scatter_add(const InferContext& context) {
 }  // namespace
 
 std::vector<OpDef> movement() {
+  const ir::AttrDef axis{"axis", std::int64_t{-1}, "the axis; negative counts from the end"};
   std::vector<OpDef> list = {
       {.op = Op::reshape,
        .doc = "the same elements in row-major order under another shape",
@@ -290,8 +287,7 @@ std::vector<OpDef> movement() {
        .operands = {"x"},
        .attrs = {{"dtype", std::string("f32"), "the new dtype", true, {}, {}, {"f32", "f64", "i32", "u64", "bool"}}},
        .infer = infer_cast,
-       .grad = grad_cast,
-       .rows = RowRule::elementwise},
+       .grad = grad_cast},
       {.op = Op::transpose,
        .doc = "axes in another order",
        .operands = {"x"},
@@ -303,7 +299,7 @@ std::vector<OpDef> movement() {
       {.op = Op::slice,
        .doc = "elements [start, stop) along the axis",
        .operands = {"x"},
-       .attrs = {slice_axis_attr(),
+       .attrs = {axis,
                  {"start", std::int64_t{0}, "first element; negative counts from the end"},
                  {"stop", std::numeric_limits<std::int64_t>::max(), "end; negative counts from the end; default: all"}},
        .infer = infer_slice,
@@ -313,7 +309,7 @@ std::vector<OpDef> movement() {
       {.op = Op::pad,
        .doc = "value before and after x along the axis",
        .operands = {"x"},
-       .attrs = {slice_axis_attr(),
+       .attrs = {axis,
                  {"before", std::int64_t{0}, "elements put before", false, 0.0},
                  {"after", std::int64_t{0}, "elements put after", false, 0.0},
                  {"value", 0.0, "value of the new elements"}},
@@ -325,7 +321,7 @@ std::vector<OpDef> movement() {
        .doc = "operands one after the other along the axis",
        .operands = {"x"},
        .variadic = true,
-       .attrs = {slice_axis_attr()},
+       .attrs = {axis},
        .infer = infer_concat,
        .grad = grad_concat,
        .rows = RowRule::rowwise,

@@ -120,6 +120,12 @@ OpDef source(Op op, std::string_view doc, InferFn infer, StateFn state, std::vec
 std::vector<OpDef> sources() {
   const ir::AttrDef capacity{"capacity", std::int64_t{0}, "rows of a full batch; 0: the batch", false, 0.0};
   const ir::AttrDef drop_last{"drop_last", false, "leave out a last batch that is not full"};
+  const ir::AttrSchema of_minibatch = {capacity,
+                                       {"shuffle", false, "take the rows in another order each epoch"},
+                                       {"key", std::int64_t{0}, "of the order"},
+                                       drop_last};
+  const ir::AttrSchema of_count = {
+      {"total", std::int64_t{1}, "samples of the data set", true, 1.0}, capacity, drop_last};
   std::vector<OpDef> list = {
       source(Op::input, "what the host writes: a data set, or a batch of samples (rows > 0)", infer_input,
              [](const ir::Attrs&) { return BufferKind::data; },
@@ -137,10 +143,7 @@ std::vector<OpDef> sources() {
       {.op = Op::minibatch,
        .doc = "rows [b*capacity, b*capacity + count) of a data set, b = step mod batches; the rest is zero",
        .operands = {"data", "step"},
-       .attrs = {capacity,
-                 {"shuffle", false, "take the rows in another order each epoch"},
-                 {"key", std::int64_t{0}, "of the order"},
-                 drop_last},
+       .attrs = of_minibatch,
        .infer = infer_minibatch,
        .no_gradient = "data is not trained",
        .rows = RowRule::select,
@@ -149,7 +152,7 @@ std::vector<OpDef> sources() {
       {.op = Op::row_count,
        .doc = "samples in the batch of this step: min(capacity, total - b*capacity), b = step mod batches",
        .operands = {"step"},
-       .attrs = {{"total", std::int64_t{1}, "samples of the data set", true, 1.0}, capacity, drop_last},
+       .attrs = of_count,
        .infer = infer_row_count,
        .no_gradient = kNotFloat,
        .rows = RowRule::scalar,
@@ -157,10 +160,7 @@ std::vector<OpDef> sources() {
       {.op = family_op::varying_minibatch,
        .doc = "minibatch of the first `rows` rows of the data set",
        .operands = {"data", "step", "rows"},
-       .attrs = {capacity,
-                 {"shuffle", false, "take the rows in another order each epoch"},
-                 {"key", std::int64_t{0}, "of the order"},
-                 drop_last},
+       .attrs = of_minibatch,
        .infer = infer_minibatch,
        .no_gradient = "data is not trained",
        .rows = RowRule::select,
@@ -168,7 +168,7 @@ std::vector<OpDef> sources() {
       {.op = family_op::varying_row_count,
        .doc = "row_count of the first `rows` rows of the data set",
        .operands = {"step", "rows"},
-       .attrs = {{"total", std::int64_t{1}, "samples of the data set", true, 1.0}, capacity, drop_last},
+       .attrs = of_count,
        .infer = infer_row_count,
        .no_gradient = kNotFloat,
        .rows = RowRule::scalar,

@@ -7,12 +7,12 @@
 #include <optional>
 
 #include "graph/frontend/expressions/expression.h"
-#include "graph/frontend/expressions/fold.h"
 #include "graph/frontend/expressions/operand_notes.h"
 #include "graph/frontend/library/callables.h"
 #include "graph/frontend/library/functions.h"
 #include "graph/frontend/library/layers.h"
 #include "graph/ops/make.h"
+#include "graphrun/scalar_op_list.h"
 #include "graphrun/variant.h"
 
 namespace graphrun::expression {
@@ -84,6 +84,17 @@ Error unknown_name(const Scope& scope, std::string_view name, bool suggest) {
     if (hint.empty() && !scope.graph.names.empty()) hint = known_names(scope.graph);
   }
   return Error(ErrorKind::input, "name.unknown", fmt::format("there is no value named {}", name), std::move(hint));
+}
+
+// In double, by the reference column of scalar_op_list.h; an op of one operand ignores y. None: no op of that name, or
+// one with attributes.
+std::optional<double> fold_scalar(std::string_view op, double x, double y) {
+#define GRAPHRUN_FOLD(name, functor, ulps, result, meaning) \
+  if (op == #name) return meaning;
+  GRAPHRUN_PLAIN_OPS(GRAPHRUN_FOLD)
+  GRAPHRUN_BINARY_OPS(GRAPHRUN_FOLD)
+#undef GRAPHRUN_FOLD
+  return std::nullopt;
 }
 
 class Evaluator {

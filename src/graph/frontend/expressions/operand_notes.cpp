@@ -35,9 +35,8 @@ std::string definition(const ir::Node& node) {
 
 std::string attribute_at_fault(const Error& error, const std::vector<std::string>& given) {
   if (const auto* known = dynamic_cast<const ir::AttrError*>(&error)) {
-    const auto is_axis = [](std::string_view name) { return name == "axis" || name == "axes"; };
     for (const std::string& name : given) {
-      if (name == known->attribute || (is_axis(name) && is_axis(known->attribute))) return name;
+      if (ir::is_same_attr(name, known->attribute)) return name;
     }
     return known->attribute;
   }
@@ -47,7 +46,7 @@ std::string attribute_at_fault(const Error& error, const std::vector<std::string
     std::string text = d.message;
     replace_name(text, name, "");
     if (text != d.message) return name;
-    if (d.code == "attribute.axis" && (name == "axis" || name == "axes")) return name;
+    if (d.code == "attribute.axis" && ir::is_same_attr(name, "axis")) return name;
   }
   return {};
 }

@@ -55,8 +55,8 @@ class Canonical {
     if (const json::Value* constants = find(root, "constants")) json::add(out, "constants", normalized(*constants));
     if (file_.data_) json::add(out, "data", normalized(*file_.data_->value));
     json::add(out, "inputs", inputs());
-    json::add(out, "parameters", parameters());
-    if (!file_.states_.empty()) json::add(out, "states", states());
+    json::add(out, "parameters", parameters(file_.parameters_, true));
+    if (!file_.states_.empty()) json::add(out, "states", parameters(file_.states_, false));
     json::Value entries = make_array();
     for (const json::Place& entry : file_.graph_) entries.items.push_back(graph_entry(entry));
     json::add(out, "graph", std::move(entries));
@@ -77,25 +77,15 @@ class Canonical {
     return out;
   }
 
-  json::Value parameters() const {
+  json::Value parameters(const std::vector<ModelFile::Parameter>& declared, bool with_decay) const {
     json::Value out = make_object();
-    for (const ModelFile::Parameter& p : file_.parameters_) {
+    for (const ModelFile::Parameter& p : declared) {
+      const json::Value* init = find(*p.place.value, "init");
       json::add(out, p.name,
                 make_object({{"shape", normalized(*find(*p.place.value, "shape"))},
-                             {"init", normalized(*find(*p.place.value, "init"))},
-                             {"decay", make(p.decay)}}));
-      if (!p.trainable) json::add(out.members.back().value, "trainable", make(false));
-    }
-    return out;
-  }
-
-  json::Value states() const {
-    json::Value out = make_object();
-    for (const ModelFile::Parameter& s : file_.states_) {
-      const json::Value* init = find(*s.place.value, "init");
-      json::add(out, s.name,
-                make_object({{"shape", normalized(*find(*s.place.value, "shape"))},
                              {"init", init ? normalized(*init) : make("zeros")}}));
+      if (with_decay) json::add(out.members.back().value, "decay", make(p.decay));
+      if (!p.trainable) json::add(out.members.back().value, "trainable", make(false));
     }
     return out;
   }

@@ -233,27 +233,21 @@ std::optional<Init> read_init(Reader& reader, const Place& at, const ReadArray& 
 }
 
 std::optional<AttrValue> attr_value(const json::Value& value) {
-  switch (value.kind) {
-    case Kind::boolean:
-      return value.boolean;
-    case Kind::integer:
-      return value.integer;
-    case Kind::real:  // 1e3 and 10.0 are integers, too
-      if (is_whole(value.real)) return static_cast<std::int64_t>(value.real);
-      return value.real;
-    case Kind::string:
-      return value.string;
-    case Kind::array:
-      break;
-    default:
-      return std::nullopt;
-  }
+  const auto integer = [](const json::Value& number) -> std::optional<std::int64_t> {
+    if (number.kind == Kind::integer) return number.integer;
+    if (number.kind != Kind::real || !is_whole(number.real)) return std::nullopt;
+    return static_cast<std::int64_t>(number.real);  // 1e3 and 10.0 are integers, too
+  };
+  if (value.kind == Kind::boolean) return value.boolean;
+  if (value.kind == Kind::string) return value.string;
+  if (const auto whole = integer(value)) return *whole;
+  if (value.kind == Kind::real) return value.real;
+  if (value.kind != Kind::array) return std::nullopt;
   std::vector<std::int64_t> integers;
   std::vector<double> reals;
   for (const json::Value& item : value.items) {
     if (!item.is_number()) return std::nullopt;
-    if (item.kind == Kind::integer) integers.push_back(item.integer);
-    if (item.kind == Kind::real && is_whole(item.real)) integers.push_back(static_cast<std::int64_t>(item.real));
+    if (const auto whole = integer(item)) integers.push_back(*whole);
     reals.push_back(item.real);
   }
   if (integers.size() == reals.size()) return integers;

@@ -142,12 +142,10 @@ void ModelFile::read_parameters(const Place& at, const Fields& known, std::vecto
       if (const auto place = fields.get("shape")) parameter.shape = read_shape(reader_, *place).value_or(Shape());
       if (const auto place = fields.get("init"))
         parameter.init = read_init(reader_, *place, read_array_).value_or(Init());
-      const auto flag = [&](std::string_view key) {
-        const bool has = std::any_of(known.begin(), known.end(), [&](const Field& field) { return field.name == key; });
-        return !has || fields.boolean(key).value_or(true);
-      };
-      parameter.decay = flag("decay");
-      parameter.trainable = flag("trainable");
+      if (&known == &parameter_fields()) {
+        parameter.decay = fields.boolean("decay").value_or(true);
+        parameter.trainable = fields.boolean("trainable").value_or(true);
+      }
       fields.finish();
     }
     if (reader_.errors() == before) {
@@ -191,19 +189,15 @@ void ModelFile::read_train(const Place& at) {
     place = train.get(key);
     if (!place || place->value->kind == Kind::null) return;
     part.emplace();
-    read_part_of_train(*place, fields);
+    ObjectReader object(reader_, *place);
+    if (!object.is_object()) return;
+    read_fields(reader_, object, fields, train_);
+    object.finish();
   };
   read_part("early_stopping", train_.early_stopping, early_stopping_, early_stopping_fields());
   read_part("lr_plateau", train_.lr_plateau, lr_plateau_, lr_plateau_fields());
   if (const auto place = train.get("max_memory")) read_max_memory(*place);
   train.finish();
-}
-
-void ModelFile::read_part_of_train(const Place& at, const Fields& fields) {
-  ObjectReader object(reader_, at);
-  if (!object.is_object()) return;
-  read_fields(reader_, object, fields, train_);
-  object.finish();
 }
 
 void ModelFile::read_batch(const Place& at) {
@@ -286,8 +280,15 @@ void ModelFile::read_optimizer(const Place& at, OptimizerSpec& to) {
   for (const ir::AttrDef& def : optimizer->attributes) {
     const auto at_key = fields.get(def.name);
     if (!at_key || !is_runtime(*at_key->value)) continue;
-    read_runtime_attribute(*at_key, def, to);
     std::erase_if(schema, [&](const ir::AttrDef& other) { return other.name == def.name; });
+    const std::optional<double> number = read_runtime(reader_, *at_key);
+    if (!number) continue;
+    try {
+      to.attributes.emplace_back(def.name, std::get<double>(ir::coerce(def, *number)));
+      to.runtime.emplace_back(def.name);
+    } catch (const Error& error) {
+      reader_.report(*at_key, error);
+    }
   }
   if (const auto lr = fields.get("lr"); lr && lr->value->kind == Kind::object && !is_runtime(*lr->value)) {
     to.lr = read_schedule(*lr);
@@ -298,17 +299,6 @@ void ModelFile::read_optimizer(const Place& at, OptimizerSpec& to) {
   fields.finish();
   if (!attrs) return;
   for (const auto& [name, value] : *attrs) to.attributes.emplace_back(name, std::get<double>(value));
-}
-
-void ModelFile::read_runtime_attribute(const Place& at, const ir::AttrDef& def, OptimizerSpec& to) {
-  const std::optional<double> number = read_runtime(reader_, at);
-  if (!number) return;
-  try {
-    to.attributes.emplace_back(def.name, std::get<double>(ir::coerce(def, *number)));
-    to.runtime.emplace_back(def.name);
-  } catch (const Error& error) {
-    reader_.report(at, error);
-  }
 }
 
 std::optional<ScheduleSpec> ModelFile::read_schedule(const Place& at) {

@@ -69,7 +69,6 @@ class ModelFile {
   void read_graph(const json::Place& at);
   void read_train(const json::Place& at);
   void read_optimizer(const json::Place& at, OptimizerSpec& to);
-  void read_runtime_attribute(const json::Place& at, const ir::AttrDef& def, OptimizerSpec& to);
   void read_objectives(const json::Place& at);
   std::optional<ScheduleSpec> read_schedule(const json::Place& at);
   // The row that the one key of an object names, and where its numbers stand; null when reported.
@@ -77,7 +76,6 @@ class ModelFile {
   std::pair<const Row*, json::Place> read_choice(const json::Place& at, std::string_view what, std::string_view example,
                                                  const std::vector<Row>& table);
   void read_batch(const json::Place& at);
-  void read_part_of_train(const json::Place& at, const Fields& fields);
   void read_max_memory(const json::Place& at);
 
   json::Reader& reader_;

@@ -10,6 +10,7 @@
 #include "graph/frontend/expressions/operand_notes.h"
 #include "graph/frontend/format/json_values.h"
 #include "graph/frontend/format/model_file.h"
+#include "graph/frontend/library/callables.h"
 #include "graph/frontend/library/functions.h"
 #include "graph/frontend/library/layers.h"
 #include "graph/frontend/library/metrics.h"
@@ -94,28 +95,19 @@ class ModelBuild {
   void declare() {
     scope_.broken = file_.broken_;
     for (const auto& [name, value] : file_.constants_) graph_.constants.emplace(name, value);
-    for (const ModelFile::RuntimeConstant& one : file_.runtime_constants_) {
-      graph_.builder.at(source(one.place));
-      if (!attempt(one.place, [&] { graph_.runtime_scalar(one.name, one.value); })) scope_.broken.insert(one.name);
-    }
+    const auto add = [&](const auto& declared, auto&& f) {
+      graph_.builder.at(source(declared.place));
+      if (!attempt(declared.place, f)) scope_.broken.insert(declared.name);
+    };
+    for (const auto& one : file_.runtime_constants_) add(one, [&] { graph_.runtime_scalar(one.name, one.value); });
     for (const ModelFile::Input& input : file_.inputs_) {
       std::vector<std::int64_t> extents = {kBatch};
-      for (const std::int64_t extent : input.sample.dims()) extents.push_back(extent);
-      graph_.builder.at(source(input.place));
-      if (!attempt(input.place, [&] { graph_.input(input.name, extents, input.dtype); })) {
-        scope_.broken.insert(input.name);
-      }
+      extents.insert(extents.end(), input.sample.dims().begin(), input.sample.dims().end());
+      add(input, [&] { graph_.input(input.name, extents, input.dtype); });
     }
-    for (const ModelFile::Parameter& p : file_.parameters_) {
-      graph_.builder.at(source(p.place));
-      if (!attempt(p.place, [&] { graph_.parameter(p.name, p.shape, p.init, p.decay, p.trainable); })) {
-        scope_.broken.insert(p.name);
-      }
-    }
-    for (const ModelFile::Parameter& s : file_.states_) {
-      graph_.builder.at(source(s.place));
-      if (!attempt(s.place, [&] { graph_.state(s.name, s.shape, s.init); })) scope_.broken.insert(s.name);
-    }
+    for (const auto& p : file_.parameters_)
+      add(p, [&] { graph_.parameter(p.name, p.shape, p.init, p.decay, p.trainable); });
+    for (const auto& s : file_.states_) add(s, [&] { graph_.state(s.name, s.shape, s.init); });
   }
 
   void add_entry(const Place& entry) {
@@ -152,22 +144,24 @@ class ModelBuild {
       } catch (const Error& error) {
         reader_.report_inside(entry, text.find(parsed.name), error);
       }
-      const expression::Findings findings = check(scope_, parsed);
-      for (const ExpressionError& error : findings.errors) reader_.report_inside(entry, error.offset, error);
-      reader_.report_more(findings.more);
-      if (findings.broken || !findings.errors.empty()) return;
+      if (!passes(entry, parsed)) return;
       if (reader_.errors() != before && find_layer(parsed.terms.back().word)) return;  // it would take the name, too
       const NodeId id = build(graph_, parsed);
       if (reader_.errors() == before) graph_.define(parsed.name, id);
     });
   }
 
-  void assign_state(const Place& entry, const expression::Expression& parsed) {
-    const expression::StateAssignment assigned = expression::state_assignment(graph_, parsed);
-    const expression::Findings findings = check(scope_, assigned.value);
+  // Returns false if it cannot be built, which was reported.
+  bool passes(const Place& entry, const expression::Expression& parsed) {
+    const expression::Findings findings = check(scope_, parsed);
     for (const ExpressionError& error : findings.errors) reader_.report_inside(entry, error.offset, error);
     reader_.report_more(findings.more);
-    if (excused(scope_, assigned.state) || findings.broken || !findings.errors.empty()) return;
+    return !findings.broken && findings.errors.empty();
+  }
+
+  void assign_state(const Place& entry, const expression::Expression& parsed) {
+    const expression::StateAssignment assigned = expression::state_assignment(graph_, parsed);
+    if (!passes(entry, assigned.value) || excused(scope_, assigned.state)) return;
     try {
       graph_.assign(resolve(scope_, assigned.state), build(graph_, assigned.value), assigned.after);
     } catch (const ExpressionError&) {
@@ -190,12 +184,8 @@ class ModelBuild {
     const Layer* layer = find_layer(*op_name);
     const Function* function = find_function(*op_name);
     if (!layer && !function) {
-      std::vector<std::string> candidates = names_of(layers());
-      if (!reader_.full()) {
-        for (const Function& candidate : functions()) candidates.emplace_back(candidate.name);
-      }
       reader_.report(*op, "function.unknown", fmt::format("there is no op or layer named {}", *op_name),
-                     did_you_mean(*op_name, candidates));
+                     reader_.full() ? "" : did_you_mean(*op_name, callable_names()));
       return;
     }
     LayerOptions options;

@@ -6,16 +6,11 @@
 namespace graphrun {
 
 const Callable& assign_call() {
-  static const Callable row = [] {
-    Callable made;
-    made.name = "assign";
-    made.doc = "what the state is from the next step of training on; evaluation and prediction leave it";
-    made.operands = {"state", "value"};
-    made.attributes = {{.name = "after",
-                        .fallback = false,
-                        .doc = "true: of the parameters as the step leaves them; false: as it finds them"}};
-    return made;
-  }();
+  static const ir::AttrSchema attributes = {
+      {"after", false, "true: of the parameters as the step leaves them; false: as it finds them"}};
+  static const Callable row{
+      {"assign", "what the state is from the next step of training on; evaluation and prediction leave it", attributes},
+      {"state", "value"}};
   return row;
 }
 

@@ -61,14 +61,7 @@ NodeId embedding(const LayerCall& call) {
 
 Layer layer(std::string_view name, std::string_view doc, ir::AttrSchema attributes, std::vector<LayerInit> inits,
             NodeId (*build)(const LayerCall&)) {
-  Layer row;
-  row.name = name;
-  row.doc = doc;
-  row.attributes = std::move(attributes);
-  row.operands = {"x"};
-  row.inits = std::move(inits);
-  row.build = build;
-  return row;
+  return {{{name, doc, std::move(attributes)}, {"x"}}, std::move(inits), build};
 }
 
 }  // namespace

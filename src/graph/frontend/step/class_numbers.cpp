@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "graph/frontend/builder_impl.h"
+#include "graph/ir/needed.h"
 #include "graph/ops/op_def.h"
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
@@ -164,16 +165,16 @@ std::optional<std::pair<NodeId, ClassRange>> probabilities(const ir::Graph& grap
 }
 
 std::vector<ClassRange> class_numbers(const ir::Graph& graph, const std::vector<Value>& roots) {
-  std::vector<bool> needed(graph.size(), false);
+  std::vector<NodeId> ids;
   for (const Value root : roots) {
-    if (root.valid() && root.id < graph.size()) needed[root.id] = true;
+    if (root.valid() && root.id < graph.size()) ids.push_back(root.id);
   }
+  const std::vector<bool> needed = ir::needed_by(graph, ids);
   std::vector<ClassRange> ranges;
   Tracer tracer(graph, ranges);
   for (NodeId id = graph.size(); id-- > 0;) {
     if (!needed[id]) continue;
     const Node& node = graph[id];
-    for (const NodeId input : node.inputs) needed[input] = true;
     if (const auto target = probabilities(graph, node))
       tracer.run(target->first, whole(graph[target->first].type.shape), target->second);
     if (node.def->classes == nullptr) continue;
