@@ -18,6 +18,42 @@ GRAPHRUN_TILE_CONSTEXPR int multiple_of_4(int x) {
   return divide_up(x, 4) * 4;
 }
 
+// Receives kPackets messages from each of kSenders, their rows kRow apart, and calls use(index, message). Where
+// is_sent(k) is false, message k of a row is zero without a wait. A thread polls several messages together: one after
+// another, each would take a round trip to L2. Returns false if a wait gave up.
+template <int kSenders, int kPackets, int kRow, int kThreads, class IsSent, class Use>
+GRAPHRUN_TILE_FN bool receive_packets(const Packet* from, int thread, unsigned epoch, unsigned* fault, IsSent is_sent,
+                                      Use use) {
+  constexpr int kAll = kSenders * kPackets, kTimes = divide_up(kAll, kThreads), kTogether = kTimes < 4 ? kTimes : 4;
+  GRAPHRUN_TILE_LOOP
+  for (int begin = thread; begin < kAll; begin += kThreads * kTogether) {
+    Packet packet[kTogether];
+    GRAPHRUN_TILE_UNROLL
+    for (int k = 0; k < kTogether; ++k) {
+      const int i = begin + k * kThreads;
+      packet[k] = {{}, i < kAll && is_sent(i % kPackets) ? epoch - 1 : epoch};
+    }
+    Wait wait(fault, WaitFor::grid);
+    for (bool all = false; !all;) {
+      GRAPHRUN_TILE_UNROLL
+      for (int k = 0; k < kTogether; ++k) {
+        const int i = begin + k * kThreads;
+        if (packet[k].epoch != epoch) packet[k] = load_packet(from + i / kPackets * kRow + i % kPackets);
+      }
+      all = true;
+      GRAPHRUN_TILE_UNROLL
+      for (int k = 0; k < kTogether; ++k) all = all && packet[k].epoch == epoch;
+      if (!all && !wait.again()) return false;
+    }
+    GRAPHRUN_TILE_UNROLL
+    for (int k = 0; k < kTogether; ++k) {
+      const int i = begin + k * kThreads;
+      if (i < kAll) use(i, packet[k]);
+    }
+  }
+  return true;
+}
+
 // From rows in a block's shared memory to the totals. kClusters clusters of kCluster blocks of kThreads threads each.
 //   block    rows                                     -> totals
 //   cluster  each block's sums to all blocks          -> totals in each
@@ -199,41 +235,14 @@ class Exchange {
     }
   }
 
-  // A thread asks for its packets all together: one after another, each would take a round through L2.
   GRAPHRUN_TILE_FN void receive_packets(unsigned epoch) {
-    constexpr int kAll = kClusters * kPackets, kTimes = divide_up(kAll, kThreads), kTogether = kTimes < 4 ? kTimes : 4;
-    const Packet* const from = packets(epoch);
-    for (int begin = thread(); begin < kAll; begin += kThreads * kTogether) {
-      Packet packet[kTogether];
-      GRAPHRUN_TILE_UNROLL
-      for (int k = 0; k < kTogether; ++k) {
-        const int i = begin + k * kThreads;
-        packet[k] = {{}, i < kAll && 3 * (i % kPackets) < slice_values_ ? epoch - 1 : epoch};
-      }
-      Wait wait(fault_, WaitFor::grid);
-      for (bool all = false; !all;) {
-        GRAPHRUN_TILE_UNROLL
-        for (int k = 0; k < kTogether; ++k) {
-          const int i = begin + k * kThreads;
-          if (packet[k].epoch != epoch) packet[k] = load_packet(from + i / kPackets * kPacketRow + i % kPackets);
-        }
-        all = true;
-        GRAPHRUN_TILE_UNROLL
-        for (int k = 0; k < kTogether; ++k) all = all && packet[k].epoch == epoch;
-        if (!all && !wait.again()) {
-          shared_.failed = 1;
-          return;
-        }
-      }
-      GRAPHRUN_TILE_UNROLL
-      for (int k = 0; k < kTogether; ++k) {
-        const int i = begin + k * kThreads;
-        GRAPHRUN_TILE_UNROLL
-        for (int j = 0; j < 3 && i < kAll; ++j) {
-          shared_.gathered[i / kPackets][3 * (i % kPackets) + j] = packet[k].value[j];
-        }
-      }
-    }
+    const auto is_sent = [&](int packet) { return 3 * packet < slice_values_; };
+    const bool received = tile::receive_packets<kClusters, kPackets, kPacketRow, kThreads>(
+        packets(epoch), thread(), epoch, fault_, is_sent, [&](int i, const Packet& packet) {
+          GRAPHRUN_TILE_UNROLL
+          for (int j = 0; j < 3; ++j) shared_.gathered[i / kPackets][3 * (i % kPackets) + j] = packet.value[j];
+        });
+    if (!received) shared_.failed = 1;
   }
 
   GRAPHRUN_TILE_FN void gather_totals(unsigned epoch) {

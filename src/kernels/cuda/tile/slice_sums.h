@@ -64,36 +64,13 @@ class SliceSums {
   GRAPHRUN_TILE_FN bool failed() const { return shared_.failed != 0; }
 
  private:
-  // kShare packets of each of kClusters: a thread asks for its packets all together.
+  // Receives kShare messages from each cluster.
   template <class Use>
   GRAPHRUN_TILE_FN void receive(const Packet* from, unsigned epoch, Use use) {
-    constexpr int kTimes = divide_up(kAll, kThreads), kTogether = kTimes < 4 ? kTimes : 4;
-    GRAPHRUN_TILE_LOOP
-    for (int begin = static_cast<int>(thread_index()); begin < kAll; begin += kThreads * kTogether) {
-      Packet packet[kTogether];
-      GRAPHRUN_TILE_UNROLL
-      for (int k = 0; k < kTogether; ++k) packet[k] = {{}, begin + k * kThreads < kAll ? epoch - 1 : epoch};
-      Wait wait(fault_, WaitFor::grid);
-      for (bool all = false; !all;) {
-        GRAPHRUN_TILE_UNROLL
-        for (int k = 0; k < kTogether; ++k) {
-          const int p = begin + k * kThreads;
-          if (packet[k].epoch != epoch) packet[k] = load_packet(from + p / kShare * kShareRow + p % kShare);
-        }
-        all = true;
-        GRAPHRUN_TILE_UNROLL
-        for (int k = 0; k < kTogether; ++k) all = all && packet[k].epoch == epoch;
-        if (!all && !wait.again()) {
-          shared_.failed = 1;
-          return;
-        }
-      }
-      GRAPHRUN_TILE_UNROLL
-      for (int k = 0; k < kTogether; ++k) {
-        const int p = begin + k * kThreads;
-        if (p < kAll) use(p, packet[k]);
-      }
-    }
+    const auto is_sent = [](int) { return true; };
+    if (!receive_packets<kClusters, kShare, kShareRow, kThreads>(from, static_cast<int>(thread_index()), epoch, fault_,
+                                                                 is_sent, use))
+      shared_.failed = 1;
   }
 
   Shared& shared_;
