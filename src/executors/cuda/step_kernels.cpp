@@ -62,14 +62,14 @@ std::future<StepCode> compile_steps(const Program& program, int device) {
     const std::vector<bool> compiled = compile_ahead(texts, device);
     StepCode code;
     for (std::size_t i = 0; i < sources.size(); ++i)
-      code.kernels.push_back({sources[i].kernel, std::move(texts[i]), compiled[i]});
+      code.kernels.push_back({sources[i].kernel, std::move(texts[i]), sources[i].pointers, compiled[i]});
     return code;
   });
 }
 
 StepKernels::StepKernels(Api& api, const StepCode& code, cudaStream_t stream) : api_(api), stream_(stream) {
   for (const StepCode::Kernel& kernel : code.kernels)
-    kernels_[kernel.name] = {std::make_unique<CompiledKernels>(kernel.source), kernel.compiled};
+    kernels_[kernel.name] = {std::make_unique<CompiledKernels>(kernel.source), kernel.pointers, kernel.compiled};
   fault_ = kernels_.begin()->second.code->find_variable("graphrun_fault");  // one for all
   seen_ = static_cast<std::uint32_t*>(api_.allocate_pinned(sizeof(*seen_)));
   *seen_ = 0;
@@ -93,11 +93,10 @@ BoundSteps StepKernels::bind(const Program& program, const Phase& phase, const R
   const std::uint32_t first = region.first();
   steps.label = fmt::format("phase '{}', steps {} to {} ({} {}, ...)", phase.name, first + 1, region.last,
                             name_of(phase.steps[first].op), phase.steps[first].name);
-  const StepKernel kernel = step_kernel(steps.name, program, phase, region);
   const Kernel& made = kernels_.at(steps.name);
   steps.compiled = made.compiled;
   steps.kernel = made.code->find(steps.name);
-  steps.tiling = kernel.tiling;
+  steps.tiling = std::get<StepTiling>(region.tiling);
   steps.shared_bytes = read_number(*made.code, steps.name + "_shared_bytes");
   if (steps.shared_bytes > 48 * 1024 && cudaFuncSetAttribute(steps.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                                              static_cast<int>(steps.shared_bytes)) != cudaSuccess) {
@@ -106,7 +105,7 @@ BoundSteps StepKernels::bind(const Program& program, const Phase& phase, const R
   }
   if (region.accumulators != kNoBuffer) steps.scratch = arena.at(region.accumulators);
   std::vector<void*> words;
-  for (const BufferId operand : kernel.pointers) words.push_back(arena.at(operand));
+  for (const BufferId operand : made.pointers) words.push_back(arena.at(operand));
   if (words.empty()) words.push_back(nullptr);
   words.push_back(fault_);
   words.push_back(nullptr);  // how often

@@ -38,6 +38,7 @@ struct StepCode {
   struct Kernel {
     std::string name;
     KernelSource source;
+    std::vector<BufferId> pointers;
     bool compiled = false;
   };
   std::vector<Kernel> kernels;
@@ -61,6 +62,7 @@ class StepKernels {
  private:
   struct Kernel {
     std::unique_ptr<CompiledKernels> code;
+    std::vector<BufferId> pointers;
     bool compiled = false;
   };
   std::uint32_t read_number(const CompiledKernels& code, const std::string& name) const;

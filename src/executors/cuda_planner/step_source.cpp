@@ -66,7 +66,8 @@ std::vector<StepSource> step_sources(const Program& program) {
   std::vector<StepSource> sources;
   const std::string prelude = step_prelude(program.math);
   each_kernel(program, [&](const Region& region, const StepKernel& kernel, const std::string& heading) {
-    StepSource& of = sources.emplace_back(StepSource{kernel.name, {}, {}, kernel.tiling.threads});
+    const std::uint32_t threads = std::get<StepTiling>(region.tiling).threads;
+    StepSource& of = sources.emplace_back(StepSource{kernel.name, {}, {}, kernel.pointers, threads});
     of.text = fmt::format("{}{}{}{}\n", option_for(region.tiling), prelude, heading, kernel.source);
     for (const std::string& piece : kernel.pieces)
       of.pieces.push_back(fmt::format("{}{}{}", of.pieces.empty() ? prelude : headers(program.math), heading, piece));

@@ -19,6 +19,7 @@ std::string step_source(const Program& program);
 struct StepSource {
   std::string kernel, text;
   std::vector<std::string> pieces;
+  std::vector<BufferId> pointers;  // StepKernel::pointers
   std::uint32_t threads = 0;
 };
 std::vector<StepSource> step_sources(const Program& program);
