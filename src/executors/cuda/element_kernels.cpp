@@ -3,47 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
-#include <iterator>
 #include <map>
 #include <stdexcept>
 #include <utility>
 #include <variant>
 
+#include "executors/cuda_planner/scalar_text.h"
 #include "graphrun/op.h"
-#include "graphrun/params/minibatch.h"
-#include "graphrun/params/scalar.h"
-#include "graphrun/scalar_op.h"
 #include "kernels/cuda/element_grid.h"
 #include "kernels/cuda/layout.h"
 
 namespace graphrun::cuda {
-namespace {
-
-// What a step computes, of operands that are expressions and the op's attributes a and b: {0} to {2}, {3} and {4}.
-struct Row {
-  Op op;
-  std::string_view text;
-};
-#define GRAPHRUN_APPLY(Functor, arguments) "scalar::" #Functor "::apply(" arguments ")"
-#define GRAPHRUN_UNARY_ROW(name, Functor, ...) {scalar_op::name, GRAPHRUN_APPLY(Functor, "{0}, {3}, {4}")},
-#define GRAPHRUN_BINARY_ROW(name, Functor, ...) {scalar_op::name, GRAPHRUN_APPLY(Functor, "{0}, {1}")},
-#define GRAPHRUN_COMPARE_ROW(name, Functor, ...) \
-  {scalar_op::name, "static_cast<u8>(" GRAPHRUN_APPLY(Functor, "{0}, {1}") " ? 1 : 0)"},
-#define GRAPHRUN_LOGICAL_ROW(name, Functor, ...) \
-  {scalar_op::name, "static_cast<u8>(" GRAPHRUN_APPLY(Functor, "{0} != 0, {1} != 0") " ? 1 : 0)"},
-constexpr Row kRows[] = {
-    // clang-format off
-    GRAPHRUN_UNARY_OPS(GRAPHRUN_UNARY_ROW)
-    GRAPHRUN_BINARY_OPS(GRAPHRUN_BINARY_ROW)
-    GRAPHRUN_COMPARE_OPS(GRAPHRUN_COMPARE_ROW)
-    GRAPHRUN_LOGICAL_OPS(GRAPHRUN_LOGICAL_ROW)
-    {Op::where, "{0} != 0 ? {1} : {2}"}, {Op::broadcast_to, "{0}"}, {Op::increment, "{0} + 1"},
-    {Op::assign, "{1}"}, {Op::record, "{1}"},
-    // clang-format on
-};
-
-}  // namespace
 
 const char* const kElementPrelude = R"(#include "kernels/scalar_ops.h"
 #include "kernels/cuda/element_functions.h"
@@ -56,36 +26,19 @@ typedef unsigned long long u64;
 
 namespace {
 
-std::string_view type_name(DType dtype) {
-  constexpr std::string_view kNames[] = {"float", "double", "int", "u64", "u8"};
-  return kNames[static_cast<std::size_t>(dtype)];
-}
-
-std::string number(double value) {
-  return fmt::format("__int_as_float({:#x})", std::bit_cast<std::uint32_t>(static_cast<float>(value)));
-}
-
-std::string cast(std::string_view x, DType from, DType to) {
-  if (from == to) return std::string(x);
-  if (to == DType::boolean) return fmt::format("static_cast<u8>({} != 0 ? 1 : 0)", x);
-  return fmt::format("{}({})", to == DType::f32 ? "static_cast<float>" : to == DType::i32 ? "to_i32" : "to_u64", x);
-}
+constexpr ScalarForms kForms = {"scalar::{6}::apply({0}, {3}, {4})",
+                                "scalar::{6}::apply({0}, {1})",
+                                "static_cast<u8>(scalar::{6}::apply({0}, {1}) ? 1 : 0)",
+                                "static_cast<u8>(scalar::{6}::apply({0} != 0, {1} != 0) ? 1 : 0)",
+                                "__int_as_float",
+                                "static_cast<u8>",
+                                "static_cast<float>"};
 
 // Of operands that are expressions.
 std::string expression(const Program& program, const Step& step, std::vector<std::string> x) {
-  if (step.op == Op::cast)
-    return cast(x[0], program.buffers[step.inputs[0]].type.dtype, program.buffers[step.output].type.dtype);
-  if (step.op == Op::row_count) {
-    const auto& batches = step.params.as<MinibatchParams>();
-    return fmt::format("batch_rows({}, {}u, {}u, {}u)", x[0], batches.total, batches.capacity,
-                       std::max<std::int64_t>(batches.batches(), 1));
-  }
-  const auto row = std::ranges::find(kRows, step.op, &Row::op);
-  if (row == std::end(kRows)) throw std::logic_error(fmt::format("{} is not an elementwise op", name_of(step.op)));
-  x.resize(3, "0");  // logical_not ignores its second operand
-  const auto* scalars = step.params.get_if<ScalarParams>();
-  return fmt::format(fmt::runtime(row->text), x[0], x[1], x[2], number(scalars != nullptr ? scalars->a : 0),
-                     number(scalars != nullptr ? scalars->b : 0));
+  TextCall call{step.op, &step.params, {}, program.buffers[step.output].type};
+  for (const BufferId input : step.inputs) call.inputs.push_back({program.buffers[input].type, {}});
+  return scalar_text(call, std::move(x), kForms);
 }
 
 // What is only written is not loaded.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
@@ -38,7 +39,7 @@ class RowText {
     if (call_.op == Op::minibatch) return selected(n);
     if (std::string text = joined_text(call_, features_of(call_.output)); !text.empty())
       return fmt::format("map<{}>([&](int i) {{ {} }})", n, text);
-    if (std::string text = along_axis(); !text.empty()) return text;
+    if (std::string text = axis_text(call_); !text.empty()) return text;
     const std::string text = feature();
     return text.empty() ? text : mapped(n, text);
   }
@@ -48,12 +49,9 @@ class RowText {
     if (has_f64(call_)) return no("it computes in f32");
     const std::int64_t n = feature_count(call_.output);
     const Shape space = features_of(call_.output);
-    if (is_draw(call_.op)) {
-      const bool drops = call_.op == Op::dropout;
-      const TextOperand& step = call_.inputs[drops ? 1 : 0];
-      return draw_text(call_, step.name, fmt::format("u64(r) * {} + i", n),
-                       drops ? element(call_.inputs[0], space) : "");
-    }
+    if (is_draw(call_.op))
+      return draw_text(call_, fmt::format("u64(r) * {} + i", n),
+                       call_.op == Op::dropout ? element(call_.inputs[0], space) : "");
     if (call_.op == family_op::one_hot)
       return fmt::format("{}[i / {}] == i % {} ? 1.0f : 0.0f", call_.inputs[0].name, last_extent(space),
                          last_extent(space));
@@ -100,45 +98,8 @@ class RowText {
   std::string gathered() {
     const TextOperand &table = call_.inputs[0], &index = call_.inputs[1];
     if (table.has_rows() || !index.has_rows() || !dense_operand(table)) return no("its table has rows of samples");
-    const std::int64_t width = table.type.shape[1];
-    const std::string place = fmt::format("{}[i / {}]", index.name, width);
-    const std::string x = table.number
-                              ? table.name
-                              : fmt::format("{}[{} + k * {} + i % {}]", table.name, table.view.offset, width, width);
-    return fmt::format("[&] {{ const int k = {}; return k >= 0 && k < {} ? {} : {}(0); }}()", place,
-                       table.type.shape[0], x, type_name(table.type.dtype));
-  }
-
-  // Softmax and its kin, and reductions along features.
-  std::string along_axis() {
-    const TextOperand& x = call_.inputs[0];
-    if (!x.has_rows()) return {};
-    const Shape space = features_of(x.type);
-    if (call_.op == family_op::softmax || call_.op == family_op::log_softmax) {
-      const Around axis(space, call_.params->as<AxisParams>().axis);
-      return fmt::format("{}<{}, {}, {}, {}>({})", name_of(call_.op), call_.number, axis.before, axis.along, axis.after,
-                         x.name);
-    }
-    if (call_.op == family_op::softmax_cross_entropy) {
-      if (!call_.inputs[1].has_rows()) return {};
-      return fmt::format("softmax_cross_entropy<{}, {}, {}>({}, {})", call_.number,
-                         feature_count(x.type) / last_extent(space), last_extent(space), x.name, call_.inputs[1].name);
-    }
-    if (call_.op == Op::argmax || call_.op == Op::argmin) {
-      const RowTerms t = row_terms(x, 1u << call_.params->as<AxisParams>().axis);
-      if (t.reduced == 0) return {};
-      return fmt::format("position<{}, {}>({}, {})", t.kept, t.reduced, call_.op == Op::argmax ? "1.0f" : "-1.0f",
-                         t.text);
-    }
-    if (call_.op == Op::logsumexp) {
-      const RowTerms t = row_terms(x, call_.params->as<ReduceParams>().axes);
-      return t.reduced == 0 ? std::string()
-                            : fmt::format("logsumexp<{}, {}, {}>({})", call_.number, t.kept, t.reduced, t.text);
-    }
-    const Fold* const fold = fold_of(call_.op);
-    if (fold == nullptr) return {};
-    const RowTerms t = row_terms(x, call_.params->as<ReduceParams>().axes);
-    return fmt::format("reduce<{}, {}>({}, {}, {})", t.kept, t.reduced, fold->start, t.text, fold->function);
+    return fmt::format("[&] {{ {} }}()",
+                       gathered_text(table, fmt::format("{}[i / {}]", index.name, table.type.shape[1])));
   }
 
   // This row's part of a reduced value.
@@ -184,11 +145,47 @@ std::string feature_text(const TextCall& call, std::string& reason) {
   return RowText(call, 0, reason).feature();
 }
 
+std::string axis_text(const TextCall& call, std::string_view to) {
+  const TextOperand& x = call.inputs[0];
+  if (!x.has_rows()) return {};
+  const std::string first = to.empty() ? std::string() : fmt::format("{}, ", to);
+  const Shape space = features_of(x.type);
+  if (call.op == family_op::softmax || call.op == family_op::log_softmax) {
+    const Around axis(space, call.params->as<AxisParams>().axis);
+    return fmt::format("{}<{}, {}, {}, {}>({}{})", name_of(call.op), call.number, axis.before, axis.along, axis.after,
+                       first, x.name);
+  }
+  if (call.op == family_op::softmax_cross_entropy) {
+    if (!call.inputs[1].has_rows()) return {};
+    return fmt::format("softmax_cross_entropy<{}, {}, {}>({}{}, {})", call.number,
+                       feature_count(x.type) / last_extent(space), last_extent(space), first, x.name,
+                       call.inputs[1].name);
+  }
+  const bool position = call.op == Op::argmax || call.op == Op::argmin;
+  const Fold* const fold = fold_of(call.op);
+  if (!position && fold == nullptr && call.op != Op::logsumexp) return {};
+  const RowTerms t =
+      row_terms(x, position ? 1u << call.params->as<AxisParams>().axis : call.params->as<ReduceParams>().axes);
+  if (fold != nullptr)
+    return fmt::format("reduce<{}, {}>({}{}, {}, {})", t.kept, t.reduced, first, fold->start, t.text, fold->function);
+  if (t.reduced == 0) return {};
+  if (position)
+    return fmt::format("position<{}, {}>({}{}, {})", t.kept, t.reduced, first, call.op == Op::argmax ? "1.0f" : "-1.0f",
+                       t.text);
+  return fmt::format("logsumexp<{}, {}, {}>({}{})", call.number, t.kept, t.reduced, first, t.text);
+}
+
 RowTerms row_terms(const TextOperand& x, std::uint32_t axes) {
   const Split<1> split({seen(x)}, axes);
   return {split.kept.count, split.reduced.count,
           fmt::format("[&](int n, int m) {{ return {}[{} + {}]; }}", x.name, dims_text(split.kept, "n"),
                       dims_text(split.reduced, "m"))};
+}
+
+std::string made_text(std::string_view step, const std::function<std::string(std::string&)>& text) {
+  std::string reason, made = text(reason);
+  if (made.empty()) throw std::logic_error(fmt::format("{}: {}", step, reason));
+  return made;
 }
 
 std::string element_text(const TextCall& call, std::string& reason) {
@@ -200,10 +197,7 @@ std::string element_text(const TextCall& call, std::string& reason) {
   for (const TextOperand& operand : call.inputs)
     if (operand.has_rows()) return no("it reads rows of samples, and computes none");
   const Shape& space = call.op == Op::record ? call.inputs[1].type.shape : call.output.shape;
-  if (is_draw(call.op)) {
-    const bool drops = call.op == Op::dropout;
-    return draw_text(call, call.inputs[drops ? 1 : 0].name, "u64(i)", drops ? element(call.inputs[0], space) : "");
-  }
+  if (is_draw(call.op)) return draw_text(call, "u64(i)", call.op == Op::dropout ? element(call.inputs[0], space) : "");
   if (std::string text = moved_text(call, space); !text.empty()) return text;
   if (std::string text = joined_text(call, space); !text.empty()) return fmt::format("[&] {{ {} }}()", text);
   if (call.op == Op::matmul) {

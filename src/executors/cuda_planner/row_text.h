@@ -6,7 +6,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 
 #include "executors/cuda_planner/scalar_text.h"
 
@@ -15,6 +17,10 @@ namespace graphrun::cuda {
 // The Row that a row step computes for sample `r`; of a reduced value a statement that adds the row's part to the
 // numbers from `at` on of the thread's `sums`.
 std::string row_text(const TextCall& call, std::int64_t at, std::string& reason);
+
+// Softmax and its kin, and reductions along features, as a call: of a row that it returns, or of one in memory that it
+// writes `to`. "" where the step is none of them.
+std::string axis_text(const TextCall& call, std::string_view to = "");
 
 // Feature `i` of what a row step computes for sample `r`, of operands that are rows in memory or functions of a
 // feature; "" where it is no function of a feature: reductions, products, and what reads a whole row.
@@ -29,5 +35,8 @@ RowTerms row_terms(const TextOperand& x, std::uint32_t axes);
 
 // Element `i` of a step without rows.
 std::string element_text(const TextCall& call, std::string& reason);
+
+// Calls text(reason) for a step that the plan accepted. Throws std::logic_error if the text is empty.
+std::string made_text(std::string_view step, const std::function<std::string(std::string&)>& text);
 
 }  // namespace graphrun::cuda

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
+#include <stdexcept>
+#include <utility>
 
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
@@ -20,27 +22,25 @@
 namespace graphrun::cuda {
 namespace {
 
-// What a scalar op computes, of operands {0} to {2} and the attributes {3} and {4}, in the type {5}.
+// A scalar op: the form of its text and the functor {6}, or all of the text.
 struct ScalarText {
   Op op;
+  std::string_view ScalarForms::*form;
   std::string_view text;
   double ulps = 0;
 };
-#define GRAPHRUN_UNARY_TEXT(name, Functor, ulps, ...) \
-  {scalar_op::name, "unary<scalar::" #Functor ", {5}>({0}, {3}, {4})", ulps},
-#define GRAPHRUN_BINARY_TEXT(name, Functor, ulps, ...) \
-  {scalar_op::name, "binary<scalar::" #Functor ", {5}>({0}, {1})", ulps},
-#define GRAPHRUN_COMPARE_TEXT(name, Functor, ...) {scalar_op::name, "compare<scalar::" #Functor ">({0}, {1})"},
-#define GRAPHRUN_LOGICAL_TEXT(name, Functor, ...) \
-  {scalar_op::name, "compare<scalar::" #Functor ">({0} != 0, {1} != 0)"},
+#define GRAPHRUN_UNARY_TEXT(name, Functor, ulps, ...) {scalar_op::name, &ScalarForms::unary, #Functor, ulps},
+#define GRAPHRUN_BINARY_TEXT(name, Functor, ulps, ...) {scalar_op::name, &ScalarForms::binary, #Functor, ulps},
+#define GRAPHRUN_COMPARE_TEXT(name, Functor, ...) {scalar_op::name, &ScalarForms::compare, #Functor},
+#define GRAPHRUN_LOGICAL_TEXT(name, Functor, ...) {scalar_op::name, &ScalarForms::logical, #Functor},
 constexpr ScalarText kScalarTexts[] = {
     // clang-format off
     GRAPHRUN_UNARY_OPS(GRAPHRUN_UNARY_TEXT)
     GRAPHRUN_BINARY_OPS(GRAPHRUN_BINARY_TEXT)
     GRAPHRUN_COMPARE_OPS(GRAPHRUN_COMPARE_TEXT)
     GRAPHRUN_LOGICAL_OPS(GRAPHRUN_LOGICAL_TEXT)
-    {Op::where, "{0} != 0 ? {1} : {2}"}, {Op::broadcast_to, "{0}"}, {Op::increment, "{0} + 1"},
-    {Op::assign, "{1}"}, {Op::record, "{1}"},
+    {Op::where, nullptr, "{0} != 0 ? {1} : {2}"}, {Op::broadcast_to, nullptr, "{0}"},
+    {Op::increment, nullptr, "{0} + 1"}, {Op::assign, nullptr, "{1}"}, {Op::record, nullptr, "{1}"},
     // clang-format on
 };
 
@@ -51,13 +51,21 @@ constexpr Fold kFolds[] = {
     {Op::min, "infinity()", "smaller"},
 };
 
-std::string number_text(double value) {
-  return fmt::format("scalar::from_bits({:#x})", std::bit_cast<std::uint32_t>(static_cast<float>(value)));
+constexpr ScalarForms kStepForms = {"unary<scalar::{6}, {5}>({0}, {3}, {4})",
+                                    "binary<scalar::{6}, {5}>({0}, {1})",
+                                    "compare<scalar::{6}>({0}, {1})",
+                                    "compare<scalar::{6}>({0} != 0, {1} != 0)",
+                                    "scalar::from_bits",
+                                    "u8",
+                                    "float"};
+
+std::string number_text(double value, const ScalarForms& forms = kStepForms) {
+  return fmt::format("{}({:#x})", forms.from_bits, std::bit_cast<std::uint32_t>(static_cast<float>(value)));
 }
-std::string cast_text(std::string_view x, DType from, DType to) {
+std::string cast_text(std::string_view x, DType from, DType to, const ScalarForms& forms) {
   if (from == to) return std::string(x);
-  if (to == DType::boolean) return fmt::format("u8({} != 0 ? 1 : 0)", x);
-  return fmt::format("{}({})", to == DType::f32 ? "float" : to == DType::i32 ? "to_i32" : "to_u64", x);
+  if (to == DType::boolean) return fmt::format("{}({} != 0 ? 1 : 0)", forms.to_boolean, x);
+  return fmt::format("{}({})", to == DType::f32 ? forms.to_float : to == DType::i32 ? "to_i32" : "to_u64", x);
 }
 
 }  // namespace
@@ -70,10 +78,11 @@ bool is_draw(Op op) {
   return op == family_op::random_uniform || op == family_op::random_normal || op == Op::dropout;
 }
 
-std::string draw_text(const TextCall& call, std::string_view step, std::string_view i, std::string_view x) {
+std::string draw_text(const TextCall& call, std::string_view i, std::string_view x) {
   const auto& p = call.params->as<RandomParams>();
-  const std::string word = fmt::format("bits::word({:#x}u, {}, {})", p.key, step, i);
-  if (call.op == Op::dropout)
+  const bool drops = call.op == Op::dropout;
+  const std::string word = fmt::format("bits::word({:#x}u, {}, {})", p.key, call.inputs[drops ? 1 : 0].name, i);
+  if (drops)
     return fmt::format("bits::unit({}) < {} ? 0.0f : {} / {}", word, double_text(p.a), x,
                        number_text(static_cast<float>(1 - p.a)));
   return fmt::format("bits::{}({}, {}, {})", call.op == family_op::random_normal ? "normal" : "uniform", word,
@@ -98,17 +107,22 @@ bool is_approximate(Op op) {
 }
 
 std::string scalar_text(const TextCall& call, std::vector<std::string> x) {
-  if (call.op == Op::cast) return cast_text(x[0], call.inputs[0].type.dtype, call.output.dtype);
+  return scalar_text(call, std::move(x), kStepForms);
+}
+std::string scalar_text(const TextCall& call, std::vector<std::string> x, const ScalarForms& forms) {
+  if (call.op == Op::cast) return cast_text(x[0], call.inputs[0].type.dtype, call.output.dtype, forms);
   if (call.op == Op::row_count) {
     const auto& p = call.params->as<MinibatchParams>();
     return fmt::format("batch_rows({}, {}u, {}u, {}u)", x[0], p.total, p.capacity,
                        std::max<std::int64_t>(p.batches(), 1));
   }
   const auto row = std::ranges::find(kScalarTexts, call.op, &ScalarText::op);
+  if (row == std::end(kScalarTexts)) throw std::logic_error(fmt::format("{} is not a scalar op", name_of(call.op)));
   x.resize(3, "0");  // logical_not ignores its second operand
   const auto* scalars = call.params->get_if<ScalarParams>();
-  return fmt::format(fmt::runtime(row->text), x[0], x[1], x[2], number_text(scalars != nullptr ? scalars->a : 0),
-                     number_text(scalars != nullptr ? scalars->b : 0), call.number);
+  return fmt::format(fmt::runtime(row->form == nullptr ? row->text : forms.*(row->form)), x[0], x[1], x[2],
+                     number_text(scalars != nullptr ? scalars->a : 0, forms),
+                     number_text(scalars != nullptr ? scalars->b : 0, forms), call.number, row->text);
 }
 
 const Fold* fold_of(Op op) {
@@ -138,6 +152,14 @@ std::string moved_text(const TextCall& call, const Shape& space) {
     default:
       return {};
   }
+}
+
+std::string gathered_text(const TextOperand& table, std::string_view index) {
+  const std::int64_t width = table.type.shape[1];
+  const std::string x =
+      table.number ? table.name : fmt::format("{}[{} + k * {} + i % {}]", table.name, table.view.offset, width, width);
+  return fmt::format("const int k = {}; return k >= 0 && k < {} ? {} : {}(0);", index, table.type.shape[0], x,
+                     type_name(table.type.dtype));
 }
 
 std::string joined_text(const TextCall& call, const Shape& space) {

@@ -54,15 +54,23 @@ std::string element(const TextOperand& operand, const Shape& space);
 
 bool is_draw(Op op);
 // Of element number `i` of all; x: the element that dropout keeps or not.
-std::string draw_text(const TextCall& call, std::string_view step, std::string_view i, std::string_view x);
+std::string draw_text(const TextCall& call, std::string_view i, std::string_view x);
 
 // Whose operands broadcast to its output: of operands that are expressions.
 bool is_scalar(Op op);
 bool is_approximate(Op op);  // whose functions have other bits with --math=fast
 std::string scalar_text(const TextCall& call, std::vector<std::string> x);
+// How a kernel writes scalar ops: formats of operands {0} to {2}, attributes {3} and {4}, the type {5} that the functor
+// {6} computes in; names of functions.
+struct ScalarForms {
+  std::string_view unary, binary, compare, logical, from_bits, to_boolean, to_float;
+};
+std::string scalar_text(const TextCall& call, std::vector<std::string> x, const ScalarForms& forms);
 
 // Ops that only say which element of an operand goes where: element i of `space`. Empty: none of them.
 std::string moved_text(const TextCall& call, const Shape& space);
+// Statements that return element i of the row of a table that the expression `index` says, 0 if there is none.
+std::string gathered_text(const TextOperand& table, std::string_view index);
 // As statements that return element i.
 std::string joined_text(const TextCall& call, const Shape& space);
 // The batches of a minibatch step, and the row of the data that row `r` of one is.

@@ -84,8 +84,7 @@ class WarpText {
     const bool drops = call_.op == Op::dropout;
     const std::string x = drops ? own_element(call_.inputs[0], space) : "0";
     if (x.empty()) return no("it spreads some features over others");
-    return mapped(draw_text(call_, call_.inputs[drops ? 1 : 0].name,
-                            fmt::format("u64(r.row(i.half)) * {} + static_cast<u32>(i.feature)", n_), x));
+    return mapped(draw_text(call_, fmt::format("u64(r.row(i.half)) * {} + static_cast<u32>(i.feature)", n_), x));
   }
 
   std::string selected() {
@@ -110,13 +109,8 @@ class WarpText {
     const TextOperand &table = call_.inputs[0], &index = call_.inputs[1];
     if (table.has_rows() || !index.has_rows() || !(table.number || is_dense(table.view)))
       return no("its table has rows of samples");
-    const std::int64_t width = table.type.shape[1];
     if (feature_count(index.type) != 1) return no("it takes several rows of its table");
-    const std::string x = table.number
-                              ? table.name
-                              : fmt::format("{}[{} + k * {} + i % {}]", table.name, table.view.offset, width, width);
-    return fmt::format("map<{}>([&](Index i) {{ const int k = {}[at(i, 0)]; return k >= 0 && k < {} ? {} : {}(0); }})",
-                       n_, index.name, table.type.shape[0], x, type_name(table.type.dtype));
+    return fmt::format("map<{}>([&](Index i) {{ {} }})", n_, gathered_text(table, index.name + "[at(i, 0)]"));
   }
 
   // Of all features of a row.
