@@ -134,17 +134,15 @@ TileCosts block_costs(const RegionSignature& region, const Target& target) {
   tile.fault = fault_of(region, steps);
   if (!tile.fault.empty()) return tile;
   // Compiled for an A100, products of blocks do not fit the registers.
-  if (target.compute_capability < 90) {
-    tile.fault = fmt::format("tiles of blocks are for compute capability 9.0 and later, {} has {}.{}", target.name,
-                             target.compute_capability / 10, target.compute_capability % 10);
-    return tile;
-  }
+  if (target.compute_capability < 90)
+    return {fmt::format("tiles of blocks are for compute capability 9.0 and later, {} has {}.{}", target.name,
+                        target.compute_capability / 10, target.compute_capability % 10),
+            {}};
   const auto blocks = static_cast<std::uint32_t>(std::clamp(target.multiprocessors, 1, 1024));
-  if (const std::int64_t most = kMostTurns * kBlockRows * blocks; region.capacity > most) {
-    tile.fault = fmt::format("a batch of {} rows keeps single kernels busy, tiles of blocks are for up to {}",
-                             region.capacity, most);
-    return tile;
-  }
+  if (const std::int64_t most = kMostTurns * kBlockRows * blocks; region.capacity > most)
+    return {fmt::format("a batch of {} rows keeps single kernels busy, tiles of blocks are for up to {}",
+                        region.capacity, most),
+            {}};
   // A finished Program (load_check.cpp) comes without edges, which costs depend on: there a block only has to be able.
   const bool chooses = !region.makers.empty();
   const BlockLevels levels = block_levels(region);

@@ -125,27 +125,19 @@ std::uint64_t split_scratch_bytes(const RegionSignature& region, const StepTilin
 }
 
 TileCosts split_costs(const RegionSignature& region, const Target& target) {
-  TileCosts tile;
-  if (stage_count(region) > 1) {
-    tile.fault = "split tiles have no second stage of rows";
-    return tile;
-  }
-  if (target.compute_capability < 90 || target.cluster_blocks < 2) {
-    tile.fault = fmt::format("split tiles are for devices with clusters, {} has none", target.name);
-    return tile;
-  }
+  if (stage_count(region) > 1) return {"split tiles have no second stage of rows", {}};
+  if (target.compute_capability < 90 || target.cluster_blocks < 2)
+    return {fmt::format("split tiles are for devices with clusters, {} has none", target.name), {}};
   const std::vector<BlockStep> steps = block_steps(region);
   const auto processors = static_cast<std::uint32_t>(std::max(target.multiprocessors, 1));
   // A finished Program (load_check.cpp) comes without edges, which the plan depends on: there a block only has to be
   // able.
   if (region.makers.empty()) {
-    for (const BlockStep& step : steps) {
-      tile.fault = block_fault(step);
-      if (!tile.fault.empty()) return tile;
-    }
-    tile.costs.push_back({StepTiling{256, 2, std::max(1u, processors / 2), 0, 1, RowTile::split}, 0});
-    return tile;
+    for (const BlockStep& step : steps)
+      if (std::string fault = block_fault(step); !fault.empty()) return {std::move(fault), {}};
+    return {"", {{StepTiling{256, 2, std::max(1u, processors / 2), 0, 1, RowTile::split}, 0}}};
   }
+  TileCosts tile;
   for (const std::uint32_t cluster : {8u, 4u, 2u}) {
     if (cluster > static_cast<std::uint32_t>(target.cluster_blocks)) continue;
     // As many as are resident at a time: clusters do not tile the multiprocessors.

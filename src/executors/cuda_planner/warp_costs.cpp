@@ -75,10 +75,8 @@ TileCosts warp_costs(const RegionSignature& region, const Target& target) {
   TileCosts tile;
   const WarpWork work = warp_work(region, tile.fault);
   if (!tile.fault.empty()) return tile;
-  if (target.compute_capability < 80) {
-    tile.fault = fmt::format("{} has no products of tensor cores for f32", target.name);
-    return tile;
-  }
+  if (target.compute_capability < 80)
+    return {fmt::format("{} has no products of tensor cores for f32", target.name), {}};
   const std::uint64_t shared = shared_bytes(region);
   const auto add = [&](std::uint32_t threads, std::uint32_t cluster, std::uint32_t clusters) {
     const StepTiling tiling{threads, cluster, clusters, 0, 1, RowTile::warp};
