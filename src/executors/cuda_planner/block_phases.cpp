@@ -6,7 +6,6 @@
 #include <array>
 #include <tuple>
 
-#include "executors/cuda_planner/block_rows.h"
 #include "executors/cuda_planner/row_text.h"
 #include "executors/cuda_planner/tile_costs.h"
 #include "graphrun/family_op.h"
@@ -416,7 +415,7 @@ std::string block_fault(const BlockStep& step) {
   if (call.op == Op::scatter_add) return no("its rows determine where it adds");
   if (call.op == Op::matmul || call.op == Op::minibatch || call.output.rows == 0 || is_mapped(call)) return {};
   if (call.inputs[0].type.dtype != DType::f32) return no("its rows are not f32");
-  return row_function(call, "x").empty() ? no("it has no text for a warp") : std::string();
+  return axis_text(call).empty() ? no("it has no text for a warp") : std::string();
 }
 
 BlockPlan block_phases(const std::vector<BlockStep>& steps, std::int64_t capacity, std::uint32_t blocks,

@@ -7,9 +7,7 @@
 #include <utility>
 
 #include "executors/cuda_planner/row_text.h"
-#include "graphrun/family_op.h"
 #include "graphrun/op.h"
-#include "graphrun/params/axes.h"
 #include "graphrun/params/matmul.h"
 
 namespace graphrun::cuda {
@@ -34,7 +32,7 @@ class RowsWriter {
       std::int64_t before = 0;
       for (const BlockProduct& product : phase.products) before = product_text(product, before);
     }
-    clear_rows();
+    out_.text += v_.clear_rows();
     return std::move(out_);
   }
 
@@ -214,8 +212,7 @@ class RowsWriter {
       rows_ += fmt::format(
           "      {}(rows, [&](int b) {{\n      const u32 r = first + b;\n      (void)r;\n{}      "
           "  by_block::Lanes<{}>::{};{}",
-          each, std::exchange(context.text, {}), lanes, row_function(c, v_.row_of(k, true)),
-          step_comment(v_.row_step(k)));
+          each, std::exchange(context.text, {}), lanes, axis_text(c, v_.row_of(k, true)), step_comment(v_.row_step(k)));
       if (std::string to = v_.keep(k, false); !to.empty())
         rows_ += fmt::format(
             "      warp_barrier();\n      for (int i = by_block::Lanes<{4}>::lane(); i < {0}; i += {4}) {{\n      "
@@ -225,18 +222,6 @@ class RowsWriter {
       context.made.clear();
       warp += (v_.rows_at_once() * lanes + 31) / 32;
     }
-  }
-
-  // Stored rows past a batch that is not full are zero.
-  void clear_rows() {
-    if (v_.count == kNoBuffer || v_.stores.empty()) return;
-    std::string clears;
-    for (const auto& [k, arenas] : v_.stores)
-      for (const BufferId arena : arenas)
-        clears += fmt::format(" clear<{0}>({1} + u64(r) * {0});", v_.features(k), v_.pointer(arena, ""));
-    out_.text += fmt::format(
-        "    for (u32 r = u32(count) + block_index() * {0}u + thread_index(); r < {1}u; r += {2}u) {{{3} }}\n",
-        v_.threads(), v_.phase.capacity, v_.threads() * v_.tiling.blocks(), clears);
   }
 
   // Of a loop: its first function.
@@ -251,30 +236,6 @@ class RowsWriter {
 };
 
 }  // namespace
-
-std::string row_function(const TextCall& c, const std::string& to) {
-  if (!c.inputs[0].has_rows()) return {};
-  const TextOperand& x = c.inputs[0];
-  const Shape space = features_of(x.type);
-  if (c.op == family_op::softmax || c.op == family_op::log_softmax) {
-    const Around axis(space, c.params->as<AxisParams>().axis);
-    return fmt::format("{}<{}, {}, {}, {}>({}, {})", name_of(c.op), c.number, axis.before, axis.along, axis.after, to,
-                       x.name);
-  }
-  if (c.op == family_op::softmax_cross_entropy)
-    return fmt::format("softmax_cross_entropy<{}, {}, {}>({}, {}, {})", c.number,
-                       feature_count(x.type) / last_extent(space), last_extent(space), to, x.name, c.inputs[1].name);
-  if (c.op == Op::argmax || c.op == Op::argmin) {
-    const RowTerms t = row_terms(x, 1u << c.params->as<AxisParams>().axis);
-    return fmt::format("position<{}, {}>({}, {}, {})", t.kept, t.reduced, to, c.op == Op::argmax ? "1.0f" : "-1.0f",
-                       t.text);
-  }
-  const Fold* const fold = fold_of(c.op);
-  if (fold == nullptr && c.op != Op::logsumexp) return {};
-  const RowTerms t = row_terms(x, c.params->as<ReduceParams>().axes);
-  if (fold == nullptr) return fmt::format("logsumexp<{}, {}, {}>({}, {})", c.number, t.kept, t.reduced, to, t.text);
-  return fmt::format("reduce<{}, {}>({}, {}, {}, {})", t.kept, t.reduced, to, fold->start, t.text, fold->function);
-}
 
 BlockText block_rows(BlockValues& values) {
   return RowsWriter(values).run();

@@ -15,7 +15,4 @@ BlockText block_rows(BlockValues& values);
 // Of a split tile: all steps on `rows` own rows of a block from row `first` on.
 BlockText split_rows(BlockValues& values);
 
-// What a warp makes of a whole row, of operands that are rows in memory, into the row `to`; "" where there is nothing.
-std::string row_function(const TextCall& call, const std::string& to);
-
 }  // namespace graphrun::cuda

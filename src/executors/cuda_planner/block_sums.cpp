@@ -46,7 +46,7 @@ class SumsWriter {
         finish_sums(level - 1);
         run_numbers(v_.stage.first, v_.stage.rows, level);
       }
-      run_numbers(v_.stage.last, v_.region.last, level);
+      run_numbers(v_.stage.last, v_.frame.region.last, level);
       define(v_.once.before_rows());
       if (!prefetches_) prefetches();
       find_groups(level);
@@ -185,7 +185,7 @@ class SumsWriter {
     const auto steps = [&](std::uint32_t first, std::uint32_t last) {
       for (std::uint32_t i = first; i < last; ++i) {
         for (std::size_t k = 0; k < v_.step(i).inputs.size() && goes_by_element(i); ++k) {
-          if (v_.places.is_number(v_.root(v_.step(i).inputs[k]))) continue;
+          if (v_.frame.places.is_number(v_.root(v_.step(i).inputs[k]))) continue;
           const auto found = makers.find(value_of(v_.step(i).inputs[k]));
           if (found == makers.end()) continue;
           makers_[{i, k}] = found->second;
@@ -198,7 +198,7 @@ class SumsWriter {
     for (int k = 0; k < static_cast<int>(v_.steps.size()); ++k)
       if (v_.call(k).output.rows == 0)
         makers[value_of(v_.row_step(k).output)] = v_.stage.rows + static_cast<std::uint32_t>(k);
-    steps(v_.stage.last, v_.region.last);
+    steps(v_.stage.last, v_.frame.region.last);
     const std::vector<BufferId> there = v_.once.written_back();
     for (const auto& [value, maker] : makers) {
       last_.insert(maker);
@@ -223,7 +223,7 @@ class SumsWriter {
 
   // The next step's data: its number is known now. (Not of a batch that may end beyond them.)
   void prefetches() {
-    if (v_.count != kNoBuffer) return;
+    if (v_.frame.count != kNoBuffer) return;
     // With more levels the addresses of lines, which are the same in each step, would be kept and others spilled.
     const std::string_view thread = order_.count > 1 ? ", opaque(static_cast<int>(thread_index()))" : "";
     for (int k = 0; k < static_cast<int>(v_.steps.size()); ++k) {
@@ -245,7 +245,7 @@ class SumsWriter {
     }
   }
   bool is_number_step(std::uint32_t i) const {
-    return v_.step(i).op == Op::record || v_.places.is_number(v_.root(v_.step(i).output));
+    return v_.step(i).op == Op::record || v_.frame.places.is_number(v_.root(v_.step(i).output));
   }
 
   // By the last block, which has the smallest jobs; by each, where rows or arrays need them.
@@ -269,7 +269,7 @@ class SumsWriter {
       if (v_.call(sum.step).output.shape.elements() == 1) from.insert(v_.root(v_.row_step(sum.step).output));
     for (std::size_t before = 0; before != from.size();) {
       before = from.size();
-      for (std::uint32_t i = v_.region.first(); i < v_.region.last; ++i) {
+      for (std::uint32_t i = v_.frame.region.first(); i < v_.frame.region.last; ++i) {
         const bool reads =
             std::ranges::any_of(v_.step(i).inputs, [&](BufferId id) { return from.contains(v_.root(id)); });
         if (!reads || v_.step(i).op == Op::record) continue;
@@ -358,7 +358,7 @@ class SumsWriter {
       if (level > 0) break;
       const BufferId of = v_.root(combine.value);
       const std::int64_t n = v_.buffer(combine.value).type.shape.elements();
-      if (!v_.places.is_number(of)) groups_.push_back({n, of, {}, {of}, {}});
+      if (!v_.frame.places.is_number(of)) groups_.push_back({n, of, {}, {of}, {}});
     }
     for (const auto& [i, its_level] : order_.levels) {
       if (its_level != level || !goes_by_element(i)) continue;
@@ -368,7 +368,7 @@ class SumsWriter {
       if (mine.elements == 0) continue;
       if (!sums) mine.writes.insert(v_.root(step.output));
       for (std::size_t k = 0; k < step.inputs.size(); ++k)
-        if (!v_.places.is_number(v_.root(step.inputs[k])) && !(step.op == Op::assign && k == 0) &&
+        if (!v_.frame.places.is_number(v_.root(step.inputs[k])) && !(step.op == Op::assign && k == 0) &&
             !is_of_earlier_level(i, k))
           mine.reads.insert(v_.root(step.inputs[k]));
       const auto meets = [](const std::set<BufferId>& a, const std::set<BufferId>& b) {
@@ -438,9 +438,7 @@ class SumsWriter {
         text += fmt::format("          p{} += {};{}", i, element(c.inputs[0], space), step_comment(step));
         continue;
       }
-      std::string reason;
-      const std::string made = element_text(c, reason);
-      if (made.empty()) throw std::logic_error(fmt::format("{}: {}", step.name, reason));
+      const std::string made = made_text(step.name, [&](std::string& reason) { return element_text(c, reason); });
       const std::string name = fmt::format("e{}_{}", step.output, i);
       text += fmt::format("          const {} {} = {};{}", type_name(v_.buffer(step.output).type.dtype), name, made,
                           step_comment(step));

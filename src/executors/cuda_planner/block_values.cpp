@@ -8,16 +8,11 @@
 #include <utility>
 
 #include "executors/cuda_planner/picked_tables.h"
-#include "executors/cuda_planner/row_stage.h"
 #include "executors/cuda_planner/row_text.h"
 #include "graphrun/op.h"
 #include "graphrun/params/minibatch.h"
 
 namespace graphrun::cuda {
-
-std::string step_comment(const Step& step) {
-  return fmt::format("  // {}\n", comment_of(step));
-}
 
 std::int64_t width_of(std::initializer_list<std::int64_t> sizes) {
   std::int64_t width = 4;
@@ -32,18 +27,7 @@ std::string BlockContext::fetch(DType dtype, const std::string& element) {
   return "f." + name;
 }
 
-BlockValues::BlockValues(const Program& of, const Phase& in, const Region& a_region, const Places& a_places,
-                         OnceText& once_text, Pointer to)
-    : program(of),
-      phase(in),
-      region(a_region),
-      stage(a_region.stages.front()),
-      tiling(std::get<StepTiling>(a_region.tiling)),
-      places(a_places),
-      once(once_text),
-      pointer(std::move(to)) {
-  for (std::uint32_t i = stage.rows; i < stage.last; ++i)
-    if (step(i).row_count != kNoBuffer) count = step(i).row_count;
+BlockValues::BlockValues(KernelFrame& of) : frame(of) {
   find_steps();
   if (tiling.tile == RowTile::split) {
     split = split_plan(steps, phase.capacity, tiling);
@@ -94,10 +78,21 @@ std::string BlockValues::scratch_pointers() const {
   return text;
 }
 
+std::string BlockValues::clear_rows() const {
+  if (frame.count == kNoBuffer || stores.empty()) return {};
+  std::string clears;
+  for (const auto& [k, arenas] : stores)
+    for (const BufferId arena : arenas)
+      clears += fmt::format(" clear<{0}>({1} + u64(r) * {0});", features(k), pointer(arena, ""));
+  return fmt::format(
+      "    for (u32 r = u32(count) + block_index() * {0}u + thread_index(); r < {1}u; r += {2}u) {{{3} }}\n", threads(),
+      phase.capacity, threads() * tiling.blocks(), clears);
+}
+
 std::string BlockValues::part(const std::string& body, std::string_view at, std::string_view indent) {
   if (!has_parts) return body;
   parts.push_back({definitions, body});
-  return fmt::format("{}{}_part{}(epoch, numbers, {});\n", indent, name, parts.size(), at);
+  return fmt::format("{}{}_part{}(epoch, numbers, {});\n", indent, frame.kernel.name, parts.size(), at);
 }
 
 void BlockValues::begin_phase(int p) {
@@ -114,7 +109,7 @@ void BlockValues::begin_phase(int p) {
 
 BlockText BlockValues::selections() {
   BlockText out;
-  PickedTables tables(program, phase, {threads(), 1, phase.capacity, kMostLookedUp});
+  PickedTables tables(frame.program, phase, {threads(), 1, phase.capacity, kMostLookedUp});
   for (int k = 0; k < static_cast<int>(steps.size()); ++k) {
     if (place(k) != BlockPlace::data) continue;
     const Step& of = row_step(k);
@@ -228,10 +223,8 @@ void BlockValues::fetch(TextOperand& operand, const TextCall& by, BlockContext& 
 }
 
 std::string BlockValues::feature(int k, BlockContext& context) const {
-  std::string reason;
-  std::string text = feature_text(named(k, context, true), reason);
-  if (text.empty()) throw std::logic_error(fmt::format("{}: {}", row_step(k).name, reason));
-  return text;
+  const TextCall call = named(k, context, true);
+  return made_text(row_step(k).name, [&](std::string& reason) { return feature_text(call, reason); });
 }
 
 void BlockValues::define(int k, BlockContext& context) const {

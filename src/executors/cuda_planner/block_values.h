@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
 #include <map>
 #include <optional>
@@ -16,7 +15,7 @@
 #include <vector>
 
 #include "executors/cuda_planner/block_phases.h"
-#include "executors/cuda_planner/once_text.h"
+#include "executors/cuda_planner/kernel_frame.h"
 #include "executors/cuda_planner/split_plan.h"
 #include "graphrun/program.h"
 
@@ -51,26 +50,19 @@ struct BlockPart {
 
 class BlockValues {
  public:
-  using Pointer = std::function<std::string(BufferId, std::string_view)>;  // into the arena, with a qualifier
-  BlockValues(const Program& of, const Phase& in, const Region& a_region, const Places& a_places, OnceText& once_text,
-              Pointer to);
+  explicit BlockValues(KernelFrame& of);
 
-  const Program& program;
-  const Phase& phase;
-  const Region& region;
-  const Stage& stage;
-  const StepTiling tiling;
-  const Places& places;
-  OnceText& once;
-  const Pointer pointer;
+  KernelFrame& frame;
+  const Phase& phase = frame.phase;
+  const Stage& stage = frame.region.stages.front();
+  const StepTiling& tiling = frame.tiling;
+  OnceText& once = frame.once;
   std::vector<BlockStep> steps;                 // row steps; `int k` is one of them
   std::map<BufferId, BufferId> loads;           // rows from the arena, by the tile's root
   std::map<int, std::vector<BufferId>> stores;  // rows to the arena, by the step that makes them
-  BufferId count = kNoBuffer;                   // of samples, where a batch may be partial
   std::optional<SplitPlan> split;               // of a split tile
   std::set<int> fetched;                        // there: data of own rows in shared memory, `s.d5[turn % 2][b]`
   BlockPlan plan;
-  std::string name;              // of the kernel
   std::vector<BlockPart> parts;  // in the order of their calls
   std::string definitions;       // of numbers, so far: what a part may read
   bool has_parts = false;
@@ -82,11 +74,13 @@ class BlockValues {
   BlockText selections();
   std::string scratch_pointers() const;  // before the first step
   std::string shared_rows() const;       // members of shared memory
+  std::string clear_rows() const;        // stored rows past a batch that is not full are zero
 
   void begin_phase(int p);  // from here on values of earlier phases are in the arena
 
-  const Buffer& buffer(BufferId id) const { return program.buffers[id]; }
-  BufferId root(BufferId id) const { return storage_root(program, id); }
+  const Buffer& buffer(BufferId id) const { return frame.buffer(id); }
+  BufferId root(BufferId id) const { return frame.root(id); }
+  std::string pointer(BufferId id, std::string_view qualifier) const { return frame.pointer(id, qualifier); }
   const Step& step(std::uint32_t i) const { return phase.steps[i]; }
   const Step& row_step(int k) const { return step(stage.rows + static_cast<std::uint32_t>(k)); }
   const TextCall& call(int k) const { return steps[static_cast<std::size_t>(k)].call; }
@@ -125,7 +119,6 @@ class BlockValues {
   int now_ = 0;  // the phase
 };
 
-std::string step_comment(const Step& step);
 // How many numbers side by side are read at once: what all of these are multiples of.
 std::int64_t width_of(std::initializer_list<std::int64_t> sizes);
 

@@ -23,8 +23,16 @@ constexpr std::uint32_t kWarp = 32;
 constexpr Op kJumps[] = {scalar_op::floor, scalar_op::ceil, scalar_op::round,
                          scalar_op::sign,  scalar_op::mod,  scalar_op::relu_gradient};
 
-bool is_fold(Op op) {
-  return op == Op::sum || op == Op::prod || op == Op::max || op == Op::min;
+// One of them changes what the other looks at.
+template <class Access>
+bool conflict(const Access& a, const Access& b) {
+  return a.root == b.root && (a.writes || b.writes);
+}
+template <class Access>
+bool meet(const std::vector<Access>& some, const std::vector<Access>& others) {
+  return std::ranges::any_of(some, [&](const Access& a) {
+    return std::ranges::any_of(others, [&](const Access& b) { return conflict(a, b); });
+  });
 }
 
 }  // namespace
@@ -65,17 +73,10 @@ bool Places::is_number(BufferId root) const {
 std::string Places::name(BufferId root) const {
   return fmt::format("{}{}", is_number(root) ? "n" : "v", root);
 }
-std::uint64_t Places::shared_bytes() const {
-  std::uint64_t bytes = 0;
-  for (const Array& array : arrays_)
-    bytes += (static_cast<std::uint64_t>(array.elements) * size_of(array.dtype) + 15) / 16 * 16;
-  return bytes;
-}
-
-void Places::slice(BufferId root, std::int64_t elements) {
+void Places::slice(BufferId root, std::int64_t elements, std::int64_t capacity) {
   slices_[root] = elements;
   for (Array& array : arrays_)
-    if (array.root == root) array.elements = elements;
+    if (array.root == root) array.capacity = capacity;
 }
 std::int64_t Places::elements(BufferId of) const {
   const auto found = slices_.find(storage_root(program_, of));
@@ -176,12 +177,6 @@ std::string OnceText::literal(BufferId of) const {
   return fmt::format("scalar::from_bits({:#x})", bits);
 }
 
-std::vector<BufferId> OnceText::read_first() const {
-  return read_first_;
-}
-std::vector<BufferId> OnceText::written_back() const {
-  return written_back_;
-}
 std::vector<BufferId> OnceText::unread_numbers() const {
   std::vector<BufferId> unread;
   for (const BufferId id : written_back_)
@@ -275,42 +270,25 @@ void OnceText::run(std::uint32_t first, std::uint32_t last) {
   }
 }
 
-namespace {
-
-// One of them changes what the other looks at.
-bool conflict(BufferId a, bool a_writes, BufferId b, bool b_writes) {
-  return a == b && (a_writes || b_writes);
-}
-
-}  // namespace
-
 // No thread goes on before the others have done what conflicts with these.
 void OnceText::wait_for(const std::vector<Access>& accesses) {
-  const auto meets = [&](const std::vector<Access>& others) {
-    for (const Access& mine : accesses)
-      for (const Access& other : others)
-        if (conflict(mine.root, mine.writes, other.root, other.writes)) return true;
-    return false;
-  };
-  if (std::ranges::any_of(open_, [&](const Loop& loop) { return meets(loop.accesses); })) flush();
-  if (meets(since_barrier_)) barrier();
+  if (std::ranges::any_of(open_, [&](const Loop& loop) { return meet(accesses, loop.accesses); })) flush();
+  if (meet(accesses, since_barrier_)) barrier();
 }
 
 void OnceText::number(std::uint32_t index) {
   const Step& step = phase_.steps[index];
   wait_for(accesses(step));
-  std::string reason, text;
   const TextCall c = call(step);
   const std::string name = fmt::format("t{}_{}", step.output, index);
-  text = element_text(c, reason);
-  if (is_fold(step.op) && !c.inputs[0].number && c.inputs[0].type.shape.elements() > kOwnTerms) {
+  std::string text = made_text(step.name, [&](std::string& reason) { return element_text(c, reason); });
+  if (fold_of(step.op) != nullptr && !c.inputs[0].number && c.inputs[0].type.shape.elements() > kOwnTerms) {
     flush();
     since_barrier_.clear();  // it begins and ends with a barrier
     folds_ = true;
     text = fmt::format("shared_fold<{}, {}>(s.fold, {}", c.inputs[0].type.shape.elements(), threads_,
                        text.substr(text.find('(') + 1));
   }
-  if (text.empty()) throw std::logic_error(fmt::format("{}: {}", step.name, reason));
   for (const BufferId input : step.inputs) read_arrays_.insert(root(input));
   text_ += fmt::format("    const {} {} = {};  // {} {}\n", type_name(buffer(step.output).type.dtype), name, text,
                        step.name, name_of(step.op));
@@ -328,10 +306,8 @@ void OnceText::read_by_all(const Step& step) {
 
 void OnceText::record(const Step& step) {
   wait_for(accesses(step));
-  std::string reason;
   const TextCall c = call(step);
-  const std::string text = element_text(c, reason);
-  if (text.empty()) throw std::logic_error(fmt::format("{}: {}", step.name, reason));
+  const std::string text = made_text(step.name, [&](std::string& reason) { return element_text(c, reason); });
   for (const BufferId input : step.inputs) read_arrays_.insert(root(input));
   text_ += fmt::format("    if (first_thread) {}[{} % {}u] = {};  // {} record\n", ring_(step.output), c.inputs[2].name,
                        buffer(step.output).type.shape[0], text, step.name);
@@ -346,7 +322,7 @@ void OnceText::loop(std::uint32_t index) {
     bool meets = false;
     for (const Access& a : mine.accesses) {
       for (const Access& b : other.accesses) {
-        if (!conflict(a.root, a.writes, b.root, b.writes)) continue;
+        if (!conflict(a, b)) continue;
         meets = true;
         if (other.elements != mine.elements || !a.same || !b.same || a.offset != b.offset) return 2;
       }
@@ -364,13 +340,7 @@ void OnceText::loop(std::uint32_t index) {
     flush();
     joined.clear();
   }
-  const auto meets_written = [&] {
-    for (const Access& a : mine.accesses)
-      for (const Access& b : since_barrier_)
-        if (conflict(a.root, a.writes, b.root, b.writes)) return true;
-    return false;
-  };
-  if (meets_written()) {
+  if (meet(mine.accesses, since_barrier_)) {
     flush();
     joined.clear();
     barrier();
@@ -413,9 +383,7 @@ std::string OnceText::text_of(const Loop& loop) {
       c.inputs[k].number = true;
       c.inputs[k].name = found->second;
     }
-    std::string reason;
-    const std::string made = element_text(c, reason);
-    if (made.empty()) throw std::logic_error(fmt::format("{}: {}", step.name, reason));
+    const std::string made = made_text(step.name, [&](std::string& reason) { return element_text(c, reason); });
     const std::string name = fmt::format("t{}_{}", step.output, index);
     text += fmt::format("      const {} {} = {};  // {} {}\n", type_name(buffer(step.output).type.dtype), name, made,
                         step.name, name_of(step.op));

@@ -5,6 +5,7 @@
 // (step_kernel.h).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -25,7 +26,7 @@ class Places {
     BufferId root;
     std::string name;
     DType dtype;
-    std::int64_t elements;
+    std::int64_t capacity;  // in elements
   };
   Places(const Program& program, const Phase& phase, const Region& region);
 
@@ -35,16 +36,16 @@ class Places {
   std::string name(BufferId root) const;
   const std::vector<Array>& arrays() const { return arrays_; }
   const std::string& passed(BufferId root) const { return passed_.at(root); }
-  std::uint64_t shared_bytes() const;  // of the arrays
 
   // An array of which each block has so many elements: no other has the same, or all of a cluster's rank.
-  void slice(BufferId root, std::int64_t elements);
+  void slice(BufferId root, std::int64_t elements, std::int64_t capacity);
   bool is_sliced(BufferId root) const { return slices_.contains(root); }
   // A sliced array that no step reads but in the loop that makes it: its numbers go to the arena, at `pointer`, in the
   // step that `leaves` them, and are in no memory before.
   void pass(BufferId root, std::string pointer) { passed_[root] = std::move(pointer); }
   bool is_passed(BufferId root) const { return passed_.contains(root); }
   std::int64_t elements(BufferId of) const;  // that a block has
+  std::int64_t capacity(BufferId root) const { return std::ranges::find(arrays_, root, &Array::root)->capacity; }
 
  private:
   const Program& program_;
@@ -71,14 +72,14 @@ class OnceText {
   std::string before_rows();
   std::string end_of_step();
 
-  TextCall call(const Step& step) const;         // with the names of operands that have no rows
-  std::string value(BufferId number) const;      // what holds it now
-  std::string array(BufferId of) const;          // its first element's address
-  bool folds() const { return folds_; }          // threads fold arrays together
-  std::vector<BufferId> read_first() const;      // roots whose values come from the arena
-  std::vector<BufferId> written_back() const;    // roots whose values are there when the kernel ends
-  std::vector<BufferId> unread_numbers() const;  // of those: by no step of the region
-  const std::set<BufferId>& read_arrays() const { return read_arrays_; }  // roots: not only where they are made
+  TextCall call(const Step& step) const;     // with the names of operands that have no rows
+  std::string value(BufferId number) const;  // what holds it now
+  std::string array(BufferId of) const;      // its first element's address
+  bool folds() const { return folds_; }      // threads fold arrays together
+  const std::vector<BufferId>& read_first() const { return read_first_; }      // roots whose values come from the arena
+  const std::vector<BufferId>& written_back() const { return written_back_; }  // roots there when the kernel ends
+  std::vector<BufferId> unread_numbers() const;                                // of those: by no step of the region
+  const std::set<BufferId>& read_arrays() const { return read_arrays_; }       // roots: not only where they are made
 
  private:
   struct Access {

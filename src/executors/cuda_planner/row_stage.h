@@ -5,31 +5,33 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "executors/cuda_planner/once_text.h"
+#include "executors/cuda_planner/kernel_frame.h"
+#include "executors/cuda_planner/picked_tables.h"
 #include "graphrun/program.h"
 
 namespace graphrun::cuda {
 
 struct StageCall {
-  const Program& program;
-  const Phase& phase;
-  const Region& region;
+  KernelFrame& frame;
   const Stage& stage;
-  const StepTiling& tiling;
-  const Places& places;
-  OnceText& once;
-  std::function<std::string(BufferId, std::string_view)> pointer;   // into the arena, with a qualifier
-  std::string number;                                               // of the stage, in names
-  BufferId count = kNoBuffer;                                       // of samples, where a batch may be partial
-  std::function<std::string(const TextCall&, const Step&)> picked;  // TextCall::picked
+  std::string number;    // of the stage, in names
+  PickedTables& picked;  // TextCall::picked
+  const StepTiling& tiling = frame.tiling;
+  OnceText& once = frame.once;
 
   std::string reduce() const { return "reduce" + number; }  // the exchange, if there are sums
-  const Buffer& buffer(BufferId id) const { return program.buffers[id]; }
+  std::span<const Step> rows() const {
+    return std::span(frame.phase.steps).subspan(stage.rows, stage.last - stage.rows);
+  }
+  const Buffer& buffer(BufferId id) const { return frame.buffer(id); }
+  BufferId root(BufferId id) const { return frame.root(id); }
+  std::string pointer(BufferId id, std::string_view qualifier) const { return frame.pointer(id, qualifier); }
   bool is_tile(BufferId id) const { return buffer(id).kind == BufferKind::tile; }
 };
 
@@ -53,10 +55,7 @@ RowStage thread_stage(const StageCall& call);  // and those of pairs
 RowStage warp_stage(const StageCall& call);
 
 // What both are written with.
-std::string printable_name(std::string_view name);
-std::string comment_of(const Step& step);
 TextCall row_call(const StageCall& call, const Step& step, const std::map<BufferId, std::string>& values);
-std::string count_text(const StageCall& call);        // how many samples there are
 bool is_same(const StageCall& call, BufferId arena);  // each time that the region runs
 bool is_same(const StageCall& call, const Step& step);
 

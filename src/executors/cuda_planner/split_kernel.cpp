@@ -1,5 +1,3 @@
-#include "executors/cuda_planner/split_kernel.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,8 +7,8 @@
 #include <utility>
 
 #include "executors/cuda_planner/block_rows.h"
+#include "executors/cuda_planner/kernel_frame.h"
 #include "executors/cuda_planner/picked_tables.h"
-#include "executors/cuda_planner/row_stage.h"
 #include "executors/cuda_planner/row_text.h"
 #include "executors/cuda_planner/split_plan.h"
 #include "graphrun/op.h"
@@ -20,69 +18,51 @@
 namespace graphrun::cuda {
 namespace {
 
-class SplitWriter {
+class SplitWriter : KernelFrame {
  public:
   // `unread`: arrays that a writer before this one has found nobody to read.
-  SplitWriter(std::string_view name, const Program& program, const Phase& phase, const Region& region,
+  SplitWriter(std::string_view name, const Program& in, const Phase& in_phase, const Region& of,
               std::set<BufferId> unread)
-      : program_(program),
-        phase_(phase),
-        region_(region),
-        tiling_(std::get<StepTiling>(region.tiling)),
-        places_(program, phase, region),
-        once_(program, phase, region, places_, tiling_.threads, [this](BufferId id) { return pointer(id, ""); }),
-        before_rows_(once_before(region.stages.at(0))),
-        values_(program, phase, region, places_, once_,
-                [this](BufferId id, std::string_view qualifier) { return pointer(id, qualifier); }),
+      : KernelFrame(name, in, in_phase, of),
+        before_rows_(once_before(of.stages.at(0))),
+        values_(*this),
         split_(values_.split.value()),
         unread_(std::move(unread)) {
-    if (region.stages.size() != 1) throw std::logic_error("a kernel with split tiles has one stage");
-    kernel_.name = name;
-    kernel_.tiling = tiling_;
+    if (of.stages.size() != 1) throw std::logic_error("a kernel with split tiles has one stage");
   }
 
   // Slices that are read nowhere but where they are made.
   std::set<BufferId> unread() const {
     std::set<BufferId> unread;
-    for (const auto& [of, slice] : slices_)
-      if (!once_.read_arrays().contains(of)) unread.insert(of);
-    for (const BufferId state : once_.read_first()) unread.erase(state);
+    for (const Places::Array& array : places.arrays())
+      if (places.is_sliced(array.root) && !once.read_arrays().contains(array.root)) unread.insert(array.root);
+    for (const BufferId state : once.read_first()) unread.erase(state);
     return unread;
   }
 
   StepKernel run() {
     find_slices();
     for (const BlockStep& step : values_.steps)
-      once_.rows_read(values_.row_step(static_cast<int>(&step - values_.steps.data())));
-    const std::string count = values_.count == kNoBuffer
-                                  ? fmt::format("{}u", phase_.capacity)
-                                  : fmt::format("rows_of<{}>({})", phase_.capacity, once_.value(values_.count));
-    text_ = before_rows_ + fmt::format("    const int count = static_cast<int>({});\n", count);
+      once.rows_read(values_.row_step(static_cast<int>(&step - values_.steps.data())));
+    text_ = before_rows_ + fmt::format("    const int count = static_cast<int>({});\n", count_text());
     const BlockText selections = values_.selections();
     shared_ += selections.shared;
     text_ += selections.text;
     turns();
     text_ += "    if (cluster.failed() || sums.failed()) break;\n    sums.run(epoch);\n    barrier();\n";
     text_ += "    const bool leaves = epoch == a.steps && cluster_index() == 0;\n    (void)leaves;\n";
-    once_.after_barrier();
-    for (const SplitSum& sum : split_.sums) once_.combined(values_.row_step(sum.step).output, "sums.total", sum.at);
-    once_.run(region_.stages[0].last, region_.last);
-    text_ += once_.end_of_step();
+    once.after_barrier();
+    for (const SplitSum& sum : split_.sums) once.combined(values_.row_step(sum.step).output, "sums.total", sum.at);
+    once.run(region.stages[0].last, region.last);
+    text_ += once.end_of_step();
     write();
-    return std::move(kernel_);
+    return std::move(kernel);
   }
 
  private:
-  const Buffer& buffer(BufferId id) const { return program_.buffers[id]; }
-  BufferId root(BufferId id) const { return storage_root(program_, id); }
   std::string once_before(const Stage& stage) {
-    once_.run(stage.first, stage.rows);
-    return once_.before_rows();
-  }
-  std::string pointer(BufferId id, std::string_view qualifier) {
-    const auto [entry, fresh] = pointers_.try_emplace(id, kernel_.pointers.size());
-    if (fresh) kernel_.pointers.push_back(id);
-    return fmt::format("static_cast<{}{}*>(a.at[{}])", qualifier, type_name(buffer(id).type.dtype), entry->second);
+    once.run(stage.first, stage.rows);
+    return once.before_rows();
   }
 
   // Wide weights, their gradients, and all arrays that steps join with them.
@@ -98,20 +78,20 @@ class SplitWriter {
       if (sum.wide) slices[root(values_.row_step(sum.step).output)] = sum.numbers;
     for (std::size_t before = 0; before != slices.size();) {
       before = slices.size();
-      for (std::uint32_t i = region_.stages[0].last; i < region_.last; ++i) {
-        const Step& step = phase_.steps[i];
+      for (std::uint32_t i = region.stages[0].last; i < region.last; ++i) {
+        const Step& step = phase.steps[i];
         std::set<BufferId> arrays;
         std::int64_t slice = 0;
         const auto add = [&](BufferId id) {
-          if (places_.is_number(root(id))) return;
+          if (places.is_number(root(id))) return;
           arrays.insert(root(id));
           if (slices.contains(root(id))) slice = slices.at(root(id));
         };
         for (std::size_t k = 0; k < step.inputs.size(); ++k)
-          if (!places_.stays_in_arena(step, k)) add(step.inputs[k]);
+          if (!places.stays_in_arena(step, k)) add(step.inputs[k]);
         if (step.op != Op::record) add(step.output);
         if (slice == 0) continue;
-        if (step.op == Op::record || places_.is_number(root(step.output)))
+        if (step.op == Op::record || places.is_number(root(step.output)))
           throw std::logic_error(step.name + ": a number is made of an array that blocks share out");
         for (const BufferId of : arrays)
           if (!slices.try_emplace(of, slice).second && slices.at(of) != slice)
@@ -120,20 +100,18 @@ class SplitWriter {
     }
     for (const auto& [of, slice] : slices) {
       if (buffer(of).type.dtype != DType::f32) throw std::logic_error("a slice that is not f32");
-      places_.slice(of, slice);
-      slices_[of] = slice;
-      if (unread_.contains(of)) places_.pass(of, pointer(of, ""));
+      places.slice(of, slice, capacity_of(of, slice));
+      if (unread_.contains(of)) places.pass(of, pointer(of));
     }
   }
 
   // Numbers in shared memory: of weights for whole eights of features.
-  std::int64_t room_of(BufferId of) const {
-    std::int64_t room = places_.elements(of);
+  std::int64_t capacity_of(BufferId of, std::int64_t slice) const {
     for (const SplitProduct& product : split_.products)
-      if (root(values_.row_step(product.step).inputs[1]) == of) room = (split_.slice + 7) / 8 * 8 * product.columns;
-    return room;
+      if (root(values_.row_step(product.step).inputs[1]) == of) return (split_.slice + 7) / 8 * 8 * product.columns;
+    return slice;
   }
-  std::int64_t turn_rows() const { return split_.turn_rows(tiling_); }
+  std::int64_t turn_rows() const { return split_.turn_rows(tiling); }
 
   // Data that own rows read, in words.
   void find_fetched() {
@@ -160,7 +138,7 @@ class SplitWriter {
   std::string outside() const { return values_.outside(values_.row_step(split_.products.front().step).inputs[0]); }
   // The first that has nothing to send when the next data are asked for.
   std::int64_t idle_warp() const {
-    return std::min<std::int64_t>((turn_rows() * split_.parts / 4 + 31) / 32, tiling_.threads / 64);
+    return std::min<std::int64_t>((turn_rows() * split_.parts / 4 + 31) / 32, tiling.threads / 64);
   }
   // How whoever asks for rows of data finds the first one, and row r from `from`.
   struct Rows {
@@ -178,11 +156,11 @@ class SplitWriter {
     std::string text = fmt::format("        s.data.fetch<{}>({}, {}, features, {});{}", idle_warp(), turn, rows,
                                    functions(rows_of(split_.data), first, " + slice"),
                                    split_.data < 0 ? "\n" : step_comment(values_.row_step(split_.data)));
-    std::int64_t warp = tiling_.threads / 32 - 1;
+    std::int64_t warp = tiling.threads / 32 - 1;
     for (const int k : values_.fetched)
       text += fmt::format(
           "        by_split::fetch_rows<{}, {}, {}>(s.d{}[({}) % 2], by_split::rows_between(rank * {}, {}, {}), {});{}",
-          tiling_.threads, (warp > idle_warp() ? warp-- : warp) * 32, data_width(k), values_.row_step(k).output, turn,
+          tiling.threads, (warp > idle_warp() ? warp-- : warp) * 32, data_width(k), values_.row_step(k).output, turn,
           split_.own, rows, split_.own, functions(rows_of(k), fmt::format("{} + rank * {}", first, split_.own), ""),
           step_comment(values_.row_step(k)));
     return text;
@@ -222,13 +200,13 @@ class SplitWriter {
     std::int64_t warp = 0;
     for (const SplitSum& sum : split_.sums) text_ += sum.wide ? wide_sum(sum, warp) : narrow_sum(sum, warp);
     text_ += "      barrier();\n    }\n";
-    clear_rows();
+    text_ += values_.clear_rows();
   }
 
   void products() {
     for (const SplitProduct& product : split_.products)
       text_ += fmt::format("      by_split::multiply_rows<{}, {}, {}, {}, {}>(s.parts, s.data.x[turn % 2], {});{}",
-                           tiling_.threads, product.at, product.columns, turn_rows(), split_.slice,
+                           tiling.threads, product.at, product.columns, turn_rows(), split_.slice,
                            values_.call(product.step).inputs[1].name, step_comment(values_.row_step(product.step)));
     text_ += "      barrier();\n";
   }
@@ -241,7 +219,7 @@ class SplitWriter {
     const auto number = [&](int k) { return fmt::format("({} + 1)", values_.call(k).inputs[1].name); };
     const auto shuffles = [&](int k) { return values_.row_step(k).params.template as<MinibatchParams>().shuffle; };
     for (const int k : all) {
-      if (!counts_steps(program_, phase_, values_.row_step(k).inputs[1])) return {};
+      if (!counts_steps(program, phase, values_.row_step(k).inputs[1])) return {};
       if (!shuffles(k)) continue;
       if (values_.table_of(k).empty()) return {};
       const std::string knows = fmt::format(" && {}.knows_next(epoch, a.steps)", values_.table_of(k));
@@ -257,7 +235,7 @@ class SplitWriter {
           fmt::format("{} + {}.row({}, 0) * {}", data, batches_text(values_.call(k)), number(k), values_.features(k)),
           fmt::format("(from + u64(r) * {})", values_.features(k))};
     };
-    const std::string last = fmt::format("(begin + {0} < {1} ? begin + {0} : {1})", split_.group, phase_.capacity);
+    const std::string last = fmt::format("(begin + {0} < {1} ? begin + {0} : {1})", split_.group, phase.capacity);
     bool whole = split_.data < 0 || shuffles(split_.data);
     if (!whole) {
       const auto& p = values_.row_step(split_.data).params.template as<MinibatchParams>();
@@ -279,7 +257,7 @@ class SplitWriter {
     const std::uint64_t at = values_.plan.offsets.at(static_cast<std::size_t>(narrow));
     return fmt::format(
         "      by_split::add_product<{}, {}, {}, {}>(s.sums.sum + {}, part == 0, s.data.x[turn % 2], all + {}, {});{}",
-        tiling_.threads, feature_count(values_.call(sum.step).inputs[1].type), turn_rows(), split_.slice, sum.at, at,
+        tiling.threads, feature_count(values_.call(sum.step).inputs[1].type), turn_rows(), split_.slice, sum.at, at,
         split_.gathered, step_comment(values_.row_step(sum.step)));
   }
   std::string narrow_sum(const SplitSum& sum, std::int64_t& warp) {
@@ -294,71 +272,17 @@ class SplitWriter {
       term = fmt::format("return fold<{}>(0.0f, [&](int m) {{ return float(({})(n, m)); }}, {});", t.reduced, t.text,
                          fold_of(Op::sum)->function);
     }
-    const std::int64_t first = warp * 32 % tiling_.threads;
-    warp += std::max<std::int64_t>(1, std::min<std::int64_t>(sum.numbers, tiling_.threads / 64));
+    const std::int64_t first = warp * 32 % tiling.threads;
+    warp += std::max<std::int64_t>(1, std::min<std::int64_t>(sum.numbers, tiling.threads / 64));
     return fmt::format(
         "      by_split::add_rows<{}, {}, {}, {}>(s.sums.sum + {}, part == 0, turn_rows, [&](int l, int n) {{\n      "
         "const u32 r = u32(turn_first + l);\n      (void)r;\n{}      {}\n      }});{}",
-        tiling_.threads, first, sum.numbers, turn_rows(), sum.at, context.text, term,
+        tiling.threads, first, sum.numbers, turn_rows(), sum.at, context.text, term,
         step_comment(values_.row_step(sum.step)));
   }
 
-  // Stored rows past a batch that is not full are zero.
-  void clear_rows() {
-    if (values_.count == kNoBuffer || values_.stores.empty()) return;
-    std::string clears;
-    for (const auto& [k, arenas] : values_.stores)
-      for (const BufferId arena : arenas)
-        clears += fmt::format(" clear<{0}>({1} + u64(r) * {0});", values_.features(k), pointer(arena, ""));
-    text_ += fmt::format(
-        "    for (u32 r = u32(count) + block_index() * {0}u + thread_index(); r < {1}u; r += {2}u) {{{3} }}\n",
-        tiling_.threads, phase_.capacity, tiling_.threads * tiling_.blocks(), clears);
-  }
-
   void write() {
-    std::string begin, loads, stores, shared = values_.shared_rows() + shared_;
-    for (const Places::Array& array : places_.arrays())
-      if (!places_.is_passed(array.root))
-        shared += fmt::format("  alignas(16) {} {}[{}];  // {}\n", type_name(array.dtype), array.name,
-                              std::max<std::int64_t>(room_of(array.root), 1), printable_name(buffer(array.root).name));
-    if (once_.folds()) shared += fmt::format("  float fold[{}];\n", tiling_.threads / 32);
-    for (const BufferId of : once_.read_first()) {
-      const Buffer& b = buffer(of);
-      if (places_.is_number(of))
-        begin += fmt::format("  {} {} = {}[0];  // {}\n", type_name(b.type.dtype), places_.name(of),
-                             pointer(of, "const "), printable_name(b.name));
-      else if (slices_.contains(of))
-        loads += fmt::format("  by_split::load_slice<{}, {}, {}, {}>(s.{}, {});\n", slices_.at(of), room_of(of),
-                             b.type.shape.elements(), tiling_.threads, places_.name(of), pointer(of, "const "));
-      else
-        loads += fmt::format("  copy<{}, {}>(s.{}, {});\n", b.type.shape.elements(), tiling_.threads, places_.name(of),
-                             pointer(of, "const "));
-    }
-    const std::vector<BufferId> unread = once_.unread_numbers();
-    for (const BufferId of : unread)
-      shared += fmt::format("  {} {};  // {}\n", type_name(buffer(of).type.dtype), places_.name(of),
-                            printable_name(buffer(of).name));
-    std::string slices;
-    for (const BufferId of : once_.written_back()) {
-      const Buffer& b = buffer(of);
-      if (places_.is_passed(of)) continue;
-      if (places_.is_number(of))
-        stores += fmt::format("    if (thread_index() == 0) {}[0] = {}{};  // {}\n", pointer(of, ""),
-                              std::ranges::find(unread, of) == unread.end() ? "" : "s.", places_.name(of),
-                              printable_name(b.name));
-      else if (slices_.contains(of))
-        slices += fmt::format("    by_split::store_slice<{}, {}, {}>({}, s.{});  // {}\n", slices_.at(of),
-                              b.type.shape.elements(), tiling_.threads, pointer(of, ""), places_.name(of),
-                              printable_name(b.name));
-      else
-        stores += fmt::format("    copy<{}, {}>({}, {});  // {}\n", b.type.shape.elements(), tiling_.threads,
-                              pointer(of, ""), once_.array(of), printable_name(b.name));
-    }
-    std::string scratch = "nullptr";
-    if (region_.accumulators != kNoBuffer) {
-      (void)pointer(region_.accumulators, "");
-      scratch = fmt::format("a.at[{}]", pointers_.at(region_.accumulators));
-    }
+    const States states = this->states();
     const std::string body = fmt::format(
         "  s.data.begin();\n  Cluster cluster(s.cluster, a.fault);\n  Sums sums(s.sums, {0}, a.fault);\n{1}{2}"
         "  const int rank = static_cast<int>(cluster_rank()), slice = rank * {3}, features = "
@@ -368,36 +292,27 @@ class SplitWriter {
         "  u32 turn = 0;\n  bool ahead = false;  // data of the turn are on their way\n  barrier();\n"
         "  for (u32 epoch = 1; epoch <= a.steps; ++epoch) {{\n{5}  }}\n  await_copies();\n  barrier();\n{6}{7}  "
         "cluster.end();\n",
-        scratch, begin, loads, split_.slice, split_.features, text_,
-        slices.empty() ? "" : fmt::format("  if (cluster_index() == 0) {{\n{}  }}\n", slices),
-        stores.empty() ? "" : fmt::format("  if (block_index() == 0) {{\n{}  }}\n", stores));
-    kernel_.source = fmt::format(
-        "namespace {0} {{\nusing Arguments = StepArguments<{1}>;\n"
-        "using Cluster = by_split::RowExchange<{2}, {3}, {4}, {5}, {6}>;\n"
-        "using Sums = by_split::SliceSums<{7}, {2}, {3}, {8}>;\n"
-        "static_assert(Sums::kScratchBytes <= {9}, \"scratch\");\nstruct Shared {{\n"
-        "  by_split::SliceRows<{2}, {10}, {11}, {14}> data;\n  by_split::RowParts<{2}, {10}, {11}, {5}> parts;\n"
-        "  Cluster::Shared cluster;\n  Sums::Shared sums;\n{12}}};\n\nGRAPHRUN_STEP_KERNEL({0}, "
-        "{2}, Arguments, a, "
-        "Shared, s) {{\n{13}}}\n}}  // namespace {0}\n",
-        kernel_.name, std::max<std::size_t>(kernel_.pointers.size(), 1), tiling_.threads, tiling_.cluster, split_.own,
-        split_.parts, split_.gathered, split_.values, tiling_.clusters, tiling_.scratch_bytes, turn_rows(),
-        split_.slice, shared, body, data_width(split_.data));
+        scratch(), states.numbers, states.loads, split_.slice, split_.features, text_,
+        states.slices.empty() ? "" : fmt::format("  if (cluster_index() == 0) {{\n{}  }}\n", states.slices),
+        states.stores.empty() ? "" : fmt::format("  if (block_index() == 0) {{\n{}  }}\n", states.stores));
+    const std::string definitions = fmt::format(
+        "using Cluster = by_split::RowExchange<{0}, {1}, {2}, {3}, {4}>;\n"
+        "using Sums = by_split::SliceSums<{5}, {0}, {1}, {6}>;\n"
+        "static_assert(Sums::kScratchBytes <= {7}, \"scratch\");\n",
+        tiling.threads, tiling.cluster, split_.own, split_.parts, split_.gathered, split_.values, tiling.clusters,
+        tiling.scratch_bytes);
+    const std::string members = fmt::format(
+        "  by_split::SliceRows<{0}, {1}, {2}, {3}> data;\n  by_split::RowParts<{0}, {1}, {2}, {4}> parts;\n"
+        "  Cluster::Shared cluster;\n  Sums::Shared sums;\n",
+        tiling.threads, turn_rows(), split_.slice, data_width(split_.data), split_.parts);
+    kernel.source =
+        begin(definitions, members + values_.shared_rows() + shared_ + states.members) + definition(body) + end();
   }
 
-  const Program& program_;
-  const Phase& phase_;
-  const Region& region_;
-  const StepTiling tiling_;
-  StepKernel kernel_;
-  std::map<BufferId, std::size_t> pointers_;
-  Places places_;
-  OnceText once_;
   std::string before_rows_;
   BlockValues values_;
   const SplitPlan& split_;
   const std::set<BufferId> unread_;
-  std::map<BufferId, std::int64_t> slices_;  // by roots: numbers of a block
   std::string text_, shared_;
 };
 

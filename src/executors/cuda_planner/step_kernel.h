@@ -20,7 +20,6 @@ struct StepKernel {
   std::string source;               // of `extern "C" __global__ void NAME(Arguments<N>)`, with what it includes
   std::vector<std::string> pieces;  // the same in sources to be compiled side by side and linked; none: in one
   std::vector<BufferId> pointers;   // whose addresses it is given
-  StepTiling tiling;
 };
 StepKernel step_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region);
 

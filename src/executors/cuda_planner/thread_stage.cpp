@@ -30,7 +30,7 @@ class ThreadStage {
 
   RowStage run() {
     rows_ = std::uint64_t{call_.tiling.block_rows()} * call_.tiling.blocks();
-    turns_ = row_turns(call_.tiling, call_.phase.capacity, products(), same_numbers());
+    turns_ = row_turns(call_.tiling, call_.frame.phase.capacity, products(), same_numbers());
     find_halves();
     groups_ = sum_groups();
     const std::int64_t sums = std::ranges::max(groups_, {}, &SumGroup::sums).sums;  // of a thread
@@ -50,9 +50,9 @@ class ThreadStage {
         "(void)live;\n";
     if (weights() + sums > kMostHeld) text += "      forget();\n";
     text += rows();
-    text += fmt::format("    }};\n    for_rows<{}u, {}u, {}, {}, {}>(first_row, {}, row);\n", call_.phase.capacity,
-                        rows_, turns_.straight ? turns_.count : 1, call_.count != kNoBuffer,
-                        call_.tiling.threads <= 128, count_text(call_));
+    text += fmt::format("    }};\n    for_rows<{}u, {}u, {}, {}, {}>(first_row, {}, row);\n",
+                        call_.frame.phase.capacity, rows_, turns_.straight ? turns_.count : 1,
+                        call_.frame.count != kNoBuffer, call_.tiling.threads <= 128, call_.frame.count_text());
     if (is_pair() && sums > 0) {
       out_.second = (sums + 3) / 4 * 4;
       text += fmt::format("    by_pair::combine_lanes<Combine{}, {}>(sums, {}.row());\n", call_.number, out_.second,
@@ -74,22 +74,20 @@ class ThreadStage {
   // What the lanes of a pair share out.
   std::vector<bool> halves_of(const Step& step) const {
     std::vector<bool> halves;
-    for (const BufferId input : step.inputs) halves.push_back(halves_.contains(storage_root(call_.program, input)));
+    for (const BufferId input : step.inputs) halves.push_back(halves_.contains(call_.root(input)));
     return halves;
   }
   void find_halves() {
     if (!is_pair()) return;
-    for (std::uint32_t i = call_.stage.rows; i < call_.stage.last; ++i) {
-      const Step& step = call_.phase.steps[i];
+    for (const Step& step : call_.rows()) {
       const TextCall call = call_.once.call(step);
-      if (PairText(call, halves_of(step)).makes_half()) halves_.insert(storage_root(call_.program, step.output));
+      if (PairText(call, halves_of(step)).makes_half()) halves_.insert(call_.root(step.output));
     }
   }
   RowStage::Value summed(const Combine& combine) const {
     const std::int64_t elements = buffer(combine.value).type.shape.elements();
     if (!is_pair() || elements == 0) return {&combine, 0, elements};
-    const auto steps = std::span(call_.phase.steps).subspan(call_.stage.rows, call_.stage.last - call_.stage.rows);
-    const Step& step = *std::ranges::find(steps, combine.value, &Step::output);
+    const Step& step = *std::ranges::find(call_.rows(), combine.value, &Step::output);
     const TextCall call = call_.once.call(step);
     const PairSums sums = PairText(call, halves_of(step)).sums();
     return {&combine, 0, sums.numbers, sums.place};
@@ -97,8 +95,8 @@ class ThreadStage {
 
   std::int64_t products() const {
     std::int64_t products = 0;
-    for (std::uint32_t i = call_.stage.rows; i < call_.stage.last; ++i)
-      if (call_.phase.steps[i].op == Op::matmul) products += products_of(call_.phase.steps[i]);
+    for (const Step& step : call_.rows())
+      if (step.op == Op::matmul) products += products_of(step);
     return products;
   }
   std::int64_t products_of(const Step& step) const {
@@ -111,10 +109,9 @@ class ThreadStage {
   // Numbers of what all rows share that a row reads.
   std::int64_t weights() const {
     std::map<BufferId, std::int64_t> read;
-    for (std::uint32_t i = call_.stage.rows; i < call_.stage.last; ++i) {
-      const Step& step = call_.phase.steps[i];
+    for (const Step& step : call_.rows()) {
       for (std::size_t k = 0; k < step.inputs.size(); ++k)
-        if (!call_.is_tile(step.inputs[k]) && !call_.places.stays_in_arena(step, k))
+        if (!call_.is_tile(step.inputs[k]) && !call_.frame.places.stays_in_arena(step, k))
           read[step.inputs[k]] = buffer(step.inputs[k]).type.shape.elements();
     }
     std::int64_t numbers = 0;
@@ -165,11 +162,11 @@ class ThreadStage {
   // Of data that are the same each time the region runs.
   std::int64_t same_numbers() const {
     std::int64_t numbers = 0;
-    if (call_.count != kNoBuffer) return numbers;
+    if (call_.frame.count != kNoBuffer) return numbers;
     for (const TileMove& move : call_.stage.loads)
       if (is_same(call_, move.arena)) numbers += feature_count(buffer(move.tile).type);
-    for (std::uint32_t i = call_.stage.rows; i < call_.stage.last; ++i)
-      if (is_same(call_, call_.phase.steps[i])) numbers += feature_count(buffer(call_.phase.steps[i].output).type);
+    for (const Step& step : call_.rows())
+      if (is_same(call_, step)) numbers += feature_count(buffer(step.output).type);
     return numbers;
   }
 
@@ -181,7 +178,7 @@ class ThreadStage {
     std::set<std::string> there;             // of pairs: values that are halved or made whole
     const auto load = [&](BufferId out, std::string_view from, std::string_view comment, bool same) {
       const std::string name = fmt::format("v{}", out);
-      values[storage_root(call_.program, out)] = name;
+      values[call_.root(out)] = name;
       if (same && turns_.kept) {
         const TensorType& type = buffer(out).type;
         out_.kept +=
@@ -197,10 +194,8 @@ class ThreadStage {
       load(move.tile, fmt::format("load<{}>({} + u64(r) * {})", n, call_.pointer(move.arena, "const "), n),
            printable_name(buffer(move.tile).name), is_same(call_, move.arena));
     }
-    for (std::uint32_t i = call_.stage.rows; i < call_.stage.last; ++i) {
-      const Step& step = call_.phase.steps[i];
+    for (const Step& step : call_.rows()) {
       const TextCall call = row_call(call_, step, values);
-      std::string reason;
       const bool reduces = !call_.is_tile(step.output);
       const SumGroup* group = nullptr;
       std::int64_t at = 0;
@@ -210,25 +205,26 @@ class ThreadStage {
       }
       const PairText pair(call, halves_of(step));
       if (is_pair()) text += pair.before(there);
-      const std::string made = is_pair() ? pair.text(at, reason) : row_text(call, at, reason);
-      if (made.empty()) throw std::logic_error(fmt::format("{}: {}", step.name, reason));
+      const std::string made = made_text(step.name, [&](std::string& reason) {
+        return is_pair() ? pair.text(at, reason) : row_text(call, at, reason);
+      });
       if (reduces)
         text += fmt::format("      {}{}  // {}\n", if_group(*group), made, comment_of(step));
       else
         load(step.output, made, comment_of(step), is_same(call_, step));
-      text += stores(i, values, there);
+      text += stores(&step, values, there);
     }
-    return text + stores(call_.stage.last, values, there);
+    return text + stores(nullptr, values, there);
   }
 
-  // Of rows that are complete with step i, so that registers hold them no longer than they must; those that no step of
+  // Of rows that are complete with `step`, so that registers hold them no longer than they must; those that no step of
   // the stage makes, after the last one.
-  std::string stores(std::uint32_t i, const std::map<BufferId, std::string>& values,
+  std::string stores(const Step* step, const std::map<BufferId, std::string>& values,
                      std::set<std::string>& there) const {
     std::string text;
     for (const TileMove& move : call_.stage.stores) {
-      const BufferId root = storage_root(call_.program, move.tile);
-      if (last_maker(root) != i) continue;
+      const BufferId root = call_.root(move.tile);
+      if (last_maker(root) != step) continue;
       const std::int64_t n = feature_count(buffer(move.arena).type);
       std::string row = values.at(root);
       if (halves_.contains(root)) {
@@ -240,10 +236,10 @@ class ThreadStage {
     }
     return text;
   }
-  std::uint32_t last_maker(BufferId root) const {
-    std::uint32_t last = call_.stage.last;
-    for (std::uint32_t i = call_.stage.rows; i < call_.stage.last; ++i)
-      if (storage_root(call_.program, call_.phase.steps[i].output) == root) last = i;
+  const Step* last_maker(BufferId root) const {
+    const Step* last = nullptr;
+    for (const Step& step : call_.rows())
+      if (call_.root(step.output) == root) last = &step;
     return last;
   }
 

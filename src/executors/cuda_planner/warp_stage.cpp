@@ -23,8 +23,7 @@ class WarpStage {
     }
     const std::string loads = fetched();
     find_sums();
-    for (std::uint32_t i = call_.stage.rows; i < call_.stage.last; ++i)
-      held_left_ -= warp_shape(call_.once.call(call_.phase.steps[i])).live_numbers;
+    for (const Step& step : call_.rows()) held_left_ -= warp_shape(call_.once.call(step)).live_numbers;
     const std::string rows = this->rows();
     std::string& text = out_.text;
     if (!sums_.empty()) {
@@ -44,15 +43,15 @@ class WarpStage {
         rows + "    };\n";
     const std::uint32_t blocks = call_.tiling.blocks();
     text += fmt::format("    for_rows<{}u, {}u, {}>(thread_index() / 32 * {}u + block_index(), {}, fetch, row);\n",
-                        call_.phase.capacity, call_.tiling.threads / 32 * blocks, call_.count != kNoBuffer, blocks,
-                        count_text(call_));
+                        call_.frame.phase.capacity, call_.tiling.threads / 32 * blocks, call_.frame.count != kNoBuffer,
+                        blocks, call_.frame.count_text());
     if (!sums_.empty()) text += fmt::format("    sums.finish({}.row());\n", call_.reduce());
     return std::move(out_);
   }
 
  private:
   bool is_fetched(const Step& step) const { return step.op == Op::minibatch; }
-  void name(BufferId out, std::string text) { values_[storage_root(call_.program, out)] = std::move(text); }
+  void name(BufferId out, std::string text) { values_[call_.root(out)] = std::move(text); }
 
   // The rows of data, which are asked for one tile ahead.
   std::string fetched() {
@@ -68,8 +67,7 @@ class WarpStage {
             fmt::format("load<{}>({}, r)", feature_count(call_.buffer(move.tile).type),
                         call_.pointer(move.arena, "const ")),
             printable_name(call_.buffer(move.tile).name));
-    for (std::uint32_t i = call_.stage.rows; i < call_.stage.last; ++i) {
-      const Step& step = call_.phase.steps[i];
+    for (const Step& step : call_.rows()) {
       if (is_fetched(step)) fetch(step.output, made(step, 0, ""), comment_of(step));
     }
     return text;
@@ -78,8 +76,7 @@ class WarpStage {
   // In the order of the numbers.
   void find_sums() {
     for (const RowStage::Value& value : out_.values) {
-      for (std::uint32_t i = call_.stage.rows; i < call_.stage.last; ++i) {
-        const Step& step = call_.phase.steps[i];
+      for (const Step& step : call_.rows()) {
         if (step.output != value.combine->value || call_.buffer(step.output).type.shape.elements() == 0) continue;
         const WarpShape shape = warp_shape(call_.once.call(step));
         sums_ +=
@@ -92,10 +89,11 @@ class WarpStage {
 
   std::string rows() {
     std::string text;
-    for (std::uint32_t i = call_.stage.rows; i < call_.stage.last; ++i) {
-      const Step& step = call_.phase.steps[i];
+    const std::span<const Step> steps = call_.rows();
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const Step& step = steps[i];
       if (is_fetched(step)) continue;
-      if (std::string affine = this->affine(i); !affine.empty()) {
+      if (std::string affine = i + 1 < steps.size() ? this->affine(step, steps[i + 1]) : ""; !affine.empty()) {
         text += affine;
         ++i;
         continue;
@@ -113,16 +111,14 @@ class WarpStage {
       text += fmt::format("      {}  // {}\n", made(step, at, ""), comment_of(step));
     }
     for (const TileMove& move : call_.stage.stores)
-      text += fmt::format("      store({}, r, {});\n", call_.pointer(move.arena, ""),
-                          values_.at(storage_root(call_.program, move.tile)));
+      text +=
+          fmt::format("      store({}, r, {});\n", call_.pointer(move.arena, ""), values_.at(call_.root(move.tile)));
     return text;
   }
 
   // A product and the bias that the next step adds to it. "": they are none.
-  std::string affine(std::uint32_t i) {
-    const Step& product = call_.phase.steps[i];
-    if (i + 1 == call_.stage.last || product.op != Op::matmul || !call_.is_tile(product.output)) return {};
-    const Step& add = call_.phase.steps[i + 1];
+  std::string affine(const Step& product, const Step& add) {
+    if (product.op != Op::matmul || !call_.is_tile(product.output)) return {};
     if (!call_.is_tile(add.output) || readers(product.output) != 1) return {};
     const std::string of_product = fmt::format("v{}", product.output);
     name(product.output, of_product);
@@ -136,12 +132,11 @@ class WarpStage {
   }
   // Row steps and stores.
   std::size_t readers(BufferId value) const {
-    const BufferId of = storage_root(call_.program, value);
+    const BufferId of = call_.root(value);
     std::size_t readers = 0;
-    for (std::uint32_t i = call_.stage.rows; i < call_.stage.last; ++i)
-      for (const BufferId input : call_.phase.steps[i].inputs)
-        readers += storage_root(call_.program, input) == of ? 1u : 0u;
-    for (const TileMove& move : call_.stage.stores) readers += storage_root(call_.program, move.tile) == of ? 1u : 0u;
+    for (const Step& step : call_.rows())
+      for (const BufferId input : step.inputs) readers += call_.root(input) == of ? 1u : 0u;
+    for (const TileMove& move : call_.stage.stores) readers += call_.root(move.tile) == of ? 1u : 0u;
     return readers;
   }
 
@@ -159,10 +154,8 @@ class WarpStage {
   }
 
   std::string made(const Step& step, std::int64_t at, const std::string& held) {
-    std::string reason;
-    std::string text = warp_text(row_call(call_, step, values_), at, held, reason);
-    if (text.empty()) throw std::logic_error(fmt::format("{}: {}", step.name, reason));
-    return text;
+    const TextCall call = row_call(call_, step, values_);
+    return made_text(step.name, [&](std::string& reason) { return warp_text(call, at, held, reason); });
   }
 
   const StageCall& call_;
