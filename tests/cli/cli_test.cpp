@@ -6,6 +6,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -14,62 +15,93 @@
 namespace graphrun::testing {
 namespace {
 
-TEST_F(Cli, HelpNamesEveryFlagVariableAndExitCode) {
+// The commands of --help, and those that only its last line names.
+std::vector<std::string> commands(const std::string& help) {
+  std::vector<std::string> names = {"completion", "help"};
+  bool in_group = false;
+  for (const std::string& line : lines(help.substr(0, help.find("Common flags:")))) {
+    if (in_group && line.starts_with("  ")) names.push_back(line.substr(2, line.find(' ', 2) - 2));
+    in_group = in_group || line.ends_with(':');
+  }
+  return names;
+}
+
+TEST_F(Cli, HelpHasFourGroupsOfCommandsIn40Lines) {
   const Outcome help = graphrun({"--help"});
   EXPECT_EQ(help.code, 0);
   EXPECT_EQ(help.err, "");
-  for (const char* part : {"train",
-                           "plan",
-                           "verify",
-                           "--against",
-                           "--steps",
-                           "--trajectory",
-                           "--tolerance",
-                           "--dump",
-                           "--dump-to",
-                           "--executor",
-                           "--target",
-                           "--set",
-                           "--epochs",
-                           "--batch",
-                           "--seed",
-                           "--data-dir",
-                           "--json",
-                           "--quiet",
-                           "--verbose",
-                           "-v",
-                           "--no-passes",
-                           "--no-fuse",
-                           "--program",
-                           "--losses",
-                           "--jit",
-                           "--tiling",
-                           "--diagnostics",
-                           "--version",
-                           "--help",
-                           "GRAPHRUN_DATA",
-                           "NO_COLOR",
-                           "CUDA_VISIBLE_DEVICES",
-                           "Examples:",
-                           "Exit codes:",
-                           "130"}) {
-    EXPECT_TRUE(has(help.out, part)) << part;
+  EXPECT_LE(lines(help.out).size(), 40u) << help.out;
+  for (const std::string& line : lines(help.out)) EXPECT_LE(line.size(), 100u) << line;
+  std::vector<std::string> titles;
+  for (const std::string& line : lines(help.out)) {
+    if (line.ends_with(':')) titles.push_back(line);
   }
-  for (const std::string& line : lines(help.out)) EXPECT_LE(line.size(), 110u) << line;
-  EXPECT_EQ(graphrun({"help"}).out, help.out);
+  EXPECT_EQ(titles, (std::vector<std::string>{"Train:", "Inspect:", "Runs:", "Export:", "Common flags:", "Examples:"}));
+  for (const char* part : {"train", "plan", "verify", "--executor", "--set", "--json", "COMMAND --help", "completion"})
+    EXPECT_TRUE(has(help.out, part)) << part;
   EXPECT_EQ(graphrun({model_, "-h"}).out, help.out);
 }
 
-TEST_F(Cli, EveryVerbHasHelpOfItsOwn) {
-  std::vector<std::string> verbs;
-  for (const std::string& line : lines(graphrun({"--help"}).out)) {
-    if (!verbs.empty() && line.empty()) break;
-    if (line == "Verbs:" || !verbs.empty()) verbs.push_back(line.substr(0, line.find(' ', 2)));
+TEST_F(Cli, HelpOfTopicsNamesVariablesAndExitCodes) {
+  const Outcome help = graphrun({"help"});
+  EXPECT_EQ(help.code, 0);
+  for (const std::string& line : lines(help.out)) EXPECT_LE(line.size(), 110u) << line;
+  for (const char* part : {"optimizers", "adam", "GRAPHRUN_DATA", "NO_COLOR", "CUDA_VISIBLE_DEVICES",
+                           "Exit codes:", "130", "--flag=value"})
+    EXPECT_TRUE(has(help.out, part)) << part;
+}
+
+// The names of flags in a help text, each with its line.
+std::map<std::string, std::string> flags_in(const std::string& help) {
+  std::map<std::string, std::string> found;
+  for (const std::string& line : lines(help)) {
+    if (!line.starts_with("  -")) continue;
+    const std::size_t at = line.find("--");
+    found.emplace(line.substr(at, line.find_first_of(" [", at) - at), line);
   }
-  ASSERT_GE(verbs.size(), 12u);
-  verbs.erase(verbs.begin());  // "Verbs:"
-  for (std::string& verb : verbs) {
-    verb.erase(0, 2);
+  return found;
+}
+
+// A name with two texts would have two meanings.
+TEST_F(Cli, EveryFlagHasOneMeaning) {
+  std::map<std::string, std::string> all;
+  for (const std::string& verb : commands(graphrun({"--help"}).out)) {
+    for (const auto& [name, line] : flags_in(graphrun({verb, "--help"}).out))
+      EXPECT_EQ(all.emplace(name, line).first->second, line) << verb;
+  }
+  EXPECT_GT(all.size(), 90u);
+  for (const auto& [name, line] : all) {
+    std::string text = line.substr(line.find("  ", line.find("--")));
+    text.erase(0, text.find_first_not_of(' '));
+    EXPECT_LE(text.size(), 92u) << name;
+    EXPECT_FALSE(std::isupper(static_cast<unsigned char>(text[0]))) << name;
+  }
+}
+
+TEST_F(Cli, FormerSpellingsOfFlagsStillWorkAndAreHidden) {
+  const std::string table = file("points.csv", "x,y\n1,1.5\n2,2.5\n3,3.7\n4,4.1\n5,5.9\n6,6.2\n");
+  const Outcome init = graphrun({"init", table, "--label", "y"});
+  EXPECT_EQ(init.code, 0) << init.err;
+  EXPECT_EQ(graphrun({"init", table, "--target", "y"}).out, init.out);
+  EXPECT_EQ(graphrun({"--target=y", "init", table}).out, init.out);
+  const std::string log = file("log.csv", "epoch,loss\n1,100\n2,10\n3,1\n");
+  const std::string plot = graphrun({"plot", log, "--log-scale", "y"}).out;
+  EXPECT_EQ(graphrun({"plot", log, "--log", "y"}).out, plot);
+  EXPECT_EQ(graphrun({"--log=y", "plot", log}).out, plot);
+  EXPECT_EQ(graphrun({model_, "-q", "--no-forensics"}).code, 0);
+  expect_refused(graphrun({"plot", log, "--log=z"}), {"--log-scale must be x, y or xy, got 'z'"});
+  expect_refused(graphrun({"plot", log, "--log"}), {"--log-scale needs a value: --log-scale AXES"});
+
+  EXPECT_FALSE(has(graphrun({"init", "--help"}).out, "--target"));
+  EXPECT_FALSE(has(graphrun({"plot", "--help"}).out, "--log "));
+  std::string all = graphrun({"help", "--man"}).out + graphrun({"train", "--help"}).out;
+  for (const char* shell : {"bash", "zsh", "fish"}) all += graphrun({"completion", shell}).out;
+  EXPECT_FALSE(has(all, "forensics"));
+}
+
+TEST_F(Cli, EveryVerbHasHelpOfItsOwn) {
+  ASSERT_GE(commands(graphrun({"--help"}).out).size(), 21u);
+  for (const std::string& verb : commands(graphrun({"--help"}).out)) {
     SCOPED_TRACE(verb);
     const Outcome help = graphrun({verb, "--help"});
     EXPECT_EQ(help.code, 0);
@@ -99,7 +131,7 @@ TEST_F(Cli, VariablesMirrorFlagsAndFlagsWin) {
   expect_refused(graphrun({model_}, {.environment = {"GRAPHRUN_ISA=sse"}}), {"GRAPHRUN_ISA", "'sse'"});
   expect_refused(graphrun({model_, "--isa=sse"}), {"'sse'"});
   EXPECT_EQ(graphrun({model_, "--isa=plain"}, {.environment = {"GRAPHRUN_ISA=sse"}}).code, 0);
-  const std::string help = graphrun({"--help"}).out;
+  const std::string help = graphrun({"help"}).out;
   for (const char* variable : {"GRAPHRUN_EXECUTOR", "GRAPHRUN_THREADS", "GRAPHRUN_ISA", "GRAPHRUN_DATA"})
     EXPECT_TRUE(has(help, variable)) << variable;
 }
@@ -157,9 +189,9 @@ TEST_F(Cli, MistakesOfUsageExitWithTwo) {
 }
 
 TEST_F(Cli, ABareWordNearAVerbIsAMisspeltVerb) {
-  expect_refused(graphrun({"trian", model_}), {"no verb and no file is called 'trian'", "did you mean train?"});
+  expect_refused(graphrun({"trian", model_}), {"no command and no file is called 'trian'", "did you mean train?"});
   expect_refused(graphrun({"pln"}), {"'pln'", "did you mean plan?"});
-  expect_refused(graphrun({"optimise", model_}), {"'optimise'", "the verbs are train, eval"});
+  expect_refused(graphrun({"optimise", model_}), {"'optimise'", "the commands are train, eval"});
   expect_refused(graphrun({"missing.json"}), {"no such file: 'missing.json'"});
   expect_refused(graphrun({(folder_ / "lime.json").string()}), {"lime.json'", "did you mean", "line.json?"});
   expect_refused(graphrun({file("data.csv", "x,y\n")}), {"data.csv' is a file of data, not a model file"});

@@ -50,6 +50,9 @@ TEST_F(Completion, FlagsAreThoseOfTheVerb) {
   EXPECT_EQ(offered({"graphrun", "--json", "plan", "line.json", "--prog"}), Words{"--program"});
   EXPECT_TRUE(contains(offered({"graphrun", "--"}), "--epochs"));
   EXPECT_TRUE(contains(offered({"graphrun", "line.json", "--"}), "--losses"));
+  EXPECT_EQ(offered({"graphrun", "plot", "--log"}), Words{"--log-scale"});  // no former spellings
+  EXPECT_EQ(offered({"graphrun", "init", "--target"}), Words{""});
+  EXPECT_EQ(offered({"graphrun", "--no-f"}), Words{"--no-fuse"});
 }
 
 TEST_F(Completion, ValuesFollowTheirFlag) {

@@ -140,21 +140,24 @@ TEST_F(Help, EveryFunctionHasAnExampleThatReads) {
   }
 }
 
-// graphrun(1): all of --help, in roff that groff formats without warnings.
+// graphrun(1): the complete help of all commands, in roff that groff formats without warnings.
 TEST_F(Help, TheManualTellsEveryVerbFlagAndVariable) {
   const Outcome manual = graphrun({"help", "--man"});
   ASSERT_EQ(manual.code, 0) << manual.err;
   EXPECT_TRUE(manual.out.starts_with(".TH GRAPHRUN 1 "));
   EXPECT_EQ(graphrun({"help", "--man"}).out, manual.out);
   for (const char* section :
-       {"NAME", "SYNOPSIS", "DESCRIPTION", "VERBS", "FLAGS", "ENVIRONMENT", "EXIT STATUS", "FILES", "EXAMPLES"})
+       {"NAME", "SYNOPSIS", "DESCRIPTION", "COMMANDS", "FLAGS", "ENVIRONMENT", "EXIT STATUS", "FILES", "EXAMPLES"})
     EXPECT_TRUE(has(manual.out, std::string("\n.SH ") + section + "\n")) << section;
   const auto as_written = [](std::string text) {
     for (std::size_t at = 0; (at = text.find('-', at)) != std::string::npos; at += 2) text.insert(at, "\\");
     return text;
   };
   std::size_t told = 0;
-  for (const std::string& line : lines(graphrun({"--help"}).out)) {
+  std::string help = graphrun({"--help"}).out;
+  for (const char* verb : {"train", "predict", "init", "plan", "verify", "bench", "show", "sweep", "plot", "studio"})
+    help += graphrun({verb, "--help"}).out;
+  for (const std::string& line : lines(help)) {
     if (!line.starts_with("  ") || line[2] == ' ' || line.starts_with("  graphrun")) continue;
     const std::string name = line.substr(2, line.find_first_of(" ,", 2) - 2);
     EXPECT_TRUE(has(manual.out, as_written(name))) << name;

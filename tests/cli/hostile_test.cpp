@@ -229,9 +229,9 @@ TEST_F(Hostile, HelpOfNothingNamesTheNearestTopic) {
   expect_refused(graphrun({"help", "softmx"}), {"no topic 'softmx'", "did you mean softmax?"});
   expect_refused(graphrun({"help", "optimizer"}), {"did you mean optimizers?"});
   expect_refused(graphrun({"help", "trian"}), {"did you mean train?"});
-  expect_refused(graphrun({"help", "qqqqqq"}), {"the verbs are train", "optimizers"});
+  expect_refused(graphrun({"help", "qqqqqq"}), {"the commands are train", "optimizers"});
   expect_refused(graphrun({"help", ""}), {"no topic ''"});
-  expect_refused(graphrun({"help", std::string(100000, 'a')}), {"no verb and no topic"});
+  expect_refused(graphrun({"help", std::string(100000, 'a')}), {"no command and no topic"});
   expect_refused(graphrun({"help", "adam", "sgd"}), {"'sgd'"});
 }
 

@@ -22,7 +22,7 @@ class Init : public Cli {
 };
 
 TEST_F(Init, WritesAModelThatTrains) {
-  const Outcome made = graphrun({"init", table_, "--target", "price", "-o", path("houses.json")});
+  const Outcome made = graphrun({"init", table_, "--label", "price", "-o", path("houses.json")});
   EXPECT_EQ(made.code, 0) << made.err;
   EXPECT_EQ(made.out, "");
   EXPECT_NE(made.err.find("wrote"), std::string::npos);
@@ -34,19 +34,19 @@ TEST_F(Init, WritesAModelThatTrains) {
 // In the model of another folder the table has the path from there.
 TEST_F(Init, ThePathIsRelativeToTheModel) {
   std::filesystem::create_directory(folder_ / "models");
-  ASSERT_EQ(graphrun({"init", table_, "--target=price", "--output=" + path("models/m.json")}).code, 0);
+  ASSERT_EQ(graphrun({"init", table_, "--label=price", "--output=" + path("models/m.json")}).code, 0);
   EXPECT_EQ(graphrun({path("models/m.json"), "--quiet", "--epochs=1"}).code, 0);
 }
 
 TEST_F(Init, WithoutAFileTheModelGoesToStdout) {
-  const Outcome made = graphrun({"init", table_, "--target=price"});
+  const Outcome made = graphrun({"init", table_, "--label=price"});
   EXPECT_EQ(made.code, 0);
   EXPECT_EQ(Json::parse(made.out)["format"], 1);
 }
 
 TEST_F(Init, NothingIsOverwritten) {
   const std::string before = file("m.json", "mine");
-  const Outcome refused = graphrun({"init", table_, "--target=price", "-o", before});
+  const Outcome refused = graphrun({"init", table_, "--label=price", "-o", before});
   EXPECT_EQ(refused.code, 2);
   EXPECT_NE(refused.err.find("is there already"), std::string::npos);
   std::ifstream stream(before);
@@ -57,7 +57,7 @@ TEST_F(Init, AFileThatIsNoTable) {
   for (const auto& [name, text, says] : {std::tuple{"a.json", "[{\"a\": 1}]", "\"source\": {\"records\": ...}"},
                                          {"a.jsonl", "{\"a\": 1}\n", "a.jsonl' is JSON"},
                                          {"a.xlsx", "PK\x03\x04", "save it as CSV"}}) {
-    const Outcome refused = graphrun({"init", file(name, text), "--target=a"});
+    const Outcome refused = graphrun({"init", file(name, text), "--label=a"});
     EXPECT_EQ(refused.code, 2);
     EXPECT_NE(refused.err.find("init reads a table of text (CSV)"), std::string::npos) << refused.err;
     EXPECT_NE(refused.err.find(says), std::string::npos) << refused.err;
@@ -67,12 +67,12 @@ TEST_F(Init, AFileThatIsNoTable) {
 TEST_F(Init, MistakesOfTheCommandLine) {
   const std::pair<std::vector<std::string>, const char*> mistakes[] = {
       {{"init"}, "init needs a data file"},
-      {{"init", table_}, "--target=COLUMN"},
-      {{"init", table_, "--target=prize"}, "did you mean 'price'?"},
-      {{"init", table_ + "x", "--target=price"}, "no such file"},
-      {{"init", table_, "more", "--target=price"}, "does not take 'more'"},
-      {{"init", folder_.string(), "--target=price"}, "Is a directory"},
-      {{"init", table_, "--target=price", "-o", path("none/m.json")}, "none"}};
+      {{"init", table_}, "--label=COLUMN"},
+      {{"init", table_, "--label=prize"}, "did you mean 'price'?"},
+      {{"init", table_ + "x", "--label=price"}, "no such file"},
+      {{"init", table_, "more", "--label=price"}, "does not take 'more'"},
+      {{"init", folder_.string(), "--label=price"}, "Is a directory"},
+      {{"init", table_, "--label=price", "-o", path("none/m.json")}, "none"}};
   for (const auto& [words, says] : mistakes) {
     const Outcome refused = graphrun(words);
     EXPECT_EQ(refused.code, 2) << refused.err;

@@ -168,7 +168,7 @@ TEST_F(ModelPictures, Mistakes) {
   refused({model_, "--weights", weights, "--what=weights", "--array=p.w"}, {"no parameter 'p.w'", "did you mean p.W?"});
   refused({model_, "--weights", weights, "--what=histogram", "--array=p.w"},
           {"no parameter 'p.w'", "did you mean p.W?"});
-  refused({model_, "--weights", weights, "--log=y"}, {"go with logs"});
+  refused({model_, "--weights", weights, "--log-scale=y"}, {"go with logs"});
   refused({model_, "--weights", weights, "-o", weights + ".svg", "--what=weights", "--array=q"}, {"no parameter"});
   refused({images, "--weights", others, "--what=predicted"}, {"no numeric output"});
   std::filesystem::create_symlink(weights, path("link.svg"));

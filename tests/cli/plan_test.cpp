@@ -178,7 +178,7 @@ TEST_F(PlanForms, ALockTellsOfAnotherPlan) {
   EXPECT_EQ(graphrun({"plan", model_, "--check", lock}).code, 0);
   const Outcome other = graphrun({"plan", model_, "--batch=2", "--check", lock, "--lock", lock});
   EXPECT_EQ(other.code, 3);
-  EXPECT_TRUE(has(other.err, "plan.lock' tells of another plan")) << other.err;
+  EXPECT_TRUE(has(other.err, "plan.lock' is the snapshot of another plan")) << other.err;
   for (const char* part : {"- data/train/x: data f32(4, 1)", "\n+ "}) EXPECT_TRUE(has(other.out, part)) << other.out;
   EXPECT_EQ(test::content_of(lock), before) << "a lock that does not hold is not replaced";
   // Shifted offsets are only counted.

@@ -146,7 +146,7 @@ TEST_F(Replay, WeightsOfATrainingThatDiverges) {
   const Json arrays = Json::parse(graphrun({"show", "--weights", path("w.npz"), "--json"}).out)["arrays"];
   ASSERT_GT(arrays.size(), 0u);
   for (const Json& array : arrays) EXPECT_EQ(array["finite"], array["elements"]) << array;
-  const Outcome without = graphrun({model_, "-q", "--no-forensics"});
+  const Outcome without = graphrun({model_, "-q", "--no-nan-trace"});
   EXPECT_EQ(without.code, 1);
   EXPECT_FALSE(has(without.err, "it began")) << without.err;
 }

@@ -38,10 +38,13 @@ page="$prefix/share/man/man1/graphrun.1"
 [ -s "$page" ] || fail "graphrun.1 is not installed"
 cmp "$page" <("$prefix/bin/graphrun" help --man) || fail "graphrun.1 is not what graphrun help --man prints"
 "$prefix/bin/graphrun" --help >"$work/help"
+for command in $(awk '/^[A-Z][a-z]*:$/ { on = 1; next } /^[^ ]/ { on = 0 } on && NF { print $1 }' "$work/help"); do
+  "$prefix/bin/graphrun" "$command" --help >>"$work/help"
+done
 for word in $(awk '/^[A-Z][a-z]*:$/ || /^Environment/ || /^Exit/ { on = 1; next } on && /^  [^ ]/ { print $1 }' "$work/help" |
   sed 's/,$//' | sort -u); do
   case $word in graphrun) continue ;; esac
-  grep -F -- "$(printf '%s' "$word" | sed 's/-/\\-/g')" "$page" >/dev/null || fail "graphrun.1 does not tell of $word"
+  grep -F -- "$(printf '%s' "$word" | sed 's/-/\\-/g')" "$page" >/dev/null || fail "graphrun.1 lacks $word"
 done
 
 step "completion is where the shells look for it"

@@ -20,7 +20,7 @@ namespace graphrun::cli {
 namespace {
 
 Error usage(std::string code, std::string message, std::string hint = {}) {
-  if (hint.empty()) hint = "graphrun --help lists verbs and flags";
+  if (hint.empty()) hint = "graphrun --help lists commands and common flags";
   return Error(ErrorKind::input, "usage." + code, std::move(message), std::move(hint));
 }
 
@@ -29,17 +29,17 @@ std::string did_you_mean(std::string_view nearest) {
 }
 
 struct Given {
-  std::string name;  // of a flag
+  std::string name;
   std::string value;
 };
 
-// The command line cut into flags with their values, and the other words.
+// The command line split into flags with their values, and other words.
 struct SplitLine {
   std::vector<Given> flags;
   std::vector<std::string> words;
 };
 
-// "--lr" may be meant as a setting of a model that is on the line.
+// A flag like --lr may name a setting of the model on the line.
 [[noreturn]] void refuse_unknown(const std::string& name, int argc, const char* const* argv) {
   for (int i = 1; i < argc; ++i) {
     const std::filesystem::path file = argv[i];
@@ -55,7 +55,7 @@ struct SplitLine {
   throw usage("unknown_flag", fmt::format("there is no flag {}", name), did_you_mean(nearest_name(name, known)));
 }
 
-// One value a flag, so that `--set a=1 model.json` leaves the model alone.
+// A flag takes one value, so that `--set a=1 model.json` leaves the model alone.
 SplitLine split(int argc, const char* const* argv) {
   SplitLine result;
   for (int i = 1; i < argc; ++i) {
@@ -70,7 +70,7 @@ SplitLine split(int argc, const char* const* argv) {
     }
     const std::size_t equals = word.find('=');
     const std::string name = word.substr(0, equals);
-    const Flag* flag = find_flag(name);
+    const Flag* flag = find_flag(current_name(name, result.words.empty() ? "" : result.words[0]));
     if (flag == nullptr) refuse_unknown(name, argc, argv);
     Given given{std::string(flag->name), {}};
     if (flag->value.empty()) {
@@ -81,9 +81,9 @@ SplitLine split(int argc, const char* const* argv) {
     } else if (!flag->bare.empty()) {
       given.value = flag->bare;
     } else {
-      // A value that looks like a flag is a forgotten value; --flag=-value says it all the same.
+      // A value that looks like a flag means that the value is missing; --flag=--value is accepted.
       const bool there = i + 1 < argc && std::string_view(argv[i + 1]).substr(0, 2) != "--";
-      if (!there) throw usage("flags", fmt::format("{} needs a value: {} {}", name, name, flag->value));
+      if (!there) throw usage("flags", fmt::format("{0} needs a value: {0} {1}", flag->name, flag->value));
       given.value = argv[++i];
     }
     result.flags.push_back(std::move(given));
@@ -108,13 +108,11 @@ bool was_given(const SplitLine& line, std::string_view name) {
 
 void apply_flags(const SplitLine& line, Arguments& arguments) {
   for (const Given& given : line.flags) {
-    const Flag& flag = *find_flag(given.name, arguments.verb);
+    const Flag& flag = *find_flag(given.name);
     if (!belongs(flag, arguments.verb)) {
       std::string owners;
       for (const Verb& verb : verbs()) {
-        bool owns = false;
-        for (const Flag& row : flags()) owns = owns || (row.name == flag.name && belongs(row, verb.name));
-        if (owns) owners += fmt::format("{}{}", owners.empty() ? "" : ", ", verb.name);
+        if (belongs(flag, verb.name)) owners += fmt::format("{}{}", owners.empty() ? "" : ", ", verb.name);
       }
       throw usage("flag_of_other_verb", fmt::format("{} goes with {}, not with {}", given.name, owners, arguments.verb),
                   fmt::format("graphrun {} --help lists its flags", arguments.verb));
@@ -125,7 +123,7 @@ void apply_flags(const SplitLine& line, Arguments& arguments) {
     if (flag.variable.empty() || !belongs(flag, arguments.verb) || was_given(line, flag.name)) continue;
     const char* value = std::getenv(std::string(flag.variable).c_str());
     if (value == nullptr || *value == '\0') continue;
-    // A variable may have been set by anybody: it chooses among our executors and brings no code.
+    // Variables may come from others: they choose a built-in executor and never load code.
     if (flag.completes == Completes::executors && plugin_name(value)) {
       throw usage(
           "flags",
@@ -136,13 +134,13 @@ void apply_flags(const SplitLine& line, Arguments& arguments) {
   }
 }
 
-// ---- the words that are no flags
+// ---- words other than flags
 
 void refuse_extra(const std::vector<std::string>& words, std::size_t at, std::string_view verb) {
   if (words.size() > at) throw usage("extra_word", fmt::format("{} does not take '{}'", verb, words[at]));
 }
 
-// The nearest name of a model file in the folder of a path that is not there; "" when nothing is near.
+// The most similar name of a model file in the folder of a missing path; "" if none is similar.
 std::string nearest_model(const std::string& path) {
   const std::filesystem::path wanted(path);
   std::vector<std::string> names;
@@ -155,28 +153,29 @@ std::string nearest_model(const std::string& path) {
   return near.empty() ? near : (wanted.parent_path() / near).string();
 }
 
-// A word that is neither a verb nor a file: told as what it is nearest to.
+// Reports a word that is neither a verb nor a file, with the most similar name.
 [[noreturn]] void refuse_missing(const std::string& model, bool first, bool more) {
   const bool bare = model.find_first_of("./") == std::string::npos;
   const std::string verb = bare && first ? nearest_name(model, verb_names()) : std::string();
   if (!verb.empty() || (bare && first && more)) {
     std::vector<std::string_view> names;
     for (const Verb& known : verbs()) names.push_back(known.name);
-    throw usage("unknown_verb",
-                fmt::format("no verb and no file is called '{}'; the verbs are {}", model, fmt::join(names, ", ")),
-                did_you_mean(verb));
+    throw usage(
+        "unknown_verb",
+        fmt::format("no command and no file is called '{}'; the commands are {}", model, fmt::join(names, ", ")),
+        did_you_mean(verb));
   }
   throw usage("no_such_file", fmt::format("no such file: '{}'", model), did_you_mean(nearest_model(model)));
 }
 
-// Weights or data where the model belongs: as JSON they would be told of byte by byte.
+// Rejects weights or data given as the model: the JSON reader would report their first byte.
 void refuse_data(const std::string& model, const Verb& verb) {
   const std::string extension = std::filesystem::path(model).extension().string();
   for (const std::string_view known : {".csv", ".npy", ".npz", ".gz"}) {
     if (extension != known) continue;
     throw usage("no_model", fmt::format("'{}' is a file of data, not a model file", model),
                 verb.words == Words::model_and_data ? fmt::format("graphrun {} MODEL.json DATA", verb.name)
-                                                    : "a model file is JSON; graphrun --help shows how it is given");
+                                                    : "a model file is JSON: graphrun MODEL.json");
   }
 }
 
@@ -192,7 +191,7 @@ void take_model(const std::vector<std::string>& words, std::size_t at, const Ver
   }
   refuse_data(model, verb);
   arguments.model = model;
-  arguments.load.text = std::make_shared<std::optional<std::string>>();  // a verb may load it more than once
+  arguments.load.text = std::make_shared<std::optional<std::string>>();  // some verbs load it twice
   arguments.load.piped_weights = std::make_shared<std::optional<std::string>>();
 }
 
@@ -205,14 +204,14 @@ void take_shell(const std::vector<std::string>& words, Arguments& arguments) {
   refuse_extra(words, 2, "completion");
 }
 
-// The word after `help`: a verb, or a topic of the library.
+// Rejects a word after `help` that is neither a verb nor a topic of the library.
 void refuse_help(const std::string& word) {
   std::vector<std::string> known = help_topics();
   if (std::find(known.begin(), known.end(), word) != known.end()) return;
   for (const std::string& verb : verb_names()) known.push_back(verb);
   const std::string near = nearest_name(word, known);
-  throw usage("help.unknown", fmt::format("there is no verb and no topic '{}'", word),
-              near.empty() ? fmt::format("the verbs are {}; the topics are {}, and each name in these lists",
+  throw usage("help.unknown", fmt::format("there is no command and no topic '{}'", word),
+              near.empty() ? fmt::format("the commands are {}; the topics are {}, and each name in these lists",
                                          fmt::join(verb_names(), ", "), fmt::join(help_kinds(), ", "))
                            : did_you_mean(near));
 }
@@ -222,7 +221,7 @@ void take_data(const std::vector<std::string>& words, const Verb& verb, Argument
     throw usage("no_data",
                 verb.words == Words::onnx
                     ? fmt::format("{0} needs an ONNX file: graphrun {0} NET.onnx -o MODEL.safetensors", verb.name)
-                    : fmt::format("{0} needs a data file: graphrun {0} DATA.csv --target COLUMN", verb.name));
+                    : fmt::format("{0} needs a data file: graphrun {0} DATA.csv --label COLUMN", verb.name));
   }
   arguments.word = words[1];
   std::error_code ignored;
@@ -250,7 +249,7 @@ void take_verb(const std::vector<std::string>& words, Arguments& arguments) {
   refuse_extra(words, 2, "help");
 }
 
-// `runs` lists the folder that the pages name, when it is there.
+// `runs` without a folder lists ./runs if it exists.
 void take_usual_folder(const Verb& verb, Arguments& arguments) {
   std::error_code ignored;
   if (verb.name != "runs" || !std::filesystem::is_directory(kRuns, ignored)) {
@@ -312,7 +311,7 @@ void take_words(const std::vector<std::string>& words, Arguments& arguments) {
   }
 }
 
-// `show --weights FILE [NAME ...]` has no model: then its other words are arrays of that file.
+// `show --weights FILE [NAME ...]` has no model: its other words are arrays of that file.
 bool takes_arrays(const SplitLine& line, Arguments& arguments) {
   const std::vector<std::string>& words = line.words;
   if (words.empty() || words[0] != "show" || !was_given(line, "--weights") || was_given(line, "--values")) return false;
@@ -327,7 +326,7 @@ bool takes_arrays(const SplitLine& line, Arguments& arguments) {
   return true;
 }
 
-// `plan --buffers FILE` has no model either.
+// `plan --buffers FILE` has no model.
 bool takes_buffers(const SplitLine& line, Arguments& arguments) {
   if (line.words.empty() || line.words[0] != "plan" || !was_given(line, "--buffers")) return false;
   arguments.verb = line.words[0];
@@ -335,12 +334,12 @@ bool takes_buffers(const SplitLine& line, Arguments& arguments) {
   return true;
 }
 
-// What `sweep` was given that each of its trainings gets, too.
+// Flags that `sweep` passes on to each training run.
 std::vector<std::string> flags_of_trainings(const SplitLine& line) {
   std::vector<std::string> words;
   for (const Given& given : line.flags) {
-    const Flag* flag = find_flag(given.name, "sweep");
-    if (flag->group != "Running" && flag->group != "Model") continue;
+    const Flag* flag = find_flag(given.name);
+    if (flag->group != "Execution" && flag->group != "Model") continue;
     words.push_back(flag->value.empty() ? given.name : given.name + "=" + given.value);
   }
   return words;
@@ -354,8 +353,8 @@ void refuse_contradictions(const SplitLine& line, const Arguments& arguments) {
                 fmt::format("graphrun train {} --save-weights FILE.npz writes them", arguments.model));
   }
   if (arguments.verb == "init" && arguments.column.empty()) {
-    throw usage("no_target", "init needs the name of the column to predict: --target=COLUMN",
-                fmt::format("graphrun init {} --target price -o model.json", arguments.word));
+    throw usage("no_target", "init needs the name of the column to predict: --label=COLUMN",
+                fmt::format("graphrun init {} --label price -o model.json", arguments.word));
   }
   if (arguments.quiet && arguments.verbose) throw usage("flags", "--quiet and --verbose exclude each other");
   if (!arguments.run_name.empty() && arguments.run_dir.empty()) throw usage("flags", "--run-name goes with --run-dir");
@@ -367,7 +366,7 @@ void refuse_contradictions(const SplitLine& line, const Arguments& arguments) {
   if (arguments.resume == "auto" && arguments.checkpoint_dir.empty() && arguments.run_name.empty())
     throw usage("flags",
                 "--resume=auto needs the folder of the checkpoints: --checkpoint-dir, or --run-dir and --run-name",
-                "--resume=FILE goes on from a single file");
+                "--resume=FILE resumes from a single file");
   if (arguments.csv && arguments.json) throw usage("flags", "--csv and --json exclude each other");
   if (arguments.svg + arguments.csv + arguments.html + arguments.program + arguments.json > 1 &&
       arguments.verb == "plan")
@@ -376,13 +375,12 @@ void refuse_contradictions(const SplitLine& line, const Arguments& arguments) {
     throw usage("flags", "--capacity and --time-limit go with --buffers");
   if (!arguments.buffers.empty()) {
     for (const Given& given : line.flags) {
-      const std::string_view group = find_flag(given.name, arguments.verb)->group;
-      if (group == "Running" || group == "Model" || given.name == "--lock" || given.name == "--check" ||
+      const std::string_view group = find_flag(given.name)->group;
+      if (group == "Execution" || group == "Model" || given.name == "--lock" || given.name == "--check" ||
           given.name == "--svg" || given.name == "--html" || given.name == "--program")
         throw usage("flags", fmt::format("{} goes with a model, not with --buffers", given.name));
     }
   }
-  if (arguments.program && arguments.json) throw usage("flags", "--program and --json exclude each other");
   if (!arguments.save_array.empty() && arguments.names.size() != 1)
     throw usage("flags", "--save-array goes with one array: graphrun show --weights FILE NAME --save-array FILE.npy");
   if (!arguments.values && arguments.verb == "show" && (!arguments.split.empty() || !arguments.of.empty()))
@@ -410,7 +408,7 @@ void refuse_contradictions(const SplitLine& line, const Arguments& arguments) {
 }  // namespace
 
 Arguments parse(int argc, const char* const* argv) {
-  const SplitLine line = split(argc, argv);
+  SplitLine line = split(argc, argv);
   Arguments arguments;
   arguments.help = was_given(line, "--help");
   arguments.version = was_given(line, "--version") && !arguments.help;
@@ -420,6 +418,7 @@ Arguments parse(int argc, const char* const* argv) {
   }
   arguments.values = was_given(line, "--values");
   if (!takes_arrays(line, arguments) && !takes_buffers(line, arguments)) take_words(line.words, arguments);
+  for (Given& given : line.flags) given.name = current_name(given.name, arguments.verb);
   apply_flags(line, arguments);
   refuse_contradictions(line, arguments);
   arguments.command.assign(argv, argv + argc);

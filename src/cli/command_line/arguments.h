@@ -1,7 +1,7 @@
 // arguments.h: the command line as a value.
-// Contract: parse() only reads; it throws Error (kind input, code "usage.*") for a mistake. Flags come before, between
-// or after the words, take one value or none, and win over the environment's variables.
-// Leaves to others: which flags there are (flags.h), and doing anything (verbs.h).
+// Contract: parse() only reads; it throws Error (kind input, code "usage.*") if the line is invalid. Flags come before,
+// between or after the words, take one value or none, and win over the environment's variables. Leaves to others: the
+// table of flags (flags.h) and the verbs themselves (verbs.h).
 #pragma once
 
 #include <cstdint>
@@ -17,24 +17,24 @@
 namespace graphrun::cli {
 
 struct Arguments {
-  std::string verb = "train";          // as the table of verbs has it, whatever alias was typed
+  std::string verb = "train";          // its name, also if an alias was typed
   std::string model;                   // path
-  std::string word;                    // what else the verb takes: data, completion's shell, help's verb
+  std::string word;                    // second word: data, completion's shell, help's verb
   bool man = false;                    // help
-  bool help = false, version = false;  // then nothing else counts
+  bool help = false, version = false;  // then the other members are unused
 
   LoadOptions load;
   SessionOptions session;
   std::string save_weights;               // path; empty: none
-  std::string column;                     // init: the target
+  std::string column;                     // init: --label
   std::string report;                     // train, eval: path of the page; empty: none
   std::string output;                     // init, predict, plot, plan: path; empty: stdout
   std::vector<std::string> files;         // plot: paths
-  std::vector<std::string> columns;       // plot: those to draw; runs: to show; empty: what says most
+  std::vector<std::string> columns;       // plot: drawn; runs: printed; empty: automatic
   std::string x_column = "epoch";         // plot
   std::string log_axes;                   // plot: "x", "y", "xy"
   std::string title;                      // plot
-  std::string picture, split, array;      // plot: of a model; empty: what says most. show: split
+  std::string picture, split, array;      // plot: of a model; empty: automatic. show: split
   std::vector<std::string> keep;          // predict: columns
   bool labels = false;                    // predict
   bool probabilities = false;             // predict
@@ -42,7 +42,7 @@ struct Arguments {
   std::string tensorboard;                // train: path of a folder; empty: none
   bool hash_weights = false;              // train: in the logs
   std::uint64_t watch_every = 0;          // train: steps; 0: with each report
-  bool forensics = true;                  // train
+  bool nan_trace = true;                  // train
   std::string losses;                     // train: path; empty: none
   std::string profile_trace;              // the same
   std::string against = "ref";            // verify
@@ -66,13 +66,13 @@ struct Arguments {
   bool source = false;                    // show
   bool settings = false;                  // show
   bool values = false;                    // show: over a batch
-  std::string of;                         // show: what the gradients are of; empty: the loss
+  std::string of;                         // show: differentiated expression; empty: the loss
   std::string run_dir, run_name;          // train, sweep; empty: none
   std::string checkpoint_dir;             // train; empty: none
   CheckpointEvery checkpoint_every;       // train
   std::optional<int> checkpoint_keep;     // train
-  std::string resume;                     // train: "auto", or a path; empty: it begins
-  std::vector<std::string> command;       // what was typed
+  std::string resume;                     // train: "auto", or a path; empty: start from the beginning
+  std::vector<std::string> command;       // the command line
   std::vector<std::string> passed_on;     // sweep: flags for each training
   std::vector<std::string> over;          // sweep: PATH=VALUES
   int seeds = 1, jobs = 1;                // sweep
@@ -91,7 +91,7 @@ struct Arguments {
 
 Arguments parse(int argc, const char* const* argv);
 
-// Read ahead of parse(), whose own errors have to be told in this format.
+// Reads only the format, for the errors of parse().
 Diagnostics::Format diagnostics_format(int argc, const char* const* argv);
 
 }  // namespace graphrun::cli

@@ -1,9 +1,7 @@
-// completion.cpp: the verb `completion`: a script for bash, zsh or fish, made from the tables of verbs and flags.
-// All ask the same questions: which verb is on the line, and whether the word before takes a value. What --set takes is
-// asked of the model on the line, by `graphrun show MODEL --settings`.
+// completion.cpp: the verb `completion`: a script for bash, zsh or fish, from the tables of verbs and flags. Each
+// script finds the verb on the line and checks whether the previous word takes a value. `graphrun show MODEL
+// --settings` lists the completions of --set.
 #include <fmt/format.h>
-
-#include <algorithm>
 
 #include "cli/command_line/flags.h"
 #include "cli/command_line/verbs.h"
@@ -51,7 +49,7 @@ std::string flags_of(std::string_view verb) {
   return names;
 }
 
-// `case` branches that set `flags` by verb, in the words of both shells.
+// `case` branches that set `flags` by verb, in the syntax of bash and zsh.
 std::string verb_branches(std::string_view indent) {
   std::string text;
   for (const Verb& verb : verbs()) {
@@ -61,14 +59,12 @@ std::string verb_branches(std::string_view indent) {
   return text + fmt::format("{}*) flags='{}' ;;\n", indent, flags_of(verbs().front().name));
 }
 
-// Branches by the flag before the word: `line` is made of what its value may be.
+// `case` branches by the flag before the word; `line` writes the completions of its value.
 template <class Line>
 std::string value_branches(std::string_view indent, Line line) {
   std::string text;
-  std::vector<std::string_view> seen;
   for (const Flag& flag : flags()) {
-    if (flag.value.empty() || std::find(seen.begin(), seen.end(), flag.name) != seen.end()) continue;
-    seen.push_back(flag.name);
+    if (flag.value.empty()) continue;
     text += fmt::format("{}{}) {} ;;\n", indent, flag.name, line(flag));
   }
   return text;
@@ -76,7 +72,7 @@ std::string value_branches(std::string_view indent, Line line) {
 
 constexpr std::string_view kShells = "bash zsh fish";
 
-// Of the lines of show --settings those of the path `p`: the words that it may hold, or the one that it holds.
+// awk program on the lines of show --settings: the choices of path `p`, or its value if there are none.
 constexpr std::string_view kChoices =
     R"(index($0, p "=") == 1 { v = substr($0, length(p) + 2); n = index(v, "  ("); )"
     R"(if (n > 0) { v = substr(v, n + 3); sub(/\)$/, "", v); gsub(/ /, "\n", v) } print v })";
@@ -212,7 +208,7 @@ if [[ $funcstack[1] == _graphrun ]]; then _graphrun "$@"; else compdef _graphrun
                      kShells, fmt::join(help_topics(), " "));
 }
 
-// In single quotes of fish.
+// Quotes text for fish.
 std::string fish_quoted(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {
@@ -239,7 +235,7 @@ std::string fish_flag(const Flag& flag) {
   return line + " -d " + fish_quoted(flag.help) + "\n";
 }
 
-// Branches that name the verb where an alias was typed.
+// `case` branches that replace an alias by its verb.
 std::string fish_aliases() {
   std::string text;
   for (const Verb& verb : verbs()) {
@@ -317,10 +313,9 @@ const Verb completion_verb = {
     "completion",
     "",
     Words::shell,
-    "print a script that completes verbs and flags: bash, zsh or fish",
-    R"(The script offers verbs, flags, their values and model files when Tab is pressed; after --set and --over the paths of
-the model that stands on the line, and what they may hold. An installed graphrun brings the three scripts where the
-shells look for them.)",
+    "print a completion script for bash, zsh or fish",
+    R"(The script completes commands, flags, their values and model files. After --set and --over it completes
+paths in the model on the line, and after = their values. An installed graphrun includes the scripts.)",
     R"(source <(graphrun completion bash)
 graphrun completion zsh > ~/.zfunc/_graphrun
 graphrun completion fish > ~/.config/fish/completions/graphrun.fish)",

@@ -62,7 +62,7 @@ void Diagnostics::out_of_memory() noexcept {
     write_error("out of memory\n");
     return;
   }
-  any_ = false;  // what was gathered may have lost its end
+  any_ = false;  // the gathered array may be cut off
   write_error(
       R"([{"severity":"error","code":"device.memory","message":"out of memory","hint":"","file":"","line":0,"column":0,)"
       R"("pointer":"","source_line":""}])"

@@ -1,7 +1,7 @@
-// diagnostics.h: what goes wrong, told on stderr, and the exit code that follows from it.
+// diagnostics.h: errors and warnings on stderr, and the exit code that follows from them.
 // Contract: as text each message is written at once; as JSON stderr gets exactly one array, when finish() is called,
-// and nothing when there was nothing to say. Control characters of names and paths never reach the terminal. Nothing
-// throws: what stderr does not take, or there is no memory for, is not said. The exit codes are part of the interface
+// and nothing if there was no message. Control characters of names and paths never reach the terminal. Nothing
+// throws: a message that stderr or the memory cannot take is dropped. The exit codes are part of the interface
 // and never change their meaning.
 #pragma once
 
@@ -39,7 +39,7 @@ class Diagnostics {
   void out_of_memory() noexcept;  // allocates nothing
   void finish() noexcept;
 
-  // Whether lines that are no diagnostics (progress) may go to stderr.
+  // Whether progress lines may go to stderr.
   bool chatty() const { return !quiet_ && format_ == Format::text; }
 
  private:

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
+#include <utility>
 
 #include "cli/command_line/flags.h"
 #include "cli/command_line/man.h"
@@ -20,54 +22,43 @@ constexpr std::string_view kInstructionSets = "plain avx2 avx512";
 constexpr std::string_view kInstructionSets = "plain";
 #endif
 
-std::string describe(const Flag& flag, bool with_verbs) {
-  std::string name = flag.letter.empty() ? std::string(flag.name) : fmt::format("{}, {}", flag.name, flag.letter);
-  if (!flag.bare.empty())
-    name += fmt::format("[={}]", flag.value);
-  else if (!flag.value.empty())
-    name += fmt::format(" {}", flag.value);
-  // A flag of most verbs goes without them.
-  const bool of_few = with_verbs && !flag.verbs.empty() && flag.verbs.find(' ') == std::string_view::npos;
-  return fmt::format("  {:<24}{}{}\n", name, of_few ? fmt::format("{}: ", flag.verbs) : "", flag.help);
+// `completion` and `help` are named below the groups.
+constexpr std::pair<std::string_view, std::string_view> kGroups[] = {
+    {"Train", "init train eval predict sweep studio"},
+    {"Inspect", "show check plan verify bench plot devices"},
+    {"Runs", "runs replay report"},
+    {"Export", "export-c export-onnx import-onnx"}};
+constexpr std::string_view kCommonFlags[] = {"--executor", "--set", "--weights", "--json"};
+
+std::string row(std::string_view name, std::string_view text, std::size_t width = 24) {
+  return fmt::format("  {:<{}}{}\n", name, width, text);
 }
 
-// The flags under their headings; those of one verb when it is given.
-std::string flags_text(const Verb* verb) {
+std::string rows(std::string_view title, const std::vector<HelpRow>& table, std::size_t width) {
+  std::string text = fmt::format("\n{}:\n", title);
+  for (const auto& [name, meaning] : table) text += row(name, meaning, width);
+  return text;
+}
+
+std::string flag_row(const Flag& flag) {
+  return row(flag_name(flag) + (flag.value.empty() || !flag.bare.empty() ? "" : fmt::format(" {}", flag.value)),
+             flag.help);
+}
+
+std::string flags_text(const Verb& verb) {
   std::string text;
   std::string_view group;
   for (const Flag& flag : flags()) {
-    if (verb != nullptr && !belongs(flag, verb->name)) continue;
+    if (!belongs(flag, verb.name)) continue;
     if (flag.group != group) text += fmt::format("\n{}:\n", group = flag.group);
-    text += describe(flag, verb == nullptr);
+    text += flag_row(flag);
   }
   return text;
 }
 
-std::string told_text(std::string_view title, const std::vector<Told>& rows, std::size_t width) {
-  std::string text = fmt::format("\n{}:\n", title);
-  for (const auto& [name, meaning] : rows) text += fmt::format("  {:<{}}{}\n", name, width, meaning);
-  return text;
-}
-
-std::string environment_text(const Verb* verb) {
-  return told_text("Environment (a flag wins over its variable)", environment(verb), 24);
-}
-
-std::string exit_codes_text() {
-  return told_text("Exit codes", exit_codes(), 5);
-}
-
-// A command too wide for its column has what it does below itself.
-std::string examples_text() {
-  constexpr std::size_t kWidth = 54;
-  std::string text = "\nExamples:\n";
-  for (const auto& [command, meaning] : examples()) {
-    text += "  " + command;
-    if (!meaning.empty())
-      text += command.size() < kWidth ? std::string(kWidth - command.size(), ' ') : "\n" + std::string(kWidth + 2, ' ');
-    text += meaning + "\n";
-  }
-  return text;
+std::string shared_text(const Verb* verb) {
+  return rows("Environment (a flag overrides its variable)", environment(verb), 24) +
+         rows("Exit codes", exit_codes(), 5);
 }
 
 std::string indented(std::string_view lines) {
@@ -82,67 +73,68 @@ std::string indented(std::string_view lines) {
 
 }  // namespace
 
-std::vector<Told> exit_codes() {
-  return {{"0", "done"},
-          {"1", "the run failed: a loss that is not finite, results or files that could not be written"},
-          {"2", "bad usage, model file or data file"},
-          {"3", "a check that was asked for failed"},
-          {"4", "the device or its library is not available, or out of memory"},
+std::vector<HelpRow> exit_codes() {
+  return {{"0", "success"},
+          {"1", "the run failed: a non-finite loss, or results or files that could not be written"},
+          {"2", "invalid usage, model file or data file"},
+          {"3", "a requested check failed"},
+          {"4", "a device, its library or its memory is not available"},
           {"130", "interrupted; the results so far are printed"}};
 }
 
-std::vector<Told> environment(const Verb* verb) {
-  std::vector<Told> rows;
+std::vector<HelpRow> environment(const Verb* verb) {
+  std::vector<HelpRow> rows;
   for (const Flag& flag : flags()) {
     if (flag.variable.empty() || (verb != nullptr && !belongs(flag, verb->name))) continue;
     rows.push_back({std::string(flag.variable), fmt::format("same as {}", flag.name)});
   }
-  rows.push_back({"CUDA_VISIBLE_DEVICES", "which GPUs there are, and which of them is cuda:0"});
-  rows.push_back({"GRAPHRUN_KERNEL_CACHE", "the folder of kernels compiled for GPUs, or off"});
-  rows.push_back({"NO_COLOR", "when set, no colour on a terminal"});
+  rows.push_back({"CUDA_VISIBLE_DEVICES", "GPUs to use; the first is cuda:0"});
+  rows.push_back({"GRAPHRUN_KERNEL_CACHE", "cache folder of compiled GPU kernels, or off"});
+  rows.push_back({"NO_COLOR", "disables colour if set"});
   return rows;
 }
 
-std::span<const Told> examples() {
-  static const Told kTable[] = {
-      {"graphrun model.json", "train on the CPU, the results on stdout"},
-      {"graphrun --executor=cuda model.json", "the same on a GPU"},
-      {"graphrun model.json --epochs=5 --set train.optimizer.sgd.lr=0.1", "with other settings"},
-      {"graphrun model.json --json --quiet > result.json", "one JSON object and nothing else"},
-      {"graphrun plan model.json --executor=cuda --target=h200", "the memory plan of a GPU, without one"},
-      {"graphrun verify model.json --executor=cuda", "every step on a GPU against the reference"},
-  };
-  return kTable;
+std::string flag_name(const Flag& flag) {
+  std::string name(flag.name);
+  if (!flag.letter.empty()) name = fmt::format("{}, {}", flag.letter, flag.name);
+  if (!flag.bare.empty()) name += fmt::format("[={}]", flag.value);
+  return name;
+}
+
+std::vector<HelpRow> examples() {
+  return {{"graphrun model.json --epochs=5 --set train.batch=32", "train with other settings"},
+          {"graphrun plan model.json --executor=cuda --target=h200", "plan for a GPU without one"}};
 }
 
 std::string_view words_text(Words words) {
   static constexpr std::string_view kTexts[] = {
       "",          " MODEL.json", " [MODEL.json]", " MODEL.json DATA", " DATA.csv",
-      " NET.onnx", " FOLDER...",  " RUN.csv...",   " bash|zsh|fish",   " [VERB|TOPIC]"};
+      " NET.onnx", " FOLDER...",  " RUN.csv...",   " bash|zsh|fish",   " [COMMAND|TOPIC]"};
   static_assert(std::size(kTexts) == static_cast<std::size_t>(Words::verb) + 1);
   return kTexts[static_cast<std::size_t>(words)];
 }
 
 std::string help_text() {
   std::string text =
-      "Trains a computation graph that is described in a JSON file.\n\n"
-      "Usage: graphrun [VERB] [FLAGS] MODEL.json\n\nVerbs:\n";
-  for (const Verb& verb : verbs()) {
-    text += fmt::format("  {:<24}{}{}\n", verb.name, verb.summary,
-                        verb.alias.empty() ? "" : fmt::format(" (also: {})", verb.alias));
+      "Train and inspect computation graphs that are described in JSON files.\n"
+      "Usage: graphrun [COMMAND] [FLAGS] MODEL.json   (default command: train)\n";
+  for (const auto& [title, list] : kGroups) {
+    text += fmt::format("\n{}:\n", title);
+    std::istringstream names{std::string(list)};
+    for (std::string name; names >> name;) text += row(name, find_verb(name)->summary);
   }
-  text += "\ngraphrun VERB --help tells more of one verb, and graphrun help TOPIC what a model file may say:\n" +
-          fmt::format("{}, and each by its name.\n", fmt::join(help_kinds(), ", ")) +
-          "Flags stand anywhere; --flag=value and --flag value are the\n"
-          "same; -- ends them.\n";
-  return text + flags_text(nullptr) + environment_text(nullptr) + examples_text() + exit_codes_text();
+  text += "\nCommon flags:\n";
+  for (const std::string_view name : kCommonFlags) text += flag_row(*find_flag(name));
+  text += "\nExamples:\n";
+  for (const auto& [command, meaning] : examples()) text += row(command, meaning, 56);
+  return text + "See also: graphrun COMMAND --help (all flags), graphrun help (topics), graphrun completion SHELL\n";
 }
 
 std::string help_text(const Verb& verb) {
   const std::string also = verb.alias.empty() ? "" : fmt::format(" (also: {})", verb.alias);
   return fmt::format("graphrun {}{}: {}\n\nUsage: graphrun {} [FLAGS]{}\n\n{}\n\nExamples:\n{}", verb.name, also,
                      verb.summary, verb.name, words_text(verb.words), verb.about, indented(verb.examples)) +
-         flags_text(&verb) + environment_text(&verb) + exit_codes_text();
+         flags_text(verb) + shared_text(&verb);
 }
 
 std::string version_text() {
@@ -159,29 +151,46 @@ std::string version_text() {
 
 namespace {
 
+// Topics with their first names, and everything that holds for all commands.
+std::string topics_text() {
+  constexpr std::size_t kListed = 6;
+  std::string text =
+      "Usage: graphrun help [COMMAND|TOPIC], for instance graphrun help adam; --man prints the man page\n\n"
+      "Topics (names in a model file):\n";
+  for (const std::string& kind : help_kinds()) {
+    std::vector<std::string> names = help_topics(kind);
+    if (names.size() > kListed) names.resize(kListed + 1), names.back() = "...";
+    text += row(kind, fmt::format("{}", fmt::join(names, ", ")));
+  }
+  return text +
+         "\nFlags may precede or follow other words; --flag=value and --flag value are equivalent; -- ends flags.\n" +
+         shared_text(nullptr);
+}
+
 int run_help(const Arguments& arguments, Diagnostics&) {
   const Verb* verb = find_verb(arguments.word);
-  if (arguments.man) {
-    write_results(manual());
-    return kDone;
-  }
-  write_results(arguments.word.empty() ? help_text() : verb ? help_text(*verb) : help_topic(arguments.word));
+  write_results(arguments.man            ? manual()
+                : verb != nullptr        ? help_text(*verb)
+                : arguments.help         ? help_text()
+                : arguments.word.empty() ? topics_text()
+                                         : help_topic(arguments.word));
   return kDone;
 }
 
 }  // namespace
 
-const Verb help_verb = {"help",
-                        "",
-                        Words::verb,
-                        "print this, or the help of one verb or topic",
-                        R"(The same as --help, and with a verb as VERB --help. A topic is a name that a model file may
-use, as adam or dense, or a list of such names, as optimizers; graphrun help names the lists. --man prints all of it
-as the page graphrun(1), for man.)",
-                        R"(graphrun help verify
+const Verb help_verb = {
+    "help",
+    "",
+    Words::verb,
+    "print the help of a command, or of a name in a model file",
+    R"(Prints the help of a command (graphrun help plan is graphrun plan --help), or of a topic. A topic is a name in a
+model file, such as adam or dense, or a list of names, such as optimizers. Without a word it lists the topics.
+--man prints all commands and flags as the man page graphrun(1).)",
+    R"(graphrun help verify
 graphrun help optimizers
 graphrun help adam
 graphrun help --man > graphrun.1)",
-                        run_help};
+    run_help};
 
 }  // namespace graphrun::cli

@@ -1,23 +1,24 @@
-// help.h: what --help and --version print, from the tables of verbs and flags, and what man.h tells with them.
-// Contract: lines are at most 110 columns wide; every flag, variable and exit code is told.
+// help.h: the texts of --help, `help` and --version, from the tables of verbs and flags, and parts that man.h shares.
+// Contract: --help has at most 40 lines of 100 columns; the help of a verb lists all its flags, in 118 columns.
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "cli/command_line/flags.h"
 #include "cli/command_line/verbs.h"
 
 namespace graphrun::cli {
 
-struct Told {
+struct HelpRow {
   std::string name, text;
 };
-std::vector<Told> exit_codes();
-std::vector<Told> environment(const Verb* verb);  // of one verb when it is given
-std::span<const Told> examples();                 // a command, and what it does; may be empty
-std::string_view words_text(Words words);         // " MODEL.json"
+std::vector<HelpRow> exit_codes();
+std::vector<HelpRow> environment(const Verb* verb);  // for one verb, or for all if null
+std::vector<HelpRow> examples();                     // a command and its effect
+std::string_view words_text(Words words);            // " MODEL.json"
+std::string flag_name(const Flag& flag);             // "-o, --output"
 
 std::string help_text();
 std::string help_text(const Verb& verb);

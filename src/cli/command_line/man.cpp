@@ -9,17 +9,16 @@
 namespace graphrun::cli {
 namespace {
 
-struct Path {
-  std::string_view name, text;
-};
-constexpr Path kFiles[] = {
-    {"model.json", "a model. Every key: docs/reference/model-format.md"},
-    {"*.npz, *.safetensors", "weights, as NumPy reads them, or with their model inside"},
-    {"runs/NAME/", "a stored run: run.json, model.json, log.csv, weights.npz, result.json"},
-    {"$XDG_CACHE_HOME/graphrun/kernels, ~/.cache/graphrun/kernels", "kernels that were compiled for GPUs"},
-};
+std::vector<HelpRow> files() {
+  return {
+      {"model.json", "model; docs/reference/model-format.md lists every key"},
+      {"*.npz, *.safetensors", "weights in NumPy's format, or with their model"},
+      {"runs/NAME/", "a stored run: run.json, model.json, log.csv, weights.npz, result.json"},
+      {"$XDG_CACHE_HOME/graphrun/kernels, ~/.cache/graphrun/kernels", "compiled GPU kernels"},
+  };
+}
 
-// As text, whatever it begins with or contains; a minus that may be copied.
+// Escapes text for roff; a minus stays a minus when copied.
 std::string roff_text(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -34,7 +33,7 @@ std::string roff_text(std::string_view text) {
   return out.starts_with('.') || out.starts_with('\'') ? "\\&" + out : out;
 }
 
-// Each line by itself, so that none begins with a roff control character.
+// Escapes line by line, so that none begins with a roff control character.
 std::string roff_lines(std::string_view text) {
   std::string out;
   while (!text.empty()) {
@@ -58,8 +57,8 @@ std::string as_typed(std::string_view lines) {
   return fmt::format(".PP\n.nf\n{}.fi\n", roff_lines(lines));
 }
 
-std::string of_verbs() {
-  std::string text = roff_section("VERBS");
+std::string verbs_section() {
+  std::string text = roff_section("COMMANDS");
   for (const Verb& verb : verbs()) {
     text += fmt::format(".SS {}\n", roff_text(verb.name));
     text += fmt::format("\\fBgraphrun {}\\fR [\\fIFLAGS\\fR]{}\n.PP\n", roff_text(verb.name),
@@ -71,21 +70,20 @@ std::string of_verbs() {
   return text;
 }
 
-std::string of_flags() {
+std::string flags_section() {
   std::string text = roff_section("FLAGS");
-  text += roff_lines("Flags stand anywhere; --flag=value and --flag value are the same; -- ends them.");
+  text += roff_lines(
+      "Flags may precede or follow other words; --flag=value and --flag value are equivalent; -- ends flags.");
   std::string_view group;
   for (const Flag& flag : flags()) {
     if (flag.group != group) text += fmt::format(".SS {}\n", roff_text(group = flag.group));
-    std::string name = flag.letter.empty() ? std::string(flag.name) : fmt::format("{}, {}", flag.name, flag.letter);
-    if (!flag.bare.empty()) name += fmt::format("[={}]", flag.value);
     const std::string goes_with = flag.verbs.empty() ? "" : fmt::format("\n({})", flag.verbs);
-    text += roff_item(name, flag.bare.empty() ? flag.value : "", std::string(flag.help) + goes_with);
+    text += roff_item(flag_name(flag), flag.bare.empty() ? flag.value : "", std::string(flag.help) + goes_with);
   }
   return text;
 }
 
-std::string roff_items(std::string_view title, const std::vector<Told>& rows) {
+std::string roff_items(std::string_view title, const std::vector<HelpRow>& rows) {
   std::string text = roff_section(title);
   for (const auto& [name, meaning] : rows) text += roff_item(name, "", meaning);
   return text;
@@ -95,21 +93,18 @@ std::string roff_items(std::string_view title, const std::vector<Told>& rows) {
 
 std::string manual() {
   std::string text = fmt::format(".TH GRAPHRUN 1 \"\" \"graphrun {}\" \"User Commands\"\n", GRAPHRUN_VERSION);
-  text += roff_section("NAME") + roff_lines("graphrun - trains a computation graph that is described in a JSON file");
-  text += roff_section("SYNOPSIS") + "\\fBgraphrun\\fR [\\fIVERB\\fR] [\\fIFLAGS\\fR] \\fIMODEL.json\\fR\n";
+  text += roff_section("NAME") +
+          roff_lines("graphrun - train and inspect computation graphs that are described in JSON files");
+  text += roff_section("SYNOPSIS") + "\\fBgraphrun\\fR [\\fICOMMAND\\fR] [\\fIFLAGS\\fR] \\fIMODEL.json\\fR\n";
   text +=
       roff_section("DESCRIPTION") +
-      roff_lines(fmt::format("Without a verb graphrun trains. Results go to stdout, all else to stderr.\n\n"
-                             "graphrun VERB --help tells of one verb, and graphrun help TOPIC what a model file may "
-                             "say:\n{}, and each name in these lists.",
+      roff_lines(fmt::format("The default command is train. Results go to stdout, all else to stderr.\n\n"
+                             "graphrun COMMAND --help explains a command, and graphrun help TOPIC the names of a model "
+                             "file:\n{}, and each name in these lists.",
                              fmt::join(help_kinds(), ", ")));
-  text += of_verbs() + of_flags();
+  text += verbs_section() + flags_section();
   text += roff_items("ENVIRONMENT", environment(nullptr)) + roff_items("EXIT STATUS", exit_codes());
-  text += roff_section("FILES");
-  for (const Path& path : kFiles) text += roff_item(path.name, "", path.text);
-  text += roff_section("EXAMPLES");
-  for (const auto& [command, meaning] : examples()) text += roff_item(command, "", meaning);
-  return text;
+  return text + roff_items("FILES", files()) + roff_items("EXAMPLES", examples());
 }
 
 }  // namespace graphrun::cli

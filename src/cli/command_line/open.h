@@ -1,5 +1,5 @@
-// open.h: from the command line to a Session: what every verb that runs a model begins with.
-// Contract: warnings of the data, and what executor "auto" measured, are told on stderr. Throws Error.
+// open.h: opens the Session of a verb that runs a model.
+// Contract: warnings of the data, and what executor "auto" measured, go to stderr. Throws Error.
 #pragma once
 
 #include "cli/command_line/arguments.h"

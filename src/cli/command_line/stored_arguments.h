@@ -1,6 +1,6 @@
-// stored_arguments.h: the command line of a stored run, to run it again or to look at it.
-// Contract: the model is the one that the run kept; paths are those of the folder that it was given in, and its data
-// are found wherever the command is given now. Throws Error (kind input).
+// stored_arguments.h: the command line of a stored run, to repeat or inspect it.
+// Contract: the model is the stored one; paths are relative to the folder of the original command, so that the data are
+// found from any folder. Throws Error (kind input).
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace graphrun::cli {
 
-// What the run wrote is not written again.
+// Parses the stored command with the stored model. The outputs of the run are not written again.
 Arguments stored_arguments(const std::string& run, const RunOrigin& origin);
 
 // Whether --data-dir was typed: it is not that of the environment.

@@ -49,12 +49,12 @@ struct Figures {
   double first_step = 0;              // seconds
   std::vector<double> steps, sorted;  // seconds each
   std::uint64_t run_steps = 0;
-  double steps_per_second = 0;  // of a run of many steps
+  double steps_per_second = 0;  // measured in one run of many steps
   std::uint64_t late = 0;
   std::size_t worst = 0;
 };
 
-// Steps one at a time. The vector has its room already: nothing is allocated between two steps.
+// Measures steps one at a time. The vector has its capacity already: nothing is allocated between two steps.
 void measure_steps(Session& session, const Arguments& arguments, Figures& figures, BenchProgress& progress) {
   const std::uint64_t most = arguments.steps.value_or(kMostSteps);
   const double start = Profiler::now();
@@ -219,11 +219,11 @@ const Verb bench_verb = {
     "bench",
     "time",
     Words::model,
-    "measure how long training steps take",
-    R"(Trains without looking at the loss and measures. Steps per second are those of a run of many steps; p50 to max are of
-steps one at a time, after those that warm up. What comes before the first step's end is told apart. Where --steps
-does not say, it measures for two seconds. With --idle-gap-ms each step comes after a pause, as in a program that has
-to answer now and then; with --deadline-us a step that takes longer is exit code 3.)",
+    "measure the time of training steps",
+    R"(Trains and measures without reading the loss. Steps per second are measured in one run of many steps; p50 to max
+are measured step by step, after the warm-up. Startup time, up to the end of the first step, is reported
+separately. --idle-gap-ms pauses before each step, as in a program with occasional requests. With --deadline-us,
+a step that takes longer is exit code 3.)",
     R"(graphrun bench model.json
 graphrun bench model.json --executor=cuda --steps=1000 --json
 graphrun bench model.json --idle-gap-ms=5 --deadline-us=200)",

@@ -28,7 +28,7 @@ std::vector<Found> look() {
       if (error.kind() != ErrorKind::device) throw;
       one.list.missing = error.diagnostics().front().message;
     }
-    if (one.list.devices.empty() && one.list.missing.empty()) {  // a plug-in that tells of none
+    if (one.list.devices.empty() && one.list.missing.empty()) {  // a plug-in without a list
       Device& device = one.list.devices.emplace_back();
       device.id = name;
       device.name = "a plug-in";
@@ -58,7 +58,7 @@ std::string as_json(const std::vector<Found>& found) {
   return json.end_array().end_object().text() + "\n";
 }
 
-// What is known of it: a plug-in may not say all.
+// The known properties; a plug-in may omit some.
 std::string details(const Device& device, std::string_view executor) {
   std::vector<std::string> parts;
   if (!device.capability.empty()) parts.push_back(device.capability);
@@ -103,10 +103,10 @@ const Verb devices_verb = {
     "devices",
     "device-query",
     Words::none,
-    "list what executors could run on here, and what they lack",
-    R"(Each executor's devices: the name that --executor takes, memory free and total, capability, driver; or one line on
-what is missing. Plug-ins in the folders of --plugin-path are listed too, and what of these is not used, with the
-reason. The exit code is 0 either way. --json: an object with the arrays devices and missing.)",
+    "list the devices of every executor",
+    R"(Prints each executor's devices: name for --executor, free and total memory, capability and driver, or one line
+with the reason if there is none. Plug-ins in the folders of --plugin-path are listed too, and unusable ones with
+the reason. The exit code is always 0. With --json, stdout is one object with the arrays devices and missing.)",
     R"(graphrun devices
 graphrun devices --json)",
     run_devices};

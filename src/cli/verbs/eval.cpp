@@ -46,15 +46,16 @@ const Verb eval_verb = {
     "eval",
     "test",
     Words::model,
-    "evaluate saved weights on the model's splits",
-    R"(Evaluates loss, metrics and scores of --weights on every split of the model, and trains nothing: for classes
-accuracy, precision, recall, f1, areas under curves, the matrix of confusion; for numbers r2, errors, quantiles of
-residuals (docs/reference/metrics.md). The data are split and
-transformed as when the weights were trained, whatever --seed says; where that cannot be, because the rows or the
-split are others now, the exit code is 2. --data evaluates the labelled rows of another file instead, whose columns
-are named as those of the model's own data; the result has one split, data. With --json, stdout is one object with
-the keys model, executor, math, seed, settings, train, validation, test (or data), scores, arena_bytes,
-weights_hash.)",
+    "evaluate trained weights on the model's splits",
+    R"(Evaluates loss and metrics of --weights on every split of the model, without training. Classifiers get accuracy,
+precision, recall, F1, areas under curves and the confusion matrix; regressions get R2, errors and quantiles of
+the residuals (docs/reference/metrics.md).
+
+The data are split and transformed as in the training run, whatever --seed is. If the rows or the split have
+changed, the exit code is 2. --data evaluates the labelled rows of another file instead; its columns have the
+names of the model's own data, and the result has one split, data.
+
+With --json, stdout is one object; docs/reference/command-line.md lists the keys.)",
     R"(graphrun train model.json --save-weights model.npz
 graphrun eval model.json --weights model.npz
 graphrun eval model.json --weights model.npz --data held-out.csv)",

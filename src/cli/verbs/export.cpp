@@ -26,7 +26,7 @@ class ExportFile {
       if (path.empty() || !file_->is(path)) continue;
       throw Error(ErrorKind::input, "output.input",
                   fmt::format("--output '{}' is a file that is read", arguments.output),
-                  "an output never takes the place of what the run reads or writes elsewhere");
+                  "an output must not replace a file that the run reads, or another output");
     }
   }
   void save(Session& session) { save_weights(session, *file_); }
@@ -55,7 +55,7 @@ Session open_to_export(const Arguments& arguments, Diagnostics& diagnostics) {
   return open_session(read_model(arguments, load, diagnostics), on_ref, diagnostics);
 }
 
-// What a caller has to do by itself.
+// Lists the preprocessing that the caller must do.
 void note_columns(const Deployment& exported, std::string_view where, Diagnostics& diagnostics) {
   if (exported.columns.empty()) return;
   diagnostics.note(
@@ -83,7 +83,7 @@ int run_export_onnx(const Arguments& arguments, Diagnostics& diagnostics) {
   return kDone;
 }
 
-// The text of the model takes the place of the file it would be in.
+// Loads the model from text instead of a file.
 int run_import_onnx(const Arguments& arguments, Diagnostics& diagnostics) {
   if (!arguments.output.ends_with(".safetensors"))
     throw Error(ErrorKind::input, "usage.flags", "import-onnx needs --output FILE.safetensors",
@@ -108,11 +108,11 @@ const Verb export_c_verb = {
     "export-c",
     "",
     Words::model,
-    "write a trained model as one C99 file that needs no library",
-    R"(Writes a function that predicts one sample: weights as constants, no allocation, inputs and outputs in the units of
-the data. Names begin with that of the file, or without --output with the model's. Compiled with -DNET_SELF_TEST (of
-net.c) the file has a main() that repeats predictions of graphrun. Needs --weights, or a safetensors file of weights
-as the model, and no data.)",
+    "write a trained model as one C99 file without dependencies",
+    R"(Writes a function that predicts one sample, with the weights as constants and no allocation. Inputs and outputs
+are in the units of the data. Names begin with the name of the file, or without --output of the model. The file
+(net.c) compiled with -DNET_SELF_TEST has a main() that checks predictions of graphrun. Needs --weights, or a
+safetensors file as the model, and no data.)",
     R"(graphrun train model.json --save-weights model.safetensors
 graphrun export-c model.safetensors -o net.c
 cc -std=c99 -DNET_SELF_TEST net.c -lm -o net && ./net)",
@@ -122,9 +122,9 @@ const Verb export_onnx_verb = {
     "export-onnx",
     "",
     Words::model,
-    "write a trained model's predictions as an ONNX file",
-    R"(Writes IR version 8, opset 17, with a batch of any size; inputs and outputs are in the units of the data. Needs
---weights, or a safetensors file of weights as the model, and no data. What ONNX has no node for is listed at once.)",
+    "write a trained model's prediction as an ONNX file",
+    R"(Writes IR version 8, opset 17, with a variable batch size. Inputs and outputs are in the units of the data. Needs
+--weights, or a safetensors file as the model, and no data. Reports all unsupported ops together.)",
     R"(graphrun export-onnx model.safetensors -o net.onnx)",
     run_export_onnx};
 
@@ -133,9 +133,9 @@ const Verb import_onnx_verb = {
     "",
     Words::onnx,
     "read a dense network from an ONNX file",
-    R"(Reads dense layers and activations (docs/guide/deployment.md lists the nodes) and writes a safetensors file that
-holds them as a model with its weights, to predict with, or to train on once the model says where its data are. All
-nodes that are not supported are listed at once.)",
+    R"(Reads dense layers and activations (docs/guide/deployment.md lists the nodes) and writes a safetensors file with
+model and weights. It can predict, or train further once the model names its data. Reports all unsupported nodes
+together.)",
     R"(graphrun import-onnx net.onnx -o model.safetensors
 graphrun show model.safetensors --json > model.json)",
     run_import_onnx};

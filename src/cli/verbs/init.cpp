@@ -48,13 +48,12 @@ const Verb init_verb = {
     "init",
     "",
     Words::data,
-    "write a model file to begin with from a CSV file",
-    R"(Looks at a CSV file and writes a model that predicts the column --target from the others: how the file is written
-(separator, decimal comma), which columns are numbers, dates or words, and what takes the place of missing values
-stand in it, to be read and changed. Words as target make a classification. Columns that are left out are named on
-stderr.
-Without --output the model goes to stdout; a file that is there is never overwritten.)",
-    R"(graphrun init houses.csv --target price -o houses.json
+    "write a model file for a CSV file",
+    R"(Inspects a CSV file and writes a model that predicts the column --label from the others. The model file contains
+everything that was inferred, for review: table format (separator, decimal comma), the types of the columns
+(number, date or category) and imputation. A categorical label makes a classifier. stderr lists the omitted
+columns. Without --output the model goes to stdout. An existing file is never overwritten.)",
+    R"(graphrun init houses.csv --label price -o houses.json
 graphrun houses.json)",
     run_init};
 

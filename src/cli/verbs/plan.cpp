@@ -117,7 +117,7 @@ std::string as_json(const Program& program, std::string_view executor, const Fus
   return json.text() + "\n";
 }
 
-// What can run at the same time.
+// Number of parts that run in parallel.
 std::int64_t parts_of(const Tiling& tiling) {
   if (const auto* host = std::get_if<HostTiling>(&tiling)) return host->partitions;
   if (const auto* step = std::get_if<StepTiling>(&tiling)) return step->blocks();
@@ -222,8 +222,9 @@ std::string as_text(const Program& program, std::string_view executor, const Fus
   text += savings_text(summary, program, fusion);
   text += buffers_text(program, first_of(summary.largest, all ? summary.largest.size() : kLargest), "largest buffers");
   if (!summary.peak.live.empty())
-    text += buffers_text(program, first_of(summary.peak.live, all ? summary.peak.live.size() : kLargest),
-                         fmt::format("live at the peak, beside {} of states", human_bytes(summary.peak.state_bytes)));
+    text += buffers_text(
+        program, first_of(summary.peak.live, all ? summary.peak.live.size() : kLargest),
+        fmt::format("live at the peak, in addition to {} of states", human_bytes(summary.peak.state_bytes)));
   return text;
 }
 
@@ -262,8 +263,8 @@ int run_plan(const Arguments& arguments, Diagnostics& diagnostics) {
   if (!arguments.check.empty()) {
     if (const std::optional<std::string> difference = difference_from_lock(program, arguments.check)) {
       write_results(*difference);
-      throw Error(ErrorKind::check, "lock.differs", fmt::format("'{}' tells of another plan", arguments.check),
-                  "--lock writes the new one down");
+      throw Error(ErrorKind::check, "lock.differs",
+                  fmt::format("'{}' is the snapshot of another plan", arguments.check), "--lock writes a new snapshot");
     }
   }
   if (lock) {
@@ -297,11 +298,11 @@ const Verb plan_verb = {
     "plan",
     "",
     Words::model,
-    "show the memory plan and the steps; needs no device",
-    R"(Prints how many bytes the run will take, what they are for, and the steps of each phase. Nothing is allocated or
-computed, and the plan for a GPU needs none. --svg draws it: what lies at which offset of the arena, and when; --html
-is a page with all of it; --csv is for other solvers. --lock writes the plan down and --check compares it with that
-later: exit code 3 tells of another plan. --buffers needs no model: it packs the buffers of a CSV file.)",
+    "print the memory plan and the steps; needs no device",
+    R"(Prints the memory that a run takes, its uses, and the steps of each phase. Nothing is allocated or computed;
+planning for a GPU works without one. --svg draws the offsets in the arena over time, --html writes one page with
+the whole plan, and --csv lists the buffers for other solvers. --lock writes a plan snapshot and --check compares
+the plan with it: exit code 3 if they differ. --buffers packs the buffers of a CSV file, without a model.)",
     R"(graphrun plan model.json
 graphrun plan model.json --executor=cuda --target=h200 --json
 graphrun plan model.json --program

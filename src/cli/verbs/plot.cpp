@@ -31,7 +31,7 @@ Form form_of(const std::string& path) {
               "the name ends in .svg, .png or .txt");
 }
 
-// What a log has beside its measures.
+// False for the columns of a log that are not metrics.
 bool is_measure(const std::string& column, const std::string& x) {
   if (column == x) return false;
   for (const char* other : {"epoch", "step", "seconds", "steps_per_second", "weights_hash"}) {
@@ -51,7 +51,7 @@ std::vector<std::size_t> columns_to_draw(const Table& table, const std::string& 
   }
   if (columns.empty()) {
     throw Error(ErrorKind::input, "plot.columns",
-                fmt::format("'{}' has no column to draw beside {}", table.path, fmt::join(table.columns, ", ")),
+                fmt::format("'{}' has no column to draw except {}", table.path, fmt::join(table.columns, ", ")),
                 "--columns names those to draw");
   }
   return columns;
@@ -96,7 +96,7 @@ plot::Figure figure_of(const Arguments& arguments) {
   return figure;
 }
 
-// What a logarithmic axis cannot show is told; so is a curve of which nothing is left.
+// Reports points that a logarithmic axis cannot show, and curves without points.
 void tell_left_out(const plot::Figure& figure, Diagnostics& diagnostics) {
   std::size_t drawn = 0;
   for (const plot::Series& series : figure.series) {
@@ -198,7 +198,7 @@ int run_plot(const Arguments& given, Diagnostics& diagnostics) {
   for (const std::string& read : reads) {
     if (!file || !file->is(read)) continue;
     throw Error(ErrorKind::input, "output.input", fmt::format("--output '{}' is a file that is read", arguments.output),
-                "an output never takes the place of what the run reads or writes elsewhere");
+                "an output must not replace a file that the run reads, or another output");
   }
   const Picture drawn = is_of_model(arguments) ? picture_of_model(arguments, diagnostics) : figure_of(arguments);
   if (const auto* figure = std::get_if<plot::Figure>(&drawn)) tell_left_out(*figure, diagnostics);
@@ -218,16 +218,19 @@ const Verb plot_verb = {
     "plot",
     "",
     Words::tables,
-    "draw curves of training logs, or how a model does: on the terminal, as SVG or PNG",
-    R"(Reads what train --log wrote, or any CSV file whose first line names its columns, and draws the loss and the other
-measures over the epochs. Of several files each run has a colour of its own and is named by its file. Empty cells are
-skipped. Of a model with its --weights it draws what --what names: for classes the matrix of confusion or the images
-that are taken for others, for numbers what was predicted over what is true or the residuals, the surface over two
-inputs with its contours, a matrix of weights, or the histograms of all. The folder of a run is its log, or with
---what its model. Without --output the picture is text on stdout: as wide as the terminal, or 80 columns; in ASCII
-where the locale is not UTF-8.)",
+    "plot training logs or a model's evaluation, as text, SVG or PNG",
+    R"(Reads logs of train --log, or CSV files with a header, and draws the loss and the metrics over the epochs. With
+several files, each run has its own colour and is named after its file. Empty cells are skipped. The folder of a
+run stands for its log, or with --what for its model.
+
+With a model and its --weights it draws the plot --what: confusion matrix or misclassified images for
+classifiers, predicted vs. actual or residuals for regressions, the surface over two inputs with contours, one
+weight matrix, or histograms of all weights.
+
+The suffix of --output selects the format: .svg, .png or .txt. Without --output the plot is text on stdout, as
+wide as the terminal or 80 columns, in ASCII if the locale is not UTF-8.)",
     R"(graphrun train model.json --log run.csv && graphrun plot run.csv
-graphrun plot before.csv after.csv --columns validation_loss --log y -o loss.svg
+graphrun plot before.csv after.csv --columns validation_loss --log-scale y -o loss.svg
 graphrun plot model.json --weights model.npz --what confusion -o confusion.svg
 graphrun plot model.json --weights model.npz -o surface.svg)",
     run_plot};

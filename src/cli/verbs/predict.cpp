@@ -35,8 +35,8 @@ struct Output {
 };
 using Outputs = std::vector<Output>;
 
-// The units of the outputs' targets, taken from the model: f32 cannot hold them where the deviation is small beside the
-// mean, as of times.
+// The units of the outputs' targets, taken from the model: f32 lacks the precision if the standard deviation is small
+// compared with the mean, as in timestamps.
 std::vector<std::optional<Standardization>> take_units(Model& model) {
   std::vector<std::optional<Standardization>> units;
   std::vector<Standardization>& all = model.data.standardizations;
@@ -51,7 +51,8 @@ std::vector<std::optional<Standardization>> take_units(Model& model) {
   return units;
 }
 
-// Calls f with the number in original units: an f32 where that is as fine as a millionth of the deviation.
+// Calls f with the number in original units: an f32 if its precision is a millionth of the standard deviation or
+// better.
 template <class F>
 void in_units(double value, double shift, double scale, Curve curve, F f) {
   const double original = off_curve(curve, value * scale + shift);
@@ -76,7 +77,7 @@ std::string number_name(const Output& output, const Outputs& all) {
   return output.is_probability && std::count_if(all.begin(), all.end(), is_taken) == 1 ? "probability" : output.name;
 }
 
-// A name that none before has: "y" beside a column "y" that is kept is "y.predicted".
+// Makes a name unique: "y" next to a kept column "y" becomes "y.predicted".
 std::string distinct(std::string name, std::unordered_set<std::string>& taken) {
   if (taken.contains(name)) name += ".predicted";
   const std::string stem = name;
@@ -132,7 +133,7 @@ void each_number(const Output& output, std::size_t row, F f) {
   });
 }
 
-// Where predictions go: stdout, or a file that takes its place when all is there.
+// Destination of predictions: stdout, or a file that replaces the old one when complete.
 class Destination {
  public:
   explicit Destination(const std::string& path) {
@@ -285,14 +286,15 @@ const Verb predict_verb = {
     "predict",
     "",
     Words::model_and_data,
-    "print what the model says of the rows of a file, as CSV",
-    R"(Reads the rows of a CSV, JSON, NPY, NPZ or IDX file ("-" is stdin) and prints the model's outputs for each as CSV,
-in the units of the targets; of classes that are words the word, too. Columns are found by name: as the model names
-those of its table, or x0, x1, ... for an array x of several numbers a row; other columns are not looked at. JSON
-is an array of objects, or one a line. An NPY or IDX file is the model's one input, an NPZ file has inputs by name.
-Rows of a pipe of CSV or JSON lines are answered as they come. A row's outputs depend on that row alone. Needs
---weights, or a safetensors file of weights as the model, and none of the model's own data. With --json, stdout is
-one object with the keys model, executor, math, rows, columns, predictions.)",
+    "print the model's outputs for the rows of a file, as CSV",
+    R"(Reads a CSV, JSON, NPY, NPZ or IDX file (- for stdin) and prints the model's outputs for each row as CSV, in the
+units of the targets, with the class name for categorical targets.
+
+Columns are matched by name: the names of the model's table, or x0, x1, ... for an array x with several columns.
+Other columns are ignored. JSON is an array of objects, or one object per line. An NPY or IDX file holds the
+model's only input; an NPZ file holds inputs by name. Rows of CSV or JSON lines from a pipe are answered as they
+arrive. The outputs of a row depend on that row alone. Needs --weights, or a safetensors file as the model, but
+none of the model's own data. With --json, stdout is one object; docs/reference/command-line.md lists the keys.)",
     R"(graphrun train model.json --save-weights model.safetensors
 graphrun predict model.safetensors new.csv > predictions.csv
 tail -f log.csv | graphrun predict model.json - --weights model.npz --keep time)",

@@ -1,4 +1,4 @@
-// replay.cpp: the verb `replay`: a stored run once more, beside what it has left.
+// replay.cpp: the verb `replay`: repeats a stored run and compares the results.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -30,8 +30,8 @@ struct StoredRun {
   RunOrigin origin;
   RunRecord record;
   std::vector<ChangedNumber> changes;  // made while it trained
-  std::vector<StoredRow> rows;         // of its log; none where it has none
-  std::optional<std::string> hash;     // of the weights at its end
+  std::vector<StoredRow> rows;         // rows of its log; empty without a log
+  std::optional<std::string> hash;     // final hash of the weights
   std::uint64_t steps = 0;             // until it was stopped; 0: it reached its end
 };
 
@@ -64,7 +64,7 @@ StoredRun stored_run(const Arguments& arguments) {
   return run;
 }
 
-// Where the two part first.
+// The first difference between the two runs.
 struct ReplayDifference {
   std::uint64_t step = 0;
   std::string epoch, what, was, now;
@@ -75,7 +75,7 @@ class Comparison {
   explicit Comparison(const StoredRun& run) : run_(run) {}
 
   bool wants_hashes() const { return !run_.rows.empty() && !run_.rows.front().weights.empty(); }
-  // False: there is nothing more to learn from going on.
+  // Returns false if the replay can stop.
   bool see(const Report& report) {
     const bool listed = next_ < run_.rows.size();
     if (listed && run_.rows[next_].step == report.step) {
@@ -102,7 +102,7 @@ class Comparison {
   }
 
   const StoredRun& run_;
-  std::size_t next_ = 0;  // of the rows
+  std::size_t next_ = 0;  // index of the next row
   std::optional<ReplayDifference> found_;
 };
 
@@ -131,7 +131,7 @@ std::string as_json(const StoredRun& run, const Comparison& comparison, const st
               hint);
 }
 
-// What somebody did while the run trained, done after the same steps: numbers changed, and the end.
+// Repeats the user's changes to runtime hyperparameters, and the stop, after the same steps.
 class Interventions {
  public:
   Interventions(const StoredRun& run, Session& session, TrainOptions& options)
@@ -154,7 +154,7 @@ class Interventions {
   }
 
   const StoredRun& run_;
-  std::size_t next_ = 0;  // of its changes
+  std::size_t next_ = 0;  // index of the next change
   Session& session_;
   TrainOptions& options_;
 };
@@ -203,12 +203,13 @@ const Verb replay_verb = {
     "",
     Words::folders,
     "repeat a stored run and compare the weights",
-    R"(Trains once more what a run stored by `train --run-dir` trained: with the model that it kept, its own command line
-and data, from the beginning. After each report of its log, loss and hash of the weights are compared, and the hash at
-the end. Numbers that were changed in the studio while it trained are changed after the same steps. The exit code is 3
-where they part, and the message says after which step. A run that was interrupted is repeated up to the same step,
-one that has left no result up to its last report. Nothing is written. With --json, stdout is one object with the keys
-run, reports, same, difference, weights_hash.)",
+    R"(Repeats a run stored by `train --run-dir`, with its own model, command line and data. After each report it
+compares the loss and the hash of the weights with the log, and the hash again at the end. Runtime
+hyperparameters that were changed in the studio change after the same steps. If the runs differ, the message
+names the step and the exit code is 3. An interrupted run is repeated up to the same step; a run without a
+result, up to its last report. Nothing is written.
+
+With --json, stdout is one object; docs/reference/command-line.md lists the keys.)",
     R"(graphrun train model.json --run-dir runs
 graphrun replay runs/0001)",
     run_replay};

@@ -60,7 +60,7 @@ int run_report(const Arguments& given, Diagnostics& diagnostics) {
   for (const char* name : {"run.json", "model.json", "log.csv", "weights.npz", "result.json"}) {
     if (file.is(in_run(folder, name)))
       throw Error(ErrorKind::input, "output.input", fmt::format("--output '{}' is a file of the run", file.path()),
-                  "an output never takes the place of what the run reads or writes elsewhere");
+                  "an output must not replace a file that the run reads, or another output");
   }
   check_weights(folder);
   const RunRecord run = read_run(folder);
@@ -87,11 +87,11 @@ const Verb report_verb = {
     "report",
     "",
     Words::folders,
-    "a stored run as one page of HTML",
-    R"(Writes what a training stored by `train --run-dir` has reached as one page that needs nothing beside itself: figures
-and curves, the scores of every split by class or column, pictures of how the model does, its graph, the memory plan,
-settings, command and environment. The weights are evaluated anew. Without --output the page is report.html in the
-run's folder. `train --report` and `eval --report` write the same of what they run.)",
+    "write a stored run as one HTML page",
+    R"(Writes the results of a run stored by `train --run-dir` as one self-contained HTML page: metrics and curves,
+metrics of every split by class or column, evaluation plots, graph, memory plan, settings, command and
+environment. It evaluates the weights again. Without --output the page is report.html in the run's folder. `train
+--report` and `eval --report` write the same page for their results.)",
     R"(graphrun train model.json --run-dir runs
 graphrun report runs/0001 -o run.html)",
     run_report};

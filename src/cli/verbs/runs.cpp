@@ -31,7 +31,7 @@ std::vector<RunRecord> runs_of(const std::vector<std::string>& folders) {
   return runs;
 }
 
-// By numbers where both have one; runs without the figure come last. "-KEY": the largest first.
+// Sorts numerically if both are numbers; runs without the metric come last. "-KEY": descending.
 void sort_by(std::vector<RunRecord>& runs, std::string_view key) {
   const bool falling = key.starts_with('-');
   if (falling) key.remove_prefix(1);
@@ -76,11 +76,12 @@ const Verb runs_verb = {
     "runs",
     "",
     Words::folders,
-    "list stored runs, or tell in what some differ",
-    R"(Lists the runs that `train --run-dir` and `sweep` have stored in a folder, or in ./runs: the settings in which they
-differ, loss and metrics of every split. Of folders of single runs it prints what differs between them, settings and
-results. --sort takes a column, with a - before it the largest first, --columns others. With --json, stdout is one
-array with an object for each run: run, folder, state, and every figure by its key.)",
+    "list stored runs, or compare some",
+    R"(Lists the runs that `train --run-dir` and `sweep` stored in a folder (default: ./runs): the settings in which
+they differ, and loss and metrics of every split. For several folders of single runs it prints the differences
+between them, in settings and results. --sort and --columns select order and columns.
+
+With --json, stdout is one array with an object for each run; docs/reference/command-line.md lists the keys.)",
     R"(graphrun train model.json --run-dir runs
 graphrun runs runs --sort test.loss
 graphrun runs runs/0001 runs/0002)",

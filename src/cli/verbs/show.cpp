@@ -49,8 +49,8 @@ std::string as_text(const std::string& path, const ModelSummary& summary) {
                      counted(summary.entries, "graph entry", "graph entries"));
 }
 
-// Exit code 3 where no region of the training is a generated kernel: its reasons are what was asked for. They are told
-// beside the kernels that there are, of an evaluation for instance.
+// Exit code 3 if no training region is a generated kernel. The reasons are printed with the other kernels, those of
+// evaluation for instance.
 int show_source(const Arguments& arguments, Diagnostics& diagnostics) {
   const GeneratedSource source = generated_source(load_model(arguments.model, arguments.load), arguments.session);
   if (!source.text.empty()) {
@@ -123,22 +123,21 @@ const Verb show_verb = {
     "show",
     "",
     Words::model,
-    "print the model's graph with the shape of every value; needs no data",
-    R"(Prints inputs, parameters, graph, outputs and training as graphrun understood them, with the shape of every value.
---gradients adds the nodes one by one and those that compute the gradients, --dot draws them for Graphviz, --json
-prints the canonical model file: the same model with every default filled in.
+    "print the model's graph with all shapes; needs no data",
+    R"(Prints inputs, parameters, graph, outputs and training settings, with the shape of every value. --gradients
+prints every node, including those that compute gradients; --dot prints the graph for Graphviz; --json prints the
+canonical model file, with every default filled in; --settings prints the values that --set can change. --svg
+draws the graph: a box for each name of the file, with its shape and parameters, or with --whole-step for each
+node of a training step.
 
---svg draws the graph: a box for each name of the file, with its shape and what it learns; with --whole-step one for
-each node of a training step.
---settings prints what --set can change.
+--values prints statistics of every named value over a batch: minimum, maximum, mean, standard deviation, norm
+and share of zeros. With --gradients it adds the gradients of the loss with respect to parameters, inputs and
+values, or of --of EXPRESSION, summed if it is not a scalar. Names, such as h or h.W:gradient, select values;
+each gets a histogram, a heat map and its first elements. The weights are the initial ones unless --weights is
+given.
 
---values prints statistics of every named value over a batch: minimum, maximum, mean, deviation, norm, share of zeros.
---gradients then adds the loss's gradients with respect to parameters, inputs and values, --of EXPRESSION those of
-something else, summed where it is no number. With names, as in h or h.W:gradient, it prints only these, with a
-histogram, a heat map and the first numbers. The weights are the initial ones unless --weights names others.
-
-show --weights FILE, without a model, prints the arrays of an NPZ or safetensors file with their statistics; of those
-that are named also a histogram, a heat map and the first numbers. --save-array writes one as NPY, or as CSV.)",
+show --weights FILE, without a model, lists the arrays of an NPZ or safetensors file with their statistics. Named
+arrays also get a histogram, a heat map and their first elements. --save-array writes one as NPY or CSV.)",
     R"(graphrun show model.json --gradients
 graphrun show model.json --svg -o model.svg
 graphrun show model.json --json > canonical.json
@@ -151,10 +150,9 @@ const Verb check_verb = {
     "check",
     "",
     Words::model,
-    "find every mistake of a model file; needs no data",
-    R"(Reads the file, infers all shapes, looks for gradients and plans what --executor would run, without its data: a size
-that only the data would tell is assumed. All mistakes are reported at once, each with its place; the exit code is
-then 2.)",
+    "report every error in a model file; needs no data",
+    R"(Reads the file, infers all shapes, checks the gradients and plans for --executor, without the data. Sizes that
+depend on the data are assumed. Reports all errors with their positions, and exits with code 2 if there are any.)",
     R"(graphrun check model.json
 graphrun check model.json --diagnostics=json)",
     run_check};

@@ -17,7 +17,7 @@ extern char** environ;
 namespace graphrun::cli {
 namespace {
 
-// Where there is a desktop; who has none follows the printed address.
+// Opens a browser if there is a desktop; other users follow the printed address.
 void open_browser(const std::string& url) {
   if (std::getenv("DISPLAY") == nullptr && std::getenv("WAYLAND_DISPLAY") == nullptr) return;
   const char* const words[] = {"xdg-open", url.c_str(), nullptr};
@@ -49,12 +49,12 @@ const Verb studio_verb = {
     "studio",
     "",
     Words::model_or_none,
-    "a page in the browser to build, train and understand a model",
-    R"(Prints the address of a page on this machine and opens it in the browser: choose data or drop a CSV file, change
-the model by controls or as JSON, train and watch curves, surfaces and mistakes, look at the graph, its values and
-its memory plan, compare stored runs. Runs are kept in the folder runs beside the model, as train --run-dir keeps
-them, and the page shows the command that trains the same weights. The server listens on 127.0.0.1 only and knows
-its browser by the token in the address. Ctrl-C ends it.)",
+    "build, train and inspect a model in the browser",
+    R"(Prints the address of a page on this machine and opens it in the browser. On the page you choose data or drop a
+CSV file, change the model by controls or as JSON, train, watch curves, surfaces and misclassified rows, inspect
+graph, values and memory plan, and compare stored runs. Runs are stored in the folder runs next to the model, as
+by train --run-dir, and the page shows the command that trains the same weights. The server listens on 127.0.0.1
+only and requires the token in the address. Ctrl-C stops it.)",
     R"(graphrun studio
 graphrun studio model.json
 graphrun studio model.json --port 8000 --no-browser)",

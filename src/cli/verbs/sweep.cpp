@@ -35,7 +35,7 @@ struct Plan {
   std::vector<Axis> axes;
   std::vector<Setting> settings;
   std::vector<Trial> trials;
-  std::optional<std::uint64_t> split_seed;  // of all runs, whatever their seeds
+  std::optional<std::uint64_t> split_seed;  // shared by all runs, whatever their seeds
 };
 
 // Seeds vary the training alone: its first one divides the rows of every run, if the model says no other.
@@ -98,7 +98,7 @@ std::string identity(const Arguments& arguments, const Plan& plan) {
   return json.end_object().text() + "\n";
 }
 
-// A mistake is told before any training, and once.
+// Reports an error once, before any training.
 void check_settings(const Arguments& arguments, const Plan& plan) {
   for (const Setting& setting : plan.settings) {
     LoadOptions load = arguments.load;
@@ -153,9 +153,9 @@ std::vector<std::string> words_of(const Arguments& arguments, const Plan& plan, 
 
 struct SettingFigures {
   std::size_t runs = 0;
-  std::vector<std::string> failed_after;  // of runs that failed: how many steps
+  std::vector<std::string> failed_after;  // steps of each failed run
   std::vector<std::string> keys;
-  std::vector<std::vector<double>> values;  // by key
+  std::vector<std::vector<double>> values;  // one list per key
 
   void add(const RunRecord& run) {
     ++runs;
@@ -179,7 +179,7 @@ double mean_of(const std::vector<double>& values) {
   return sum / static_cast<double>(values.size());
 }
 
-// Of a sample: divided by one less than there are.
+// Sample standard deviation: divides by n - 1.
 double deviation_of(const std::vector<double>& values) {
   const double mean = mean_of(values);
   double squares = 0;
@@ -189,8 +189,8 @@ double deviation_of(const std::vector<double>& values) {
 
 struct Summary {
   std::vector<std::string> keys;
-  std::vector<SettingFigures> figures;  // by setting
-  std::vector<std::size_t> order;       // of settings
+  std::vector<SettingFigures> figures;  // one per setting
+  std::vector<std::size_t> order;       // indices of settings
   bool any_failed = false;
 };
 
@@ -332,7 +332,7 @@ int run_sweep(const Arguments& arguments, Diagnostics& diagnostics) {
                 : arguments.csv ? as_csv(plan, summary)
                                 : as_text(plan, summary));
   if (interrupted()) {
-    diagnostics.note("interrupted: the same command goes on with the runs that are left");
+    diagnostics.note("interrupted: the same command resumes the sweep");
     return kInterrupted;
   }
   if (failed > 0)
@@ -347,13 +347,16 @@ const Verb sweep_verb = {
     "sweep",
     "",
     Words::model,
-    "train a model with many settings and seeds, and compare them",
-    R"(Trains the model with every value of each --over combined with every one of the others, and with --seeds seeds
-each, --jobs at a time; each run gets a folder in --run-dir, as of `train`, or in MODEL-sweep. Prints mean and
-deviation of loss and metrics for each setting. All runs have the same split: that of the first seed, or of the
-model's split_seed, which --over data.split_seed=1:5 varies. An interrupted sweep goes on when the same command is
-given again: runs that are done are not made again. --executor, --set and what else a training takes go to each. With
---json, stdout is one array with an object for each setting: over, runs, figures, and there by key mean and deviation.)",
+    "train with many settings and seeds, and compare them",
+    R"(Trains the model with every combination of the --over values, and with --seeds seeds each, --jobs at a time. Each
+run gets a folder in --run-dir, as in `train` (default: MODEL-sweep). Prints mean and standard deviation of loss
+and metrics for each setting.
+
+All runs use the same split: that of the first seed, or of the model's split_seed, which --over
+data.split_seed=1:5 varies. The same command resumes an interrupted sweep and skips completed runs. --executor,
+--set and other training flags apply to each run.
+
+With --json, stdout is one array with an object for each setting; docs/reference/command-line.md lists the keys.)",
     R"(graphrun sweep model.json --over train.optimizer.adam.lr=0.1,0.01 --seeds 5 --jobs 2
 graphrun sweep model.json --over graph.h.units=4:64:2x --run-dir units --sort validation.loss
 graphrun runs units)",

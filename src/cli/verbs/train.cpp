@@ -39,7 +39,7 @@
 namespace graphrun::cli {
 namespace {
 
-// What the regions of the program save, and why what is in none is in none.
+// Notes the savings of each fused region, and the reason of each op outside them.
 void describe_regions(const FusionSummary& fusion, Diagnostics& diagnostics) {
   for (const RegionSummary& region : fusion.regions) {
     if (region.chains > 0) {
@@ -67,7 +67,7 @@ std::vector<std::string> region_lines(const FusionSummary& fusion, const Program
   return lines;
 }
 
-// What is done though something before it failed: one file that cannot be written is no reason to lose the others.
+// Runs each action even if an earlier one failed: one file that cannot be written must not lose the others.
 class Attempts {
  public:
   template <class F>
@@ -161,7 +161,7 @@ TrainResult train(Session& session, const Arguments& arguments, OutputFiles& out
     options.keep_losses = false;
     options.hash_weights = arguments.hash_weights;
     options.watch_every = arguments.watch_every;
-    options.trace_not_finite = arguments.forensics;
+    options.trace_not_finite = arguments.nan_trace;
     options.on_report = [&](const Report& report) {
       history.report(report);
       progress.report(report);
@@ -244,7 +244,7 @@ int run_train(const Arguments& given, Diagnostics& diagnostics) {
   }();
   attempts.run([&] { checkpoints.finish(); });
   if (outputs.weights) attempts.run([&] { save_or_rescue(session, *outputs.weights); });
-  if (arguments.verbose) {  // of training alone: evaluation adds its own
+  if (arguments.verbose) {  // counters of training alone: evaluation adds its own
     for (const auto& [name, value] : session.counters()) diagnostics.note(fmt::format("{}: {}", name, value));
   }
 
@@ -290,13 +290,12 @@ const Verb train_verb = {
     "train",
     "",
     Words::model,
-    "train the model and evaluate it on its splits (the default)",
-    R"(Trains for the model's number of epochs, then evaluates loss, metrics and scores on every split with the final
-weights. Progress goes to stderr, the results to stdout. Ctrl-C ends the training and keeps what it has: the results
-so far are printed, but for losses and a hash that take long to compute, and the exit code is 130. With --json, stdout
-is one object with the keys model, executor, math, seed, settings, train, validation, test, scores, epochs, steps,
-seconds, steps_per_second, interrupted, arena_bytes, weights_hash; a split holds loss, then each metric by name, or
-is null where the model has none. `eval` prints more scores.)",
+    "train a model and evaluate it on its splits",
+    R"(Trains for the model's number of epochs, then evaluates loss and metrics on every split with the final weights.
+Progress goes to stderr, results to stdout. Ctrl-C stops the training after the current steps, prints the results
+so far and exits with code 130; losses and hashes that take long to compute are omitted.
+
+With --json, stdout is one object; docs/reference/command-line.md lists the keys. `eval` prints more metrics.)",
     R"(graphrun model.json
 graphrun train model.json --epochs=5 --set train.optimizer.sgd.lr=0.1
 graphrun model.json --json --quiet > result.json)",

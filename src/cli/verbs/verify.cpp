@@ -18,8 +18,8 @@
 namespace graphrun::cli {
 namespace {
 
-constexpr std::int64_t kPrinted = 4096;  // elements of a dump
-constexpr std::size_t kGrowthRows = 24;  // of a trajectory
+constexpr std::int64_t kPrinted = 4096;  // printed elements of a dump
+constexpr std::size_t kGrowthRows = 24;  // printed rows of a trajectory
 
 // ---- comparing
 
@@ -190,11 +190,12 @@ const Verb verify_verb = {
     "verify",
     "",
     Words::model,
-    "run two executors step by step and compare every value",
-    R"(First every step alone: both executors get the same inputs, and every value is compared with the op's tolerance.
-Then what a run does: the program with its regions from equal states, each phase at once, predictions of full and
-partial batches, and many steps in one call, which must leave the same bits as steps one by one. A difference is
-printed with step, op and element, and the exit code is 3. With --dump it prints one value of one executor instead.)",
+    "compare two executors step by step, value by value",
+    R"(Checks each step alone first: both executors get the same inputs, and every value is compared within the op's
+tolerance. Then it checks a whole run: the program with its fused regions from equal states, each phase in one
+call, predictions of full and partial batches, and many steps in one call, which must be bitwise identical to
+single steps. A difference is printed with step, op and element, and the exit code is 3. --dump prints one value
+of one executor instead.)",
     R"(graphrun verify model.json --executor=cuda
 graphrun verify model.json --steps=10 -v
 graphrun verify model.json --trajectory --steps=500 --tolerance=1e-4
