@@ -170,10 +170,10 @@ std::vector<TopicKind> topic_kinds() {
     measures.items.push_back({def.name, def.doc, "", fmt::format("\"train\": {{\"metrics\": [\"{}\"]}}", def.name)});
   }
   return {{"optimizers", "an optimizer", "the \"optimizer\" of \"train\"", items_of(optimizers())},
-          {"schedules", "a schedule", "the \"lr\" of an optimizer; t is the time in the unit named, warmup apart",
+          {"schedules", "a schedule", "the \"lr\" of an optimizer; t is the time in steps or epochs, after the warmup",
            items_of(schedules())},
           {"layers", "a layer",
-           "the \"op\" of an object of \"graph\", or called as \"y = dense(…)\"; they bring parameters of their own",
+           "the \"op\" of an object of \"graph\", or called as \"y = dense(…)\"; each has its own parameters",
            items_of(layers())},
           std::move(ops),
           std::move(activations),

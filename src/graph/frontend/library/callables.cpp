@@ -7,9 +7,9 @@ namespace graphrun {
 
 const Callable& assign_call() {
   static const ir::AttrSchema attributes = {
-      {"after", false, "true: of the parameters as the step leaves them; false: as it finds them"}};
+      {"after", false, "true: read parameters after their update; false: before it"}};
   static const Callable row{
-      {"assign", "what the state is from the next step of training on; evaluation and prediction leave it", attributes},
+      {"assign", "sets the state for the next training step; evaluation and prediction do not change it", attributes},
       {"state", "value"}};
   return row;
 }

@@ -16,7 +16,7 @@ using make::op;
 using Operands = std::span<const Var>;
 using Axes = std::vector<std::int64_t>;
 
-// bool counts as 0 and 1 where numbers are added up.
+// Converts bool to 0 and 1 for sums.
 Var counted(Var x) {
   return x.type().dtype == DType::boolean ? make::cast(x, DType::f32) : x;
 }
@@ -27,7 +27,7 @@ Var mean_over(Var x, const Axes& axes = {}, bool keepdims = false) {
   if (type.shape.rank() == 0 && axes.empty()) return x;
   const Var total = make::sum(x, axes, keepdims);
 
-  // What one sample contributes is known now; how many samples the batch holds only the step knows.
+  // The size of a sample is known here; the number of samples in the batch only in the step.
   bool over_rows = false;
   double count = 1;
   for (int axis = 0; axis < type.shape.rank(); ++axis) {
@@ -55,7 +55,7 @@ Var difference(std::string_view loss, Operands x) {
   return x[0] - x[1];
 }
 
-// The share of samples whose class is right: the largest of several columns, or a probability on the right side of 1/2.
+// Share of correctly classified samples: by argmax of several columns, or one probability against 1/2.
 Var accuracy(Operands x, const ir::Attrs&) {
   const auto largest = [](Var scores) { return op("argmax", {scores}, {{"axis", std::int64_t{-1}}}); };
   if (x[1].type().dtype == DType::i32) return mean_over(op("equal", {largest(x[0]), x[1]}));
@@ -105,7 +105,7 @@ Var step_of(Var x) {
   return {x.make, x.make->step()};
 }
 
-// The number of that name that the host may change between steps.
+// The runtime hyperparameter of that name.
 Var set_at_run_time(std::string_view attribute, const std::string& name, NodeFactory& make) {
   std::vector<std::string> names;
   for (ir::NodeId id = 0; id < make.graph().size(); ++id) {
@@ -116,13 +116,13 @@ Var set_at_run_time(std::string_view attribute, const std::string& name, NodeFac
   }
   const std::string near = did_you_mean(name, names);
   throw ir::AttrError(attribute, "attribute.value",
-                      fmt::format("'{}': there is no number set at run time that is named {}", attribute, name),
+                      fmt::format("'{}': there is no runtime hyperparameter named {}", attribute, name),
                       near.empty() ? R"(one is declared by "constants": {"NAME": {"runtime": 0.1}})" : near);
 }
 
 constexpr double kHighestRate = 0.999999;
 
-// As the op compares and divides, with draws of its own.
+// Compares and divides as the op does, with its own random samples.
 Var dropout_at(Var x, Var rate) {
   const TensorType type = x.type();
   if (!is_float(type.dtype))
@@ -142,7 +142,7 @@ Var dropout(Operands x, const ir::Attrs& attrs) {
   return op("dropout", {x[0], step_of(x[0])}, attrs.list());
 }
 
-// Draws of the operand's shape, or of so many to a row of it.
+// Random samples in the operand's shape, or in extents of their own per row.
 Var draw(std::string_view name, Operands x, const ir::Attrs& attrs) {
   TensorType type = x[0].type();
   AttrList all = attrs.list();
@@ -182,8 +182,9 @@ Var gradient(Operands x, const ir::Attrs&) {
 Var in_training(Operands x, const ir::Attrs&) {
   const TensorType a = x[0].type(), b = x[1].type();
   if (!(a == b)) {
-    throw Error(ErrorKind::input, "shape.mismatch",
-                fmt::format("what stands for the other must be like it: {} and {}", to_string(a), to_string(b)));
+    throw Error(
+        ErrorKind::input, "shape.mismatch",
+        fmt::format("in_training: both operands must have the same type: {} and {}", to_string(a), to_string(b)));
   }
   return op("where", {{x[0].make, x[0].make->training()}, x[0], x[1]});
 }
@@ -195,10 +196,9 @@ Function made(std::string_view name, std::string_view doc, std::vector<std::stri
 
 std::vector<Function> made_of_ops() {
   const ir::AttrSchema reduction = {
-      {.name = "axis", .fallback = Axes{}, .doc = "axis or list of axes, negative from the end; none: all"},
+      {.name = "axis", .fallback = Axes{}, .doc = "axis or list of axes; negative counts from the end"},
       {.name = "keepdims", .fallback = false, .doc = "keep reduced axes with extent 1"}};
-  const ir::AttrDef extents{
-      .name = "shape", .fallback = Axes{}, .doc = "extents of a row, in place of those of `like`; none: the same"};
+  const ir::AttrDef extents{.name = "shape", .fallback = Axes{}, .doc = "extents of a row, instead of those of `like`"};
   return {
       made(
           "sum", "sum over axes; bool counts as 0 and 1", {"x"},
@@ -207,7 +207,7 @@ std::vector<Function> made_of_ops() {
           },
           reduction),
       made(
-          "mean", "sum over axes / number of elements; over rows: of the samples in the batch", {"x"},
+          "mean", "mean over axes; over rows, the mean of the samples in the batch", {"x"},
           [](Operands x, const ir::Attrs& attrs) {
             return mean_over(x[0], attrs.integers("axis"), attrs.boolean("keepdims"));
           },
@@ -215,11 +215,11 @@ std::vector<Function> made_of_ops() {
       made("variance", "mean((x - mean(x))^2) over axes", {"x"}, variance, reduction),
       made("sigmoid_cross_entropy", "log(1 + exp(logits)) - logits * target", {"logits", "target"},
            sigmoid_cross_entropy),
-      made("split", "part number index of x cut into equal parts along the axis", {"x"}, split,
-           {{.name = "parts", .fallback = std::int64_t{2}, .doc = "how many", .required = true, .low = 1.0},
-            {.name = "index", .fallback = std::int64_t{0}, .doc = "which, from 0", .required = true, .low = 0.0},
-            {.name = "axis", .fallback = std::int64_t{-1}, .doc = "the axis; negative counts from the end"}}),
-      made("dropout", "0 with probability rate, else x / (1 - rate); the identity outside training", {"x"}, dropout,
+      made("split", "one of the equal parts of x along the axis", {"x"}, split,
+           {{.name = "parts", .fallback = std::int64_t{2}, .doc = "number of parts", .required = true, .low = 1.0},
+            {.name = "index", .fallback = std::int64_t{0}, .doc = "part, from 0", .required = true, .low = 0.0},
+            {.name = "axis", .fallback = std::int64_t{-1}, .doc = "axis; negative counts from the end"}}),
+      made("dropout", "0 with probability rate, else x / (1 - rate); identity outside training", {"x"}, dropout,
            {{.name = "rate",
              .fallback = 0.5,
              .doc = "probability of 0",
@@ -227,25 +227,24 @@ std::vector<Function> made_of_ops() {
              .low = 0.0,
              .high = kHighestRate,
              .at_run_time = true}}),
-      made("random_uniform", "numbers in [low, high) in the shape of `like`, new ones each step", {"like"},
+      made("random_uniform", "uniform random samples in [low, high), shaped like `like`, new in each step", {"like"},
            [](Operands x, const ir::Attrs& attrs) { return draw("random_uniform", x, attrs); },
-           {{.name = "low", .fallback = 0.0, .doc = "smallest"},
-            {.name = "high", .fallback = 1.0, .doc = "upper end, not reached"},
+           {{.name = "low", .fallback = 0.0, .doc = "lower bound"},
+            {.name = "high", .fallback = 1.0, .doc = "upper bound, exclusive"},
             extents}),
-      made("random_normal", "numbers of the normal distribution in the shape of `like`, new ones each step", {"like"},
+      made("random_normal", "normal random samples, shaped like `like`, new in each step", {"like"},
            [](Operands x, const ir::Attrs& attrs) { return draw("random_normal", x, attrs); },
-           {{.name = "mean", .fallback = 0.0, .doc = "mean"},
+           {{.name = "mean", .fallback = 0.0, .doc = "mean of the distribution"},
             {.name = "deviation", .fallback = 1.0, .doc = "standard deviation", .low = 0.0},
             extents}),
-      made("gradient", "the gradient of the scalar y by x, a value like any other; it can be differentiated again",
-           {"y", "x"}, gradient),
-      made("in_training", "x in steps of training, otherwise `otherwise`: in evaluation and prediction",
-           {"x", "otherwise"}, in_training),
+      made("gradient", "gradient of the scalar y with respect to x; it can be differentiated again", {"y", "x"},
+           gradient),
+      made("in_training", "x in training steps, `otherwise` in evaluation and prediction", {"x", "otherwise"},
+           in_training),
       made("mse", "mean((prediction - target)^2)", {"prediction", "target"},
            [](Operands x, const ir::Attrs&) { return mean_over(make::square(difference("mse", x))); }),
       made("accuracy",
-           "share of samples whose class is right: argmax of several columns, or one probability on the right side of "
-           "1/2",
+           "share of correctly classified samples: by argmax of several columns, or one probability against 1/2",
            {"prediction", "target"}, accuracy),
       made("mae", "mean(|prediction - target|)", {"prediction", "target"},
            [](Operands x, const ir::Attrs&) { return mean_over(op("abs", {difference("mae", x)})); }),
@@ -281,7 +280,7 @@ ir::NodeId call(NodeFactory& make, const Function& function, std::span<const ir:
   }
   for (auto& [name, value] : attrs) {
     const ir::AttrDef* wanted = ir::find_attr(function.attributes, name);
-    if (wanted == nullptr) continue;  // the op says so
+    if (wanted == nullptr) continue;  // the op reports it
     name = wanted->name;
     value = ir::coerce(*wanted, value);
   }

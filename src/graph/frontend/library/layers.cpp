@@ -14,7 +14,7 @@ namespace {
 
 using ir::NodeId;
 
-// Null: none.
+// Null if the layer has none.
 const Function* activation(const LayerCall& call) {
   const std::string& name = call.attrs.string("activation");
   if (name.empty()) return nullptr;
@@ -52,7 +52,7 @@ NodeId dense(const LayerCall& call) {
   return function ? graphrun::call(call.graph.builder, *function, std::span(&y, 1)) : y;
 }
 
-// The rows of the table E that the class numbers x name.
+// The rows of the table E at the class indices x.
 NodeId embedding(const LayerCall& call) {
   const NodeId table =
       call.parameter("E", {call.attrs.integer("entries"), call.attrs.integer("units")}, *call.inits.at("init"));
@@ -70,19 +70,19 @@ const std::vector<Layer>& layers() {
   // The lists of a row have names: g++ 12 destroys a list inside a row twice if an allocation fails after it.
   static const std::vector<Layer> table = [] {
     const ir::AttrDef units{
-        .name = "units", .fallback = std::int64_t{16}, .doc = "columns of the result", .required = true, .low = 1};
-    const ir::AttrDef function{
-        .name = "activation", .fallback = std::string(), .doc = "a function of one operand; none by default"};
-    const ir::AttrDef entries{
-        .name = "entries", .fallback = std::int64_t{16}, .doc = "rows of the table", .required = true, .low = 1};
-    const ir::AttrDef eps{.name = "eps", .fallback = 1e-5, .doc = "added to the variance", .low = 0, .above = true};
+        .name = "units", .fallback = std::int64_t{16}, .doc = "number of output columns", .required = true, .low = 1};
+    const ir::AttrDef function{.name = "activation", .fallback = std::string(), .doc = "function of one operand"};
+    const ir::AttrDef entries{.name = "entries",
+                              .fallback = std::int64_t{16},
+                              .doc = "number of rows of the table",
+                              .required = true,
+                              .low = 1};
+    const ir::AttrDef eps{
+        .name = "eps", .fallback = 1e-5, .doc = "added to the variance, for stability", .low = 0, .above = true};
     const ir::AttrDef eps_of_squares{
-        .name = "eps", .fallback = 1e-5, .doc = "added to the mean square", .low = 0, .above = true};
-    const ir::AttrDef momentum{.name = "momentum",
-                               .fallback = 0.1,
-                               .doc = "what a step counts for in the running statistics",
-                               .low = 0,
-                               .high = 1};
+        .name = "eps", .fallback = 1e-5, .doc = "added to the mean square, for stability", .low = 0, .above = true};
+    const ir::AttrDef momentum{
+        .name = "momentum", .fallback = 0.1, .doc = "weight of a step in the running statistics", .low = 0, .high = 1};
     const ir::AttrSchema of_dense = {units, function}, of_embedding = {entries, units}, of_norm = {eps},
                          of_rms_norm = {eps_of_squares}, of_batch_norm = {eps, momentum};
     const std::vector<LayerInit> weights = {{"init", Init::glorot_uniform()}, {"bias", Init::zeros(), true}},
@@ -90,21 +90,20 @@ const std::vector<Layer>& layers() {
                                  affine = {{"scale", Init::constant(1), true}, {"bias", Init::zeros(), true}};
     std::vector<Layer> rows;
     rows.push_back(layer("dense",
-                         "activation(x @ W + b): x (batch, in), W (in, units), b (units), the result (batch, units)",
+                         "activation(x @ W + b): x (batch, in), W (in, units), b (units); result (batch, units)",
                          of_dense, weights, dense));
     rows.push_back(layer("embedding",
-                         "E[x]: a row of the table E (entries, units) for each class number of x, which is i32 and may "
-                         "have any extents",
+                         "E[x]: the row of the table E (entries, units) for each class index in x, i32 of any shape",
                          of_embedding, entry, embedding));
     rows.push_back(
         layer("layer_norm",
-              "(x - mean) / sqrt(variance + eps) * scale + b, mean and variance of each row; scale, b (columns)",
+              "(x - mean) / sqrt(variance + eps) * scale + b, with mean and variance of each row; scale, b (columns)",
               of_norm, affine, layer_norm));
-    rows.push_back(layer("rms_norm", "x / sqrt(mean(x^2) + eps) * scale, the mean of each row; scale (columns)",
+    rows.push_back(layer("rms_norm", "x / sqrt(mean(x^2) + eps) * scale, with the mean of each row; scale (columns)",
                          of_rms_norm, scale, rms_norm));
     rows.push_back(layer("batch_norm",
-                         "(x - mean) / sqrt(variance + eps) * scale + b by column: of the batch in training, else the "
-                         "states mean, variance",
+                         "(x - mean) / sqrt(variance + eps) * scale + b by column: batch statistics in training, else "
+                         "the running statistics",
                          of_batch_norm, affine, batch_norm));
     return rows;
   }();
@@ -145,8 +144,8 @@ const ir::AttrSchema& common_layer_attributes() {
   static const ir::AttrSchema table = {
       {.name = "share",
        .fallback = std::string(),
-       .doc = "a layer of the same kind, defined above: its parameters and attributes are used again"},
-      {.name = "trainable", .fallback = true, .doc = "false: no optimizer moves its parameters"}};
+       .doc = "earlier layer of the same kind, to share its parameters and attributes"},
+      {.name = "trainable", .fallback = true, .doc = "false: its parameters are frozen"}};
   return table;
 }
 
@@ -157,11 +156,11 @@ const Callable& layer_in_text(const Layer& layer) {
       Callable& text = rows[row.name] = row;
       text.attributes.push_back({.name = "name",
                                  .fallback = std::string(),
-                                 .doc = "what its parameters are named after, where no assignment says it"});
+                                 .doc = "prefix of its parameter names, if no assignment names it"});
       for (const ir::AttrDef& def : common_layer_attributes()) text.attributes.push_back(def);
       for (const LayerInit& init : row.inits) {
         if (init.optional) {
-          text.attributes.push_back({.name = init.name, .fallback = true, .doc = "false: without that parameter"});
+          text.attributes.push_back({.name = init.name, .fallback = true, .doc = "false: without this parameter"});
         }
       }
       for (ir::AttrDef& def : text.attributes) def.required = false;  // where it shares, it has them already

@@ -12,7 +12,7 @@ double top(Of scores, int k) {
   return kNoScore;
 }
 
-// Of two classes the one looked for.
+// The positive class of two; of more classes the mean.
 template <double ClassFigures::*kOfClass, double ClassAverages::*kOfMean>
 double positive(Of scores) {
   return scores.kind == ClassScores::Kind::two ? scores.classes[1].*kOfClass : scores.macro.*kOfMean;
@@ -28,43 +28,42 @@ std::vector<MetricDef> all_metrics() {
   using Class = ClassFigures;
   using Mean = ClassAverages;
   return {
-      {{"mse", "mean of the squared errors"}, nullptr, nullptr, false, "mse", 2},
+      {{"mse", "mean squared error"}, nullptr, nullptr, false, "mse", 2},
       {{"rmse", "root of mse; the mean over the columns"}, nullptr, &Column::rmse, false, "mse", 2, Finish::root},
-      {{"accuracy", "share of samples whose class is right, or all of whose labels are"},
+      {{"accuracy", "share of correctly classified samples; with several labels, all must be correct"},
        [](Of s) { return s.accuracy; },
        nullptr,
        true,
        "accuracy"},
-      {{"mae", "mean of the absolute errors"}, nullptr, &Column::mae, false, "mae", 1},
-      {{"r2",
-        "1 - mse / variance of the target, 1 is perfect and 0 no better than its mean; the mean over the columns"},
+      {{"mae", "mean absolute error"}, nullptr, &Column::mae, false, "mae", 1},
+      {{"r2", "1 - mse / variance of the target (1: perfect, 0: as good as the mean); the mean over the columns"},
        nullptr,
        &Column::r2,
        true,
        "mse",
        2,
        Finish::r2},
-      {{"mape", "mean of the absolute errors, each divided by its target's size"}, nullptr, &Column::mape},
+      {{"mape", "mean absolute error relative to the target"}, nullptr, &Column::mape},
       {{"mean_residual", "mean of prediction - target"}, nullptr, &Column::mean_residual, std::nullopt},
-      row("balanced_accuracy", "mean recall of the classes", [](Of s) { return s.balanced_accuracy; }),
-      row("precision", "TP / (TP + FP) of the second of two classes, of several the mean",
+      row("balanced_accuracy", "mean recall over the classes", [](Of s) { return s.balanced_accuracy; }),
+      row("precision", "TP / (TP + FP) of the second of two classes; with more, the mean",
           positive<&Class::precision, &Mean::precision>),
-      row("recall", "TP / (TP + FN), likewise", positive<&Class::recall, &Mean::recall>),
-      row("f1", "harmonic mean of precision and recall of a class, likewise", positive<&Class::f1, &Mean::f1>),
-      row("precision_macro", "mean over the classes", [](Of s) { return s.macro.precision; }),
-      row("recall_macro", "mean over the classes", [](Of s) { return s.macro.recall; }),
-      row("f1_macro", "mean over the classes", [](Of s) { return s.macro.f1; }),
-      row("precision_micro", "from sums over the classes", [](Of s) { return s.micro.precision; }),
-      row("recall_micro", "from sums over the classes", [](Of s) { return s.micro.recall; }),
-      row("f1_micro", "from sums over the classes", [](Of s) { return s.micro.f1; }),
-      row("top_2", "top-2 accuracy, of more than 2 classes", [](Of s) { return top(s, 2); }),
-      row("top_3", "top-3 accuracy, of more than 3 classes", [](Of s) { return top(s, 3); }),
-      row("top_5", "top-5 accuracy, of more than 5 classes", [](Of s) { return top(s, 5); }),
+      row("recall", "TP / (TP + FN), with the same class", positive<&Class::recall, &Mean::recall>),
+      row("f1", "harmonic mean of precision and recall, with the same class", positive<&Class::f1, &Mean::f1>),
+      row("precision_macro", "mean precision over the classes", [](Of s) { return s.macro.precision; }),
+      row("recall_macro", "mean recall over the classes", [](Of s) { return s.macro.recall; }),
+      row("f1_macro", "mean F1 over the classes", [](Of s) { return s.macro.f1; }),
+      row("precision_micro", "precision from sums over the classes", [](Of s) { return s.micro.precision; }),
+      row("recall_micro", "recall from sums over the classes", [](Of s) { return s.micro.recall; }),
+      row("f1_micro", "F1 from sums over the classes", [](Of s) { return s.micro.f1; }),
+      row("top_2", "top-2 accuracy, for more than 2 classes", [](Of s) { return top(s, 2); }),
+      row("top_3", "top-3 accuracy, for more than 3 classes", [](Of s) { return top(s, 3); }),
+      row("top_5", "top-5 accuracy, for more than 5 classes", [](Of s) { return top(s, 5); }),
       row("auc", "area under the ROC curve", [](Of s) { return s.auc; }),
-      row("average_precision", "area under precision over recall", [](Of s) { return s.average_precision; }),
-      row("matthews", "Matthews' correlation coefficient", [](Of s) { return s.matthews; }),
+      row("average_precision", "area under the precision-recall curve", [](Of s) { return s.average_precision; }),
+      row("matthews", "Matthews correlation coefficient", [](Of s) { return s.matthews; }),
       row(
-          "log_loss", "mean of -log of the true class's probability", [](Of s) { return s.log_loss; }, false),
+          "log_loss", "mean of -log of the probability of the true class", [](Of s) { return s.log_loss; }, false),
   };
 }
 

@@ -15,7 +15,7 @@ Var descend(const UpdateContext& c, Var direction) {
 Var root(Var x) {
   return make::op("sqrt", {x});
 }
-// The slot's next value: so much of the old one stays, and the rest is new.
+// The slot's next value, a weighted mean: weight `stays` for the old one, the rest for the new one.
 Var average(const UpdateContext& c, Var slot, const Factor& stays, Var fresh) {
   const Var added = stays.rest().of(fresh);
   return c.assign(slot, stays.of(slot) + added);
@@ -42,8 +42,8 @@ Var adagrad(UpdateContext& c) {
   return descend(c, c.gradient / c.factor("eps").plus(root(total)));
 }
 
-// 1 - beta^t: what the average of t values, started at zero, lacks. As -expm1(t log beta): the difference of two floats
-// near one would lose half of its digits.
+// 1 - beta^t: bias correction of an average of t values that starts at zero. As -expm1(t log beta): the difference of
+// two floats near one would lose half of its digits.
 Var correction(const UpdateContext& c, const Factor& beta) {
   if (beta.is_zero()) return make::like(1, c.time);
   const Var exponent = beta.is_state() ? c.time * make::op("log", {beta.state}) : c.time * std::log(beta.number);
@@ -53,7 +53,7 @@ Var correction(const UpdateContext& c, const Factor& beta) {
 Var adam(UpdateContext& c) {
   const Factor beta1 = c.factor("beta1");
   const Factor beta2 = c.factor("beta2");
-  const Var correction1 = correction(c, beta1);  // numbers first: then nothing stands between the steps on tensors
+  const Var correction1 = correction(c, beta1);  // scalars first, so that the steps on tensors stay adjacent
   const Var correction2 = correction(c, beta2);
   const Var old_m = c.slot("m");
   const Var old_v = c.slot("v");
@@ -71,8 +71,8 @@ ir::AttrDef number(std::string_view name, double fallback, std::string_view doc,
 ir::AttrSchema schema(std::vector<ir::AttrDef> own, double weight_decay = 0) {
   ir::AttrSchema attrs = {number("lr", 0.01, "learning rate, or a schedule", true)};
   attrs.insert(attrs.end(), own.begin(), own.end());
-  attrs.push_back(number("weight_decay", weight_decay, "decoupled: p - lr * weight_decay * p"));
-  attrs.push_back(number("l2", 0, "g + l2 * p"));
+  attrs.push_back(number("weight_decay", weight_decay, "decoupled weight decay: p - lr * weight_decay * p"));
+  attrs.push_back(number("l2", 0, "L2 penalty: g + l2 * p"));
   return attrs;
 }
 
@@ -112,22 +112,22 @@ Var UpdateContext::if_due(Var next, Var otherwise) const {
 }
 
 const std::vector<OptimizerDef>& optimizers() {
-  static const std::vector<ir::AttrDef> mu = {number("momentum", 0.9, "how much of the velocity stays")};
-  static const std::vector<ir::AttrDef> betas = {number("beta1", 0.9, "how much of the mean of g stays"),
-                                                 number("beta2", 0.999, "how much of the mean of g^2 stays"),
-                                                 number("eps", 1e-8, "added to the root")};
+  static const std::vector<ir::AttrDef> mu = {number("momentum", 0.9, "decay rate of the velocity")};
+  static const std::vector<ir::AttrDef> betas = {number("beta1", 0.9, "decay rate of the first moment"),
+                                                 number("beta2", 0.999, "decay rate of the second moment"),
+                                                 number("eps", 1e-8, "added for stability")};
   static const std::vector<OptimizerDef> table = {
       {{"sgd", "p - lr g", schema({})}, [](UpdateContext& c) { return descend(c, c.gradient); }},
       {{"momentum", "v = momentum v + g; p - lr v", schema(mu)},
        [](UpdateContext& c) { return descend(c, velocity(c)); }},
       {{"nesterov", "v = momentum v + g; p - lr (g + momentum v)", schema(mu)}, nesterov},
       {{"rmsprop", "s = alpha s + (1 - alpha) g^2; p - lr g / (sqrt(s) + eps)",
-        schema({number("alpha", 0.99, "how much of the mean of g^2 stays"), number("eps", 1e-8, "added to the root")})},
+        schema({number("alpha", 0.99, "decay rate of the mean of g^2"), number("eps", 1e-8, "added for stability")})},
        rmsprop},
-      {{"adagrad", "s = s + g^2; p - lr g / (sqrt(s) + eps)", schema({number("eps", 1e-10, "added to the root")})},
+      {{"adagrad", "s = s + g^2; p - lr g / (sqrt(s) + eps)", schema({number("eps", 1e-10, "added for stability")})},
        adagrad},
-      {{"adam", "m, v = means of g, g^2 without their bias; p - lr m / (sqrt(v) + eps)", schema(betas)}, adam},
-      {{"adamw", "adam with weight decay", schema(betas, 0.01)}, adam},
+      {{"adam", "m, v = bias-corrected moments of g; p - lr m / (sqrt(v) + eps)", schema(betas)}, adam},
+      {{"adamw", "adam with decoupled weight decay", schema(betas, 0.01)}, adam},
   };
   return table;
 }

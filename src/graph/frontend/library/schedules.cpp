@@ -53,20 +53,20 @@ Var piecewise(const ScheduleCall& c) {
   return value;
 }
 
-// `example`: what help shows.
+// `example` appears in help.
 ir::AttrDef real(std::string_view name, std::string_view doc, double example = 0.1) {
   return {name, example, doc, true};
 }
 
-// Above zero: its logarithm is taken.
+// A number above 0, because its logarithm is used.
 ir::AttrDef positive(std::string_view name, std::string_view doc) {
   return {.name = name, .fallback = 0.5, .doc = doc, .required = true, .low = 0.0, .above = true};
 }
 
 ScheduleDef row(std::string_view name, std::string_view doc, Var (*build)(const ScheduleCall&), ir::AttrSchema keys,
-                const AttrValue& length = 0.0, std::string_view what = "the length; one of steps and epochs") {
+                const AttrValue& length = 0.0, std::string_view what = "length; give steps or epochs") {
   for (const std::string_view unit : {"steps", "epochs"}) keys.push_back({unit, length, what});
-  keys.push_back({"warmup", 0.0, "rises linearly from 0 over so many of the unit first", false, 0.0});
+  keys.push_back({"warmup", 0.0, "length of the linear rise from 0 at the start, in steps or epochs", false, 0.0});
   return {{name, doc, std::move(keys)}, build};
 }
 
@@ -116,20 +116,21 @@ Parsed parse(const ScheduleSpec& spec) {
 }  // namespace
 
 const std::vector<ScheduleDef>& schedules() {
-  static const ir::AttrSchema ends = {real("from", "at first"), real("to", "at last", 0.001)};
+  static const ir::AttrSchema ends = {real("from", "initial value"), real("to", "final value", 0.001)};
   static const std::vector<ScheduleDef> table = {
-      row("constant", "the same number", [](const ScheduleCall& c) { return like(c.attrs.real("value"), c.time); },
-          {real("value", "the number")}),
+      row("constant", "the same value in every step",
+          [](const ScheduleCall& c) { return like(c.attrs.real("value"), c.time); }, {real("value", "the constant")}),
       row(
-          "linear", "from `from` to `to` over the length, then `to`",
+          "linear", "linear from `from` to `to` over the length, then `to`",
           [](const ScheduleCall& c) { return lerp(c, at_most_one(lengths(c))); }, ends),
       row("cosine", "from + (to - from) (1 - cos(pi t / length)) / 2, then `to`", cosine, ends),
-      row("step", "from * factor^floor(t / length)", step, {real("from", "at first"), positive("factor", "each time")}),
+      row("step", "from * factor^floor(t / length)", step,
+          {real("from", "initial value"), positive("factor", "factor per length")}),
       row("exponential", "from * factor^(t / length)", [](const ScheduleCall& c) { return power(c, lengths(c)); },
-          {real("from", "at first"), positive("factor", "over the length")}),
-      row("piecewise", "values[i] from the i-th boundary on; the unit's key lists the boundaries", piecewise,
-          {{"values", Reals{0.1, 0.01}, "one more than boundaries", true}}, Reals{},
-          "the boundaries, increasing; one of steps and epochs"),
+          {real("from", "initial value"), positive("factor", "factor over the length")}),
+      row("piecewise", "values[i] from the i-th boundary on; steps or epochs lists the boundaries", piecewise,
+          {{"values", Reals{0.1, 0.01}, "one value more than boundaries", true}}, Reals{},
+          "boundaries, increasing; give steps or epochs"),
   };
   return table;
 }
