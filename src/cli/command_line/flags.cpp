@@ -126,7 +126,7 @@ void on(Arguments& arguments, std::string_view) {
 
 constexpr Flag kFlags[] = {
     {"--executor", "NAME", "Execution", kChoosing,
-     "ref, cpu, cuda, cuda:1, ./plugin.so[:1], or auto, the fastest here (default: cpu)",
+     "ref, cpu, cuda[:N], ./plugin.so[:N], or auto, the fastest (default: cpu)",
      [](Arguments& a, std::string_view v) { a.session.executor = v; }, Completes::executors, "GRAPHRUN_EXECUTOR"},
     {"--plugin-path", "FOLDERS", "Execution", kFinding,
      "folders with executor plug-ins (libgraphrun_NAME.so), separated by colons", set_plugin_path, Completes::folders,
