@@ -314,8 +314,7 @@ void check_target(const ColumnSurvey& column) {
   if (column.kind == Kind::text)
     fail(fmt::format("has more than {} different texts, such as '{}': neither a number nor a class",
                      data::kMostCategories, column.example.substr(0, 40)));
-  if (column.kind == Kind::date)
-    fail("is a date", "predict a number made of it: --label of a column of days or years");
+  if (column.kind == Kind::date) fail("is a date", "predict a number made of it: --label of a column of days or years");
 }
 
 }  // namespace
