@@ -52,8 +52,8 @@ class CountingIterator {
 // one byte more. So the place of a token is found from our own end of the token before it.
 class TreeBuilder {
  public:
-  TreeBuilder(const Document& document, Value& root)
-      : file_(document.file), text_(document.text), reached_(text_.data()), root_(root) {}
+  explicit TreeBuilder(Document& document)
+      : document_(document), text_(document.text), reached_(text_.data()), line_(document.first_line) {}
 
   void run() {
     const char* end = text_.data() + text_.size();
@@ -123,18 +123,17 @@ class TreeBuilder {
   }
 
  private:
-  const std::string& file_;
+  Document& document_;
   const std::string_view text_;
   const char* reached_;
-  Value& root_;
   std::vector<Value*> open_;  // a child is always the last of its parent, so that these stay valid
   After after_ = After::nothing;
   std::size_t taken_ = 0;  // end of the last token
   std::size_t line_begin_ = 0;
-  int line_ = 1;
+  int line_;
   InputLimit limit_;
   std::uint64_t tree_bytes_ = 0;
-  SourceLines lines_{text_};
+  SourceLines lines_{text_, document_.first_line};
   std::vector<Diagnostic> errors_;
   std::vector<const Member*> scratch_;
 
@@ -159,14 +158,14 @@ class TreeBuilder {
   void make_room(std::vector<T>& items) {
     if (items.size() < items.capacity()) return;
     const std::size_t before = items.capacity(), room = std::max<std::size_t>(2 * before, 1);
-    limit_.require(tree_bytes_ + room * sizeof(T), fmt::format("'{}' as a tree", file_));
+    limit_.require(tree_bytes_ + room * sizeof(T), fmt::format("'{}' as a tree", document_.file));
     items.reserve(room);
     tree_bytes_ += (room - before) * sizeof(T);
   }
 
   Value& begin(Kind kind) {
     advance();
-    Value* value = &root_;
+    Value* value = &document_.root;
     if (!open_.empty()) {
       Value& parent = *open_.back();
       if (parent.kind == Kind::array) make_room(parent.items);
@@ -253,12 +252,8 @@ class TreeBuilder {
   }
 
   bool fail_at(std::size_t offset, std::string code, std::string message, std::string hint) {
-    Diagnostic& error = errors_.emplace_back();
-    lines_.locate(error, offset);
-    error.code = std::move(code);
-    error.message = std::move(message);
-    error.hint = std::move(hint);
-    error.file = file_;
+    errors_.push_back({std::move(code), std::move(message), std::move(hint), document_.file, 0, 0, {}, {}});
+    lines_.locate(errors_.back(), offset);
     return false;
   }
   bool fail(std::string reason) {
@@ -269,7 +264,8 @@ class TreeBuilder {
     error.reason = std::move(reason);
     error.opened_line = open_.empty() ? 0 : open_.back()->line;
     errors_.push_back(explain(error, text_));
-    errors_.back().file = file_;
+    errors_.back().file = document_.file;
+    errors_.back().line += document_.first_line - 1;
     return false;
   }
 };
@@ -279,14 +275,9 @@ void refuse_byte_order_mark(const Document& document) {
   const auto starts = [&](std::string_view mark) { return document.text.compare(0, mark.size(), mark) == 0; };
   const bool utf8 = starts("\xEF\xBB\xBF");
   if (!utf8 && !starts("\xFF\xFE") && !starts("\xFE\xFF")) return;
-  Diagnostic error;
-  error.code = "json.encoding";
-  error.message = utf8 ? "the file begins with a byte order mark" : "the file is UTF-16, expected UTF-8";
-  error.hint = "save it as UTF-8 without a byte order mark (BOM)";
-  error.file = document.file;
-  error.line = 1;
-  error.column = 1;
-  throw Error(ErrorKind::input, {error});
+  const char* what = utf8 ? "the file begins with a byte order mark" : "the file is UTF-16, expected UTF-8";
+  const char* hint = "save it as UTF-8 without a byte order mark (BOM)";
+  throw Error(ErrorKind::input, {{"json.encoding", what, hint, document.file, document.first_line, 1, {}, {}}});
 }
 
 }  // namespace
@@ -305,26 +296,16 @@ const Member* Value::find(std::string_view key) const {
   return nullptr;
 }
 
-Document parse(std::string file, std::string text) {
-  Document document;
-  document.file = std::move(file);
-  document.text = std::move(text);
+Document parse(std::string file, std::string text, int first_line) {
+  Document document{std::move(file), std::move(text), {}, first_line};
   refuse_byte_order_mark(document);
-  TreeBuilder(document, document.root).run();
+  TreeBuilder(document).run();
   return document;
 }
 
 std::string escape_pointer(std::string_view key) {
   std::string out;
-  for (const char c : key) {
-    if (c == '~') {
-      out += "~0";
-    } else if (c == '/') {
-      out += "~1";
-    } else {
-      out += c;
-    }
-  }
+  for (const char c : key) out += c == '~' ? std::string("~0") : c == '/' ? std::string("~1") : std::string(1, c);
   return out;
 }
 

@@ -44,9 +44,10 @@ struct Document {
   std::string file;  // as messages name it
   std::string text;
   Value root;
+  int first_line = 1;  // line of the file where `text` begins
 };
 
-Document parse(std::string file, std::string text);
+Document parse(std::string file, std::string text, int first_line = 1);
 std::string escape_pointer(std::string_view key);  // a key as part of a JSON pointer: ~0 for ~, ~1 for / (RFC 6901)
 
 }  // namespace graphrun::json

@@ -31,7 +31,7 @@ struct Place {
 
 class Reader {
  public:
-  explicit Reader(const Document& document) : document_(document), lines_(document.text) {}
+  explicit Reader(const Document& document) : document_(document), lines_(document.text, document.first_line) {}
 
   Place root() const { return {&document_.root, ""}; }
   const Document& document() const { return document_; }

@@ -5,7 +5,7 @@
 namespace graphrun {
 
 std::size_t SourceLines::offset_of(int line, int column) {
-  while (line_ > std::max(line, 1)) to_previous();
+  while (line_ > line && begin_ > 0) to_previous();
   while (line_ < line) {
     if (!to_next(text_.size())) return text_.size();
   }

@@ -14,7 +14,7 @@ namespace graphrun {
 
 class SourceLines {
  public:
-  explicit SourceLines(std::string_view text) : text_(text) {}
+  explicit SourceLines(std::string_view text, int first_line = 1) : text_(text), line_(first_line) {}
 
   std::size_t offset_of(int line, int column);  // the text's size when there is no such place
   // Fills line, column and source_line for the byte at `offset`.
@@ -26,7 +26,7 @@ class SourceLines {
 
   std::string_view text_;
   std::size_t begin_ = 0;  // of the line
-  int line_ = 1;
+  int line_;
 };
 
 }  // namespace graphrun

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <optional>
 #include <unordered_map>
 
 #include "base/input_limit.h"
+#include "base/text.h"
 #include "data/columns.h"
 #include "data/missing.h"
 #include "graphrun/error.h"
@@ -21,11 +21,8 @@ std::string category_of(double number) {
 
 std::string category_of(std::string_view text) {
   const bool is_code = text.size() > 1 && text[0] == '0' && text[1] != '.';  // "007" is no number
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (is_code || error != std::errc() || end != text.data() + text.size() || !std::isfinite(number))
-    return std::string(text);
-  return category_of(number);
+  const std::optional<double> number = parse_number<double>(text);
+  return is_code || !number || !std::isfinite(*number) ? std::string(text) : category_of(*number);
 }
 
 std::optional<std::vector<std::string>> labels_of(const ClassStep& step, const std::string& key, const Origin& origin) {

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
+#include "base/text.h"
 #include "data/encoding.h"
 #include "graphrun/error.h"
 
@@ -31,13 +30,6 @@ std::string text_of(const json::Value& value) {
   }
 }
 
-// A mistake of a piece, at its line of the whole.
-Error moved(const Error& error, int lines) {
-  std::vector<Diagnostic> diagnostics = error.diagnostics();
-  for (Diagnostic& diagnostic : diagnostics) diagnostic.line += diagnostic.line > 0 ? lines : 0;
-  return Error(error.kind(), std::move(diagnostics), error.more());
-}
-
 }  // namespace
 
 JsonTable::JsonTable(std::string path, const Piece& piece, Notation notation)
@@ -46,31 +38,28 @@ JsonTable::JsonTable(std::string path, const Piece& piece, Notation notation)
   const std::size_t first = piece.bytes.find_first_not_of(" \t\r\n");
   if (!piece.is_lines && first != std::string::npos && piece.bytes[first] == '[') {
     const json::Document document = json::parse(path_, piece.bytes);
-    for (const json::Value& item : document.root.items) add_row(item, 0);
+    for (const json::Value& item : document.root.items) add_row(item);
   } else {
-    each_line(piece.bytes, [&](std::string_view line, int number) {
-      const int before = piece.lines_before + number;
-      try {
-        add_row(json::parse(path_, std::string(line)).root, before);
-      } catch (const Error& error) {
-        throw moved(error, before);
-      }
-    });
+    int number = piece.lines_before;
+    for (const std::string_view line : lines_of(piece.bytes)) {
+      ++number;
+      if (!trimmed(line).empty()) add_row(json::parse(path_, std::string(line), number).root);
+    }
   }
   if (rows_.empty()) throw Error(ErrorKind::input, "data.records", fmt::format("'{}': the file has no rows", path_));
 }
 
-void JsonTable::add_row(const json::Value& object, int lines_before) {
+void JsonTable::add_row(const json::Value& object) {
   if (object.kind != json::Kind::object)
     throw error(object.line, object.column,
                 fmt::format("expected an object for each row, got {}", name_of(object.kind)),
                 "rows are an array of objects, or one object a line");
-  Row row{{}, object.line + lines_before, object.column};
-  for (const json::Member& member : object.members) add_value(row, member.key, member.value, lines_before);
+  Row row{{}, object.line, object.column};
+  for (const json::Member& member : object.members) add_value(row, member.key, member.value);
   rows_.push_back(std::move(row));
 }
 
-void JsonTable::add_value(Row& row, const std::string& name, const json::Value& value, int lines_before) {
+void JsonTable::add_value(Row& row, const std::string& name, const json::Value& value) {
   std::vector<const json::Value*> leaves;
   flatten(value, leaves);
   for (std::size_t i = 0; i < leaves.size(); ++i) {
@@ -81,7 +70,7 @@ void JsonTable::add_value(Row& row, const std::string& name, const json::Value& 
     const auto [place, is_new] = index_.try_emplace(column, names_.size());
     if (is_new) names_.push_back(column);
     if (row.cells.size() <= place->second) row.cells.resize(place->second + 1);
-    row.cells[place->second] = {text_of(leaf), leaf.line + lines_before, leaf.column};
+    row.cells[place->second] = {text_of(leaf), leaf.line, leaf.column};
   }
 }
 
@@ -100,14 +89,7 @@ Error JsonTable::error_at(std::size_t row, std::size_t column, std::string_view 
 }
 
 Error JsonTable::error(int line, int column, std::string message, std::string hint) const {
-  Diagnostic diagnostic;
-  diagnostic.code = "data.records";
-  diagnostic.message = std::move(message);
-  diagnostic.hint = std::move(hint);
-  diagnostic.file = path_;
-  diagnostic.line = line;
-  diagnostic.column = column;
-  return Error(ErrorKind::input, {std::move(diagnostic)});
+  return Error(ErrorKind::input, {{"data.records", std::move(message), std::move(hint), path_, line, column, {}, {}}});
 }
 
 }  // namespace graphrun::data

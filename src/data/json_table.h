@@ -32,8 +32,8 @@ class JsonTable final : public TextTable {
     std::vector<Cell> cells;  // by column; the last ones may be missing
     int line = 0, column = 0;
   };
-  void add_row(const json::Value& object, int lines_before);
-  void add_value(Row& row, const std::string& name, const json::Value& value, int lines_before);
+  void add_row(const json::Value& object);
+  void add_value(Row& row, const std::string& name, const json::Value& value);
   Error error(int line, int column, std::string message, std::string hint) const;
 
   std::string path_;
@@ -41,16 +41,5 @@ class JsonTable final : public TextTable {
   std::vector<Row> rows_;
   std::unordered_map<std::string, std::size_t> index_;  // of names_
 };
-
-// Calls f(text of the line, its number from 0) for lines that are not empty.
-template <class F>
-void each_line(std::string_view text, F f) {
-  for (int number = 0; !text.empty(); ++number) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
-    if (line.find_first_not_of(" \t\r") != std::string_view::npos) f(line, number);
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-}
 
 }  // namespace graphrun::data

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <unordered_map>
 
+#include "base/text.h"
 #include "graphrun/error.h"
 
 namespace graphrun::data {
@@ -149,9 +149,7 @@ void warn_of_gaps(const std::string& column, std::int64_t gaps, const std::strin
 
 double value_of(const NamedArray& column) {
   const std::string& text = column.missing.value;
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error == std::errc() && end == text.data() + text.size()) return value;
+  if (const std::optional<double> value = parse_number<double>(text)) return *value;
   throw Error(ErrorKind::input, "data.csv",
               fmt::format("column '{}': '{}' cannot replace missing values: it is not a number", column.name, text));
 }

@@ -25,6 +25,18 @@ std::string text_of(const std::string& text) {
   return errors[0].code + " " + to_string(errors[0]);
 }
 
+TEST(JsonValue, LinesCountFromTheGivenOne) {
+  EXPECT_EQ(parse("m.json", "\n[1]", 7).root.items[0].line, 8);
+  for (const char* text : {"[1,\n x]", "{\"a\": 1,\n\"a\": 2}", "\n\xEF"}) {
+    try {
+      parse("m.json", text, 7);
+      ADD_FAILURE() << text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.diagnostics().front().line, 8) << error.what();
+    }
+  }
+}
+
 TEST(JsonValue, KindsAndNumbers) {
   const Document d =
       parse("m.json", R"([null, true, -7, 2.5, "a\u00e9\n", [], {}, 9223372036854775807, 18446744073709551615])");

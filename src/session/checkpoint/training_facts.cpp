@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "base/checksum.h"
+#include "base/text.h"
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/library/optimizers.h"
 #include "graph/ir/graph.h"
@@ -63,12 +64,8 @@ std::string graph_text(const ir::Graph& graph) {
 }
 
 std::vector<std::string> sorted_lines(std::string_view text) {
-  std::vector<std::string> lines;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    lines.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  const std::vector<std::string_view> unsorted = lines_of(text);
+  std::vector<std::string> lines(unsorted.begin(), unsorted.end());
   std::sort(lines.begin(), lines.end());
   return lines;
 }

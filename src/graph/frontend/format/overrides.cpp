@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <set>
 #include <unordered_map>
 
 #include "base/json_reader.h"
 #include "base/json_text.h"
+#include "base/text.h"
 #include "graph/frontend/expressions/expression.h"
 #include "graph/frontend/format/json_values.h"
 #include "graph/frontend/library/callables.h"
@@ -300,10 +300,8 @@ class Settings {
 
   std::size_t item_index(const Override& o, const Value& list, const std::string& path, const std::string& segment,
                          const std::string& pointer) {
-    std::size_t index = 0;
-    const char* end = segment.data() + segment.size();
-    if (const auto [rest, bad] = std::from_chars(segment.data(), end, index); bad == std::errc() && rest == end) {
-      if (index < list.items.size()) return index;
+    if (const std::optional<std::size_t> index = parse_number<std::size_t>(segment)) {
+      if (*index < list.items.size()) return *index;
       fail(o, fmt::format("{} has {} items, there is none with index {}", pointer, list.items.size(), segment));
     }
     const Index& names = index_of(list, path);
