@@ -226,14 +226,9 @@ Error Csv::error(std::size_t offset, std::string message, std::string hint) cons
     ++line;
     begin = i + 1;
   }
-  Diagnostic diagnostic;
-  diagnostic.code = "data.csv";
-  diagnostic.message = std::move(message);
-  diagnostic.hint = std::move(hint);
-  diagnostic.file = path_;
-  diagnostic.line = line + dialect_.lines_before;
-  diagnostic.column = static_cast<int>(std::min<std::size_t>(offset - begin, INT32_MAX - 1)) + 1;
-  return Error(ErrorKind::input, {std::move(diagnostic)});
+  line += dialect_.lines_before;
+  const int column = static_cast<int>(std::min<std::size_t>(offset - begin, INT32_MAX - 1)) + 1;
+  return Error(ErrorKind::input, {{"data.csv", std::move(message), std::move(hint), path_, line, column, {}, {}}});
 }
 
 }  // namespace graphrun::data
