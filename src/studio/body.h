@@ -3,11 +3,12 @@
 // "studio.body") for anything else.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/json.h"
 
 namespace graphrun::studio {
 
@@ -20,11 +21,7 @@ class Body {
   std::optional<double> number(std::string_view name) const;
 
  private:
-  struct Value {
-    std::string text;  // of a number or a truth value as it is written
-    bool is_text = false;
-  };
-  std::map<std::string, Value, std::less<>> values_;
+  json::Value object_;
 };
 
 // The texts of a JSON file, keys among them, with their escapes undone: enough to see which files it could name. Throws

@@ -1,33 +1,14 @@
 // connection.h: one connection of the server and what it waits for.
 #pragma once
 
-#include <unistd.h>
-
 #include <cstddef>
 #include <string>
-#include <utility>
 
+#include "base/descriptor.h"
 #include "studio/http.h"
 #include "studio/server.h"
 
 namespace graphrun::studio {
-
-class Descriptor {
- public:
-  explicit Descriptor(int number = -1) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  int get() const { return number_; }
-
- private:
-  int number_;
-};
 
 enum class State {
   head,       // its head is read

@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
+#include <optional>
 
+#include "base/text.h"
 #include "graphrun/json_string.h"
 
 namespace graphrun::studio {
@@ -34,12 +35,6 @@ std::string lower(std::string_view text) {
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   }
   return made;
-}
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
 }
 
 int hex_digit(char c) {
@@ -154,14 +149,12 @@ class Headers {
            std::any_of(std::begin(kKnown), std::end(kKnown), [&](const auto& one) { return one.name == name; });
   }
   void take_length(std::string_view value) {
-    const char* end = value.data() + value.size();
-    const auto [rest, error] = std::from_chars(value.data(), end, request_.content_length);
-    const bool digits = std::all_of(value.begin(), value.end(), [](char c) { return c >= '0' && c <= '9'; });
-    if (value.empty() || !digits || (error != std::errc() && error != std::errc::result_out_of_range) ||
-        (error == std::errc() && rest != end))
+    if (value.empty() || value.find_first_not_of("0123456789") != std::string_view::npos)
       throw Refused{400, "Content-Length is not a number"};
-    if (error != std::errc() || request_.content_length > kMostBodyBytes)
+    const std::optional<std::uint64_t> length = parse_number<std::uint64_t>(value);
+    if (!length || *length > kMostBodyBytes)
       throw Refused{413, fmt::format("a request has at most {} MiB", kMostBodyBytes >> 20)};
+    request_.content_length = *length;
   }
 
   Request& request_;

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "graphrun/error.h"
 #include "studio/connection.h"
 
@@ -42,9 +43,9 @@ Descriptor listening(int port) {
   address.sin_port = htons(static_cast<std::uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   // Not refused by the connections of a server that has just ended; a server that listens still refuses.
-  if (socket.get() < 0 || ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
-      ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-      ::listen(socket.get(), 64) != 0)
+  if (socket.number() < 0 || ::setsockopt(socket.number(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
+      ::bind(socket.number(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      ::listen(socket.number(), 64) != 0)
     refuse_port(port, errno);
   return socket;
 }
@@ -52,7 +53,7 @@ Descriptor listening(int port) {
 int port_of(const Descriptor& socket) {
   sockaddr_in address{};
   socklen_t size = sizeof address;
-  ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size);
+  ::getsockname(socket.number(), reinterpret_cast<sockaddr*>(&address), &size);
   return ntohs(address.sin_port);
 }
 
@@ -60,17 +61,14 @@ int port_of(const Descriptor& socket) {
 
 std::string event_text(std::string_view event, std::string_view json) {
   std::string text = fmt::format("event: {}\n", event);
-  while (!json.empty()) {  // a line end within would be that of the event's line
-    const std::size_t end = std::min(json.find('\n'), json.size());
-    text += fmt::format("data: {}\n", json.substr(0, end));
-    json.remove_prefix(std::min(end + 1, json.size()));
-  }
+  // A line end within would be that of the event's line.
+  for (const std::string_view line : lines_of(json)) text += fmt::format("data: {}\n", line);
   return text + "\n";
 }
 
 struct Server::Impl {
   Impl(int port, const Limits& how) : limits(how), socket(listening(port)), access(port_of(socket)) {
-    if (wake.get() < 0) refuse_port(port, errno);
+    if (wake.number() < 0) refuse_port(port, errno);
   }
 
   Limits limits;
@@ -90,7 +88,7 @@ struct Server::Impl {
 
   void woken() {
     const std::uint64_t once = 1;
-    if (::write(wake.get(), &once, sizeof once) < 0) return;  // it is awake already
+    if (::write(wake.number(), &once, sizeof once) < 0) return;  // it is awake already
   }
 
   // ---- what is said
@@ -108,7 +106,8 @@ struct Server::Impl {
 
   void flush(Connection& to) {
     while (to.written < to.out.size()) {
-      const ssize_t n = ::send(to.socket.get(), to.out.data() + to.written, to.out.size() - to.written, MSG_NOSIGNAL);
+      const ssize_t n =
+          ::send(to.socket.number(), to.out.data() + to.written, to.out.size() - to.written, MSG_NOSIGNAL);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) {
         if (errno != EAGAIN && errno != EWOULDBLOCK) to.state = State::gone;
@@ -120,7 +119,7 @@ struct Server::Impl {
     to.out.clear();
     to.written = 0;
     if (to.state != State::writing) return;
-    ::shutdown(to.socket.get(), SHUT_WR);
+    ::shutdown(to.socket.number(), SHUT_WR);
     to.state = State::leaving;
     to.until = seconds_now() + 1;
   }
@@ -137,7 +136,7 @@ struct Server::Impl {
 
   void take_lists() {
     std::uint64_t ignored = 0;
-    while (::read(wake.get(), &ignored, sizeof ignored) > 0) continue;
+    while (::read(wake.number(), &ignored, sizeof ignored) > 0) continue;
     std::string text;
     std::vector<std::pair<Ticket, Response>> ready;
     {
@@ -157,8 +156,8 @@ struct Server::Impl {
 
   void take_new() {
     for (;;) {
-      Descriptor made(::accept4(socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-      if (made.get() < 0) return;
+      Descriptor made(::accept4(socket.number(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      if (made.number() < 0) return;
       if (connections.size() >= limits.connections) continue;  // closed again
       Connection connection;
       connection.socket = std::move(made);
@@ -171,7 +170,7 @@ struct Server::Impl {
   void take_bytes(Connection& from) {
     char bytes[16384];
     for (int round = 0; round < 64; ++round) {  // then the others have their turn
-      const ssize_t n = ::recv(from.socket.get(), bytes, sizeof bytes, 0);
+      const ssize_t n = ::recv(from.socket.number(), bytes, sizeof bytes, 0);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
       if (n <= 0) {
@@ -257,9 +256,9 @@ struct Server::Impl {
     std::vector<pollfd> polled;
     beat = seconds_now() + limits.beat_seconds;
     for (;;) {
-      polled = {{stop, POLLIN, 0}, {wake.get(), POLLIN, 0}, {socket.get(), POLLIN, 0}};
+      polled = {{stop, POLLIN, 0}, {wake.number(), POLLIN, 0}, {socket.number(), POLLIN, 0}};
       for (const Connection& one : connections)
-        polled.push_back({one.socket.get(), static_cast<short>(one.out.empty() ? POLLIN : POLLIN | POLLOUT), 0});
+        polled.push_back({one.socket.number(), static_cast<short>(one.out.empty() ? POLLIN : POLLIN | POLLOUT), 0});
       const double wait = std::min(60.0, next_deadline(seconds_now()));
       if (::poll(polled.data(), polled.size(), static_cast<int>(std::ceil(wait * 1000))) < 0 && errno != EINTR) return;
       if (polled[0].revents != 0) return;

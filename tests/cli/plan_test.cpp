@@ -135,8 +135,8 @@ TEST_F(Buffers, BadLinesAreToldWithTheirPlace) {
                                 "id,lower,upper,size\na,0,1,9223372036854775807\n"
                                 "b,0,1,9223372036854775807\n")}),
                  {"huge.csv:3:1", "63 bits"});
-  expect_refused(graphrun({"plan", "--buffers", folder_.string()}), {"is a folder"});
-  expect_refused(graphrun({"plan", "--buffers", "nowhere.csv"}), {"nowhere.csv", "cannot be read"});
+  expect_refused(graphrun({"plan", "--buffers", folder_.string()}), {"Is a directory"});
+  expect_refused(graphrun({"plan", "--buffers", "nowhere.csv"}), {"cannot read 'nowhere.csv'"});
   expect_refused(graphrun({"plan", "--buffers", tight_, "-o", tight_}), {"is a file that is read"});
   expect_refused(graphrun({"plan", "--buffers", tight_, "--executor=cpu"}), {"--executor goes with a model"});
   expect_refused(graphrun({"plan", model_, "--capacity=9"}), {"--capacity and --time-limit go with --buffers"});
@@ -188,9 +188,9 @@ TEST_F(PlanForms, ALockTellsOfAnotherPlan) {
   EXPECT_TRUE(has(wider.out, "more lines differ in an offset or in the number of a step\n")) << wider.out;
   EXPECT_FALSE(has(wider.out, "- p.W:")) << wider.out;
   expect_refused(graphrun({"plan", model_, "--check", model_}), {"is not a plan snapshot"});
-  expect_refused(graphrun({"plan", model_, "--check", "/dev/zero"}), {"is not a plan snapshot"});
-  expect_refused(graphrun({"plan", model_, "--check", folder_.string()}), {"is a folder"});
-  expect_refused(graphrun({"plan", model_, "--check", "nowhere.lock"}), {"nowhere.lock", "cannot be read"});
+  expect_refused(graphrun({"plan", model_, "--check", "/dev/zero"}), {"/dev/zero", "it is a device"});
+  expect_refused(graphrun({"plan", model_, "--check", folder_.string()}), {"Is a directory"});
+  expect_refused(graphrun({"plan", model_, "--check", "nowhere.lock"}), {"cannot read 'nowhere.lock'"});
   expect_refused(graphrun({"plan", model_, "--lock", "/nowhere/plan.lock"}), {"/nowhere/plan.lock"});
 }
 

@@ -91,17 +91,24 @@ TEST_F(Plot, OfJsonLines) {
   const Outcome outcome = graphrun({"plot", odd, "--columns=loss,a\"b"});
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_TRUE(has(outcome.err, "1 of 3 points are not finite")) << outcome.err;
+  const std::string python = file("python.jsonl",
+                                  "{\"epoch\": 1, \"loss\": 2}\n{\"epoch\": 2, \"loss\": NaN}\n"
+                                  "{\"epoch\": 3, \"loss\": -Infinity, \"note\": \"NaN\"}\n");
+  const Outcome not_finite = graphrun({"plot", python, "--columns=loss"});
+  EXPECT_EQ(not_finite.code, 0) << not_finite.err;
+  EXPECT_TRUE(has(not_finite.err, "2 of 3 points are not finite")) << not_finite.err;
 }
 
 TEST_F(Plot, MistakesOfJsonLines) {
   const auto refused = [&](const std::string& text, const std::vector<std::string>& parts) {
     expect_refused(graphrun({"plot", file("bad.jsonl", text)}), parts);
   };
-  refused("{\"epoch\":1,\"loss\":2}\n{\"epoch\":2,\"loss\":\n", {"bad.jsonl:2:19", "expected a number"});
-  refused("{\"epoch\":1,\"loss\":[2]}\n", {"bad.jsonl:1:19", "objects and arrays"});
-  refused("{\"epoch\":1,\"loss\":2} 3\n", {"bad.jsonl:1", "nothing after the object"});
-  refused("{\"epoch\":1}\nloss\n", {"bad.jsonl:2:1", "an object for each line"});
-  refused("{\"epoch\":1,\"loss\n", {"bad.jsonl:1", "a closing quote"});
+  refused("{\"epoch\":1,\"loss\":2}\n{\"epoch\":2,\"loss\":\n", {"bad.jsonl:2:19", "expected a value"});
+  refused("{\"epoch\":1,\"loss\":[2]}\n", {"bad.jsonl:1:19", "objects and lists"});
+  refused("{\"epoch\":1,\"loss\":2} 3\n", {"bad.jsonl:1:22", "expected the end"});
+  refused("{\"epoch\":1}\nloss\n", {"bad.jsonl:2:1", "'loss'"});
+  refused("{\"epoch\":1}\n\n3\n", {"bad.jsonl:3:1", "an object on each line"});
+  refused("{\"epoch\":1,\"loss\n", {"bad.jsonl:1:12", "no closing quote"});
   refused("{\"epoch\":1,\"loss\":\"x\"}\n", {"bad.jsonl:1", "loss is not a number: 'x'"});
   refused("{}\n{}\n", {"bad.jsonl", "has only empty objects"});
   refused("{\"loss\":1}\n", {"no column 'epoch'"});

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <limits>
+#include <optional>
+
+#include "base/text.h"
 
 namespace graphrun::cli {
 namespace {
@@ -26,10 +28,7 @@ constexpr std::string_view kAnswering = "train eval predict plan verify bench sh
 
 template <class T>
 T number(std::string_view text, T from = std::numeric_limits<T>::lowest(), T to = std::numeric_limits<T>::max()) {
-  T value{};
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
-  if (error == std::errc() && rest == end && value >= from && value <= to) return value;
+  if (const std::optional<T> value = parse_number<T>(text); value && *value >= from && *value <= to) return *value;
   const std::string_view kind = std::is_integral_v<T> ? "a whole number" : "a number";
   const bool open = to == std::numeric_limits<T>::max();
   throw BadValue{fmt::format("must be {} {}, got '{}'", kind,

@@ -6,6 +6,7 @@
 #include <sstream>
 #include <utility>
 
+#include "base/text.h"
 #include "cli/command_line/flags.h"
 #include "cli/command_line/man.h"
 #include "cli/terminal/terminal.h"
@@ -63,11 +64,7 @@ std::string shared_text(const Verb* verb) {
 
 std::string indented(std::string_view lines) {
   std::string text;
-  while (!lines.empty()) {
-    const std::size_t end = std::min(lines.find('\n'), lines.size());
-    text += fmt::format("  {}\n", lines.substr(0, end));
-    lines.remove_prefix(std::min(end + 1, lines.size()));
-  }
+  for (const std::string_view line : lines_of(lines)) text += fmt::format("  {}\n", line);
   return text;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "cli/command_line/flags.h"
 #include "cli/command_line/help.h"
 #include "graphrun/show.h"
@@ -36,11 +37,7 @@ std::string roff_text(std::string_view text) {
 // Escapes line by line, so that none begins with a roff control character.
 std::string roff_lines(std::string_view text) {
   std::string out;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    out += (end == 0 ? std::string(".PP") : roff_text(text.substr(0, end))) + "\n";
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
+  for (const std::string_view line : lines_of(text)) out += (line.empty() ? ".PP" : roff_text(line)) + "\n";
   return out;
 }
 

@@ -4,121 +4,54 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <charconv>
-#include <cstdio>
-#include <filesystem>
-#include <memory>
+#include <limits>
 #include <optional>
 #include <string_view>
-#include <system_error>
 #include <unordered_map>
 #include <utility>
 
+#include "base/file.h"
+#include "base/text.h"
 #include "cli/terminal/csv_cell.h"
 #include "graphrun/error.h"
 
 namespace graphrun::cli {
 namespace {
 
-constexpr std::size_t kMostBytesOfBuffers = std::size_t{1} << 28;  // some ten million lines
-
 constexpr std::array<std::string_view, 6> kColumns = {"id", "lower", "upper", "size", "alignment", "offset"};
 constexpr std::size_t kId = 0, kLower = 1, kUpper = 2, kSize = 3, kAlignment = 4, kNeeded = 4;
-
-struct Cell {
-  std::string text;
-  std::size_t column = 1;  // from 1, in bytes
-};
 
 // Reads all lines, gathers what is wrong with them, and throws it at the end.
 class Reader {
  public:
-  explicit Reader(const std::string& path) : path_(path) {}
+  explicit Reader(const std::string& path) : path_(path), errors_(path) {}
 
   BufferTable read() {
-    const std::string text = whole();
-    std::string_view rest = text;
-    if (rest.starts_with("\xef\xbb\xbf")) rest.remove_prefix(3);
-    while (!rest.empty()) {
-      const std::size_t end = std::min(rest.find('\n'), rest.size());
-      line_ = rest.substr(0, end);
-      rest.remove_prefix(std::min(end + 1, rest.size()));
+    std::string text = read_file(path_);
+    if (text.starts_with("\xef\xbb\xbf")) text.erase(0, 3);
+    for (const std::string_view line : lines_of(text)) {
+      line_ = line;
       ++number_;
-      if (line_.ends_with('\r')) line_.remove_suffix(1);
-      if (line_.find_first_not_of(" \t") == std::string_view::npos) continue;
-      if (columns_.empty()) {
-        read_header(cells());
-        if (count_ > 0) break;  // what its lines say is not known
+      if (trimmed(line).empty()) continue;
+      if (!columns_.empty()) {
+        read_buffer(csv_cells(line));
       } else {
-        read_buffer(cells());
+        read_header(csv_cells(line));
+        errors_.check();  // what the lines below say is not known
       }
     }
     if (columns_.empty())
       tell("empty", 0, "has no header", "the first line names the columns: id,lower,upper,size[,alignment]");
-    if (count_ > 0) throw Error(ErrorKind::input, std::move(faults_), count_ - std::min(count_, kMaxDiagnostics));
+    errors_.check();
     return std::move(table_);
   }
 
  private:
-  std::string whole() {
-    std::error_code ignored;
-    const auto refuse = [&](std::string message) {
-      number_ = 0;
-      tell("file", 0, std::move(message));
-      throw Error(ErrorKind::input, std::move(faults_));
-    };
-    if (std::filesystem::is_directory(path_, ignored)) refuse("is a folder, not a CSV file");
-    const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path_.c_str(), "rbe"), std::fclose);
-    if (!file) refuse("cannot be read: " + std::generic_category().message(errno));
-    std::string text;
-    std::array<char, 1 << 16> bytes{};
-    while (const std::size_t count = std::fread(bytes.data(), 1, bytes.size(), file.get())) {
-      text.append(bytes.data(), count);
-      if (text.size() > kMostBytesOfBuffers) refuse("is larger than 256 MiB, the limit of plan");
-    }
-    if (std::ferror(file.get()) != 0) refuse("cannot be read: " + std::generic_category().message(errno));
-    return text;
-  }
-
   void tell(std::string_view code, std::size_t column, std::string message, std::string hint = {}) {
-    if (++count_ > kMaxDiagnostics) return;
-    faults_.push_back({.code = fmt::format("buffers.{}", code),
-                       .message = std::move(message),
-                       .hint = std::move(hint),
-                       .file = path_,
-                       .line = number_,
-                       .column = static_cast<int>(column),
-                       .source_line = number_ > 0 ? std::string(line_) : std::string()});
+    errors_.add(fmt::format("buffers.{}", code), number_, column, line_, std::move(message), std::move(hint));
   }
 
-  // A cell in quotes may hold commas and doubled quotes, not line ends.
-  std::vector<Cell> cells() {
-    std::vector<Cell> result;
-    std::size_t at = 0;
-    while (true) {
-      while (at < line_.size() && (line_[at] == ' ' || line_[at] == '\t')) ++at;
-      Cell cell{{}, at + 1};
-      if (at < line_.size() && line_[at] == '"') {
-        for (++at; at < line_.size(); ++at) {
-          if (line_[at] == '"' && (at + 1 == line_.size() || line_[++at] != '"')) break;
-          cell.text += line_[at];
-        }
-        at = std::min(line_.find(',', std::min(at, line_.size())), line_.size());
-      } else {
-        const std::size_t end = std::min(line_.find(',', at), line_.size());
-        std::string_view text = line_.substr(at, end - at);
-        while (text.ends_with(' ') || text.ends_with('\t')) text.remove_suffix(1);
-        cell.text = text;
-        at = end;
-      }
-      result.push_back(std::move(cell));
-      if (at >= line_.size()) return result;
-      ++at;
-    }
-  }
-
-  void read_header(const std::vector<Cell>& cells) {
+  void read_header(const std::vector<CsvCell>& cells) {
     columns_.assign(cells.size(), kColumns.size());
     std::array<bool, kColumns.size()> is_there{};
     for (std::size_t c = 0; c < cells.size(); ++c) {
@@ -131,7 +64,7 @@ class Reader {
     }
     table_.has_alignments = is_there[kAlignment];
     std::vector<std::string> given;
-    for (const Cell& cell : cells) given.push_back(cell.text);
+    for (const CsvCell& cell : cells) given.push_back(cell.text);
     for (std::size_t column = 0; column < kNeeded; ++column) {
       if (is_there[column]) continue;
       std::string hint = "the first line names the columns: id,lower,upper,size[,alignment]";
@@ -142,10 +75,10 @@ class Reader {
   }
 
   template <class T>
-  bool read_number(const Cell& cell, std::string_view column, T least, T& value) {
-    const char* const end = cell.text.data() + cell.text.size();
-    const auto [rest, error] = std::from_chars(cell.text.data(), end, value);
-    if (error == std::errc() && rest == end && value >= least) return true;
+  bool read_number(const CsvCell& cell, std::string_view column, T least, T& value) {
+    const std::optional<T> number = parse_number<T>(cell.text);
+    value = number.value_or(value);
+    if (number && value >= least) return true;
     const std::string expected = least == std::numeric_limits<T>::min() && least != 0
                                      ? "a whole number of 64 bits"
                                      : fmt::format("a whole number from {} on", least);
@@ -153,7 +86,7 @@ class Reader {
     return false;
   }
 
-  void read_buffer(const std::vector<Cell>& cells) {
+  void read_buffer(const std::vector<CsvCell>& cells) {
     if (cells.size() != columns_.size()) {
       tell("cells", 1, fmt::format("{} cells, the header has {}", cells.size(), columns_.size()));
       return;
@@ -163,7 +96,7 @@ class Reader {
     std::size_t upper_at = 1, id_at = 1;
     bool good = true;
     for (std::size_t c = 0; c < cells.size(); ++c) {
-      const Cell& cell = cells[c];
+      const CsvCell& cell = cells[c];
       constexpr std::int64_t kAnyTime = std::numeric_limits<std::int64_t>::min();
       if (columns_[c] == kId) id = cell.text;
       if (columns_[c] == kId) id_at = cell.column;
@@ -199,8 +132,7 @@ class Reader {
   std::unordered_map<std::string, int> lines_;
   std::uint64_t sum_ = 0;
   BufferTable table_;
-  std::vector<Diagnostic> faults_;
-  std::size_t count_ = 0;
+  LineErrors errors_;
 };
 
 }  // namespace

@@ -4,31 +4,19 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
-#include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
+#include "base/file.h"
+#include "base/text.h"
 #include "graphrun/error.h"
 
 namespace graphrun::cli {
 namespace {
 
 constexpr std::string_view kFirstLine = "graphrun plan lock 1";
-
-std::vector<std::string_view> lines_of(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    lines.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
-}
 
 // "h.W#7" becomes "h.W".
 std::string without_numbers(std::string_view text) {
@@ -90,15 +78,6 @@ std::string listed(const std::vector<std::string_view>& lines, char sign) {
   return text;
 }
 
-Error bad_lock(const std::string& path, std::string message) {
-  Diagnostic told;
-  told.code = "lock.file";
-  told.file = path;
-  told.message = std::move(message);
-  told.hint = "graphrun plan MODEL.json --lock FILE writes one";
-  return Error(ErrorKind::input, {std::move(told)});
-}
-
 }  // namespace
 
 std::string plan_lock(const Program& program) {
@@ -106,18 +85,13 @@ std::string plan_lock(const Program& program) {
 }
 
 std::optional<std::string> difference_from_lock(const Program& program, const std::string& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) throw bad_lock(path, "is a folder, not a plan snapshot");
-  std::ifstream file(path, std::ios::binary);
-  if (!file.is_open()) throw bad_lock(path, "cannot be read: " + std::generic_category().message(errno));
-  std::string before(kFirstLine.size(), '\0');  // the rest of what is no lock may have no end
-  file.read(before.data(), static_cast<std::streamsize>(before.size()));
-  if (before != kFirstLine) throw bad_lock(path, fmt::format("is not a plan snapshot: expected '{}'", kFirstLine));
-  before.append(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
-  if (file.bad()) throw bad_lock(path, "cannot be read: " + std::generic_category().message(errno));
-  const std::string now = plan_lock(program);
-  if (now == before) return std::nullopt;
+  const std::string before = read_file(path), now = plan_lock(program);
   const std::vector<std::string_view> old_lines = lines_of(before), new_lines = lines_of(now);
+  if (old_lines.empty() || old_lines[0] != kFirstLine)
+    throw Error(ErrorKind::input, "lock.file",
+                fmt::format("'{}' is not a plan snapshot: expected '{}'", path, kFirstLine),
+                "graphrun plan MODEL.json --lock FILE writes one");
+  if (old_lines == new_lines) return std::nullopt;
   const auto as_it_is = [](std::string_view line) { return std::string(line); };
   const auto gone = missing(old_lines, new_lines, as_it_is), added = missing(new_lines, old_lines, as_it_is);
   if (gone.empty() && added.empty()) return "the same lines in another order\n";

@@ -1,110 +1,59 @@
 #include "cli/stored_runs/json_table.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 
+#include "base/json_reader.h"
+#include "base/text.h"
 #include "cli/terminal/csv_cell.h"
-#include "graphrun/error.h"
 
 namespace graphrun::cli {
 namespace {
 
-// One line: an object without objects or lists in it.
-class LineReader {
- public:
-  LineReader(const std::string& path, std::string_view line, int number) : path_(path), line_(line), number_(number) {}
-
-  template <class Add>  // add(key, text of the value)
-  void run(Add add) {
-    expect('{', "an object for each line");
-    if (!take('}')) {
-      do {
-        skip_space();
-        std::string key = text("a name in quotes");
-        expect(':', "':' after the name");
-        add(std::move(key), value());
-      } while (take(','));
-      expect('}', "',' or '}'");
+// The line as JSON: NaN and Infinity, which Python writes, become numbers of the same length.
+std::string as_json(std::string_view line) {
+  std::string json(line);
+  for (const std::string_view word : {"NaN", "Infinity"}) {
+    for (std::size_t at = json.find(word); at != std::string::npos; at = json.find(word, at + 1)) {
+      const std::size_t before = json.find_last_not_of(" \t", at - 1);
+      const bool is_quoted = std::count(json.begin(), json.begin() + static_cast<std::ptrdiff_t>(at), '"') % 2 != 0;
+      if (!is_quoted && at > 0 && before < at && (json[before] == ':' || json[before] == '-'))
+        json.replace(at, word.size(), word.size(), '1');
     }
-    skip_space();
-    if (at_ < line_.size()) fail("nothing after the object");
   }
+  return json;
+}
 
- private:
-  [[noreturn]] void fail(std::string_view expected) const {
-    Diagnostic diagnostic;
-    diagnostic.code = "plot.json";
-    diagnostic.file = path_;
-    diagnostic.line = number_;
-    diagnostic.column = static_cast<int>(at_) + 1;
-    diagnostic.message = fmt::format("expected {}", expected);
-    diagnostic.source_line = line_;
-    throw Error(ErrorKind::input, {diagnostic});
-  }
-
-  void skip_space() {
-    while (at_ < line_.size() && (line_[at_] == ' ' || line_[at_] == '\t')) ++at_;
-  }
-  bool take(char c) {
-    skip_space();
-    if (at_ == line_.size() || line_[at_] != c) return false;
-    ++at_;
-    return true;
-  }
-  void expect(char c, std::string_view what) {
-    if (!take(c)) fail(what);
-  }
-
-  // Escapes but for quotes and backslashes stay as they are written.
-  std::string text(std::string_view what) {
-    expect('"', what);
-    std::string result;
-    for (; at_ < line_.size() && line_[at_] != '"'; ++at_) {
-      const bool is_escape = line_[at_] == '\\' && at_ + 1 < line_.size();
-      if (is_escape && (line_[at_ + 1] == '"' || line_[at_ + 1] == '\\')) ++at_;
-      result += line_[at_];
-    }
-    expect('"', "a closing quote");
-    return result;
-  }
-
-  std::string value() {
-    skip_space();
-    if (at_ < line_.size() && line_[at_] == '"') return text("a string");
-    const std::size_t begin = at_;
-    while (at_ < line_.size() && (std::isalnum(static_cast<unsigned char>(line_[at_])) != 0 || line_[at_] == '+' ||
-                                  line_[at_] == '-' || line_[at_] == '.'))
-      ++at_;
-    if (at_ == begin) fail("a number, a string or null: objects and arrays are not supported");
-    std::string word(line_.substr(begin, at_ - begin));
-    return word == "null" ? "nan" : word;
-  }
-
-  const std::string& path_;
-  std::string_view line_;
-  int number_;
-  std::size_t at_ = 0;
-};
+// A number as it is written; null is nan.
+std::string cell_of(const json::Value& value, std::string_view line) {
+  if (value.kind == json::Kind::null) return "nan";
+  if (value.kind == json::Kind::string) return value.string;
+  line.remove_prefix(static_cast<std::size_t>(value.column) - 1);
+  return std::string(line.substr(0, line.find_first_of(",} \t")));
+}
 
 }  // namespace
 
 JsonTable read_json_lines(const std::string& path, std::string_view text) {
   JsonTable table;
   std::vector<std::vector<std::pair<std::size_t, std::string>>> rows;  // column, value
-  for (int number = 1; !text.empty(); ++number) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (line.ends_with('\r')) line.remove_suffix(1);
+  for (const std::string_view line : lines_of(text)) {
     auto& row = rows.emplace_back();
-    if (line.find_first_not_of(" \t") == std::string_view::npos) continue;
-    LineReader(path, line, number).run([&](std::string key, std::string value) {
-      const auto found = std::find(table.columns.begin(), table.columns.end(), key);
-      row.emplace_back(static_cast<std::size_t>(found - table.columns.begin()), std::move(value));
-      if (found == table.columns.end()) table.columns.push_back(std::move(key));
-    });
+    if (trimmed(line).empty()) continue;
+    const json::Document document = json::parse(path, as_json(line), static_cast<int>(rows.size()));
+    json::Reader reader(document);
+    const json::Place root = reader.root();
+    if (root.value->kind != json::Kind::object) reader.report(root, "plot.json", "expected an object on each line");
+    for (const json::Member& member : root.value->members) {
+      if (member.value.kind == json::Kind::object || member.value.kind == json::Kind::array)
+        reader.report(root.member(member), "plot.json", "expected a number, a string or null, not objects and lists");
+      const auto found = std::find(table.columns.begin(), table.columns.end(), member.key);
+      row.emplace_back(found - table.columns.begin(), cell_of(member.value, line));
+      if (found == table.columns.end()) table.columns.push_back(member.key);
+    }
+    reader.throw_if_failed();
   }
   for (auto& row : rows) {
     std::vector<std::string> cells(table.columns.size());

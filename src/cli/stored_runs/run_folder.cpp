@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <sys/utsname.h>
 
-#include <charconv>
 #include <ctime>
 #include <filesystem>
 #include <thread>
 
+#include "base/text.h"
 #include "cli/command_line/help.h"
 #include "cli/terminal/json_writer.h"
 #include "graphrun/error.h"
@@ -29,10 +29,7 @@ fs::path counted_up(const fs::path& parent) {
   std::error_code error;
   int last = 0;
   for (fs::directory_iterator entry(parent, error), end; !error && entry != end; entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    int number = 0;
-    const auto [rest, failed] = std::from_chars(name.data(), name.data() + name.size(), number);
-    if (failed == std::errc() && rest == name.data() + name.size()) last = std::max(last, number);
+    last = std::max(last, parse_number<int>(entry->path().filename().string()).value_or(0));
   }
   for (;;) {
     fs::path folder = parent / fmt::format("{:04}", ++last);

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <optional>
 
+#include "base/text.h"
 #include "graphrun/error.h"
 
 namespace graphrun::cli {
@@ -19,10 +19,8 @@ constexpr std::size_t kMostValues = 10000, kMostSettings = 100000;
 }
 
 std::optional<double> number_of(std::string_view text) {
-  double value = 0;
-  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || rest != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
-  return value;
+  const std::optional<double> value = parse_number<double>(text);
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 std::vector<std::string> parted(std::string_view text, char at) {

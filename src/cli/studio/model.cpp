@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 
+#include "base/file.h"
 #include "graphrun/error.h"
 #include "graphrun/output_file.h"
 #include "studio/body.h"
@@ -55,10 +55,7 @@ std::string read_small_file(const fs::path& path) {
     throw Error(ErrorKind::input, "studio.read", fmt::format("'{}' is not a file", path.string()));
   if (fs::file_size(path, error) > kMostFileBytes)
     throw Error(ErrorKind::input, "studio.read", fmt::format("'{}' is larger than 32 MiB", path.string()));
-  std::ifstream file(path, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (!file) throw Error(ErrorKind::input, "studio.read", fmt::format("cannot read '{}'", path.string()));
-  return text;
+  return read_file(path.string());
 }
 
 void write_whole_file(const fs::path& path, std::string_view text) {

@@ -1,9 +1,15 @@
-// csv_cell.h: a text as a cell of CSV.
-// Contract: as RFC 4180 has it: quoted where a comma, a quote, a line end or a space at an end would be lost.
+// csv_cell.h: cells of CSV, written and read, and the errors in the lines of a table.
+// Contract: as RFC 4180 has it: quoted where a comma, a quote, a line end or a space at an end would be lost. A cell
+// that is read holds no line end.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "graphrun/error.h"
 
 namespace graphrun::cli {
 
@@ -15,5 +21,27 @@ inline std::string csv_cell(std::string_view text) {
   for (const char c : text) result += c == '"' ? std::string("\"\"") : std::string(1, c);
   return result + "\"";
 }
+
+struct CsvCell {
+  std::string text;        // without quotes, and spaces at its ends
+  std::size_t column = 1;  // from 1, in bytes
+};
+std::vector<CsvCell> csv_cells(std::string_view line);
+
+// Collects the errors of a file: the first kMaxDiagnostics are kept, the others counted.
+class LineErrors {
+ public:
+  explicit LineErrors(std::string file) : file_(std::move(file)) {}
+
+  void add(std::string code, int line, std::size_t column, std::string_view source, std::string message,
+           std::string hint = {});
+  bool any() const { return !list_.empty(); }
+  void check() const;  // throws Error
+
+ private:
+  std::string file_;
+  std::vector<Diagnostic> list_;
+  std::size_t more_ = 0;
+};
 
 }  // namespace graphrun::cli

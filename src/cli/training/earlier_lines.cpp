@@ -1,80 +1,64 @@
 #include "cli/training/earlier_lines.h"
 
-#include <fmt/format.h>
-
-#include <cerrno>
-#include <charconv>
 #include <filesystem>
-#include <fstream>
-#include <optional>
+#include <span>
 #include <system_error>
 
-#include "graphrun/error.h"
+#include "base/file.h"
+#include "base/text.h"
 
 namespace graphrun::cli {
 namespace {
 
-std::optional<std::ifstream> opened(const std::string& path) {
+// The lines of a file that have an end; nothing if there is no file.
+std::optional<std::string> whole_lines(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) return std::nullopt;
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    throw Error(ErrorKind::input, "resume.read",
-                fmt::format("cannot read '{}' to resume it: {}", path, std::generic_category().message(errno)));
-  return file;
-}
-
-// Without one that has no end.
-bool next_line(std::ifstream& file, std::string& line) {
-  return static_cast<bool>(std::getline(file, line)) && !file.eof();
+  std::string text = read_file(path);
+  text.resize(text.rfind('\n') + 1);
+  return text;
 }
 
 // The number between `before`, which is the line's first, and a comma.
 std::optional<std::uint64_t> step_of_line(std::string_view line, std::string_view before) {
   const std::size_t found = line.find(before);
   if (found == std::string_view::npos) return std::nullopt;
-  std::uint64_t step = 0;
-  const auto [rest, error] = std::from_chars(line.data() + found + before.size(), line.data() + line.size(), step);
-  if (error != std::errc() || rest == line.data() + line.size() || *rest != ',') return std::nullopt;
-  return step;
+  const std::string_view number = line.substr(found + before.size()), digits = number.substr(0, number.find(','));
+  return digits.size() == number.size() ? std::nullopt : parse_number<std::uint64_t>(digits);
 }
 
-}  // namespace
-
-namespace {
-std::string lines_until(std::ifstream& file, std::string_view before_step, std::uint64_t step) {
-  std::string text, line;
-  while (next_line(file, line)) {
+std::string lines_until(std::span<const std::string_view> lines, std::string_view before_step, std::uint64_t step) {
+  std::string text;
+  for (const std::string_view line : lines) {
     const std::optional<std::uint64_t> of = step_of_line(line, before_step);
     if (!of || *of > step) break;
-    text += line + '\n';
+    text.append(line) += '\n';
   }
   return text;
 }
+
 }  // namespace
 
 std::optional<std::string> log_lines_until(const std::string& path, std::string_view header, std::uint64_t step) {
-  std::string line;
-  std::optional<std::ifstream> file = opened(path);
-  if (!file || !next_line(*file, line) || line != header) return std::nullopt;
-  return lines_until(*file, ",", step);
+  const std::optional<std::string> text = whole_lines(path);
+  if (!text || !text->starts_with(header) || text->find('\n') != header.size()) return std::nullopt;
+  const std::vector<std::string_view> lines = lines_of(*text);
+  return lines_until(std::span(lines).subspan(1), ",", step);
 }
 
 std::optional<std::string> json_lines_until(const std::string& path, std::uint64_t step) {
-  std::optional<std::ifstream> file = opened(path);
-  if (!file) return std::nullopt;
-  return lines_until(*file, R"("step":)", step);
+  const std::optional<std::string> text = whole_lines(path);
+  return text ? std::optional(lines_until(lines_of(*text), R"("step":)", step)) : std::nullopt;
 }
 
 std::string first_losses(const std::string& path, std::uint64_t steps) {
-  std::string text, line;
-  std::optional<std::ifstream> file = opened(path);
-  if (!file) return text;
+  const std::string text = whole_lines(path).value_or("");
+  std::size_t end = 0;
   for (std::uint64_t i = 0; i < steps; ++i) {
-    if (!next_line(*file, line)) return {};
-    text += line + '\n';
+    end = text.find('\n', end) + 1;
+    if (end == 0) return {};
   }
-  return text;
+  return text.substr(0, end);
 }
 
 }  // namespace graphrun::cli

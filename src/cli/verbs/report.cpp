@@ -3,9 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 
+#include "base/file.h"
 #include "cli/command_line/open.h"
 #include "cli/command_line/stored_arguments.h"
 #include "cli/command_line/verbs.h"
@@ -48,11 +48,6 @@ std::vector<std::pair<std::string, std::string>> facts_of(const RunRecord& run) 
   return facts;
 }
 
-std::string text_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 int run_report(const Arguments& given, Diagnostics& diagnostics) {
   Arguments arguments = given;
   const std::string folder = folder_of(arguments);
@@ -75,7 +70,7 @@ int run_report(const Arguments& given, Diagnostics& diagnostics) {
   source.curves = loss_curves_of(in_run(folder, "log.csv"));
   source.facts = facts_of(run);
   source.graph_text = graph_of(arguments);
-  source.environment = text_of(in_run(folder, "run.json"));
+  source.environment = read_file(in_run(folder, "run.json"));
   file.write(report_page(session, results, source));
   file.commit();
   return kDone;

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <optional>
 #include <thread>
 
+#include "base/file.h"
 #include "cli/command_line/verbs.h"
 #include "cli/stored_runs/jobs.h"
 #include "cli/stored_runs/run_table.h"
@@ -115,9 +115,8 @@ void claim_folder(const Arguments& arguments, const Plan& plan) {
                 fmt::format("cannot make the folder '{}': {}", arguments.run_dir, error.message()));
   const std::string path = (std::filesystem::path(arguments.run_dir) / "sweep.json").string(),
                     wanted = identity(arguments, plan);
-  if (std::ifstream file(path, std::ios::binary); file) {
-    const std::string found{std::istreambuf_iterator<char>(file), {}};
-    if (found == wanted) return;
+  if (std::filesystem::exists(path, error)) {
+    if (read_file(path) == wanted) return;
     throw Error(ErrorKind::input, "sweep.other", fmt::format("'{}' holds another sweep", arguments.run_dir),
                 "its model, --over, --seeds or flags are others: give this one a folder of its own");
   }
