@@ -25,7 +25,7 @@ inline constexpr std::string_view kColumnsBefore =
 struct DeployedValue {
   std::string name;
   BufferId buffer = kNoBuffer;
-  std::optional<Standardization> units;  // the buffer has (curve(user's number) - shift) / scale; none: they are equal
+  std::optional<Standardization> units;  // the buffer has (log(user's number) - shift) / scale; none: they are equal
 };
 
 struct Deployment {

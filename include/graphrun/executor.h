@@ -213,9 +213,9 @@ struct PluginName {
 GRAPHRUN_API std::optional<PluginName> plugin_name(std::string_view executor);
 
 // Folders of GRAPHRUN_PLUGIN_PATH and files in them that are not used, and why.
-struct RefusedPlugin {
+struct RejectedPlugin {
   std::string path, reason;
 };
-GRAPHRUN_API std::vector<RefusedPlugin> refused_plugins();
+GRAPHRUN_API std::vector<RejectedPlugin> rejected_plugins();
 
 }  // namespace graphrun

@@ -38,7 +38,7 @@ struct Init {
 
   static Init zeros() { return {}; }
   static Init constant(double value) { return {Kind::constant, value, 0, {}}; }
-  static Init normal(double deviation, double mean = 0) { return {Kind::normal, mean, deviation, {}}; }
+  static Init normal(double std_dev, double mean = 0) { return {Kind::normal, mean, std_dev, {}}; }
   static Init uniform(double from, double to) { return {Kind::uniform, from, to, {}}; }
   static Init glorot_uniform() { return {Kind::glorot_uniform, 0, 0, {}}; }
   static Init values(HostTensor tensor) { return {Kind::values, 0, 0, std::move(tensor)}; }

@@ -30,7 +30,7 @@ struct InspectionOptions : SessionOptions {
 class GRAPHRUN_API Inspection {
  public:
   enum class Kind : std::uint8_t { input, parameter, value, gradient };
-  struct Entry {
+  struct NamedValue {
     std::string name;  // of a gradient "W:gradient"
     Kind kind = Kind::value;
     TensorType type;  // of this batch: numbers throughout
@@ -43,7 +43,7 @@ class GRAPHRUN_API Inspection {
 
   // Inputs, parameters and values as the graph has them, then the gradient of each float among them that `of` depends
   // on.
-  const std::vector<Entry>& entries() const;
+  const std::vector<NamedValue>& entries() const;
   HostTensor read(std::string_view name) const;  // throws Error with the nearest name
   // How long it takes to compute each entry, in seconds: its steps one by one, on the executor, each the fastest of
   // some rounds within about that time in all. A step without a name counts with the first entry that needs it.

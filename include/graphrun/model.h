@@ -21,25 +21,25 @@
 namespace graphrun {
 
 // What is done to a number before it is shifted and scaled.
-enum class Curve : std::uint8_t { none, log, log1p };
-inline double on_curve(Curve curve, double value) {  // not finite where there is no logarithm
-  return curve == Curve::none ? value : curve == Curve::log ? std::log(value) : std::log1p(value);
+enum class LogTransform : std::uint8_t { none, log, log1p };
+inline double apply_log(LogTransform log, double value) {  // not finite where there is no logarithm
+  return log == LogTransform::none ? value : log == LogTransform::log ? std::log(value) : std::log1p(value);
 }
-inline double off_curve(Curve curve, double value) {
-  return curve == Curve::none ? value : curve == Curve::log ? std::exp(value) : std::expm1(value);
+inline double invert_log(LogTransform log, double value) {
+  return log == LogTransform::none ? value : log == LogTransform::log ? std::exp(value) : std::expm1(value);
 }
 
 // A change of the numbers of an input's columns that was fitted on the training split:
-// stored = (curve(original) - shift) / scale.
+// stored = (log(original) - shift) / scale.
 struct Standardization {
   std::string input;
-  std::vector<double> shift, scale;  // one entry a column
-  Curve curve = Curve::none;         // of all columns
+  std::vector<double> shift, scale;       // one entry a column
+  LogTransform log = LogTransform::none;  // of all columns
 };
 
 // Other numbers that were fitted to the training split, by what they are of: "age:mean" of a column, "x:aggregate.0 of
 // a - mean(a)" of a formula.
-struct Fitted {
+struct FittedStatistic {
   std::string name;
   std::vector<double> values;
 };
@@ -69,10 +69,10 @@ struct DataSet {
   std::vector<Split> splits;
   std::vector<Standardization> standardizations;
   std::vector<std::string> warnings;
-  std::vector<Fitted> fitted;
-  std::string origin;  // JSON that weights files keep: the columns, the split and its seed
+  std::vector<FittedStatistic> fitted;
+  std::string provenance;  // JSON that weights files keep: the columns, the split and its seed
   // Of data read with LoadOptions::weights: why the splits are not those of the training; empty when they are.
-  std::string stray;
+  std::string split_mismatch;
   // The words of its classes, for each target that is made of words (data.md); known with weights too.
   std::vector<std::pair<std::string, std::vector<std::string>>> labels;
   std::vector<std::string> files;  // that were opened for it
@@ -144,7 +144,7 @@ struct ObjectiveSpec {
   OptimizerSpec optimizer;
   std::int64_t every = 1;  // it moves them in every so manyth step: a critic's steps to one of its generator
 };
-inline constexpr std::int64_t kMostEvery = std::int64_t{1} << 24;
+inline constexpr std::int64_t kMaxEvery = std::int64_t{1} << 24;
 
 struct TrainSpec {
   Value minimize;  // by all parameters that are trained, with `optimizer`

@@ -22,7 +22,7 @@ struct RunRecord {
     unfinished,  // no result: it runs or was killed
     unreadable   // of read_run_or_error(): the entry "error" tells why
   };
-  struct Entry {
+  struct Field {
     std::string key;               // "graph.h.units", "settings.optimizer.sgd.lr", "test.loss", "scores.test.out.f1"
     std::string text;              // a number with the digits that give it back; a word without quotes
     std::optional<double> number;  // none: it is no number
@@ -31,33 +31,33 @@ struct RunRecord {
   std::string folder, name;  // as it was found; the last part of it
   State state = State::unfinished;
   // Of model.json, then of result.json, in their order; without what is only in long lists. Then "changes", if any.
-  std::vector<Entry> entries;
+  std::vector<Field> fields;
 
-  const Entry* find(std::string_view key) const {
-    for (const Entry& entry : entries) {
-      if (entry.key == key) return &entry;
+  const Field* find(std::string_view key) const {
+    for (const Field& field : fields) {
+      if (field.key == key) return &field;
     }
     return nullptr;
   }
 };
 
 // A number of the optimizer that was changed while the run trained: changes.json, which no other run has.
-struct ChangedNumber {
+struct HyperparameterChange {
   std::uint64_t step = 0;  // after so many steps
   std::string name;        // "lr"; of one of several objectives "NAME.lr"
   double from = 0, to = 0;
 };
-GRAPHRUN_API std::vector<ChangedNumber> read_changes(const std::string& folder);  // in the order of their steps
-GRAPHRUN_API std::string to_string(const ChangedNumber& change);                  // "lr 0.1 -> 0.05 after step 120"
+GRAPHRUN_API std::vector<HyperparameterChange> read_changes(const std::string& folder);  // in the order of their steps
+GRAPHRUN_API std::string to_string(const HyperparameterChange& change);  // "lr 0.1 -> 0.05 after step 120"
 
 // How a run was started, as run.json has it.
-struct RunOrigin {
+struct RunProvenance {
   std::vector<std::string> command;  // words, the program's name first
   std::string folder;                // it was given in
   std::string model_file;            // as the command names it
   std::string version, executor;
 };
-GRAPHRUN_API RunOrigin read_origin(const std::string& folder);
+GRAPHRUN_API RunProvenance read_provenance(const std::string& folder);
 
 GRAPHRUN_API bool is_run_folder(const std::string& folder);
 GRAPHRUN_API RunRecord read_run(const std::string& folder);

@@ -18,7 +18,7 @@ namespace graphrun {
 inline constexpr double kNoScore = std::numeric_limits<double>::quiet_NaN();
 
 // Of one class against all others.
-struct ClassFigures {
+struct PerClassScores {
   std::string name;             // its word or number
   std::uint64_t rows = 0;       // that are of it,
   std::uint64_t predicted = 0;  // and that are said to be
@@ -35,11 +35,11 @@ struct ClassScores {
   // Two classes of which the second is looked for, several of which a row is one, or labels of which it may be several.
   enum class Kind : std::uint8_t { two, several, labels };
   Kind kind = Kind::several;
-  std::vector<ClassFigures> classes;
+  std::vector<PerClassScores> classes;
   // (classes, classes): rows are true, columns predicted. Empty for labels, and for more than 1000 classes.
   std::vector<std::uint64_t> confusion;
   double accuracy = 0;  // of labels: rows of which all are right
-  double balanced_accuracy = kNoScore, matthews = kNoScore;
+  double balanced_accuracy = kNoScore, mcc = kNoScore;
   ClassAverages macro, micro;  // over the classes, over their rows
   double log_loss = kNoScore;
   double auc = kNoScore, average_precision = kNoScore;  // of the class looked for, or the mean over classes

@@ -54,11 +54,11 @@ struct Metrics {
   std::vector<std::pair<std::string, double>> values;
 };
 
-// Of the elements of a watched value after a step; what is not finite is counted in `bad` and nowhere else. Class
+// Of the elements of a watched value after a step; what is not finite is counted in `nonfinite` and nowhere else. Class
 // numbers and truth values count as numbers.
 struct Statistics {
-  double min = 0, max = 0, mean = 0, deviation = 0;
-  double zeros = 0, bad = 0;  // shares of the elements
+  double min = 0, max = 0, mean = 0, std_dev = 0;
+  double zeros = 0, nonfinite = 0;  // shares of the elements
 };
 
 // What is told while it trains; valid during the call.
@@ -78,7 +78,7 @@ struct Report {
 };
 
 // Between two steps of train(): the state is whole and may be saved (checkpoint.h).
-struct Boundary {
+struct StepEnd {
   std::uint64_t step = 0;  // finished steps
   std::uint64_t steps_of_epoch = 0;
   bool best = false;  // no evaluation of the training had a lower validation loss than the one after this step
@@ -98,9 +98,9 @@ struct TrainOptions {
   // copy, and the Error names the step only.
   bool trace_not_finite = true;
   // In this thread, several times a second or after each step that takes longer, and after every multiple of
-  // `boundary_every` steps (0: of none), which callbacks may change; after the report where there is one.
-  std::function<void(const Boundary&)> on_boundary = {};
-  std::uint64_t boundary_every = 0;
+  // `step_end_every` steps (0: of none), which callbacks may change; after the report where there is one.
+  std::function<void(const StepEnd&)> on_step_end = {};
+  std::uint64_t step_end_every = 0;
 };
 
 // The best evaluation that a training has seen.

@@ -36,7 +36,7 @@ class HostTensor {
   HostTensor(DType dtype, Shape shape)
       : dtype_(dtype), shape_(shape), bytes_(static_cast<std::size_t>(shape.elements()) * size_of(dtype)) {}
   HostTensor(Shape shape, std::span<const float> values) : HostTensor(DType::f32, shape) {
-    if (values.size() != elements<float>().size()) refuse_count(values.size());
+    if (values.size() != elements<float>().size()) reject_count(values.size());
     if (!values.empty()) std::memcpy(bytes_.data(), values.data(), bytes_.size());
   }
   HostTensor(const HostTensor&) = default;
@@ -67,10 +67,10 @@ class HostTensor {
 
  private:
   void check(DType wanted) const {
-    if (wanted != dtype_) refuse_dtype(wanted);
+    if (wanted != dtype_) reject_dtype(wanted);
   }
-  [[noreturn]] GRAPHRUN_API void refuse_count(std::size_t given) const;
-  [[noreturn]] GRAPHRUN_API void refuse_dtype(DType wanted) const;
+  [[noreturn]] GRAPHRUN_API void reject_count(std::size_t given) const;
+  [[noreturn]] GRAPHRUN_API void reject_dtype(DType wanted) const;
 
   void swap(HostTensor& other) noexcept {
     std::swap(dtype_, other.dtype_);

@@ -36,7 +36,7 @@ GRAPHRUN_API void load_weights(Session& session, const std::string& path);
 // What a file holds, without a model, whoever wrote it: any NPZ or safetensors file.
 class GRAPHRUN_API WeightsFile {
  public:
-  struct Entry {
+  struct ArrayInfo {
     std::string name, dtype;  // as NumPy or the file calls it where no tensor here is of it
     Shape shape;
   };
@@ -46,9 +46,9 @@ class GRAPHRUN_API WeightsFile {
   WeightsFile(WeightsFile&&) noexcept;
   WeightsFile& operator=(WeightsFile&&) noexcept;
 
-  const std::vector<Entry>& entries() const;       // in the file's order
+  const std::vector<ArrayInfo>& entries() const;   // in the file's order
   HostTensor read(const std::string& name) const;  // f32, f64 or i32. Throws Error with the nearest name
-  const std::string& origin() const;               // DataSet::origin; empty: it is not there
+  const std::string& provenance() const;           // DataSet::provenance; empty: it is not there
 
  private:
   struct Impl;

@@ -40,7 +40,7 @@ std::string nearest_file(const std::string& path) {
 }
 
 // /dev/zero has no end.
-void refuse_device(int descriptor, const std::string& path) {
+void reject_device(int descriptor, const std::string& path) {
   struct stat status {};
   if (::fstat(descriptor, &status) != 0) cannot_read(path, errno);
   if (S_ISBLK(status.st_mode) || (S_ISCHR(status.st_mode) && ::isatty(descriptor) == 0))
@@ -50,7 +50,7 @@ void refuse_device(int descriptor, const std::string& path) {
 std::string read_file(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.number() < 0) cannot_read(path, errno);
-  refuse_device(file.number(), path);
+  reject_device(file.number(), path);
   struct stat status {};
   if (::fstat(file.number(), &status) != 0) cannot_read(path, errno);
   InputLimit limit;

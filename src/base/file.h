@@ -10,7 +10,7 @@ namespace graphrun {
 
 std::string read_file(const std::string& path);
 
-void refuse_device(int descriptor, const std::string& path);  // throws Error for one other than a terminal
+void reject_device(int descriptor, const std::string& path);  // throws Error for one other than a terminal
 
 // The name in the path's folder that is nearest to its own; "" when none is near. Of a folder's entries 2,000 are
 // looked at.

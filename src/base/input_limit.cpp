@@ -12,7 +12,7 @@
 namespace graphrun {
 namespace {
 
-constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
 
 std::uint64_t parsed(std::string_view text) {
   if (const std::optional<std::uint64_t> bytes = parse_byte_size(text)) return *bytes;
@@ -38,7 +38,7 @@ bool is_little(std::uint64_t bytes) {
 }  // namespace
 
 std::uint64_t saturating_product(std::uint64_t count, std::uint64_t size) {
-  return size != 0 && count > kMost / size ? kMost : count * size;
+  return size != 0 && count > kMax / size ? kMax : count * size;
 }
 
 std::uint64_t input_limit() {

@@ -271,7 +271,7 @@ class TreeBuilder {
 };
 
 // The parser would skip the first of these in silence and call the others an invalid literal.
-void refuse_byte_order_mark(const Document& document) {
+void reject_byte_order_mark(const Document& document) {
   const auto starts = [&](std::string_view mark) { return document.text.compare(0, mark.size(), mark) == 0; };
   const bool utf8 = starts("\xEF\xBB\xBF");
   if (!utf8 && !starts("\xFF\xFE") && !starts("\xFE\xFF")) return;
@@ -298,7 +298,7 @@ const Member* Value::find(std::string_view key) const {
 
 Document parse(std::string file, std::string text, int first_line) {
   Document document{std::move(file), std::move(text), {}, first_line};
-  refuse_byte_order_mark(document);
+  reject_byte_order_mark(document);
   TreeBuilder(document).run();
   return document;
 }

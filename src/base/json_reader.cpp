@@ -95,11 +95,11 @@ bool contains(const std::vector<std::string>& names, std::string_view name) {
 
 }  // namespace
 
-Place Place::item(std::size_t index) const {
+Ref Ref::item(std::size_t index) const {
   return {&value->items.at(index), pointer + "/" + std::to_string(index)};
 }
 
-Place Place::member(const Member& member) const {
+Ref Ref::member(const Member& member) const {
   const std::string_view key = std::string_view(member.key).substr(0, kLongestKey);
   return {&member.value, pointer + "/" + escape_pointer(key) + (key.size() < member.key.size() ? "..." : "")};
 }
@@ -121,39 +121,39 @@ void Reader::add(Diagnostic diagnostic, const std::string& pointer, std::size_t 
   diagnostics_.push_back(std::move(diagnostic));
 }
 
-std::size_t Reader::offset(const Place& at) {
+std::size_t Reader::offset(const Ref& at) {
   return lines_.offset_of(at.value->line, at.value->column);
 }
 
-std::size_t Reader::offset(const Place& at, std::size_t inside) {
+std::size_t Reader::offset(const Ref& at, std::size_t inside) {
   return at.value->kind == Kind::string ? offset_inside(document_.text, offset(at), inside) : offset(at);
 }
 
-void Reader::report(const Place& at, std::string code, std::string message, std::string hint) {
+void Reader::report(const Ref& at, std::string code, std::string message, std::string hint) {
   if (keeps()) add(make(std::move(code), std::move(message), std::move(hint)), at.pointer, offset(at));
 }
 
-void Reader::report_inside(const Place& at, std::size_t offset_in_string, std::string code, std::string message,
+void Reader::report_inside(const Ref& at, std::size_t offset_in_string, std::string code, std::string message,
                            std::string hint) {
   if (!keeps()) return;
   add_inside(at, offset_in_string, make(std::move(code), std::move(message), std::move(hint)));
 }
 
-void Reader::report_key(const Place& object, const Member& member, std::string code, std::string message,
+void Reader::report_key(const Ref& object, const Member& member, std::string code, std::string message,
                         std::string hint) {
   if (!keeps()) return;
   add(make(std::move(code), std::move(message), std::move(hint)), object.member(member).pointer,
       lines_.offset_of(member.line, member.column));
 }
 
-void Reader::report(const Place& at, const Error& error) {
+void Reader::report(const Ref& at, const Error& error) {
   for (const Diagnostic& diagnostic : error.diagnostics()) {
     if (keeps()) add(diagnostic, at.pointer, offset(at));
   }
   more_ += error.more();
 }
 
-void Reader::add_inside(const Place& at, std::size_t offset_in_string, Diagnostic diagnostic) {
+void Reader::add_inside(const Ref& at, std::size_t offset_in_string, Diagnostic diagnostic) {
   if (at.value->line > 0 || diagnostic.line > 0) {
     add(std::move(diagnostic), at.pointer, offset(at, offset_in_string));
     return;
@@ -166,7 +166,7 @@ void Reader::add_inside(const Place& at, std::size_t offset_in_string, Diagnosti
   diagnostics_.push_back(std::move(diagnostic));
 }
 
-void Reader::report_inside(const Place& at, std::size_t offset_in_string, const Error& error) {
+void Reader::report_inside(const Ref& at, std::size_t offset_in_string, const Error& error) {
   for (const Diagnostic& diagnostic : error.diagnostics()) {
     if (keeps()) add_inside(at, offset_in_string, diagnostic);
   }
@@ -194,25 +194,25 @@ void Reader::throw_if_failed() const {
 
 // ---- Reader: conversions
 
-std::optional<std::string> Reader::string(const Place& at) {
+std::optional<std::string> Reader::string(const Ref& at) {
   if (at.value->kind == Kind::string) return at.value->string;
   report(at, "model.type", must_be("a string", *at.value));
   return std::nullopt;
 }
 
-std::optional<bool> Reader::boolean(const Place& at) {
+std::optional<bool> Reader::boolean(const Ref& at) {
   if (at.value->kind == Kind::boolean) return at.value->boolean;
   report(at, "model.type", must_be("true or false", *at.value));
   return std::nullopt;
 }
 
-std::optional<double> Reader::number(const Place& at) {
+std::optional<double> Reader::number(const Ref& at) {
   if (at.value->is_number()) return at.value->real;
   report(at, "model.type", must_be("a number", *at.value));
   return std::nullopt;
 }
 
-std::optional<std::int64_t> Reader::integer(const Place& at, std::int64_t low, std::int64_t high) {
+std::optional<std::int64_t> Reader::integer(const Ref& at, std::int64_t low, std::int64_t high) {
   const Value& value = *at.value;
   std::int64_t result = value.integer;
   if (value.kind == Kind::real && value.real == std::floor(value.real) && std::abs(value.real) < 0x1p53) {
@@ -230,7 +230,7 @@ std::optional<std::int64_t> Reader::integer(const Place& at, std::int64_t low, s
   return std::nullopt;
 }
 
-std::optional<std::vector<double>> Reader::numbers(const Place& at) {
+std::optional<std::vector<double>> Reader::numbers(const Ref& at) {
   if (at.value->kind != Kind::array) {
     report(at, "model.type", must_be("an array of numbers", *at.value));
     return std::nullopt;
@@ -252,7 +252,7 @@ std::optional<std::vector<double>> Reader::numbers(const Place& at) {
 
 // ---- ObjectReader
 
-ObjectReader::ObjectReader(Reader& reader, const Place& object) : reader_(reader), object_(object) {
+ObjectReader::ObjectReader(Reader& reader, const Ref& object) : reader_(reader), object_(object) {
   if (!is_object()) reader_.report(object_, "model.type", must_be("an object", *object_.value));
 }
 
@@ -268,15 +268,15 @@ const Member* ObjectReader::find(std::string_view key) {
   return found == index_.end() ? nullptr : found->second;
 }
 
-std::optional<Place> ObjectReader::get(std::string_view key) {
+std::optional<Ref> ObjectReader::get(std::string_view key) {
   if (asked_.emplace(key).second) known_.emplace_back(key);
   const Member* member = find(key);
   if (member == nullptr) return std::nullopt;
   return object_.member(*member);
 }
 
-std::optional<Place> ObjectReader::require(std::string_view key, std::string_view hint) {
-  std::optional<Place> place = get(key);
+std::optional<Ref> ObjectReader::require(std::string_view key, std::string_view hint) {
+  std::optional<Ref> place = get(key);
   if (!place && is_object()) {
     report_missing(key, "model.missing_key", fmt::format("missing key '{}'", key), hint);
   }
@@ -289,22 +289,22 @@ void ObjectReader::report_missing(std::string_view key, std::string code, std::s
 }
 
 std::optional<std::string> ObjectReader::string(std::string_view key) {
-  const std::optional<Place> place = get(key);
+  const std::optional<Ref> place = get(key);
   return place ? reader_.string(*place) : std::nullopt;
 }
 
 std::optional<bool> ObjectReader::boolean(std::string_view key) {
-  const std::optional<Place> place = get(key);
+  const std::optional<Ref> place = get(key);
   return place ? reader_.boolean(*place) : std::nullopt;
 }
 
 std::optional<double> ObjectReader::number(std::string_view key) {
-  const std::optional<Place> place = get(key);
+  const std::optional<Ref> place = get(key);
   return place ? reader_.number(*place) : std::nullopt;
 }
 
 std::optional<std::int64_t> ObjectReader::integer(std::string_view key, std::int64_t low, std::int64_t high) {
-  const std::optional<Place> place = get(key);
+  const std::optional<Ref> place = get(key);
   return place ? reader_.integer(*place, low, high) : std::nullopt;
 }
 

@@ -21,31 +21,31 @@
 namespace graphrun::json {
 
 // A value and how a JSON pointer names it.
-struct Place {
+struct Ref {
   const Value* value = nullptr;
   std::string pointer;
 
-  Place item(std::size_t index) const;
-  Place member(const Member& member) const;
+  Ref item(std::size_t index) const;
+  Ref member(const Member& member) const;
 };
 
 class Reader {
  public:
   explicit Reader(const Document& document) : document_(document), lines_(document.text, document.first_line) {}
 
-  Place root() const { return {&document_.root, ""}; }
+  Ref root() const { return {&document_.root, ""}; }
   const Document& document() const { return document_; }
 
-  void report(const Place& at, std::string code, std::string message, std::string hint = {});
+  void report(const Ref& at, std::string code, std::string message, std::string hint = {});
   // The place is character `offset` (from 0, in decoded bytes) inside the string value `at`.
-  void report_inside(const Place& at, std::size_t offset, std::string code, std::string message, std::string hint = {});
-  void report_key(const Place& object, const Member& member, std::string code, std::string message,
+  void report_inside(const Ref& at, std::size_t offset, std::string code, std::string message, std::string hint = {});
+  void report_key(const Ref& object, const Member& member, std::string code, std::string message,
                   std::string hint = {});
   // Takes over what another layer threw about the value at `at`; places that the error has, and other files, are kept.
-  void report(const Place& at, const Error& error);
-  void report_inside(const Place& at, std::size_t offset, const Error& error);
+  void report(const Ref& at, const Error& error);
+  void report_inside(const Ref& at, std::size_t offset, const Error& error);
 
-  void report_more(std::size_t mistakes) { more_ += mistakes; }  // that somebody else has counted
+  void report_more(std::size_t errors) { more_ += errors; }  // that somebody else has counted
 
   // The diagnostic number `index` (as errors() counts) gives way to the one reported last.
   void supersede(std::size_t index);
@@ -57,11 +57,11 @@ class Reader {
   void throw_if_failed() const;  // Error of kind input, in order of line and column
 
   // Conversions that report and return nothing on a mismatch.
-  std::optional<std::string> string(const Place& at);
-  std::optional<bool> boolean(const Place& at);
-  std::optional<double> number(const Place& at);
-  std::optional<std::int64_t> integer(const Place& at, std::int64_t low, std::int64_t high);
-  std::optional<std::vector<double>> numbers(const Place& at);  // an array of numbers
+  std::optional<std::string> string(const Ref& at);
+  std::optional<bool> boolean(const Ref& at);
+  std::optional<double> number(const Ref& at);
+  std::optional<std::int64_t> integer(const Ref& at, std::int64_t low, std::int64_t high);
+  std::optional<std::vector<double>> numbers(const Ref& at);  // an array of numbers
 
  private:
   const Document& document_;
@@ -71,21 +71,21 @@ class Reader {
 
   bool keeps();  // counts the mistake when there is no room for it
   void add(Diagnostic diagnostic, const std::string& pointer, std::size_t offset);
-  void add_inside(const Place& at, std::size_t offset_in_string, Diagnostic diagnostic);
-  std::size_t offset(const Place& at);  // in the text
-  std::size_t offset(const Place& at, std::size_t inside);
+  void add_inside(const Ref& at, std::size_t offset_in_string, Diagnostic diagnostic);
+  std::size_t offset(const Ref& at);  // in the text
+  std::size_t offset(const Ref& at, std::size_t inside);
 };
 
 class ObjectReader {
  public:
-  ObjectReader(Reader& reader, const Place& object);  // reports when it is no object; then every key is absent
+  ObjectReader(Reader& reader, const Ref& object);  // reports when it is no object; then every key is absent
 
-  const Place& place() const { return object_; }
+  const Ref& place() const { return object_; }
   bool is_object() const { return object_.value->kind == Kind::object; }
-  std::optional<Place> get(std::string_view key);  // marks the key as known
-  const Member* find(std::string_view key);        // in constant time, and does not
+  std::optional<Ref> get(std::string_view key);  // marks the key as known
+  const Member* find(std::string_view key);      // in constant time, and does not
   // Reports the missing key; the hint says what it is.
-  std::optional<Place> require(std::string_view key, std::string_view hint = {});
+  std::optional<Ref> require(std::string_view key, std::string_view hint = {});
   void report_missing(std::string_view key, std::string code, std::string message, std::string_view hint = {});
 
   std::optional<std::string> string(std::string_view key);
@@ -100,7 +100,7 @@ class ObjectReader {
 
  private:
   Reader& reader_;
-  Place object_;
+  Ref object_;
   std::vector<std::string> known_;  // asked for, in order
   std::unordered_set<std::string> asked_;
   std::unordered_map<std::string_view, const Member*> index_;  // of a large object

@@ -17,8 +17,8 @@
 #include <system_error>
 #include <utility>
 
-#include "base/alive.h"
 #include "base/descriptor.h"
+#include "base/not_moved.h"
 #include "base/output_name.h"
 #include "graphrun/error.h"
 
@@ -32,7 +32,7 @@ struct FileIdentity {
 
 namespace {
 
-constexpr int kMostLinks = 40;         // as the kernel has it
+constexpr int kMaxLinks = 40;          // as the kernel has it
 constexpr int kTries = 100;            // of random names; one that is taken is next to impossible already
 constexpr std::size_t kLongest = 200;  // bytes of the old name in the new one, which has 255 at most
 
@@ -42,7 +42,7 @@ FileIdentity identity_of(const struct stat& status) {
 
 // Where a path leads: links are followed as far as they go, also to what is not there yet. A link that stands for a
 // descriptor of a process (/dev/stdout is one, by way of /proc) leads no further.
-struct Place {
+struct LinkTarget {
   std::string path;
   int descriptor = -1;         // of this process
   bool is_descriptor = false;  // of any process
@@ -79,9 +79,9 @@ bool has_descriptors(const std::string& folder) {
   return path.starts_with("/proc/") && path.ends_with("/fd");
 }
 
-Place follow(const std::string& path) {
-  Place place{path, -1, false};
-  for (int links = 0; links < kMostLinks; ++links) {
+LinkTarget follow(const std::string& path) {
+  LinkTarget place{path, -1, false};
+  for (int links = 0; links < kMaxLinks; ++links) {
     const std::optional<std::string> target = link_of(place.path);
     if (!target) return place;
     const std::string folder = folder_of(place.path);
@@ -148,8 +148,8 @@ struct OutputState {
                             error == EISDIR ? "it is a folder" : std::generic_category().message(error)));
   }
   void find();
-  void find_directly(const Place& end, const struct stat& status);
-  void refuse_irreplaceable() const;
+  void find_directly(const LinkTarget& end, const struct stat& status);
+  void reject_irreplaceable() const;
   void create();
   std::string named(const char* from);
   void take_over_mode() const;
@@ -165,7 +165,7 @@ void OutputState::find() {
   struct stat status {};
   exists = ::stat(path.c_str(), &status) == 0;
   if (!exists && errno != ENOENT) fail(ErrorKind::input, errno);
-  const Place end = follow(path);
+  const LinkTarget end = follow(path);
   place = end.path;
   name = name_of(place);
   if (name.empty() || (exists && S_ISDIR(status.st_mode))) fail(ErrorKind::input, EISDIR);
@@ -182,11 +182,11 @@ void OutputState::find() {
   if (folder.number() < 0 || ::fstat(folder.number(), &status) != 0) fail(ErrorKind::input, errno);
   if (status.st_nlink == 0) fail(ErrorKind::input, ENOENT);  // removed while somebody is in it
   folder_identity = identity_of(status);
-  if (exists) refuse_irreplaceable();
+  if (exists) reject_irreplaceable();
   create();
 }
 
-void OutputState::find_directly(const Place& end, const struct stat& status) {
+void OutputState::find_directly(const LinkTarget& end, const struct stat& status) {
   direct = true;
   nobody = S_ISCHR(status.st_mode);
   if (end.descriptor >= 0) {  // with the position that it has, which opening it by name would not give
@@ -202,7 +202,7 @@ void OutputState::find_directly(const Place& end, const struct stat& status) {
 }
 
 // What would only be found out when the old file is to be replaced, after all the work.
-void OutputState::refuse_irreplaceable() const {
+void OutputState::reject_irreplaceable() const {
   if (::faccessat(folder.number(), name.c_str(), W_OK, AT_EACCESS) != 0) fail(ErrorKind::input, errno);
   if (is_mount_point(folder.number(), name.c_str())) fail(ErrorKind::input, EBUSY);
   struct stat status {};
@@ -268,22 +268,22 @@ OutputFile::~OutputFile() {
 }
 
 const std::string& OutputFile::path() const {
-  return alive(state_, "output file").path;
+  return not_moved(state_, "output file").path;
 }
 
 bool OutputFile::is_direct() const {
-  return alive(state_, "output file").direct;
+  return not_moved(state_, "output file").direct;
 }
 
 void OutputFile::connect() {
-  OutputState& s = alive(state_, "output file");
+  OutputState& s = not_moved(state_, "output file");
   if (!std::exchange(s.later, false)) return;
   s.file = Descriptor(::open(s.path.c_str(), O_WRONLY | O_NOCTTY | O_CLOEXEC));
   if (s.file.number() < 0) s.failed = errno;
 }
 
 void OutputFile::write(std::string_view bytes) {
-  OutputState& s = alive(state_, "output file");
+  OutputState& s = not_moved(state_, "output file");
   connect();
   if (s.failed != 0) s.fail(ErrorKind::run, s.failed);
   if (s.file.number() >= 0 && write_all(s.file.number(), bytes)) {
@@ -297,7 +297,7 @@ void OutputFile::write(std::string_view bytes) {
 }
 
 std::string OutputFile::publish(bool replaces) {
-  OutputState& s = alive(state_, "output file");
+  OutputState& s = not_moved(state_, "output file");
   if (s.direct || s.published) return s.path;
   if (s.exists && replaces) {
     s.take_over_mode();
@@ -320,7 +320,7 @@ std::string OutputFile::publish(bool replaces) {
 }
 
 void OutputFile::commit() {
-  OutputState& s = alive(state_, "output file");
+  OutputState& s = not_moved(state_, "output file");
   write({});  // a write that failed is told again; a pipe that was never opened is
   if (s.direct) {
     if (!s.file.close()) s.fail(ErrorKind::run, errno);
@@ -337,13 +337,13 @@ void OutputFile::commit() {
 
 bool OutputFile::is(const std::string& other) const {
   struct stat status {};
-  const OutputState& s = alive(state_, "output file");
+  const OutputState& s = not_moved(state_, "output file");
   if (s.nobody || ::stat(other.c_str(), &status) != 0) return false;
   return s.exists && identity_of(status) == s.old;
 }
 
 bool OutputFile::is(const OutputFile& other) const {
-  const OutputState &a = alive(state_, "output file"), &b = alive(other.state_, "output file");
+  const OutputState &a = not_moved(state_, "output file"), &b = not_moved(other.state_, "output file");
   if (a.nobody || b.nobody) return false;
   if (a.exists && b.exists && a.old == b.old) return true;
   return !a.direct && !b.direct && a.folder_identity == b.folder_identity && a.name == b.name;

@@ -27,8 +27,8 @@ void fill_uniform(const Stream& stream, std::uint64_t step, double low, double h
   for (std::size_t i = 0; i < out.size(); ++i) out[i] = bits::uniform(bits::word(stream.key, step, i), low, high);
 }
 
-void fill_normal(const Stream& stream, std::uint64_t step, double mean, double deviation, std::span<float> out) {
-  for (std::size_t i = 0; i < out.size(); ++i) out[i] = bits::normal(bits::word(stream.key, step, i), mean, deviation);
+void fill_normal(const Stream& stream, std::uint64_t step, double mean, double std_dev, std::span<float> out) {
+  for (std::size_t i = 0; i < out.size(); ++i) out[i] = bits::normal(bits::word(stream.key, step, i), mean, std_dev);
 }
 
 }  // namespace graphrun

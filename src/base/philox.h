@@ -21,6 +21,6 @@ std::uint64_t fnv1a(std::span<const std::byte> bytes, std::uint64_t hash = 14695
 
 // Element i gets word i; uniform in [low, high), 24 bits. Normal by the inverse of the normal distribution function.
 void fill_uniform(const Stream& stream, std::uint64_t step, double low, double high, std::span<float> out);
-void fill_normal(const Stream& stream, std::uint64_t step, double mean, double deviation, std::span<float> out);
+void fill_normal(const Stream& stream, std::uint64_t step, double mean, double std_dev, std::span<float> out);
 
 }  // namespace graphrun

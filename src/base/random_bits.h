@@ -147,8 +147,8 @@ GRAPHRUN_BITS_CALLED double normal_quantile(double p) {
 }
 
 // p in (0, 1) is exact and symmetric about 1/2; reaches 6.3 deviations.
-GRAPHRUN_BITS_FN float normal(u32 word, double mean, double deviation) {
-  return static_cast<float>(mean + deviation * normal_quantile((word + 0.5) * 0x1p-32));
+GRAPHRUN_BITS_FN float normal(u32 word, double mean, double std_dev) {
+  return static_cast<float>(mean + std_dev * normal_quantile((word + 0.5) * 0x1p-32));
 }
 
 // Where element i of 0 … n-1 goes in the permutation of an epoch: a Feistel network of four rounds over the smallest

@@ -65,7 +65,7 @@ gr_error* caught() noexcept {
   }
 }
 
-void refuse_null(std::string_view name) {
+void reject_null(std::string_view name) {
   throw Error(ErrorKind::input, "c.null", std::string(name) + " is NULL");
 }
 

@@ -31,10 +31,10 @@ gr_error* guarded(F f) noexcept {
 }
 
 // What `pointer` points to; throws Error that names the argument where it is null.
-[[noreturn]] void refuse_null(std::string_view name);
+[[noreturn]] void reject_null(std::string_view name);
 template <class T>
 T& checked(T* pointer, std::string_view name) {
-  if (pointer == nullptr) refuse_null(name);
+  if (pointer == nullptr) reject_null(name);
   return *pointer;
 }
 

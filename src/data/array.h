@@ -63,7 +63,7 @@ struct Missing {
 
 struct NamedArray {
   std::string name;
-  json::Place place;                        // in the model file, for messages
+  json::Ref place;                          // in the model file, for messages
   std::function<ArrayPtr()> read;           // throws Error; where there are cells: as numbers, NaN what is to be filled
   std::optional<Shape> shape = {};          // where it is known before reading
   std::shared_ptr<const Cells> cells = {};  // of a column of texts
@@ -72,7 +72,7 @@ struct NamedArray {
 };
 
 // A column of cells as such an array of numbers. A cell that is missing and not to be filled is an Error.
-NamedArray column_of(std::string name, const json::Place& place, std::shared_ptr<const Cells> cells, Missing missing);
+NamedArray column_of(std::string name, const json::Ref& place, std::shared_ptr<const Cells> cells, Missing missing);
 
 struct Table {
   std::vector<NamedArray> arrays;

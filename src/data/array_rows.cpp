@@ -66,8 +66,8 @@ std::vector<double> every(std::size_t step, std::size_t first, const HostTensor&
 
 }  // namespace
 
-ArrayRows::ArrayRows(const json::Place& block, std::span<const InputDecl> inputs, std::vector<Pipeline> pipelines,
-                     ColumnTransforms transforms, const Origin& origin, bool is_fitted)
+ArrayRows::ArrayRows(const json::Ref& block, std::span<const InputDecl> inputs, std::vector<Pipeline> pipelines,
+                     ColumnTransforms transforms, const Provenance& provenance, bool is_fitted)
     : transforms_(std::move(transforms)), is_fitted_(is_fitted) {
   const json::Document nowhere = json::parse("", "{}");
   json::Reader silent(nowhere);  // who read the source has reported what is wrong with it
@@ -79,7 +79,7 @@ ArrayRows::ArrayRows(const json::Place& block, std::span<const InputDecl> inputs
     Input& input = inputs_.emplace_back(Input{inputs[i], std::move(pipelines[i]), {}, {}, false});
     const json::Member* said = source ? source->value.find(input.decl.name) : nullptr;
     if (said) input.columns = listed_columns(said->value);
-    if (const auto took = origin.columns.find(input.decl.name); !said && took != origin.columns.end())
+    if (const auto took = provenance.columns.find(input.decl.name); !said && took != provenance.columns.end())
       input.columns = took->second;
     if (input.columns.empty() || input.decl.sample.rank() > 1 || !is_float(input.decl.dtype)) continue;
     input.missing.resize(input.columns.size());
@@ -92,14 +92,14 @@ ArrayRows::ArrayRows(const json::Place& block, std::span<const InputDecl> inputs
   }
 }
 
-std::vector<InputColumns> ArrayRows::columns(const Origin& origin) const {
+std::vector<InputColumns> ArrayRows::columns(const Provenance& provenance) const {
   std::vector<InputColumns> all;
   for (const Input& input : inputs_) {
     const auto count = static_cast<std::int64_t>(input.columns.size());
     if (count == 0 || (!input.is_changed && count != input.decl.sample.elements())) continue;
     InputColumns& one = all.emplace_back(InputColumns{input.decl.name, input.columns, {}});
     for (const std::string& column : input.columns)
-      one.words.push_back(transforms_.labels_of(column, origin).value_or(std::vector<std::string>()));
+      one.words.push_back(transforms_.labels_of(column, provenance).value_or(std::vector<std::string>()));
   }
   return all;
 }
@@ -115,7 +115,7 @@ std::int64_t ArrayRows::width(std::string_view input) const {
   return found->is_array ? found->decl.sample.elements() : static_cast<std::int64_t>(found->columns.size());
 }
 
-Array ArrayRows::side_by_side(const Input& input, const HostTensor& given, const TableFit& table,
+Array ArrayRows::side_by_side(const Input& input, const HostTensor& given, const FitContext& table,
                               const std::string& where) const {
   const std::int64_t rows = given.shape()[0], count = given.shape().elements() / rows, wanted = width(input.decl.name);
   if (count != wanted) {
@@ -132,7 +132,7 @@ Array ArrayRows::side_by_side(const Input& input, const HostTensor& given, const
   std::int64_t total = 0;
   for (std::size_t c = 0; c < columns; ++c) {
     const std::string& name = input.columns[c];
-    auto words = transforms_.labels_of(name, table.fit.origin).value_or(std::vector<std::string>());
+    auto words = transforms_.labels_of(name, table.fit.provenance).value_or(std::vector<std::string>());
     const Pipeline* pipeline = transforms_.find(name);
     if (words.empty() && table.train && pipeline && pipeline->class_step()) {  // numbers: in their order
       const std::vector<double> values = every(columns, c, given);
@@ -140,7 +140,7 @@ Array ArrayRows::side_by_side(const Input& input, const HostTensor& given, const
       std::copy_if(values.begin(), values.end(), std::inserter(numbers, numbers.end()),
                    [](double x) { return x == x; });
       for (const double number : numbers) words.push_back(word_of(number));
-      table.fit.origin.categories.emplace(name, words);
+      table.fit.provenance.categories.emplace(name, words);
     }
     const auto cells = std::make_shared<const ArrayCells>(every(columns, c, given), std::move(words),
                                                           fmt::format("{}, column '{}'", where, name));
@@ -154,7 +154,8 @@ Array ArrayRows::side_by_side(const Input& input, const HostTensor& given, const
   return all;
 }
 
-HostTensor ArrayRows::rows(std::string_view input, const HostTensor& given, Fit& fit, const std::string& where) const {
+HostTensor ArrayRows::rows(std::string_view input, const HostTensor& given, FittedStatistics& fit,
+                           const std::string& where) const {
   Files files{DataOptions()};
   const Input& known = *find(input);
   const Array array = side_by_side(known, given, {fit, files, &transforms_}, where);
@@ -169,10 +170,10 @@ void ArrayRows::change(DataSet& set) const {
   if (std::none_of(set.splits.begin(), set.splits.end(), is_given)) return;
   const Split* const train = set.find("train");
   const bool fits = !is_fitted_ && train != nullptr && !train->original.empty();
-  Fit fit(set);
+  FittedStatistics fit(set);
   if (fits) {
-    fit = Fit(fit.origin.seed);
-    fit.origin.samples = train->samples();
+    fit = FittedStatistics(fit.provenance.seed);
+    fit.provenance.samples = train->samples();
   }
   Files files{DataOptions()};
   for (const Input& input : inputs_) {
@@ -190,7 +191,7 @@ void ArrayRows::change(DataSet& set) const {
     std::optional<Standardization> record;
     if (own != set.standardizations.end()) record = *own;
     if (!fits) pipeline.adopt(record ? &*record : nullptr, input.decl);
-    if (fits && pipeline.curve() != Curve::none) fit.set(name + ":curve", {static_cast<double>(pipeline.curve())});
+    if (fits && pipeline.log() != LogTransform::none) fit.set(name + ":curve", {static_cast<double>(pipeline.log())});
     for (Split* split : splits) {
       auto column =
           std::find_if(split->columns.begin(), split->columns.end(), [&](auto& c) { return c.first == name; });
@@ -204,7 +205,7 @@ void ArrayRows::change(DataSet& set) const {
       const bool is_done = pipeline.class_step() || (are_classes && fits_input && input.decl.sample.elements() > 1);
       if (rows == 0 || is_done) continue;
       const bool trains = fits && split->name == "train";
-      TableFit table{fit, files, &transforms_};
+      FitContext table{fit, files, &transforms_};
       if (trains) table.train = [](std::int64_t total) { return std::optional(Rows{0, total}); };
       const ArrayPtr array = std::make_shared<const Array>(input.is_changed ? side_by_side(input, given, table, where)
                                                                             : Array{given.shape(), every(1, 0, given)});
@@ -219,7 +220,7 @@ void ArrayRows::change(DataSet& set) const {
   set.warnings.insert(set.warnings.end(), files.warnings().begin(), files.warnings().end());
   if (!fits) return;
   set.fitted = fit.numbers();
-  set.origin = text(fit.origin);
+  set.provenance = text(fit.provenance);
 }
 
 }  // namespace graphrun::data

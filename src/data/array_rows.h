@@ -12,18 +12,18 @@
 
 #include "data/column_transforms.h"
 #include "data/dataset.h"
-#include "data/fit.h"
+#include "data/fitted_statistics.h"
 
 namespace graphrun::data {
 
 class ArrayRows {
  public:
   // `block` is the "data" section. `is_fitted`: the numbers are there.
-  ArrayRows(const json::Place& block, std::span<const InputDecl> inputs, std::vector<Pipeline> pipelines,
-            ColumnTransforms transforms, const Origin& origin, bool is_fitted);
+  ArrayRows(const json::Ref& block, std::span<const InputDecl> inputs, std::vector<Pipeline> pipelines,
+            ColumnTransforms transforms, const Provenance& provenance, bool is_fitted);
 
   // The columns of the inputs that list some, for DataSet::columns.
-  std::vector<InputColumns> columns(const Origin& origin) const;
+  std::vector<InputColumns> columns(const Provenance& provenance) const;
 
   // Fits, and changes the columns of Split::original.
   void change(DataSet& set) const;
@@ -31,7 +31,8 @@ class ArrayRows {
   // The numbers of a row where "transform" or "missing" changes columns of the input; 0: they do not. Then rows() makes
   // the input's values of them, f64 (rows, ...). `where` begins a message.
   std::int64_t width(std::string_view input) const;
-  HostTensor rows(std::string_view input, const HostTensor& given, Fit& fit, const std::string& where) const;
+  HostTensor rows(std::string_view input, const HostTensor& given, FittedStatistics& fit,
+                  const std::string& where) const;
 
  private:
   struct Input {
@@ -43,7 +44,7 @@ class ArrayRows {
     bool is_array = false;  // the only column has several numbers a row
   };
   const Input* find(std::string_view name) const;
-  Array side_by_side(const Input& input, const HostTensor& given, const TableFit& table,
+  Array side_by_side(const Input& input, const HostTensor& given, const FitContext& table,
                      const std::string& where) const;
 
   std::vector<Input> inputs_;

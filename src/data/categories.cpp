@@ -25,11 +25,12 @@ std::string category_of(std::string_view text) {
   return is_code || !number || !std::isfinite(*number) ? std::string(text) : category_of(*number);
 }
 
-std::optional<std::vector<std::string>> labels_of(const ClassStep& step, const std::string& key, const Origin& origin) {
+std::optional<std::vector<std::string>> labels_of(const ClassStep& step, const std::string& key,
+                                                  const Provenance& provenance) {
   std::vector<std::string> words = step.words;
   if (words.empty()) {
-    const auto known = origin.categories.find(key);
-    if (known == origin.categories.end()) return std::nullopt;
+    const auto known = provenance.categories.find(key);
+    if (known == provenance.categories.end()) return std::nullopt;
     words = known->second;
   }
   if (step.other) words.emplace_back(kOther);
@@ -44,7 +45,7 @@ struct Numbered {
   std::vector<std::string> words;     // by number
 };
 
-Numbered numbered(const NamedArray& column, const ArrayPtr& array, const TableFit& table) {
+Numbered numbered(const NamedArray& column, const ArrayPtr& array, const FitContext& table) {
   Numbered result;
   std::unordered_map<std::string, std::int32_t> by_text;  // as it stands in the file
   std::unordered_map<std::string, std::int32_t> by_word;
@@ -106,8 +107,8 @@ std::vector<std::string> categories_of(const Numbered& all, const Rows& train) {
 
 // The categories that hold: the model file's, the weights', or those of the training rows.
 const std::vector<std::string>& decide(const Numbered& all, const NamedArray& column, const ClassStep& step,
-                                       const std::string& key, const TableFit& table) {
-  auto& known = table.fit.origin.categories;
+                                       const std::string& key, const FitContext& table) {
+  auto& known = table.fit.provenance.categories;
   const auto before = known.find(key);
   if (before != known.end() && !step.words.empty() && before->second != step.words) {
     throw Error(ErrorKind::input, "weights.fitted",
@@ -139,7 +140,7 @@ const std::vector<std::string>& decide(const Numbered& all, const NamedArray& co
 
 // What a class weighs in the training: given, or as much as all others however few its rows are.
 std::vector<double> weights_of(const std::vector<std::int32_t>& classes, std::size_t count, const ClassStep& step,
-                               const std::string& key, const TableFit& table) {
+                               const std::string& key, const FitContext& table) {
   if (!step.weights.empty()) return step.weights;
   const std::string name = key + ":class_weight";
   if (const std::optional<Rows> train = table.rows_to_fit(static_cast<std::int64_t>(classes.size()))) {
@@ -165,7 +166,7 @@ void require_one_number_a_row(const std::string& name, const Shape& shape) {
                           shape.elements() / std::max<std::int64_t>(shape[0], 1)));
 }
 
-ArrayPtr classes_of(const NamedArray& column, const ClassStep& step, const std::string& key, const TableFit& table) {
+ArrayPtr classes_of(const NamedArray& column, const ClassStep& step, const std::string& key, const FitContext& table) {
   const ArrayPtr array = column.cells ? nullptr : column.read();
   if (!column.cells) {
     if (!array || array->shape.rank() == 0) return array;  // the caller reports it

@@ -17,7 +17,7 @@ InputDecl as_input(const std::string& column, const Shape& sample) {
   return {column, sample, DType::f64, false};
 }
 
-ArrayPtr raw(const NamedArray& column, const TableFit& table) {
+ArrayPtr raw(const NamedArray& column, const FitContext& table) {
   ArrayPtr array = column.read();
   if (!array || array->shape.rank() == 0) return array;
   if (table.see) table.see(*array);
@@ -26,7 +26,7 @@ ArrayPtr raw(const NamedArray& column, const TableFit& table) {
 
 // The record of the list's numeric steps: fitted to the training rows, or as the weights have it.
 void fit_numbers(Pipeline& pipeline, const NamedArray& column, const ArrayPtr& array, const InputDecl& input,
-                 const TableFit& table) {
+                 const FitContext& table) {
   const std::string key = fmt::format("{}:{}", column.name, pipeline.names());
   if (const std::optional<Rows> train = table.rows_to_fit(array->rows())) {
     std::vector<std::string> warnings;
@@ -55,9 +55,9 @@ Array as_array(const HostTensor& tensor, std::vector<std::string> names) {
 
 }  // namespace
 
-void ColumnTransforms::read(json::Reader& reader, const json::Place& section, const json::Member& member) {
+void ColumnTransforms::read(json::Reader& reader, const json::Ref& section, const json::Member& member) {
   section_ = section;
-  Entry& entry = entries_[member.key];
+  ColumnPipeline& entry = entries_[member.key];
   entry.member = &member;
   entry.pipeline.read(reader, section.member(member), as_input(member.key, {}));
 }
@@ -74,7 +74,7 @@ void ColumnTransforms::check_names(json::Reader& reader, const Table& table, std
   }
 }
 
-ArrayPtr ColumnTransforms::numbers_of(const NamedArray& column, const TableFit& table) const {
+ArrayPtr ColumnTransforms::numbers_of(const NamedArray& column, const FitContext& table) const {
   const auto found = entries_.find(column.name);
   if (found == entries_.end()) return raw(column, table);
   Pipeline pipeline = found->second.pipeline;
@@ -83,7 +83,7 @@ ArrayPtr ColumnTransforms::numbers_of(const NamedArray& column, const TableFit& 
   if (!array || array->shape.rank() == 0) return array;
   std::vector<std::string> names;
   if (classes && !classes->weighs) {
-    const auto words = data::labels_of(*classes, column.name, table.fit.origin);
+    const auto words = data::labels_of(*classes, column.name, table.fit.provenance);
     pipeline.set_classes(words->size());
     for (const std::string& word : *words) names.push_back(fmt::format("{}[{}]", column.name, word));
   }
@@ -95,7 +95,7 @@ ArrayPtr ColumnTransforms::numbers_of(const NamedArray& column, const TableFit& 
       as_array(pipeline.apply({array, {0, array->rows()}}, "column", input), std::move(names)));
 }
 
-ArrayPtr ColumnTransforms::shape_of(const NamedArray& column, const TableFit& table) const {
+ArrayPtr ColumnTransforms::shape_of(const NamedArray& column, const FitContext& table) const {
   if (column.shape && column.shape->rank() > 0) return std::make_shared<const Array>(Array{*column.shape, {}});
   const auto found = entries_.find(column.name);
   const ClassStep* classes = found == entries_.end() ? nullptr : found->second.pipeline.class_step();
@@ -104,7 +104,8 @@ ArrayPtr ColumnTransforms::shape_of(const NamedArray& column, const TableFit& ta
     return array && array->shape.rank() > 0 ? std::make_shared<const Array>(Array{array->shape, {}}) : array;
   }
   Pipeline pipeline = found->second.pipeline;
-  if (const auto words = data::labels_of(*classes, column.name, table.fit.origin)) pipeline.set_classes(words->size());
+  if (const auto words = data::labels_of(*classes, column.name, table.fit.provenance))
+    pipeline.set_classes(words->size());
   const std::optional<Shape> sample = pipeline.result_of({}, column.name);
   Array array{Shape{column.cells->rows()}, {}};
   array.width_known = sample.has_value();
@@ -120,10 +121,10 @@ const Pipeline* ColumnTransforms::find(const std::string& column) const {
 }
 
 std::optional<std::vector<std::string>> ColumnTransforms::labels_of(const std::string& column,
-                                                                    const Origin& origin) const {
+                                                                    const Provenance& provenance) const {
   const auto found = entries_.find(column);
   const ClassStep* classes = found == entries_.end() ? nullptr : found->second.pipeline.class_step();
-  return classes && !classes->weighs ? data::labels_of(*classes, column, origin) : std::nullopt;
+  return classes && !classes->weighs ? data::labels_of(*classes, column, provenance) : std::nullopt;
 }
 
 }  // namespace graphrun::data

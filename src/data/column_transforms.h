@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "data/array.h"
-#include "data/fit.h"
+#include "data/fitted_statistics.h"
 #include "data/transforms.h"
 
 namespace graphrun::data {
@@ -17,30 +17,30 @@ namespace graphrun::data {
 class ColumnTransforms {
  public:
   // A member of the section "transform".
-  void read(json::Reader& reader, const json::Place& section, const json::Member& member);
+  void read(json::Reader& reader, const json::Ref& section, const json::Member& member);
 
   // Reports the keys that name no column of the table, which is that of the training.
   void check_names(json::Reader& reader, const Table& table, std::span<const InputDecl> inputs) const;
 
   // The numbers of a column: gaps filled, transforms done; a one-hot column is (rows, classes). Throws Error.
-  ArrayPtr numbers_of(const NamedArray& column, const TableFit& table) const;
+  ArrayPtr numbers_of(const NamedArray& column, const FitContext& table) const;
 
   // Its shape, without reading numbers where that can be.
-  ArrayPtr shape_of(const NamedArray& column, const TableFit& table) const;
+  ArrayPtr shape_of(const NamedArray& column, const FitContext& table) const;
 
   // The list of a column; null: it has none.
   const Pipeline* find(const std::string& column) const;
 
   // The words of its classes; nothing where it has none, or none are known.
-  std::optional<std::vector<std::string>> labels_of(const std::string& column, const Origin& origin) const;
+  std::optional<std::vector<std::string>> labels_of(const std::string& column, const Provenance& provenance) const;
 
  private:
-  struct Entry {
+  struct ColumnPipeline {
     const json::Member* member = nullptr;
     Pipeline pipeline;
   };
-  json::Place section_;
-  std::map<std::string, Entry> entries_;  // by column
+  json::Ref section_;
+  std::map<std::string, ColumnPipeline> entries_;  // by column
 };
 
 }  // namespace graphrun::data

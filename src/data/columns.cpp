@@ -52,13 +52,13 @@ const Formulas& formulas_of(const DataOptions& options) {
 }
 
 // A string that is not the name of a column.
-bool is_formula(const json::Place& at, const Table& table) {
+bool is_formula(const json::Ref& at, const Table& table) {
   return at.value->kind == json::Kind::string && !table.find(at.value->string);
 }
 
 // A column or a formula.
 struct Item {
-  json::Place place;
+  json::Ref place;
   bool is_formula = false;
   std::vector<const NamedArray*> arrays = {};  // that it names
   bool good = true;                            // false: reported
@@ -68,7 +68,7 @@ struct Item {
 struct Choice {
   bool is_said = false;
   bool is_list = false;  // whose items stand side by side
-  json::Place place;
+  json::Ref place;
   std::vector<Item> items;
 
   bool good() const {
@@ -77,18 +77,18 @@ struct Choice {
   bool names_one_column() const { return items.size() == 1 && !items.front().is_formula; }
 };
 
-void report_several(json::Reader& reader, const json::Place& at) {
+void report_several(json::Reader& reader, const json::Ref& at) {
   reader.report(at, "data.column", "only one input can take the columns that are left; list those of the others");
 }
 
-void report_no_single(json::Reader& reader, const json::Place& at, const std::string& input) {
+void report_no_single(json::Reader& reader, const json::Ref& at, const std::string& input) {
   reader.report(
       at, "data.transform",
       fmt::format("only a single column can become classes; input '{}' takes a formula or several columns", input),
       "under the name of a column, \"transform\" changes that column");
 }
 
-void report_missing(json::Reader& reader, const json::Place& at, const Table& table, const std::string& input) {
+void report_missing(json::Reader& reader, const json::Ref& at, const Table& table, const std::string& input) {
   if (reader.full()) return reader.report_more(1);
   reader.report(at, "data.missing_input",
                 table.arrays.empty()
@@ -97,23 +97,23 @@ void report_missing(json::Reader& reader, const json::Place& at, const Table& ta
                 did_you_mean(input, table.names()));
 }
 
-void report_empty_list(json::Reader& reader, const json::Place& at) {
+void report_empty_list(json::Reader& reader, const json::Ref& at) {
   reader.report(at, "data.column", "the list names no column");
 }
 
 class Chooser {
  public:
-  Chooser(json::Reader& reader, const Table& table, const DataOptions& options, const TableFit& fit)
+  Chooser(json::Reader& reader, const Table& table, const DataOptions& options, const FitContext& fit)
       : reader_(reader), table_(table), options_(options), fit_(fit) {}
 
-  Choice read_choice(const json::Place& at) {
+  Choice read_choice(const json::Ref& at) {
     Choice choice{true, at.value->kind == json::Kind::array, at, {}};
     if (!choice.is_list) {
       choice.items.push_back(read_item(at));
       return choice;
     }
     for (std::size_t i = 0; i < at.value->items.size(); ++i) {
-      const json::Place item = at.item(i);
+      const json::Ref item = at.item(i);
       choice.items.push_back(is_one_word(item) ? read_column(item) : read_item(item));
     }
     if (!choice.items.empty()) return choice;
@@ -173,7 +173,7 @@ class Chooser {
   }
 
   // The columns that the input took when it was trained; nothing when one of them is not there, which is reported.
-  std::optional<std::vector<const NamedArray*>> named(const json::Place& at, const std::vector<std::string>& names) {
+  std::optional<std::vector<const NamedArray*>> named(const json::Ref& at, const std::vector<std::string>& names) {
     std::vector<const NamedArray*> columns;
     for (const std::string& name : names) {
       const NamedArray* array = table_.find(name);
@@ -186,7 +186,7 @@ class Chooser {
     return columns;
   }
 
-  ArrayPtr side_by_side(const json::Place& at, const std::vector<const NamedArray*>& columns) {
+  ArrayPtr side_by_side(const json::Ref& at, const std::vector<const NamedArray*>& columns) {
     std::vector<ArrayPtr> arrays;
     std::vector<std::string> names;
     for (const NamedArray* column : columns) {
@@ -198,7 +198,7 @@ class Chooser {
   }
 
  private:
-  Item read_item(const json::Place& at) {
+  Item read_item(const json::Ref& at) {
     if (is_formula(at, table_)) {
       const auto named = formulas_of(options_).columns(reader_, at, table_);
       return {at, true, named.value_or(std::vector<const NamedArray*>()), named.has_value()};
@@ -207,14 +207,14 @@ class Chooser {
   }
 
   // In a list a word is a column, never a formula: a misspelt one is told of as a name.
-  static bool is_one_word(const json::Place& at) {
+  static bool is_one_word(const json::Ref& at) {
     const std::string& text = at.value->string;
     return std::all_of(text.begin(), text.end(), [](char c) {
       return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
     });
   }
 
-  Item read_column(const json::Place& at) {
+  Item read_column(const json::Ref& at) {
     const std::optional<std::string> name = reader_.string(at);
     const NamedArray* array = name ? table_.find(*name) : nullptr;
     if (array) return Item{at, false, {array}};
@@ -224,7 +224,7 @@ class Chooser {
 
   template <class F>
   ArrayPtr attempt(const NamedArray& named, F f) {
-    fit_.files.tell(fmt::format("reading the values of '{}'", named.name));
+    fit_.files.report_progress(fmt::format("reading the values of '{}'", named.name));
     try {
       ArrayPtr array = f();
       if (!array || array->shape.rank() > 0) return array;
@@ -236,7 +236,7 @@ class Chooser {
   }
 
   // Columns of (rows) or (rows, k) as (rows, sum of k).
-  ArrayPtr side_by_side(const json::Place& at, const std::vector<std::string>& labels, std::vector<ArrayPtr> arrays) {
+  ArrayPtr side_by_side(const json::Ref& at, const std::vector<std::string>& labels, std::vector<ArrayPtr> arrays) {
     Array together{Shape{arrays.front()->rows(), 0}, {}};
     for (std::size_t i = 0; i < arrays.size(); ++i) {
       const Array& array = *arrays[i];
@@ -263,14 +263,14 @@ class Chooser {
     return std::make_shared<const Array>(std::move(together));
   }
 
-  void report_unknown(const json::Place& at, const std::string& name) {
+  void report_unknown(const json::Ref& at, const std::string& name) {
     if (reader_.full()) return reader_.report_more(1);
     reader_.report(at, "data.column", fmt::format("no column '{}'; the source has {}", name, listed(table_.names())),
                    did_you_mean(name, table_.names()));
   }
 
   // The numbers of a formula go by its text: those of another are not taken for them.
-  ArrayPtr computed(const json::Place& formula, const std::string& input, const std::vector<FormulaColumn>& columns) {
+  ArrayPtr computed(const json::Ref& formula, const std::string& input, const std::vector<FormulaColumn>& columns) {
     const auto name = [&](std::size_t i) {
       return fmt::format("{}:aggregate.{} of {}", input, i, formula.value->string);
     };
@@ -291,14 +291,14 @@ class Chooser {
   json::Reader& reader_;
   const Table& table_;
   const DataOptions& options_;
-  const TableFit& fit_;
+  const FitContext& fit_;
 };
 
 }  // namespace
 
-std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Place& at, const Table& table,
-                                std::span<const InputDecl> inputs, const std::vector<std::optional<json::Place>>& said,
-                                const DataOptions& options, const TableFit& fit, std::span<Pipeline> pipelines) {
+std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Ref& at, const Table& table,
+                                std::span<const InputDecl> inputs, const std::vector<std::optional<json::Ref>>& said,
+                                const DataOptions& options, const FitContext& fit, std::span<Pipeline> pipelines) {
   Chooser chooser(reader, table, options, fit);
   std::vector<Choice> choices(inputs.size());
   std::size_t open = 0;  // inputs with neither formula nor list
@@ -327,7 +327,7 @@ std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Place& at, con
   }
   for (std::size_t i = 0; i < inputs.size() && !table.keyed && all_good; ++i) {
     if (choices[i].is_said) continue;
-    auto& known = fit.fit.origin.columns;
+    auto& known = fit.fit.provenance.columns;
     if (const auto took = known.find(inputs[i].name); took != known.end()) {
       const auto columns = chooser.named(at, took->second);
       if (!columns) return arrays;
@@ -358,7 +358,7 @@ std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Place& at, con
     }
     if (array && classes) {
       arrays[i] = chooser.read_classes(*array, *classes, inputs[i].name);
-      const auto words = labels_of(*classes, inputs[i].name, fit.fit.origin);
+      const auto words = labels_of(*classes, inputs[i].name, fit.fit.provenance);
       if (words) pipeline->set_classes(words->size());
     } else if (classes && all_good && (choices[i].is_said || !table.keyed)) {
       report_no_single(reader, choices[i].is_said ? choices[i].place : at, inputs[i].name);
@@ -381,8 +381,8 @@ std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Place& at, con
   return arrays;
 }
 
-void check_choices(json::Reader& reader, const json::Place& at, const Table& table, std::span<const InputDecl> inputs,
-                   const std::vector<std::optional<json::Place>>& said, std::span<const Pipeline> pipelines) {
+void check_choices(json::Reader& reader, const json::Ref& at, const Table& table, std::span<const InputDecl> inputs,
+                   const std::vector<std::optional<json::Ref>>& said, std::span<const Pipeline> pipelines) {
   std::size_t open = 0;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!said[i]) {
@@ -391,7 +391,7 @@ void check_choices(json::Reader& reader, const json::Place& at, const Table& tab
         report_missing(reader, at, table, inputs[i].name);
       continue;
     }
-    const json::Place& choice = *said[i];
+    const json::Ref& choice = *said[i];
     const std::vector<json::Value>& items = choice.value->items;
     if (choice.value->kind != json::Kind::array) reader.string(choice);
     if (choice.value->kind == json::Kind::array && items.empty()) report_empty_list(reader, choice);

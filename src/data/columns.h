@@ -10,7 +10,7 @@
 
 #include "data/array.h"
 #include "data/dataset.h"
-#include "data/fit.h"
+#include "data/fitted_statistics.h"
 #include "data/transforms.h"
 
 namespace graphrun::data {
@@ -18,13 +18,13 @@ namespace graphrun::data {
 // `said[i]` is what stands under the split for input i. `at` is the source, for what concerns it as a whole. An input
 // that takes what is left takes, in a table that does not train, the columns that it took in the one that does.
 // `pipelines`: those of the inputs, where words become classes; may be empty.
-std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Place& at, const Table& table,
-                                std::span<const InputDecl> inputs, const std::vector<std::optional<json::Place>>& said,
-                                const DataOptions& options, const TableFit& fit, std::span<Pipeline> pipelines);
+std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Ref& at, const Table& table,
+                                std::span<const InputDecl> inputs, const std::vector<std::optional<json::Ref>>& said,
+                                const DataOptions& options, const FitContext& fit, std::span<Pipeline> pipelines);
 
 // Reports the errors of the choices that do not depend on the columns of the table, which may have none yet.
-void check_choices(json::Reader& reader, const json::Place& at, const Table& table, std::span<const InputDecl> inputs,
-                   const std::vector<std::optional<json::Place>>& said, std::span<const Pipeline> pipelines);
+void check_choices(json::Reader& reader, const json::Ref& at, const Table& table, std::span<const InputDecl> inputs,
+                   const std::vector<std::optional<json::Ref>>& said, std::span<const Pipeline> pipelines);
 
 // Rows of `width` numbers from arrays of equally many rows, (rows) or (rows, k), one array after the other in each row.
 // `next` gives them; each is let go of before the next is asked for. Throws Error: more than the limit of

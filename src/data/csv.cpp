@@ -16,7 +16,7 @@ namespace {
 // What a column takes before any of its values: its name, its place in the table, what reads it.
 constexpr std::uint64_t kColumnBytes = 1024;
 
-constexpr std::size_t kTold = std::size_t{1} << 20;  // bytes between two reports of progress
+constexpr std::size_t kReportEvery = std::size_t{1} << 20;  // bytes between two reports of progress
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
@@ -96,7 +96,7 @@ std::size_t Csv::read_record(std::size_t at, std::vector<Field>& record) {
 }
 
 // A first line of numbers is a row in a file without a header: taken for names it would be lost.
-void Csv::refuse_numbers(const std::vector<Field>& record) const {
+void Csv::reject_numbers(const std::vector<Field>& record) const {
   std::size_t numbers = 0;
   for (const Field& field : record) {
     const std::string_view text = content(field);
@@ -114,7 +114,7 @@ void Csv::take_header(const std::vector<Field>& record) {
   const bool header = dialect_.header;
   require_within_input_limit(record.size() * kColumnBytes,
                              fmt::format("'{}': a table of {} columns", path_, record.size()), limit_);
-  if (header) refuse_numbers(record);
+  if (header) reject_numbers(record);
   names_.reserve(record.size());
   std::unordered_set<std::string_view> seen;
   for (const Field& field : record) {
@@ -163,11 +163,11 @@ Csv::Csv(std::string path, std::string text, Dialect dialect, const std::functio
     at = sep->end;
   }
   std::vector<Field> record;
-  std::size_t told = 0;
+  std::size_t reported = 0;
   while (at < text_.size()) {
     const std::size_t begin = at;
-    if (on_progress && begin - told > kTold) {
-      told = begin;
+    if (on_progress && begin - reported > kReportEvery) {
+      reported = begin;
       on_progress(static_cast<double>(begin) / static_cast<double>(text_.size()));
     }
     if (is_comment(at)) {

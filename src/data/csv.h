@@ -62,7 +62,7 @@ class Csv final : public TextTable {
   void take_width(const std::vector<Field>& record);
   bool is_blank(const std::vector<Field>& fields, std::size_t first, std::size_t step) const;
   void take_header(const std::vector<Field>& record);
-  void refuse_numbers(const std::vector<Field>& record) const;
+  void reject_numbers(const std::vector<Field>& record) const;
   std::string_view content(const Field& field) const;
   const Field& field(std::size_t row, std::size_t column) const { return fields_[row * width_ + column]; }
   Error error(std::size_t offset, std::string message, std::string hint) const;

@@ -22,7 +22,7 @@ class TextSource {
     if (std::any_of(missing_.begin(), missing_.end(), drops)) kept_ = std::make_shared<std::vector<std::size_t>>();
   }
 
-  std::vector<NamedArray> arrays(const json::Place& at) const {
+  std::vector<NamedArray> arrays(const json::Ref& at) const {
     std::vector<NamedArray> all;
     for (std::size_t i = 0; i < missing_.size(); ++i)
       all.push_back(
@@ -54,7 +54,7 @@ class TextSource {
 // Each row of another file has its prediction: one that lacks a value is not left out but refused.
 std::vector<Missing> read_policies(SourceContext& context, const std::vector<std::string>& names) {
   std::vector<Missing> missing(names.size());
-  if (const std::optional<json::Place> at = context.split.get("missing"))
+  if (const std::optional<json::Ref> at = context.split.get("missing"))
     missing = read_missing(context.reader, *at, names, context.is_other);
   for (Missing& one : missing) {
     if (context.is_other && one.kind == Missing::Kind::drop) one = {};
@@ -64,7 +64,7 @@ std::vector<Missing> read_policies(SourceContext& context, const std::vector<std
 
 // One character, or what `fallback` says.
 char read_sign(SourceContext& context, std::string_view key, char fallback) {
-  const std::optional<json::Place> at = context.split.get(key);
+  const std::optional<json::Ref> at = context.split.get(key);
   const std::optional<std::string> text = at ? context.reader.string(*at) : std::nullopt;
   if (!text) return fallback;
   if (text->size() == 1 && *text != "\"" && *text != "\n" && *text != "\r") return text->front();
@@ -74,7 +74,7 @@ char read_sign(SourceContext& context, std::string_view key, char fallback) {
 
 std::vector<std::string> read_words(SourceContext& context, std::string_view key) {
   std::vector<std::string> words;
-  const std::optional<json::Place> at = context.split.get(key);
+  const std::optional<json::Ref> at = context.split.get(key);
   if (!at) return words;
   if (at->value->kind != json::Kind::array) {
     if (const std::optional<std::string> word = context.reader.string(*at)) words.push_back(*word);
@@ -112,7 +112,7 @@ bool ends_with(std::string_view path, std::string_view extension) {
 }
 
 // A header that is one column with a separator in it was cut at another.
-void refuse_one_column(const std::string& path, const Csv& csv) {
+void reject_one_column(const std::string& path, const Csv& csv) {
   const std::string hint = csv.delimiter_hint();
   if (hint.empty()) return;
   throw Error(ErrorKind::input, "data.csv",
@@ -137,7 +137,7 @@ Loaded loaded_from(SourceContext& context, std::shared_ptr<const TextTable> tabl
 
 // For a file that is not opened: checks "missing", the only option that the caller has not read.
 Loaded no_rows(SourceContext& context) {
-  const std::optional<json::Place> missing = context.split.get("missing");
+  const std::optional<json::Ref> missing = context.split.get("missing");
   if (missing) read_missing(context.reader, *missing, {}, true);
   Loaded loaded;
   loaded.rows.keyed = false;
@@ -152,13 +152,13 @@ Loaded read_csv(SourceContext& context) {
   Dialect dialect = read_dialect(context, has_tabs ? '\t' : ',');
   if (!name || !context.opens) return no_rows(context);
   const std::string path = context.files.find(*name);
-  Piece piece = context.files.read_piece(path);
-  dialect.rows_before = piece.rows_before;
-  dialect.lines_before = piece.lines_before;
+  Chunk chunk = context.files.read_chunk(path);
+  dialect.rows_before = chunk.rows_before;
+  dialect.lines_before = chunk.lines_before;
   const std::string told = fmt::format("reading '{}'", path);
-  const auto csv = std::make_shared<const Csv>(path, inflated_text(path, std::move(piece.bytes)), dialect,
-                                               [&](double done) { context.files.tell(told, done); });
-  if (dialect.header && !context.split.find("delimiter")) refuse_one_column(path, *csv);
+  const auto csv = std::make_shared<const Csv>(path, inflated_text(path, std::move(chunk.bytes)), dialect,
+                                               [&](double done) { context.files.report_progress(told, done); });
+  if (dialect.header && !context.split.find("delimiter")) reject_one_column(path, *csv);
   return loaded_from(context, csv);
 }
 
@@ -168,9 +168,9 @@ Loaded read_records(SourceContext& context) {
   notation.na = read_words(context, "na");
   if (!name || !context.opens) return no_rows(context);
   const std::string path = context.files.find(*name);
-  Piece piece = context.files.read_piece(path);
-  piece.bytes = inflated_text(path, std::move(piece.bytes));
-  return loaded_from(context, std::make_shared<const JsonTable>(path, piece, std::move(notation)));
+  Chunk chunk = context.files.read_chunk(path);
+  chunk.bytes = inflated_text(path, std::move(chunk.bytes));
+  return loaded_from(context, std::make_shared<const JsonTable>(path, chunk, std::move(notation)));
 }
 
 }  // namespace graphrun::data

@@ -8,14 +8,14 @@
 #include "data/array_rows.h"
 #include "data/column_transforms.h"
 #include "data/columns.h"
-#include "data/division.h"
 #include "data/inputs.h"
+#include "data/splitter.h"
 #include "graphrun/error.h"
 
 namespace graphrun {
 namespace {
 
-using data::Part;
+using data::SplitData;
 
 constexpr const char* kSplits[] = {"train", "validation", "test"};
 
@@ -25,24 +25,24 @@ struct Transforms {
   data::ColumnTransforms columns;
 };
 
-std::vector<Part> read_parts(json::Reader& reader, json::ObjectReader& block, std::span<const InputDecl> inputs,
-                             Transforms& transforms, data::Files& files, const DataOptions& options, data::Fit& fit,
-                             const std::optional<data::Origin>& trained) {
-  std::vector<Part> parts;
+std::vector<SplitData> read_parts(json::Reader& reader, json::ObjectReader& block, std::span<const InputDecl> inputs,
+                                  Transforms& transforms, data::Files& files, const DataOptions& options,
+                                  data::FittedStatistics& fit, const std::optional<data::Provenance>& trained) {
+  std::vector<SplitData> parts;
   const auto all = [](const data::Rows& rows) { return rows; };
-  const std::optional<json::Place> source = block.get("source"), split = block.get("split");
+  const std::optional<json::Ref> source = block.get("source"), split = block.get("split");
   const std::size_t before = reader.errors();
-  std::optional<data::Divider> divider = data::Divider::read(reader, block, inputs, options, trained);
-  const bool divides = divider || reader.errors() != before;
+  std::optional<data::Splitter> splitter = data::Splitter::read(reader, block, inputs, options, trained);
+  const bool is_split = splitter || reader.errors() != before;
   const auto check_names = [&](const data::Table& table) { transforms.columns.check_names(reader, table, inputs); };
   for (const std::string name : kSplits) {
-    const std::optional<json::Place> at = block.get(name);
+    const std::optional<json::Ref> at = block.get(name);
     if (!at) continue;
     if (source) {
       reader.report(*at, "data.split", fmt::format("'{}' cannot be combined with 'source'", name));
       continue;
     }
-    data::Fitting fitting{fit, {}, {}, false, transforms.inputs, &transforms.columns};
+    data::ReadContext fitting{fit, {}, {}, false, transforms.inputs, &transforms.columns};
     if (name == "train") {
       fitting.train = all;
       fitting.prepare = check_names;
@@ -50,29 +50,29 @@ std::vector<Part> read_parts(json::Reader& reader, json::ObjectReader& block, st
     parts.push_back(data::read_source(reader, *at, name, inputs, files, options, fitting).rows);
   }
   if (!source) {
-    const std::optional<json::Place> folds = block.get("folds");
+    const std::optional<json::Ref> folds = block.get("folds");
     if (split) reader.report(*split, "data.split", "'split' divides a 'source', and there is none");
     if (folds) reader.report(*folds, "data.split", "'folds' divides a 'source', and there is none");
     if (block.is_object() && !block.get("train"))
       reader.report(block.place(), "data.split", "missing key 'train' or 'source': there is nothing to train on");
     return parts;
   }
-  data::Fitting fitting{fit, all, check_names, false, transforms.inputs, &transforms.columns};
-  if (divider) {
-    fitting.train = [&](const data::Rows& rows) { return divider->rows(rows, 0); };
+  data::ReadContext fitting{fit, all, check_names, false, transforms.inputs, &transforms.columns};
+  if (splitter) {
+    fitting.train = [&](const data::Rows& rows) { return splitter->rows(rows, 0); };
     fitting.prepare = [&](const data::Table& table) {
       check_names(table);
-      divider->see(reader, table, *source);
+      splitter->see(reader, table, *source);
     };
     fitting.hashes = true;
   }
-  data::Parts read = data::read_source(reader, *source, "", inputs, files, options, fitting);
-  if (divides) {
+  data::SourceData read = data::read_source(reader, *source, "", inputs, files, options, fitting);
+  if (is_split) {
     if (read.test)
       reader.report(split ? *split : *source, "data.split", "the source has its own test rows, so it cannot be split");
-    if (!divider) return {};
-    if (options.use == DataUse::values) fit.origin.split = divider->origin(read.rows.rows, read.hash);
-    return reader.errors() == before ? divider->parts(reader, read.rows) : std::vector<Part>();
+    if (!splitter) return {};
+    if (options.use == DataUse::values) fit.provenance.split = splitter->provenance(read.rows.rows, read.hash);
+    return reader.errors() == before ? splitter->parts(reader, read.rows) : std::vector<SplitData>();
   }
   read.rows.name = "train";
   parts.push_back(std::move(read.rows));
@@ -80,7 +80,7 @@ std::vector<Part> read_parts(json::Reader& reader, json::ObjectReader& block, st
   return parts;
 }
 
-Transforms read_transforms(json::Reader& reader, const std::optional<json::Place>& at,
+Transforms read_transforms(json::Reader& reader, const std::optional<json::Ref>& at,
                            std::span<const InputDecl> inputs) {
   Transforms transforms;
   transforms.inputs.resize(inputs.size());
@@ -88,7 +88,7 @@ Transforms read_transforms(json::Reader& reader, const std::optional<json::Place
   json::ObjectReader object(reader, *at);
   if (!object.is_object()) return transforms;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    const std::optional<json::Place> list = object.get(inputs[i].name);
+    const std::optional<json::Ref> list = object.get(inputs[i].name);
     if (list) transforms.inputs[i].read(reader, *list, inputs[i]);
   }
   for (const json::Member* member : object.unread()) transforms.columns.read(reader, *at, *member);
@@ -97,9 +97,9 @@ Transforms read_transforms(json::Reader& reader, const std::optional<json::Place
 
 // The words of the targets' classes.
 std::vector<std::pair<std::string, std::vector<std::string>>> labels_of(const Transforms& transforms,
-                                                                        const json::Place& block,
+                                                                        const json::Ref& block,
                                                                         std::span<const InputDecl> inputs,
-                                                                        const data::Origin& origin) {
+                                                                        const data::Provenance& provenance) {
   std::vector<std::pair<std::string, std::vector<std::string>>> labels;
   const json::Member* source = nullptr;
   for (const char* key : {"source", "train"}) {
@@ -109,16 +109,16 @@ std::vector<std::pair<std::string, std::vector<std::string>>> labels_of(const Tr
     if (!inputs[i].is_target) continue;
     const data::ClassStep* step = transforms.inputs[i].class_step();
     std::optional<std::vector<std::string>> words;
-    if (step && !step->weighs) words = data::labels_of(*step, inputs[i].name, origin);
+    if (step && !step->weighs) words = data::labels_of(*step, inputs[i].name, provenance);
     const json::Member* said = source ? source->value.find(inputs[i].name) : nullptr;
-    if (!step) words = transforms.columns.labels_of(said ? said->value.string : inputs[i].name, origin);
+    if (!step) words = transforms.columns.labels_of(said ? said->value.string : inputs[i].name, provenance);
     if (words) labels.emplace_back(inputs[i].name, std::move(*words));
   }
   return labels;
 }
 
 // One output tells two classes apart: a target with more words needs an output for each.
-void check_labels(json::Reader& reader, const json::Place& at, std::span<const InputDecl> inputs, const DataSet& set) {
+void check_labels(json::Reader& reader, const json::Ref& at, std::span<const InputDecl> inputs, const DataSet& set) {
   for (const InputDecl& input : inputs) {
     const auto is_one = [](const ClassRange& range) { return range.kind == ClassRange::Kind::probabilities; };
     const auto found = std::find_if(input.classes.begin(), input.classes.end(), is_one);
@@ -136,7 +136,7 @@ void check_labels(json::Reader& reader, const json::Place& at, std::span<const I
 }
 
 // Numbers that come with weights, in place of fitted ones.
-void adopt_fitted(json::Reader& reader, const json::Place& at, const std::vector<Standardization>& fitted,
+void adopt_fitted(json::Reader& reader, const json::Ref& at, const std::vector<Standardization>& fitted,
                   std::vector<data::Pipeline>& pipelines, std::span<const InputDecl> inputs, DataSet& set) {
   std::unordered_map<std::string_view, const Standardization*> left;
   for (const Standardization& given : fitted) left.emplace(given.input, &given);
@@ -158,13 +158,13 @@ void adopt_fitted(json::Reader& reader, const json::Place& at, const std::vector
 
 // Weights say which logarithm was taken of an input's numbers: a list with another, or none, is not that of the
 // training.
-void keep_curve(json::Reader& reader, const json::Place& at, const data::Pipeline& pipeline, const InputDecl& input,
-                data::Fit& fit) {
-  const auto curve = static_cast<double>(pipeline.curve());
+void keep_log(json::Reader& reader, const json::Ref& at, const data::Pipeline& pipeline, const InputDecl& input,
+              data::FittedStatistics& fit) {
+  const auto log = static_cast<double>(pipeline.log());
   const std::string name = input.name + ":curve";
-  if (curve > 0 && !fit.is_given()) fit.set(name, {curve});
-  const std::vector<double>* known = curve > 0 ? fit.find(name) : nullptr;
-  if (curve > 0 && (!known || known->front() != curve))
+  if (log > 0 && !fit.is_given()) fit.set(name, {log});
+  const std::vector<double>* known = log > 0 ? fit.find(name) : nullptr;
+  if (log > 0 && (!known || known->front() != log))
     reader.report(at, "weights.fitted",
                   fmt::format("the weights go with values of '{}' of which this logarithm was not taken", input.name),
                   "the list of transforms must be that of the training");
@@ -172,7 +172,7 @@ void keep_curve(json::Reader& reader, const json::Place& at, const data::Pipelin
 
 // The splits as tensors or, where `has_values` is false, their sizes: then arrays may have a shape only, or not be
 // there at all. A wrong shape is the same mistake in every split: an input is reported once.
-void read_splits(json::Reader& reader, const std::vector<Part>& parts, std::vector<data::Pipeline>& pipelines,
+void read_splits(json::Reader& reader, const std::vector<SplitData>& parts, std::vector<data::Pipeline>& pipelines,
                  std::span<const InputDecl> inputs, const data::Files& files, bool has_values, bool is_fitted,
                  DataSet& set) {
   std::vector<char> is_good(inputs.size(), 1);
@@ -187,11 +187,11 @@ void read_splits(json::Reader& reader, const std::vector<Part>& parts, std::vect
       fitted = pipelines[i].unfitted(inputs[i]);
     if (fitted) set.standardizations.push_back(std::move(*fitted));
   }
-  for (const Part& part : parts) {
+  for (const SplitData& part : parts) {
     Split split{part.name, {}, has_values ? 0 : part.rows};
     for (std::size_t i = 0; i < part.columns.size(); ++i) {
       if (!is_good[i] || !part.columns[i].array || (has_values && part.rows == 0)) continue;
-      files.tell(fmt::format("transforming '{}' of {}", inputs[i].name, part.name));
+      files.report_progress(fmt::format("transforming '{}' of {}", inputs[i].name, part.name));
       try {
         if (has_values)
           split.columns.emplace_back(inputs[i].name, pipelines[i].apply(part.columns[i], part.name, inputs[i]));
@@ -208,29 +208,30 @@ void read_splits(json::Reader& reader, const std::vector<Part>& parts, std::vect
 
 }  // namespace
 
-DataSet read_data(json::Reader& reader, const json::Place& at, std::span<const InputDecl> inputs,
+DataSet read_data(json::Reader& reader, const json::Ref& at, std::span<const InputDecl> inputs,
                   const DataOptions& options) {
   DataSet set;
-  data::Fit fit = options.weights ? data::Fit(*options.weights) : data::Fit(options.seed);
-  const std::optional<data::Origin> trained = fit.has_origin() ? std::optional(fit.origin) : std::nullopt;
-  fit.origin.split.reset();  // of these data: as they are read
-  if (!trained) fit.origin.seed = options.seed;
+  data::FittedStatistics fit =
+      options.weights ? data::FittedStatistics(*options.weights) : data::FittedStatistics(options.seed);
+  const std::optional<data::Provenance> trained = fit.has_provenance() ? std::optional(fit.provenance) : std::nullopt;
+  fit.provenance.split.reset();  // of these data: as they are read
+  if (!trained) fit.provenance.seed = options.seed;
   DataOptions own = options;
-  own.seed = fit.origin.seed;
+  own.seed = fit.provenance.seed;
   const std::size_t before = reader.errors();
   json::ObjectReader block(reader, at);
-  const std::optional<json::Place> transform = block.get("transform");
+  const std::optional<json::Ref> transform = block.get("transform");
   Transforms transforms = read_transforms(reader, transform, inputs);
   std::vector<data::Pipeline>& pipelines = transforms.inputs;
   const bool transforms_good = reader.errors() == before;
   data::Files files(options);
-  const std::vector<Part> parts = read_parts(reader, block, inputs, transforms, files, own, fit, trained);
+  const std::vector<SplitData> parts = read_parts(reader, block, inputs, transforms, files, own, fit, trained);
   set.warnings = files.warnings();
   if (block.is_object()) block.finish();
   if (!transforms_good) return set;
   const bool is_fitted = fit.is_given();
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    keep_curve(reader, transform.value_or(at), pipelines[i], inputs[i], fit);
+    keep_log(reader, transform.value_or(at), pipelines[i], inputs[i], fit);
   if (is_fitted)
     adopt_fitted(reader, transform.value_or(at), options.weights->standardizations, pipelines, inputs, set);
   if (options.use == DataUse::values && reader.errors() == before) {
@@ -238,20 +239,20 @@ DataSet read_data(json::Reader& reader, const json::Place& at, std::span<const I
       reader.report(at, "weights.fitted", fmt::format("the weights come with '{}', which is not used here", name));
   }
   set.fitted = fit.numbers();
-  set.labels = labels_of(transforms, at, inputs, fit.origin);
+  set.labels = labels_of(transforms, at, inputs, fit.provenance);
   const std::size_t before_labels = reader.errors();
   check_labels(reader, transform.value_or(at), inputs, set);
   if (reader.errors() != before_labels) return set;
-  if (options.use == DataUse::values && !parts.empty()) fit.origin.samples = parts.front().rows;
-  set.origin = text(fit.origin);
+  if (options.use == DataUse::values && !parts.empty()) fit.provenance.samples = parts.front().rows;
+  set.provenance = text(fit.provenance);
   if (trained)
-    set.stray = difference(fit.origin, *trained);
-  else if (is_fitted && fit.origin.split)
-    set.stray = "the weights do not record how their training rows were split";
+    set.split_mismatch = difference(fit.provenance, *trained);
+  else if (is_fitted && fit.provenance.split)
+    set.split_mismatch = "the weights do not record how their training rows were split";
   if (reader.errors() == before) {
-    const auto arrays = std::make_shared<const data::ArrayRows>(at, inputs, pipelines, transforms.columns, fit.origin,
-                                                                is_fitted || options.use == DataUse::values);
-    set.columns = arrays->columns(fit.origin);
+    const auto arrays = std::make_shared<const data::ArrayRows>(
+        at, inputs, pipelines, transforms.columns, fit.provenance, is_fitted || options.use == DataUse::values);
+    set.columns = arrays->columns(fit.provenance);
     set.arrays = arrays;
   }
   if (parts.empty() || parts.front().name != "train") return set;

@@ -43,7 +43,7 @@ struct DataOptions {
   OnProgress on_progress = {};
 };
 
-DataSet read_data(json::Reader& reader, const json::Place& at, std::span<const InputDecl> inputs,
+DataSet read_data(json::Reader& reader, const json::Ref& at, std::span<const InputDecl> inputs,
                   const DataOptions& options);
 
 }  // namespace graphrun

@@ -103,13 +103,13 @@ std::string Files::find(const std::string& name) {
                               : fmt::format("did you mean '{}'?", nearest));
 }
 
-Piece Files::read_piece(const std::string& path) {
-  const auto piece = pieces_.find(path);
-  return piece != pieces_.end() ? piece->second : Piece{read(path)};
+Chunk Files::read_chunk(const std::string& path) {
+  const auto chunk = chunks_.find(path);
+  return chunk != chunks_.end() ? chunk->second : Chunk{read(path)};
 }
 
 std::string Files::read(const std::string& path) {
-  tell(fmt::format("reading '{}'", path));
+  report_progress(fmt::format("reading '{}'", path));
   std::error_code error;
   if (fs::is_regular_file(path, error)) return read_file(path);
   const auto kept = pipes_.find(path);

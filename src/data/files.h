@@ -17,7 +17,7 @@
 namespace graphrun::data {
 
 // Some records of a stream, in place of a file's bytes, and what stood before them: for messages.
-struct Piece {
+struct Chunk {
   std::string bytes;
   std::size_t rows_before = 0;
   int lines_before = 0;
@@ -29,8 +29,8 @@ class Files {
   explicit Files(const DataOptions& options);
 
   // What the file at the path holds from now on.
-  void provide(const std::string& path, Piece piece) { pieces_.insert_or_assign(path, std::move(piece)); }
-  Piece read_piece(const std::string& path);  // that, or the whole file
+  void provide(const std::string& path, Chunk chunk) { chunks_.insert_or_assign(path, std::move(chunk)); }
+  Chunk read_chunk(const std::string& path);  // that, or the whole file
 
   std::string find(const std::string& name);  // the path of an existing file that is no folder
   const std::vector<std::string>& found() const { return found_; }
@@ -38,7 +38,7 @@ class Files {
   // The array of the file, read at most once though several splits take ranges of it.
   ArrayPtr array(const std::string& path, const std::function<Array(const std::string& path)>& read);
 
-  void tell(std::string_view what, double done = -1) const {  // OnProgress
+  void report_progress(std::string_view what, double done = -1) const {  // OnProgress
     if (on_progress_) on_progress_(what, done);
   }
   void warn(std::string text);  // about what was read; the same once
@@ -49,7 +49,7 @@ class Files {
   std::vector<std::string> folders_, found_;
   std::map<std::string, ArrayPtr> read_;
   std::map<std::string, std::string> pipes_;
-  std::map<std::string, Piece> pieces_;
+  std::map<std::string, Chunk> chunks_;
   std::vector<std::string> warnings_;
   std::unordered_set<std::string> warned_;
 };

@@ -23,13 +23,13 @@ class Formulas {
   virtual ~Formulas() = default;
 
   // The arrays of the table that the formula names; nothing when something was reported.
-  virtual std::optional<std::vector<const NamedArray*>> columns(json::Reader& reader, const json::Place& formula,
+  virtual std::optional<std::vector<const NamedArray*>> columns(json::Reader& reader, const json::Ref& formula,
                                                                 const Table& table) const = 0;
 
   // One value, or one tensor, for each row. The columns have equally many rows; without their values the result has
   // none. Null when something was reported. Aggregates ("mean(a)") are those of the rows `train`, and go to
   // `aggregates`; where `train` is nothing they are taken from there.
-  virtual ArrayPtr evaluate(json::Reader& reader, const json::Place& formula, std::span<const FormulaColumn> columns,
+  virtual ArrayPtr evaluate(json::Reader& reader, const json::Ref& formula, std::span<const FormulaColumn> columns,
                             const std::optional<Rows>& train, std::vector<std::vector<double>>& aggregates) const = 0;
 };
 

@@ -23,7 +23,7 @@ ArrayPtr side_by_side(const std::vector<NamedArray>& columns, const Shape& sampl
   return together;
 }
 
-NamedArray gathered(std::string name, const json::Place& at, std::vector<NamedArray> columns, const Shape& sample) {
+NamedArray gathered(std::string name, const json::Ref& at, std::vector<NamedArray> columns, const Shape& sample) {
   return {std::move(name), at, [columns = std::move(columns), sample] { return side_by_side(columns, sample); }};
 }
 
@@ -33,7 +33,7 @@ std::string column_name(const std::string& array, std::int64_t i) {
 
 }  // namespace
 
-void gather(json::Reader& reader, const json::Place& at, Table& table, const std::vector<Taken>& taken) {
+void gather(json::Reader& reader, const json::Ref& at, Table& table, const std::vector<Taken>& taken) {
   std::unordered_set<std::string> whole;
   for (const Taken& one : taken) whole.insert(one.array);
   for (const Taken& one : taken) {

@@ -18,6 +18,6 @@ struct Taken {
 
 // Adds the arrays that inputs take whole, and those that the names of columns tell, for lists and formulas. Reports a
 // column that is missing.
-void gather(json::Reader& reader, const json::Place& at, Table& table, const std::vector<Taken>& taken);
+void gather(json::Reader& reader, const json::Ref& at, Table& table, const std::vector<Taken>& taken);
 
 }  // namespace graphrun::data

@@ -17,13 +17,13 @@ struct Axis {
   }
 };
 
-std::optional<Axis> read_axis(json::Reader& reader, const json::Place& at) {
+std::optional<Axis> read_axis(json::Reader& reader, const json::Ref& at) {
   if (at.value->kind != json::Kind::array || at.value->items.size() != 3) {
     reader.report(at, "data.grid", "an axis is [first, last, points]", "for instance [-3, 3, 200]");
     return std::nullopt;
   }
   const std::optional<double> first = reader.number(at.item(0)), last = reader.number(at.item(1));
-  const std::optional<std::int64_t> points = reader.integer(at.item(2), 1, kMostRows);
+  const std::optional<std::int64_t> points = reader.integer(at.item(2), 1, kMaxRows);
   if (!first || !last || !points) return std::nullopt;
   if (*points == 1 && *first != *last) {
     reader.report(at, "data.grid", fmt::format("one point cannot be both {} and {}", *first, *last));
@@ -48,8 +48,8 @@ Loaded read_grid(SourceContext& context) {
   for (const json::Member& member : context.value.value->members) {
     const std::optional<Axis> axis = read_axis(context.reader, context.value.member(member));
     if (!axis) continue;
-    if (rows > kMostRows / axis->points) {
-      context.reader.report(context.value, "data.grid", fmt::format("the grid has more than {} points", kMostRows));
+    if (rows > kMaxRows / axis->points) {
+      context.reader.report(context.value, "data.grid", fmt::format("the grid has more than {} points", kMaxRows));
       return loaded;
     }
     rows *= axis->points;

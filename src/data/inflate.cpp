@@ -44,11 +44,11 @@ std::string inflate(const std::string& file, std::string_view bytes, Wrapper wra
     out.resize(begin + static_cast<std::size_t>(std::min(kPiece, limit - begin)));
     stream.next_out = reinterpret_cast<Bytef*>(out.data() + begin);
     stream.avail_out = static_cast<uInt>(out.size() - begin);
-    const std::size_t piece = std::min<std::size_t>(bytes.size() - used, std::numeric_limits<uInt>::max());
+    const std::size_t chunk = std::min<std::size_t>(bytes.size() - used, std::numeric_limits<uInt>::max());
     stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data() + used));
-    stream.avail_in = static_cast<uInt>(piece);
+    stream.avail_in = static_cast<uInt>(chunk);
     state = ::inflate(&stream, Z_NO_FLUSH);
-    used += piece - stream.avail_in;
+    used += chunk - stream.avail_in;
     out.resize(out.size() - stream.avail_out);
     if (state == Z_BUF_ERROR || (state == Z_OK && used == bytes.size() && stream.avail_out > 0)) fail("end too early");
     if (state != Z_OK && state != Z_STREAM_END) fail("are damaged");

@@ -14,7 +14,7 @@ namespace {
 
 struct Cut {
   std::optional<std::int64_t> rows;
-  std::optional<json::Place> rows_at, range_at;
+  std::optional<json::Ref> rows_at, range_at;
   std::int64_t begin = 0, end = -1;  // -1: to the last row
 
   std::int64_t declared() const { return end >= 0 ? end - begin : rows.value_or(0); }  // 0: not said
@@ -29,9 +29,9 @@ struct Cut {
 
 Cut read_cut(json::Reader& reader, json::ObjectReader& split) {
   Cut cut;
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
   cut.rows_at = split.get("rows");
-  if (cut.rows_at) cut.rows = reader.integer(*cut.rows_at, 1, kMost);
+  if (cut.rows_at) cut.rows = reader.integer(*cut.rows_at, 1, kMax);
   cut.range_at = split.get("range");
   if (!cut.range_at) return cut;
   const json::Value& value = *cut.range_at->value;
@@ -39,8 +39,8 @@ Cut read_cut(json::Reader& reader, json::ObjectReader& split) {
     reader.report(*cut.range_at, "data.range", "must be [first, end): two integers");
     return cut;
   }
-  const std::optional<std::int64_t> begin = reader.integer(cut.range_at->item(0), 0, kMost);
-  const std::optional<std::int64_t> end = reader.integer(cut.range_at->item(1), 1, kMost);
+  const std::optional<std::int64_t> begin = reader.integer(cut.range_at->item(0), 0, kMax);
+  const std::optional<std::int64_t> end = reader.integer(cut.range_at->item(1), 1, kMax);
   if (!begin || !end) return cut;
   if (*begin >= *end) {
     reader.report(*cut.range_at, "data.range", fmt::format("the range [{}, {}) is empty", *begin, *end));
@@ -56,9 +56,9 @@ Cut read_cut(json::Reader& reader, json::ObjectReader& split) {
   return cut;
 }
 
-Part part_of(json::Reader& reader, const json::Place& at, std::string name, const Cut& cut,
-             std::span<const InputDecl> inputs, const std::vector<ArrayPtr>& arrays) {
-  Part part{std::move(name), at, {}, 0};
+SplitData part_of(json::Reader& reader, const json::Ref& at, std::string name, const Cut& cut,
+                  std::span<const InputDecl> inputs, const std::vector<ArrayPtr>& arrays) {
+  SplitData part{std::move(name), at, {}, 0};
   part.columns.resize(inputs.size());
   const ArrayPtr* first = nullptr;
   std::string_view first_name;
@@ -115,15 +115,16 @@ std::uint64_t hash(const Array& array, const Cut& cut, std::uint64_t hash) {
 
 }  // namespace
 
-Parts read_source(json::Reader& reader, const json::Place& at, const std::string& split_name,
-                  std::span<const InputDecl> inputs, Files& files, const DataOptions& options, const Fitting& fitting) {
-  Parts parts;
+SourceData read_source(json::Reader& reader, const json::Ref& at, const std::string& split_name,
+                       std::span<const InputDecl> inputs, Files& files, const DataOptions& options,
+                       const ReadContext& fitting) {
+  SourceData parts;
   parts.rows = {split_name, at, {}, 0};
   json::ObjectReader split(reader, at);
   if (!split.is_object()) return parts;
 
   const SourceFormat* format = nullptr;
-  json::Place value;
+  json::Ref value;
   for (const SourceFormat& candidate : source_formats()) {
     const json::Member* member = at.value->find(candidate.name);
     if (!member) continue;
@@ -155,7 +156,7 @@ Parts read_source(json::Reader& reader, const json::Place& at, const std::string
     };
     return has(common_options()) || has(format->options) || name == format->name;
   };
-  std::vector<std::optional<json::Place>> said(inputs.size());
+  std::vector<std::optional<json::Ref>> said(inputs.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (!is_option(inputs[i].name)) said[i] = split.get(inputs[i].name);
   }
@@ -191,11 +192,11 @@ Parts read_source(json::Reader& reader, const json::Place& at, const std::string
     return parts;
   }
   if (split_name == "test" && loaded.test) std::swap(loaded.rows, *loaded.test);
-  const auto arrays = [&](Table& table, const TableFit& fit) {
+  const auto arrays = [&](Table& table, const FitContext& fit) {
     if (fitting.prepare) fitting.prepare(table);
     return arrays_of(reader, value, table, inputs, said, options, fit, fitting.pipelines);
   };
-  TableFit fit{fitting.fit, files, fitting.columns};
+  FitContext fit{fitting.fit, files, fitting.columns};
   if (fitting.train) {
     fit.train = [&](std::int64_t total) {
       const std::optional<Rows> all = cut.of(total);

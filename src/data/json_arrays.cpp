@@ -8,16 +8,16 @@
 namespace graphrun::data {
 namespace {
 
-NamedArray ready(std::string name, const json::Place& place, Array array) {
+NamedArray ready(std::string name, const json::Ref& place, Array array) {
   auto shared = std::make_shared<const Array>(std::move(array));
   return {std::move(name), place, [shared] { return shared; }, shared->shape};
 }
 
 // x is (rows, n); y is (rows), or (rows, k) when it has k values a row.
 void read_flat_table(json::Reader& reader, json::ObjectReader& file, const std::string& suffix, std::int64_t rows,
-                     std::optional<std::int64_t> n, const json::Place& place, Table& table) {
+                     std::optional<std::int64_t> n, const json::Ref& place, Table& table) {
   for (const std::string name : {"x", "y"}) {
-    const std::optional<json::Place> at = file.require(name + suffix);
+    const std::optional<json::Ref> at = file.require(name + suffix);
     if (!at) continue;
     std::optional<std::vector<double>> values = reader.numbers(*at);
     if (!values || (name == "x" && !n)) continue;
@@ -42,7 +42,7 @@ void read_flat_table(json::Reader& reader, json::ObjectReader& file, const std::
 }
 
 // The shape of nested arrays along their first items; every other item is compared with it later.
-bool append_nested(json::Reader& reader, const json::Place& at, const Shape& shape, int axis,
+bool append_nested(json::Reader& reader, const json::Ref& at, const Shape& shape, int axis,
                    std::vector<double>& values) {
   if (axis == shape.rank()) {
     const std::optional<double> number = reader.number(at);
@@ -77,10 +77,10 @@ Loaded read_flat_json(SourceContext& context) {
   const json::Document document = json::parse(path, std::move(text));
   json::Reader reader(document);
   json::ObjectReader file(reader, reader.root());
-  constexpr std::int64_t kMost = 1'000'000'000;  // so that products stay far from the end of 64 bits
+  constexpr std::int64_t kMax = 1'000'000'000;  // so that products stay far from the end of 64 bits
   const auto size = [&](std::string_view key, std::int64_t low) -> std::optional<std::int64_t> {
-    const std::optional<json::Place> at = file.require(key);
-    return at ? reader.integer(*at, low, kMost) : std::nullopt;
+    const std::optional<json::Ref> at = file.require(key);
+    return at ? reader.integer(*at, low, kMax) : std::nullopt;
   };
   const std::optional<std::int64_t> m = size("m", 1), n = size("n", 1);
   for (const char* key : {"x", "y", "m_test", "x_test", "y_test"}) file.get(key);
@@ -102,7 +102,7 @@ Loaded read_inline(SourceContext& context) {
   json::ObjectReader object(context.reader, context.value);
   if (!object.is_object()) return loaded;
   for (const json::Member& member : context.value.value->members) {
-    const json::Place place = context.value.member(member);
+    const json::Ref place = context.value.member(member);
     const bool has_rows = place.value->kind == json::Kind::array && !place.value->items.empty();
     if (!has_rows) context.reader.report(place, "data.shape", "expected an array with one item a row");
     Array array;

@@ -32,16 +32,16 @@ std::string text_of(const json::Value& value) {
 
 }  // namespace
 
-JsonTable::JsonTable(std::string path, const Piece& piece, Notation notation)
-    : TextTable(std::move(notation)), path_(std::move(path)), rows_before_(piece.rows_before) {
-  require_utf8(path_, piece.bytes, piece.lines_before);
-  const std::size_t first = piece.bytes.find_first_not_of(" \t\r\n");
-  if (!piece.is_lines && first != std::string::npos && piece.bytes[first] == '[') {
-    const json::Document document = json::parse(path_, piece.bytes);
+JsonTable::JsonTable(std::string path, const Chunk& chunk, Notation notation)
+    : TextTable(std::move(notation)), path_(std::move(path)), rows_before_(chunk.rows_before) {
+  require_utf8(path_, chunk.bytes, chunk.lines_before);
+  const std::size_t first = chunk.bytes.find_first_not_of(" \t\r\n");
+  if (!chunk.is_lines && first != std::string::npos && chunk.bytes[first] == '[') {
+    const json::Document document = json::parse(path_, chunk.bytes);
     for (const json::Value& item : document.root.items) add_row(item);
   } else {
-    int number = piece.lines_before;
-    for (const std::string_view line : lines_of(piece.bytes)) {
+    int number = chunk.lines_before;
+    for (const std::string_view line : lines_of(chunk.bytes)) {
       ++number;
       if (!trimmed(line).empty()) add_row(json::parse(path_, std::string(line), number).root);
     }

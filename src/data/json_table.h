@@ -17,7 +17,7 @@ namespace graphrun::data {
 
 class JsonTable final : public TextTable {
  public:
-  JsonTable(std::string path, const Piece& piece, Notation notation);
+  JsonTable(std::string path, const Chunk& chunk, Notation notation);
 
   std::size_t rows() const override { return rows_.size(); }
   std::string_view text(std::size_t row, std::size_t column) const override;

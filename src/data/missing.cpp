@@ -25,12 +25,12 @@ std::span<const Doc> missing_docs() {
   return docs;
 }
 
-std::optional<Missing> read_missing(json::Reader& reader, const json::Place& at) {
+std::optional<Missing> read_missing(json::Reader& reader, const json::Ref& at) {
   const std::vector<std::string> words = names_of(missing_docs());
-  json::Place value = at;
+  json::Ref value = at;
   if (at.value->kind == json::Kind::object) {
     json::ObjectReader object(reader, at);
-    const std::optional<json::Place> given = object.require("value", "a word or a number that takes the place");
+    const std::optional<json::Ref> given = object.require("value", "a word or a number that takes the place");
     object.finish();
     if (!given) return std::nullopt;
     if (given->value->kind == json::Kind::string) return Missing{Missing::Kind::value, given->value->string};
@@ -50,7 +50,7 @@ std::optional<Missing> read_missing(json::Reader& reader, const json::Place& at)
   return std::nullopt;
 }
 
-std::vector<Missing> read_missing(json::Reader& reader, const json::Place& at, const std::vector<std::string>& names,
+std::vector<Missing> read_missing(json::Reader& reader, const json::Ref& at, const std::vector<std::string>& names,
                                   bool others) {
   std::vector<Missing> missing(names.size());
   // {"value": "median"} is about a column of that name, and so is "value" among others.
@@ -75,7 +75,7 @@ std::vector<Missing> read_missing(json::Reader& reader, const json::Place& at, c
   return missing;
 }
 
-NamedArray column_of(std::string name, const json::Place& place, std::shared_ptr<const Cells> cells, Missing missing) {
+NamedArray column_of(std::string name, const json::Ref& place, std::shared_ptr<const Cells> cells, Missing missing) {
   const bool is_filled = missing.is_filled();
   const auto read = [cells, is_filled, name] {
     std::vector<double> values(static_cast<std::size_t>(cells->rows()));
@@ -133,7 +133,7 @@ double number_of(Missing::Kind kind, std::vector<double>& values) {
 }
 
 [[noreturn]] void fail_unfitted(const std::string& column, std::int64_t gaps, std::string_view what,
-                                const TableFit& table) {
+                                const FitContext& table) {
   throw Error(ErrorKind::input, "data.csv",
               fmt::format("column '{}' lacks {} value{}, and no {} of it was fitted to the training rows", column, gaps,
                           gaps == 1 ? "" : "s", what),
@@ -142,7 +142,7 @@ double number_of(Missing::Kind kind, std::vector<double>& values) {
                   : fmt::format("the source of the training split must say \"missing\": \"{}\" too", what));
 }
 
-void warn_of_gaps(const std::string& column, std::int64_t gaps, const std::string& became, const TableFit& table) {
+void warn_of_gaps(const std::string& column, std::int64_t gaps, const std::string& became, const FitContext& table) {
   table.files.warn(
       fmt::format("column '{}': {} missing value{} became {}", column, gaps, gaps == 1 ? "" : "s", became));
 }
@@ -156,7 +156,7 @@ double value_of(const NamedArray& column) {
 
 }  // namespace
 
-ArrayPtr fill_gaps(const NamedArray& column, const ArrayPtr& array, const TableFit& table) {
+ArrayPtr fill_gaps(const NamedArray& column, const ArrayPtr& array, const FitContext& table) {
   if (!column.missing.is_filled() || array->rows() == 0) return array;
   const auto& values = std::get<std::vector<double>>(array->values);
   const bool is_given = column.missing.kind == Missing::Kind::value;
@@ -185,7 +185,7 @@ ArrayPtr fill_gaps(const NamedArray& column, const ArrayPtr& array, const TableF
   return filled;
 }
 
-std::optional<std::string> word_for_gaps(const NamedArray& column, const TableFit& table) {
+std::optional<std::string> word_for_gaps(const NamedArray& column, const FitContext& table) {
   const Cells& cells = *column.cells;
   const Missing::Kind kind = column.missing.kind;
   std::int64_t gaps = 0, first = 0;
@@ -196,7 +196,7 @@ std::optional<std::string> word_for_gaps(const NamedArray& column, const TableFi
     if (gaps > 0) warn_of_gaps(column.name, gaps, fmt::format("'{}'", column.missing.value), table);
     return column.missing.value;
   }
-  auto& words = table.fit.origin.words;
+  auto& words = table.fit.provenance.words;
   if (kind == Missing::Kind::most_frequent) {
     if (const std::optional<Rows> train = table.rows_to_fit(cells.rows())) {
       std::map<std::string_view, std::int64_t> counts;

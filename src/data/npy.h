@@ -65,7 +65,7 @@ class Npz {
     std::uint64_t end = 0;  // where the next entry, or the directory, begins
     std::string inside;     // for messages: "w.npz/W1.npy"
   };
-  void refuse_overlaps(std::uint64_t directory);
+  void reject_overlaps(std::uint64_t directory);
   const Entry& entry(const std::string& name) const;
   std::string_view raw(const Entry& entry) const;
   std::string first_bytes(const Entry& entry, std::uint64_t most) const;

@@ -69,11 +69,11 @@ Npz::Npz(std::string path, std::shared_ptr<const std::string> shared)
       fail_npz(path_, fmt::format("there are two arrays '{}'", names_.back()));
     entries_.push_back(std::move(entry));
   }
-  refuse_overlaps(directory);
+  reject_overlaps(directory);
 }
 
 // Entries that share bytes make many arrays of few bytes: no tool writes them.
-void Npz::refuse_overlaps(std::uint64_t directory) {
+void Npz::reject_overlaps(std::uint64_t directory) {
   std::vector<Entry*> order;
   for (Entry& entry : entries_) order.push_back(&entry);
   std::sort(order.begin(), order.end(), [](const Entry* a, const Entry* b) { return a->header < b->header; });

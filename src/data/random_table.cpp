@@ -72,7 +72,7 @@ Array draw(const RandomColumn& column, const Stream& stream) {
 }
 
 // Two numbers in the order given, or one number for the second of them.
-std::optional<std::pair<double, double>> read_pair(json::Reader& reader, const json::Place& at, bool one_is_enough) {
+std::optional<std::pair<double, double>> read_pair(json::Reader& reader, const json::Ref& at, bool one_is_enough) {
   if (one_is_enough && at.value->is_number()) return std::pair(0.0, at.value->real);
   const std::optional<std::vector<double>> pair = reader.numbers(at);
   if (!pair) return std::nullopt;
@@ -82,7 +82,7 @@ std::optional<std::pair<double, double>> read_pair(json::Reader& reader, const j
 }
 
 // The numbers of the distribution, in the place of the value of its key.
-void read_numbers(json::Reader& reader, const json::Place& at, RandomColumn& column) {
+void read_numbers(json::Reader& reader, const json::Ref& at, RandomColumn& column) {
   if (column.kind == Kind::bernoulli) {
     column.a = reader.number(at).value_or(0);
     if (!(column.a >= 0 && column.a <= 1))
@@ -92,8 +92,8 @@ void read_numbers(json::Reader& reader, const json::Place& at, RandomColumn& col
   const std::optional<std::pair<double, double>> pair = read_pair(reader, at, column.kind == Kind::normal);
   if (!pair) return;
   std::tie(column.a, column.b) = *pair;
-  constexpr double kMost = 0x1p31;
-  const auto is_int = [](double v) { return v == std::floor(v) && v >= -kMost && v <= kMost; };
+  constexpr double kMax = 0x1p31;
+  const auto is_int = [](double v) { return v == std::floor(v) && v >= -kMax && v <= kMax; };
   if (column.kind == Kind::normal && column.b < 0)
     reader.report(at, "data.random", fmt::format("a standard deviation must be >= 0, got {}", column.b));
   else if (column.kind != Kind::normal && !(column.a < column.b))
@@ -103,30 +103,30 @@ void read_numbers(json::Reader& reader, const json::Place& at, RandomColumn& col
     reader.report(at, "data.random", fmt::format("expected 32-bit integers, got [{}, {}]", column.a, column.b));
 }
 
-std::optional<RandomColumn> read_column(json::Reader& reader, const json::Place& at, std::int64_t rows) {
+std::optional<RandomColumn> read_column(json::Reader& reader, const json::Ref& at, std::int64_t rows) {
   json::ObjectReader object(reader, at);
   if (!object.is_object()) return std::nullopt;
   const std::size_t before = reader.errors();
   RandomColumn column;
   column.shape.push_back(rows);
-  if (const std::optional<json::Place> shape = object.get("shape")) {
+  if (const std::optional<json::Ref> shape = object.get("shape")) {
     if (shape->value->kind != json::Kind::array || shape->value->items.size() >= kMaxRank)
       reader.report(*shape, "data.random", "the shape of a row is a list of extents", "for instance [8]");
     else
       for (std::size_t i = 0; i < shape->value->items.size(); ++i)
-        column.shape.push_back(reader.integer(shape->item(i), 1, kMostRows).value_or(1));
+        column.shape.push_back(reader.integer(shape->item(i), 1, kMaxRows).value_or(1));
   }
   std::int64_t elements = 1;
   for (const std::int64_t extent : column.shape.dims()) {
-    if (elements > kMostValues / extent) {
-      reader.report(at, "data.random", fmt::format("more than {} numbers", kMostValues));
+    if (elements > kMaxValues / extent) {
+      reader.report(at, "data.random", fmt::format("more than {} numbers", kMaxValues));
       break;
     }
     elements *= extent;
   }
   int found = 0;
   for (std::size_t i = 0; i < distribution_docs().size(); ++i) {
-    const std::optional<json::Place> numbers = object.get(distribution_docs()[i].name);
+    const std::optional<json::Ref> numbers = object.get(distribution_docs()[i].name);
     if (!numbers) continue;
     ++found;
     column.kind = static_cast<Kind>(i);
@@ -149,9 +149,9 @@ Loaded read_random(SourceContext& context) {
   json::ObjectReader object(context.reader, context.value);
   if (!object.is_object()) return loaded;
   const bool has_rows = object.require("rows").has_value();
-  const std::optional<std::int64_t> rows = object.integer("rows", 1, kMostRows);
+  const std::optional<std::int64_t> rows = object.integer("rows", 1, kMaxRows);
   const std::optional<std::int64_t> seed = object.integer("seed", 0, std::numeric_limits<std::int64_t>::max());
-  const std::optional<json::Place> columns = object.require("columns");
+  const std::optional<json::Ref> columns = object.require("columns");
   object.finish();
   if (!columns) return loaded;
   const json::ObjectReader named(context.reader, *columns);
@@ -159,7 +159,7 @@ Loaded read_random(SourceContext& context) {
   if (columns->value->members.empty())
     context.reader.report(*columns, "data.random", "a table needs a column", "for instance {\"a\": {\"normal\": 1}}");
   for (const json::Member& member : columns->value->members) {
-    const json::Place place = columns->member(member);
+    const json::Ref place = columns->member(member);
     const std::optional<RandomColumn> column = read_column(context.reader, place, rows.value_or(1));
     if (!column || !has_rows || !rows) continue;
     const Stream stream = Stream::named(seed ? static_cast<std::uint64_t>(*seed) : context.seed, member.key);

@@ -22,7 +22,7 @@ RowStream::RowStream(const std::string& path)
     throw Error(ErrorKind::input, "file.read",
                 fmt::format("cannot read '{}': {}", path, std::generic_category().message(errno)));
   }
-  refuse_device(file_.number(), path);
+  reject_device(file_.number(), path);
 }
 
 bool RowStream::fill() {
@@ -130,7 +130,7 @@ bool RowStream::take_header() {
   return true;
 }
 
-Piece RowStream::next(std::size_t rows) {
+Chunk RowStream::next(std::size_t rows) {
   rows_ += rows;
   for (;; fill()) {
     scan();
@@ -138,14 +138,14 @@ Piece RowStream::next(std::size_t rows) {
     if (at_end_ || (!needs_header_ && first_record() < complete_)) break;
   }
   const std::string_view whole = std::string_view(buffer_).substr(0, complete_);
-  Piece piece{{}, rows_, lines_, !is_csv_};
-  if (first_record() < complete_) piece.bytes = header_ + std::string(whole);
+  Chunk chunk{{}, rows_, lines_, !is_csv_};
+  if (first_record() < complete_) chunk.bytes = header_ + std::string(whole);
   for (std::size_t i = 0; i < whole.size(); ++i)
     lines_ += whole[i] == '\n' || (whole[i] == '\r' && i + 1 < whole.size() && whole[i + 1] != '\n') ? 1 : 0;
   buffer_.erase(0, complete_);
   scanned_ -= complete_;
   complete_ = 0;
-  return piece;
+  return chunk;
 }
 
 }  // namespace graphrun::data

@@ -27,7 +27,7 @@ class RowStream {
 
   // Records that have come since, of a CSV file with its header in front; no bytes at the end. `rows` of the piece
   // before.
-  Piece next(std::size_t rows);
+  Chunk next(std::size_t rows);
 
  private:
   // Where in a record: at the begin of a field or in spaces there, in one without or with quotes, behind the closing

@@ -70,9 +70,9 @@ Safetensors::Safetensors(std::string path, std::shared_ptr<const std::string> by
   const std::string_view all = *bytes_;
   if (all.size() < kLengthSize) fail(fmt::format("no safetensors file: it has {} bytes", all.size()), kCut);
   const auto length = number_at<std::uint64_t>(all, 0, std::endian::little);
-  if (length > kMostSafetensorsHeader)
+  if (length > kMaxSafetensorsHeader)
     fail(fmt::format("no safetensors file: its header would have {} bytes, and {} are the most", length,
-                     kMostSafetensorsHeader));
+                     kMaxSafetensorsHeader));
   if (length > all.size() - kLengthSize)
     fail(fmt::format("the header has {} bytes, but only {} follow", length, all.size() - kLengthSize), kCut);
   const std::string_view header = all.substr(kLengthSize, length);

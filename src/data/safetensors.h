@@ -23,7 +23,7 @@
 
 namespace graphrun::data {
 
-inline constexpr std::uint64_t kMostSafetensorsHeader = 100'000'000;  // the package's own limit
+inline constexpr std::uint64_t kMaxSafetensorsHeader = 100'000'000;  // the package's own limit
 
 struct TensorInfo {
   std::string dtype;  // "f32"; of one that is not known here the file's own word, "BF16"

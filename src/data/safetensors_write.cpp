@@ -62,9 +62,9 @@ SafetensorsHeader safetensors_header(std::span<const std::pair<std::string, Tens
   }
   std::string text = json::line(header);
   text.resize((kLength + text.size() + kAlignment - 1) / kAlignment * kAlignment - kLength, ' ');
-  if (text.size() > kMostSafetensorsHeader)
+  if (text.size() > kMaxSafetensorsHeader)
     cannot_write(fmt::format("the header of the safetensors file would have {} bytes, and {} are the most", text.size(),
-                             kMostSafetensorsHeader));
+                             kMaxSafetensorsHeader));
   for (std::size_t i = 0; i < kLength; ++i) result.bytes += static_cast<char>(text.size() >> (8 * i) & 0xFF);
   result.bytes += text;
   return result;

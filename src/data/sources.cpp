@@ -60,7 +60,7 @@ Loaded read_files_by_key(SourceContext& context, Array (*read)(const std::string
   json::ObjectReader object(context.reader, context.value);
   if (!object.is_object()) return loaded;
   for (const json::Member& member : context.value.value->members) {
-    const json::Place place = context.value.member(member);
+    const json::Ref place = context.value.member(member);
     const std::optional<std::string> name = context.reader.string(place);
     if (!name) continue;
     Files* files = &context.files;

@@ -14,8 +14,8 @@
 
 namespace graphrun::data {
 
-inline constexpr std::int64_t kMostRows = (std::int64_t{1} << 31) - 1;  // of a table that the model file describes
-inline constexpr std::int64_t kMostValues = std::int64_t{1} << 33;      // of one column of it
+inline constexpr std::int64_t kMaxRows = (std::int64_t{1} << 31) - 1;  // of a table that the model file describes
+inline constexpr std::int64_t kMaxValues = std::int64_t{1} << 33;      // of one column of it
 
 // A row of a table from which messages, the schema and the reference page are made.
 struct Doc {
@@ -27,7 +27,7 @@ struct Doc {
 struct SourceContext {
   json::Reader& reader;
   json::ObjectReader& split;
-  json::Place value;  // of the source's own key
+  json::Ref value;  // of the source's own key
   Files& files;
   std::uint64_t seed = 0;  // the model's
   bool is_other = false;   // of a file that is not the model's (DataOptions)

@@ -42,14 +42,14 @@ std::string allowed_transforms() {
 }
 
 // A category in the model file: a word, a number, or true or false as a CSV file has it.
-std::optional<std::string> read_category(json::Reader& reader, const json::Place& at) {
+std::optional<std::string> read_category(json::Reader& reader, const json::Ref& at) {
   if (at.value->kind == json::Kind::string) return category_of(at.value->string);
   if (at.value->kind == json::Kind::boolean) return at.value->boolean ? "true" : "false";
   const std::optional<double> number = reader.number(at);
   return number ? std::optional(category_of(*number)) : std::nullopt;
 }
 
-std::vector<std::string> read_categories(json::Reader& reader, const json::Place& list) {
+std::vector<std::string> read_categories(json::Reader& reader, const json::Ref& list) {
   std::vector<std::string> words;
   std::unordered_set<std::string> seen;
   if (list.value->kind != json::Kind::array || list.value->items.empty()) {
@@ -67,7 +67,7 @@ std::vector<std::string> read_categories(json::Reader& reader, const json::Place
 }
 
 // [..] or {"categories": [..], "other": true}
-ClassStep read_classes(json::Reader& reader, const json::Place& at) {
+ClassStep read_classes(json::Reader& reader, const json::Ref& at) {
   ClassStep step;
   if (at.value->kind != json::Kind::object) {
     step.words = read_categories(reader, at);
@@ -81,7 +81,7 @@ ClassStep read_classes(json::Reader& reader, const json::Place& at) {
 }
 
 // "balanced" or {"yes": 2, "no": 1}
-ClassStep read_weights(json::Reader& reader, const json::Place& at) {
+ClassStep read_weights(json::Reader& reader, const json::Ref& at) {
   ClassStep step;
   step.weighs = true;
   if (at.value->kind == json::Kind::string && at.value->string == "balanced") return step;
@@ -91,7 +91,7 @@ ClassStep read_weights(json::Reader& reader, const json::Place& at) {
     return step;
   }
   for (const json::Member& member : at.value->members) {
-    const json::Place place = at.member(member);
+    const json::Ref place = at.member(member);
     const std::optional<double> weight = reader.number(place);
     if (weight && *weight < 0) reader.report(place, "data.transform", "a weight must be 0 or more");
     step.words.push_back(category_of(member.key));
@@ -100,7 +100,7 @@ ClassStep read_weights(json::Reader& reader, const json::Place& at) {
   return step;
 }
 
-std::optional<TransformStep> read_argument(json::Reader& reader, TransformStep step, const json::Place& value) {
+std::optional<TransformStep> read_argument(json::Reader& reader, TransformStep step, const json::Ref& value) {
   switch (step.kind) {
     case Transform::scale: {
       const std::optional<double> scale = reader.number(value);
@@ -123,7 +123,7 @@ std::optional<TransformStep> read_argument(json::Reader& reader, TransformStep s
   }
 }
 
-std::optional<TransformStep> read_step(json::Reader& reader, const json::Place& at) {
+std::optional<TransformStep> read_step(json::Reader& reader, const json::Ref& at) {
   const std::vector<std::string> names = names_of(transform_docs());
   const bool is_object = at.value->kind == json::Kind::object && at.value->members.size() == 1;
   if (!is_object && at.value->kind != json::Kind::string) {
@@ -168,7 +168,7 @@ std::string misplaced(const TransformStep& step, std::span<const TransformStep> 
 
 }  // namespace
 
-std::vector<TransformStep> read_transforms(json::Reader& reader, const json::Place& list, const std::string& name,
+std::vector<TransformStep> read_transforms(json::Reader& reader, const json::Ref& list, const std::string& name,
                                            DType dtype) {
   std::vector<TransformStep> steps;
   if (list.value->kind != json::Kind::array) {
@@ -176,7 +176,7 @@ std::vector<TransformStep> read_transforms(json::Reader& reader, const json::Pla
     return steps;
   }
   for (std::size_t i = 0; i < list.value->items.size(); ++i) {
-    const json::Place at = list.item(i);
+    const json::Ref at = list.item(i);
     const std::optional<TransformStep> step = read_step(reader, at);
     if (!step) continue;
     const bool needs_float = step->is_numeric() || step->kind == Transform::class_weight;

@@ -49,7 +49,7 @@ struct TransformStep {
 };
 
 // `name` and `dtype` are those of the input; a column is f64.
-std::vector<TransformStep> read_transforms(json::Reader& reader, const json::Place& list, const std::string& name,
+std::vector<TransformStep> read_transforms(json::Reader& reader, const json::Ref& list, const std::string& name,
                                            DType dtype);
 
 std::string names_of_steps(std::span<const TransformStep> steps);  // "log,standardize"

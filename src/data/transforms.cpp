@@ -37,7 +37,7 @@ std::string hint_for_shape(const Column& column, const Shape& sample, const Inpu
 
 }  // namespace
 
-void Pipeline::read(json::Reader& reader, const json::Place& list, const InputDecl& input) {
+void Pipeline::read(json::Reader& reader, const json::Ref& list, const InputDecl& input) {
   steps_ = read_transforms(reader, list, input.name, input.dtype);
 }
 
@@ -54,8 +54,8 @@ const ClassStep* Pipeline::class_step() const {
   return step == steps_.end() ? nullptr : &step->words;
 }
 
-Curve Pipeline::curve() const {
-  return has(Transform::log) ? Curve::log : has(Transform::log1p) ? Curve::log1p : Curve::none;
+LogTransform Pipeline::log() const {
+  return has(Transform::log) ? LogTransform::log : has(Transform::log1p) ? LogTransform::log1p : LogTransform::none;
 }
 
 // Classes have no units to go back to.
@@ -79,11 +79,11 @@ void for_each_row(const Column& column, const std::optional<Standardization>& re
         },
         column.array->values);
     for (std::size_t c = 0; record && c < width; ++c) {
-      const double curved = on_curve(record->curve, values[c]);
-      if (!std::isfinite(curved) && std::isfinite(values[c]))
+      const double transformed = apply_log(record->log, values[c]);
+      if (!std::isfinite(transformed) && std::isfinite(values[c]))
         fail("data.value", fmt::format("{}: row {}, column {}: {} has no logarithm", where, row, c, values[c]),
-             record->curve == Curve::log ? "\"log1p\" takes numbers from 0 on" : "");
-      values[c] = (curved - record->shift[c]) / record->scale[c];
+             record->log == LogTransform::log ? "\"log1p\" takes numbers from 0 on" : "");
+      values[c] = (transformed - record->shift[c]) / record->scale[c];
     }
     f(row, std::span<const double>(values));
   }
@@ -160,10 +160,10 @@ void append_fitted(Transform kind, const Column& train, Standardization& record,
   }
 }
 
-Standardization unchanged(const std::string& input, std::size_t width, Curve curve) {
+Standardization unchanged(const std::string& input, std::size_t width, LogTransform log) {
   require_within_input_limit(saturating_product(width, 8 * sizeof(double)),
                              fmt::format("the shifts and scales of '{}'", input));
-  return {input, std::vector<double>(width, 0), std::vector<double>(width, 1), curve};
+  return {input, std::vector<double>(width, 0), std::vector<double>(width, 1), log};
 }
 
 }  // namespace
@@ -171,7 +171,7 @@ Standardization unchanged(const std::string& input, std::size_t width, Curve cur
 std::optional<Standardization> Pipeline::fit(const Column& train, const std::string& input,
                                              std::vector<std::string>& warnings) {
   if (!changes_numbers()) return std::nullopt;
-  record_ = unchanged(input, static_cast<std::size_t>(sample_of(*train.array).elements()), curve());
+  record_ = unchanged(input, static_cast<std::size_t>(sample_of(*train.array).elements()), log());
   for (const TransformStep& step : steps_) {
     if (step.kind == Transform::scale) {
       for (double& scale : record_->scale) scale /= step.scale;
@@ -210,7 +210,7 @@ T converted(double value, std::string_view dtype, const std::string& where, std:
 
 // What the list alone says of the record.
 Standardization Pipeline::known_record(const InputDecl& input) const {
-  Standardization record = unchanged(input.name, static_cast<std::size_t>(input.sample.elements()), curve());
+  Standardization record = unchanged(input.name, static_cast<std::size_t>(input.sample.elements()), log());
   for (const TransformStep& step : steps_) {
     if (step.kind != Transform::scale) continue;
     for (double& scale : record.scale) scale /= step.scale;
@@ -237,17 +237,17 @@ std::optional<Standardization> Pipeline::adopt(const Standardization* given, con
     if (has(Transform::scale)) record_ = known_record(input);  // in front of "one_hot": the list says it all
     return std::nullopt;
   }
-  const auto refuse = [&](fmt::format_string<const std::string&> why) {
+  const auto reject = [&](fmt::format_string<const std::string&> why) {
     fail("weights.fitted", fmt::format(why, input.name), "the list of transforms must be that of the training");
   };
-  if (!expected) refuse("the weights go with values of '{}' that were changed; here they are not");
-  if (!given) refuse("the weights come without the numbers by which '{}' was changed");
+  if (!expected) reject("the weights go with values of '{}' that were changed; here they are not");
+  if (!given) reject("the weights come without the numbers by which '{}' was changed");
   const bool is_known = std::none_of(steps_.begin(), steps_.end(), [](const auto& step) { return step.is_fitted(); });
   if (given->shift.size() != expected->shift.size() ||
       (is_known && (given->shift != expected->shift || given->scale != expected->scale)))
-    refuse("the weights go with values of '{}' that were changed in another way");
+    reject("the weights go with values of '{}' that were changed in another way");
   record_ = *given;
-  record_->curve = curve();
+  record_->log = log();
   return record_;
 }
 

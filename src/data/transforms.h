@@ -1,8 +1,8 @@
 // transforms.h: what is done to an input's values, or a column's, between the file and the tensor, in listed order.
 // Contract: what is fitted is fitted on train, in double; the other splits reuse its numbers. What is done to numbers
-// is one record a column, stored = (curve(original) - shift) / scale, and it is done by that record: numbers that come
+// is one record a column, stored = (log(original) - shift) / scale, and it is done by that record: numbers that come
 // with weights give the same bits as numbers that were fitted. Leaves to others: the list in the model file
-// (transform_list.h), words (categories.h), which rows a split has (division.h).
+// (transform_list.h), words (categories.h), which rows a split has (splitter.h).
 #pragma once
 
 #include <optional>
@@ -25,7 +25,7 @@ struct Column {
 class Pipeline {
  public:
   // Reads the list of one input, for instance ["standardize", {"scale": 0.5}, "flatten", {"one_hot": 10}].
-  void read(json::Reader& reader, const json::Place& list, const InputDecl& input);
+  void read(json::Reader& reader, const json::Ref& list, const InputDecl& input);
 
   // Fits to train and gives the record when numbers were changed; a constant column adds to `warnings`. Throws Error.
   std::optional<Standardization> fit(const Column& train, const std::string& input, std::vector<std::string>& warnings);
@@ -43,7 +43,7 @@ class Pipeline {
   void set_classes(std::size_t count) { class_count_ = static_cast<std::int64_t>(count); }
 
   bool makes_classes() const { return has(Transform::one_hot) || class_step() != nullptr; }
-  Curve curve() const;
+  LogTransform log() const;
   std::string names() const { return names_of_steps(steps_); }
 
   // The shape of a row after the list; nothing while it is not known how many classes there are. Throws Error.

@@ -46,7 +46,7 @@ std::string name_in(const std::string& file) {
 
 void look_into(const std::string& folder, const std::vector<std::string>& taken, PluginFiles& files) {
   const auto refuse = [&](const std::string& path, std::string reason) {
-    files.refused.push_back({path, std::move(reason)});
+    files.rejected.push_back({path, std::move(reason)});
   };
   if (!folder.starts_with('/')) return refuse(folder, "GRAPHRUN_PLUGIN_PATH takes absolute folders");
   if (std::string fault = fault_of_place(folder, true); !fault.empty()) return refuse(folder, std::move(fault));

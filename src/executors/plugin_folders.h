@@ -17,7 +17,7 @@ struct PluginFile {
 };
 struct PluginFiles {
   std::vector<PluginFile> found;  // in the order of folders and names
-  std::vector<RefusedPlugin> refused;
+  std::vector<RejectedPlugin> rejected;
 };
 
 // `taken`: names that are executors already.

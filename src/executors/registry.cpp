@@ -111,8 +111,8 @@ std::vector<std::string> executor_names() {
   return names;
 }
 
-std::vector<RefusedPlugin> refused_plugins() {
-  return plugin_files(own_names()).refused;
+std::vector<RejectedPlugin> rejected_plugins() {
+  return plugin_files(own_names()).rejected;
 }
 
 std::optional<PluginName> plugin_name(std::string_view executor) {
@@ -146,7 +146,7 @@ std::shared_ptr<Executor> find_executor(std::string_view name) {
     if (file.name == stem) return load_known(file, argument);
   }
   std::string message = fmt::format("unknown executor '{}'", name);
-  for (const RefusedPlugin& refused : plugins.refused)
+  for (const RejectedPlugin& refused : plugins.rejected)
     message += fmt::format("; not used: {}: {}", printable(refused.path), refused.reason);
   std::string hint = did_you_mean(stem == "gpu" ? kCuda : stem, executor_names());  // not cpu, which is nearer
   if (name.ends_with(".so")) hint = fmt::format("a path holds a '/': ./{}", name);

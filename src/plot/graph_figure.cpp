@@ -10,8 +10,8 @@ namespace graphrun::plot {
 namespace {
 
 constexpr double kName = 13, kSmall = 11, kHead = 16, kPad = 10, kLine = 15, kMargin = 18, kCorner = 7;
-constexpr double kIndent = 14;                               // of lines that go on
-constexpr std::size_t kMostCharacters = 46, kMostLines = 3;  // of a formula
+constexpr double kIndent = 14;                             // of lines that go on
+constexpr std::size_t kMaxCharacters = 46, kMaxLines = 3;  // of a formula
 
 // Broken at spaces, in as many lines as there may be.
 std::vector<std::string> broken(const std::string& text, std::size_t most) {
@@ -21,7 +21,7 @@ std::vector<std::string> broken(const std::string& text, std::size_t most) {
   while (at < text.size()) {
     const std::size_t end = std::min(text.find(' ', at), text.size());
     const std::string word = text.substr(at, end - at);
-    if (!line.empty() && characters(line) + 1 + characters(word) > most && lines.size() + 1 < kMostLines) {
+    if (!line.empty() && characters(line) + 1 + characters(word) > most && lines.size() + 1 < kMaxLines) {
       lines.push_back(std::move(line));
       line = word;
     } else {
@@ -45,12 +45,12 @@ Written written(const GraphBox& box) {
   Written made;
   made.name = shortened(printable(box.name), 32);
   made.type = shortened(printable(box.type), 32);
-  made.formula = broken(printable(box.formula), kMostCharacters);
+  made.formula = broken(printable(box.formula), kMaxCharacters);
   double width = width_of(made.name, kName) + (made.type.empty() ? 0 : 14 + width_of(made.type, kSmall));
   for (const std::string& line : made.formula)
     width = std::max(width, width_of(line, kSmall) + (made.formula.size() > 1 ? kIndent : 0));
   for (const std::string& note : box.notes) {
-    made.notes.push_back(shortened(printable(note), kMostCharacters));
+    made.notes.push_back(shortened(printable(note), kMaxCharacters));
     width = std::max(width, width_of(made.notes.back(), kSmall));
   }
   const auto lines = static_cast<double>(made.formula.size() + made.notes.size());
@@ -60,12 +60,12 @@ Written written(const GraphBox& box) {
 
 // Through the upright pieces, bending between them, in few pieces where that is hardly seen.
 std::vector<Point> curve(const std::vector<Point>& knots) {
-  constexpr double kStraight = 0.2, kMostPieces = 14;
+  constexpr double kStraight = 0.2, kMaxPieces = 14;
   std::vector<Point> points = {knots.front()};
   for (std::size_t i = 1; i < knots.size(); ++i) {
     const Point a = knots[i - 1], b = knots[i];
     const double aside = std::abs(a.x - b.x), bend = (b.y - a.y) / 2;
-    const double pieces = aside < kStraight ? 1 : std::min(kMostPieces, std::ceil(3 + aside / 3));
+    const double pieces = aside < kStraight ? 1 : std::min(kMaxPieces, std::ceil(3 + aside / 3));
     for (double k = 1; k < pieces; ++k) {
       const double t = k / pieces, s = 1 - t;
       points.push_back(

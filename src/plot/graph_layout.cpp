@@ -16,7 +16,7 @@
 namespace graphrun::plot {
 namespace {
 
-constexpr double kBoxGap = 26, kLineGap = 14, kLeastRowGap = 34, kMostRowGap = 84, kPortGap = 16;
+constexpr double kBoxGap = 26, kLineGap = 14, kMinRowGap = 34, kMaxRowGap = 84, kPortGap = 16;
 constexpr int kOrderSweeps = 12, kPlaceSweeps = 24;
 
 // A box or, from the number of boxes on, a place where lines of one box pass a row.
@@ -73,11 +73,11 @@ class Layered {
     for (const GraphEdge& edge : edges_) last[edge.from] = std::max(last[edge.from], items_[edge.to].row - 1);
     std::size_t places = count_;
     for (std::size_t i = 0; i < count_; ++i) places += last[i] - items_[i].row;
-    if (places > kMostPlaces)
+    if (places > kMaxPlaces)
       throw Error(ErrorKind::input, "plot.graph",
                   fmt::format("a graph of {} boxes whose edges pass {} rows is too large for a picture", count_,
                               places - count_),
-                  fmt::format("both together may be {}", kMostPlaces));
+                  fmt::format("both together may be {}", kMaxPlaces));
     items_.reserve(places);
     passages_.resize(count_);
     for (std::size_t i = 0; i < count_; ++i) {
@@ -251,7 +251,7 @@ class Layered {
         for (const std::size_t above : items_[item].above)
           farthest = std::max(farthest, std::abs(items_[above].x - items_[item].x));
       }
-      tops.push_back(r == 0 ? 0 : bottoms.back() + std::min(kMostRowGap, kLeastRowGap + 0.08 * farthest));
+      tops.push_back(r == 0 ? 0 : bottoms.back() + std::min(kMaxRowGap, kMinRowGap + 0.08 * farthest));
       bottoms.push_back(tops.back() + height);
     }
     made.height = bottoms.empty() ? 0 : bottoms.back();

@@ -2,7 +2,7 @@
 // Contract: a pure function, the same places for the same graph, in time about linear in the boxes and in the rows that
 // edges pass. No two boxes overlap. A line leaves the lower side of a box, goes down only, meets the upper side of
 // another and passes through none. Every edge leads to a box of a larger number; others are a std::logic_error.
-// Throws Error (kind input) where boxes and rows that edges pass are more than kMostPlaces.
+// Throws Error (kind input) where boxes and rows that edges pass are more than kMaxPlaces.
 // Leaves to others: what is in the boxes (graph_figure.h).
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace graphrun::plot {
 
-inline constexpr std::size_t kMostPlaces = 20'000;
+inline constexpr std::size_t kMaxPlaces = 20'000;
 
 struct BoxSize {
   double width, height;

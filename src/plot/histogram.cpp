@@ -6,9 +6,9 @@
 namespace graphrun::plot {
 
 Series histogram(const std::vector<double>& values, double low, double high, bool share) {
-  constexpr double kLeastBins = 5, kMostBins = 60;
+  constexpr double kMinBins = 5, kMaxBins = 60;
   const auto bins =
-      static_cast<std::size_t>(std::clamp(std::sqrt(static_cast<double>(values.size())), kLeastBins, kMostBins));
+      static_cast<std::size_t>(std::clamp(std::sqrt(static_cast<double>(values.size())), kMinBins, kMaxBins));
   std::vector<double> counts(bins);
   const double width = high / static_cast<double>(bins) - low / static_cast<double>(bins);
   double all = 0;

@@ -14,7 +14,7 @@ namespace graphrun::plot {
 namespace {
 
 constexpr double kWords = 11, kHeading = 15, kRim = 14, kBetween = 18;
-constexpr std::size_t kMostCells = 160;  // in either direction; smaller ones are not seen
+constexpr std::size_t kMaxCells = 160;  // in either direction; smaller ones are not seen
 
 // From little to much, in few steps, so that cells of one colour are many. More is darker on light, lighter on dark.
 Colour shade(double share) {
@@ -250,7 +250,7 @@ Drawing draw(const Panels& panels) {
   Drawing drawing;
   drawing.title = panels.title;
   Panels shown = panels;
-  for (HeatMap& map : shown.maps) map = pooled(map, kMostCells, kMostCells);
+  for (HeatMap& map : shown.maps) map = pooled(map, kMaxCells, kMaxCells);
   const CellRange range = cell_range(shown);  // of means, where there are any
   const double right = drawing.width - kRim - (panels.scale ? 70 : 0);
   double top = kRim;

@@ -9,8 +9,8 @@
 #include "base/json_reader.h"
 #include "base/philox.h"
 #include "graphrun/error.h"
+#include "session/batch_dependence.h"
 #include "session/checkpoint/session_access.h"
-#include "session/coupling.h"
 
 namespace graphrun {
 namespace {
@@ -35,7 +35,7 @@ HostTensor example_of(const Impl& session, const std::string& name, const Tensor
       double value = drawn[i];
       if (units != nullptr) {
         const std::size_t column = i % units->scale.size();
-        value = off_curve(units->curve, value * units->scale[column] + units->shift[column]);
+        value = invert_log(units->log, value * units->scale[column] + units->shift[column]);
       }
       if constexpr (std::is_floating_point_v<T>)
         elements[i] = static_cast<T>(value);
@@ -89,10 +89,11 @@ void add_values(Impl& session, Deployment& result) {
 
 std::vector<std::string> column_lines(const DataSet& data) {
   std::vector<std::string> lines;
-  for (const Fitted& one : data.fitted) lines.push_back(fmt::format("{} = {}", one.name, fmt::join(one.values, ", ")));
-  if (data.origin.empty()) return lines;
-  const json::Document origin = json::parse("origin", data.origin);
-  if (const json::Member* const categories = origin.root.find("categories")) {
+  for (const FittedStatistic& one : data.fitted)
+    lines.push_back(fmt::format("{} = {}", one.name, fmt::join(one.values, ", ")));
+  if (data.provenance.empty()) return lines;
+  const json::Document provenance = json::parse("origin", data.provenance);
+  if (const json::Member* const categories = provenance.root.find("categories")) {
     for (const json::Member& column : categories->value.members) {
       std::vector<std::string> words;
       for (const json::Value& word : column.value.items) words.push_back(word.string);
@@ -116,7 +117,7 @@ void add_examples(Impl& session, const StepPhase& phase, std::int64_t samples, D
 Deployment deployment(Session& given, const DeploymentOptions& options) {
   Impl& session = SessionAccess::impl(given);
   const StepPhase& phase = session.predicting();
-  if (const std::string coupled = coupled_output(session.model); !coupled.empty()) {
+  if (const std::string coupled = batch_dependent_output(session.model); !coupled.empty()) {
     throw Error(ErrorKind::input, "export.coupled",
                 fmt::format("the output '{}' depends on the rest of its batch", coupled),
                 "an exported model predicts each row separately");

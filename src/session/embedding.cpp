@@ -25,13 +25,13 @@ struct StateHeader {
 };
 static_assert(std::is_trivially_copyable_v<StateHeader>);
 
-[[noreturn]] void refuse_state(std::string_view why) {
+[[noreturn]] void reject_state(std::string_view why) {
   throw Error(ErrorKind::input, "state.other", fmt::format("load_state: {}", why));
 }
 
 }  // namespace
 
-void Session::Impl::refuse_in_train(std::string_view call) const {
+void Session::Impl::reject_in_train(std::string_view call) const {
   if (!in_train.load(std::memory_order_relaxed)) return;
   throw Error(ErrorKind::input, "session.busy", fmt::format("{}: train() is under way", call),
               "call it when train() has returned, not from its callbacks");
@@ -57,20 +57,20 @@ bool Session::Impl::losses_finite(std::uint64_t steps) {
 }
 
 bool Session::advance(std::uint64_t steps) {
-  Impl& session = alive(impl_);
-  session.refuse_in_train("advance");
+  Impl& session = not_moved(impl_);
+  session.reject_in_train("advance");
   session.run(session.training(), steps);
   return session.losses_finite(steps);
 }
 
 bool Session::losses_finite(std::uint64_t steps) {
-  Impl& session = alive(impl_);
+  Impl& session = not_moved(impl_);
   return session.losses_finite(std::min(steps, session.done[session.training()]));
 }
 
 std::uint64_t Session::run_until(std::chrono::steady_clock::time_point deadline, std::uint64_t most) {
-  Impl& session = alive(impl_);
-  session.refuse_in_train("run_until");
+  Impl& session = not_moved(impl_);
+  session.reject_in_train("run_until");
   const std::size_t index = session.training();
   std::uint64_t ran = 0;
   while (ran < most) {
@@ -84,7 +84,7 @@ std::uint64_t Session::run_until(std::chrono::steady_clock::time_point deadline,
       if (fitting < 1) break;
       // Half of them, for others may take longer than the fastest.
       steps = static_cast<std::uint64_t>(std::clamp(fitting / 2, 1.0, 1e15));
-      steps = std::min(steps, session.steps_before_look(index, steps));
+      steps = std::min(steps, session.steps_per_poll(index, steps));
     }
     steps = std::min(steps, most - ran);
     session.run(index, steps);
@@ -94,8 +94,8 @@ std::uint64_t Session::run_until(std::chrono::steady_clock::time_point deadline,
 }
 
 void Session::set_rows(std::string_view split, std::int64_t rows) {
-  Impl& session = alive(impl_);
-  session.refuse_in_train("set_rows");
+  Impl& session = not_moved(impl_);
+  session.reject_in_train("set_rows");
   const auto& varying = session.compiled.step.rows;
   const auto found = std::find_if(varying.begin(), varying.end(), [&](const auto& one) { return one.first == split; });
   if (found == varying.end()) {
@@ -168,8 +168,8 @@ void Session::Impl::save_state(std::span<std::byte> to) {
 void Session::Impl::load_state(std::span<const std::byte> from) {
   StateHeader header;
   std::memcpy(&header, from.data(), sizeof header);
-  if (header.magic != StateHeader().magic) refuse_state("these bytes were not written by save_state()");
-  if (header.layout != saved_layout) refuse_state("this is the state of another model: its parameters or slots differ");
+  if (header.magic != StateHeader().magic) reject_state("these bytes were not written by save_state()");
+  if (header.layout != saved_layout) reject_state("this is the state of another model: its parameters or slots differ");
   from = from.subspan(sizeof header);
   const auto take = [&](std::size_t bytes) {
     const std::span<const std::byte> part = from.first(bytes);
@@ -205,7 +205,7 @@ void Session::Impl::load_state(std::span<const std::byte> from) {
 }
 
 std::size_t Session::state_bytes() const {
-  return alive(impl_).saved_bytes;
+  return not_moved(impl_).saved_bytes;
 }
 
 namespace {
@@ -217,15 +217,15 @@ void check_state_size(std::string_view call, std::size_t given, std::size_t want
 }  // namespace
 
 void Session::save_state(std::span<std::byte> to) {
-  Impl& session = alive(impl_);
-  session.refuse_in_train("save_state");
+  Impl& session = not_moved(impl_);
+  session.reject_in_train("save_state");
   check_state_size("save_state", to.size(), session.saved_bytes);
   session.save_state(to);
 }
 
 void Session::load_state(std::span<const std::byte> from) {
-  Impl& session = alive(impl_);
-  session.refuse_in_train("load_state");
+  Impl& session = not_moved(impl_);
+  session.reject_in_train("load_state");
   check_state_size("load_state", from.size(), session.saved_bytes);
   session.load_state(from);
 }

@@ -13,8 +13,8 @@
 #include "graph/ir/needed.h"
 #include "graph/ops/make.h"
 #include "graphrun/elements.h"
+#include "session/batch_dependence.h"
 #include "session/compiling/compiled_model.h"
-#include "session/coupling.h"
 
 namespace graphrun {
 namespace {
@@ -107,7 +107,7 @@ Renamed renamed(const std::string& formula, std::span<const FormulaColumn> colum
 
 // Runs f; what it throws is reported at the formula.
 template <class F>
-auto attempt(json::Reader& reader, const json::Place& formula, F&& f) -> decltype(f()) {
+auto attempt(json::Reader& reader, const json::Ref& formula, F&& f) -> decltype(f()) {
   try {
     return f();
   } catch (const ExpressionError& error) {
@@ -239,7 +239,7 @@ HostTensor from_doubles(const std::vector<double>& values, const TensorType& typ
 
 }  // namespace
 
-std::optional<std::vector<const NamedArray*>> ModelFormulas::columns(json::Reader& reader, const json::Place& formula,
+std::optional<std::vector<const NamedArray*>> ModelFormulas::columns(json::Reader& reader, const json::Ref& formula,
                                                                      const data::Table& table) const {
   using Columns = std::optional<std::vector<const NamedArray*>>;
   return attempt(reader, formula, [&]() -> Columns {
@@ -270,7 +270,7 @@ std::optional<std::vector<const NamedArray*>> ModelFormulas::columns(json::Reade
   });
 }
 
-ArrayPtr ModelFormulas::evaluate(json::Reader& reader, const json::Place& formula, std::span<const FormulaColumn> given,
+ArrayPtr ModelFormulas::evaluate(json::Reader& reader, const json::Ref& formula, std::span<const FormulaColumn> given,
                                  const std::optional<Rows>& train, std::vector<std::vector<double>>& aggregates) const {
   return attempt(reader, formula, [&]() -> ArrayPtr {
     const Renamed here = renamed(formula.value->string, given);

@@ -19,9 +19,9 @@ class ModelFormulas final : public data::Formulas {
   explicit ModelFormulas(const Constants& constants, bool is_prediction = false)
       : constants_(constants), is_prediction_(is_prediction) {}
 
-  std::optional<std::vector<const data::NamedArray*>> columns(json::Reader& reader, const json::Place& formula,
+  std::optional<std::vector<const data::NamedArray*>> columns(json::Reader& reader, const json::Ref& formula,
                                                               const data::Table& table) const override;
-  data::ArrayPtr evaluate(json::Reader& reader, const json::Place& formula, std::span<const data::FormulaColumn> given,
+  data::ArrayPtr evaluate(json::Reader& reader, const json::Ref& formula, std::span<const data::FormulaColumn> given,
                           const std::optional<data::Rows>& train,
                           std::vector<std::vector<double>>& aggregates) const override;
 

@@ -17,7 +17,7 @@
 #include "data/dataset.h"
 #include "data/files.h"
 #include "data/npy.h"
-#include "data/origin.h"
+#include "data/provenance.h"
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/format/canonical.h"
 #include "graph/frontend/format/model_file.h"
@@ -25,7 +25,7 @@
 #include "graph/frontend/step/class_numbers.h"
 #include "graphrun/op.h"
 #include "graphrun/show.h"
-#include "session/coupling.h"
+#include "session/batch_dependence.h"
 #include "session/formulas.h"
 #include "session/model_text.h"
 #include "session/rows/labelled_rows.h"
@@ -47,7 +47,8 @@ std::vector<InputDecl> declarations(const ModelFile& file, const Model& model) {
 
 // Of rows that are not the model's own: its batch, or as many as it was trained with; fewer where there are fewer.
 std::int64_t evaluation_batch(const ModelFile& file, const DataSet& data, const Split& rows) {
-  const std::int64_t all = data.origin.empty() ? 0 : data::read_origin("the weights' data:origin", data.origin).samples;
+  const std::int64_t all =
+      data.provenance.empty() ? 0 : data::read_provenance("the weights' data:origin", data.provenance).samples;
   const std::int64_t wanted = file.batch().value_or(all > 0 ? all : rows.samples());
   return std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(rows.samples(), 1));
 }
@@ -96,11 +97,12 @@ std::int64_t prediction_batch(const ModelFile& file, const Model& model, DataSet
   data.splits.clear();
   const bool is_asked = std::any_of(options.overrides.begin(), options.overrides.end(),
                                     [](const auto& one) { return one.first == "train.batch"; });
-  const std::string coupled = coupled_output(model);
+  const std::string coupled = batch_dependent_output(model);
   if (coupled.empty()) {
     return is_asked ? file.batch().value_or(options.predicts) : prediction_rows(model);
   }
-  const std::int64_t all = data.origin.empty() ? 0 : data::read_origin("the weights' data:origin", data.origin).samples;
+  const std::int64_t all =
+      data.provenance.empty() ? 0 : data::read_provenance("the weights' data:origin", data.provenance).samples;
   const std::int64_t batch = file.batch().value_or(all);
   if (batch == 0) {
     throw Error(ErrorKind::input, "predict.batch",
@@ -139,8 +141,8 @@ ReadArray initial_arrays(data::Files& files) {
 // When it is asked for: values that stand in the file may be many, and are then held several times.
 std::function<std::string()> canonical_text(const json::Document& read, const LoadOptions& options,
                                             const std::string& name) {
-  constexpr std::size_t kMost = std::size_t{16} << 20;
-  if (read.text.size() > kMost) return [] { return std::string(); };
+  constexpr std::size_t kMax = std::size_t{16} << 20;
+  if (read.text.size() > kMax) return [] { return std::string(); };
   return [name, path = read.file, text = read.text, overrides = options.overrides] {
     json::Document document = json::parse(path, text);
     apply_overrides(document, overrides);
@@ -150,7 +152,7 @@ std::function<std::string()> canonical_text(const json::Document& read, const Lo
     reader.throw_if_failed();
     model.name = name;
     std::string said = json::text(canonical(file, model));
-    return said.size() > kMost ? std::string() : said;
+    return said.size() > kMax ? std::string() : said;
   };
 }
 
@@ -193,7 +195,7 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
       options.predicts > 0 ? prediction_batch(file, model, data, options) : batch_of(reader, file, data, options);
   reader.throw_if_failed();
   // Weights without data are there to predict, also where the batch of the training is not known.
-  if (!batch && weights && use_of(options) == DataUse::none && coupled_output(model).empty())
+  if (!batch && weights && use_of(options) == DataUse::none && batch_dependent_output(model).empty())
     batch = prediction_rows(model);
   if (batch) model.graph.impl().set_batch(*batch);
   if (weights) {

@@ -129,14 +129,14 @@ class Trace {
       : model_(model), plain_(plain), step_(plain, runnable), fused_(fused), states_(states) {}
 
   std::optional<Diagnostic> run() {
-    std::optional<std::uint32_t> at = first_to_tell();
+    std::optional<std::uint32_t> at = first_to_describe();
     if (!at) return std::nullopt;
     for (;;) {
       rewind(*at);
       std::optional<BufferId> from = bad_input(*at);
-      if (!from) return tell(*at);
+      if (!from) return describe(*at);
       const std::optional<std::uint32_t> writer = writer_of(*from, *at);
-      if (!writer) return tell_state(*from);
+      if (!writer) return describe_state(*from);
       at = writer;
     }
   }
@@ -150,7 +150,7 @@ class Trace {
   }
 
   // The first step that gives the loss or a parameter a value that is not finite.
-  std::optional<std::uint32_t> first_to_tell() {
+  std::optional<std::uint32_t> first_to_describe() {
     const BufferId ring = plain_.buffer(plain_.step.phases[0].recorded[0].ring);
     rewind(0);
     for (std::uint32_t i = 0; i < step_.steps().size(); ++i) {
@@ -189,7 +189,7 @@ class Trace {
            std::any_of(train->columns.begin(), train->columns.end(), [&](const auto& c) { return c.first == column; });
   }
 
-  Diagnostic tell_state(BufferId id) {
+  Diagnostic describe_state(BufferId id) {
     const HostTensor values = step_.read(id);
     const std::size_t i = *first_not_finite(values);
     const std::string& name = step_.buffer(id).name;
@@ -211,7 +211,7 @@ class Trace {
   }
 
   // With the step about to run.
-  Diagnostic tell(std::uint32_t at) {
+  Diagnostic describe(std::uint32_t at) {
     const Step& one = step(at);
     std::vector<HostTensor> inputs;
     for (const BufferId id : one.inputs) inputs.push_back(step_.read(id));
@@ -226,12 +226,12 @@ class Trace {
       operands += k == 0 ? "" : ", ";
       if (by_element && inputs[k].shape().elements() > 0) {
         const std::size_t j = operand_element(inputs[k].shape(), result.shape(), *i);
-        operands += fmt::format("{} = {}", element_name(name, inputs[k].shape(), j), told_number(inputs[k], j));
+        operands += fmt::format("{} = {}", element_name(name, inputs[k].shape(), j), number_text(inputs[k], j));
       } else {
         operands += fmt::format("{} {}", name, range_text(inputs[k]));
       }
     }
-    const std::string value = i ? told_number(result, *i) : std::string("not finite");
+    const std::string value = i ? number_text(result, *i) : std::string("not finite");
     told.message = fmt::format("it began with the op {}: {} is {}; operands: {}", name_of(one.op),
                                element_name(plain_name(one.name), result.shape(), i.value_or(0)), value, operands);
     told.hint = hint_for(name_of(one.op));
@@ -239,7 +239,7 @@ class Trace {
     return told;
   }
 
-  static std::string told_number(const HostTensor& tensor, std::size_t i) {
+  static std::string number_text(const HostTensor& tensor, std::size_t i) {
     if (tensor.dtype() != DType::f32) return fmt::format("{}", element(tensor, i));
     return fmt::format("{}", unsigned_nan(tensor.elements<float>()[i]));
   }

@@ -37,7 +37,7 @@ void fill_batch(const GivenRows& given, std::int64_t first, std::int64_t count, 
       const bool was_finite = std::isfinite(value);
       if (fitted != nullptr) {
         const std::size_t column = i % fitted->scale.size();
-        value = (on_curve(fitted->curve, value) - fitted->shift[column]) / fitted->scale[column];
+        value = (apply_log(fitted->log, value) - fitted->shift[column]) / fitted->scale[column];
       }
       to[i] = static_cast<float>(value);
       if (was_finite && !std::isfinite(to[i])) {
@@ -51,7 +51,7 @@ void fill_batch(const GivenRows& given, std::int64_t first, std::int64_t count, 
   });
 }
 
-[[noreturn]] void refuse_rows(const std::string& name, std::int64_t rows, std::int64_t others) {
+[[noreturn]] void reject_rows(const std::string& name, std::int64_t rows, std::int64_t others) {
   throw Error(ErrorKind::input, "predict.rows",
               fmt::format("predict: '{}' has {} rows, another input {}", name, rows, others));
 }
@@ -107,7 +107,7 @@ std::vector<GivenRows> Session::Impl::in_order(const StepPhase& phase,
     }
     ordered.push_back(given_rows(tensor, fitted_of(name)));
     if (ordered.back().samples != ordered.front().samples)
-      refuse_rows(name, ordered.back().samples, ordered.front().samples);
+      reject_rows(name, ordered.back().samples, ordered.front().samples);
   }
   return ordered;
 }
@@ -198,7 +198,7 @@ void Session::Impl::predict(std::span<const std::span<const std::byte>> inputs,
       predicted.push_back({prediction_batch[i].dtype(), inputs[i], rows, fitted_of(name)});
     }
     if (predicted.back().samples != predicted.front().samples)
-      refuse_rows(name, predicted.back().samples, predicted.front().samples);
+      reject_rows(name, predicted.back().samples, predicted.front().samples);
   }
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     type_of_output(phase, i);
@@ -259,7 +259,7 @@ void Session::Impl::predict_into(const StepPhase& phase, std::span<const GivenRo
       float value;
       std::memcpy(&value, outputs[i].data() + j * sizeof(float), sizeof(float));
       value = static_cast<float>(
-          off_curve(fitted->curve, static_cast<double>(value) * fitted->scale[column] + fitted->shift[column]));
+          invert_log(fitted->log, static_cast<double>(value) * fitted->scale[column] + fitted->shift[column]));
       std::memcpy(outputs[i].data() + j * sizeof(float), &value, sizeof(float));
     }
   }

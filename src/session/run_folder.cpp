@@ -13,49 +13,49 @@
 namespace graphrun {
 namespace {
 
-constexpr std::size_t kMostItems = 16;                         // longer lists are for the file itself
+constexpr std::size_t kMaxItems = 16;                          // longer lists are for the file itself
 constexpr std::string_view kOptimizer = "settings.optimizer";  // an object of one key, its name: that is an entry, too
 
-void add_entries(const std::string& key, const json::Value& value, std::vector<RunRecord::Entry>& entries);
+void add_fields(const std::string& key, const json::Value& value, std::vector<RunRecord::Field>& fields);
 
 // Lists of words or numbers as they stand; of the graph each entry by its name: "graph.h.units", "graph.loss".
-void add_items(const std::string& key, const json::Value& list, std::vector<RunRecord::Entry>& entries) {
+void add_items(const std::string& key, const json::Value& list, std::vector<RunRecord::Field>& fields) {
   const auto is_plain = [](const json::Value& item) { return item.kind == json::Kind::string || item.is_number(); };
   const bool is_formulas = std::any_of(list.items.begin(), list.items.end(), [](const json::Value& item) {
     return item.kind == json::Kind::string && item.string.find(" = ") != std::string::npos;
   });
   if (!is_formulas && std::all_of(list.items.begin(), list.items.end(), is_plain)) {
-    if (list.items.size() <= kMostItems) entries.push_back({key, json::line(list), std::nullopt});
+    if (list.items.size() <= kMaxItems) fields.push_back({key, json::line(list), std::nullopt});
     return;
   }
   for (const json::Value& item : list.items) {
     if (const json::Member* name = item.find("name"); name != nullptr && name->value.kind == json::Kind::string)
-      add_entries(key + "." + name->value.string, item, entries);
+      add_fields(key + "." + name->value.string, item, fields);
     if (const std::size_t equals = item.string.find(" = "); equals != std::string::npos)
-      entries.push_back({key + "." + item.string.substr(0, equals), item.string.substr(equals + 3), std::nullopt});
+      fields.push_back({key + "." + item.string.substr(0, equals), item.string.substr(equals + 3), std::nullopt});
   }
 }
 
-void add_entries(const std::string& key, const json::Value& value, std::vector<RunRecord::Entry>& entries) {
+void add_fields(const std::string& key, const json::Value& value, std::vector<RunRecord::Field>& fields) {
   switch (value.kind) {
     case json::Kind::object:
       if (key == kOptimizer && value.members.size() == 1)
-        entries.push_back({key, value.members.front().key, std::nullopt});
+        fields.push_back({key, value.members.front().key, std::nullopt});
       for (const json::Member& member : value.members)
-        add_entries(key.empty() ? member.key : key + "." + member.key, member.value, entries);
+        add_fields(key.empty() ? member.key : key + "." + member.key, member.value, fields);
       return;
     case json::Kind::array:
-      add_items(key, value, entries);
+      add_items(key, value, fields);
       return;
     case json::Kind::null:
       return;
     case json::Kind::string:
-      entries.push_back({key, value.string, std::nullopt});
+      fields.push_back({key, value.string, std::nullopt});
       return;
     case json::Kind::boolean:
     case json::Kind::integer:
     case json::Kind::real:
-      entries.push_back({key, json::line(value), value.is_number() ? std::optional(value.real) : std::nullopt});
+      fields.push_back({key, json::line(value), value.is_number() ? std::optional(value.real) : std::nullopt});
   }
 }
 
@@ -70,43 +70,43 @@ bool is_run_folder(const std::string& folder) {
   return std::filesystem::is_regular_file(std::filesystem::path(folder) / "run.json", ignored);
 }
 
-RunOrigin read_origin(const std::string& folder) {
+RunProvenance read_provenance(const std::string& folder) {
   const std::string path = (std::filesystem::path(folder) / "run.json").string();
   const json::Document document = json::parse(path, read_file(path));
   const auto text = [&](std::string_view key) {
     const json::Member* member = document.root.find(key);
     return member == nullptr ? std::string() : member->value.string;
   };
-  RunOrigin origin{{}, text("folder"), text("model_file"), text("version"), text("executor")};
+  RunProvenance provenance{{}, text("folder"), text("model_file"), text("version"), text("executor")};
   if (const json::Member* command = document.root.find("command")) {
-    for (const json::Value& word : command->value.items) origin.command.push_back(word.string);
+    for (const json::Value& word : command->value.items) provenance.command.push_back(word.string);
   }
-  return origin;
+  return provenance;
 }
 
-std::vector<ChangedNumber> read_changes(const std::string& folder) {
+std::vector<HyperparameterChange> read_changes(const std::string& folder) {
   const std::string path = (std::filesystem::path(folder) / "changes.json").string();
-  std::vector<ChangedNumber> changes;
+  std::vector<HyperparameterChange> changes;
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) return changes;
   const json::Document document = json::parse(path, read_file(path));
-  const auto refuse = [&] {
+  const auto reject = [&] {
     throw Error(ErrorKind::input, "runs.changes", fmt::format("'{}' is not a list of changed hyperparameters", path));
   };
-  if (document.root.kind != json::Kind::array) refuse();
+  if (document.root.kind != json::Kind::array) reject();
   for (const json::Value& item : document.root.items) {
     const json::Member *const step = item.find("step"), *const name = item.find("number");
     const json::Member *const from = item.find("from"), *const to = item.find("to");
-    if (step == nullptr || name == nullptr || from == nullptr || to == nullptr) refuse();
+    if (step == nullptr || name == nullptr || from == nullptr || to == nullptr) reject();
     const double after = step->value.real;
-    if (!step->value.is_number() || !(after >= 0 && after < 0x1p53) || !to->value.is_number()) refuse();
+    if (!step->value.is_number() || !(after >= 0 && after < 0x1p53) || !to->value.is_number()) reject();
     changes.push_back({static_cast<std::uint64_t>(after), name->value.string, from->value.real, to->value.real});
-    if (changes.size() > 1 && changes.back().step < changes[changes.size() - 2].step) refuse();
+    if (changes.size() > 1 && changes.back().step < changes[changes.size() - 2].step) reject();
   }
   return changes;
 }
 
-std::string to_string(const ChangedNumber& change) {
+std::string to_string(const HyperparameterChange& change) {
   return fmt::format("{} {} -> {} after step {}", change.name, change.from, change.to, change.step);
 }
 
@@ -123,15 +123,16 @@ RunRecord read_run(const std::string& folder) {
     const json::Document document = json::parse(model, read_file(model));
     for (const json::Member& member : document.root.members) {
       if (member.value.kind != json::Kind::string && member.key != "train")  // which are in the result
-        add_entries(member.key, member.value, record.entries);
+        add_fields(member.key, member.value, record.fields);
     }
   }
   const json::Document document = json::parse(result, read_file(result));
-  add_entries("", document.root, record.entries);
+  add_fields("", document.root, record.fields);
   std::string changes;
-  for (const ChangedNumber& change : read_changes(folder)) changes += (changes.empty() ? "" : "; ") + to_string(change);
-  if (!changes.empty()) record.entries.push_back({"changes", std::move(changes), std::nullopt});
-  const RunRecord::Entry* cut = record.find("interrupted");
+  for (const HyperparameterChange& change : read_changes(folder))
+    changes += (changes.empty() ? "" : "; ") + to_string(change);
+  if (!changes.empty()) record.fields.push_back({"changes", std::move(changes), std::nullopt});
+  const RunRecord::Field* cut = record.find("interrupted");
   record.state = record.find("failed") != nullptr        ? RunRecord::State::failed
                  : cut != nullptr && cut->text == "true" ? RunRecord::State::interrupted
                                                          : RunRecord::State::done;
@@ -147,7 +148,7 @@ RunRecord read_run_or_error(const std::string& folder) {
     record.name = name_of_run(folder);
     record.state = RunRecord::State::unreadable;
     const Diagnostic& first = error.diagnostics().front();
-    record.entries.push_back({"error", first.file.empty() ? first.message : first.file + ": " + first.message, {}});
+    record.fields.push_back({"error", first.file.empty() ? first.message : first.file + ": " + first.message, {}});
     return record;
   }
 }

@@ -182,7 +182,7 @@ void Session::Impl::run(std::size_t phase, std::uint64_t n) {
   }
 }
 
-std::uint64_t Session::Impl::steps_before_look(std::size_t phase, std::uint64_t most) const {
+std::uint64_t Session::Impl::steps_per_poll(std::size_t phase, std::uint64_t most) const {
   constexpr double kSeconds = 0.025;
   constexpr double kGrowth = 8;  // what few steps took says little of many
   const Pace& last = paces[phase];
@@ -226,7 +226,7 @@ Session::Session(Session&&) noexcept = default;
 Session& Session::operator=(Session&&) noexcept = default;
 
 TrainResult Session::train(const TrainOptions& options) {
-  alive(impl_).refuse_in_train("train");
+  not_moved(impl_).reject_in_train("train");
   return impl_->train(options);
 }
 TrainResult Session::train(const std::function<void(const Report&)>& on_report) {
@@ -242,7 +242,7 @@ void Session::cancel() noexcept {
   impl_->cancelled.store(true, std::memory_order_relaxed);
 }
 namespace {
-[[noreturn]] void refuse_split(const Model& model, std::string_view split) {
+[[noreturn]] void reject_split(const Model& model, std::string_view split) {
   std::vector<std::string> names;
   for (const Split& s : model.data.splits) names.push_back(s.name);
   throw Error(ErrorKind::input, "split.unknown", fmt::format("the model has no split '{}' to evaluate", split),
@@ -254,25 +254,25 @@ Metrics Session::evaluate(std::string_view split) {
   return *evaluate(split, kForever);
 }
 std::optional<Metrics> Session::evaluate(std::string_view split, double seconds) {
-  const std::optional<std::size_t> index = alive(impl_).evaluation_of(split);
-  if (!index) refuse_split(impl_->model, split);
-  Metrics metrics = alive(impl_).named_metrics(*index);
-  if (!alive(impl_).evaluate(*index, metrics, Profiler::now() + seconds)) return std::nullopt;
+  const std::optional<std::size_t> index = not_moved(impl_).evaluation_of(split);
+  if (!index) reject_split(impl_->model, split);
+  Metrics metrics = not_moved(impl_).named_metrics(*index);
+  if (!not_moved(impl_).evaluate(*index, metrics, Profiler::now() + seconds)) return std::nullopt;
   return metrics;
 }
 std::vector<OutputScores> Session::scores(std::string_view split) {
   return *scores(split, kForever);
 }
 std::optional<std::vector<OutputScores>> Session::scores(std::string_view split, double seconds) {
-  if (alive(impl_).model.data.find(split) == nullptr) refuse_split(impl_->model, split);
+  if (not_moved(impl_).model.data.find(split) == nullptr) reject_split(impl_->model, split);
   return impl_->scores(split, Profiler::now() + seconds);
 }
 bool Session::has_split(std::string_view split) const {
-  return alive(impl_).evaluation_of(split).has_value();
+  return not_moved(impl_).evaluation_of(split).has_value();
 }
 std::vector<std::string> Session::metric_names() const {
   std::vector<std::string> names;
-  for (const StepPhase& phase : alive(impl_).compiled.step.phases) {
+  for (const StepPhase& phase : not_moved(impl_).compiled.step.phases) {
     if (phase.name.rfind("evaluate.", 0) != 0) continue;
     for (std::size_t i = 1; i < phase.recorded.size(); ++i) names.push_back(phase.recorded[i].name);
     break;
@@ -280,14 +280,14 @@ std::vector<std::string> Session::metric_names() const {
   return names;
 }
 std::vector<std::string> Session::watched() const {
-  return alive(impl_).watched_names;
+  return not_moved(impl_).watched_names;
 }
 HostTensor Session::predict(const std::vector<std::pair<std::string, HostTensor>>& inputs) {
-  return std::move(alive(impl_).predict(impl_->changed(inputs), 1).front().second);
+  return std::move(not_moved(impl_).predict(impl_->changed(inputs), 1).front().second);
 }
 std::vector<std::pair<std::string, HostTensor>> Session::predict_all(
     const std::vector<std::pair<std::string, HostTensor>>& inputs) {
-  return alive(impl_).predict(impl_->changed(inputs), impl_->model.outputs.size());
+  return not_moved(impl_).predict(impl_->changed(inputs), impl_->model.outputs.size());
 }
 
 namespace {
@@ -330,24 +330,24 @@ void check_writable(const Buffer& buffer) {
 }  // namespace
 
 ValueId Session::find(std::string_view name) const {
-  return {find_state(alive(impl_).compiled, name)};
+  return {find_state(not_moved(impl_).compiled, name)};
 }
 const TensorType& Session::type(ValueId id) const {
-  return state_of(alive(impl_).program(), id).type;
+  return state_of(not_moved(impl_).program(), id).type;
 }
 void Session::read(ValueId id, std::span<std::byte> bytes) {
-  check_size(state_of(alive(impl_).program(), id), bytes.size());
+  check_size(state_of(not_moved(impl_).program(), id), bytes.size());
   impl_->runnable->read(id.buffer, bytes);
 }
 void Session::write(ValueId id, std::span<const std::byte> bytes) {
-  const Buffer& buffer = state_of(alive(impl_).program(), id);
+  const Buffer& buffer = state_of(not_moved(impl_).program(), id);
   check_writable(buffer);
   check_size(buffer, bytes.size());
   impl_->runnable->write(id.buffer, bytes);
   impl_->written = true;
 }
 void Session::write_rows(ValueId id, std::int64_t first_row, std::span<const std::byte> bytes) {
-  const Buffer& buffer = state_of(alive(impl_).program(), id);
+  const Buffer& buffer = state_of(not_moved(impl_).program(), id);
   check_writable(buffer);
   if (buffer.type.shape.rank() == 0)
     throw Error(ErrorKind::input, "state.rows", fmt::format("'{}' is one number: it has no rows", buffer.name));
@@ -371,15 +371,15 @@ double Session::Impl::last_record(std::size_t index) {
   return static_cast<double>(unsigned_nan(value));
 }
 double Session::loss() {
-  return alive(impl_).last_record(impl_->training());
+  return not_moved(impl_).last_record(impl_->training());
 }
 void Session::predict(std::span<const std::span<const std::byte>> inputs,
                       std::span<const std::span<std::byte>> outputs) {
-  alive(impl_).predict(inputs, outputs);
+  not_moved(impl_).predict(inputs, outputs);
 }
 std::vector<std::pair<std::string, TensorType>> Session::prediction_inputs() const {
   std::vector<std::pair<std::string, TensorType>> inputs;
-  for (const auto& [name, node] : alive(impl_).prediction().inputs) {
+  for (const auto& [name, node] : not_moved(impl_).prediction().inputs) {
     inputs.emplace_back(name, impl_->program().buffers[impl_->buffer(node)].type);
     Shape& shape = inputs.back().second.shape;
     if (const std::int64_t columns = impl_->columns_of(name); columns > 0 && shape.rank() == 2) shape[1] = columns;
@@ -388,7 +388,7 @@ std::vector<std::pair<std::string, TensorType>> Session::prediction_inputs() con
 }
 std::vector<std::pair<std::string, TensorType>> Session::prediction_outputs() const {
   std::vector<std::pair<std::string, TensorType>> outputs;
-  const StepPhase& phase = alive(impl_).prediction();
+  const StepPhase& phase = not_moved(impl_).prediction();
   for (std::size_t i = 0; i < phase.outputs.size(); ++i)
     outputs.emplace_back(impl_->model.outputs[i].name, impl_->program().buffers[impl_->buffer(phase.outputs[i])].type);
   return outputs;
@@ -417,35 +417,35 @@ std::string Session::weights_hash() {
   return *weights_hash(kForever);
 }
 std::optional<std::string> Session::weights_hash(double seconds) {
-  const std::optional<std::uint64_t> hash = alive(impl_).hash_parameters(Profiler::now() + seconds);
+  const std::optional<std::uint64_t> hash = not_moved(impl_).hash_parameters(Profiler::now() + seconds);
   if (!hash) return std::nullopt;
   return fmt::format("{:016x}", *hash);
 }
 
 std::vector<std::pair<std::string, std::uint64_t>> Session::counters() const {
-  return alive(impl_).runnable->counters();
+  return not_moved(impl_).runnable->counters();
 }
 
 const SetupTimes& Session::setup_times() const {
-  return alive(impl_).times;
+  return not_moved(impl_).times;
 }
 const std::vector<ExecutorTiming>& Session::timings() const {
-  return alive(impl_).timings;
+  return not_moved(impl_).timings;
 }
 Profile Session::profile() const {
-  return alive(impl_).runnable->profile();
+  return not_moved(impl_).runnable->profile();
 }
 const Program& Session::program() const {
-  return alive(impl_).program();
+  return not_moved(impl_).program();
 }
 FusionSummary Session::fusion() const {
-  return fusion_of(alive(impl_).compiled);
+  return fusion_of(not_moved(impl_).compiled);
 }
 const Model& Session::model() const {
-  return alive(impl_).model;
+  return not_moved(impl_).model;
 }
 std::string_view Session::executor() const {
-  return alive(impl_).executor->name();
+  return not_moved(impl_).executor->name();
 }
 
 namespace {

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/alive.h"
 #include "base/class_range.h"
+#include "base/not_moved.h"
 #include "data/array_rows.h"
 #include "graphrun/elements.h"
 #include "graphrun/session.h"
@@ -79,7 +79,7 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
   void run(std::size_t phase, std::uint64_t n);
   // At most `most` steps of the phase, as many as a run() should do before the host looks again whether to go on: by
   // the time that its steps took so far, 25 ms. Where a run() ends changes no bits.
-  std::uint64_t steps_before_look(std::size_t phase, std::uint64_t most) const;
+  std::uint64_t steps_per_poll(std::size_t phase, std::uint64_t most) const;
 
   // Calls see(step, value) for the records of the last n steps in a ring, oldest first.
   template <class See>
@@ -105,10 +105,10 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
   std::optional<std::uint64_t> hash_parameters(double until);  // session.cpp; nothing: it is too late
   // Throws NotFinite: of the last n steps the loss was not finite at `step`, or no loss but a parameter; `good`: null
   // where the step is not to be traced.
-  [[noreturn]] void refuse_not_finite(GoodStates* good, std::uint64_t step, std::optional<double> loss);
+  [[noreturn]] void reject_not_finite(GoodStates* good, std::uint64_t step, std::optional<double> loss);
   // The training step, at `last` or before, after which a parameter is not finite, or `last`; leaves the states before
   // it, and `good` has them.
-  std::uint64_t first_bad_step(GoodStates& good, std::uint64_t last);
+  std::uint64_t first_nonfinite_step(GoodStates& good, std::uint64_t last);
 
   // predict.cpp
   // Rows whose columns "transform" changes, changed; f64 rows of the model's own width are those of an InputReader,
@@ -142,7 +142,7 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
 
   // embedding.cpp
   void prepare_state();                               // what the three need, so that they allocate nothing
-  void refuse_in_train(std::string_view call) const;  // throws Error: train() is under way, it has called back
+  void reject_in_train(std::string_view call) const;  // throws Error: train() is under way, it has called back
   bool losses_finite(std::uint64_t steps);            // of the last training steps
   void save_state(std::span<std::byte> to);
   void load_state(std::span<const std::byte> from);
@@ -158,11 +158,11 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
   bool evaluate_scores(const StepPhase& phase, Metrics& metrics, double until);
 
   Model model;
-  std::vector<ClassRange> predicted_classes;  // of what predict() is given
-  std::optional<data::Fit> array_fit;         // of the model's data, from the first rows to change on
-  std::vector<HostTensor> changed_rows;       // of predict() into spans
-  std::vector<HostTensor> prediction_batch;   // by input of predictions: rows on their way to the arena
-  std::vector<GivenRows> predicted;           // the same: what predict() into spans was given
+  std::vector<ClassRange> predicted_classes;        // of what predict() is given
+  std::optional<data::FittedStatistics> array_fit;  // of the model's data, from the first rows to change on
+  std::vector<HostTensor> changed_rows;             // of predict() into spans
+  std::vector<HostTensor> prediction_batch;         // by input of predictions: rows on their way to the arena
+  std::vector<GivenRows> predicted;                 // the same: what predict() into spans was given
   std::vector<ExecutorTiming> timings;
   std::shared_ptr<Executor> executor;
   PlanOptions planned;
@@ -205,8 +205,8 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // within a class 
 
 // What is behind a Session; throws Error where it was moved away from.
 template <class Impl>
-Impl& alive(const std::unique_ptr<Impl>& impl) {
-  return alive(impl, "session");
+Impl& not_moved(const std::unique_ptr<Impl>& impl) {
+  return not_moved(impl, "session");
 }
 
 }  // namespace graphrun

@@ -20,8 +20,8 @@ Statistics statistics(DType dtype, std::span<const std::byte> bytes) {
         see(static_cast<double>(value));
       }
     };
-    constexpr double kNone = std::numeric_limits<double>::quiet_NaN(), kMost = std::numeric_limits<double>::infinity();
-    double least = kMost, most = -kMost, sum = 0;
+    constexpr double kNone = std::numeric_limits<double>::quiet_NaN(), kMax = std::numeric_limits<double>::infinity();
+    double least = kMax, most = -kMax, sum = 0;
     std::size_t finite = 0, zeros = 0;
     each([&](double x) {
       if (!std::isfinite(x)) return;
@@ -33,15 +33,15 @@ Statistics statistics(DType dtype, std::span<const std::byte> bytes) {
     });
     if (count == 0) return Statistics{kNone, kNone, kNone, kNone, 0, 0};
     const auto all = static_cast<double>(count);
-    const double bad = static_cast<double>(count - finite) / all;
-    if (finite == 0) return Statistics{kNone, kNone, kNone, kNone, 0, bad};
+    const double nonfinite = static_cast<double>(count - finite) / all;
+    if (finite == 0) return Statistics{kNone, kNone, kNone, kNone, 0, nonfinite};
     const double mean = sum / static_cast<double>(finite);
     double squares = 0;
     each([&](double x) {
       if (std::isfinite(x)) squares += (x - mean) * (x - mean);
     });
-    const double deviation = std::sqrt(squares / static_cast<double>(finite));
-    return Statistics{least, most, mean, deviation, static_cast<double>(zeros) / all, bad};
+    const double std_dev = std::sqrt(squares / static_cast<double>(finite));
+    return Statistics{least, most, mean, std_dev, static_cast<double>(zeros) / all, nonfinite};
   });
 }
 

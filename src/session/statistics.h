@@ -1,5 +1,5 @@
 // statistics.h: figures of the elements of a watched value.
-// Contract: in double; allocates nothing. What is not finite is counted in `bad` and nowhere else.
+// Contract: in double; allocates nothing. What is not finite is counted in `nonfinite` and nowhere else.
 #pragma once
 
 #include <cstddef>

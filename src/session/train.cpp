@@ -98,7 +98,7 @@ bool Session::Impl::evaluate(std::size_t index, Metrics& metrics, double until) 
       runnable->write(buffer(phase.counter), std::as_bytes(std::span(&done[index], 1)));
       return false;
     }
-    const std::uint64_t n = steps_before_look(index, std::min(batches - first, static_cast<std::uint64_t>(phase.ring)));
+    const std::uint64_t n = steps_per_poll(index, std::min(batches - first, static_cast<std::uint64_t>(phase.ring)));
     run(index, n);
     each([&](const RecordedPart& part, bool weighted, double& total) {
       observe(index, part.ring, n, [&](std::uint64_t step, float value) {
@@ -142,7 +142,7 @@ class Cancellable {
 
 std::vector<std::string> Session::training_warnings() const {
   std::vector<std::string> warnings;
-  const Impl& impl = alive(impl_);
+  const Impl& impl = not_moved(impl_);
   const std::optional<std::size_t> index = impl.phase_index("train");
   if (!index) return warnings;
   const Batches& batches = impl.compiled.step.phases[*index].batches;
@@ -256,26 +256,26 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
     const auto ends = [&] {
       return !told || result.steps >= total || result.stopped_early || cancelled.load(std::memory_order_relaxed);
     };
-    const auto at_boundary = [&](bool last) {
+    const auto at_step_end = [&](bool last) {
       // A training ends with parameters that are finite, or not at all.
       if (last && result.steps > result.first_step && !parameters_finite(program(), *runnable, piece))
-        refuse_not_finite(traced, done[index] - 1, {});
+        reject_not_finite(traced, done[index] - 1, {});
       // The first time where it only now told of the epoch before: its evaluation may be the best.
-      if (options.on_boundary && (!first || tells))
-        options.on_boundary({result.steps, batches, progress.best_step == result.steps, last});
+      if (options.on_step_end && (!first || tells))
+        options.on_step_end({result.steps, batches, progress.best_step == result.steps, last});
       return last;
     };
     if (!first && options.on_first_step && result.steps == result.first_step + 1) options.on_first_step();
-    if (at_boundary(ends())) break;
-    if (ends() && at_boundary(true)) break;  // that callback has cancelled
+    if (at_step_end(ends())) break;
+    if (ends() && at_step_end(true)) break;  // that callback has cancelled
     std::uint64_t most = std::min(pauses.after(result.steps) - result.steps, ring);
-    if (const std::uint64_t every = options.boundary_every; every > 0)
+    if (const std::uint64_t every = options.step_end_every; every > 0)
       most = std::min(most, every - result.steps % every);
     // A step is traced from the states that it began with, what callbacks have written among them.
     if (good && std::exchange(written, false) && !good->look(*runnable, done[index]))
-      refuse_not_finite(traced, done[index] - 1, {});
+      reject_not_finite(traced, done[index] - 1, {});
     const bool alone = first && options.on_first_step;
-    const std::uint64_t n = alone ? 1 : steps_before_look(index, most);
+    const std::uint64_t n = alone ? 1 : steps_per_poll(index, most);
     const double before = Profiler::now();
     run(index, n);
     result.seconds += Profiler::now() - before;
@@ -286,7 +286,7 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
       add_to(progress.epoch, step, value);
     });
     if (options.on_losses) options.on_losses(losses);
-    if (!std::isfinite(losses.back())) refuse_not_finite(traced, done[index] - n + losses.size() - 1, losses.back());
+    if (!std::isfinite(losses.back())) reject_not_finite(traced, done[index] - n + losses.size() - 1, losses.back());
     for (std::size_t i = 0; i < objectives.size(); ++i) {
       observe(index, phase.recorded[i + 1].ring, n,
               [&](std::uint64_t step, float value) { add_to(objectives[i], step, value); });
@@ -295,7 +295,7 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
     result.steps += n;
     result.epochs = static_cast<std::int64_t>(result.steps / batches);
     progress.unreported = 1;
-    if (good && good->due() && !good->look(*runnable, done[index])) refuse_not_finite(traced, done[index] - 1, {});
+    if (good && good->due() && !good->look(*runnable, done[index])) reject_not_finite(traced, done[index] - 1, {});
   }
   result.cancelled = result.steps < total && !result.stopped_early;
   result.lr_factor = progress.stopping.lr_factor;
@@ -322,7 +322,7 @@ void Session::Impl::write_lr_factor(double factor) {
   written = true;
 }
 
-std::uint64_t Session::Impl::first_bad_step(GoodStates& good, std::uint64_t last) {
+std::uint64_t Session::Impl::first_nonfinite_step(GoodStates& good, std::uint64_t last) {
   const std::size_t index = training();
   const auto go_to = [&](std::uint64_t step) {
     good.put(*runnable);
@@ -341,7 +341,7 @@ std::uint64_t Session::Impl::first_bad_step(GoodStates& good, std::uint64_t last
   return good.step();
 }
 
-void Session::Impl::refuse_not_finite(GoodStates* good, std::uint64_t step, std::optional<double> loss) {
+void Session::Impl::reject_not_finite(GoodStates* good, std::uint64_t step, std::optional<double> loss) {
   const std::uint64_t batches = static_cast<std::uint64_t>(compiled.step.phases[training()].batches.count());
   const auto place = [&](std::uint64_t at) { return fmt::format("step {} (epoch {})", at + 1, at / batches + 1); };
   Diagnostic told;
@@ -352,7 +352,7 @@ void Session::Impl::refuse_not_finite(GoodStates* good, std::uint64_t step, std:
     told.hint = "a smaller learning rate often helps; standardize data of large numbers";
     throw NotFinite(std::move(told), 0);
   }
-  const std::uint64_t first = first_bad_step(*good, step);
+  const std::uint64_t first = first_nonfinite_step(*good, step);
   if (!loss) told.message = fmt::format("a parameter is not finite after {}", place(first));
   if (loss && first < step) told.message += fmt::format("; a parameter is not after {}", place(first));
   std::optional<Diagnostic> found;

@@ -9,7 +9,7 @@
 namespace graphrun::studio {
 namespace {
 
-[[noreturn]] void refuse_body(std::string_view why) {
+[[noreturn]] void reject_body(std::string_view why) {
   throw Error(ErrorKind::input, "studio.body", fmt::format("invalid request: {}", why));
 }
 
@@ -19,19 +19,19 @@ Body::Body(std::string_view json) {
   try {
     object_ = json::parse("", std::string(json)).root;
   } catch (const Error& error) {
-    refuse_body(error.diagnostics().front().message);
+    reject_body(error.diagnostics().front().message);
   }
   const auto is_nested = [](const json::Member& member) {
     return member.value.kind == json::Kind::array || member.value.kind == json::Kind::object;
   };
   if (object_.kind != json::Kind::object || std::any_of(object_.members.begin(), object_.members.end(), is_nested))
-    refuse_body("expected an object of strings, numbers and booleans");
+    reject_body("expected an object of strings, numbers and booleans");
 }
 
 std::string Body::text(std::string_view name) const {
   const json::Member* found = object_.find(name);
   if (found == nullptr || found->value.kind != json::Kind::string)
-    refuse_body(fmt::format("expected a string in '{}'", name));
+    reject_body(fmt::format("expected a string in '{}'", name));
   return found->value.string;
 }
 

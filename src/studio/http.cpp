@@ -12,7 +12,7 @@
 namespace graphrun::studio {
 namespace {
 
-constexpr std::size_t kMostPathBytes = 2048;
+constexpr std::size_t kMaxPathBytes = 2048;
 
 bool is_token(char c) {
   const bool is_letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
@@ -44,7 +44,7 @@ int hex_digit(char c) {
   return -1;
 }
 
-struct Refused {
+struct Rejected {
   int status;
   std::string reason;
 };
@@ -52,15 +52,15 @@ struct Refused {
 // A path has one spelling here: segments that are empty or dots, and slashes in disguise, are nobody's.
 std::string plain_path(std::string_view text) {
   const std::optional<std::string> path = percent_decoded(text, false);
-  if (!path || path->empty() || path->front() != '/') throw Refused{400, "the path is malformed"};
+  if (!path || path->empty() || path->front() != '/') throw Rejected{400, "the path is malformed"};
   if (std::count(text.begin(), text.end(), '/') != std::count(path->begin(), path->end(), '/') ||
       path->find('\\') != std::string::npos)
-    throw Refused{400, "a slash of the path is encoded"};
+    throw Rejected{400, "a slash of the path is encoded"};
   for (std::size_t at = 0; at < path->size();) {
     const std::size_t end = std::min(path->find('/', at + 1), path->size());
     const std::string_view segment = std::string_view(*path).substr(at + 1, end - at - 1);
     if (segment == "." || segment == ".." || (segment.empty() && path->size() > 1))
-      throw Refused{400, "a segment of the path is empty or dots"};
+      throw Rejected{400, "a segment of the path is empty or dots"};
     at = end;
   }
   return *path;
@@ -75,7 +75,7 @@ std::vector<std::pair<std::string, std::string>> query_of(std::string_view text)
     const std::size_t equals = std::min(part.find('='), part.size());
     const auto name = percent_decoded(part.substr(0, equals), true);
     const auto value = percent_decoded(part.substr(std::min(equals + 1, part.size())), true);
-    if (!name || !value || query.size() >= kMostHeaders) throw Refused{400, "the query is malformed"};
+    if (!name || !value || query.size() >= kMaxHeaders) throw Rejected{400, "the query is malformed"};
     query.emplace_back(*name, *value);
   }
   return query;
@@ -83,15 +83,15 @@ std::vector<std::pair<std::string, std::string>> query_of(std::string_view text)
 
 void take_request_line(std::string_view line, Request& request) {
   const std::size_t first = line.find(' '), last = line.rfind(' ');
-  if (first == std::string_view::npos || first == last) throw Refused{400, "the request line is malformed"};
+  if (first == std::string_view::npos || first == last) throw Rejected{400, "the request line is malformed"};
   request.method = line.substr(0, first);
   const std::string_view target = line.substr(first + 1, last - first - 1), version = line.substr(last + 1);
-  if (!is_token(request.method)) throw Refused{400, "the method is not a token"};
-  if (!version.starts_with("HTTP/")) throw Refused{400, "the request line is malformed"};
-  if (version != "HTTP/1.1") throw Refused{505, "only HTTP/1.1 is supported"};
-  if (target.size() > kMostPathBytes) throw Refused{414, "the path is too long"};
+  if (!is_token(request.method)) throw Rejected{400, "the method is not a token"};
+  if (!version.starts_with("HTTP/")) throw Rejected{400, "the request line is malformed"};
+  if (version != "HTTP/1.1") throw Rejected{505, "only HTTP/1.1 is supported"};
+  if (target.size() > kMaxPathBytes) throw Rejected{414, "the path is too long"};
   const bool plain = std::all_of(target.begin(), target.end(), [](char c) { return c > ' ' && c < 0x7f; });
-  if (!plain || target.find('#') != std::string_view::npos) throw Refused{400, "the path is malformed"};
+  if (!plain || target.find('#') != std::string_view::npos) throw Rejected{400, "the path is malformed"};
   const std::size_t mark = std::min(target.find('?'), target.size());
   request.path = plain_path(target.substr(0, mark));
   request.query = query_of(target.substr(std::min(mark + 1, target.size())));
@@ -113,33 +113,34 @@ class Headers {
   explicit Headers(Request& request) : request_(request) {}
 
   void take(std::string_view line) {
-    if (line.front() == ' ' || line.front() == '\t') throw Refused{400, "a header is folded"};
+    if (line.front() == ' ' || line.front() == '\t') throw Rejected{400, "a header is folded"};
     const std::size_t colon = line.find(':');
-    if (colon == std::string_view::npos || !is_token(line.substr(0, colon))) throw Refused{400, "a header has no name"};
+    if (colon == std::string_view::npos || !is_token(line.substr(0, colon)))
+      throw Rejected{400, "a header has no name"};
     const std::string name = lower(line.substr(0, colon));
     const std::string_view value = trimmed(line.substr(colon + 1));
-    if (!is_value(value)) throw Refused{400, "a header holds a control character"};
+    if (!is_value(value)) throw Rejected{400, "a header holds a control character"};
     if (std::find(seen_.begin(), seen_.end(), name) != seen_.end() && is_single(name))
-      throw Refused{400, fmt::format("the header {} is there twice", name)};
-    if (seen_.size() >= kMostHeaders) throw Refused{431, "there are too many headers"};
+      throw Rejected{400, fmt::format("the header {} is there twice", name)};
+    if (seen_.size() >= kMaxHeaders) throw Rejected{431, "there are too many headers"};
     seen_.push_back(name);
     for (const KnownHeader& known : kKnown) {
       if (known.name == name) request_.*known.value = value;
     }
     if (name == "content-length") take_length(value);
-    if (name == "expect" && lower(value) != "100-continue") throw Refused{400, "unsupported Expect header"};
+    if (name == "expect" && lower(value) != "100-continue") throw Rejected{400, "unsupported Expect header"};
     if (name == "expect") request_.expects_continue = true;
   }
 
   void finish() {
     request_.has_origin = has("origin");
-    if (!has("host") || request_.host.empty()) throw Refused{400, "there is no Host"};
+    if (!has("host") || request_.host.empty()) throw Rejected{400, "there is no Host"};
     if (has("transfer-encoding")) {
-      if (has("content-length")) throw Refused{400, "both Transfer-Encoding and Content-Length"};
-      throw Refused{501, "Transfer-Encoding is not taken"};
+      if (has("content-length")) throw Rejected{400, "both Transfer-Encoding and Content-Length"};
+      throw Rejected{501, "Transfer-Encoding is not taken"};
     }
-    if (request_.method == "POST" && !has("content-length")) throw Refused{411, "there is no Content-Length"};
-    if (request_.method == "GET" && request_.content_length > 0) throw Refused{400, "a GET has no body"};
+    if (request_.method == "POST" && !has("content-length")) throw Rejected{411, "there is no Content-Length"};
+    if (request_.method == "GET" && request_.content_length > 0) throw Rejected{400, "a GET has no body"};
   }
 
  private:
@@ -150,10 +151,10 @@ class Headers {
   }
   void take_length(std::string_view value) {
     if (value.empty() || value.find_first_not_of("0123456789") != std::string_view::npos)
-      throw Refused{400, "Content-Length is not a number"};
+      throw Rejected{400, "Content-Length is not a number"};
     const std::optional<std::uint64_t> length = parse_number<std::uint64_t>(value);
-    if (!length || *length > kMostBodyBytes)
-      throw Refused{413, fmt::format("a request has at most {} MiB", kMostBodyBytes >> 20)};
+    if (!length || *length > kMaxBodyBytes)
+      throw Rejected{413, fmt::format("a request has at most {} MiB", kMaxBodyBytes >> 20)};
     request_.content_length = *length;
   }
 
@@ -236,16 +237,16 @@ std::string percent_encoded(std::string_view text) {
 
 ParsedHead parse_head(std::string_view bytes) {
   ParsedHead parsed;
-  const std::size_t end = bytes.substr(0, kMostHeadBytes).find("\r\n\r\n");
+  const std::size_t end = bytes.substr(0, kMaxHeadBytes).find("\r\n\r\n");
   try {
-    const std::string_view head = bytes.substr(0, end == std::string_view::npos ? kMostHeadBytes : end + 2);
+    const std::string_view head = bytes.substr(0, end == std::string_view::npos ? kMaxHeadBytes : end + 2);
     for (std::size_t i = 0; i < head.size(); ++i) {
       if (head[i] == '\0' || (head[i] == '\n' && (i == 0 || head[i - 1] != '\r')) ||
           (head[i] == '\r' && i + 1 < head.size() && head[i + 1] != '\n'))
-        throw Refused{400, "a line does not end with CR LF"};
+        throw Rejected{400, "a line does not end with CR LF"};
     }
     if (end == std::string_view::npos) {
-      if (bytes.size() >= kMostHeadBytes) throw Refused{431, "the head is too long"};
+      if (bytes.size() >= kMaxHeadBytes) throw Rejected{431, "the head is too long"};
       return parsed;
     }
     std::string_view rest = head;
@@ -258,9 +259,9 @@ ParsedHead parse_head(std::string_view bytes) {
     }
     headers.finish();
     parsed.bytes = end + 4;
-  } catch (const Refused& refused) {
-    parsed.status = refused.status;
-    parsed.reason = refused.reason;
+  } catch (const Rejected& rejected) {
+    parsed.status = rejected.status;
+    parsed.reason = rejected.reason;
   }
   return parsed;
 }
@@ -281,7 +282,7 @@ std::string to_string(const Response& response, bool length) {
   return text + "\r\n" + response.body;
 }
 
-Response refusal(int status, std::string_view reason) {
+Response rejection(int status, std::string_view reason) {
   return {status, "application/json", fmt::format("{{\"error\":{}}}", json_string(reason)), {}};
 }
 

@@ -15,8 +15,8 @@
 
 namespace graphrun::studio {
 
-inline constexpr std::size_t kMostHeadBytes = 16 << 10, kMostHeaders = 64;
-inline constexpr std::uint64_t kMostBodyBytes = 32 << 20;
+inline constexpr std::size_t kMaxHeadBytes = 16 << 10, kMaxHeaders = 64;
+inline constexpr std::uint64_t kMaxBodyBytes = 32 << 20;
 
 struct Request {
   std::string method;
@@ -59,6 +59,6 @@ struct Response {
 
 // Head and body; `length` is false for a stream, which ends when the connection does.
 std::string to_string(const Response& response, bool length = true);
-Response refusal(int status, std::string_view reason);  // as JSON: {"error": reason}
+Response rejection(int status, std::string_view reason);  // as JSON: {"error": reason}
 
 }  // namespace graphrun::studio

@@ -30,7 +30,7 @@ double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-[[noreturn]] void refuse_port(int port, int error) {
+[[noreturn]] void reject_port(int port, int error) {
   throw Error(ErrorKind::input, "studio.port", fmt::format("cannot listen on port {}: {}", port, std::strerror(error)),
               error == EADDRINUSE ? "another program has it; --port 0 takes any that is free" : "");
 }
@@ -46,7 +46,7 @@ Descriptor listening(int port) {
   if (socket.number() < 0 || ::setsockopt(socket.number(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
       ::bind(socket.number(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       ::listen(socket.number(), 64) != 0)
-    refuse_port(port, errno);
+    reject_port(port, errno);
   return socket;
 }
 
@@ -68,7 +68,7 @@ std::string event_text(std::string_view event, std::string_view json) {
 
 struct Server::Impl {
   Impl(int port, const Limits& how) : limits(how), socket(listening(port)), access(port_of(socket)) {
-    if (wake.number() < 0) refuse_port(port, errno);
+    if (wake.number() < 0) reject_port(port, errno);
   }
 
   Limits limits;
@@ -186,14 +186,14 @@ struct Server::Impl {
 
   void take_head(Connection& from) {
     ParsedHead parsed = parse_head(from.in);
-    if (parsed.status != 0) return say(from, refusal(parsed.status, parsed.reason));
+    if (parsed.status != 0) return say(from, rejection(parsed.status, parsed.reason));
     if (parsed.bytes == 0) return;
     from.request = std::move(parsed.request);
     from.in.erase(0, parsed.bytes);
     switch (access.judge(from.request)) {
       case Access::Verdict::stranger:
         return say(from,
-                   refusal(403, "this is not the page that the studio gave out: open the address that it printed"));
+                   rejection(403, "this is not the page that the studio gave out: open the address that it printed"));
       case Access::Verdict::newcomer:
         return say(from, {303, "text/plain", "", {{"Set-Cookie", access.cookie()}, {"Location", "/"}}});
       case Access::Verdict::known:
@@ -204,12 +204,12 @@ struct Server::Impl {
       return say(from, {405, "text/plain", "only GET and POST\n", {{"Allow", "GET, POST"}}});
     const std::string& type = from.request.content_type;
     if (posts && type != "application/json" && !type.starts_with("application/json;"))
-      return say(from, refusal(415, "a POST has application/json"));
+      return say(from, rejection(415, "a POST has application/json"));
     std::uint64_t expected = from.request.content_length;
     for (const Connection& other : connections) {
       if (other.state == State::body) expected += other.request.content_length;
     }
-    if (expected > limits.body_bytes) return say(from, refusal(503, "too much is sent at once"));
+    if (expected > limits.body_bytes) return say(from, rejection(503, "too much is sent at once"));
     from.state = State::body;
     from.until = seconds_now() + limits.body_seconds;
     if (from.request.expects_continue && from.in.size() < from.request.content_length) {
@@ -220,7 +220,7 @@ struct Server::Impl {
 
   void take_body(Connection& from) {
     if (from.in.size() < from.request.content_length) return;
-    if (from.in.size() > from.request.content_length) return say(from, refusal(400, "a connection has one request"));
+    if (from.in.size() > from.request.content_length) return say(from, rejection(400, "a connection has one request"));
     from.request.body = std::move(from.in);
     from.in = {};
     from.state = State::waiting;
@@ -237,7 +237,7 @@ struct Server::Impl {
       const bool idle = one.state == State::streaming && one.out.empty();
       if (one.state == State::gone || idle || now < one.until) continue;
       if (one.state == State::head || one.state == State::body)
-        say(one, refusal(408, "the request took too long"));
+        say(one, rejection(408, "the request took too long"));
       else
         one.state = State::gone;
     }

@@ -27,12 +27,12 @@ std::vector<Diagnostic> reported(const std::string& text, const std::function<vo
   return {};
 }
 
-TEST(Place, PointersAreEscaped) {
+TEST(Ref, PointersAreEscaped) {
   const Document document = parse("m.json", R"({"a/b": {"~": [1, {"": 2}]}})");
-  const Place root = Reader(document).root();
+  const Ref root = Reader(document).root();
   EXPECT_EQ(root.pointer, "");
-  const Place ab = root.member(document.root.members[0]);
-  const Place tilde = ab.member(ab.value->members[0]);
+  const Ref ab = root.member(document.root.members[0]);
+  const Ref tilde = ab.member(ab.value->members[0]);
   EXPECT_EQ(tilde.pointer, "/a~1b/~0");
   EXPECT_EQ(tilde.item(1).pointer, "/a~1b/~0/1");
   EXPECT_EQ(tilde.item(1).member(tilde.item(1).value->members[0]).pointer, "/a~1b/~0/1/");
@@ -83,7 +83,7 @@ TEST(Reader, KeysOfALargeObjectAreFound) {
 
 TEST(Reader, APointerSaysLongKeysInShort) {
   const Document document = parse("m.json", "{\"" + std::string(1000, 'k') + "\": [0]}");
-  const Place at = Reader(document).root().member(document.root.members[0]).item(0);
+  const Ref at = Reader(document).root().member(document.root.members[0]).item(0);
   EXPECT_EQ(at.pointer, "/" + std::string(256, 'k') + ".../0");
 }
 
@@ -161,7 +161,7 @@ TEST(Reader, TakesOverErrors) {
   elsewhere.line = 4;
   elsewhere.column = 2;
   const auto errors = reported("{\"a\":\n 1}", [&](Reader& r) {
-    const Place a = r.root().member(r.document().root.members[0]);
+    const Ref a = r.root().member(r.document().root.members[0]);
     r.report(a, Error(ErrorKind::input, {elsewhere}));
     r.report(a, Error(ErrorKind::input, "shape.mismatch", "shapes differ", "transpose"));
   });
@@ -189,7 +189,7 @@ TEST(Reader, InsideOfStringsHonoursEscapes) {
 
 TEST(Reader, InsideOfStringsInUtf8AndLaterLines) {
   const auto errors = reported("{\n  \"g\": \"\xc3\xa9 = relu(q)\"}", [](Reader& r) {
-    const Place g = r.root().member(r.document().root.members[0]);
+    const Ref g = r.root().member(r.document().root.members[0]);
     r.report_inside(g, 10, Error(ErrorKind::input, "expr.name", "unknown name 'q'"));
   });
   EXPECT_EQ(to_string(errors.at(0)),

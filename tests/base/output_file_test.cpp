@@ -224,16 +224,16 @@ TEST_F(Output, ADescriptorKeepsItsPosition) {
   EXPECT_EQ(read_file(path("out")), "results losses more end");
 }
 
-TEST_F(Output, WhatCannotBeWrittenIsRefusedAtOnce) {
-  const auto refused = [&](const std::string& name) {
+TEST_F(Output, WhatCannotBeWrittenIsRejectedAtOnce) {
+  const auto rejected = [&](const std::string& name) {
     return message(ErrorKind::input, [&] { const OutputFile file(name); });
   };
-  EXPECT_EQ(refused(folder.string()), "cannot write '" + folder.string() + "': it is a folder");
-  EXPECT_EQ(refused(path("new/")), "cannot write '" + path("new/") + "': it is a folder");
-  EXPECT_EQ(refused(path("no/such")), "cannot write '" + path("no/such") + "': No such file or directory");
+  EXPECT_EQ(rejected(folder.string()), "cannot write '" + folder.string() + "': it is a folder");
+  EXPECT_EQ(rejected(path("new/")), "cannot write '" + path("new/") + "': it is a folder");
+  EXPECT_EQ(rejected(path("no/such")), "cannot write '" + path("no/such") + "': No such file or directory");
   own.write("file", "");
-  EXPECT_EQ(refused(path("file/x")), "cannot write '" + path("file/x") + "': Not a directory");
-  EXPECT_NE(refused(path(std::string(300, 'x'))), "");
+  EXPECT_EQ(rejected(path("file/x")), "cannot write '" + path("file/x") + "': Not a directory");
+  EXPECT_NE(rejected(path(std::string(300, 'x'))), "");
   EXPECT_EQ(files(), std::set<std::string>{"file"});
   const std::string longest(255, 'x');
   write(path(longest), "x");

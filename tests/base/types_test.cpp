@@ -111,7 +111,7 @@ TEST(Target, UnknownNamesTheKnown) {
 }
 
 TEST(HostTensor, ValuesFillTheShapeAndAreReadAsWhatTheyAre) {
-  const auto refused = [](auto make) -> std::string {
+  const auto rejected = [](auto make) -> std::string {
     try {
       make();
     } catch (const Error& error) {
@@ -120,8 +120,8 @@ TEST(HostTensor, ValuesFillTheShapeAndAreReadAsWhatTheyAre) {
     return "accepted";
   };
   const std::vector<float> five(5);
-  EXPECT_EQ(refused([&] { HostTensor({2, 3}, five); }), "5 values do not fill a tensor of shape (2, 3), which has 6");
-  EXPECT_EQ(refused([&] { HostTensor({5}, five).elements<double>(); }), "a tensor of f32 elements is read as f64");
+  EXPECT_EQ(rejected([&] { HostTensor({2, 3}, five); }), "5 values do not fill a tensor of shape (2, 3), which has 6");
+  EXPECT_EQ(rejected([&] { HostTensor({5}, five).elements<double>(); }), "a tensor of f32 elements is read as f64");
 }
 
 TEST(HostTensor, IsEmptyWhenItWasMovedAway) {

@@ -275,7 +275,7 @@ TEST(CApi, VerifyDevicesHelp) {
   EXPECT_GE(gr_abi_version(), 1U);
 }
 
-TEST(CApi, MistakesAreErrors) {
+TEST(CApi, ErrorsAreErrors) {
   gr_model* model = nullptr;
   const std::string syntax = bad(gr_model_parse("{\"format\": 1,", nullptr, &model), GR_INPUT, "json.syntax");
   EXPECT_EQ(syntax.rfind("<text>:1:", 0), 0U) << syntax;
@@ -327,7 +327,7 @@ TEST(CApi, MistakesAreErrors) {
   EXPECT_EQ(gr_session_step(nullptr), 0U);
 }
 
-TEST(CApi, SplitsThatDoNotMatchAreRefused) {
+TEST(CApi, SplitsThatDoNotMatchAreRejected) {
   const Owned<gr_model> model = parsed();
   const std::array<float, 5> y{};
   gr_type type{GR_F32, 2, {5, 1}};
@@ -401,7 +401,7 @@ TEST(CApi, AModelWithoutItsRowsPredicts) {
   bad(gr_session_train(session, nullptr, nullptr), GR_INPUT, "train.nothing");
 }
 
-TEST(CApi, EveryMistakeOfAFileIsToldWithItsPlace) {
+TEST(CApi, EveryMistakeOfAFileIsReportedWithItsPlace) {
   std::string text = kPlane;
   const auto change = [&](const std::string& from, const std::string& to) {
     text.replace(text.find(from), from.size(), to);

@@ -66,13 +66,13 @@ TEST_F(Arrays, AreShownAndSaved) {
   EXPECT_EQ(std::string(magic, 6), "\x93NUMPY");
 }
 
-TEST_F(Arrays, ThatAreNotThereAreRefused) {
+TEST_F(Arrays, ThatAreNotThereAreRejected) {
   const std::string name = listed(npz_)[0]["name"];
-  expect_refused(graphrun({"show", "--weights", npz_, name + "x"}), {"has no array", "did you mean '" + name + "'?"});
-  expect_refused(graphrun({"show", "--weights", npz_, "--save-array", npz_ + ".csv"}), {"goes with one array"});
-  expect_refused(graphrun({"show", "--weights", (folder_ / "none.npz").string()}), {"none.npz"});
-  expect_refused(graphrun({"show", "--weights", file("odd.npz", "PK\x03\x04 and no more")}), {"odd.npz"});
-  expect_refused(graphrun({"show", "--weights", file("empty.npz", "")}), {"empty.npz"});
+  expect_rejected(graphrun({"show", "--weights", npz_, name + "x"}), {"has no array", "did you mean '" + name + "'?"});
+  expect_rejected(graphrun({"show", "--weights", npz_, "--save-array", npz_ + ".csv"}), {"goes with one array"});
+  expect_rejected(graphrun({"show", "--weights", (folder_ / "none.npz").string()}), {"none.npz"});
+  expect_rejected(graphrun({"show", "--weights", file("odd.npz", "PK\x03\x04 and no more")}), {"odd.npz"});
+  expect_rejected(graphrun({"show", "--weights", file("empty.npz", "")}), {"empty.npz"});
 }
 
 }  // namespace

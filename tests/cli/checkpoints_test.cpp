@@ -103,17 +103,17 @@ TEST_F(CheckpointFlags, ABareResumeTakesNoWord) {
 TEST_F(CheckpointFlags, AFolderWithCheckpointsIsNotBegunAnew) {
   ASSERT_EQ(graphrun({"train", model_, "--checkpoint-dir", at("ck")}).code, 0);
   const std::vector<std::string> before = files("ck");
-  expect_refused(graphrun({"train", model_, "--checkpoint-dir", at("ck")}),
-                 {"already has checkpoints of a training run", "--resume"});
+  expect_rejected(graphrun({"train", model_, "--checkpoint-dir", at("ck")}),
+                  {"already has checkpoints of a training run", "--resume"});
   EXPECT_EQ(files("ck"), before);
 }
 
-TEST_F(CheckpointFlags, AnotherTrainingIsRefusedWithAllDifferences) {
+TEST_F(CheckpointFlags, AnotherTrainingIsRejectedWithAllDifferences) {
   ASSERT_EQ(graphrun({"train", model_, "--checkpoint-dir", at("ck")}).code, 0);
   file("log.csv", "old");
-  expect_refused(graphrun({"train", model_, "--checkpoint-dir", at("ck"), "--resume", "--seed=9", "--log",
-                           at("log.csv"), "--set", "train.optimizer.sgd.lr=0.1", "--set", "graph.p.activation=tanh"}),
-                 {"seed: 1 in the checkpoint, 9 here", "lr=0.05", "lr=0.1", "graph: p"});
+  expect_rejected(graphrun({"train", model_, "--checkpoint-dir", at("ck"), "--resume", "--seed=9", "--log",
+                            at("log.csv"), "--set", "train.optimizer.sgd.lr=0.1", "--set", "graph.p.activation=tanh"}),
+                  {"seed: 1 in the checkpoint, 9 here", "lr=0.05", "lr=0.1", "graph: p"});
   EXPECT_EQ(content("log.csv"), "old");
 }
 
@@ -139,7 +139,7 @@ TEST_F(CheckpointFlags, RunFoldersKeepThemAndGoOn) {
   EXPECT_EQ(log_without_times("runs/a/log.csv"), log_without_times("runs/b/log.csv"));
   EXPECT_EQ(content("runs/a/weights.npz"), content("runs/b/weights.npz"));
   EXPECT_EQ(Json::parse(content("runs/a/result.json"))["epochs"], 6);
-  expect_refused(graphrun(first), {"already exists", "--resume"});
+  expect_rejected(graphrun(first), {"already exists", "--resume"});
 }
 
 // As after a crash: what the killed training had, though it found an older log and older losses.
@@ -188,31 +188,32 @@ TEST_F(CheckpointFlags, OfAnotherFormatIsNotBegunAnew) {
   const std::uint64_t sum = checksum(std::as_bytes(std::span(summed)));
   std::memcpy(bytes.data() + summed.size(), &sum, sizeof sum);
   file(name, bytes);
-  expect_refused(graphrun({"train", model_, "--epochs=4", "--checkpoint-dir", at("ck"), "--resume"}),
-                 {"is a checkpoint of format 2, expected 1", "the version of graphrun that wrote it"});
+  expect_rejected(graphrun({"train", model_, "--epochs=4", "--checkpoint-dir", at("ck"), "--resume"}),
+                  {"is a checkpoint of format 2, expected 1", "the version of graphrun that wrote it"});
   EXPECT_EQ(files("ck").size(), 2u);
 }
 
 TEST_F(CheckpointFlags, ThatCannotBeAreUsageErrors) {
-  expect_refused(graphrun({"train", model_, "--resume"}), {"--resume=auto needs the folder"});
-  expect_refused(graphrun({"train", model_, "--checkpoint-every=2"}), {"goes with --checkpoint-dir"});
+  expect_rejected(graphrun({"train", model_, "--resume"}), {"--resume=auto needs the folder"});
+  expect_rejected(graphrun({"train", model_, "--checkpoint-every=2"}), {"goes with --checkpoint-dir"});
   for (const char* bad : {"0", "-1", "2epochs", "steps", "s", "1.5", "nans"})
-    expect_refused(graphrun({"train", model_, "--checkpoint-dir", at("ck"), std::string("--checkpoint-every=") + bad}),
-                   {"--checkpoint-every must be"});
-  expect_refused(graphrun({"train", model_, "--checkpoint-dir", at("ck"), "--checkpoint-every=9step"}),
-                 {"a number of epochs, or as in 500steps or 30s, got '9step'"});
-  expect_refused(graphrun({"train", model_, "--checkpoint-dir", at("ck"), "--checkpoint-keep=0"}),
-                 {"--checkpoint-keep"});
-  expect_refused(graphrun({"train", model_, "--checkpoint-dir", model_}), {"cannot hold checkpoints"});
-  expect_refused(graphrun({"train", model_, "--checkpoint-dir", "/dev/full"}), {"'/dev/full' cannot hold checkpoints"});
-  expect_refused(graphrun({"train", model_, "--resume", "--run-dir", at("runs")}), {"--resume=auto needs"});
-  expect_refused(graphrun({"train", model_, "--resume=" + at("missing.safetensors")}), {"missing.safetensors"});
-  expect_refused(graphrun({"train", model_, "--resume=" + model_}), {"no safetensors file"});
+    expect_rejected(graphrun({"train", model_, "--checkpoint-dir", at("ck"), std::string("--checkpoint-every=") + bad}),
+                    {"--checkpoint-every must be"});
+  expect_rejected(graphrun({"train", model_, "--checkpoint-dir", at("ck"), "--checkpoint-every=9step"}),
+                  {"a number of epochs, or as in 500steps or 30s, got '9step'"});
+  expect_rejected(graphrun({"train", model_, "--checkpoint-dir", at("ck"), "--checkpoint-keep=0"}),
+                  {"--checkpoint-keep"});
+  expect_rejected(graphrun({"train", model_, "--checkpoint-dir", model_}), {"cannot hold checkpoints"});
+  expect_rejected(graphrun({"train", model_, "--checkpoint-dir", "/dev/full"}),
+                  {"'/dev/full' cannot hold checkpoints"});
+  expect_rejected(graphrun({"train", model_, "--resume", "--run-dir", at("runs")}), {"--resume=auto needs"});
+  expect_rejected(graphrun({"train", model_, "--resume=" + at("missing.safetensors")}), {"missing.safetensors"});
+  expect_rejected(graphrun({"train", model_, "--resume=" + model_}), {"no safetensors file"});
   file("one.safetensors", "old");
-  expect_refused(
+  expect_rejected(
       graphrun({"train", model_, "--resume=" + at("one.safetensors"), "--save-weights", at("one.safetensors")}),
       {"is the checkpoint that --resume reads"});
-  expect_refused(graphrun({"eval", model_, "--resume"}), {"--resume goes with train"});
+  expect_rejected(graphrun({"eval", model_, "--resume"}), {"--resume goes with train"});
   EXPECT_FALSE(std::filesystem::exists(at("ck"))) << "a folder was made for nothing";
 }
 

@@ -16,10 +16,10 @@ namespace {
 
 class Checks : public Cli {
  protected:
-  // On the plug-in that does `what` (odd_executor.cpp).
+  // On the plug-in that does `what` (misbehaving_executor.cpp).
   static Outcome oddly(const std::string& what, std::vector<std::string> words) {
-    words.emplace_back("--executor=" GRAPHRUN_ODD_EXECUTOR);
-    return graphrun(words, {.environment = {"ODD_EXECUTOR=" + what}});
+    words.emplace_back("--executor=" GRAPHRUN_MISBEHAVING_EXECUTOR);
+    return graphrun(words, {.environment = {"MISBEHAVING_EXECUTOR=" + what}});
   }
 };
 
@@ -44,7 +44,7 @@ TEST_F(Checks, NoExecutorAllocatesAfterTheFirstStep) {
     GTEST_SKIP() << "all but the terminal's part passed: " << why;
 }
 
-TEST_F(Checks, WhatRunsByKernelsOfTheLibraryIsTold) {
+TEST_F(Checks, WhatRunsByKernelsOfTheLibraryIsReported) {
   const std::string executor = "--executor=" GRAPHRUN_MATMUL_EXECUTOR;  // has one kernel of its own
   const char* const told = "matmul_only has no kernel for sub: cpu's runs";
   const Outcome training = graphrun({model_, executor});
@@ -56,7 +56,7 @@ TEST_F(Checks, WhatRunsByKernelsOfTheLibraryIsTold) {
   EXPECT_TRUE(Json::parse(graphrun({"plan", model_, "--json"}).out)["fallbacks"].empty());
 }
 
-TEST_F(Checks, OnADeviceTheMathIsToldAndRecorded) {
+TEST_F(Checks, OnADeviceTheMathIsReportedAndRecorded) {
   const std::string weights = (folder_ / "w.npz").string();
   for (const std::string math : {"fast", "exact"}) {
     const std::string flag = "--math=" + math;
@@ -84,7 +84,7 @@ TEST_F(Checks, OneByteIsCaughtWithStepCallAndSite) {
     EXPECT_TRUE(has(outcome.err, "malloc of 1 byte in step 7")) << outcome.err;
 #if !defined(GRAPHRUN_SANITIZED) || \
     !defined(__clang__)  // there the sanitizer runtime, part of the program, calls malloc
-    EXPECT_TRUE(has(outcome.err, "libodd_executor.so+0x")) << outcome.err;
+    EXPECT_TRUE(has(outcome.err, "libmisbehaving_executor.so+0x")) << outcome.err;
 #endif
 #ifndef GRAPHRUN_SANITIZED  // they allocate for a new thread
     EXPECT_TRUE(has(outcome.err, "1 allocation after the first step")) << outcome.err;
@@ -93,7 +93,7 @@ TEST_F(Checks, OneByteIsCaughtWithStepCallAndSite) {
   }
   const Outcome device = oddly("allocate_on_device=20", {model_, "--assert-no-alloc"});
   EXPECT_EQ(device.code, 3);
-  EXPECT_TRUE(has(device.err, "cudaMalloc of 1 byte in step 20, at libodd_executor.so+0x")) << device.err;
+  EXPECT_TRUE(has(device.err, "cudaMalloc of 1 byte in step 20, at libmisbehaving_executor.so+0x")) << device.err;
   const Outcome bench = oddly("allocate=15", {"bench", model_, "--assert-no-alloc", "--steps=50"});
   EXPECT_EQ(bench.code, 3);
   EXPECT_TRUE(has(bench.err, "in step 15")) << bench.err;
@@ -194,9 +194,9 @@ TEST_F(Checks, BenchCanIdleBetweenSteps) {
   const Json result = Json::parse(outcome.out);
   EXPECT_EQ(result["idle_gap_ms"], 2);
   EXPECT_LT(result["step_us"]["p50"].get<double>(), 2000);  // the gap is not part of a step
-  expect_refused(graphrun({"bench", model_, "--steps=0"}), {"--steps must be a whole number from 1"});
-  expect_refused(graphrun({"bench", model_, "--idle-gap-ms=-1"}), {"--idle-gap-ms must be a number from 0"});
-  expect_refused(graphrun({model_, "--deadline-us=5"}), {"--deadline-us goes with bench, not with train"});
+  expect_rejected(graphrun({"bench", model_, "--steps=0"}), {"--steps must be a whole number from 1"});
+  expect_rejected(graphrun({"bench", model_, "--idle-gap-ms=-1"}), {"--idle-gap-ms must be a number from 0"});
+  expect_rejected(graphrun({model_, "--deadline-us=5"}), {"--deadline-us goes with bench, not with train"});
 }
 
 TEST_F(Checks, DevicesAreListedWhateverIsMissing) {
@@ -220,7 +220,7 @@ TEST_F(Checks, DevicesAreListedWhateverIsMissing) {
   ASSERT_EQ(result["missing"].size(), 1u) << "without a visible GPU";
   EXPECT_EQ(result["missing"][0]["executor"], "cuda");
   EXPECT_FALSE(has(result["missing"][0]["reason"].get<std::string>(), "\n"));
-  expect_refused(graphrun({"devices", model_}), {"devices does not take"});
+  expect_rejected(graphrun({"devices", model_}), {"devices does not take"});
 }
 
 TEST_F(Checks, AutoMeasuresSaysSoAndStartsAfresh) {
@@ -236,8 +236,8 @@ TEST_F(Checks, AutoMeasuresSaysSoAndStartsAfresh) {
   EXPECT_EQ(result["weights_hash"], plain["weights_hash"]);
   EXPECT_EQ(result["test"], plain["test"]);
   EXPECT_FALSE(has(graphrun({model_}, no_gpu).err, "auto"));  // never by default
-  expect_refused(graphrun({"plan", model_, "--executor=auto"}), {"'auto'", "has to be named"});
-  expect_refused(graphrun({model_, "--executor=auto", "--target=h200"}), {"--target"});
+  expect_rejected(graphrun({"plan", model_, "--executor=auto"}), {"'auto'", "has to be named"});
+  expect_rejected(graphrun({model_, "--executor=auto", "--target=h200"}), {"--target"});
 }
 
 TEST_F(Checks, TheLogHasALineForEachReport) {
@@ -264,7 +264,7 @@ TEST_F(Checks, TheLogHasALineForEachReport) {
   EXPECT_EQ(epochs, (std::vector<std::string>{"4", "6", "8", "12", "16", "18", "20"}));
   EXPECT_EQ(lines(outcome.err).size(), 5u) << outcome.err;  // one per log_every
   EXPECT_TRUE(has(lines(outcome.err).back(), "validation@18 loss")) << "the latest one, of epoch 18";
-  expect_refused(graphrun({path, "--log", (folder_ / "none" / "log.csv").string()}), {"cannot write"});
+  expect_rejected(graphrun({path, "--log", (folder_ / "none" / "log.csv").string()}), {"cannot write"});
 }
 
 TEST_F(Checks, AKilledRunLeavesWholeLines) {

@@ -87,8 +87,8 @@ TEST_F(Completion, TheScriptsAreOfTheShellThatWasNamed) {
   EXPECT_EQ(zsh.code, 0);
   EXPECT_EQ(zsh.out.rfind("#compdef graphrun", 0), 0u);
   EXPECT_EQ(graphrun({"completion", "fish"}).out.rfind("# fish completion", 0), 0u);
-  expect_refused(graphrun({"completion"}), {"bash, zsh or fish"});
-  expect_refused(graphrun({"completion", "csh"}), {"'csh'"});
+  expect_rejected(graphrun({"completion"}), {"bash, zsh or fish"});
+  expect_rejected(graphrun({"completion", "csh"}), {"'csh'"});
 }
 
 // The script's function with zsh's own ones replaced by some that print what they are given.

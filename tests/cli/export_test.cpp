@@ -46,7 +46,7 @@ TEST_F(Export, OnnxComesBack) {
 }
 
 // Column transforms are not part of the exported function: the command prints their parameters for the caller.
-TEST_F(Export, TellsWhatIsDoneToColumnsOfATable) {
+TEST_F(Export, ReportsWhatIsDoneToColumnsOfATable) {
   file("flats.csv", "area,city,rent\n10,Rome,1\n20,Oslo,2\n30,Rome,3\n,Oslo,2\n");
   const std::string model = file("flats.json", R"j({"format": 1,
     "data": {"train": {"csv": "flats.csv", "missing": {"area": "median"}, "x": ["area", "city"], "y": "rent"},
@@ -89,9 +89,9 @@ TEST_F(Export, LeavesAnOldFileWhereItFails) {
 }
 
 TEST_F(Export, ImportNeedsASafetensorsFile) {
-  const Outcome refused = graphrun({"import-onnx", file("a.onnx", ""), "-o", path("a.npz")});
-  EXPECT_EQ(refused.code, 2);
-  EXPECT_NE(refused.err.find("import-onnx needs --output FILE.safetensors"), std::string::npos) << refused.err;
+  const Outcome rejected = graphrun({"import-onnx", file("a.onnx", ""), "-o", path("a.npz")});
+  EXPECT_EQ(rejected.code, 2);
+  EXPECT_NE(rejected.err.find("import-onnx needs --output FILE.safetensors"), std::string::npos) << rejected.err;
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ inline bool has(std::string_view text, std::string_view part) {
 }
 
 // Usage error: exit code 2, nothing on stdout, every part somewhere on stderr.
-inline void expect_refused(const Outcome& outcome, const std::vector<std::string>& parts) {
+inline void expect_rejected(const Outcome& outcome, const std::vector<std::string>& parts) {
   EXPECT_EQ(outcome.code, 2) << outcome.err;
   EXPECT_EQ(outcome.out, "");
   for (const std::string& part : parts) EXPECT_TRUE(has(outcome.err, part)) << part << " is not in:\n" << outcome.err;

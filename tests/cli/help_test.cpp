@@ -35,7 +35,7 @@ class Help : public Cli {
   }
 };
 
-TEST_F(Help, TellsAnOptimizerWithItsKeys) {
+TEST_F(Help, ReportsAnOptimizerWithItsKeys) {
   const Outcome adam = graphrun({"help", "adam"});
   EXPECT_EQ(adam.code, 0) << adam.err;
   for (const char* part : {"an optimizer", "sqrt(v) + eps", "beta1", "(default: 0.9)", "(default: 1e-08)", "(required)",
@@ -43,7 +43,7 @@ TEST_F(Help, TellsAnOptimizerWithItsKeys) {
     EXPECT_TRUE(has(adam.out, part)) << part << " is not in\n" << adam.out;
 }
 
-TEST_F(Help, TellsALayerWithItsShapes) {
+TEST_F(Help, ReportsALayerWithItsShapes) {
   const std::string dense = graphrun({"help", "dense"}).out;
   for (const char* part : {"a layer", "W (in, units)", "inputs", "units", "activation", "glorot_uniform", "or false"})
     EXPECT_TRUE(has(dense, part)) << part << " is not in\n" << dense;
@@ -133,8 +133,8 @@ TEST_F(Help, EveryFunctionHasAnExampleThatReads) {
     }
     const Outcome outcome = graphrun({"check", file("example.json", model.dump()), "--diagnostics=json"});
     if (outcome.code == 0) continue;
-    for (const Json& mistake : Json::parse(outcome.err)) {
-      const std::string code = mistake["code"];
+    for (const Json& failure : Json::parse(outcome.err)) {
+      const std::string code = failure["code"];
       EXPECT_TRUE(code.starts_with("shape.") || code.starts_with("dtype.")) << name << "\n" << outcome.err;
     }
   }

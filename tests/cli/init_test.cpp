@@ -46,9 +46,9 @@ TEST_F(Init, WithoutAFileTheModelGoesToStdout) {
 
 TEST_F(Init, NothingIsOverwritten) {
   const std::string before = file("m.json", "mine");
-  const Outcome refused = graphrun({"init", table_, "--label=price", "-o", before});
-  EXPECT_EQ(refused.code, 2);
-  EXPECT_NE(refused.err.find("is there already"), std::string::npos);
+  const Outcome rejected = graphrun({"init", table_, "--label=price", "-o", before});
+  EXPECT_EQ(rejected.code, 2);
+  EXPECT_NE(rejected.err.find("is there already"), std::string::npos);
   std::ifstream stream(before);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(stream), {}), "mine");
 }
@@ -57,15 +57,15 @@ TEST_F(Init, AFileThatIsNoTable) {
   for (const auto& [name, text, says] : {std::tuple{"a.json", "[{\"a\": 1}]", "\"source\": {\"records\": ...}"},
                                          {"a.jsonl", "{\"a\": 1}\n", "a.jsonl' is JSON"},
                                          {"a.xlsx", "PK\x03\x04", "save it as CSV"}}) {
-    const Outcome refused = graphrun({"init", file(name, text), "--label=a"});
-    EXPECT_EQ(refused.code, 2);
-    EXPECT_NE(refused.err.find("init reads a table of text (CSV)"), std::string::npos) << refused.err;
-    EXPECT_NE(refused.err.find(says), std::string::npos) << refused.err;
+    const Outcome rejected = graphrun({"init", file(name, text), "--label=a"});
+    EXPECT_EQ(rejected.code, 2);
+    EXPECT_NE(rejected.err.find("init reads a table of text (CSV)"), std::string::npos) << rejected.err;
+    EXPECT_NE(rejected.err.find(says), std::string::npos) << rejected.err;
   }
 }
 
-TEST_F(Init, MistakesOfTheCommandLine) {
-  const std::pair<std::vector<std::string>, const char*> mistakes[] = {
+TEST_F(Init, ErrorsOfTheCommandLine) {
+  const std::pair<std::vector<std::string>, const char*> errors[] = {
       {{"init"}, "init needs a data file"},
       {{"init", table_}, "--label=COLUMN"},
       {{"init", table_, "--label=prize"}, "did you mean 'price'?"},
@@ -73,10 +73,10 @@ TEST_F(Init, MistakesOfTheCommandLine) {
       {{"init", table_, "more", "--label=price"}, "does not take 'more'"},
       {{"init", folder_.string(), "--label=price"}, "Is a directory"},
       {{"init", table_, "--label=price", "-o", path("none/m.json")}, "none"}};
-  for (const auto& [words, says] : mistakes) {
-    const Outcome refused = graphrun(words);
-    EXPECT_EQ(refused.code, 2) << refused.err;
-    EXPECT_NE(refused.err.find(says), std::string::npos) << refused.err;
+  for (const auto& [words, says] : errors) {
+    const Outcome rejected = graphrun(words);
+    EXPECT_EQ(rejected.code, 2) << rejected.err;
+    EXPECT_NE(rejected.err.find(says), std::string::npos) << rejected.err;
   }
 }
 

@@ -112,8 +112,8 @@ TEST_F(Cli, ShowPrintsTheGraphInItsForms) {
   EXPECT_EQ(Json::parse(canonical.out)["format"], 1);
   EXPECT_EQ(graphrun({"show", file("canonical.json", canonical.out), "--json"}).out, canonical.out);
   EXPECT_EQ(Json::parse(graphrun({"show", path, "--json", "--epochs=3"}).out)["train"]["epochs"], 3);
-  expect_refused(graphrun({"show", path, "--json", "--dot"}), {"--json"});
-  expect_refused(graphrun({"show", path, "--threads=2"}), {"--threads goes with"});
+  expect_rejected(graphrun({"show", path, "--json", "--dot"}), {"--json"});
+  expect_rejected(graphrun({"show", path, "--threads=2"}), {"--threads goes with"});
 }
 
 TEST_F(Cli, ShowPrintsTheGeneratedKernels) {
@@ -153,8 +153,8 @@ TEST_F(Cli, CheckFindsEveryMistakeWithoutData) {
   EXPECT_EQ(summary["batch"], "all");
   model["graph"][1] = "loss = mean((q - y) ^ 2)";
   model["train"]["epoch"] = 3;
-  expect_refused(graphrun({"check", file("wrong.json", model.dump(2))}),
-                 {"no value named q", "unknown key 'epoch'", "did you mean 'epochs'?"});
+  expect_rejected(graphrun({"check", file("wrong.json", model.dump(2))}),
+                  {"no value named q", "unknown key 'epoch'", "did you mean 'epochs'?"});
 }
 
 TEST_F(Cli, VerifySaysTwoLines) {
@@ -239,18 +239,18 @@ TEST_F(Cli, VerifyDumpsAnyValue) {
   EXPECT_EQ(three, 3);
 }
 
-TEST_F(Cli, MistakesOfVerifyAreRefused) {
-  expect_refused(graphrun({"verify", model_, "--steps=0"}), {"at least one step"});
-  expect_refused(graphrun({"verify", model_, "--steps=-1"}), {"--steps"});
-  expect_refused(graphrun({"verify", model_, "--tolerance=1e-3"}), {"--tolerance goes with --trajectory"});
-  expect_refused(graphrun({"verify", model_, "--dump-to=x.npy"}), {"--dump-to goes with --dump"});
-  expect_refused(graphrun({"verify", model_, "--dump=p", "--against=ref"}), {"--dump", "--against"});
-  expect_refused(graphrun({"verify", model_, "--dump=train/mathmul_1"}), {"did you mean 'train/matmul_1'?"});
-  expect_refused(graphrun({"verify", model_, "--dump=p", "--dump-to", (folder_ / "none" / "x").string()}),
-                 {"cannot write"});
-  expect_refused(graphrun({"verify", model_, "--against=reff"}), {"reff", "ref"});
-  expect_refused(graphrun({model_, "--against=ref"}), {"--against goes with verify"});
-  expect_refused(graphrun({"plan", model_, "--steps=3"}), {"--steps goes with verify"});
+TEST_F(Cli, ErrorsOfVerifyAreRejected) {
+  expect_rejected(graphrun({"verify", model_, "--steps=0"}), {"at least one step"});
+  expect_rejected(graphrun({"verify", model_, "--steps=-1"}), {"--steps"});
+  expect_rejected(graphrun({"verify", model_, "--tolerance=1e-3"}), {"--tolerance goes with --trajectory"});
+  expect_rejected(graphrun({"verify", model_, "--dump-to=x.npy"}), {"--dump-to goes with --dump"});
+  expect_rejected(graphrun({"verify", model_, "--dump=p", "--against=ref"}), {"--dump", "--against"});
+  expect_rejected(graphrun({"verify", model_, "--dump=train/mathmul_1"}), {"did you mean 'train/matmul_1'?"});
+  expect_rejected(graphrun({"verify", model_, "--dump=p", "--dump-to", (folder_ / "none" / "x").string()}),
+                  {"cannot write"});
+  expect_rejected(graphrun({"verify", model_, "--against=reff"}), {"reff", "ref"});
+  expect_rejected(graphrun({model_, "--against=ref"}), {"--against goes with verify"});
+  expect_rejected(graphrun({"plan", model_, "--steps=3"}), {"--steps goes with verify"});
 }
 
 }  // namespace

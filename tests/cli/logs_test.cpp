@@ -175,10 +175,10 @@ TEST_F(Logs, NotANumber) {
 }
 
 TEST_F(Logs, FilesThatCannotBe) {
-  expect_refused(graphrun({model_, "--log", path("a.csv"), "--log", path("a.csv")}), {"are the same file"});
-  expect_refused(graphrun({model_, "--tensorboard", model_}), {"--tensorboard: cannot make the folder"});
-  expect_refused(graphrun({model_, "--tensorboard", "/proc/nothing/here"}), {"cannot make the folder"});
-  expect_refused(graphrun({path("none.json"), "--tensorboard", path("tb")}), {"none.json"});
+  expect_rejected(graphrun({model_, "--log", path("a.csv"), "--log", path("a.csv")}), {"are the same file"});
+  expect_rejected(graphrun({model_, "--tensorboard", model_}), {"--tensorboard: cannot make the folder"});
+  expect_rejected(graphrun({model_, "--tensorboard", "/proc/nothing/here"}), {"cannot make the folder"});
+  expect_rejected(graphrun({path("none.json"), "--tensorboard", path("tb")}), {"none.json"});
   EXPECT_FALSE(fs::exists(path("tb")));  // the run did not start
   // A full disk costs the log, and nothing else.
   fs::create_symlink("/dev/full", path("full.jsonl"));
@@ -187,7 +187,7 @@ TEST_F(Logs, FilesThatCannotBe) {
   EXPECT_TRUE(has(full.err, "full.jsonl")) << full.err;
   EXPECT_EQ(lines(test::content_of(path("a.jsonl"))).size(), 20u);
   EXPECT_TRUE(has(full.out, "weights_hash")) << full.out;
-  expect_refused(graphrun({model_, "--watch", "q"}), {"no training step computes a 'q'"});
+  expect_rejected(graphrun({model_, "--watch", "q"}), {"no training step computes a 'q'"});
   ASSERT_EQ(graphrun({model_, "-q", "--watch=p", "--watch=p", "--log", path("twice.csv")}).code, 0);
   const std::string header = lines(test::content_of(path("twice.csv"))).front();
   EXPECT_EQ(header.find("p:min"), header.rfind("p:min")) << "watched once: " << header;

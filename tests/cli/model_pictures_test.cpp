@@ -151,28 +151,29 @@ TEST_F(ModelPictures, OfARun) {
   EXPECT_TRUE(has(drawn({path("runs/0001"), "--what=predicted"}), "test split: predicted over true"));
 }
 
-TEST_F(ModelPictures, Mistakes) {
+TEST_F(ModelPictures, Errors) {
   const std::string weights = trained(model_), images = file("images.json", kImages), others = trained(images);
-  const auto refused = [&](std::vector<std::string> words, const std::vector<std::string>& parts) {
+  const auto rejected = [&](std::vector<std::string> words, const std::vector<std::string>& parts) {
     words.insert(words.begin(), "plot");
-    expect_refused(graphrun(words), parts);
+    expect_rejected(graphrun(words), parts);
   };
-  refused({model_}, {"need its weights"});
-  refused({weights}, {"is a file of weights", "--weights"});
-  refused({model_, model_, "--weights", weights}, {"one model at a time"});
-  refused({model_, "--weights", weights, "--what=residual"}, {"no picture 'residual'", "did you mean residuals?"});
-  refused({model_, "--weights", weights, "--split=tst"}, {"no split 'tst'", "train, test"});
-  refused({model_, "--weights", weights, "--what=surface"}, {"two numbers per row", "has 1"});
-  refused({model_, "--weights", weights, "--what=confusion"}, {"no confusion matrix"});
-  refused({model_, "--weights", weights, "--what=misclassified"}, {"no image input"});
-  refused({model_, "--weights", weights, "--what=weights", "--array=p.w"}, {"no parameter 'p.w'", "did you mean p.W?"});
-  refused({model_, "--weights", weights, "--what=histogram", "--array=p.w"},
-          {"no parameter 'p.w'", "did you mean p.W?"});
-  refused({model_, "--weights", weights, "--log-scale=y"}, {"go with logs"});
-  refused({model_, "--weights", weights, "-o", weights + ".svg", "--what=weights", "--array=q"}, {"no parameter"});
-  refused({images, "--weights", others, "--what=predicted"}, {"no numeric output"});
+  rejected({model_}, {"need its weights"});
+  rejected({weights}, {"is a file of weights", "--weights"});
+  rejected({model_, model_, "--weights", weights}, {"one model at a time"});
+  rejected({model_, "--weights", weights, "--what=residual"}, {"no picture 'residual'", "did you mean residuals?"});
+  rejected({model_, "--weights", weights, "--split=tst"}, {"no split 'tst'", "train, test"});
+  rejected({model_, "--weights", weights, "--what=surface"}, {"two numbers per row", "has 1"});
+  rejected({model_, "--weights", weights, "--what=confusion"}, {"no confusion matrix"});
+  rejected({model_, "--weights", weights, "--what=misclassified"}, {"no image input"});
+  rejected({model_, "--weights", weights, "--what=weights", "--array=p.w"},
+           {"no parameter 'p.w'", "did you mean p.W?"});
+  rejected({model_, "--weights", weights, "--what=histogram", "--array=p.w"},
+           {"no parameter 'p.w'", "did you mean p.W?"});
+  rejected({model_, "--weights", weights, "--log-scale=y"}, {"go with logs"});
+  rejected({model_, "--weights", weights, "-o", weights + ".svg", "--what=weights", "--array=q"}, {"no parameter"});
+  rejected({images, "--weights", others, "--what=predicted"}, {"no numeric output"});
   std::filesystem::create_symlink(weights, path("link.svg"));
-  refused({model_, "--weights", weights, "-o", path("link.svg")}, {"is a file that is read"});
+  rejected({model_, "--weights", weights, "-o", path("link.svg")}, {"is a file that is read"});
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ TEST_F(Outputs, AMistakeLeavesOldResults) {
   const std::string broken = file("broken.json", "{\"format\": 1,\n  oops}\n");
   for (const std::string& model : {broken, path("none.json"), std::string("--epoch=3")})
     EXPECT_EQ(graphrun(with_every_output({model})).code, 2);
-  expect_refused(graphrun({"verify", broken, "--dump=x", "--dump-to", path("losses.txt")}), {"broken.json"});
+  expect_rejected(graphrun({"verify", broken, "--dump=x", "--dump-to", path("losses.txt")}), {"broken.json"});
   EXPECT_EQ(graphrun({"verify", model_, "--dump=nothing", "--dump-to", path("losses.txt")}).code, 2);
   for (const auto& [flag, name] : kOutputs) EXPECT_EQ(read(path(name)), "old") << name;
   ASSERT_EQ(graphrun(with_every_output({model_})).code, 0);
@@ -77,15 +77,16 @@ TEST_F(Outputs, NeverTakeThePlaceOfAnInput) {
   const std::set<std::string> before = names();
   for (const auto& [flag, unused] : kOutputs) {
     SCOPED_TRACE(flag);
-    expect_refused(graphrun({model, flag, model}), {flag, "is the model file"});
-    expect_refused(graphrun({model, flag, path("link")}), {flag, "is the model file"});
-    expect_refused(graphrun({model, flag, data_}), {flag, "is a file that the model reads"});
-    expect_refused(graphrun({model, flag, path("hard")}), {flag, "is a file that the model reads"});
-    expect_refused(graphrun({model, "--weights", path("w.npz"), flag, path("w.npz")}), {"the weights that --weights"});
-    expect_refused(graphrun({model, "--executor=" GRAPHRUN_ODD_EXECUTOR, flag, GRAPHRUN_ODD_EXECUTOR}), {"executor"});
+    expect_rejected(graphrun({model, flag, model}), {flag, "is the model file"});
+    expect_rejected(graphrun({model, flag, path("link")}), {flag, "is the model file"});
+    expect_rejected(graphrun({model, flag, data_}), {flag, "is a file that the model reads"});
+    expect_rejected(graphrun({model, flag, path("hard")}), {flag, "is a file that the model reads"});
+    expect_rejected(graphrun({model, "--weights", path("w.npz"), flag, path("w.npz")}), {"the weights that --weights"});
+    expect_rejected(graphrun({model, "--executor=" GRAPHRUN_MISBEHAVING_EXECUTOR, flag, GRAPHRUN_MISBEHAVING_EXECUTOR}),
+                    {"executor"});
   }
-  expect_refused(graphrun({"verify", model, "--dump=x", "--dump-to", data_}), {"--dump-to", "that the model reads"});
-  expect_refused(graphrun({"verify", model, "--dump=x", "--dump-to", model}), {"--dump-to", "is the model file"});
+  expect_rejected(graphrun({"verify", model, "--dump=x", "--dump-to", data_}), {"--dump-to", "that the model reads"});
+  expect_rejected(graphrun({"verify", model, "--dump=x", "--dump-to", model}), {"--dump-to", "is the model file"});
   EXPECT_EQ(names(), before);
   EXPECT_EQ(read(data_), "x,y\n0,1\n1,3\n2,5\n3,7\n");
   EXPECT_EQ(graphrun({model, "-q", "--weights", path("w.npz")}).code, 0);  // nothing was hurt
@@ -95,12 +96,13 @@ TEST_F(Outputs, EachHasAFileOfItsOwn) {
   file("old", "old");
   fs::create_hard_link(path("old"), path("hard"));
   for (const auto& [a, b] : {std::pair{"new", "new"}, {"old", "old"}, {"old", "hard"}, {"new", "./new"}}) {
-    expect_refused(graphrun({model_, "--log", path(a), "--losses", path(b)}), {"--log and --losses are the same file"});
+    expect_rejected(graphrun({model_, "--log", path(a), "--losses", path(b)}),
+                    {"--log and --losses are the same file"});
   }
   EXPECT_EQ(read(path("old")), "old");
   EXPECT_EQ(graphrun({model_, "-q", "--log", "/dev/null", "--losses", "/dev/null"}).code, 0);
   const Outcome same = shell("", model_ + " -q --losses " + path("out") + " > " + path("out"));
-  expect_refused(same, {"--losses", "is where stdout goes"});
+  expect_rejected(same, {"--losses", "is where stdout goes"});
 }
 
 TEST_F(Outputs, StdoutAndPipesAreWrittenDirectly) {
@@ -274,10 +276,10 @@ TEST_F(Outputs, APipeWithoutAReaderIsWaitedForBeforeTheTraining) {
   }
 }
 
-TEST_F(Outputs, AFolderThatWasRemovedIsRefusedAtOnce) {
+TEST_F(Outputs, AFolderThatWasRemovedIsRejectedAtOnce) {
   const std::string gone = "mkdir " + path("gone") + "; cd " + path("gone") + "; rmdir " + path("gone") + ";";
   for (const auto& [flag, name] : kOutputs)
-    expect_refused(shell(gone, model_ + " " + flag + " " + name), {"cannot write", "No such file"});
+    expect_rejected(shell(gone, model_ + " " + flag + " " + name), {"cannot write", "No such file"});
 }
 
 TEST_F(Outputs, ALeftoverOfAnotherRunIsNoObstacle) {

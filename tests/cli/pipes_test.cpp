@@ -195,7 +195,7 @@ TEST_F(Pipes, AnOutputFileIsWholeOrNotThere) {
   EXPECT_EQ(content("people.csv"), header_ + joined(rows_));
 }
 
-TEST_F(Pipes, MistakesNameTheRowAndLineOfTheStream) {
+TEST_F(Pipes, ErrorsNameTheRowAndLineOfTheStream) {
   const std::string words = "predict " + quoted(people_) + " - --quiet --weights " + quoted(weights_);
   const std::string bad = file("bad.csv", header_ + joined(rows_) + "x,unknown,1,1950-03-04,red\n");
   const Outcome piecewise =
@@ -205,16 +205,16 @@ TEST_F(Pipes, MistakesNameTheRowAndLineOfTheStream) {
             std::string::npos)
       << piecewise.err;
   EXPECT_EQ(lines(piecewise.out).size(), 12u);  // the header, and the rows of the first piece
-  const std::pair<const char*, const char*> mistakes[] = {{"true", "the file has no rows"},
-                                                          {"printf 'name,sex\\n'", "the file has no rows"},
-                                                          {"printf '1,2\\n3,4\\n'", "should name the columns"},
-                                                          {"printf '\\0\\0'", "byte 0 is 0"},
-                                                          {"printf 'name,sex\\n\"a,m\\n'", "never closed"},
-                                                          {"printf '{\"sex\": \\n'", "stdin"}};
-  for (const auto& [command, says] : mistakes) {
-    const Outcome refused = through(command, words);
-    EXPECT_EQ(refused.code, 2) << command;
-    EXPECT_NE(refused.err.find(says), std::string::npos) << command << "\n" << refused.err;
+  const std::pair<const char*, const char*> errors[] = {{"true", "the file has no rows"},
+                                                        {"printf 'name,sex\\n'", "the file has no rows"},
+                                                        {"printf '1,2\\n3,4\\n'", "should name the columns"},
+                                                        {"printf '\\0\\0'", "byte 0 is 0"},
+                                                        {"printf 'name,sex\\n\"a,m\\n'", "never closed"},
+                                                        {"printf '{\"sex\": \\n'", "stdin"}};
+  for (const auto& [command, says] : errors) {
+    const Outcome rejected = through(command, words);
+    EXPECT_EQ(rejected.code, 2) << command;
+    EXPECT_NE(rejected.err.find(says), std::string::npos) << command << "\n" << rejected.err;
   }
   EXPECT_EQ(through("cat " + quoted(people_), "predict - - --weights " + quoted(weights_)).code, 2);
 }
@@ -230,9 +230,9 @@ TEST_F(Pipes, OtherLabelledRowsAreEvaluated) {
                                 "eval " + quoted(people_) + " --quiet --json --data - --weights " + quoted(weights_));
   EXPECT_EQ(piped.out, other.out);
   const std::string without = file("c.csv", "sex,age,born\nm,1,1950-03-04\n");
-  const Outcome refused = graphrun({"eval", people_, "--weights", weights_, "--data", without});
-  EXPECT_EQ(refused.code, 2);
-  EXPECT_NE(refused.err.find("group"), std::string::npos) << refused.err;
+  const Outcome rejected = graphrun({"eval", people_, "--weights", weights_, "--data", without});
+  EXPECT_EQ(rejected.code, 2);
+  EXPECT_NE(rejected.err.find("group"), std::string::npos) << rejected.err;
 }
 
 }  // namespace

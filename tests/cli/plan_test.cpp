@@ -95,10 +95,10 @@ TEST_F(Buffers, OffsetsAreMultiplesOfTheirAlignments) {
 
 TEST_F(Buffers, WhatDoesNotFitIsExitCode3AndNoFile) {
   const std::string out = (folder_ / "out.csv").string();
-  const Outcome refused = graphrun({"plan", "--buffers", tight_, "--capacity=11", "--output", out});
-  EXPECT_EQ(refused.code, 3);
-  EXPECT_EQ(refused.out, "");
-  EXPECT_TRUE(has(refused.err, "no packing fits 11 bytes: at least")) << refused.err;
+  const Outcome rejected = graphrun({"plan", "--buffers", tight_, "--capacity=11", "--output", out});
+  EXPECT_EQ(rejected.code, 3);
+  EXPECT_EQ(rejected.out, "");
+  EXPECT_TRUE(has(rejected.err, "no packing fits 11 bytes: at least")) << rejected.err;
   EXPECT_FALSE(std::filesystem::exists(out));
   // Without slack: pinwheels at few times take long, straight cuts do not.
   const auto problem = [&](const test::NoSlack& how) {
@@ -120,26 +120,26 @@ TEST_F(Buffers, WhatDoesNotFitIsExitCode3AndNoFile) {
   EXPECT_EQ(fault_of(lines(test::content_of(out)), 1 << 20), "");
 }
 
-TEST_F(Buffers, BadLinesAreToldWithTheirPlace) {
+TEST_F(Buffers, BadLinesAreReportedWithTheirPlace) {
   const std::string bad = file("bad.csv", "id,lower,upper,size\na,0,3,4\nb,3,3,1\nc,0,x,1\nd,0,1\na,0,1,1\ne,0,1,-5\n");
   const Outcome outcome = graphrun({"plan", "--buffers", bad});
-  expect_refused(outcome, {"bad.csv:3:5: upper: expected more than lower (3), got 3",
-                           "bad.csv:4:5: upper: expected a whole number of 64 bits, got 'x'",
-                           "bad.csv:5:1: 3 cells, the header has 4", "bad.csv:6:1: duplicate id 'a', first in line 2",
-                           "bad.csv:7:7: size: expected a whole number from 0 on, got '-5'"});
-  expect_refused(graphrun({"plan", "--buffers", file("empty.csv", "")}), {"empty.csv", "no header"});
-  expect_refused(graphrun({"plan", "--buffers", file("names.csv", "id,lower,uper,size\n")}),
-                 {"names.csv:1:1: no column 'upper'", "did you mean 'uper'?"});
-  expect_refused(graphrun({"plan", "--buffers",
-                           file("huge.csv",
-                                "id,lower,upper,size\na,0,1,9223372036854775807\n"
-                                "b,0,1,9223372036854775807\n")}),
-                 {"huge.csv:3:1", "63 bits"});
-  expect_refused(graphrun({"plan", "--buffers", folder_.string()}), {"Is a directory"});
-  expect_refused(graphrun({"plan", "--buffers", "nowhere.csv"}), {"cannot read 'nowhere.csv'"});
-  expect_refused(graphrun({"plan", "--buffers", tight_, "-o", tight_}), {"is a file that is read"});
-  expect_refused(graphrun({"plan", "--buffers", tight_, "--executor=cpu"}), {"--executor goes with a model"});
-  expect_refused(graphrun({"plan", model_, "--capacity=9"}), {"--capacity and --time-limit go with --buffers"});
+  expect_rejected(outcome, {"bad.csv:3:5: upper: expected more than lower (3), got 3",
+                            "bad.csv:4:5: upper: expected a whole number of 64 bits, got 'x'",
+                            "bad.csv:5:1: 3 cells, the header has 4", "bad.csv:6:1: duplicate id 'a', first in line 2",
+                            "bad.csv:7:7: size: expected a whole number from 0 on, got '-5'"});
+  expect_rejected(graphrun({"plan", "--buffers", file("empty.csv", "")}), {"empty.csv", "no header"});
+  expect_rejected(graphrun({"plan", "--buffers", file("names.csv", "id,lower,uper,size\n")}),
+                  {"names.csv:1:1: no column 'upper'", "did you mean 'uper'?"});
+  expect_rejected(graphrun({"plan", "--buffers",
+                            file("huge.csv",
+                                 "id,lower,upper,size\na,0,1,9223372036854775807\n"
+                                 "b,0,1,9223372036854775807\n")}),
+                  {"huge.csv:3:1", "63 bits"});
+  expect_rejected(graphrun({"plan", "--buffers", folder_.string()}), {"Is a directory"});
+  expect_rejected(graphrun({"plan", "--buffers", "nowhere.csv"}), {"cannot read 'nowhere.csv'"});
+  expect_rejected(graphrun({"plan", "--buffers", tight_, "-o", tight_}), {"is a file that is read"});
+  expect_rejected(graphrun({"plan", "--buffers", tight_, "--executor=cpu"}), {"--executor goes with a model"});
+  expect_rejected(graphrun({"plan", model_, "--capacity=9"}), {"--capacity and --time-limit go with --buffers"});
   const Outcome none = graphrun({"plan", "--buffers", file("none.csv", "id,lower,upper,size\n"), "--csv"});
   EXPECT_EQ(none.code, 0) << none.err;
   EXPECT_EQ(none.out, "id,lower,upper,size,offset\n");
@@ -187,16 +187,16 @@ TEST_F(PlanForms, ALockTellsOfAnotherPlan) {
   EXPECT_TRUE(has(wider.out, "+ p.W:velocity: slot")) << wider.out;
   EXPECT_TRUE(has(wider.out, "more lines differ in an offset or in the number of a step\n")) << wider.out;
   EXPECT_FALSE(has(wider.out, "- p.W:")) << wider.out;
-  expect_refused(graphrun({"plan", model_, "--check", model_}), {"is not a plan snapshot"});
-  expect_refused(graphrun({"plan", model_, "--check", "/dev/zero"}), {"/dev/zero", "it is a device"});
-  expect_refused(graphrun({"plan", model_, "--check", folder_.string()}), {"Is a directory"});
-  expect_refused(graphrun({"plan", model_, "--check", "nowhere.lock"}), {"cannot read 'nowhere.lock'"});
-  expect_refused(graphrun({"plan", model_, "--lock", "/nowhere/plan.lock"}), {"/nowhere/plan.lock"});
+  expect_rejected(graphrun({"plan", model_, "--check", model_}), {"is not a plan snapshot"});
+  expect_rejected(graphrun({"plan", model_, "--check", "/dev/zero"}), {"/dev/zero", "it is a device"});
+  expect_rejected(graphrun({"plan", model_, "--check", folder_.string()}), {"Is a directory"});
+  expect_rejected(graphrun({"plan", model_, "--check", "nowhere.lock"}), {"cannot read 'nowhere.lock'"});
+  expect_rejected(graphrun({"plan", model_, "--lock", "/nowhere/plan.lock"}), {"/nowhere/plan.lock"});
 }
 
 using Budget = Cli;
 
-TEST_F(Budget, RefusesALargerPlanAndNamesABatchThatFits) {
+TEST_F(Budget, RejectsALargerPlanAndNamesABatchThatFits) {
   const std::string path = file("wide.json", R"json({
     "format": 1, "name": "wide", "data": {"train": {"random": {"rows": 4000, "seed": 1,
       "columns": {"a": {"normal": 1, "shape": [16]}, "b": {"normal": 1, "shape": [1]}}}, "x": "a", "y": "b"}},
@@ -210,14 +210,14 @@ TEST_F(Budget, RefusesALargerPlanAndNamesABatchThatFits) {
   const std::uint64_t need = Json::parse(whole.out)["arena_bytes"];
   const std::string limit = std::to_string(need / 2);
   for (const char* verb : {"train", "plan"}) {
-    const Outcome refused = graphrun({verb, path, "--no-fuse", "--max-memory", limit});
-    EXPECT_EQ(refused.code, 3) << refused.err;
-    EXPECT_EQ(refused.out, "");
+    const Outcome rejected = graphrun({verb, path, "--no-fuse", "--max-memory", limit});
+    EXPECT_EQ(rejected.code, 3) << rejected.err;
+    EXPECT_EQ(rejected.out, "");
     for (const std::string& part : {"the plan needs " + std::to_string(need) + " bytes, max_memory allows " + limit,
                                     std::string("the largest values: "), std::string("--batch=")})
-      EXPECT_TRUE(has(refused.err, part)) << refused.err;
-    const std::size_t at = refused.err.find("--batch=");
-    const int batch = std::stoi(refused.err.substr(at + 8));
+      EXPECT_TRUE(has(rejected.err, part)) << rejected.err;
+    const std::size_t at = rejected.err.find("--batch=");
+    const int batch = std::stoi(rejected.err.substr(at + 8));
     EXPECT_EQ(graphrun({verb, path, "--no-fuse", "--max-memory", limit, "--batch", std::to_string(batch)}).code, 0);
     EXPECT_EQ(graphrun({verb, path, "--no-fuse", "--max-memory", limit, "--batch", std::to_string(batch + 1)}).code, 3);
     const Outcome largest = graphrun({verb, path, "--no-fuse", "--max-memory", limit, "--batch=max", "--json"});
@@ -230,8 +230,8 @@ TEST_F(Budget, RefusesALargerPlanAndNamesABatchThatFits) {
   Json roomy = Json::parse(graphrun({"plan", path, "--no-fuse", "--max-memory=1GiB", "--batch=max", "--json"}).out);
   EXPECT_EQ(roomy.erase("budget"), 1u);
   EXPECT_EQ(roomy, Json::parse(graphrun({"plan", path, "--no-fuse", "--json"}).out));
-  expect_refused(graphrun({"plan", path, "--max-memory=lots"}), {"expected a size, got \"lots\"", "512MiB"});
-  expect_refused(graphrun({"plan", path, "--batch=most"}), {"\"all\" or \"max\""});
+  expect_rejected(graphrun({"plan", path, "--max-memory=lots"}), {"expected a size, got \"lots\"", "512MiB"});
+  expect_rejected(graphrun({"plan", path, "--batch=most"}), {"\"all\" or \"max\""});
 }
 
 // The losses of many small batches are kept, so that the smallest batch has not the smallest plan.
@@ -257,8 +257,8 @@ TEST_F(Budget, TheLargestBatchIsFoundBetweenSmallerAndLargerOnesThatDoNotFit) {
   const int batch = Json::parse(largest.out)["phases"][0]["capacity"];
   EXPECT_GE(batch, 40);
   EXPECT_EQ(plan(std::to_string(batch), std::to_string(limit)).code, 0);
-  const Outcome refused = plan("1", std::to_string(limit));
-  EXPECT_EQ(refused.code, 3);
+  const Outcome rejected = plan("1", std::to_string(limit));
+  EXPECT_EQ(rejected.code, 3);
   const Outcome larger = plan("2000", std::to_string(limit));
   EXPECT_TRUE(has(larger.err, "--batch=" + std::to_string(batch) + " fits")) << larger.err;
 }
@@ -274,7 +274,7 @@ TEST_F(Budget, TheBatchThatWasChosenIsWrittenDown) {
 }
 
 // Less than the plan takes as it is, but not less than it can do with.
-TEST_F(Budget, TellsWhatIsComputedAgain) {
+TEST_F(Budget, ReportsWhatIsComputedAgain) {
   const std::string path = file("deep.json", R"json({
     "format": 1, "name": "deep", "data": {"train": {"random": {"rows": 500, "seed": 1,
       "columns": {"a": {"normal": 1, "shape": [64]}, "b": {"normal": 1, "shape": [1]}}}, "x": "a", "y": "b"}},

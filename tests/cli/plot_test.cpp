@@ -61,14 +61,14 @@ TEST_F(Plot, RunsAreNamedByTheirFiles) {
   EXPECT_TRUE(has(read(path("two.svg")), ">run validation_loss</text>"));
 }
 
-TEST_F(Plot, WhatALogarithmicAxisLeavesOutIsTold) {
+TEST_F(Plot, WhatALogarithmicAxisLeavesOutIsReported) {
   const std::string zero = file("zero.csv", "epoch,loss\n0,1\n1,0\n2,-1\n3,nan\n4,0.5\n");
   const Outcome outcome = graphrun({"plot", zero, "--log-scale=y"});
   EXPECT_EQ(outcome.code, 0);
   EXPECT_TRUE(has(outcome.err, "loss: 2 of 5 points are left out")) << outcome.err;
   EXPECT_TRUE(has(outcome.err, "loss: 1 of 5 points are not finite")) << outcome.err;
   EXPECT_TRUE(has(graphrun({"plot", zero, "--log-scale=xy"}).err, "loss: 3 of 5 points")) << outcome.err;
-  expect_refused(graphrun({"plot", file("below.csv", "epoch,loss\n0,-1\n"), "--log-scale=y"}), {"no point to draw"});
+  expect_rejected(graphrun({"plot", file("below.csv", "epoch,loss\n0,-1\n"), "--log-scale=y"}), {"no point to draw"});
 }
 
 TEST_F(Plot, ReadsTablesOfOthers) {
@@ -99,47 +99,47 @@ TEST_F(Plot, OfJsonLines) {
   EXPECT_TRUE(has(not_finite.err, "2 of 3 points are not finite")) << not_finite.err;
 }
 
-TEST_F(Plot, MistakesOfJsonLines) {
-  const auto refused = [&](const std::string& text, const std::vector<std::string>& parts) {
-    expect_refused(graphrun({"plot", file("bad.jsonl", text)}), parts);
+TEST_F(Plot, ErrorsOfJsonLines) {
+  const auto rejected = [&](const std::string& text, const std::vector<std::string>& parts) {
+    expect_rejected(graphrun({"plot", file("bad.jsonl", text)}), parts);
   };
-  refused("{\"epoch\":1,\"loss\":2}\n{\"epoch\":2,\"loss\":\n", {"bad.jsonl:2:19", "expected a value"});
-  refused("{\"epoch\":1,\"loss\":[2]}\n", {"bad.jsonl:1:19", "objects and lists"});
-  refused("{\"epoch\":1,\"loss\":2} 3\n", {"bad.jsonl:1:22", "expected the end"});
-  refused("{\"epoch\":1}\nloss\n", {"bad.jsonl:2:1", "'loss'"});
-  refused("{\"epoch\":1}\n\n3\n", {"bad.jsonl:3:1", "an object on each line"});
-  refused("{\"epoch\":1,\"loss\n", {"bad.jsonl:1:12", "no closing quote"});
-  refused("{\"epoch\":1,\"loss\":\"x\"}\n", {"bad.jsonl:1", "loss is not a number: 'x'"});
-  refused("{}\n{}\n", {"bad.jsonl", "has only empty objects"});
-  refused("{\"loss\":1}\n", {"no column 'epoch'"});
+  rejected("{\"epoch\":1,\"loss\":2}\n{\"epoch\":2,\"loss\":\n", {"bad.jsonl:2:19", "expected a value"});
+  rejected("{\"epoch\":1,\"loss\":[2]}\n", {"bad.jsonl:1:19", "objects and lists"});
+  rejected("{\"epoch\":1,\"loss\":2} 3\n", {"bad.jsonl:1:22", "expected the end"});
+  rejected("{\"epoch\":1}\nloss\n", {"bad.jsonl:2:1", "'loss'"});
+  rejected("{\"epoch\":1}\n\n3\n", {"bad.jsonl:3:1", "an object on each line"});
+  rejected("{\"epoch\":1,\"loss\n", {"bad.jsonl:1:12", "no closing quote"});
+  rejected("{\"epoch\":1,\"loss\":\"x\"}\n", {"bad.jsonl:1", "loss is not a number: 'x'"});
+  rejected("{}\n{}\n", {"bad.jsonl", "has only empty objects"});
+  rejected("{\"loss\":1}\n", {"no column 'epoch'"});
 }
 
-TEST_F(Plot, MistakesAreToldWithTheirPlace) {
-  const auto refused = [&](const std::string& text, const std::vector<std::string>& parts) {
-    expect_refused(graphrun({"plot", file("bad.csv", text)}), parts);
+TEST_F(Plot, ErrorsAreReportedWithTheirPlace) {
+  const auto rejected = [&](const std::string& text, const std::vector<std::string>& parts) {
+    expect_rejected(graphrun({"plot", file("bad.csv", text)}), parts);
   };
-  refused("", {"bad.csv", "is empty"});
-  refused("\n1,2\n", {"begins with an empty line"});
-  refused("epoch,loss\n", {"has no rows below the header"});
-  refused("epoch,loss\n1,2\n2,abc\n3,x1\n", {"bad.csv:3: loss is not a number: 'abc'", "bad.csv:4"});
-  refused("epoch,loss\n1,2\n2,3,4\n", {"bad.csv:3: 3 cells, but 2 columns"});
-  refused("epoch,loss\n1,1e999\n", {"bad.csv:2", "1e999"});
-  refused("epoch,loss\n1,\n", {"no point to draw"});
-  refused("epoch,step\n1,2\n", {"no column to draw"});
-  refused("epochs,loss\n1,2\n", {"bad.csv:1", "no column 'epoch'", "did you mean 'epochs'?"});
-  refused(std::string("epoch,loss\n1,\0\n", 15), {"bad.csv:2", "not a number"});
-  expect_refused(graphrun({"plot", run_, "--columns=los"}), {"run.csv:1", "'los'", "did you mean 'loss'?"});
+  rejected("", {"bad.csv", "is empty"});
+  rejected("\n1,2\n", {"begins with an empty line"});
+  rejected("epoch,loss\n", {"has no rows below the header"});
+  rejected("epoch,loss\n1,2\n2,abc\n3,x1\n", {"bad.csv:3: loss is not a number: 'abc'", "bad.csv:4"});
+  rejected("epoch,loss\n1,2\n2,3,4\n", {"bad.csv:3: 3 cells, but 2 columns"});
+  rejected("epoch,loss\n1,1e999\n", {"bad.csv:2", "1e999"});
+  rejected("epoch,loss\n1,\n", {"no point to draw"});
+  rejected("epoch,step\n1,2\n", {"no column to draw"});
+  rejected("epochs,loss\n1,2\n", {"bad.csv:1", "no column 'epoch'", "did you mean 'epochs'?"});
+  rejected(std::string("epoch,loss\n1,\0\n", 15), {"bad.csv:2", "not a number"});
+  expect_rejected(graphrun({"plot", run_, "--columns=los"}), {"run.csv:1", "'los'", "did you mean 'loss'?"});
 }
 
-TEST_F(Plot, MistakesOfTheCommandLine) {
-  expect_refused(graphrun({"plot"}), {"plot needs a CSV file"});
-  expect_refused(graphrun({"plot", path("none.csv")}), {"no such file"});
-  expect_refused(graphrun({"plot", folder_.string()}), {"is a folder"});
-  expect_refused(graphrun({"plot", run_, "--log=z"}), {"must be x, y or xy, got 'z'"});
-  expect_refused(graphrun({"plot", run_, "-o", path("a.jpg")}), {".svg, .png or .txt"});
-  expect_refused(graphrun({"plot", run_, "-o", path("none/a.svg")}), {"none"});
+TEST_F(Plot, ErrorsOfTheCommandLine) {
+  expect_rejected(graphrun({"plot"}), {"plot needs a CSV file"});
+  expect_rejected(graphrun({"plot", path("none.csv")}), {"no such file"});
+  expect_rejected(graphrun({"plot", folder_.string()}), {"is a folder"});
+  expect_rejected(graphrun({"plot", run_, "--log=z"}), {"must be x, y or xy, got 'z'"});
+  expect_rejected(graphrun({"plot", run_, "-o", path("a.jpg")}), {".svg, .png or .txt"});
+  expect_rejected(graphrun({"plot", run_, "-o", path("none/a.svg")}), {"none"});
   std::filesystem::create_symlink(run_, path("link.svg"));
-  expect_refused(graphrun({"plot", run_, "-o", path("link.svg")}), {"is a file that is read"});
+  expect_rejected(graphrun({"plot", run_, "-o", path("link.svg")}), {"is a file that is read"});
   EXPECT_TRUE(has(read(run_), "epoch,step"));
 }
 

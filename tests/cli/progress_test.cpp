@@ -31,7 +31,7 @@ TEST_F(Cli, WithoutATerminalThereAreFewLines) {
 }
 
 // Losses of an earlier epoch are shown with their epoch.
-TEST_F(Cli, ValidationIsToldWithItsEpoch) {
+TEST_F(Cli, ValidationIsReportedWithItsEpoch) {
   Json model = Json::parse(kLine);
   model["data"]["validation"] = model["data"]["test"];
   model["train"]["log_every"] = 1;
@@ -113,7 +113,7 @@ TEST_F(Cli, SomethingIsSaidBeforeTheFirstEpochHasEnded) {
 }
 
 // Slow data from a pipe: graphrun reports the wait after a second, and again later.
-TEST_F(Cli, WhatIsReadIsToldWhenItTakesLong) {
+TEST_F(Cli, WhatIsReadIsReportedWhenItTakesLong) {
   Json model = Json::parse(kLine);
   model["data"] = Json::parse(R"({"train": {"csv": "/dev/stdin", "x": ["a"], "y": ["b"]}})");
   const std::string path = file("piped.json", model.dump());

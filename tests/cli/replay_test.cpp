@@ -74,11 +74,11 @@ TEST_F(Replay, ARunThatWasCutShort) {
 }
 
 TEST_F(Replay, WhatIsNoRun) {
-  expect_refused(replay(), {"not the folder of a run"});
+  expect_rejected(replay(), {"not the folder of a run"});
   ASSERT_EQ(graphrun({model_, "-q", "--run-dir", path("runs")}).code, 0);
   fs::remove(path("runs/0001/result.json"));
   fs::remove(path("runs/0001/log.csv"));
-  expect_refused(replay(), {"has left nothing to compare with"});
+  expect_rejected(replay(), {"has left nothing to compare with"});
 }
 
 // Weights, data and flags are looked for from where the command was given.

@@ -73,7 +73,7 @@ TEST_F(ReportPages, EscapeTextOfOthers) {
   EXPECT_EQ(page.find("<img src=x"), std::string::npos);
 }
 
-TEST_F(ReportPages, AreRefusedWhereThereIsNothingToTell) {
+TEST_F(ReportPages, AreRejectedWhereThereIsNothingToTell) {
   const Outcome none = graphrun({"report", path("nothing")});
   EXPECT_EQ(none.code, 2);
   EXPECT_NE(none.err.find("is not the folder of a run"), std::string::npos) << none.err;

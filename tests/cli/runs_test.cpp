@@ -91,24 +91,24 @@ TEST_F(Runs, HaveAFolderWhereNoneIsNamed) {
 TEST_F(Runs, ThatDidNotBeginLeaveNoFolder) {
   EXPECT_EQ(graphrun({model_, "--run-dir", runs_, "--set", "train.epoch=1"}).code, 2);
   EXPECT_TRUE(fs::is_empty(runs_));
-  expect_refused(graphrun({"runs", runs_}), {"no run is in"});
-  expect_refused(graphrun({"runs", runs_ + "x"}), {"cannot read the folder"});
-  expect_refused(graphrun({model_, "--run-dir", model_}), {"cannot make the folder"});
-  expect_refused(graphrun({model_, "--run-name", "a"}), {"goes with --run-dir"});
-  expect_refused(graphrun({model_, "--run-dir", runs_, "--run-name", "../a"}), {"not a valid name"});
+  expect_rejected(graphrun({"runs", runs_}), {"no run is in"});
+  expect_rejected(graphrun({"runs", runs_ + "x"}), {"cannot read the folder"});
+  expect_rejected(graphrun({model_, "--run-dir", model_}), {"cannot make the folder"});
+  expect_rejected(graphrun({model_, "--run-name", "a"}), {"goes with --run-dir"});
+  expect_rejected(graphrun({model_, "--run-dir", runs_, "--run-name", "../a"}), {"not a valid name"});
 }
 
 TEST_F(Runs, OfANameAreNotWrittenOver) {
   const std::vector<std::string> words = {model_, "--quiet", "--run-dir", runs_, "--run-name", "mine"};
   ASSERT_EQ(graphrun(words).code, 0);
   const Json before = result_of("mine");
-  expect_refused(graphrun(words), {"already exists"});
+  expect_rejected(graphrun(words), {"already exists"});
   EXPECT_EQ(result_of("mine"), before);
   fs::remove(fs::path(runs_) / "mine" / "result.json");  // as a crash would leave it
   EXPECT_TRUE(has(graphrun({"runs", runs_}).out, "unfinished"));
   EXPECT_EQ(graphrun(words).code, 0);
   std::ofstream(fs::path(runs_) / "mine" / "result.json") << "{";
-  expect_refused(graphrun({"runs", runs_}), {"result.json:1:"});
+  expect_rejected(graphrun({"runs", runs_}), {"result.json:1:"});
 }
 
 TEST_F(Runs, OfASweepHaveMeanAndDeviation) {
@@ -133,9 +133,9 @@ TEST_F(Runs, OfASweepHaveMeanAndDeviation) {
   EXPECT_EQ(fs::last_write_time(fs::path(runs_) / "0001" / "result.json"), written) << "it was there already";
   fs::remove(fs::path(runs_) / "0002" / "result.json");
   EXPECT_EQ(sweep({"--json"}).out, swept.out) << "what is missing is made again";
-  expect_refused(sweep({"--epochs", "3"}), {"holds another sweep"});
+  expect_rejected(sweep({"--epochs", "3"}), {"holds another sweep"});
   EXPECT_TRUE(has(sweep({"--sort", "-test.loss"}).out, "±"));
-  expect_refused(sweep({"--sort", "tests.loss"}), {"no run has a 'tests.loss'"});
+  expect_rejected(sweep({"--sort", "tests.loss"}), {"no run has a 'tests.loss'"});
 }
 
 TEST_F(Runs, OfASweepHaveOneSplitWhateverTheirSeeds) {
@@ -224,7 +224,7 @@ TEST_F(Runs, OfASweepGoOverArgumentsOfFormulasAndOverNull) {
   EXPECT_EQ(losses.size(), 2u) << "with and without bias: " << swept.out;
 }
 
-TEST_F(Runs, OfASweepThatCannotBeAreRefusedBeforeAny) {
+TEST_F(Runs, OfASweepThatCannotBeAreRejectedBeforeAny) {
   for (const auto& [over, says] :
        std::vector<std::pair<std::string, std::string>>{{"train.epochs", "is not PATH=VALUES"},
                                                         {"train.epochs=", "is not PATH=VALUES"},
@@ -236,9 +236,9 @@ TEST_F(Runs, OfASweepThatCannotBeAreRefusedBeforeAny) {
                                                         {"train.epoch=1,2", "epoch"},
                                                         {"train.epochs=1:99999999", "more than"},
                                                         {"train.epochs=0:1:0x", "never reaches"}}) {
-    const Outcome refused = graphrun({"sweep", model_, "--run-dir", runs_, "--over", over});
-    EXPECT_EQ(refused.code, 2) << over;
-    EXPECT_TRUE(has(refused.err, says)) << over << "\n" << refused.err;
+    const Outcome rejected = graphrun({"sweep", model_, "--run-dir", runs_, "--over", over});
+    EXPECT_EQ(rejected.code, 2) << over;
+    EXPECT_TRUE(has(rejected.err, says)) << over << "\n" << rejected.err;
     EXPECT_FALSE(fs::exists(fs::path(runs_) / "0001")) << over;
   }
   // A loss that is not finite is not a command-line error: the sweep reports it and trains the other runs.

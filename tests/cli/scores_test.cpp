@@ -119,23 +119,23 @@ TEST_F(Scores, OutputsInOrderMayMeetClassesOfAnotherOne) {
   EXPECT_FALSE(Json::parse(outcome.out)["scores"]["train"].contains("b")) << "one column has no class 2";
 }
 
-TEST_F(Scores, RefuseMetricsThatThereAreNoneOf) {
-  const auto refused = [&](const std::string& metrics, const std::string& graph, const std::string& says) {
+TEST_F(Scores, RejectMetricsThatThereAreNoneOf) {
+  const auto rejected = [&](const std::string& metrics, const std::string& graph, const std::string& says) {
     const Outcome outcome =
         graphrun({kinds_, "--set", "train.metrics=[" + metrics + "]", "--set", "graph=[" + graph + "]"});
-    expect_refused(outcome, {says});
+    expect_rejected(outcome, {says});
   };
   const std::string graph = R"json("out = dense(x, units=3)", "loss = mean(softmax_cross_entropy(out, y))")json";
-  refused(R"("mape")", graph, "mape needs an output with a target of numbers");
-  refused(R"("recal")", graph, "recall");
-  refused(R"("f1")", graph + R"json(, "f1 = mean(out)")json", "f1 is the name of a built-in metric");
+  rejected(R"("mape")", graph, "mape needs an output with a target of numbers");
+  rejected(R"("recal")", graph, "recall");
+  rejected(R"("f1")", graph + R"json(, "f1 = mean(out)")json", "f1 is the name of a built-in metric");
 }
 
 TEST_F(Scores, AreOfTargetsWithAColumnForEachOfTheOutput) {
   file("t.csv", "a,b,u,v\n1,2,0,1\n2,0,1,1\n");
   const std::string wide = with(kWide, {{"LOSS", "square(o - y)"}, {"OUT", "o"}, {"METRICS", ""}, {", \"v\"]", "]"}});
-  expect_refused(graphrun({file("narrow.json", with(wide, {{R"("y": ["batch", 2])", R"("y": ["batch", 1])"}}))}),
-                 {"the target y f32(batch, 1) has fewer columns than its output o f32(batch, 2)"});
+  expect_rejected(graphrun({file("narrow.json", with(wide, {{R"("y": ["batch", 2])", R"("y": ["batch", 1])"}}))}),
+                  {"the target y f32(batch, 1) has fewer columns than its output o f32(batch, 2)"});
 }
 
 TEST_F(Scores, AreWholeInJson) {

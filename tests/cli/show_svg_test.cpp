@@ -31,24 +31,24 @@ TEST_F(ShowSvg, WritesAFile) {
   EXPECT_EQ(read(path("a.png")).substr(1, 3), "PNG");
 }
 
-TEST_F(ShowSvg, Mistakes) {
-  const auto refused = [&](std::vector<std::string> words, const std::vector<std::string>& parts) {
+TEST_F(ShowSvg, Errors) {
+  const auto rejected = [&](std::vector<std::string> words, const std::vector<std::string>& parts) {
     words.insert(words.begin(), "show");
-    expect_refused(graphrun(words), parts);
+    expect_rejected(graphrun(words), parts);
   };
-  refused({model_, "-o", path("a.svg")}, {"--output goes with --svg"});
-  refused({model_, "--svg", "-o", path("a.gif")}, {"a.gif", "a format that show cannot draw", ".svg or .png"});
-  refused({model_, "--svg", "--dot"}, {"goes with no other form"});
-  refused({model_, "--svg", "-o", path("none/a.svg")}, {"none/a.svg"});
+  rejected({model_, "-o", path("a.svg")}, {"--output goes with --svg"});
+  rejected({model_, "--svg", "-o", path("a.gif")}, {"a.gif", "a format that show cannot draw", ".svg or .png"});
+  rejected({model_, "--svg", "--dot"}, {"goes with no other form"});
+  rejected({model_, "--svg", "-o", path("none/a.svg")}, {"none/a.svg"});
   std::filesystem::create_symlink(model_, path("link.svg"));
-  refused({model_, "--svg", "-o", path("link.svg")}, {"is a file that is read"});
+  rejected({model_, "--svg", "-o", path("link.svg")}, {"is a file that is read"});
   std::string graph = R"json({"format": 1, "data": {"train": {"inline": {"x": [1]}}}, "inputs": {"x": ["batch", 1]},
     "parameters": {"w": {"shape": [1], "init": "zeros"}}, "graph": ["v0 = x * w", )json";
   for (int i = 1; i < 1200; ++i) graph += "\"v" + std::to_string(i) + " = tanh(v" + std::to_string(i - 1) + ")\", ";
   graph += R"json("loss = mean(v1199)"], "outputs": ["v1199"],
     "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 1}}, "batch": 1}})json";
-  refused({file("long.json", graph), "--svg", "-o", path("long.svg")},
-          {"a graph of 1,202 values is too large for a picture", "--dot"});
+  rejected({file("long.json", graph), "--svg", "-o", path("long.svg")},
+           {"a graph of 1,202 values is too large for a picture", "--dot"});
   EXPECT_FALSE(std::filesystem::exists(path("long.svg")));
 }
 

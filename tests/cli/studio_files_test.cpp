@@ -80,8 +80,8 @@ TEST_F(StudioRoutes, TablesThatAreDropped) {
   const auto [made, model] = post("/api/init", {{"table", "twice.csv"}, {"target", "y"}});
   EXPECT_EQ(made, 200);
   EXPECT_NE(model.find("'a' is left out: another column has its name"), std::string::npos) << model;
-  const auto [refused, why] = post("/api/init", {{"table", "twice.csv"}, {"target", "a"}});
-  EXPECT_EQ(refused, 422);
+  const auto [rejected, why] = post("/api/init", {{"table", "twice.csv"}, {"target", "a"}});
+  EXPECT_EQ(rejected, 422);
   EXPECT_NE(why.find("'a' is the name of two columns"), std::string::npos) << why;
   // A body that is not a table leaves no file.
   for (const auto& [name, text] : {std::pair("bytes.csv", std::string("a,b\n1,\0\n", 8)),
@@ -210,7 +210,7 @@ TEST(StoredChanges, AreReadOrRefused) {
   EXPECT_TRUE(read_changes(folder.path().string()).empty());
   folder.write("changes.json",
                R"([{"step":3,"number":"lr","from":0.1,"to":0.05},{"step":3,"number":"l2","from":1,"to":0}])");
-  const std::vector<ChangedNumber> changes = read_changes(folder.path().string());
+  const std::vector<HyperparameterChange> changes = read_changes(folder.path().string());
   ASSERT_EQ(changes.size(), 2u);
   EXPECT_EQ(to_string(changes[0]), "lr 0.1 -> 0.05 after step 3");
   for (const char* bad : {"{}", "[1]", "[", R"([{"step":-1,"number":"lr","from":1,"to":1}])",

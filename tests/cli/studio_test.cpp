@@ -152,7 +152,7 @@ TEST_F(StudioRoutes, ChangesTheLearningRateWhileItTrains) {
   EXPECT_NE(stopped.find(R"("from":0.05,"to":0.025)"), std::string::npos) << stopped;
   const std::string run = (own_.path() / "runs" / "0001").string();
   EXPECT_EQ(word_after(stopped, R"("command":")"), "graphrun replay " + run);
-  const std::vector<ChangedNumber> changes = read_changes(run);
+  const std::vector<HyperparameterChange> changes = read_changes(run);
   ASSERT_EQ(changes.size(), 2u);
   EXPECT_EQ(changes[0].from, 0.1);
   EXPECT_EQ(changes[1].to, 0.025);
@@ -191,7 +191,7 @@ TEST_F(StudioRoutes, OneTrainingAtATime) {
 }
 
 // As the command line says it: place, pointer, message.
-TEST_F(StudioRoutes, TellsOfMistakesWhereTheyAre) {
+TEST_F(StudioRoutes, ReportsOfErrorsWhereTheyAre) {
   std::string text = kXor;
   text.replace(text.find("\"mse\""), 5, "\"msee\"");
   start(text);
@@ -296,7 +296,7 @@ TEST_F(StudioRoutes, DrawsSurfaceConfusionAndWhatElseThereIs) {
 }
 
 // Time, bytes and error of each value; executors by their names only.
-TEST_F(StudioRoutes, TellsWhatEachValueCosts) {
+TEST_F(StudioRoutes, ReportsWhatEachValueCosts) {
   start();
   const auto [status, text] = asked("GET", "/api/costs?executor=cpu");
   ASSERT_EQ(status, 200) << text;

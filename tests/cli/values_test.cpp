@@ -118,18 +118,18 @@ TEST_F(Values, ThatAreNotFiniteAreCounted) {
   EXPECT_TRUE(has(text.out, "q: 3 of 4 numbers are not finite")) << text.out;
 }
 
-TEST_F(Values, MistakesAreRefused) {
-  expect_refused(graphrun({"show", model_, "--values", "p.V"}), {"no value 'p.V'", "did you mean 'p.W'?"});
-  expect_refused(graphrun({"show", model_, "--values", "--split=tests"}), {"no split 'tests'", "train, test"});
-  expect_refused(graphrun({"show", model_, "--values", "--of=q"}), {"q"});
-  expect_refused(graphrun({"show", model_, "--of=p"}), {"--of goes with --values"});
-  expect_refused(graphrun({"show", model_, "--values", "--dot"}), {"no other form"});
-  expect_refused(graphrun({"show", model_, "--values", "--save-array", "x.npy"}), {"one array"});
-  expect_refused(graphrun({"show", model_, "--values", "x", "--save-array", model_}), {"is the model file"});
-  expect_refused(graphrun({"show", model_, "--values", "--weights", file("odd.npz", "no")}), {"odd.npz"});
-  expect_refused(graphrun({"show", model_, "--weights", "w.npz"}), {"goes with --values"});
-  expect_refused(graphrun({"show", model_, "--settings", "--dot"}), {"no other form"});
-  expect_refused(graphrun({"show", model_, "more"}), {"one model file at a time"});
+TEST_F(Values, ErrorsAreRejected) {
+  expect_rejected(graphrun({"show", model_, "--values", "p.V"}), {"no value 'p.V'", "did you mean 'p.W'?"});
+  expect_rejected(graphrun({"show", model_, "--values", "--split=tests"}), {"no split 'tests'", "train, test"});
+  expect_rejected(graphrun({"show", model_, "--values", "--of=q"}), {"q"});
+  expect_rejected(graphrun({"show", model_, "--of=p"}), {"--of goes with --values"});
+  expect_rejected(graphrun({"show", model_, "--values", "--dot"}), {"no other form"});
+  expect_rejected(graphrun({"show", model_, "--values", "--save-array", "x.npy"}), {"one array"});
+  expect_rejected(graphrun({"show", model_, "--values", "x", "--save-array", model_}), {"is the model file"});
+  expect_rejected(graphrun({"show", model_, "--values", "--weights", file("odd.npz", "no")}), {"odd.npz"});
+  expect_rejected(graphrun({"show", model_, "--weights", "w.npz"}), {"goes with --values"});
+  expect_rejected(graphrun({"show", model_, "--settings", "--dot"}), {"no other form"});
+  expect_rejected(graphrun({"show", model_, "more"}), {"one model file at a time"});
 }
 
 TEST_F(Values, VerifyStartsFromTrainedWeights) {

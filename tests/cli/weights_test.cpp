@@ -114,7 +114,7 @@ TEST_F(Weights, SafetensorsAreTheModelToo) {
   const Outcome more = graphrun({"train", safe, "--epochs=1", "--json", "-q"});
   ASSERT_EQ(more.code, 0) << more.err;
   EXPECT_LT(Json::parse(more.out)["train"]["rmse"].get<double>(), 1);
-  expect_refused(graphrun({"train", safe, "--save-weights", safe}), {"weights.safetensors' is the model file"});
+  expect_rejected(graphrun({"train", safe, "--save-weights", safe}), {"weights.safetensors' is the model file"});
   for (const char* verb : {"plan", "verify", "check", "show"}) {
     const Outcome outcome = graphrun({verb, safe});
     EXPECT_EQ(outcome.code, 0) << verb << ": " << outcome.err;
@@ -131,13 +131,13 @@ TEST_F(Weights, SafetensorsAreTheModelToo) {
       run({"/bin/bash", "-c",
            "'" GRAPHRUN_CLI "' predict <(cat '" + safe + "') '" + fresh + "' --weights <(cat '" + safe + "')"});
   EXPECT_EQ(both.out, expected) << both.err;
-  expect_refused(graphrun({"eval", safe}), {"weights.safetensors:", "'houses.csv' not found"});
+  expect_rejected(graphrun({"eval", safe}), {"weights.safetensors:", "'houses.csv' not found"});
 
   // A header of no more than braces: weights of nothing, and no model.
   const std::string bare = file("bare.safetensors", std::string("\x02\0\0\0\0\0\0\0{}", 10));
-  expect_refused(graphrun({"predict", bare, fresh}), {"has weights and no model inside", "--weights"});
+  expect_rejected(graphrun({"predict", bare, fresh}), {"has weights and no model inside", "--weights"});
   const std::string text = file("text.safetensors", "{\"format\": 1}");
-  expect_refused(graphrun({"predict", text, fresh}), {"text.safetensors': no safetensors file"});
+  expect_rejected(graphrun({"predict", text, fresh}), {"text.safetensors': no safetensors file"});
 }
 
 TEST_F(Weights, TheTrainingFileItselfCanBePredicted) {
@@ -158,7 +158,7 @@ TEST_F(Weights, AnNpyFileIsTheOneInput) {
   const std::vector<std::string> rows = lines(outcome.out);
   ASSERT_EQ(rows.size(), 5u);
   for (int i = 0; i < 4; ++i) EXPECT_NEAR(std::stod(rows[static_cast<std::size_t>(i) + 1]), 2 * i + 1, 1e-2);
-  expect_refused(graphrun({"predict", houses_, npy, "--weights", weights_}), {"x.npy: input 'x'", "(batch, 2)"});
+  expect_rejected(graphrun({"predict", houses_, npy, "--weights", weights_}), {"x.npy: input 'x'", "(batch, 2)"});
 }
 
 TEST_F(Weights, SeveralOutputsAreColumns) {
@@ -195,8 +195,9 @@ TEST_F(Weights, AModelWithoutATableReadsColumnsByName) {
   const std::vector<std::string> rows = lines(outcome.out);
   ASSERT_EQ(rows.size(), 7u);
   for (int i = 0; i < 6; ++i) EXPECT_NEAR(std::stod(rows[static_cast<std::size_t>(i) + 1]), 2 * i + 1, 1e-1);
-  expect_refused(predict("1\n2\n"), {"p.csv:1:1: the first line should name the columns", "hint: put a line of names"});
-  expect_refused(predict("foo\n2\n"), {"p.csv: no column 'x'", "foo"});
+  expect_rejected(predict("1\n2\n"),
+                  {"p.csv:1:1: the first line should name the columns", "hint: put a line of names"});
+  expect_rejected(predict("foo\n2\n"), {"p.csv: no column 'x'", "foo"});
 }
 
 // The units of the target in double: f32 has 128 seconds between two times of today.
@@ -227,45 +228,45 @@ TEST_F(Weights, EvalSplitsAsTheTrainingDid) {
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   for (const char* split : {"train", "validation", "test"})
     EXPECT_EQ(Json::parse(outcome.out)[split], Json::parse(trained.out)[split]) << split;
-  expect_refused(graphrun({"eval", path, "--weights", weights_, "--set", "data.split=[0.25, 0.25, 0.5]"}),
-                 {"trained with the split [0.5, 0.25, 0.25]", "'test' may hold rows that were trained with"});
+  expect_rejected(graphrun({"eval", path, "--weights", weights_, "--set", "data.split=[0.25, 0.25, 0.5]"}),
+                  {"trained with the split [0.5, 0.25, 0.25]", "'test' may hold rows that were trained with"});
   file("houses.csv", "age,rooms,price\n1,2,3\n3,4,5\n5,6,7\n6,1,2\n");
-  expect_refused(graphrun({"eval", path, "--weights", weights_}), {"the source had 40 rows", "now it has 4"});
+  expect_rejected(graphrun({"eval", path, "--weights", weights_}), {"the source had 40 rows", "now it has 4"});
   const Outcome again = graphrun({path, "--weights", weights_, "--epochs=1", "--json"});
   EXPECT_EQ(again.code, 0) << again.err;
   EXPECT_TRUE(has(again.err, "warning: the source had 40 rows")) << again.err;
 }
 
-TEST_F(Weights, APredictionThatIsNoneIsRefused) {
+TEST_F(Weights, APredictionThatIsNoneIsRejected) {
   Json model = Json::parse(kLine);
   model["graph"] = {{{"name", "h"}, {"op", "dense"}, {"inputs", {"x"}}, {"units", 1}},
                     "p = random_normal(y)",
                     "loss = mean((h - y)^2)"};
   const std::string path = file("noise.json", model.dump());
   ASSERT_EQ(graphrun({path, "-q", "--save-weights", weights_}).code, 0);
-  expect_refused(graphrun({"predict", path, file("p.csv", "x\n1\n"), "--weights", weights_}),
-                 {"no output depends on an input"});
+  expect_rejected(graphrun({"predict", path, file("p.csv", "x\n1\n"), "--weights", weights_}),
+                  {"no output depends on an input"});
 }
 
-TEST_F(Weights, MistakesAreAnsweredWithWhatToDo) {
+TEST_F(Weights, ErrorsAreAnsweredWithWhatToDo) {
   train({"--save-weights", weights_});
   const auto predict = [&](const std::string& name, const std::string& content) {
     return graphrun({"predict", houses_, file(name, content), "--weights", weights_});
   };
-  expect_refused(graphrun({"eval", houses_}), {"eval needs the weights", "--save-weights"});
-  expect_refused(graphrun({"predict", houses_, csv_}), {"predict needs the weights", "--save-weights"});
-  expect_refused(graphrun({"predict", houses_, "--weights", weights_}), {"predict needs a data file"});
-  expect_refused(graphrun({"predict", houses_, "none.csv", "--weights", weights_}), {"no such file: 'none.csv'"});
-  expect_refused(predict("rows.txt", ""), {"rows.txt", "the file has no rows"});
-  expect_refused(predict("agge.csv", "rooms,agge\n1,2\n"), {"agge.csv: no column 'age'", "did you mean 'agge'?"});
-  expect_refused(predict("ten.csv", "rooms,age\n1,ten\n"), {"ten.csv:2:3", "expected a number, got 'ten'"});
-  expect_refused(predict("broken.npy", "not numpy"), {"broken.npy"});
-  expect_refused(predict("rows.csv", "rooms,age\n"), {"no rows"});
-  expect_refused(graphrun({"eval", houses_, "--weights", csv_}), {"not an NPZ file"});
-  expect_refused(graphrun({"eval", houses_, "--weights", (folder_ / "none.npz").string()}), {"none.npz"});
-  expect_refused(graphrun({"eval", model_, "--weights", weights_}), {"weights.npz", "p.W"});
-  expect_refused(graphrun({houses_, "--save-weights", (folder_ / "none" / "w.npz").string()}), {"cannot write"});
-  expect_refused(graphrun({houses_, "--save-weights", folder_.string()}), {"it is a folder"});
+  expect_rejected(graphrun({"eval", houses_}), {"eval needs the weights", "--save-weights"});
+  expect_rejected(graphrun({"predict", houses_, csv_}), {"predict needs the weights", "--save-weights"});
+  expect_rejected(graphrun({"predict", houses_, "--weights", weights_}), {"predict needs a data file"});
+  expect_rejected(graphrun({"predict", houses_, "none.csv", "--weights", weights_}), {"no such file: 'none.csv'"});
+  expect_rejected(predict("rows.txt", ""), {"rows.txt", "the file has no rows"});
+  expect_rejected(predict("agge.csv", "rooms,agge\n1,2\n"), {"agge.csv: no column 'age'", "did you mean 'agge'?"});
+  expect_rejected(predict("ten.csv", "rooms,age\n1,ten\n"), {"ten.csv:2:3", "expected a number, got 'ten'"});
+  expect_rejected(predict("broken.npy", "not numpy"), {"broken.npy"});
+  expect_rejected(predict("rows.csv", "rooms,age\n"), {"no rows"});
+  expect_rejected(graphrun({"eval", houses_, "--weights", csv_}), {"not an NPZ file"});
+  expect_rejected(graphrun({"eval", houses_, "--weights", (folder_ / "none.npz").string()}), {"none.npz"});
+  expect_rejected(graphrun({"eval", model_, "--weights", weights_}), {"weights.npz", "p.W"});
+  expect_rejected(graphrun({houses_, "--save-weights", (folder_ / "none" / "w.npz").string()}), {"cannot write"});
+  expect_rejected(graphrun({houses_, "--save-weights", folder_.string()}), {"it is a folder"});
 }
 
 // predict reads the weights before it loads the model with them.

@@ -212,7 +212,7 @@ class CheckAndTrain : public DataTest {
   }
 
   template <class F>
-  static std::vector<Diagnostic> mistakes_of(F f) {
+  static std::vector<Diagnostic> errors_of(F f) {
     try {
       f();
     } catch (const Error& error) {
@@ -222,15 +222,15 @@ class CheckAndTrain : public DataTest {
   }
 };
 
-TEST_F(CheckAndTrain, RefuseAnArrayThatCannotBecomeClasses) {
+TEST_F(CheckAndTrain, RejectAnArrayThatCannotBecomeClasses) {
   for (const char* labels : {"5", "[]", "[[1, 2], [3, 4]]"}) {
     write("m.json", fmt::format(R"js({{"format": 1, "data": {{"train": {{"inline": {{"x": [[1, 2], [3, 4]], "y": {}}}}},
       "transform": {{"y": ["classes"]}}}}, "inputs": {{"x": ["batch", 2], "y": {{"shape": ["batch"], "dtype": "i32"}}}},
       "graph": ["z = dense(x, units=2)", "loss = mean(softmax_cross_entropy(z, y))"], "outputs": {{"z": "y"}},
       "train": {{"minimize": "loss", "optimizer": {{"sgd": {{"lr": 0.1}}}}}}}})js",
                                 labels));
-    EXPECT_FALSE(mistakes_of([&] { check_model(path("m.json")); }).empty()) << labels;
-    EXPECT_FALSE(mistakes_of([&] { load_model(path("m.json")); }).empty()) << labels;
+    EXPECT_FALSE(errors_of([&] { check_model(path("m.json")); }).empty()) << labels;
+    EXPECT_FALSE(errors_of([&] { load_model(path("m.json")); }).empty()) << labels;
   }
 }
 
@@ -241,7 +241,7 @@ TEST_F(CheckAndTrain, CheckReadsWhatStandsBesideADataFile) {
           R"js({"format": 1, "data": {"train": )js" + source + R"js(}, "inputs": {"x": ["batch", 2], "y": ["batch", 1]},
       "graph": ["p = dense(x, units=1)", "loss = mse(p, y)"], "outputs": {"p": "y"},
       "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.1}}}})js");
-    const std::vector<Diagnostic> found = mistakes_of([&] { check_model(path("m.json")); });
+    const std::vector<Diagnostic> found = errors_of([&] { check_model(path("m.json")); });
     return found.empty() ? "" : found[0].pointer + ": " + found[0].message;
   };
   EXPECT_EQ(checked(R"({"csv": "no.csv", "y": "y"})"), "");
@@ -265,8 +265,8 @@ TEST_F(CheckAndTrain, AgreeOnMutants) {
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
     const std::string text = Mutator(seed).mutant().dump(1);
     write("m.json", text);
-    const std::vector<Diagnostic> checked = mistakes_of([&] { check_model(path("m.json")); });
-    const std::vector<Diagnostic> trained = mistakes_of([&] {
+    const std::vector<Diagnostic> checked = errors_of([&] { check_model(path("m.json")); });
+    const std::vector<Diagnostic> trained = errors_of([&] {
       Model model = load_model(path("m.json"));
       model.train.epochs = 0;
       Session(std::move(model)).train();

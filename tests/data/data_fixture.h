@@ -37,7 +37,7 @@ class DataTest : public testing::Test {
   }
 
   // All messages of an invalid block, with the folder of the test as DIR.
-  std::string mistakes(const std::string& block, const DataOptions& options = {}) const {
+  std::string errors(const std::string& block, const DataOptions& options = {}) const {
     try {
       read(block, options);
     } catch (const Error& error) {

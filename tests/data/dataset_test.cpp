@@ -59,9 +59,9 @@ TEST_F(DataTest, FlatJsonMayHaveNoTestRowsAndWideTargets) {
   EXPECT_EQ(column(set, "train", "y").shape(), (Shape{2, 2}));
 }
 
-TEST_F(DataTest, MistakesOfAFlatFileHaveItsPlace) {
+TEST_F(DataTest, ErrorsOfAFlatFileHaveItsPlace) {
   write("a.json", "{\"m\": 2, \"n\": 2,\n \"x\": [1, 2, 3],\n \"y\": [1, 2],\n \"m_tst\": 3}");
-  EXPECT_EQ(mistakes(R"({"source": {"json": "a.json"}})"),
+  EXPECT_EQ(errors(R"({"source": {"json": "a.json"}})"),
             "DIR/a.json:2:7: /x: expected 2 x 2 = 4 numbers, got 3\n"
             "     \"x\": [1, 2, 3],\n"
             "          ^\n"
@@ -117,7 +117,7 @@ TEST_F(DataTest, FilesAreFoundBesideTheModelThenInTheDataFolderThenInTheEnvironm
   EXPECT_EQ(values(read(block, options), "train", "x"), (Floats{1}));
   EXPECT_EQ(values(read(R"({"train": {"csv": ")" + path("data/a.csv") + "\"}}", options), "train", "x"), (Floats{2}));
   unsetenv("GRAPHRUN_DATA");
-  EXPECT_EQ(mistakes(R"({"train": {"csv": "b.csv"}})", options),
+  EXPECT_EQ(errors(R"({"train": {"csv": "b.csv"}})", options),
             "model.json:1:19: /train/csv: data file 'b.csv' not found; looked in DIR/model, DIR/data\n"
             "    {\"train\": {\"csv\": \"b.csv\"}}\n"
             "                      ^\n"
@@ -128,19 +128,19 @@ TEST_F(DataTest, TheCurrentDirectoryIsNeverSearched) {
   write("here/a.csv", "x\n1\n");
   const std::filesystem::path before = std::filesystem::current_path();
   std::filesystem::current_path(path("here"));
-  const std::string text = mistakes(R"({"train": {"csv": "a.csv"}})", DataOptions{"", path("data"), 0});
+  const std::string text = errors(R"({"train": {"csv": "a.csv"}})", DataOptions{"", path("data"), 0});
   std::filesystem::current_path(before);
   EXPECT_NE(text.find("data file 'a.csv' not found; looked in DIR/data"), std::string::npos) << text;
 }
 
 // All errors of a block in one pass.
-TEST_F(DataTest, AllMistakesAreReportedAtOnce) {
-  EXPECT_EQ(mistakes("{\n"
-                     "  \"train\": {\"inlin\": {}},\n"
-                     "  \"validation\": {\"inline\": {\"x\": [[1, 2], [3]], \"y\": [1, 2]}},\n"
-                     "  \"test\": {\"inline\": {\"x\": [[1, 2]], \"y\": [1]}, \"range\": [0, 2], \"rws\": 1},\n"
-                     "  \"transform\": {\"x\": [\"standardise\"]}\n"
-                     "}"),
+TEST_F(DataTest, AllErrorsAreReportedAtOnce) {
+  EXPECT_EQ(errors("{\n"
+                   "  \"train\": {\"inlin\": {}},\n"
+                   "  \"validation\": {\"inline\": {\"x\": [[1, 2], [3]], \"y\": [1, 2]}},\n"
+                   "  \"test\": {\"inline\": {\"x\": [[1, 2]], \"y\": [1]}, \"range\": [0, 2], \"rws\": 1},\n"
+                   "  \"transform\": {\"x\": [\"standardise\"]}\n"
+                   "}"),
             "model.json:2:13: /train/inlin: unknown source 'inlin'; expected one of json, inline, idx, npy, npz, csv, "
             "records, grid, random\n"
             "      \"train\": {\"inlin\": {}},\n"
@@ -172,7 +172,7 @@ struct DatasetMistake {
 TEST_F(DataTest, EachMistakeHasItsMessage) {
   write("xor.json", kXor);
   write("no_test.json", R"({"m": 2, "n": 2, "x": [1, 2, 3, 4], "y": [1, 2]})");
-  const DatasetMistake mistakes_of[] = {
+  const DatasetMistake errors_of[] = {
       {"{}", ": missing key 'train' or 'source': there is nothing to train on"},
       {"[]", "must be an object, got an array"},
       {R"({"train": {}})",
@@ -203,8 +203,7 @@ TEST_F(DataTest, EachMistakeHasItsMessage) {
       {R"({"train": {"inline": {"x": [[1, 2]], "y": [1]}}, "source": {"json": "xor.json"}})",
        "/train: 'train' cannot be combined with 'source'"},
       {R"({"train": {"inline": {"x": [[1, 2]], "y": [1]}}, "split": [1, 0, 0]})", "/split: 'split' divides a 'source'"},
-      {R"({"source": {"json": "xor.json"}, "split": [0.5, 0.25, 0.25]})",
-       "/split: the source has its own test rows"},
+      {R"({"source": {"json": "xor.json"}, "split": [0.5, 0.25, 0.25]})", "/split: the source has its own test rows"},
       {R"({"source": {"json": "no_test.json"}, "split": [0.5, 0.25, 0.2]})", "/split: must be three fractions"},
       {R"({"source": {"json": "no_test.json"}, "split": [0.5, 0.25, 0.25]})",
        "/split: validation would get none of the 2 rows"},
@@ -212,13 +211,13 @@ TEST_F(DataTest, EachMistakeHasItsMessage) {
       {R"({"train": {"json": 3}})", "/train/json: must be a string, got 3"},
       {R"({"train": {"idx": {"x": 3, "y": "a"}}})", "/train/idx/x: must be a string, got 3"},
   };
-  for (const DatasetMistake& m : mistakes_of)
-    EXPECT_NE(mistakes(m.block).find(m.says), std::string::npos) << m.block << '\n' << mistakes(m.block);
+  for (const DatasetMistake& m : errors_of)
+    EXPECT_NE(errors(m.block).find(m.says), std::string::npos) << m.block << '\n' << errors(m.block);
 }
 
 TEST_F(DataTest, AnArrayWithAMistakeIsNotMissingToo) {
   for (const char* x : {"[]", "1", "[[1, \"a\"]]"}) {
-    const std::string found = mistakes(fmt::format(R"({{"train": {{"inline": {{"x": {}, "y": [1]}}}}}})", x));
+    const std::string found = errors(fmt::format(R"({{"train": {{"inline": {{"x": {}, "y": [1]}}}}}})", x));
     EXPECT_NE(found.find("/train/inline/x"), std::string::npos) << found;
     EXPECT_EQ(found.find("no array"), std::string::npos) << found;
   }
@@ -228,13 +227,13 @@ TEST_F(DataTest, IntegersAreChecked) {
   inputs = {{"y", Shape{}, DType::i32, true}};
   EXPECT_EQ(elements<std::int32_t>(read(R"({"train": {"inline": {"y": [3, -1]}}})"), "train", "y"),
             (std::vector<std::int32_t>{3, -1}));
-  EXPECT_NE(mistakes(R"({"train": {"inline": {"y": [3, 0.5]}}})").find("row 1, column 0: 0.5 is no i32"),
+  EXPECT_NE(errors(R"({"train": {"inline": {"y": [3, 0.5]}}})").find("row 1, column 0: 0.5 is no i32"),
             std::string::npos);
-  EXPECT_NE(mistakes(R"({"train": {"inline": {"y": [3000000000]}}})").find("is no i32"), std::string::npos);
+  EXPECT_NE(errors(R"({"train": {"inline": {"y": [3000000000]}}})").find("is no i32"), std::string::npos);
   inputs[0].dtype = DType::boolean;
   EXPECT_EQ(elements<std::uint8_t>(read(R"({"train": {"inline": {"y": [1, 0]}}})"), "train", "y"),
             (std::vector<std::uint8_t>{1, 0}));
-  EXPECT_NE(mistakes(R"({"train": {"inline": {"y": [2]}}})").find("2 is no bool"), std::string::npos);
+  EXPECT_NE(errors(R"({"train": {"inline": {"y": [2]}}})").find("2 is no bool"), std::string::npos);
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 #include <functional>
 
 #include "archives.h"
-#include "graphrun/starting_model.h"
+#include "graphrun/model_template.h"
 #include "prediction_fixture.h"
 
 namespace graphrun {
@@ -21,7 +21,7 @@ class EncodingTest : public PredictionTest {
  protected:
   std::string says(const std::string& name, const std::string& bytes, const std::string& block) const {
     write(name, bytes);
-    return mistakes(block);
+    return errors(block);
   }
 };
 
@@ -34,7 +34,7 @@ TEST_F(EncodingTest, OneByteACharacter) {
   EXPECT_TRUE(has(says("a.csv", "a,b,y,w\n1,2,3,Ulm\n4,5,6,K\xF6ln\n", kCsv), "a.csv:3:8: byte 0xF6 is not UTF-8"));
   EXPECT_TRUE(has(says("a.csv", "a,b,y\nB\xC3\xBCro,2,3\n4,\xF6,6\n", kCsv), "3:3: byte 0xF6 is not UTF-8, and other"));
   write("a.csv.gz", test::gzip("a,b,y\n1,\xE9,3\n"));
-  EXPECT_TRUE(has(mistakes(R"({"train": {"csv": "a.csv.gz", "y": "y"}})"),
+  EXPECT_TRUE(has(errors(R"({"train": {"csv": "a.csv.gz", "y": "y"}})"),
                   "hint: gzip -dc 'DIR/a.csv.gz' | iconv -f WINDOWS-1252 -t UTF-8 > 'DIR/a-utf8.csv'"));
 }
 
@@ -47,7 +47,7 @@ TEST_F(EncodingTest, SeveralBytesACharacter) {
   }
   EXPECT_TRUE(has(says("a.csv", "\xFF\xFE" + widened(table, 0, 1), kCsv), "a.csv:1:1: the file is UTF-16LE, expected"));
   EXPECT_TRUE(has(says("a.csv", "\xFE\xFF" + widened(table, 1, 0), kCsv), "iconv -f UTF-16BE -t UTF-8 'DIR/a.csv'"));
-  EXPECT_TRUE(has(message([&] { starting_model(path("a.csv"), "y", "a.csv"); }), "the file is UTF-16BE"));
+  EXPECT_TRUE(has(message([&] { model_template(path("a.csv"), "y", "a.csv"); }), "the file is UTF-16BE"));
 }
 
 TEST_F(EncodingTest, JsonAndJsonLines) {

@@ -114,7 +114,7 @@ TEST_F(DataTest, NpzStoredAndDeflated) {
   }
   write("a.npz", zip("images.npy", npy("<f4", "(1, 2)", raw<float>({3, 4})), 0));
   EXPECT_EQ(values(read(R"({"train": {"npz": "a.npz", "x": "images"}})"), "train", "x"), (Floats{3, 4}));
-  EXPECT_EQ(mistakes(R"({"train": {"npz": "a.npz", "x": "image"}})"),
+  EXPECT_EQ(errors(R"({"train": {"npz": "a.npz", "x": "image"}})"),
             "model.json:1:34: /train/x: no column 'image'; the source has images\n"
             "    {\"train\": {\"npz\": \"a.npz\", \"x\": \"image\"}}\n"
             "                                     ^\n"
@@ -148,7 +148,7 @@ TEST_F(DataTest, RowsWithoutElementsAreNoRows) {
   inputs = {{"x", Shape{2}, DType::f32, false}};
   const auto says = [&](const std::string& bytes, const char* source) {
     write("a", bytes);
-    return mistakes(std::string(R"({"source": {")") + source + R"(": {"x": "a"}}, "split": [0.5, 0.25, 0.25]})");
+    return errors(std::string(R"({"source": {")") + source + R"(": {"x": "a"}}, "split": [0.5, 0.25, 0.25]})");
   };
   EXPECT_NE(says(npy("<f4", "(4611686018427387904, 0)", ""), "npy").find("bytes of values follow"), std::string::npos);
   EXPECT_NE(says(npy("<f4", "(4294967296, 0)", ""), "npy").find("its rows have no elements"), std::string::npos);
@@ -166,7 +166,7 @@ TEST_F(DataTest, DamagedFilesNeverDoHarm) {
                                npy("<f4", "(1, 2)", raw<float>({3, 4})),
                                zip("x.npy", npy("<f4", "(1, 2)", raw<float>({3, 4})), 8)};
   for (const std::string& good : files) {
-    int refused = 0;
+    int rejected = 0;
     for (std::size_t i = 0; i < good.size(); ++i) {
       for (const int flip : {0x01, 0x80, 0xff}) {
         std::string bad = good;
@@ -180,11 +180,11 @@ TEST_F(DataTest, DamagedFilesNeverDoHarm) {
           else
             data::read_idx_file(path("a"));
         } catch (const Error&) {
-          ++refused;
+          ++rejected;
         }
       }
     }
-    EXPECT_GT(refused, 0);
+    EXPECT_GT(rejected, 0);
   }
 }
 
@@ -220,11 +220,11 @@ TEST_F(DataTest, CsvMissingValues) {
   EXPECT_EQ(values(drop, "train", "x"), (Floats{4, 5}));
   EXPECT_EQ(values(drop, "train", "y"), (Floats{6}));
   EXPECT_EQ(drop.warnings, (std::vector<std::string>{"3 of 4 rows lack a value and are left out"}));
-  EXPECT_NE(mistakes(block("error")).find("DIR/a.csv:4:3: row 2, column 'a': the value is missing"), std::string::npos);
-  EXPECT_NE(mistakes(block("means")).find("did you mean 'mean'?"), std::string::npos);
+  EXPECT_NE(errors(block("error")).find("DIR/a.csv:4:3: row 2, column 'a': the value is missing"), std::string::npos);
+  EXPECT_NE(errors(block("means")).find("did you mean 'mean'?"), std::string::npos);
   write("a.csv", "a,b,y\n1,,3\n4,,6\n");
-  EXPECT_NE(mistakes(block("mean")).find("column 'b' has no value in the training rows"), std::string::npos);
-  EXPECT_NE(mistakes(block("drop")).find("/train/csv: every row lacks a value"), std::string::npos);
+  EXPECT_NE(errors(block("mean")).find("column 'b' has no value in the training rows"), std::string::npos);
+  EXPECT_NE(errors(block("drop")).find("/train/csv: every row lacks a value"), std::string::npos);
   EXPECT_EQ(values(read(R"({"train": {"csv": "a.csv", "x": ["a", "a"], "y": "y", "missing": "drop"}})"), "train", "y"),
             (Floats{3, 6}));
 }
@@ -235,10 +235,10 @@ TEST_F(DataTest, CsvSpacesAroundQuotes) {
   EXPECT_EQ(values(set, "train", "x"), (Floats{1, 2, 4, 5}));
   EXPECT_EQ(values(set, "train", "y"), (Floats{3, 6}));
   write("a.csv", "a\t \"b\"\ty\n\t2\t3\n");  // a tab as delimiter is not trimmed
-  EXPECT_EQ(mistakes(R"({"train": {"csv": "a.csv", "delimiter": "\t", "x": ["a", "b"], "y": "y"}})").substr(0, 54),
+  EXPECT_EQ(errors(R"({"train": {"csv": "a.csv", "delimiter": "\t", "x": ["a", "b"], "y": "y"}})").substr(0, 54),
             "DIR/a.csv:2:1: row 0, column 'a': the value is missing");
   write("a.csv", "a,b,y\n1, \"2\" 3,4\n");
-  EXPECT_EQ(mistakes(R"({"train": {"csv": "a.csv", "y": "y"}})"),
+  EXPECT_EQ(errors(R"({"train": {"csv": "a.csv", "y": "y"}})"),
             "DIR/a.csv:2:8: expected the end of the field after the closing quote");
 }
 
@@ -254,9 +254,9 @@ TEST_F(DataTest, CsvNamesThatAreRepeated) {
                             R"({"source": {"csv": "a.csv", "x": ["a", "b"], "y": "y"}, "split": [0.5, 0, 0.5],
                                 "stratify": "note"})",
                             R"({"train": {"csv": "a.csv", "y": "y"}})"})
-    EXPECT_NE(mistakes(block).find("a.csv:1:13: there are two columns 'note'"), std::string::npos)
-        << block << mistakes(block);
-  const std::string nameless = mistakes(R"({"train": {"csv": "a.csv", "x": ["a", ""], "y": "y"}})");
+    EXPECT_NE(errors(block).find("a.csv:1:13: there are two columns 'note'"), std::string::npos)
+        << block << errors(block);
+  const std::string nameless = errors(R"({"train": {"csv": "a.csv", "x": ["a", ""], "y": "y"}})");
   EXPECT_NE(nameless.find("1:21: there are two columns without a name"), std::string::npos) << nameless;
 }
 
@@ -275,7 +275,7 @@ TEST_F(DataTest, CsvLinesThatEndWithDelimiters) {
         {"a,b,y\n1,2,3,\n4,5,6,7\n", "3:1: expected 3 fields, then empty ones as in the first row, got 4"},
         {"a,b,y\n1,2,3,9\n4,5,6,7\n", "2:1: expected 3 fields as in the first line, got 4"}}) {
     write("a.csv", text);
-    EXPECT_NE(mistakes(block).find(says), std::string::npos) << mistakes(block);
+    EXPECT_NE(errors(block).find(says), std::string::npos) << errors(block);
   }
 }
 
@@ -287,7 +287,7 @@ TEST_F(DataTest, CsvExcelSaysTheDelimiter) {
     EXPECT_EQ(values(read(block), "train", "x"), (Floats{1, 2})) << text;
   }
   write("a.csv", "sep=;\na;b;y\n1;2;x\n");
-  EXPECT_NE(mistakes(block).find("a.csv:3:5: row 0, column 'y': expected a number"), std::string::npos);
+  EXPECT_NE(errors(block).find("a.csv:3:5: row 0, column 'y': expected a number"), std::string::npos);
 }
 
 // Sizes: the time is measured elsewhere; here that what many rows give is right.
@@ -304,10 +304,10 @@ TEST_F(DataTest, CsvOfManyRows) {
   }
 }
 
-TEST_F(DataTest, CsvMistakesHaveLineAndColumn) {
+TEST_F(DataTest, CsvErrorsHaveLineAndColumn) {
   const auto says = [&](const std::string& text) {
     write("a.csv", text);
-    return mistakes(R"({"train": {"csv": "a.csv", "y": ["y"]}})");
+    return errors(R"({"train": {"csv": "a.csv", "y": ["y"]}})");
   };
   const std::string words = "\n    hint: words become numbers by \"transform\": {\"y\": [\"one_hot\"]}";
   EXPECT_EQ(says("a,b,y\n1,2,3\n4,,6\n"),
@@ -333,14 +333,14 @@ TEST_F(DataTest, CsvMistakesHaveLineAndColumn) {
   EXPECT_EQ(says("a,b,y\n").substr(0, 60), "model.json:1:19: /train/csv: 'DIR/a.csv': the file has no ro");
   write("a.csv", "a,b,y\n1,2,3\n");
   write("a.csv", std::string("a,b,y\n1,2,3\0\n", 13));
-  EXPECT_NE(mistakes(R"({"train": {"csv": "a.csv"}})").find("'DIR/a.csv' is not a text file: byte 11 is 0"),
+  EXPECT_NE(errors(R"({"train": {"csv": "a.csv"}})").find("'DIR/a.csv' is not a text file: byte 11 is 0"),
             std::string::npos);
   write("a.csv", "a,b,y\n1,2,3\n");
-  EXPECT_NE(mistakes(R"({"train": {"csv": "a.csv"}})").find("only one input can take the columns that are left"),
+  EXPECT_NE(errors(R"({"train": {"csv": "a.csv"}})").find("only one input can take the columns that are left"),
             std::string::npos);
-  EXPECT_NE(mistakes(R"({"train": {"csv": "a.csv", "y": ["z"]}})").find("no column 'z'; the source has a, b, y"),
+  EXPECT_NE(errors(R"({"train": {"csv": "a.csv", "y": ["z"]}})").find("no column 'z'; the source has a, b, y"),
             std::string::npos);
-  EXPECT_NE(mistakes(R"({"train": {"csv": "a.csv", "y": ["y"], "delimiter": ",,"}})").find("must be one character"),
+  EXPECT_NE(errors(R"({"train": {"csv": "a.csv", "y": ["y"], "delimiter": ",,"}})").find("must be one character"),
             std::string::npos);
 }
 

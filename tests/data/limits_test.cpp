@@ -299,7 +299,7 @@ TEST_F(LimitsTest, AFormulaWithoutMemoryIsNoMistakeOfTheUser) {
 
 // ---- bombs
 
-TEST_F(LimitsTest, BombsAreRefused) {
+TEST_F(LimitsTest, BombsAreRejected) {
   const test::MemoryCap cap(std::uint64_t{512} << 20);
   const Variable limit("GRAPHRUN_MAX_INPUT", "64M");
   const std::string zeros(std::size_t{65} << 20, '\0');

@@ -80,7 +80,7 @@ TEST_F(LinearTime, ManyInputsWithoutAnArray) {
         R"({"train": {"inline": {)" + list(n, [](const std::string& i) { return "\"a" + i + "\": [1]"; }) + "}}}";
     inputs.clear();
     for (int i = 0; i < n; ++i) inputs.push_back({"i" + std::to_string(i), Shape{1}, DType::f32, false});
-    return [this, block] { mistakes(block); };
+    return [this, block] { errors(block); };
   });
 }
 

@@ -90,20 +90,20 @@ class MutantsTest : public DataTest {
   int run(const std::string& good, F read) {
     EXPECT_NO_THROW(read(good));
     Mutator mutator(good.size());
-    int refused = 0;
+    int rejected = 0;
     for (int i = 0; i < count(); ++i) {
       const std::string bad = mutator.mutant(good);
       try {
         read(bad);
       } catch (const Error& error) {
         EXPECT_EQ(error.kind(), ErrorKind::input);
-        ++refused;
+        ++rejected;
       } catch (const std::exception& error) {
         ADD_FAILURE() << "mutant " << i << ": " << error.what();
       }
     }
-    EXPECT_GT(refused, count() / 10);
-    return refused;
+    EXPECT_GT(rejected, count() / 10);
+    return rejected;
   }
 
   // The same through a data section that names the file `a`.

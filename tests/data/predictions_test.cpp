@@ -117,15 +117,14 @@ TEST_F(PredictionTest, MeansAndAggregatesAreThoseOfTheTrainingRows) {
   const DataSet again =
       read(R"js({"train": {"csv": "b.csv", "x": "a - mean(a)", "y": "y", "missing": "mean"}})js", options);
   EXPECT_EQ(values(again, "train", "x"), (Floats{0, 3}));
-  EXPECT_TRUE(
-      has(mistakes(R"js({"train": {"csv": "b.csv", "x": "a - max(a)", "y": "y", "missing": "mean"}})js", options),
-          "none came of the same formula"));
-  EXPECT_TRUE(has(mistakes(R"js({"train": {"csv": "b.csv", "x": "a", "y": "y", "missing": "mean"}})js", options),
+  EXPECT_TRUE(has(errors(R"js({"train": {"csv": "b.csv", "x": "a - max(a)", "y": "y", "missing": "mean"}})js", options),
+                  "none came of the same formula"));
+  EXPECT_TRUE(has(errors(R"js({"train": {"csv": "b.csv", "x": "a", "y": "y", "missing": "mean"}})js", options),
                   "the weights come with 'x:aggregate.0 of a - mean(a)', which is not used here"));
-  EXPECT_TRUE(has(mistakes(R"js({"train": {"csv": "a.csv", "x": "a - mean(a)", "y": "y", "missing": "drop"},
+  EXPECT_TRUE(has(errors(R"js({"train": {"csv": "a.csv", "x": "a - mean(a)", "y": "y", "missing": "drop"},
                                  "test": {"csv": "b.csv", "x": "a - mean(a)", "y": "y", "missing": "mean"}})js"),
                   "no mean of it was fitted to the training rows"));
-  EXPECT_TRUE(has(mistakes(R"js({"train": {"csv": "a.csv", "x": "a - mean(a)", "y": "a"},
+  EXPECT_TRUE(has(errors(R"js({"train": {"csv": "a.csv", "x": "a - mean(a)", "y": "a"},
                                  "test": {"csv": "b.csv", "x": "a - min(a)", "y": "y"}})js"),
                   "the value is missing"));
 }
@@ -205,14 +204,14 @@ TEST_F(PredictionTest, SplitsWithoutAListTakeTheColumnsOfTheTrainingByName) {
   const DataSet set = read(R"({"train": {"csv": "a.csv", "y": "y"}, "test": {"csv": "b.csv", "y": "y"}})");
   EXPECT_EQ(values(set, "test", "x"), (Floats{10, 20}));
   write("b.csv", "y,c,a\n30,20,10\n");
-  EXPECT_TRUE(has(mistakes(R"({"train": {"csv": "a.csv", "y": "y"}, "test": {"csv": "b.csv", "y": "y"}})"),
+  EXPECT_TRUE(has(errors(R"({"train": {"csv": "a.csv", "y": "y"}, "test": {"csv": "b.csv", "y": "y"}})"),
                   "no column 'b'; the source has y, c, a"));
 }
 
-TEST_F(PredictionTest, AHeaderOfNumbersIsRefused) {
+TEST_F(PredictionTest, AHeaderOfNumbersIsRejected) {
   for (const char* first : {"1,2,3", "\"1\",\"2\",\"3\"", "0,+1.5e3,NA", "1,,3"}) {
     write("a.csv", std::string(first) + "\n4,5,6\n");
-    EXPECT_TRUE(has(mistakes(R"({"train": {"csv": "a.csv", "y": "3"}})"), "DIR/a.csv:1:1: the first line should name"))
+    EXPECT_TRUE(has(errors(R"({"train": {"csv": "a.csv", "y": "3"}})"), "DIR/a.csv:1:1: the first line should name"))
         << first;
   }
   write("a.csv", "1,2,three\n4,5,6\n");
@@ -248,25 +247,26 @@ TEST_F(PredictionTest, AnEvaluationSplitsAsTheTrainingDid) {
   const DataSet again = evaluated();
   EXPECT_NE(values(of_five, "test", "x"), values(of_zero, "test", "x"));
   EXPECT_EQ(values(again, "test", "x"), values(of_five, "test", "x"));
-  EXPECT_EQ(again.stray, "");
-  EXPECT_EQ(evaluated({{"train.seed", "9"}}).stray, "");  // the seed of the weights
-  EXPECT_EQ(of_five.stray, "");
+  EXPECT_EQ(again.split_mismatch, "");
+  EXPECT_EQ(evaluated({{"train.seed", "9"}}).split_mismatch, "");  // the seed of the weights
+  EXPECT_EQ(of_five.split_mismatch, "");
 
-  EXPECT_TRUE(has(evaluated({{"data.split", "[0.25, 0.25, 0.5]"}}).stray, "trained with the split [0.5, 0.25, 0.25]"));
+  EXPECT_TRUE(
+      has(evaluated({{"data.split", "[0.25, 0.25, 0.5]"}}).split_mismatch, "trained with the split [0.5, 0.25, 0.25]"));
   // A session that was split otherwise does not take them.
   Session session(load_model(path("model.json")));
   EXPECT_TRUE(
       has(message([&] { load_weights(session, path("w.npz")); }), "the split of seed 5, here it is that of seed 0"));
   std::swap(table[3], table[4]);
   write_csv("t.csv", {"u", "v", "y"}, table);
-  EXPECT_TRUE(has(evaluated().stray, "not those that the weights were trained with"));
+  EXPECT_TRUE(has(evaluated().split_mismatch, "not those that the weights were trained with"));
   table.push_back({"1", "2", "3"});
   write_csv("t.csv", {"u", "v", "y"}, table);
-  EXPECT_TRUE(has(evaluated().stray, "had 40 rows when the weights were trained, now it has 41"));
+  EXPECT_TRUE(has(evaluated().split_mismatch, "had 40 rows when the weights were trained, now it has 41"));
   write_model(R"js({"source": {"csv": "t.csv", "y": "y"}})js");
   train();
   write_model(data);
-  EXPECT_TRUE(has(evaluated().stray, "trained without a split"));
+  EXPECT_TRUE(has(evaluated().split_mismatch, "trained without a split"));
 
   // A random table without a seed of its own has that of the training.
   write_model(R"js({"train": {"random": {"rows": 9, "columns": {"u": {"normal": 1, "shape": [2]}}}, "x": "u",
@@ -374,7 +374,7 @@ TEST_F(PredictionTest, TheProgramFollowsFromTheModelAlone) {
   EXPECT_EQ(plan_program(load_model(path("wide.json"), options)).phases.at(0).capacity, 419);
 }
 
-TEST_F(PredictionTest, AnOutputOfNoInputIsRefused) {
+TEST_F(PredictionTest, AnOutputOfNoInputIsRejected) {
   write_model(R"js({"train": {"inline": {"x": [[0, 1], [3, 4]], "y": [1, 2]}}})js", 2, "",
               "random_normal(y) * sum(V) + 0 * sum(W)");
   EXPECT_TRUE(has(message([&] {

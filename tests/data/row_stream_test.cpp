@@ -64,9 +64,9 @@ TEST(RowStream, PiecesHaveTheRecordsOfTheWhole) {
     RowStream stream(fifo);
     stream.cut_as_csv(',', true, "#");
     std::size_t rows = 0;
-    for (Piece piece = stream.next(0); !piece.bytes.empty(); piece = stream.next(rows)) {
-      EXPECT_EQ(piece.rows_before, pieces.size());
-      const Csv csv("piece", piece.bytes, dialect);
+    for (Chunk chunk = stream.next(0); !chunk.bytes.empty(); chunk = stream.next(rows)) {
+      EXPECT_EQ(chunk.rows_before, pieces.size());
+      const Csv csv("piece", chunk.bytes, dialect);
       rows = csv.rows();
       add_rows(csv, pieces);
     }
@@ -75,7 +75,7 @@ TEST(RowStream, PiecesHaveTheRecordsOfTheWhole) {
   }
 }
 
-TEST(RowStream, ADeviceIsRefused) {
+TEST(RowStream, ADeviceIsRejected) {
   EXPECT_THROW(RowStream("/dev/zero"), Error);
   EXPECT_THROW(RowStream("/none/such"), Error);
 }

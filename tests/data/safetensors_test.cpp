@@ -31,7 +31,7 @@ data::Safetensors opened(const std::string& bytes) {
   return {"w", std::make_shared<const std::string>(bytes)};
 }
 
-std::string refusal(const std::string& bytes) {
+std::string rejection(const std::string& bytes) {
   try {
     opened(bytes);
   } catch (const Error& error) {
@@ -130,31 +130,31 @@ TEST(Safetensors, FilesOfOthersAreRead) {
 
 TEST(Safetensors, FilesThatLie) {
   const std::string cut = "\n    hint: the file may have been cut short when it was copied";
-  EXPECT_EQ(refusal(""), "'w': no safetensors file: it has 0 bytes" + cut);
-  EXPECT_EQ(refusal("1234567"), "'w': no safetensors file: it has 7 bytes" + cut);
-  EXPECT_EQ(refusal(test::little(3, 8) + "{}"), "'w': the header has 3 bytes, but only 2 follow" + cut);
-  EXPECT_EQ(refusal(test::little(100'000'001, 8) + "{}"),
+  EXPECT_EQ(rejection(""), "'w': no safetensors file: it has 0 bytes" + cut);
+  EXPECT_EQ(rejection("1234567"), "'w': no safetensors file: it has 7 bytes" + cut);
+  EXPECT_EQ(rejection(test::little(3, 8) + "{}"), "'w': the header has 3 bytes, but only 2 follow" + cut);
+  EXPECT_EQ(rejection(test::little(100'000'001, 8) + "{}"),
             "'w': no safetensors file: its header would have 100000001 bytes, and 100000000 are the most");
-  EXPECT_EQ(refusal(std::string(8, '\xff') + "{}"),
+  EXPECT_EQ(rejection(std::string(8, '\xff') + "{}"),
             "'w': no safetensors file: its header would have 18446744073709551615 bytes, and 100000000 are the most");
-  EXPECT_EQ(refusal(with_header("", 0)), "'w': the header is not a JSON object: it must begin with '{'");
-  EXPECT_EQ(refusal(with_header("[]", 0)), "'w': the header is not a JSON object: it must begin with '{'");
-  EXPECT_EQ(refusal(with_header(" {}", 0)), "'w': the header is not a JSON object: it must begin with '{'");
-  EXPECT_NE(refusal(with_header("{\"a\":", 0)).find("'w': the header, line 1, column "), std::string::npos);
-  EXPECT_NE(refusal(with_header("{} x", 0)).find("'w': the header, line 1, column 4: "), std::string::npos);
+  EXPECT_EQ(rejection(with_header("", 0)), "'w': the header is not a JSON object: it must begin with '{'");
+  EXPECT_EQ(rejection(with_header("[]", 0)), "'w': the header is not a JSON object: it must begin with '{'");
+  EXPECT_EQ(rejection(with_header(" {}", 0)), "'w': the header is not a JSON object: it must begin with '{'");
+  EXPECT_NE(rejection(with_header("{\"a\":", 0)).find("'w': the header, line 1, column "), std::string::npos);
+  EXPECT_NE(rejection(with_header("{} x", 0)).find("'w': the header, line 1, column 4: "), std::string::npos);
   const std::string w = entry("W", "F32", "[1]", "[0,4]");
-  EXPECT_NE(refusal(with_header("{" + w + "," + w + "}", 4)).find("duplicate key \"W\""), std::string::npos);
-  EXPECT_EQ(refusal(with_header("{\"__metadata__\":[]}", 0)), "'w': '__metadata__' must be an object of strings");
-  EXPECT_EQ(refusal(with_header("{\"__metadata__\":{\"a\":1}}", 0)),
+  EXPECT_NE(rejection(with_header("{" + w + "," + w + "}", 4)).find("duplicate key \"W\""), std::string::npos);
+  EXPECT_EQ(rejection(with_header("{\"__metadata__\":[]}", 0)), "'w': '__metadata__' must be an object of strings");
+  EXPECT_EQ(rejection(with_header("{\"__metadata__\":{\"a\":1}}", 0)),
             "'w': 'a' of '__metadata__' must be a string, it is a number");
-  EXPECT_EQ(refusal(with_header("{\"W\":3}", 0)), "'w': 'W' has no \"dtype\" that is a string");
-  EXPECT_EQ(refusal(with_header("{\"W\":{\"dtype\":4}}", 0)), "'w': 'W' has no \"dtype\" that is a string");
+  EXPECT_EQ(rejection(with_header("{\"W\":3}", 0)), "'w': 'W' has no \"dtype\" that is a string");
+  EXPECT_EQ(rejection(with_header("{\"W\":{\"dtype\":4}}", 0)), "'w': 'W' has no \"dtype\" that is a string");
 }
 
 TEST(Safetensors, TensorsThatLie) {
   const auto says = [](const std::string& dtype, const std::string& shape, const std::string& offsets,
                        std::size_t values = 8) {
-    return refusal(with_header("{" + entry("W", dtype, shape, offsets) + "}", values));
+    return rejection(with_header("{" + entry("W", dtype, shape, offsets) + "}", values));
   };
   const std::string cut = "\n    hint: the file may have been cut short when it was copied";
   EXPECT_EQ(says("F32", "[2]", "[0,8]"), "read");
@@ -181,7 +181,7 @@ TEST(Safetensors, TensorsThatLie) {
 // Every byte is one tensor's and no other's.
 TEST(Safetensors, ValuesThatOverlapOrLeaveBytesOver) {
   const auto says = [](const std::string& a, const std::string& b, std::size_t values) {
-    return refusal(with_header("{" + entry("a", "F32", "[2]", a) + "," + entry("b", "U8", "[4]", b) + "}", values));
+    return rejection(with_header("{" + entry("a", "F32", "[2]", a) + "," + entry("b", "U8", "[4]", b) + "}", values));
   };
   EXPECT_EQ(says("[0,8]", "[8,12]", 12), "read");
   EXPECT_EQ(says("[4,12]", "[0,4]", 12), "read");
@@ -190,7 +190,7 @@ TEST(Safetensors, ValuesThatOverlapOrLeaveBytesOver) {
   EXPECT_EQ(says("[0,8]", "[9,13]", 13), "'w': 1 bytes before the values of 'b' belong to no tensor");
   EXPECT_EQ(says("[2,10]", "[10,14]", 14), "'w': 2 bytes before the values of 'a' belong to no tensor");
   EXPECT_EQ(says("[0,8]", "[8,12]", 15), "'w': 3 bytes at the end belong to no tensor");
-  EXPECT_EQ(refusal(with_header("{}", 1)), "'w': 1 bytes at the end belong to no tensor");
+  EXPECT_EQ(rejection(with_header("{}", 1)), "'w': 1 bytes at the end belong to no tensor");
 }
 
 TEST(Safetensors, NamesThatAHeaderCannotHave) {
@@ -250,7 +250,7 @@ class SafetensorsWeights : public DataTest {
   data::Safetensors file() const {
     return {"w", std::make_shared<const std::string>(read_file(path("w.safetensors")))};
   }
-  std::string refused(const std::string& weights) const {
+  std::string rejected(const std::string& weights) const {
     try {
       LoadOptions options;
       options.weights = path(weights);
@@ -276,7 +276,7 @@ TEST_F(SafetensorsWeights, BothFormatsHoldTheSame) {
     EXPECT_TRUE(npz.read(name).values == safe.read(name).values) << name;
     EXPECT_EQ(npz.read(name).shape, safe.read(name).shape) << name;
   }
-  EXPECT_EQ(safe.text("graphrun.origin"), session_->model().data.origin);
+  EXPECT_EQ(safe.text("graphrun.origin"), session_->model().data.provenance);
   LoadOptions options;
   options.overrides = {{"train.seed", "5"}};
   EXPECT_EQ(safe.text("graphrun.model"), canonical_model(path("model.json"), options));
@@ -355,19 +355,19 @@ TEST_F(SafetensorsWeights, FilesThatDoNotFit) {
   } catch (const Error& error) {
     EXPECT_EQ(error.diagnostics().front().code, "weights.no_model");
   }
-  EXPECT_NE(refused("bare.safetensors").find("the weights come without the numbers by which 'x' was changed"),
+  EXPECT_NE(rejected("bare.safetensors").find("the weights come without the numbers by which 'x' was changed"),
             std::string::npos);
   tensors[0].second = HostTensor(DType::f64, tensors[0].second.shape());
   write("f64.safetensors", data::safetensors_bytes(tensors, {}));
-  EXPECT_NE(refused("f64.safetensors").find("must be f32, it is f64"), std::string::npos);
-  EXPECT_NE(refused("f64.safetensors").find("hint: convert it before it is saved: .astype(numpy.float32)"),
+  EXPECT_NE(rejected("f64.safetensors").find("must be f32, it is f64"), std::string::npos);
+  EXPECT_NE(rejected("f64.safetensors").find("hint: convert it before it is saved: .astype(numpy.float32)"),
             std::string::npos);
   const std::string good = read_file(path("w.safetensors"));
   write("cut.safetensors", good.substr(0, good.size() - 1));
-  EXPECT_NE(refused("cut.safetensors").find("that follow the header\n    hint: the file may have been cut short"),
+  EXPECT_NE(rejected("cut.safetensors").find("that follow the header\n    hint: the file may have been cut short"),
             std::string::npos);
   write("text.safetensors", "weights");
-  EXPECT_NE(refused("text.safetensors").find("no safetensors file: it has 7 bytes"), std::string::npos);
+  EXPECT_NE(rejected("text.safetensors").find("no safetensors file: it has 7 bytes"), std::string::npos);
   EXPECT_TRUE(is_safetensors_name("a.b/W.SafeTensors"));
   EXPECT_FALSE(is_safetensors_name("safetensors"));
   // An archive is one whatever it is called.
@@ -397,7 +397,7 @@ TEST_F(SafetensorsWeights, ArraysOfOurNpzAreTakenWithTheirOrigin) {
   options.weights = path("c.safetensors");
   Session session(load_model(path("model.json"), options));
   EXPECT_EQ(session.weights_hash(), session_->weights_hash());
-  EXPECT_EQ(session.model().data.origin, session_->model().data.origin);
+  EXPECT_EQ(session.model().data.provenance, session_->model().data.provenance);
 }
 
 // Inline values of many megabytes: the weights are there, the model is not.

@@ -59,30 +59,29 @@ TEST_F(SizesTest, UndeclaredRowsAreReadForTheirSize) {
   EXPECT_THROW(sizes(R"js({"train": {"csv": "no.csv", "y": "y"}})js"), Error);
 }
 
-TEST_F(SizesTest, MistakesThatNeedNoDataAreFound) {
-  const auto mistakes_of = [&](const std::string& block) {
+TEST_F(SizesTest, ErrorsThatNeedNoDataAreFound) {
+  const auto errors_of = [&](const std::string& block) {
     DataOptions options;
     options.use = DataUse::none;
-    return mistakes(block, options);
+    return errors(block, options);
   };
-  EXPECT_NE(mistakes_of(R"js({"train": {"csv": "no.csv", "rows": 3, "range": [0, 2]}})js")
+  EXPECT_NE(errors_of(R"js({"train": {"csv": "no.csv", "rows": 3, "range": [0, 2]}})js")
                 .find("/train/rows: 3 rows are declared, but the range has 2"),
             std::string::npos);
-  EXPECT_NE(mistakes_of(R"js({"train": {"csv": "no.csv", "heder": true}})js").find("did you mean 'header'?"),
+  EXPECT_NE(errors_of(R"js({"train": {"csv": "no.csv", "heder": true}})js").find("did you mean 'header'?"),
             std::string::npos);
-  EXPECT_NE(mistakes_of(R"js({"train": {"inline": {"x": [[1, 2, 3]], "y": [1]}}})js").find("(batch, 3)"),
+  EXPECT_NE(errors_of(R"js({"train": {"inline": {"x": [[1, 2, 3]], "y": [1]}}})js").find("(batch, 3)"),
             std::string::npos);
-  EXPECT_NE(mistakes_of(R"js({"train": {"grid": {"u": [0, 1, 9], "v": [0, 1, 9]}, "x": ["u", "v"], "y": "u @ v"}})js")
+  EXPECT_NE(errors_of(R"js({"train": {"grid": {"u": [0, 1, 9], "v": [0, 1, 9]}, "x": ["u", "v"], "y": "u @ v"}})js")
                 .find("/train/y: matmul"),
             std::string::npos);
-  EXPECT_NE(
-      mistakes_of(R"js({"train": {"csv": "no.csv"}, "transform": {"x": ["standrdize"]}})js").find("/transform/x/0"),
-      std::string::npos);
+  EXPECT_NE(errors_of(R"js({"train": {"csv": "no.csv"}, "transform": {"x": ["standrdize"]}})js").find("/transform/x/0"),
+            std::string::npos);
 }
 
 TEST_F(SizesTest, DeclaredRowsAreCheckedOnLoad) {
   write("a.csv", "a,b,y\n1,2,3\n4,5,6\n");
-  EXPECT_NE(mistakes(R"js({"train": {"csv": "a.csv", "y": "y", "rows": 3}})js")
+  EXPECT_NE(errors(R"js({"train": {"csv": "a.csv", "y": "y", "rows": 3}})js")
                 .find("/train/rows: 3 rows are declared, but there are 2"),
             std::string::npos);
 }

@@ -68,7 +68,7 @@ TEST_F(DataTest, FormulasTakeMatrices) {
   EXPECT_EQ(values(set, "train", "x"), (Floats{10, 20, 60, 80}));
   EXPECT_EQ(values(set, "train", "y"), (Floats{3, 7}));
   // The number of rows is another in each split: it is not written.
-  const std::string counted = mistakes(R"js({"train": {"inline": {"m": [[1, 2], [3, 4]], "w": [10, 20]},
+  const std::string counted = errors(R"js({"train": {"inline": {"m": [[1, 2], [3, 4]], "w": [10, 20]},
                                        "x": "m * reshape(w, shape=[2, 1])", "y": "sum(m, axis=1)"}})js");
   EXPECT_NE(counted.find("-1 as the first extent is inferred, the batch included"), std::string::npos) << counted;
   // A comparison is 0 or 1; a column hides the constant of its name.
@@ -139,7 +139,7 @@ struct TableMistake {
 };
 
 TEST_F(DataTest, EachMistakeInATableHasItsMessage) {
-  const TableMistake mistakes_of[] = {
+  const TableMistake errors_of[] = {
       {R"js({"train": {"grid": {}}})js", "/train/grid: a grid needs an axis"},
       {R"js({"train": {"grid": {"u": [0, 1]}}})js", "/train/grid/u: an axis is [first, last, points]"},
       {R"js({"train": {"grid": {"u": [0, 1, 0]}}})js", "/train/grid/u/2: must be from 1 to 2147483647, got 0"},
@@ -194,13 +194,13 @@ TEST_F(DataTest, EachMistakeInATableHasItsMessage) {
       {R"js({"train": {"inline": {"a": [1, 2], "b": [1, 2, 3]}, "x": ["a", "a"], "y": "a + b"}})js",
        "/train/y: 'a' has 2 rows, but 'b' has 3"},
   };
-  for (const TableMistake& m : mistakes_of)
-    EXPECT_NE(mistakes(m.block).find(m.says), std::string::npos) << m.block << '\n' << mistakes(m.block);
+  for (const TableMistake& m : errors_of)
+    EXPECT_NE(errors(m.block).find(m.says), std::string::npos) << m.block << '\n' << errors(m.block);
 }
 
 // The errors of a table are reported together with those of the rest of the block.
 TEST_F(DataTest, ABrokenFormulaIsReportedWithTheOthers) {
-  EXPECT_EQ(mistakes("{\"train\": {\"grid\": {\"u\": [0, 1, 2]},\n  \"x\": [\"u\", \"v\"],\n  \"y\": \"exp(w)\"}}"),
+  EXPECT_EQ(errors("{\"train\": {\"grid\": {\"u\": [0, 1, 2]},\n  \"x\": [\"u\", \"v\"],\n  \"y\": \"exp(w)\"}}"),
             "model.json:2:14: /train/x/1: no column 'v'; the source has u\n"
             "      \"x\": [\"u\", \"v\"],\n"
             "                 ^\n"

@@ -65,13 +65,13 @@ TEST_F(DataTest, FlattenKeepsColumnsAndOneHotMakesThem) {
   EXPECT_EQ(set.standardizations[0].scale, (std::vector<double>{0.5, 0.5, 0.5, 0.5}));
 }
 
-TEST_F(DataTest, MistakesOfTransforms) {
+TEST_F(DataTest, ErrorsOfTransforms) {
   struct Mistake {
     const char* y;
     const char* transform;
     const char* says;
   };
-  const Mistake mistakes_of[] = {
+  const Mistake errors_of[] = {
       {"[3, 0]", R"({"y": [{"one_hot": 3}]})", "input 'y' of train: row 0: 3 is not a class from 0 to 2"},
       {"[0, 0.5]", R"({"y": [{"one_hot": 3}]})", "input 'y' of train: row 1: 0.5 is not a class from 0 to 2"},
       {"[[0, 1], [0, 1]]", R"({"y": [{"one_hot": 3}]})", "\"one_hot\" needs one integer a row, got (batch, 2)"},
@@ -86,13 +86,13 @@ TEST_F(DataTest, MistakesOfTransforms) {
       {"[0, 1]", R"(["y"])", "/transform: must be an object"},
   };
   inputs[1].sample = Shape{3};
-  for (const Mistake& m : mistakes_of) {
-    const std::string text = mistakes(std::string(R"({"train": {"inline": {"x": [[1, 2], [3, 4]], "y": )") + m.y +
-                                      R"(}}, "transform": )" + m.transform + "}");
+  for (const Mistake& m : errors_of) {
+    const std::string text = errors(std::string(R"({"train": {"inline": {"x": [[1, 2], [3, 4]], "y": )") + m.y +
+                                    R"(}}, "transform": )" + m.transform + "}");
     EXPECT_NE(text.find(m.says), std::string::npos) << m.transform << '\n' << text;
   }
   inputs[1].dtype = DType::i32;
-  EXPECT_NE(mistakes(R"({"train": {"inline": {"x": [[1, 2]], "y": [1]}}, "transform": {"y": ["standardize"]}})")
+  EXPECT_NE(errors(R"({"train": {"inline": {"x": [[1, 2]], "y": [1]}}, "transform": {"y": ["standardize"]}})")
                 .find("/transform/y/0: input 'y' is i32; only f32 and f64 can be scaled"),
             std::string::npos);
 }

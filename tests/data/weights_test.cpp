@@ -172,13 +172,13 @@ TEST_F(WeightsTest, CountersOfBatchNormAreIgnored) {
 TEST_F(WeightsTest, TransformsMustBeThoseOfTheTraining) {
   Session first(load());
   save_weights(first, path("w.npz"));
-  const auto mistake = [&](const char* key, const char* value) {
+  const auto failure = [&](const char* key, const char* value) {
     return message([&] { load(path("w.npz"), {{key, value}}); });
   };
   EXPECT_NE(
-      mistake("data.transform.y", "[]").find("the weights go with values of 'y' that were changed; here they are"),
+      failure("data.transform.y", "[]").find("the weights go with values of 'y' that were changed; here they are"),
       std::string::npos);
-  EXPECT_NE(mistake("data.transform.y", R"([{"scale": 0.1}])").find("'y' that were changed in another way"),
+  EXPECT_NE(failure("data.transform.y", R"([{"scale": 0.1}])").find("'y' that were changed in another way"),
             std::string::npos);
 }
 
@@ -210,17 +210,17 @@ TEST_F(WeightsTest, ParametersStartFromAnArray) {
   Session session(load("", with(good, layer)));
   EXPECT_TRUE(std::ranges::equal(session.read("h.W").elements<float>(), wide.elements<float>()));
 
-  const auto mistake = [&](const std::string& init) { return message([&] { load("", with(init, layer)); }); };
-  EXPECT_NE(mistake(R"({"npz": "w.npz", "key": "W"})").find("the given values are f32(2, 4), the parameter is f32(3)"),
+  const auto failure = [&](const std::string& init) { return message([&] { load("", with(init, layer)); }); };
+  EXPECT_NE(failure(R"({"npz": "w.npz", "key": "W"})").find("the given values are f32(2, 4), the parameter is f32(3)"),
             std::string::npos);
-  EXPECT_NE(mistake(R"({"npz": "w.npz", "key": "thre"})").find("'DIR/w.npz' has no array 'thre'"), std::string::npos);
-  EXPECT_NE(mistake(R"({"npz": "w.npz", "key": "thre"})").find("did you mean 'three'?"), std::string::npos);
-  EXPECT_NE(mistake(R"({"npz": "w.npz", "key": "f64"})").find("'DIR/w.npz': the values of 'f64' are not f32"),
+  EXPECT_NE(failure(R"({"npz": "w.npz", "key": "thre"})").find("'DIR/w.npz' has no array 'thre'"), std::string::npos);
+  EXPECT_NE(failure(R"({"npz": "w.npz", "key": "thre"})").find("did you mean 'three'?"), std::string::npos);
+  EXPECT_NE(failure(R"({"npz": "w.npz", "key": "f64"})").find("'DIR/w.npz': the values of 'f64' are not f32"),
             std::string::npos);
-  EXPECT_NE(mistake(R"({"npz": "v.npz", "key": "three"})").find("'v.npz' not found; looked in DIR"), std::string::npos);
-  EXPECT_NE(mistake(R"({"npz": "w.npz"})").find("missing key 'key'"), std::string::npos);
-  EXPECT_NE(mistake(R"({"npz": "w.npz", "ky": "three", "key": "three"})").find("unknown key 'ky'"), std::string::npos);
-  EXPECT_NE(mistake(R"({"npz": 3, "key": "three"})").find("must be a string"), std::string::npos);
+  EXPECT_NE(failure(R"({"npz": "v.npz", "key": "three"})").find("'v.npz' not found; looked in DIR"), std::string::npos);
+  EXPECT_NE(failure(R"({"npz": "w.npz"})").find("missing key 'key'"), std::string::npos);
+  EXPECT_NE(failure(R"({"npz": "w.npz", "ky": "three", "key": "three"})").find("unknown key 'ky'"), std::string::npos);
+  EXPECT_NE(failure(R"({"npz": 3, "key": "three"})").find("must be a string"), std::string::npos);
 
   // plan opens no such file, and weights replace its values.
   LoadOptions plan;

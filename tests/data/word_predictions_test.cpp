@@ -159,7 +159,7 @@ TEST_F(WordPredictions, AnUnknownWordIsNamed) {
 }
 
 // Rejects a model whose transforms differ from those of the weights, because its inputs would have another meaning.
-TEST_F(WordPredictions, OtherTransformsThanThoseOfTheWeightsAreRefused) {
+TEST_F(WordPredictions, OtherTransformsThanThoseOfTheWeightsAreRejected) {
   write_rows("rows.csv", {"s", "a", "y"}, {{"1", "1", "1"}, {"2", "2", "2"}, {"1", "3", "1"}});
   const auto model = [&](const std::string& transform) {
     write_model(R"js({"train": {"csv": "rows.csv", "delimiter": ";", "x": ["s", "a"], "y": "y"}, "transform": {)js" +
@@ -189,9 +189,9 @@ TEST_F(WordPredictions, LogarithmsOfTargetsAreUndone) {
     rows.push_back({std::to_string(a), std::to_string(std::exp(0.5 * a + 1))});
   }
   write_rows("rows.csv", {"a", "y"}, rows);
-  for (const char* curve : {"log", "log1p"}) {
+  for (const char* log : {"log", "log1p"}) {
     write_model(R"js({"train": {"csv": "rows.csv", "delimiter": ";", "x": ["a"], "y": "y"}, "transform": {"y": [")js" +
-                    std::string(curve) + R"js(", "standardize"]}})js",
+                    std::string(log) + R"js(", "standardize"]}})js",
                 1, R"(, "batch": "all")");
     Session session(load_model(path("model.json")));
     session.train();
@@ -204,7 +204,7 @@ TEST_F(WordPredictions, LogarithmsOfTargetsAreUndone) {
       EXPECT_GT(predicted[i], -1.0f);
     }
     const double mse = session.evaluate("train").values.front().second;
-    EXPECT_NEAR(mse, squares / static_cast<double>(rows.size()), 1e-4 * mse) << curve;
+    EXPECT_NEAR(mse, squares / static_cast<double>(rows.size()), 1e-4 * mse) << log;
   }
 }
 

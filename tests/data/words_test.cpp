@@ -16,7 +16,7 @@ class WordsTest : public DataTest {
   std::string wrong(const std::string& csv, const std::string& source, const std::string& more = "", int width = 1) {
     write("a.csv", csv);
     inputs = {{"x", width == 1 ? Shape{} : Shape{width}, DType::f32, false}};
-    return mistakes(block(source, more));
+    return errors(block(source, more));
   }
   static std::string block(const std::string& source, const std::string& more) {
     return R"({"train": {"csv": "a.csv")" + (source.empty() ? "" : ", " + source) + "}" +
@@ -33,7 +33,7 @@ TEST_F(WordsTest, OneHotOfWordsInOrderOfTheFile) {
   EXPECT_EQ(x_of("s\nb\na\nb\nc\n", 3, R"("x": "s")", R"("transform": {"x": ["one_hot"]})"),
             (Floats{1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0, 1}));
   EXPECT_EQ(x_of("s\nb\na\nb\nc\n", 1, R"("x": "s")", R"("transform": {"x": ["classes"]})"), (Floats{0, 1, 0, 2}));
-  EXPECT_TRUE(contains(set_.origin, R"("categories": {"x": ["b", "a", "c"]})")) << set_.origin;
+  EXPECT_TRUE(contains(set_.provenance, R"("categories": {"x": ["b", "a", "c"]})")) << set_.provenance;
 }
 
 TEST_F(WordsTest, AColumnIsTransformedBeforeListsAndFormulasSeeIt) {
@@ -52,7 +52,7 @@ TEST_F(WordsTest, CategoriesMayBeGiven) {
   EXPECT_EQ(x_of("s\n007\n7\n007\n", 1, R"("x": "s")", R"("transform": {"x": ["classes"]})"), (Floats{0, 1, 0}));
 }
 
-TEST_F(WordsTest, OtherWordsAreRefusedOrOneCategory) {
+TEST_F(WordsTest, OtherWordsAreRejectedOrOneCategory) {
   const std::string text =
       wrong("s\nred\ngreen\n", R"("x": "s")", R"("transform": {"x": [{"classes": ["red", "gren"]}]})");
   EXPECT_TRUE(contains(text, "a.csv:3:1: row 1, column 's': 'green' is not one of the categories red, gren")) << text;
@@ -89,7 +89,7 @@ TEST_F(WordsTest, TrueAndFalseAreNumbers) {
   EXPECT_EQ(x_of("s\ntrue\nFALSE\nTrue\n", 1, ""), (Floats{1, 0, 1}));
 }
 
-TEST_F(WordsTest, MistakesOfWords) {
+TEST_F(WordsTest, ErrorsOfWords) {
   EXPECT_TRUE(contains(wrong("s,a\nm,1\nf,2\n", R"("x": ["a", "s"])", R"("transform": {"x": ["one_hot"]})", 3),
                        "only a single column can become classes; input 'x' takes a formula or several columns"));
   EXPECT_TRUE(contains(wrong("sex\nm\n", "", R"("transform": {"sexx": ["one_hot"]})"), "did you mean 'sex'?"));
@@ -171,7 +171,7 @@ TEST_F(WordsTest, DecimalsThousandsAndPercent) {
         << number;
 }
 
-TEST_F(WordsTest, NumbersInAnotherNotationAreToldOf) {
+TEST_F(WordsTest, NumbersInAnotherNotationAreReportedOf) {
   EXPECT_TRUE(contains(wrong("a\n12%\n", ""), R"("percent": true)"));
   EXPECT_TRUE(contains(wrong("a;b\n1,5;2\n", R"("x": "a", "delimiter": ";")"), R"("decimal": ",")"));
   EXPECT_TRUE(contains(wrong("a\n\"12,345.5\"\n", ""), R"("thousands": ",")"));

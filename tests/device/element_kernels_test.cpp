@@ -101,7 +101,7 @@ TEST(Nvrtc, CompilesForAllOfTheDevice) {
   }
 }
 
-TEST(Nvrtc, ADeviceThatIsTooNewIsToldOf) {
+TEST(Nvrtc, ADeviceThatIsTooNewIsReportedOf) {
   try {
     cuda::compiled_code("extern \"C\" __global__ void nothing() {}", "sm_999a");
     FAIL() << "it compiled";

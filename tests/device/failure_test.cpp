@@ -175,7 +175,7 @@ TEST(Failure, EveryCallOfALoad) {
   }
 }
 
-TEST(Failure, ALaunchIsToldWithItsStep) {
+TEST(Failure, ALaunchIsReportedWithItsStep) {
   const FakeCuda machine("cudaLaunchKernel=1@1");
   const Diagnostic told = failure_of([] { fake()->load(small_program()); });
   EXPECT_EQ(told.message.rfind("phase 'run', step", 0), 0u) << told.message;

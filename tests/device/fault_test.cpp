@@ -25,7 +25,7 @@ std::string failure_of(const std::function<void()>& action) {
   return "no error";
 }
 
-TEST_F(Device, AFaultIsToldAndCpuGoesOn) {
+TEST_F(Device, AFaultIsReportedAndCpuGoesOn) {
   Program program = doubling(cuda);
   auto runnable = cuda->load(program);
   runnable->run(0, 3);

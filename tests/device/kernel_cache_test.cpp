@@ -51,7 +51,7 @@ std::vector<fs::path> files_in(const fs::path& folder) {
   return files;
 }
 
-TEST(CompiledCode, TellsWhatAKernelTakes) {
+TEST(CompiledCode, ReportsWhatAKernelTakes) {
   const std::vector<KernelResources> kernels = read_log(
       "ptxas info    : 0 bytes gmem\n"
       "ptxas info    : Compiling entry function 'calls' for 'sm_90a'\n"

@@ -109,7 +109,7 @@ TEST(WarpTile, SumsAreThoseInDouble) {
 }
 
 // What the bound sees: one row more, and factors that tensor cores cut off (10 bits of fraction).
-TEST(WarpTile, MistakesAreSeen) {
+TEST(WarpTile, ErrorsAreSeen) {
   const Problem problem;
   const InDouble right(problem);
   Problem other = problem;

@@ -160,8 +160,8 @@ TEST(Budget, FewerPartialResultsAtATime) {
 }
 
 // However small: it fits and gives the same weights, or is refused with what was reached.
-TEST(Budget, FitsOrIsRefused) {
-  int refused = 0, recomputed = 0;
+TEST(Budget, FitsOrIsRejected) {
+  int rejected = 0, recomputed = 0;
   for (std::uint64_t seed = 10; seed < (all_cases() ? 60 : is_too_slow() ? 11 : 13); ++seed) {
     for (const bool fuse : {false, true}) {
       const SessionOptions options = with("cpu", fuse);
@@ -177,13 +177,13 @@ TEST(Budget, FitsOrIsRefused) {
           recomputed += limited.budget.recomputed.empty() ? 0 : 1;
         } catch (const Error& error) {
           EXPECT_EQ(error.diagnostics().front().code, "memory.budget") << error.what();
-          ++refused;
+          ++rejected;
         }
       }
     }
   }
   EXPECT_GT(recomputed, is_too_slow() ? 0 : 3);
-  EXPECT_GT(refused, is_too_slow() ? 0 : 3);
+  EXPECT_GT(rejected, is_too_slow() ? 0 : 3);
 }
 
 TEST(Budget, IsTheSamePlanEachTime) {

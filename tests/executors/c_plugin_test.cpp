@@ -115,7 +115,7 @@ INSTANTIATE_TEST_SUITE_P(
         Damage{"read_fails", kFailed, ErrorKind::device, {"read() of ", "the unit"}}),
     [](const auto& name) { return name.param.fault; });
 
-TEST(CPlugin, ATargetOfAnotherIsRefused) {
+TEST(CPlugin, ATargetOfAnotherIsRejected) {
   const Variable fault("PLUGIN_FAULT", "target_taken");
   try {
     (void)find_executor(kFaulty);
@@ -167,7 +167,7 @@ TEST(CPlugin, APathEndsBeforeItsArgument) {
   EXPECT_EQ(of("x.so"), "a name");
 }
 
-TEST(CPlugin, TellsItsDevices) {
+TEST(CPlugin, ReportsItsDevices) {
   const DeviceList list = find_executor(kFaulty)->devices();
   ASSERT_EQ(list.devices.size(), 1u);
   EXPECT_EQ(list.devices[0].name, "a unit\\x1b[31m");
@@ -180,7 +180,7 @@ TEST(CPlugin, TellsItsDevices) {
   EXPECT_THROW(find_executor(kFaulty)->devices(), Error);
 }
 
-TEST(CPlugin, OneThatNeedsALaterVersionIsRefusedInOneLine) {
+TEST(CPlugin, OneThatNeedsALaterVersionIsRejectedInOneLine) {
   try {
     (void)find_executor(plugin("next_plugin"));
     FAIL() << "it was accepted";
@@ -252,21 +252,21 @@ TEST(CPluginHost, AKernelIsFoundOrItIsSaidWhyNot) {
   plugin_host().free_kernel(kernel);
   plugin_host().free_kernel(nullptr);
 
-  const auto refused = [&](gr_signature step) {
+  const auto rejected = [&](gr_signature step) {
     EXPECT_EQ(plugin_host().find_kernel(&step, &at, why), nullptr);
     return std::string(why);
   };
   gr_signature odd = add.get();
   odd.op = "addd";
-  EXPECT_EQ(refused(odd), "there is no op 'addd'");
+  EXPECT_EQ(rejected(odd), "there is no op 'addd'");
   odd = add.get(), odd.op = nullptr;
-  EXPECT_EQ(refused(odd), "there is no op ''");
+  EXPECT_EQ(rejected(odd), "there is no op ''");
   odd = add.get(), odd.inputs.count = 1;
-  EXPECT_EQ(refused(odd), "add: it takes 2 operands, 1 are given");
+  EXPECT_EQ(rejected(odd), "add: it takes 2 operands, 1 are given");
   odd = add.get(), odd.inputs.count = 9;
-  EXPECT_EQ(refused(odd), "invalid step signature");
+  EXPECT_EQ(rejected(odd), "invalid step signature");
   odd = add.get(), odd.op = "sum", odd.inputs.count = 1;
-  EXPECT_EQ(refused(odd), "sum: its parameters are those of another op");
+  EXPECT_EQ(rejected(odd), "sum: its parameters are those of another op");
   EXPECT_EQ(plugin_host().find_kernel(nullptr, &at, nullptr), nullptr);
 }
 

@@ -66,15 +66,15 @@ SessionOptions on(const std::string& executor) {
   return options;
 }
 
-struct Told {
+struct Reported {
   std::int64_t epoch;
   double loss, validation;
-  friend bool operator==(const Told&, const Told&) = default;
+  friend bool operator==(const Reported&, const Reported&) = default;
 };
 
 // What a training is remembered by.
 struct Trained {
-  std::vector<Told> reports;
+  std::vector<Reported> reports;
   std::vector<double> losses;
   std::string hash;
   std::string checkpoint;  // the bytes of one at the end
@@ -142,7 +142,7 @@ void expect_the_same_end(const Trained& whole, const Trained& part, std::uint64_
   EXPECT_EQ(part.losses,
             std::vector<double>(whole.losses.begin() + static_cast<std::ptrdiff_t>(step), whole.losses.end()));
   const auto first = whole.reports.begin() + static_cast<std::ptrdiff_t>(step / of_epoch);
-  EXPECT_TRUE(part.reports == std::vector<Told>(first, whole.reports.end())) << "the reports differ";
+  EXPECT_TRUE(part.reports == std::vector<Reported>(first, whole.reports.end())) << "the reports differ";
 }
 
 void expect_bit_exact_from_every_step(const std::function<Model()>& model, const SessionOptions& how,
@@ -278,9 +278,9 @@ TEST(Checkpoints, ACancelledTrainingGoesOn) {
     Session session(small_model(), on("cpu"));
     Trained first;
     TrainOptions options = remembering(first);
-    options.boundary_every = 1;
-    options.on_boundary = [&](const Boundary& boundary) {
-      if (boundary.step == at) session.cancel();
+    options.step_end_every = 1;
+    options.on_step_end = [&](const StepEnd& end) {
+      if (end.step == at) session.cancel();
     };
     EXPECT_TRUE(session.train(options).cancelled);
     save_checkpoint(session, folder.file("cancelled.safetensors"));
@@ -356,7 +356,7 @@ TEST(Checkpoints, AreWeightsToo) {
 
 // ---- what is refused
 
-std::vector<std::string> refusal(Session& session, const std::string& path) {
+std::vector<std::string> rejection(Session& session, const std::string& path) {
   try {
     load_checkpoint(session, path);
   } catch (const Error& error) {
@@ -373,7 +373,7 @@ bool says(const std::vector<std::string>& messages, std::string_view part) {
                      [&](const std::string& one) { return one.find(part) != std::string::npos; });
 }
 
-TEST(Checkpoints, AnotherTrainingIsRefusedWithTheListOfDifferences) {
+TEST(Checkpoints, AnotherTrainingIsRejectedWithTheListOfDifferences) {
   const test::TemporaryFolder folder;
   straight(small_model(), on("cpu"), folder);
   const std::string path = step_file(folder, 6);
@@ -382,7 +382,7 @@ TEST(Checkpoints, AnotherTrainingIsRefusedWithTheListOfDifferences) {
     change(model);
     Session session(std::move(model), on("cpu"));
     const std::string before = session.weights_hash();
-    const std::vector<std::string> found = refusal(session, path);
+    const std::vector<std::string> found = rejection(session, path);
     EXPECT_EQ(found.size(), parts.size()) << testing::PrintToString(found);
     for (const std::string& part : parts) EXPECT_TRUE(says(found, part)) << part << testing::PrintToString(found);
     EXPECT_EQ(session.weights_hash(), before) << "nothing was changed";
@@ -405,7 +405,7 @@ TEST(Checkpoints, AnotherTrainingIsRefusedWithTheListOfDifferences) {
   expect([](Model& m) { m.train.epochs = 1; }, {"is of step 6, in epoch 3: beyond the 1 epochs"});
 }
 
-TEST(Checkpoints, AnotherGraphIsToldNodeByNode) {
+TEST(Checkpoints, AnotherGraphIsReportedNodeByNode) {
   const test::TemporaryFolder folder;
   straight(small_model(), on("cpu"), folder);
   GraphBuilder graph(3);
@@ -419,7 +419,7 @@ TEST(Checkpoints, AnotherGraphIsToldNodeByNode) {
   model.train.minimize = model.graph.expression("loss = mean(square(p - y))");
   model.data = like.data;
   Session session(std::move(model), on("cpu"));
-  const std::vector<std::string> found = refusal(session, step_file(folder, 6));
+  const std::vector<std::string> found = rejection(session, step_file(folder, 6));
   EXPECT_TRUE(says(found,
                    "graph: h.W = parameter() dtype=f32 shape=[2, 5] : f32(2, 5) in the checkpoint, parameter() "
                    "dtype=f32 shape=[2, 6] : f32(2, 6) here"))
@@ -431,10 +431,10 @@ TEST(Checkpoints, WeightsAndOtherFilesAreNone) {
   const test::TemporaryFolder folder;
   Session session(small_model(), on("cpu"));
   save_weights(session, folder.file("weights.safetensors"));
-  EXPECT_TRUE(says(refusal(session, folder.file("weights.safetensors")), "is not a checkpoint"));
-  EXPECT_TRUE(says(refusal(session, folder.write("text", "hello")), "no safetensors file"));
-  EXPECT_TRUE(says(refusal(session, folder.write("empty", "")), "no safetensors file"));
-  EXPECT_FALSE(refusal(session, folder.file("missing")).empty());
+  EXPECT_TRUE(says(rejection(session, folder.file("weights.safetensors")), "is not a checkpoint"));
+  EXPECT_TRUE(says(rejection(session, folder.write("text", "hello")), "no safetensors file"));
+  EXPECT_TRUE(says(rejection(session, folder.write("empty", "")), "no safetensors file"));
+  EXPECT_FALSE(rejection(session, folder.file("missing")).empty());
 }
 
 std::uint64_t mutants_wanted() {
@@ -463,7 +463,7 @@ std::string mutant(const std::string& whole, std::uint64_t number) {
 }
 
 // Every mutant is refused, for a checksum is over all bytes; and none crashes or changes the session.
-TEST(Checkpoints, DamagedFilesAreRefused) {
+TEST(Checkpoints, DamagedFilesAreRejected) {
   const test::TemporaryFolder folder;
   straight(small_model(), on("cpu"), folder);
   const std::string whole = test::content_of(step_file(folder, 6));
@@ -472,10 +472,10 @@ TEST(Checkpoints, DamagedFilesAreRefused) {
   for (std::uint64_t i = 0; i < mutants_wanted(); ++i) {
     const std::string bytes = mutant(whole, i);
     if (bytes == whole) continue;
-    EXPECT_FALSE(refusal(session, folder.write("mutant", bytes)).empty()) << "mutant " << i;
+    EXPECT_FALSE(rejection(session, folder.write("mutant", bytes)).empty()) << "mutant " << i;
   }
   EXPECT_EQ(session.weights_hash(), before);
-  EXPECT_TRUE(refusal(session, folder.write("whole", whole)).empty());
+  EXPECT_TRUE(rejection(session, folder.write("whole", whole)).empty());
 }
 
 // With a checksum that is right whatever stands before it: read or refused, and the session can be used.
@@ -490,10 +490,10 @@ TEST(Checkpoints, ForgedFilesDoNoHarm) {
     if (bytes.size() < 8) continue;
     const std::uint64_t sum = checksum(std::as_bytes(std::span(bytes)).first(bytes.size() - 8));
     std::memcpy(bytes.data() + bytes.size() - 8, &sum, 8);
-    if (refusal(session, folder.write("mutant", bytes)).empty()) ++read;
+    if (rejection(session, folder.write("mutant", bytes)).empty()) ++read;
   }
   EXPECT_GT(read, 0u) << "some have other numbers only";
-  EXPECT_TRUE(refusal(session, folder.write("whole", whole)).empty());
+  EXPECT_TRUE(rejection(session, folder.write("whole", whole)).empty());
   EXPECT_EQ(session.train().steps, static_cast<std::uint64_t>(kEpochs) * kStepsOfEpoch);
 }
 
@@ -513,7 +513,7 @@ TEST(CheckpointFolders, KeepTheNewestAndTheBest) {
             (std::vector<std::string>{"best.safetensors", "checkpoint-000000000015.safetensors",
                                       "checkpoint-000000000018.safetensors"}));
   const auto best = std::min_element(trained.reports.begin(), trained.reports.end(),
-                                     [](const Told& a, const Told& b) { return a.validation < b.validation; });
+                                     [](const Reported& a, const Reported& b) { return a.validation < b.validation; });
   Session other(small_model("adam", 6), on("cpu"));
   const CheckpointInfo info = load_checkpoint(other, folder.file("ck/best.safetensors"));
   EXPECT_EQ(info.epoch, best->epoch);
@@ -562,7 +562,7 @@ TEST(CheckpointFolders, ResumeTakesTheNewestThatIsWhole) {
   EXPECT_EQ(load_checkpoint(again, newest).step, 12u) << "it was made again";
 }
 
-TEST(CheckpointFolders, OfAnotherTrainingAreRefusedAndNotSkipped) {
+TEST(CheckpointFolders, OfAnotherTrainingAreRejectedAndNotSkipped) {
   const test::TemporaryFolder folder;
   straight(small_model(), on("cpu"), folder);
   Session session(small_model("sgd"), on("cpu"));
@@ -588,7 +588,7 @@ TEST(CheckpointFolders, BelongToOneAtATime) {
   EXPECT_THROW(CheckpointFolder(folder.write("file", "")), Error);
 }
 
-TEST(CheckpointFolders, AFailedWriteIsToldOnceAndTheTrainingGoesOn) {
+TEST(CheckpointFolders, AFailedWriteIsReportedOnceAndTheTrainingGoesOn) {
   const test::TemporaryFolder folder;
   Session session(small_model(), on("cpu"));
   CheckpointFolder checkpoints(folder.file("ck"), {.steps = 1}, 3);
@@ -596,11 +596,11 @@ TEST(CheckpointFolders, AFailedWriteIsToldOnceAndTheTrainingGoesOn) {
   std::vector<std::string> failures;
   TrainOptions options;
   checkpoints.connect(options, [&](const Error& error) { failures.push_back(error.diagnostics()[0].message); });
-  const auto on_boundary = options.on_boundary;
-  options.on_boundary = [&](const Boundary& boundary) {
-    if (boundary.step == 4) std::filesystem::create_directory(folder.file("ck/checkpoint.tmp"));
-    if (boundary.step == 9) std::filesystem::remove(folder.file("ck/checkpoint.tmp"));
-    on_boundary(boundary);
+  const auto on_step_end = options.on_step_end;
+  options.on_step_end = [&](const StepEnd& end) {
+    if (end.step == 4) std::filesystem::create_directory(folder.file("ck/checkpoint.tmp"));
+    if (end.step == 9) std::filesystem::remove(folder.file("ck/checkpoint.tmp"));
+    on_step_end(end);
   };
   EXPECT_FALSE(session.train(options).cancelled);
   ASSERT_EQ(failures.size(), 1u) << testing::PrintToString(failures);
@@ -635,10 +635,10 @@ TEST(CheckpointFolders, AllocateNothing) {
     TrainOptions options;
     checkpoints.connect(options);
     std::uint64_t first = 0, last = 0;
-    const auto on_boundary = options.on_boundary;
-    options.on_boundary = [&](const Boundary& boundary) {
-      if (boundary.step == 1) first = test::allocations();
-      on_boundary(boundary);
+    const auto on_step_end = options.on_step_end;
+    options.on_step_end = [&](const StepEnd& end) {
+      if (end.step == 1) first = test::allocations();
+      on_step_end(end);
       last = test::allocations();
     };
     session.train(options);

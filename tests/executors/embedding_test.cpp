@@ -76,7 +76,7 @@ Session opened_on(std::string_view executor, Model model) {
   return Session(std::move(model), options);
 }
 
-std::string refused_as(const std::function<void()>& use) {
+std::string rejected_as(const std::function<void()>& use) {
   try {
     use();
   } catch (const Error& error) {
@@ -166,19 +166,19 @@ TEST_P(RowsInUse, RowsBeyondThemAreNotSeen) {
 
 INSTANTIATE_TEST_SUITE_P(Executors, RowsInUse, kExecutors, name_of_case);
 
-TEST(Embedding, ANumberOfRowsThatCannotBeIsRefused) {
+TEST(Embedding, ANumberOfRowsThatCannotBeIsRejected) {
   Session fixed(wave_model());
-  EXPECT_EQ(refused_as([&] { fixed.set_rows("train", 5); }), "rows.fixed");
+  EXPECT_EQ(rejected_as([&] { fixed.set_rows("train", 5); }), "rows.fixed");
   Session session(wave_model({.vary = true}));
-  EXPECT_EQ(refused_as([&] { session.set_rows("tarin", 5); }), "rows.fixed");
+  EXPECT_EQ(rejected_as([&] { session.set_rows("tarin", 5); }), "rows.fixed");
   for (const std::int64_t rows : {std::int64_t{0}, std::int64_t{-1}, kRoom + 1})
-    EXPECT_EQ(refused_as([&] { session.set_rows("train", rows); }), "rows.range") << rows;
+    EXPECT_EQ(rejected_as([&] { session.set_rows("train", rows); }), "rows.range") << rows;
   const std::uint64_t none = 0;
-  EXPECT_EQ(refused_as([&] { session.write(session.find("data/train:rows"), raw_bytes(none)); }), "state.rows_vary");
+  EXPECT_EQ(rejected_as([&] { session.write(session.find("data/train:rows"), raw_bytes(none)); }), "state.rows_vary");
   Session dropping(wave_model({.vary = true, .drop_last = true}));
-  EXPECT_EQ(refused_as([&] { dropping.set_rows("train", 7); }), "rows.range");
+  EXPECT_EQ(rejected_as([&] { dropping.set_rows("train", 7); }), "rows.range");
   dropping.set_rows("train", 8);
-  EXPECT_EQ(refused_as([&] {
+  EXPECT_EQ(rejected_as([&] {
               Session in_epochs(wave_model({.vary = true}, [](Model& m) {
                 m.train.optimizer.lr = ScheduleSpec{"cosine", {{"from", 0.1}, {"to", 0.0}, {"epochs", 5.0}}};
               }));
@@ -187,16 +187,16 @@ TEST(Embedding, ANumberOfRowsThatCannotBeIsRefused) {
   std::vector<std::string> busy;
   session.train([&](const Report&) {
     const auto later = Clock::now() + std::chrono::hours(1);
-    busy = {refused_as([&] { session.set_rows("train", 5); }), refused_as([&] { session.train(); }),
-            refused_as([&] { session.advance(1); }), refused_as([&] { session.run_until(later, 1); }),
-            refused_as([&] { load_checkpoint(session, "none"); })};
+    busy = {rejected_as([&] { session.set_rows("train", 5); }), rejected_as([&] { session.train(); }),
+            rejected_as([&] { session.advance(1); }), rejected_as([&] { session.run_until(later, 1); }),
+            rejected_as([&] { load_checkpoint(session, "none"); })};
   });
   EXPECT_EQ(busy, std::vector<std::string>(5, "session.busy"));
 }
 
-TEST(Embedding, ColumnsOfDifferentLengthsAreRefused) {
+TEST(Embedding, ColumnsOfDifferentLengthsAreRejected) {
   EXPECT_NE(
-      refused_as([] {
+      rejected_as([] {
         Session session(wave_model({}, [](Model& m) { m.data.splits[0].columns[1].second = wave_rows(5, 1, 0); }));
       }),
       "accepted");
@@ -287,11 +287,11 @@ TEST(Embedding, NumbersSetAtRunTimeInCpp) {
   EXPECT_EQ(session.read("train:lr").elements<float>()[0], 0.05F);
   EXPECT_TRUE(session.advance(2));
   const float zero = 0;
-  EXPECT_EQ(refused_as([&] { session.write_rows(session.find("gain"), 0, raw_bytes(zero)); }), "state.rows");
-  EXPECT_EQ(refused_as([] { Session(wave_model({}, [](Model& m) { m.train.optimizer.runtime = {"rate"}; })); }),
+  EXPECT_EQ(rejected_as([&] { session.write_rows(session.find("gain"), 0, raw_bytes(zero)); }), "state.rows");
+  EXPECT_EQ(rejected_as([] { Session(wave_model({}, [](Model& m) { m.train.optimizer.runtime = {"rate"}; })); }),
             "attribute.unknown");
-  EXPECT_NE(refused_as([] { wave_model({}, [](Model& m) { m.graph.runtime_scalar("p", 1); }); }), "accepted");
-  EXPECT_EQ(refused_as([] { wave_model({}, [](Model& m) { m.graph.runtime_scalar("g", 1e99); }); }), "runtime.value");
+  EXPECT_NE(rejected_as([] { wave_model({}, [](Model& m) { m.graph.runtime_scalar("p", 1); }); }), "accepted");
+  EXPECT_EQ(rejected_as([] { wave_model({}, [](Model& m) { m.graph.runtime_scalar("g", 1e99); }); }), "runtime.value");
 }
 
 TEST(Embedding, NumbersSetAtRunTimeOfSeveralObjectives) {
@@ -318,7 +318,7 @@ TEST(Embedding, NumbersSetAtRunTimeOfSeveralObjectives) {
 
 TEST(Embedding, NumbersSetAtRunTimeAreReadStrictly) {
   const auto code = [](const std::string& constants, const std::string& optimizer) {
-    return refused_as([&] { loud(constants, optimizer); });
+    return rejected_as([&] { loud(constants, optimizer); });
   };
   const std::string sgd = R"({"sgd": {"lr": 0.1}})";
   EXPECT_EQ(code(R"({"gain": {"runtime": "1"}})", sgd), "model.type");
@@ -367,23 +367,23 @@ TEST(Embedding, AStateGoesOnWithTheSameBits) {
   }
 }
 
-TEST(Embedding, AStateOfAnotherModelIsRefused) {
+TEST(Embedding, AStateOfAnotherModelIsRejected) {
   Session session(wave_model());
   Session sgd(wave_model({}, [](Model& m) { m.train.optimizer = {"momentum", {{"lr", 0.1}}, {}}; }));
   std::vector<std::byte> state(session.state_bytes()), other(sgd.state_bytes());
   session.save_state(state);
   sgd.save_state(other);
   const std::string before = session.weights_hash();
-  EXPECT_EQ(refused_as([&] { session.load_state(other); }), "state.size");
-  EXPECT_EQ(refused_as([&] { session.save_state(std::span(state).first(7)); }), "state.size");
-  EXPECT_EQ(refused_as([&] { session.load_state({}); }), "state.size");
+  EXPECT_EQ(rejected_as([&] { session.load_state(other); }), "state.size");
+  EXPECT_EQ(rejected_as([&] { session.save_state(std::span(state).first(7)); }), "state.size");
+  EXPECT_EQ(rejected_as([&] { session.load_state({}); }), "state.size");
   std::vector<std::byte> zeros(state.size());
-  EXPECT_EQ(refused_as([&] { session.load_state(zeros); }), "state.other");
+  EXPECT_EQ(rejected_as([&] { session.load_state(zeros); }), "state.other");
   Session renamed(wave_model({}, [](Model& m) { m.train.optimizer.name = "adamw"; }));
   renamed.load_state(state);  // the same states
   std::vector<std::byte> changed = state;
   changed[9] ^= std::byte{1};  // of the hash
-  EXPECT_EQ(refused_as([&] { session.load_state(changed); }), "state.other");
+  EXPECT_EQ(rejected_as([&] { session.load_state(changed); }), "state.other");
   EXPECT_EQ(session.weights_hash(), before);
 }
 
@@ -518,7 +518,7 @@ TEST(Embedding, ASessionThatWasMovedAwayFromThrows) {
       [&] { session.model(); },
       [&] { session.executor(); },
   };
-  for (std::size_t i = 0; i < calls.size(); ++i) EXPECT_EQ(refused_as(calls[i]), "session.moved") << "call " << i;
+  for (std::size_t i = 0; i < calls.size(); ++i) EXPECT_EQ(rejected_as(calls[i]), "session.moved") << "call " << i;
   session.cancel();
   EXPECT_EQ(session.step(), 0U);
   session = std::move(taken);
@@ -551,7 +551,7 @@ TEST(Embedding, ABuilderThatWasMovedAwayFromThrows) {
       [&] { builder.print(); },
       [&] { Session session(std::move(model)); },
   };
-  for (std::size_t i = 0; i < calls.size(); ++i) EXPECT_EQ(refused_as(calls[i]), "builder.moved") << "call " << i;
+  for (std::size_t i = 0; i < calls.size(); ++i) EXPECT_EQ(rejected_as(calls[i]), "builder.moved") << "call " << i;
 }
 
 TEST(Embedding, OtherObjectsThatWereMovedAwayFromThrow) {
@@ -574,7 +574,7 @@ TEST(Embedding, OtherObjectsThatWereMovedAwayFromThrow) {
   const std::vector<std::function<void()>> calls = {
       [&] { file.entries(); },
       [&] { file.read("p.b"); },
-      [&] { file.origin(); },
+      [&] { file.provenance(); },
       [&] { inspection.entries(); },
       [&] { inspection.read("x"); },
       [&] { inspection.split(); },
@@ -596,7 +596,7 @@ TEST(Embedding, OtherObjectsThatWereMovedAwayFromThrow) {
       [&] { checkpoints.connect(options); },
       [&] { checkpoints.save(); },
   };
-  for (std::size_t i = 0; i < calls.size(); ++i) EXPECT_TRUE(refused_as(calls[i]).ends_with(".moved")) << "call " << i;
+  for (std::size_t i = 0; i < calls.size(); ++i) EXPECT_TRUE(rejected_as(calls[i]).ends_with(".moved")) << "call " << i;
   checkpoints.request();
   EXPECT_THROW(other_checkpoints.save(), std::logic_error) << "before begin()";
   HostTensor tensor({1}, std::vector<float>{1});

@@ -43,7 +43,7 @@ TEST(Fallback, AnExecutorOfOneKernelTrainsAsCpuDoes) {
   EXPECT_LT(losses.back(), losses.front());
 }
 
-TEST(Fallback, OpsThatFellBackAreTold) {
+TEST(Fallback, OpsThatFellBackAreReported) {
   SessionOptions options;
   options.custom_executor = test::matmul_executor();
   const Session session(model_of_layers(), options);

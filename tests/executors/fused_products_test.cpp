@@ -284,9 +284,9 @@ TEST(FusedProducts, LongProductsDoNotOverwriteTheOtherOperand) {
   }
 }
 
-TEST(FusedProducts, ABrokenGroupIsRefused) {
+TEST(FusedProducts, ABrokenGroupIsRejected) {
   const Program good = program_of(two_layers("relu").graph);
-  const auto refused = [&](const std::function<void(Program&, Stage&)>& change) {
+  const auto rejected = [&](const std::function<void(Program&, Stage&)>& change) {
     Program program = good;
     change(program, program.phases[0].regions[0].stages[0]);
     try {
@@ -296,15 +296,15 @@ TEST(FusedProducts, ABrokenGroupIsRefused) {
     }
     return false;
   };
-  EXPECT_TRUE(refused([](Program&, Stage& s) { s.fused.clear(); }));  // nobody links what is in registers
-  EXPECT_TRUE(refused([](Program&, Stage& s) { s.fused.push_back(s.fused[0]); }));
-  EXPECT_TRUE(refused([](Program&, Stage& s) { s.fused[0].product = kNoStep; }));
-  EXPECT_TRUE(refused([](Program&, Stage& s) { s.fused[0].product = 1u << 30; }));
-  EXPECT_TRUE(refused([](Program&, Stage& s) { s.fused[0].bias = kNoStep; }));
-  EXPECT_TRUE(refused([](Program&, Stage& s) { s.fused[0].epilogue = kNoStep; }));
-  EXPECT_TRUE(refused([](Program&, Stage& s) { std::swap(s.fused[0].bias, s.fused[0].epilogue); }));
-  EXPECT_TRUE(refused([](Program&, Stage& s) { s.fused[0].sum = s.fused[1].product; }));
-  EXPECT_TRUE(refused([](Program& p, Stage& s) {  // a second writer
+  EXPECT_TRUE(rejected([](Program&, Stage& s) { s.fused.clear(); }));  // nobody links what is in registers
+  EXPECT_TRUE(rejected([](Program&, Stage& s) { s.fused.push_back(s.fused[0]); }));
+  EXPECT_TRUE(rejected([](Program&, Stage& s) { s.fused[0].product = kNoStep; }));
+  EXPECT_TRUE(rejected([](Program&, Stage& s) { s.fused[0].product = 1u << 30; }));
+  EXPECT_TRUE(rejected([](Program&, Stage& s) { s.fused[0].bias = kNoStep; }));
+  EXPECT_TRUE(rejected([](Program&, Stage& s) { s.fused[0].epilogue = kNoStep; }));
+  EXPECT_TRUE(rejected([](Program&, Stage& s) { std::swap(s.fused[0].bias, s.fused[0].epilogue); }));
+  EXPECT_TRUE(rejected([](Program&, Stage& s) { s.fused[0].sum = s.fused[1].product; }));
+  EXPECT_TRUE(rejected([](Program& p, Stage& s) {  // a second writer
     const BufferId link = p.phases[0].steps[s.fused[0].product].output;
     Step again = p.phases[0].steps[s.last - 1];
     again.op = *find_op("relu");
@@ -315,7 +315,7 @@ TEST(FusedProducts, ABrokenGroupIsRefused) {
     ++s.last;
     ++p.phases[0].regions[0].last;
   }));
-  EXPECT_TRUE(refused([](Program& p, Stage& s) {  // another reader of what is in registers
+  EXPECT_TRUE(rejected([](Program& p, Stage& s) {  // another reader of what is in registers
     p.phases[0].steps[s.last - 1].inputs[0] = p.phases[0].steps[s.fused[0].product].output;
   }));
 }

@@ -54,7 +54,7 @@ TEST(Inspection, ListsInputsParametersValuesAndGradientsOfWhatTheLossDependsOn) 
   EXPECT_EQ(inspection.rows(), 3);
   EXPECT_EQ(inspection.of(), "loss");
   std::vector<std::string> names;
-  for (const Inspection::Entry& entry : inspection.entries()) {
+  for (const Inspection::NamedValue& entry : inspection.entries()) {
     names.push_back(entry.name);
     EXPECT_EQ(entry.kind == Kind::gradient, entry.name.ends_with(":gradient")) << entry.name;
     EXPECT_EQ(inspection.read(entry.name).shape(), entry.type.shape) << entry.name;
@@ -120,7 +120,7 @@ TEST(Inspection, AgreesWithTheReferenceOnEveryValue) {
     options.executor = "cpu";
     const Inspection inspection(small ? verified_model() : classifier(), options);
     ASSERT_EQ(inspection.entries().size(), reference.entries().size());
-    for (const Inspection::Entry& entry : reference.entries())
+    for (const Inspection::NamedValue& entry : reference.entries())
       expect_near(inspection.read(entry.name), reference.read(entry.name), 1e-4, entry.name);
   }
   InspectionOptions options;
@@ -153,7 +153,7 @@ TEST(Inspection, ABatchNormHasTheGradientsOfAnEvaluation) {
   }
 }
 
-TEST(Inspection, MistakesAreToldWithTheNearestName) {
+TEST(Inspection, ErrorsAreReportedWithTheNearestName) {
   const auto told = [](const InspectionOptions& options, std::string_view name = {}) {
     try {
       const Inspection inspection(verified_model(), options);

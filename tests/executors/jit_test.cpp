@@ -70,7 +70,7 @@ Options options_for(const std::shared_ptr<Machine>& machine, Jit jit) {
 }
 
 template <class F>
-Diagnostic refused(F f) {
+Diagnostic rejected(F f) {
   try {
     f();
   } catch (const Error& error) {
@@ -119,35 +119,35 @@ TEST(Jit, WhatDoesNotLoadIsPlannedAgainWithout) {
 
 TEST(Jit, RequireTellsWhyNot) {
   const auto fails = std::make_shared<Machine>("cuda.kernels");
-  Diagnostic told = refused([&] { Session(verified_model(), options_for(fails, Jit::require)); });
+  Diagnostic told = rejected([&] { Session(verified_model(), options_for(fails, Jit::require)); });
   EXPECT_EQ(told.code, "cuda.kernels");
   EXPECT_EQ(told.message, "clusters of 8 blocks do not fit");
   EXPECT_EQ(fails->loaded().size(), 1u);
 
   const auto declines = std::make_shared<Machine>("", false);
-  told = refused([&] { plan_program(verified_model(), options_for(declines, Jit::require)); });
+  told = rejected([&] { plan_program(verified_model(), options_for(declines, Jit::require)); });
   EXPECT_EQ(told.code, "jit.required");
   EXPECT_NE(told.message.find("no kernel runs a whole step of 'train'"), std::string::npos) << told.message;
   EXPECT_NE(told.message.find("machine: its rows are odd"), std::string::npos) << told.message;
 
   SessionOptions no_regions = options_for(std::make_shared<Machine>(), Jit::require);
   no_regions.fuse = false;
-  told = refused([&] { plan_program(verified_model(), no_regions); });
+  told = rejected([&] { plan_program(verified_model(), no_regions); });
   EXPECT_NE(told.message.find("regions are off"), std::string::npos) << told.message;
 
   SessionOptions host;
   host.jit = Jit::require;
-  told = refused([&] { plan_program(verified_model(), host); });
+  told = rejected([&] { plan_program(verified_model(), host); });
   EXPECT_EQ(told.code, "jit.required");
   EXPECT_NE(told.message.find("the executor cpu compiles no kernels"), std::string::npos) << told.message;
 }
 
 TEST(Jit, OtherErrorsOfLoadingAreNoReasonToPlanAgain) {
   const auto machine = std::make_shared<Machine>("cuda.call");
-  EXPECT_EQ(refused([&] { Session(verified_model(), options_for(machine, Jit::prefer)); }).code, "cuda.call");
+  EXPECT_EQ(rejected([&] { Session(verified_model(), options_for(machine, Jit::prefer)); }).code, "cuda.call");
   EXPECT_EQ(machine->loaded().size(), 1u);
   const auto has_none = std::make_shared<Machine>("cuda.kernels", false);
-  EXPECT_EQ(refused([&] { Session(verified_model(), options_for(has_none, Jit::prefer)); }).code, "cuda.kernels");
+  EXPECT_EQ(rejected([&] { Session(verified_model(), options_for(has_none, Jit::prefer)); }).code, "cuda.kernels");
   EXPECT_EQ(has_none->loaded().size(), 1u);
 }
 
@@ -164,7 +164,7 @@ TEST(Jit, VerifyRunsWhatASessionRuns) {
 
     options = options_for<VerifyOptions>(std::make_shared<Machine>("cuda.kernels"), Jit::require);
     options.trajectory = trajectory;
-    EXPECT_EQ(refused([&] { verify(verified_model(), options); }).code, "cuda.kernels");
+    EXPECT_EQ(rejected([&] { verify(verified_model(), options); }).code, "cuda.kernels");
   }
 }
 

@@ -245,7 +245,7 @@ TEST(Layers, ANetworkOfAllNormsAgreesOnAllExecutorsAndLearns) {
   EXPECT_EQ(again.weights_hash(), fused.weights_hash());
 }
 
-TEST(Layers, MistakesAreTold) {
+TEST(Layers, ErrorsAreReported) {
   const auto told = [](const std::function<void(GraphBuilder&)>& make) -> std::string {
     GraphBuilder g(2);
     g.input("x", {kBatch, 3});

@@ -130,7 +130,7 @@ TEST(MetricParts, ALossThatIsNoMeanIsEvaluatedOverAllRows) {
   }
 }
 
-TEST(MetricParts, WhatNeedsAllRowsInEachIsRefusedUnlessABatchHoldsThem) {
+TEST(MetricParts, WhatNeedsAllRowsInEachIsRejectedUnlessABatchHoldsThem) {
   for (const char* metric : {"1 - sum(square(p - a)) / sum(square(a - mean(a)))", "sum(a / mean(square(b)))",
                              "mean(square(x - mean(x, axis=0)))", "variance(a)"}) {
     EXPECT_TRUE(std::isfinite(evaluated(metric, kMetricRows, "cpu"))) << metric;

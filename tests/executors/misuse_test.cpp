@@ -30,7 +30,7 @@ Model line() {
   return model;
 }
 
-Diagnostic refusal(const std::function<void()>& use) {
+Diagnostic rejection(const std::function<void()>& use) {
   try {
     use();
   } catch (const Error& error) {
@@ -41,7 +41,7 @@ Diagnostic refusal(const std::function<void()>& use) {
   return {};
 }
 std::string code(const std::function<void(Model&)>& change) {
-  return refusal([&] {
+  return rejection([&] {
            Model model = line();
            change(model);
            Session session(std::move(model));
@@ -101,14 +101,14 @@ TEST(Misuse, NumbersOfTraining) {
     VerifyOptions options;
     options.trajectory = true;
     options.tolerance = bad;
-    EXPECT_EQ(refusal([&] { verify(line(), options); }).code, "verify.tolerance");
+    EXPECT_EQ(rejection([&] { verify(line(), options); }).code, "verify.tolerance");
   }
 }
 
 TEST(Misuse, BatchesThatNoRowCountCounts) {
-  EXPECT_EQ(refusal([] { GraphBuilder(0); }).code, "batch.size");
-  EXPECT_EQ(refusal([] { GraphBuilder(std::int64_t{1} << 31); }).code, "batch.size");
-  EXPECT_EQ(refusal([] { GraphBuilder{std::numeric_limits<std::int64_t>::max()}; }).code, "batch.size");
+  EXPECT_EQ(rejection([] { GraphBuilder(0); }).code, "batch.size");
+  EXPECT_EQ(rejection([] { GraphBuilder(std::int64_t{1} << 31); }).code, "batch.size");
+  EXPECT_EQ(rejection([] { GraphBuilder{std::numeric_limits<std::int64_t>::max()}; }).code, "batch.size");
   GraphBuilder largest((std::int64_t{1} << 31) - 1);
   EXPECT_NO_THROW(largest.input("x", {kBatch, 3}));
 }
@@ -118,7 +118,7 @@ TEST(Misuse, TargetsOfOtherMachines) {
     SessionOptions options;
     options.executor = executor;
     options.target = "h200";
-    const Diagnostic told = refusal([&] { plan_program(line(), options); });
+    const Diagnostic told = rejection([&] { plan_program(line(), options); });
     EXPECT_EQ(told.code, "target.executor");
     EXPECT_NE(told.message.find("h200"), std::string::npos) << told.message;
     EXPECT_EQ(told.hint, "its targets: host");
@@ -133,26 +133,26 @@ TEST(Misuse, ConstantsAreNotWritten) {
   }
   ASSERT_FALSE(constant.empty());
   const HostTensor value = session.read(constant);
-  EXPECT_EQ(refusal([&] { session.write(constant, value); }).code, "state.constant");
+  EXPECT_EQ(rejection([&] { session.write(constant, value); }).code, "state.constant");
   HostTensor gone = session.read("p.W");
   const HostTensor taken = std::move(gone);
-  EXPECT_EQ(refusal([&] { session.write("p.W", gone); }).code, "state.shape");
+  EXPECT_EQ(rejection([&] { session.write("p.W", gone); }).code, "state.shape");
 }
 
 TEST(Misuse, WhatWasMovedAway) {
   Session session(line());
   Session other(std::move(session));
-  EXPECT_EQ(refusal([&] { session.train(); }).code, "session.moved");
-  EXPECT_EQ(refusal([&] { session.program(); }).code, "session.moved");
-  EXPECT_EQ(refusal([&] { session.evaluate("train"); }).code, "session.moved");
-  EXPECT_EQ(refusal([&] { session.read("p.W"); }).code, "session.moved");
+  EXPECT_EQ(rejection([&] { session.train(); }).code, "session.moved");
+  EXPECT_EQ(rejection([&] { session.program(); }).code, "session.moved");
+  EXPECT_EQ(rejection([&] { session.evaluate("train"); }).code, "session.moved");
+  EXPECT_EQ(rejection([&] { session.read("p.W"); }).code, "session.moved");
   EXPECT_EQ(session.step(), 0u);
   session.cancel();
   other.train();
 
   Model model = line();
   const Session first(std::move(model));
-  EXPECT_EQ(refusal([&] { Session second(std::move(model)); }).code, "builder.moved");
+  EXPECT_EQ(rejection([&] { Session second(std::move(model)); }).code, "builder.moved");
   GraphBuilder graph(4);
   const Value x = graph.input("x", {kBatch, 2});
   const GraphBuilder taken(std::move(graph));
@@ -161,7 +161,7 @@ TEST(Misuse, WhatWasMovedAway) {
       [&] { graph.constant(1); },      [&] { graph.op("tanh", {x}); },      [&] { graph.expression("h = 1"); },
       [&] { graph.dense("h", x, 2); }, [&] { graph.name(x, "z"); },         [&] { (void)graph.find("x"); },
       [&] { (void)graph.type(x); },    [&] { (void)graph.print(); },        [&] { (void)graph.impl(); }};
-  for (const std::function<void()>& call : calls) EXPECT_EQ(refusal(call).code, "builder.moved");
+  for (const std::function<void()>& call : calls) EXPECT_EQ(rejection(call).code, "builder.moved");
 }
 
 }  // namespace

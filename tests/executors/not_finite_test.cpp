@@ -187,8 +187,8 @@ TEST(NotFinite, WhatDoesNotRecur) {
 TEST(NotFinite, IsTracedFromStatesThatACallbackWrote) {
   Session session(falling({"g = log(c)", "loss = sum(c) + 0 * sum(g) + 0 * mean(z)"}));
   TrainOptions options;
-  options.boundary_every = 2;
-  options.on_boundary = [&](const Boundary& at) {
+  options.step_end_every = 2;
+  options.on_step_end = [&](const StepEnd& at) {
     const float quarters[] = {0.25f, 0.25f};
     if (at.step == 2) session.write(session.find("c"), std::as_bytes(std::span(quarters)));
   };
@@ -225,7 +225,7 @@ TEST(NotFinite, WithoutATraceTheStepIsNamed) {
   EXPECT_EQ(text.find("op log"), std::string::npos) << text;
 }
 
-TEST(Watch, TellsStatisticsAndChangesNoBit) {
+TEST(Watch, ReportsStatisticsAndChangesNoBit) {
   const auto model = [] {
     Model made = falling({"h = tanh(z)", "loss = mean(square(h - 1)) + 0 * sum(c)"});
     made.train.epochs = 6;  // of two steps
@@ -267,8 +267,8 @@ TEST(Watch, CountsWhatIsNotFinite) {
   EXPECT_EQ(s.max, 4);
   EXPECT_EQ(s.mean, 1);
   EXPECT_EQ(s.zeros, 0.5);
-  EXPECT_EQ(s.bad, 0.25);
-  EXPECT_DOUBLE_EQ(s.deviation, std::sqrt((4 * 1.0 + 1 + 9) / 6));
+  EXPECT_EQ(s.nonfinite, 0.25);
+  EXPECT_DOUBLE_EQ(s.std_dev, std::sqrt((4 * 1.0 + 1 + 9) / 6));
 }
 
 }  // namespace

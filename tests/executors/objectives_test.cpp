@@ -150,7 +150,7 @@ TEST_P(OnExecutor, AnObjectiveCanTakeATurnInEverySoManySteps) {
   EXPECT_TRUE(verify(verified).passed());
 }
 
-TEST(Objectives, WaitingIsSavedWithTheStateAndMistakesAreTold) {
+TEST(Objectives, WaitingIsSavedWithTheStateAndErrorsAreReported) {
   Model model = two_numbers(1);
   model.train.objectives[1].every = 3;
   Session session = open_on(std::move(model), "cpu");
@@ -186,7 +186,7 @@ TEST(Objectives, ExecutorsAgreeWithAndWithoutPasses) {
 }
 
 // Mistakes of a model that was built.
-TEST(Objectives, MistakesOfAModelThatWasBuilt) {
+TEST(Objectives, ErrorsOfAModelThatWasBuilt) {
   const auto code = [](const std::function<void(Model&)>& change) -> std::string {
     Model model = two_numbers(1);
     change(model);

@@ -128,7 +128,7 @@ TEST(OutOfMemory, OrSaysThatNoBatchFits) {
 }
 
 // Linux would give out the memory, and kill the process when it is used.
-TEST(OutOfMemory, OfTheHostIsToldBeforeItIsUsed) {
+TEST(OutOfMemory, OfTheHostIsReportedBeforeItIsUsed) {
   for (const std::string executor : {"cpu", "ref"}) {
     GraphBuilder graph(std::int64_t{1} << 20);
     const Value x = graph.input("x", {kBatch, 1});

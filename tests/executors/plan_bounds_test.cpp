@@ -19,7 +19,7 @@
 namespace graphrun::test {
 namespace {
 
-constexpr double kMostOver = 1.01;
+constexpr double kMaxOver = 1.01;
 
 double over(const Program& program) {
   return program.lower_bound == 0 ? 1
@@ -46,7 +46,7 @@ TEST(PlanBounds, OfAllModels) {
           options.fuse = fuse;
           options.target = target;
           if (*target != '\0') options.executor = "cuda";
-          EXPECT_LE(over(plan_program(*model, options)), kMostOver)
+          EXPECT_LE(over(plan_program(*model, options)), kMaxOver)
               << file.path() << (fuse ? "" : " without regions") << " for " << target;
           ++plans;
         }
@@ -69,7 +69,7 @@ TEST(PlanBounds, OfRandomGraphs) {
       options.plan_region = [&](const RegionSignature& region) { return cpu->plan_region(region, host); };
       options.fuse = fuse;
       options.simplify = true;
-      EXPECT_LE(over(compile(random.graph, options).program), kMostOver) << "seed " << seed;
+      EXPECT_LE(over(compile(random.graph, options).program), kMaxOver) << "seed " << seed;
     }
   }
 }

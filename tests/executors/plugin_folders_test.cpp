@@ -33,8 +33,8 @@ class PluginFolders : public ::testing::Test {
     return to;
   }
   static std::string reason_for(const fs::path& path) {
-    for (const RefusedPlugin& refused : refused_plugins()) {
-      if (refused.path == path) return refused.reason;
+    for (const RejectedPlugin& rejected : rejected_plugins()) {
+      if (rejected.path == path) return rejected.reason;
     }
     return "it is not refused";
   }
@@ -42,7 +42,7 @@ class PluginFolders : public ::testing::Test {
     const std::vector<std::string> names = executor_names();
     return std::find(names.begin(), names.end(), name) != names.end();
   }
-  static std::string refused(const std::string& name) {
+  static std::string rejected(const std::string& name) {
     try {
       (void)find_executor(name);
       return "it was found";
@@ -61,9 +61,9 @@ TEST_F(PluginFolders, AnExecutorIsKnownByItsName) {
   add("another.so");
   EXPECT_TRUE(knows("small"));
   EXPECT_EQ(executor_names().size(), 4u);
-  EXPECT_TRUE(refused_plugins().empty());
+  EXPECT_TRUE(rejected_plugins().empty());
   EXPECT_EQ(find_executor("small")->name(), "matmul_plugin");
-  EXPECT_NE(refused("smal").find("small"), std::string::npos);
+  EXPECT_NE(rejected("smal").find("small"), std::string::npos);
 }
 
 TEST_F(PluginFolders, AutoMeasuresIt) {
@@ -78,13 +78,13 @@ TEST_F(PluginFolders, AutoMeasuresIt) {
   EXPECT_TRUE(broken);
 }
 
-TEST_F(PluginFolders, WhatOthersMayWriteIsRefused) {
+TEST_F(PluginFolders, WhatOthersMayWriteIsRejected) {
   const fs::path file = add("libgraphrun_small.so");
   ::chmod(file.c_str(), 0757);
   EXPECT_EQ(reason_for(file), "others may write it");
-  EXPECT_NE(refused("small").find("unknown executor 'small'; not used: " + file.string() + ": others may write it"),
+  EXPECT_NE(rejected("small").find("unknown executor 'small'; not used: " + file.string() + ": others may write it"),
             std::string::npos)
-      << refused("small");
+      << rejected("small");
   ::chmod(file.c_str(), 0775);
   EXPECT_EQ(reason_for(file), "others may write it") << "a group is others";
   ::chmod(file.c_str(), 0755);
@@ -107,7 +107,7 @@ TEST_F(PluginFolders, WhatIsAboveAFolderCounts) {
   EXPECT_TRUE(knows("small")) << "nobody renames what is another's in a sticky folder";
 }
 
-TEST_F(PluginFolders, WhatBelongsToAnotherIsRefused) {
+TEST_F(PluginFolders, WhatBelongsToAnotherIsRejected) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root gives files away";
   const fs::path file = add("libgraphrun_small.so");
   ASSERT_EQ(::chown(file.c_str(), 12345, 0), 0);
@@ -127,7 +127,7 @@ TEST_F(PluginFolders, ALinkIsWhatItLeadsTo) {
   EXPECT_EQ(reason_for(own_.path() / "libgraphrun_small.so"), "others may write " + fs::canonical(open).string());
 }
 
-TEST_F(PluginFolders, OddFoldersAndFilesAreTold) {
+TEST_F(PluginFolders, OddFoldersAndFilesAreReported) {
   add("libgraphrun_cpu.so");
   add("libgraphrun_Big.so");
   fs::create_directory(own_.path() / "libgraphrun_folder.so");
@@ -138,7 +138,7 @@ TEST_F(PluginFolders, OddFoldersAndFilesAreTold) {
   const Variable odd("GRAPHRUN_PLUGIN_PATH", "relative::/nowhere:/dev/null");
   EXPECT_EQ(reason_for("relative"), "GRAPHRUN_PLUGIN_PATH takes absolute folders");
   EXPECT_EQ(reason_for("/nowhere"), "No such file or directory");
-  EXPECT_EQ(refused_plugins().size(), 3u);
+  EXPECT_EQ(rejected_plugins().size(), 3u);
 }
 
 TEST_F(PluginFolders, TheFirstOfANameIsTaken) {

@@ -18,7 +18,7 @@
 namespace graphrun {
 namespace {
 
-constexpr std::uint64_t kMostBytes = 16 << 20;  // that are allocated and run through
+constexpr std::uint64_t kMaxBytes = 16 << 20;  // that are allocated and run through
 
 // A classifier with a batch that does not divide, dropout, a shuffle: most kinds of steps, in regions and alone.
 Model classifier(std::int64_t batch, std::int64_t rows, bool shuffle) {
@@ -94,7 +94,7 @@ bool is_moderate(const Program& program) {
         most = std::max({most, tiling->tile_bytes, tiling->accumulator_bytes * 16});
     }
   }
-  return most <= kMostBytes;
+  return most <= kMaxBytes;
 }
 
 TEST(ProgramFuzz, SoundProgramsRun) {
@@ -106,7 +106,7 @@ TEST(ProgramFuzz, AMutantEndsInAnErrorOrRuns) {
   const std::shared_ptr<Executor> executors[] = {find_executor("cpu"), find_executor("ref")};
   for (const auto& executor : executors) executor->set_threads(1);
   const int n = test::rounds(2000);
-  int ran = 0, refused = 0;
+  int ran = 0, rejected = 0;
   for (int i = 0; i < n; ++i) {
     SCOPED_TRACE(i);
     std::mt19937_64 random(static_cast<std::uint64_t>(i));
@@ -121,7 +121,7 @@ TEST(ProgramFuzz, AMutantEndsInAnErrorOrRuns) {
         }
         ++ran;
       } catch (const Error&) {
-        ++refused;
+        ++rejected;
       } catch (const std::exception& error) {
         ADD_FAILURE() << executor->name() << ": " << error.what();
       }
@@ -129,7 +129,7 @@ TEST(ProgramFuzz, AMutantEndsInAnErrorOrRuns) {
     if (n > 10000 && (i + 1) % 10000 == 0) std::cout << i + 1 << " mutants, " << ran << " runs\n" << std::flush;
   }
   EXPECT_GT(ran, n / 20);
-  EXPECT_GT(refused, n / 2);
+  EXPECT_GT(rejected, n / 2);
 }
 
 }  // namespace

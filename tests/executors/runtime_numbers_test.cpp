@@ -163,7 +163,7 @@ TEST(RuntimeNumbers, AreWrittenAsTheyAreRead) {
   EXPECT_EQ(to_string(graph.type(graph.op("dropout", {x}, {{"rate", std::string("rate")}}))), "f32(batch, 3)");
 }
 
-TEST(RuntimeNumbers, OfTheWrongKindAreRefused) {
+TEST(RuntimeNumbers, OfTheWrongKindAreRejected) {
   EXPECT_EQ(code_of("h = dropout(g, rate=rat)"), "attribute.value");
   EXPECT_EQ(code_of("h = dropout(g, rate=x)"), "attribute.value") << "a value that is computed";
   EXPECT_EQ(code_of("h = dropout(g, rate=1.5)"), "attribute.value");

@@ -192,7 +192,7 @@ std::string code_of(Model model) {
   return "";
 }
 
-TEST(Stopping, RefusesWhatItCannotGoBy) {
+TEST(Stopping, RejectsWhatItCannotGoBy) {
   const auto with = [](auto change) {
     Model model = noisy_line();
     change(model, model.train.early_stopping.emplace());

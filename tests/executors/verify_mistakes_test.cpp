@@ -285,9 +285,9 @@ std::vector<Planted> planted() {
   };
 }
 
-class PlantedMistakes : public ::testing::TestWithParam<std::tuple<const char*, std::size_t>> {};
+class PlantedErrors : public ::testing::TestWithParam<std::tuple<const char*, std::size_t>> {};
 
-TEST_P(PlantedMistakes, AreFoundAndTheStepIsNamed) {
+TEST_P(PlantedErrors, AreFoundAndTheStepIsNamed) {
   const auto& [inner, which] = GetParam();
   Planted plant = planted()[which];
   const auto mutant = std::make_shared<MutantExecutor>(test::executor(inner), plant.mutation);
@@ -303,7 +303,7 @@ TEST_P(PlantedMistakes, AreFoundAndTheStepIsNamed) {
   EXPECT_NE(to_string(found).find(found.node), std::string::npos);
 }
 
-INSTANTIATE_TEST_SUITE_P(Verify, PlantedMistakes,
+INSTANTIATE_TEST_SUITE_P(Verify, PlantedErrors,
                          ::testing::Combine(::testing::Values("ref", "cpu"),
                                             ::testing::Range<std::size_t>(0, planted().size())),
                          [](const auto& test) {

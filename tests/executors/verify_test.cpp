@@ -98,7 +98,7 @@ TEST(Verify, AShortLastBatchIsAlwaysAmongTheSteps) {
   EXPECT_EQ(verify(divides, options).training_steps, 1u);
 }
 
-TEST(Verify, NothingIsToldAsAnError) {
+TEST(Verify, NothingIsReportedAsAnError) {
   VerifyOptions options;
   options.steps = 0;
   EXPECT_THROW(verify(verified_model(), options), Error);
@@ -117,7 +117,7 @@ TEST(Verify, NothingIsToldAsAnError) {
   }
 }
 
-TEST(Verify, AStepWithoutANameIsToldByItsNumber) {
+TEST(Verify, AStepWithoutANameIsReportedByItsNumber) {
   Difference difference;
   difference.kind = Difference::Kind::fused;
   difference.op = "matmul";

@@ -128,7 +128,7 @@ TEST(ExportC, ListsAllThatItCannotSay) {
   }
 }
 
-TEST(ExportC, RefusesRowsThatDependOnEachOther) {
+TEST(ExportC, RejectsRowsThatDependOnEachOther) {
   LoadOptions load;
   load.predicts = 1;
   Session session = test::on_ref(

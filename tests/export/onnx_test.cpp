@@ -46,7 +46,7 @@ onnx::File small() {
   return file;
 }
 
-std::vector<Diagnostic> mistakes(const std::string& bytes) {
+std::vector<Diagnostic> errors(const std::string& bytes) {
   try {
     onnx::imported(bytes, "net.onnx");
   } catch (const Error& error) {
@@ -158,9 +158,9 @@ TEST(OnnxImport, ABatchOfOneIsTheBatch) {
       EXPECT_EQ(y.elements<float>()[1], 6);
     }
   }
-  EXPECT_TRUE(mistakes(read(4, {4, -1}, 1)).empty());
+  EXPECT_TRUE(errors(read(4, {4, -1}, 1)).empty());
   for (const auto& bytes : {read(1, {-1}, 1), read(1, {2, -1}, 1), read(4, {1, -1}, 1), read(4, {}, 0)}) {
-    const std::vector<Diagnostic> found = mistakes(bytes);
+    const std::vector<Diagnostic> found = errors(bytes);
     ASSERT_EQ(found.size(), 1u);
     EXPECT_NE(found[0].message.find("dynamic"), std::string::npos) << found[0].message;
   }
@@ -215,7 +215,7 @@ TEST(OnnxImport, ListsEveryUnsupportedNode) {
                 {"side", "TopK", "", {"x"}, {"unused"}, {}},
                 {"gemm", "Gemm", "", {"x", "fc.weight"}, {"g"}, {attribute("transA", std::int64_t{1})}},
                 {"sum", "Add", "", {"l", "g"}, {"y"}, {}}};
-  const std::vector<Diagnostic> found = mistakes(onnx::encode(file));
+  const std::vector<Diagnostic> found = errors(onnx::encode(file));
   ASSERT_EQ(found.size(), 3u);
   EXPECT_EQ(found[0].message, "node 'conv' (Conv): it is not supported");
   EXPECT_NE(found[0].hint.find("Gemm MatMul Add"), std::string::npos);
@@ -224,49 +224,48 @@ TEST(OnnxImport, ListsEveryUnsupportedNode) {
   EXPECT_EQ(found[2].message, "node 'gemm' (Gemm): transA is set");
 }
 
-TEST(OnnxImport, RefusesWhatIsNoGraph) {
+TEST(OnnxImport, RejectsWhatIsNoGraph) {
   onnx::File cycle = small();
   cycle.nodes[0].inputs[0] = "y";
-  ASSERT_FALSE(mistakes(onnx::encode(cycle)).empty());
-  EXPECT_EQ(mistakes(onnx::encode(cycle))[0].message,
+  ASSERT_FALSE(errors(onnx::encode(cycle)).empty());
+  EXPECT_EQ(errors(onnx::encode(cycle))[0].message,
             "node '/fc/Gemm' (Gemm): it reads 'y', which no earlier node gives");
 
   onnx::File bare = small();
   bare.nodes = {{"relu", "Relu", "", {"x"}, {"y"}, {}}};
-  ASSERT_EQ(mistakes(onnx::encode(bare)).size(), 1u);
-  EXPECT_EQ(mistakes(onnx::encode(bare))[0].message,
-            "no output depends on weights, and a model has something to train");
+  ASSERT_EQ(errors(onnx::encode(bare)).size(), 1u);
+  EXPECT_EQ(errors(onnx::encode(bare))[0].message, "no output depends on weights, and a model has something to train");
 
   onnx::File slope = small();
   slope.nodes[1] = {"leaky", "LeakyRelu", "", {"/fc/out"}, {"y"}, {attribute("alpha", std::nanf(""))}};
-  ASSERT_EQ(mistakes(onnx::encode(slope)).size(), 1u);
-  EXPECT_EQ(mistakes(onnx::encode(slope))[0].message, "node 'leaky' (LeakyRelu): its alpha is nan");
+  ASSERT_EQ(errors(onnx::encode(slope)).size(), 1u);
+  EXPECT_EQ(errors(onnx::encode(slope))[0].message, "node 'leaky' (LeakyRelu): its alpha is nan");
 
   onnx::File twice = small();
   twice.nodes.push_back(twice.nodes.back());
-  ASSERT_EQ(mistakes(onnx::encode(twice)).size(), 1u);
-  EXPECT_EQ(mistakes(onnx::encode(twice))[0].message, "'y' is given twice");
+  ASSERT_EQ(errors(onnx::encode(twice)).size(), 1u);
+  EXPECT_EQ(errors(onnx::encode(twice))[0].message, "'y' is given twice");
 
   onnx::File no_output = small();
   no_output.outputs[0].name = "z";
-  ASSERT_EQ(mistakes(onnx::encode(no_output)).size(), 1u);
-  EXPECT_EQ(mistakes(onnx::encode(no_output))[0].message, "no node gives the output 'z'");
+  ASSERT_EQ(errors(onnx::encode(no_output)).size(), 1u);
+  EXPECT_EQ(errors(onnx::encode(no_output))[0].message, "no node gives the output 'z'");
 
   onnx::File lie = small();
   lie.initializers[0].dims = {std::int64_t{1} << 40, std::int64_t{1} << 40};
-  ASSERT_EQ(mistakes(onnx::encode(lie)).size(), 1u);
-  EXPECT_NE(mistakes(onnx::encode(lie))[0].message.find("elements by its shape, 6 in the file"), std::string::npos);
+  ASSERT_EQ(errors(onnx::encode(lie)).size(), 1u);
+  EXPECT_NE(errors(onnx::encode(lie))[0].message.find("elements by its shape, 6 in the file"), std::string::npos);
 
   onnx::File nan = small();
   nan.initializers[1] = weights("fc.bias", {3}, {0, NAN, 0});
-  ASSERT_EQ(mistakes(onnx::encode(nan)).size(), 1u);
-  EXPECT_EQ(mistakes(onnx::encode(nan))[0].code, "onnx.value");
+  ASSERT_EQ(errors(onnx::encode(nan)).size(), 1u);
+  EXPECT_EQ(errors(onnx::encode(nan))[0].code, "onnx.value");
 
   for (const std::string& bytes : {std::string(), std::string("not onnx"), std::string(100, '\xff'),
                                    std::string("\x3a\xff\xff\xff\xff\xff\xff\xff\xff\x7f", 10)}) {
-    ASSERT_EQ(mistakes(bytes).size(), 1u) << bytes;
-    EXPECT_EQ(mistakes(bytes)[0].code, "onnx.file");
-    EXPECT_EQ(mistakes(bytes)[0].file, "net.onnx");
+    ASSERT_EQ(errors(bytes).size(), 1u) << bytes;
+    EXPECT_EQ(errors(bytes)[0].code, "onnx.file");
+    EXPECT_EQ(errors(bytes)[0].file, "net.onnx");
   }
 }
 
@@ -284,7 +283,7 @@ TEST(OnnxImport, EveryTruncationIsAnErrorOrAModel) {
 TEST(OnnxImport, MutantsAreErrorsOrModels) {
   const std::string whole = onnx::encode(small());
   const Stream stream = Stream::named(1, "onnx mutants");
-  int read = 0, refused = 0;
+  int read = 0, rejected = 0;
   for (int round = 0; round < test::rounds(3000); ++round) {
     std::string bytes = whole;
     const auto words = stream.block(1, static_cast<std::uint64_t>(round));
@@ -303,11 +302,11 @@ TEST(OnnxImport, MutantsAreErrorsOrModels) {
       opened(model);
       ++read;
     } catch (const Error&) {
-      ++refused;
+      ++rejected;
     }
   }
   EXPECT_GT(read, 0);
-  EXPECT_GT(refused, 0);
+  EXPECT_GT(rejected, 0);
 }
 
 }  // namespace

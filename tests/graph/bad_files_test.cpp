@@ -28,7 +28,7 @@ std::vector<std::string> names() {
   return list;
 }
 
-std::vector<Diagnostic> mistakes(const std::string& name) {
+std::vector<Diagnostic> errors(const std::string& name) {
   try {
     load_model((kFolder / (name + ".json")).string());
   } catch (const Error& error) {
@@ -51,7 +51,7 @@ class BadFiles : public testing::TestWithParam<std::string> {};
 
 TEST_P(BadFiles, TellWhatToDo) {
   const std::string& name = GetParam();
-  const std::vector<Diagnostic> found = mistakes(name);
+  const std::vector<Diagnostic> found = errors(name);
   ASSERT_FALSE(found.empty()) << "the file was accepted";
   for (const Diagnostic& d : found) {
     EXPECT_FALSE(d.code.empty()) << to_string(d);
@@ -71,7 +71,7 @@ INSTANTIATE_TEST_SUITE_P(All, BadFiles, testing::ValuesIn(names()),
 
 TEST(BadFilesAll, ThereAreManyAndAFileWithFiveFaultsReportsFive) {
   EXPECT_GE(names().size(), 60u);
-  EXPECT_EQ(mistakes("five_faults").size(), 5u);
+  EXPECT_EQ(errors("five_faults").size(), 5u);
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ TEST(Grammar, Assignments) {
   EXPECT_EQ(assigned_name("tanh(x)"), "");
 }
 
-TEST(Grammar, MistakesStandAtTheirByte) {
+TEST(Grammar, ErrorsStandAtTheirByte) {
   EXPECT_EQ(syntax_error("a + ").offset, 4u);
   EXPECT_EQ(syntax_error("h = a + * b").offset, 8u);
   EXPECT_EQ(syntax_error("(a + b").offset, 6u);
@@ -139,7 +139,7 @@ class Build : public testing::Test {
     EXPECT_EQ(n.op, Op::constant) << text;
     return n.attrs.reals("values").at(0);
   }
-  Mistake mistake(std::string_view text) {
+  Mistake failure(std::string_view text) {
     try {
       node(text);
     } catch (const ExpressionError& error) {
@@ -159,7 +159,7 @@ TEST_F(Build, NumbersAreFoldedInDouble) {
   EXPECT_EQ(number("sqrt(2)"), std::sqrt(2.0));
   EXPECT_EQ(number("sigmoid(2)"), 1 / (1 + std::exp(-2.0)));
   EXPECT_EQ(number("maximum(1/3, floor(0.5))"), 1.0 / 3.0);
-  EXPECT_EQ(mistake("x + 1 / 0").offset, 6u);
+  EXPECT_EQ(failure("x + 1 / 0").offset, 6u);
 }
 
 TEST_F(Build, SquareAndDTypesOfNumbers) {
@@ -191,20 +191,20 @@ TEST_F(Build, MeanOverRowsDividesByTheSamplesOfTheBatch) {
   EXPECT_EQ(graph.graph[count.inputs[0]].name, "batch.count");
 }
 
-TEST_F(Build, MistakesNameTheNearest) {
-  EXPECT_EQ(mistake("x + q").code, "name.unknown");
-  EXPECT_EQ(mistake("tanhh(x)").hint, "did you mean 'tanh'?");
-  EXPECT_EQ(mistake("x * gian").hint, "did you mean 'gain'?");
-  EXPECT_EQ(mistake("x + tanh").hint, "tanh is a function: tanh(…)");
-  EXPECT_EQ(mistake("x(2)").code, "function.unknown");
-  EXPECT_EQ(mistake("tanh(x, x)").code, "function.operands");
-  EXPECT_EQ(mistake("sum(x, 0)").hint, "attributes are given by name: axis=…");
-  const Mistake attribute = mistake("sum(x, axes_=0)");
+TEST_F(Build, ErrorsNameTheNearest) {
+  EXPECT_EQ(failure("x + q").code, "name.unknown");
+  EXPECT_EQ(failure("tanhh(x)").hint, "did you mean 'tanh'?");
+  EXPECT_EQ(failure("x * gian").hint, "did you mean 'gain'?");
+  EXPECT_EQ(failure("x + tanh").hint, "tanh is a function: tanh(…)");
+  EXPECT_EQ(failure("x(2)").code, "function.unknown");
+  EXPECT_EQ(failure("tanh(x, x)").code, "function.operands");
+  EXPECT_EQ(failure("sum(x, 0)").hint, "attributes are given by name: axis=…");
+  const Mistake attribute = failure("sum(x, axes_=0)");
   EXPECT_EQ(attribute.code, "attribute.unknown");
   EXPECT_EQ(attribute.offset, 7u);
-  EXPECT_EQ(mistake("sum(x, keepdims=3)").offset, 16u);
-  EXPECT_EQ(mistake("sum(x, axis=x)").code, "attribute.value");
-  EXPECT_EQ(mistake("x + true").code, "name.unknown");
+  EXPECT_EQ(failure("sum(x, keepdims=3)").offset, 16u);
+  EXPECT_EQ(failure("sum(x, axis=x)").code, "attribute.value");
+  EXPECT_EQ(failure("x + true").code, "name.unknown");
 }
 
 TEST_F(Build, OperandsThatDoNotFitAreNamed) {

@@ -167,7 +167,7 @@ TEST_F(Gradients, PassThroughSelectionsButNotThroughConditions) {
   EXPECT_EQ(value_of(gradient, {{x, {3, -2, 1}}}), (std::vector<double>{6, 1, 2}));
 }
 
-TEST_F(Gradients, OfSomethingThatIsNoScalarAreRefused) {
+TEST_F(Gradients, OfSomethingThatIsNoScalarAreRejected) {
   const NodeId x = input({5, 2}, 1);
   EXPECT_EQ(error_code(add("square", {x}), {x}), "gradient.scalar");
   EXPECT_NE(message_.find("f32(batch, 2)"), std::string::npos) << message_;

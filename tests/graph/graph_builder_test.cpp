@@ -13,7 +13,7 @@ namespace graphrun {
 namespace {
 
 template <class F>
-Diagnostic mistake(F&& f) {
+Diagnostic failure(F&& f) {
   try {
     f();
   } catch (const Error& error) {
@@ -73,15 +73,15 @@ TEST(GraphBuilder, OperatorsOnValues) {
     GraphBuilder moved = std::move(g);
     EXPECT_EQ(to_string(moved.type(x * x + 1)), "f32(batch, 2)") << "values follow their builder";
     GraphBuilder other(4);
-    EXPECT_EQ(mistake([&] { x + other.input("x", {kBatch, 2}); }).message, "the value does not belong to this builder");
-    EXPECT_EQ(mistake([&] { x* moved.parameter("v", {3}); }).code, "shape.mismatch");
+    EXPECT_EQ(failure([&] { x + other.input("x", {kBatch, 2}); }).message, "the value does not belong to this builder");
+    EXPECT_EQ(failure([&] { x* moved.parameter("v", {3}); }).code, "shape.mismatch");
     lost = x;
   }
-  EXPECT_EQ(mistake([&] { lost + lost; }).message, "the value belongs to no builder that is there still");
-  EXPECT_EQ(mistake([] { -Value(); }).message, "the value is empty: it was never given one");
+  EXPECT_EQ(failure([&] { lost + lost; }).message, "the value belongs to no builder that is there still");
+  EXPECT_EQ(failure([] { -Value(); }).message, "the value is empty: it was never given one");
 }
 
-TEST(GraphBuilder, MistakesOfStatesLayersAndGradients) {
+TEST(GraphBuilder, ErrorsOfStatesLayersAndGradients) {
   GraphBuilder g(4);
   const Value x = g.input("x", {kBatch, 2});
   const Value w = g.parameter("w", {2});
@@ -89,37 +89,37 @@ TEST(GraphBuilder, MistakesOfStatesLayersAndGradients) {
   const Value h = g.layer("dense", "h", {x}, {{"units", std::int64_t{3}}, {"bias", false}, {"trainable", false}});
   EXPECT_EQ(to_string(g.type(h)), "f32(batch, 3)");
   EXPECT_EQ(g.impl().trainable(), std::vector<ir::NodeId>{w.id});
-  EXPECT_EQ(mistake([&] { g.find("h.b"); }).code, "name.unknown");
+  EXPECT_EQ(failure([&] { g.find("h.b"); }).code, "name.unknown");
   g.trainable(g.find("h.W"), true);
   EXPECT_EQ(g.impl().trainable().size(), 2u);
-  EXPECT_EQ(mistake([&] { g.trainable(m, true); }).code, "parameter.trainable");
-  EXPECT_EQ(mistake([&] { g.trainable(h, true); }).code, "parameter.trainable");
-  EXPECT_EQ(mistake([&] { g.assign(w, m); }).code, "assign.state");
-  EXPECT_EQ(mistake([&] { g.assign(m, x); }).code, "shape.assign");
+  EXPECT_EQ(failure([&] { g.trainable(m, true); }).code, "parameter.trainable");
+  EXPECT_EQ(failure([&] { g.trainable(h, true); }).code, "parameter.trainable");
+  EXPECT_EQ(failure([&] { g.assign(w, m); }).code, "assign.state");
+  EXPECT_EQ(failure([&] { g.assign(m, x); }).code, "shape.assign");
   g.assign(m, m + 1);
-  EXPECT_EQ(mistake([&] { g.assign(m, m); }).code, "assign.twice");
-  EXPECT_EQ(mistake([&] { g.expression("assign(m, m)"); }).code, "assign.alone");
-  EXPECT_EQ(mistake([&] { g.layer("dens", "k", {x}); }).hint, "did you mean 'dense'?");
-  EXPECT_EQ(mistake([&] { g.layer("dense", "k", {x}, {{"share", "g"}}); }).code, "layer.share");
-  EXPECT_EQ(mistake([&] { g.layer("dense", "k", {h}, {{"share", "h"}}); }).code, "shape.share");
-  EXPECT_EQ(mistake([&] {
+  EXPECT_EQ(failure([&] { g.assign(m, m); }).code, "assign.twice");
+  EXPECT_EQ(failure([&] { g.expression("assign(m, m)"); }).code, "assign.alone");
+  EXPECT_EQ(failure([&] { g.layer("dens", "k", {x}); }).hint, "did you mean 'dense'?");
+  EXPECT_EQ(failure([&] { g.layer("dense", "k", {x}, {{"share", "g"}}); }).code, "layer.share");
+  EXPECT_EQ(failure([&] { g.layer("dense", "k", {h}, {{"share", "h"}}); }).code, "shape.share");
+  EXPECT_EQ(failure([&] {
               g.layer("dense", "k", {x}, {{"share", "h"}, {"units", std::int64_t{3}}});
             }).code,
             "layer.share");
-  EXPECT_EQ(mistake([&] { g.gradient(g.op("sum", {h}), w); }).code, "gradient.independent");
-  EXPECT_EQ(mistake([&] { g.gradient(h, x); }).code, "shape.scalar");
+  EXPECT_EQ(failure([&] { g.gradient(g.op("sum", {h}), w); }).code, "gradient.independent");
+  EXPECT_EQ(failure([&] { g.gradient(h, x); }).code, "shape.scalar");
   EXPECT_EQ(to_string(g.type(g.gradient(g.op("sum", {h}), x))), "f32(batch, 2)");
 }
 
 TEST(GraphBuilder, NamesAreGivenOnce) {
   GraphBuilder g(4);
   const Value x = g.input("x", {kBatch, 2});
-  EXPECT_EQ(mistake([&] { g.input("x", {kBatch}); }).code, "name.taken");
-  EXPECT_EQ(mistake([&] { g.expression("x = tanh(x)"); }).code, "name.taken");
-  EXPECT_EQ(mistake([&] { g.name(x, "not"); }).code, "name.invalid");
-  EXPECT_EQ(mistake([&] { g.name(x, "a b"); }).code, "name.invalid");
-  EXPECT_EQ(mistake([&] { g.name(x, "pi"); }).code, "name.taken");
-  EXPECT_EQ(mistake([&] { g.find("xx"); }).hint, "did you mean 'x'?");
+  EXPECT_EQ(failure([&] { g.input("x", {kBatch}); }).code, "name.taken");
+  EXPECT_EQ(failure([&] { g.expression("x = tanh(x)"); }).code, "name.taken");
+  EXPECT_EQ(failure([&] { g.name(x, "not"); }).code, "name.invalid");
+  EXPECT_EQ(failure([&] { g.name(x, "a b"); }).code, "name.invalid");
+  EXPECT_EQ(failure([&] { g.name(x, "pi"); }).code, "name.taken");
+  EXPECT_EQ(failure([&] { g.find("xx"); }).hint, "did you mean 'x'?");
 }
 
 // One node for all uses of a number, but -0 is not 0, and NaN is no number that came before.
@@ -171,33 +171,33 @@ TEST(GraphBuilder, Dense) {
   EXPECT_EQ(g.type(g.expression("x @ h.W")).shape, Shape({kBatch, 5}));  // tied weights
 }
 
-TEST(GraphBuilder, DenseMistakes) {
+TEST(GraphBuilder, DenseErrors) {
   GraphBuilder g(4);
   const Value x = g.input("x", {kBatch, 3});
   const Value v = g.input("v", {kBatch});
-  EXPECT_EQ(mistake([&] { g.dense("h", x, 0); }).code, "attribute.value");
-  EXPECT_EQ(mistake([&] { g.dense("h", x, 5, "tanhh"); }).hint, "did you mean 'tanh'?");
-  EXPECT_EQ(mistake([&] { g.dense("h", x, 5, "add"); }).code, "layer.activation");
-  EXPECT_EQ(mistake([&] { g.dense("h", v, 5); }).code, "shape.rank");
+  EXPECT_EQ(failure([&] { g.dense("h", x, 0); }).code, "attribute.value");
+  EXPECT_EQ(failure([&] { g.dense("h", x, 5, "tanhh"); }).hint, "did you mean 'tanh'?");
+  EXPECT_EQ(failure([&] { g.dense("h", x, 5, "add"); }).code, "layer.activation");
+  EXPECT_EQ(failure([&] { g.dense("h", v, 5); }).code, "shape.rank");
   g.dense("h", x, 5);
-  EXPECT_EQ(mistake([&] { g.dense("h", x, 5); }).code, "name.taken");
+  EXPECT_EQ(failure([&] { g.dense("h", x, 5); }).code, "name.taken");
 }
 
-TEST(GraphBuilder, Mistakes) {
-  EXPECT_EQ(mistake([] { GraphBuilder g(0); }).code, "batch.size");
+TEST(GraphBuilder, Errors) {
+  EXPECT_EQ(failure([] { GraphBuilder g(0); }).code, "batch.size");
   GraphBuilder g(4);
   const Value x = g.input("x", {kBatch, 3});
-  EXPECT_EQ(mistake([&] { g.input("z", {3, kBatch}); }).code, "shape.extent");
-  EXPECT_EQ(mistake([&] { g.parameter("p", {3}, Init::glorot_uniform()); }).code, "parameter.init");
-  EXPECT_EQ(mistake([&] {
+  EXPECT_EQ(failure([&] { g.input("z", {3, kBatch}); }).code, "shape.extent");
+  EXPECT_EQ(failure([&] { g.parameter("p", {3}, Init::glorot_uniform()); }).code, "parameter.init");
+  EXPECT_EQ(failure([&] {
               g.parameter("p", {3}, Init::values(HostTensor(Shape{2}, std::vector<float>{1, 2})));
             }).code,
             "parameter.init");
-  EXPECT_EQ(mistake([&] { g.op("tanhh", {x}); }).code, "function.unknown");
-  EXPECT_EQ(mistake([&] { g.op("add", {x}); }).code, "function.operands");
-  EXPECT_EQ(mistake([&] { g.op("tanh", {Value{}}); }).code, "value.invalid");
-  EXPECT_EQ(mistake([&] { g.op("sum", {x}, {{"axs", std::int64_t{0}}}); }).code, "attribute.unknown");
-  const Diagnostic d = mistake([&] { g.expression("h = x + y"); });
+  EXPECT_EQ(failure([&] { g.op("tanhh", {x}); }).code, "function.unknown");
+  EXPECT_EQ(failure([&] { g.op("add", {x}); }).code, "function.operands");
+  EXPECT_EQ(failure([&] { g.op("tanh", {Value{}}); }).code, "value.invalid");
+  EXPECT_EQ(failure([&] { g.op("sum", {x}, {{"axs", std::int64_t{0}}}); }).code, "attribute.unknown");
+  const Diagnostic d = failure([&] { g.expression("h = x + y"); });
   EXPECT_EQ(d.column, 9);
   EXPECT_EQ(d.source_line, "h = x + y");
 }
@@ -213,7 +213,7 @@ TEST(GraphBuilder, LossesCompareLikeWithLike) {
   GraphBuilder g(4);
   const Value a = g.input("a", {kBatch, 1});
   const Value b = g.input("b", {kBatch});
-  EXPECT_EQ(mistake([&] { g.op("mse", {a, b}); }).code, "shape.mismatch");
+  EXPECT_EQ(failure([&] { g.op("mse", {a, b}); }).code, "shape.mismatch");
   EXPECT_EQ(g.type(g.op("mae", {a, a})).shape, Shape());
 }
 

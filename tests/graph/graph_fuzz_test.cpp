@@ -20,7 +20,7 @@
 namespace graphrun {
 namespace {
 
-constexpr std::int64_t kMostElements = 20000;  // of all values of a graph that is run
+constexpr std::int64_t kMaxRunElements = 20000;  // of all values of a graph that is run
 
 class Caller {
  public:
@@ -56,9 +56,10 @@ class Caller {
   }
 
   std::int64_t integer() {
-    constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-    static const std::int64_t ends[] = {kMost,           -kMost - 1, kMost - 1, -kMost,    kMost / 2 + 1, 1LL << 62,
-                                        (1LL << 53) + 1, 1LL << 40,  1LL << 32, 1LL << 31, -(1LL << 31),  65536};
+    constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+    static const std::int64_t ends[] = {kMax,         -kMax - 1, kMax - 1,        -kMax,
+                                        kMax / 2 + 1, 1LL << 62, (1LL << 53) + 1, 1LL << 40,
+                                        1LL << 32,    1LL << 31, -(1LL << 31),    65536};
     return below(4) == 0 ? ends[below(std::size(ends))] : static_cast<std::int64_t>(below(9)) - 3;
   }
   double real() {
@@ -124,12 +125,12 @@ bool is_small(const ir::Graph& graph) {
     std::int64_t own = 1;
     const Shape shape = node.type.shape.with_batch(kRows);
     for (const std::int64_t extent : shape.dims()) {
-      if (extent < 0 || extent > kMostElements) return false;
-      own = std::min(own * extent, kMostElements + 1);
+      if (extent < 0 || extent > kMaxRunElements) return false;
+      own = std::min(own * extent, kMaxRunElements + 1);
     }
     sum += own;
   }
-  return sum <= kMostElements;
+  return sum <= kMaxRunElements;
 }
 
 // True when it ran.

@@ -255,7 +255,7 @@ TEST(LinearTime, ClassNumbersThroughLongAndManyWays) {
   test::expect_linear([&](int doublings) { return seconds(1000, doublings); }, 5);
 }
 
-TEST(LinearTime, ManyMistakesAreCounted) {
+TEST(LinearTime, ManyErrorsAreCounted) {
   const test::TemporaryFolder folder;
   const std::string path = folder.write("m.json", families()[3].text(1000));  // numbers for entries
   try {

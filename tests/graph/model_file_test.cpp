@@ -240,7 +240,7 @@ TEST_P(BadModelFile, IsReportedOnce) {
 INSTANTIATE_TEST_SUITE_P(All, BadModelFile, testing::ValuesIn(kBad),
                          [](const testing::TestParamInfo<Bad>& bad) { return bad.param.name; });
 
-TEST(ModelFile, FiveMistakesGiveFiveDiagnosticsInOrder) {
+TEST(ModelFile, FiveErrorsGiveFiveDiagnosticsInOrder) {
   std::string text = replaced(kGood, "\"zeros\"", "\"zeroes\"");    // b is broken, so h is, so y_hat is, ...
   text = replaced(text, "tanh(x @ W + b)", "tanh(x @ W + b) * q");  // one unknown name beside the broken one
   text = replaced(text, "\"units\": 1", "\"units\": 0");
@@ -283,7 +283,7 @@ TEST(ModelFile, NothingIsMinimizedThatHasNoGradient) {
                   .empty());
 }
 
-TEST(ModelFile, MistakesOfGraphAndDataComeTogether) {
+TEST(ModelFile, ErrorsOfGraphAndDataComeTogether) {
   std::string text = replaced(kGood, "tanh(", "tanhh(");
   text = replaced(text, "\"y\": [0, 1, 1]", "\"y\": [0, 1]");
   EXPECT_EQ(mistakes_in(text).size(), 2u);
@@ -333,7 +333,7 @@ TEST(Overrides, ReachKeysListItemsAndNamedEntries) {
   EXPECT_EQ(model.graph.impl().graph[model.graph.find("h").id].op, *find_op("relu"));
 }
 
-TEST(Overrides, MistakesNameTheSetting) {
+TEST(Overrides, ErrorsNameTheSetting) {
   struct Case {
     std::string path, value, file, words;
   };
@@ -462,7 +462,7 @@ TEST(Overrides, AnotherOptimizerTakesThePlaceOfTheFiles) {
             kUsual + " beta1=0.500000");
 }
 
-TEST(Overrides, MistakesInsideOfTextsAreShown) {
+TEST(Overrides, ErrorsInsideOfTextsAreShown) {
   const std::vector<Diagnostic> found = mistakes_in(kGood, set({{"graph.0", "h = tanhh(x @ W)"}}));
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(to_string(found[0]),

@@ -66,16 +66,16 @@ TEST(SymbolicBatch, AGraphSaysBatchWhateverTheBatchIs) {
   }
 }
 
-TEST(SymbolicBatch, ANumberThatHappensToBeTheBatchIsRefused) {
+TEST(SymbolicBatch, ANumberThatHappensToBeTheBatchIsRejected) {
   for (const std::int64_t batch : kBatches) {
-    const auto refused = [&](const std::function<void(GraphBuilder&, Value x)>& f) {
+    const auto rejected = [&](const std::function<void(GraphBuilder&, Value x)>& f) {
       GraphBuilder g(batch);
       const Value x = g.input("x", {kBatch, batch});
       g.parameter("p", {batch, batch});
       return code_of([&] { f(g, x); });
     };
     const auto reshaped = [&](List shape) {
-      return refused([&](GraphBuilder& g, Value x) { g.op("reshape", {x}, {{"shape", shape}}); });
+      return rejected([&](GraphBuilder& g, Value x) { g.op("reshape", {x}, {{"shape", shape}}); });
     };
     EXPECT_EQ(reshaped({batch, batch}), batch == 1 ? "shape.rows" : "shape.mismatch") << batch;
     EXPECT_EQ(reshaped({batch, -1}), "shape.rows") << batch;
@@ -85,7 +85,7 @@ TEST(SymbolicBatch, ANumberThatHappensToBeTheBatchIsRefused) {
     EXPECT_EQ(reshaped({-1}), "accepted") << batch;
     EXPECT_EQ(reshaped({kBatch, batch}), "accepted") << batch;
     EXPECT_EQ(reshaped({batch_extent(2), batch}), "shape.mismatch") << batch;
-    const auto said = [&](const char* text) { return refused([&](GraphBuilder& g, Value) { g.expression(text); }); };
+    const auto said = [&](const char* text) { return rejected([&](GraphBuilder& g, Value) { g.expression(text); }); };
     EXPECT_EQ(said("x + p"), batch == 1 ? "accepted" : "shape.mismatch") << batch;  // one row meets every row
     EXPECT_EQ(said("p @ x"), "shape.mismatch") << batch;
     EXPECT_EQ(said("x @ p"), "accepted") << batch;

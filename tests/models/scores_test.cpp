@@ -54,7 +54,7 @@ TEST(Scores, AClassThatNoRowIsOfHasNoCurveAndDoesNotCount) {
   EXPECT_TRUE(std::isnan(scores.classes[2].auc));
   EXPECT_DOUBLE_EQ(scores.auc, 1);
   EXPECT_DOUBLE_EQ(scores.macro.recall, 1);
-  EXPECT_DOUBLE_EQ(scores.matthews, 1);
+  EXPECT_DOUBLE_EQ(scores.mcc, 1);
 }
 
 TEST(Scores, NumbersThatAreNoProbabilitiesHaveNoLogLoss) {

@@ -71,7 +71,7 @@ TEST(GraphLayouts, UncrossWhatCanBe) {
   for (const auto& line : layout.lines) EXPECT_NEAR(line.front().x, line.back().x, 0.1);
 }
 
-TEST(GraphLayouts, AreRefused) {
+TEST(GraphLayouts, AreRejected) {
   EXPECT_THROW(lay_out({{1, 1}, {1, 1}}, {{1, 0}}), std::logic_error);
   EXPECT_THROW(lay_out({{1, 1}}, {{0, 1}}), std::logic_error);
   EXPECT_EQ(lay_out({}, {}).corners.size(), 0u);

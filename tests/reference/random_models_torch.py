@@ -7,7 +7,7 @@ A seed gives a model: functions of ops.md, layers, shared weights, integer input
 batches of which the last may not be full. torch computes it in double, and that is what counts. How near graphrun's
 floats must come is measured with torch alone: it trains again in float, and in double from a start that is a rounding
 error away, and graphrun may be kSlack times as far from the truth as the farthest of these. A model that amplifies
-roundings until the bound says nothing (kMostBound of the largest value) is drawn anew; how often is told.
+roundings until the bound says nothing (kMaxBound of the largest value) is drawn anew; how often is told.
 Exit code: 0 all agree, 1 some do not, 77 torch is not installed.
 """
 
@@ -32,7 +32,7 @@ except ImportError as error:
 
 kSlack = 8  # other orders of sums, functions of 2 ulp, a fused multiply-add more or less
 kFloor = 16 * 2.0**-24  # of the largest value that is compared: where all of torch's runs round alike
-kMostBound = 1e-2
+kMaxBound = 1e-2
 torch.set_num_threads(1)
 
 
@@ -149,7 +149,7 @@ def bounds(recipe, truth):
         scale = max(1e-3, float(numpy.abs(right).max(initial=0)))
         farthest = max(float(numpy.abs(flat(run)[name] - right).max(initial=0)) for run in runs)
         found[name] = kSlack * farthest + kFloor * scale
-        if not found[name] < kMostBound * scale:
+        if not found[name] < kMaxBound * scale:
             return None
     return found
 

@@ -55,7 +55,7 @@ TEST(Http, WaitsForTheRestOfAHead) {
 }
 
 // Rejects ambiguous requests: parsers that read them differently allow request smuggling.
-TEST(Http, RefusesWhatCouldBeSmuggled) {
+TEST(Http, RejectsWhatCouldBeSmuggled) {
   EXPECT_EQ(status(post("Content-Length: 3\r\nTransfer-Encoding: chunked\r\n")), 400);
   EXPECT_EQ(status(post("Transfer-Encoding: chunked\r\n")), 501);
   EXPECT_EQ(status(post("Content-Length: 3\r\nContent-Length: 3\r\n")), 400);
@@ -77,12 +77,12 @@ TEST(Http, RefusesWhatCouldBeSmuggled) {
   EXPECT_EQ(status("GET / HTTP/1.1\nHost: a\n\n"), 400);
 }
 
-TEST(Http, RefusesWhatIsTooLarge) {
+TEST(Http, RejectsWhatIsTooLarge) {
   EXPECT_EQ(status(post("Content-Length: 33554433\r\n")), 413);
   EXPECT_EQ(status(post("Content-Length: 99999999999999999999999\r\n")), 413);
   EXPECT_EQ(status(get("/" + std::string(3000, 'a'))), 414);
-  EXPECT_EQ(status(get("/", "Host: a\r\nX: " + std::string(kMostHeadBytes, 'x') + "\r\n")), 431);
-  EXPECT_EQ(status(std::string(kMostHeadBytes, 'x')), 431);
+  EXPECT_EQ(status(get("/", "Host: a\r\nX: " + std::string(kMaxHeadBytes, 'x') + "\r\n")), 431);
+  EXPECT_EQ(status(std::string(kMaxHeadBytes, 'x')), 431);
   std::string many = "Host: a\r\n";
   for (int i = 0; i < 70; ++i) many += "X" + std::to_string(i) + ": y\r\n";
   EXPECT_EQ(status(get("/", many)), 431);
@@ -114,7 +114,7 @@ TEST(Http, KnowsOneSpellingOfAPath) {
     EXPECT_EQ(status(get(path)), 400) << path;
 }
 
-TEST(Http, RefusesOtherLines) {
+TEST(Http, RejectsOtherLines) {
   EXPECT_EQ(status("GET / HTTP/1.0\r\nHost: a\r\n\r\n"), 505);
   EXPECT_EQ(status("GET / HTTP/2\r\nHost: a\r\n\r\n"), 505);
   EXPECT_EQ(status("GET /\r\nHost: a\r\n\r\n"), 400);
@@ -132,10 +132,11 @@ TEST(Http, AnswersForbidWhatThePageDoesNotNeed) {
                            "frame-ancestors 'none'", "X-Content-Type-Options: nosniff", "Referrer-Policy: no-referrer",
                            "Content-Length: 1\r\n", "Connection: close"})
     EXPECT_NE(page.find(line), std::string::npos) << line;
-  EXPECT_EQ(refusal(404, "no \"x\"").body, R"({"error":"no \"x\""})");
+  EXPECT_EQ(rejection(404, "no \"x\"").body, R"({"error":"no \"x\""})");
 }
 
-// 100,000 mutated requests: the parser accepts or rejects each, or waits for more. Sanitizers catch reads out of bounds.
+// 100,000 mutated requests: the parser accepts or rejects each, or waits for more. Sanitizers catch reads out of
+// bounds.
 TEST(Http, MutatedRequestsDoNoHarm) {
   const std::string seeds[] = {
       get("/api/picture.svg?what=surface&split=a%20b+c",
@@ -156,7 +157,7 @@ TEST(Http, MutatedRequestsDoNoHarm) {
   std::mt19937 random(1);
   const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random()) % n; };
   const Access access(8000);
-  std::size_t taken = 0, refused = 0;
+  std::size_t taken = 0, rejected = 0;
   for (int i = 0; i < 100'000; ++i) {
     std::string bytes = seeds[below(std::size(seeds))];
     for (std::size_t n = 1 + below(6); n-- > 0;) {
@@ -179,7 +180,7 @@ TEST(Http, MutatedRequestsDoNoHarm) {
     ASSERT_LE(parsed.bytes, bytes.size());
     ASSERT_TRUE(parsed.status == 0 || (parsed.status >= 400 && parsed.status <= 505)) << parsed.status;
     if (parsed.status != 0) {
-      ++refused;
+      ++rejected;
       ASSERT_EQ(parsed.bytes, 0u);
       ASSERT_FALSE(parsed.reason.empty());
       continue;
@@ -187,7 +188,7 @@ TEST(Http, MutatedRequestsDoNoHarm) {
     if (parsed.bytes == 0) continue;
     ++taken;
     ASSERT_EQ(access.judge(parsed.request), Access::Verdict::stranger);
-    ASSERT_LE(parsed.request.content_length, kMostBodyBytes);
+    ASSERT_LE(parsed.request.content_length, kMaxBodyBytes);
     ASSERT_EQ(parsed.request.path.front(), '/');
     ASSERT_EQ(parsed.request.path.find(".."), parsed.request.path.find("..", 1));
     try {
@@ -196,7 +197,7 @@ TEST(Http, MutatedRequestsDoNoHarm) {
     }
   }
   EXPECT_GT(taken, 1000u);
-  EXPECT_GT(refused, 10'000u);
+  EXPECT_GT(rejected, 10'000u);
 }
 
 // ---- access
@@ -270,7 +271,7 @@ TEST(Body, ReadsPlainObjects) {
   EXPECT_THROW(body.text("n"), Error);
 }
 
-TEST(Body, RefusesTheRest) {
+TEST(Body, RejectsTheRest) {
   for (const char* text : {"",
                            "[]",
                            "{",

@@ -90,7 +90,7 @@ TEST_F(StudioServer, TakesARequestInPieces) {
   EXPECT_TRUE(client.all().ends_with("/echo {}"));
 }
 
-TEST_F(StudioServer, RefusesBeforeItRoutes) {
+TEST_F(StudioServer, RejectsBeforeItRoutes) {
   const auto is = [&](const std::string& request, const char* status) {
     const std::string answer = asked(request);
     EXPECT_TRUE(answer.starts_with(std::string("HTTP/1.1 ") + status)) << answer;

@@ -24,9 +24,9 @@ using ir::NodeId;
 using List = std::vector<std::int64_t>;
 using Reals = std::vector<double>;
 
-constexpr double kMargin = 1e-2;             // between a value and an edge
-constexpr double kLargest = 1e3;             // of all values
-constexpr std::int64_t kMostElements = 500;  // of a value, for the usual batch
+constexpr double kMargin = 1e-2;            // between a value and an edge
+constexpr double kLargest = 1e3;            // of all values
+constexpr std::int64_t kMaxValueElements = 500;  // of a value, for the usual batch
 constexpr std::int64_t kUsualBatch = 6;
 constexpr int kTries = 60;  // of operands and attributes for one op
 
@@ -446,7 +446,7 @@ class Generator {
     try {
       const NodeId result = make.add(op, operands, attrs);
       graph[result].keep = true;
-      if (graph[result].type.shape.elements() * kUsualBatch > kMostElements * largest_batch_) return std::nullopt;
+      if (graph[result].type.shape.elements() * kUsualBatch > kMaxValueElements * largest_batch_) return std::nullopt;
       lower_for(graph, candidate_);
       GraphRun run(graph, executor("ref"));
       for (const auto& [original, copy] : copies) run.write(copy, values_.at(original).tensor);

@@ -40,7 +40,7 @@ struct SplitLine {
 };
 
 // A flag like --lr may name a setting of the model on the line.
-[[noreturn]] void refuse_unknown(const std::string& name, int argc, const char* const* argv) {
+[[noreturn]] void reject_unknown(const std::string& name, int argc, const char* const* argv) {
   for (int i = 1; i < argc; ++i) {
     const std::filesystem::path file = argv[i];
     std::error_code ignored;
@@ -71,7 +71,7 @@ SplitLine split(int argc, const char* const* argv) {
     const std::size_t equals = word.find('=');
     const std::string name = word.substr(0, equals);
     const Flag* flag = find_flag(current_name(name, result.words.empty() ? "" : result.words[0]));
-    if (flag == nullptr) refuse_unknown(name, argc, argv);
+    if (flag == nullptr) reject_unknown(name, argc, argv);
     Given given{std::string(flag->name), {}};
     if (flag->value.empty()) {
       if (equals != std::string::npos) throw usage("flags", fmt::format("{} takes no value", name));
@@ -136,7 +136,7 @@ void apply_flags(const SplitLine& line, Arguments& arguments) {
 
 // ---- words other than flags
 
-void refuse_extra(const std::vector<std::string>& words, std::size_t at, std::string_view verb) {
+void reject_extra(const std::vector<std::string>& words, std::size_t at, std::string_view verb) {
   if (words.size() > at) throw usage("extra_word", fmt::format("{} does not take '{}'", verb, words[at]));
 }
 
@@ -154,7 +154,7 @@ std::string nearest_model(const std::string& path) {
 }
 
 // Reports a word that is neither a verb nor a file, with the most similar name.
-[[noreturn]] void refuse_missing(const std::string& model, bool first, bool more) {
+[[noreturn]] void reject_missing(const std::string& model, bool first, bool more) {
   const bool bare = model.find_first_of("./") == std::string::npos;
   const std::string verb = bare && first ? nearest_name(model, verb_names()) : std::string();
   if (!verb.empty() || (bare && first && more)) {
@@ -169,13 +169,13 @@ std::string nearest_model(const std::string& path) {
 }
 
 // Rejects weights or data given as the model: the JSON reader would report their first byte.
-void refuse_data(const std::string& model, const Verb& verb) {
+void reject_data(const std::string& model, const Verb& verb) {
   const std::string extension = std::filesystem::path(model).extension().string();
   for (const std::string_view known : {".csv", ".npy", ".npz", ".gz"}) {
     if (extension != known) continue;
     throw usage("no_model", fmt::format("'{}' is a file of data, not a model file", model),
-                verb.words == Words::model_and_data ? fmt::format("graphrun {} MODEL.json DATA", verb.name)
-                                                    : "a model file is JSON: graphrun MODEL.json");
+                verb.positionals == Positionals::model_and_data ? fmt::format("graphrun {} MODEL.json DATA", verb.name)
+                                                                : "a model file is JSON: graphrun MODEL.json");
   }
 }
 
@@ -185,11 +185,11 @@ const std::string kRuns = "runs";
 void take_model(const std::vector<std::string>& words, std::size_t at, const Verb& verb, Arguments& arguments) {
   const std::string& model = words[at] == "-" ? kStdin : words[at];
   std::error_code ignored;
-  if (!std::filesystem::exists(model, ignored)) refuse_missing(model, at == 0, words.size() > at + 1);
+  if (!std::filesystem::exists(model, ignored)) reject_missing(model, at == 0, words.size() > at + 1);
   if (std::filesystem::is_directory(model, ignored)) {
     throw usage("no_such_file", fmt::format("'{}' is a folder, not a model file", model));
   }
-  refuse_data(model, verb);
+  reject_data(model, verb);
   arguments.model = model;
   arguments.load.text = std::make_shared<std::optional<std::string>>();  // some verbs load it twice
   arguments.load.piped_weights = std::make_shared<std::optional<std::string>>();
@@ -201,11 +201,11 @@ void take_shell(const std::vector<std::string>& words, Arguments& arguments) {
     throw usage("shell", words.size() > 1 ? fmt::format("completion knows bash, zsh and fish, not '{}'", words[1])
                                           : "completion needs the name of a shell: bash, zsh or fish");
   }
-  refuse_extra(words, 2, "completion");
+  reject_extra(words, 2, "completion");
 }
 
 // Rejects a word after `help` that is neither a verb nor a topic of the library.
-void refuse_help(const std::string& word) {
+void reject_help(const std::string& word) {
   std::vector<std::string> known = help_topics();
   if (std::find(known.begin(), known.end(), word) != known.end()) return;
   for (const std::string& verb : verb_names()) known.push_back(verb);
@@ -219,7 +219,7 @@ void refuse_help(const std::string& word) {
 void take_data(const std::vector<std::string>& words, const Verb& verb, Arguments& arguments) {
   if (words.size() < 2) {
     throw usage("no_data",
-                verb.words == Words::onnx
+                verb.positionals == Positionals::onnx
                     ? fmt::format("{0} needs an ONNX file: graphrun {0} NET.onnx -o MODEL.safetensors", verb.name)
                     : fmt::format("{0} needs a data file: graphrun {0} DATA.csv --label COLUMN", verb.name));
   }
@@ -227,7 +227,7 @@ void take_data(const std::vector<std::string>& words, const Verb& verb, Argument
   std::error_code ignored;
   if (!std::filesystem::exists(arguments.word, ignored))
     throw usage("no_such_file", fmt::format("no such file: '{}'", arguments.word));
-  refuse_extra(words, 2, verb.name);
+  reject_extra(words, 2, verb.name);
 }
 
 void take_tables(const std::vector<std::string>& words, const Verb& verb, Arguments& arguments) {
@@ -244,9 +244,9 @@ void take_tables(const std::vector<std::string>& words, const Verb& verb, Argume
 }
 
 void take_verb(const std::vector<std::string>& words, Arguments& arguments) {
-  if (words.size() > 1 && find_verb(words[1]) == nullptr) refuse_help(words[1]);
+  if (words.size() > 1 && find_verb(words[1]) == nullptr) reject_help(words[1]);
   arguments.word = words.size() > 1 ? words[1] : "";
-  refuse_extra(words, 2, "help");
+  reject_extra(words, 2, "help");
 }
 
 // `runs` without a folder lists ./runs if it exists.
@@ -266,32 +266,32 @@ void take_words(const std::vector<std::string>& words, Arguments& arguments) {
   const std::size_t at = verb == nullptr ? 0 : 1;
   if (verb == nullptr) verb = &verbs().front();
   arguments.verb = verb->name;
-  switch (verb->words) {
-    case Words::none:
-      return refuse_extra(words, at, verb->name);
-    case Words::shell:
+  switch (verb->positionals) {
+    case Positionals::none:
+      return reject_extra(words, at, verb->name);
+    case Positionals::shell:
       return take_shell(words, arguments);
-    case Words::verb:
+    case Positionals::verb:
       return take_verb(words, arguments);
-    case Words::data:
-    case Words::onnx:
+    case Positionals::data:
+    case Positionals::onnx:
       return take_data(words, *verb, arguments);
-    case Words::folders:
+    case Positionals::folders:
       if (words.size() == at) return take_usual_folder(*verb, arguments);
       arguments.names.assign(words.begin() + static_cast<std::ptrdiff_t>(at), words.end());
       return;
-    case Words::tables:
+    case Positionals::tables:
       return take_tables(words, *verb, arguments);
-    case Words::model_or_none:
+    case Positionals::model_or_none:
       if (words.size() == at) return;
       break;
-    case Words::model:
-    case Words::model_and_data:
+    case Positionals::model:
+    case Positionals::model_and_data:
       break;
   }
   if (words.size() == at) throw usage("no_model", fmt::format("{} needs a model file", words[0]));
   take_model(words, at, *verb, arguments);
-  if (verb->words == Words::model_and_data) {
+  if (verb->positionals == Positionals::model_and_data) {
     if (words.size() == at + 1) {
       throw usage("no_data", fmt::format("{} needs a data file: graphrun {} {} DATA", words[0], words[0], words[at]),
                   "a CSV, JSON, NPY, NPZ or IDX file with a row for each prediction, or - for stdin");
@@ -299,7 +299,7 @@ void take_words(const std::vector<std::string>& words, Arguments& arguments) {
     arguments.word = words[at + 1];
     if (arguments.model == kStdin && (arguments.word == "-" || arguments.word == kStdin))
       throw usage("stdin", "the model and the data cannot both come from stdin", "give one of them as a file");
-    return refuse_extra(words, at + 2, verb->name);
+    return reject_extra(words, at + 2, verb->name);
   }
   if (arguments.values) {
     arguments.names.assign(words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end());
@@ -330,7 +330,7 @@ bool takes_arrays(const SplitLine& line, Arguments& arguments) {
 bool takes_buffers(const SplitLine& line, Arguments& arguments) {
   if (line.words.empty() || line.words[0] != "plan" || !was_given(line, "--buffers")) return false;
   arguments.verb = line.words[0];
-  refuse_extra(line.words, 1, "plan --buffers");
+  reject_extra(line.words, 1, "plan --buffers");
   return true;
 }
 
@@ -345,7 +345,7 @@ std::vector<std::string> flags_of_trainings(const SplitLine& line) {
   return words;
 }
 
-void refuse_contradictions(const SplitLine& line, const Arguments& arguments) {
+void reject_contradictions(const SplitLine& line, const Arguments& arguments) {
   if ((arguments.verb == "eval" || arguments.verb == "predict") && arguments.load.weights.empty() &&
       !is_weights(arguments.model, arguments.load)) {
     throw usage("no_weights",
@@ -420,7 +420,7 @@ Arguments parse(int argc, const char* const* argv) {
   if (!takes_arrays(line, arguments) && !takes_buffers(line, arguments)) take_words(line.words, arguments);
   for (Given& given : line.flags) given.name = current_name(given.name, arguments.verb);
   apply_flags(line, arguments);
-  refuse_contradictions(line, arguments);
+  reject_contradictions(line, arguments);
   arguments.command.assign(argv, argv + argc);
   if (arguments.verb == "sweep") {
     arguments.passed_on = flags_of_trainings(line);

@@ -312,7 +312,7 @@ int run_completion(const Arguments& arguments, Diagnostics&) {
 const Verb completion_verb = {
     "completion",
     "",
-    Words::shell,
+    Positionals::shell,
     "print a completion script for bash, zsh or fish",
     R"(The script completes commands, flags, their values and model files. After --set and --over it completes
 paths in the model on the line, and after = their values. An installed graphrun includes the scripts.)",

@@ -103,12 +103,12 @@ std::vector<HelpRow> examples() {
           {"graphrun plan model.json --executor=cuda --target=h200", "plan for a GPU without one"}};
 }
 
-std::string_view words_text(Words words) {
+std::string_view positionals_text(Positionals positionals) {
   static constexpr std::string_view kTexts[] = {
       "",          " MODEL.json", " [MODEL.json]", " MODEL.json DATA", " DATA.csv",
       " NET.onnx", " FOLDER...",  " RUN.csv...",   " bash|zsh|fish",   " [COMMAND|TOPIC]"};
-  static_assert(std::size(kTexts) == static_cast<std::size_t>(Words::verb) + 1);
-  return kTexts[static_cast<std::size_t>(words)];
+  static_assert(std::size(kTexts) == static_cast<std::size_t>(Positionals::verb) + 1);
+  return kTexts[static_cast<std::size_t>(positionals)];
 }
 
 std::string help_text() {
@@ -130,7 +130,7 @@ std::string help_text() {
 std::string help_text(const Verb& verb) {
   const std::string also = verb.alias.empty() ? "" : fmt::format(" (also: {})", verb.alias);
   return fmt::format("graphrun {}{}: {}\n\nUsage: graphrun {} [FLAGS]{}\n\n{}\n\nExamples:\n{}", verb.name, also,
-                     verb.summary, verb.name, words_text(verb.words), verb.about, indented(verb.examples)) +
+                     verb.summary, verb.name, positionals_text(verb.positionals), verb.about, indented(verb.examples)) +
          flags_text(verb) + shared_text(&verb);
 }
 
@@ -179,7 +179,7 @@ int run_help(const Arguments& arguments, Diagnostics&) {
 const Verb help_verb = {
     "help",
     "",
-    Words::verb,
+    Positionals::verb,
     "print the help of a command, or of a name in a model file",
     R"(Prints the help of a command (graphrun help plan is graphrun plan --help), or of a topic. A topic is a name in a
 model file, such as adam or dense, or a list of names, such as optimizers. Without a word it lists the topics.

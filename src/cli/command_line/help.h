@@ -15,10 +15,10 @@ struct HelpRow {
   std::string name, text;
 };
 std::vector<HelpRow> exit_codes();
-std::vector<HelpRow> environment(const Verb* verb);  // for one verb, or for all if null
-std::vector<HelpRow> examples();                     // a command and its effect
-std::string_view words_text(Words words);            // " MODEL.json"
-std::string flag_name(const Flag& flag);             // "-o, --output"
+std::vector<HelpRow> environment(const Verb* verb);          // for one verb, or for all if null
+std::vector<HelpRow> examples();                             // a command and its effect
+std::string_view positionals_text(Positionals positionals);  // " MODEL.json"
+std::string flag_name(const Flag& flag);                     // "-o, --output"
 
 std::string help_text();
 std::string help_text(const Verb& verb);

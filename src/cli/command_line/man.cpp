@@ -59,7 +59,7 @@ std::string verbs_section() {
   for (const Verb& verb : verbs()) {
     text += fmt::format(".SS {}\n", roff_text(verb.name));
     text += fmt::format("\\fBgraphrun {}\\fR [\\fIFLAGS\\fR]{}\n.PP\n", roff_text(verb.name),
-                        roff_text(words_text(verb.words)));
+                        roff_text(positionals_text(verb.positionals)));
     const std::string also = verb.alias.empty() ? "" : fmt::format(" (also: {})", verb.alias);
     text += roff_lines(fmt::format("{}{}.", verb.summary, also)) + ".PP\n" + roff_lines(verb.about);
     text += as_typed(verb.examples);

@@ -5,13 +5,13 @@
 #include <optional>
 #include <utility>
 
+#include "cli/terminal/slow_operation.h"
 #include "cli/terminal/terminal.h"
-#include "cli/terminal/waiting.h"
 
 namespace graphrun::cli {
 namespace {
 
-void tell_timings(const Session& session, Diagnostics& diagnostics) {
+void report_timings(const Session& session, Diagnostics& diagnostics) {
   if (session.timings().empty()) return;
   std::string text;
   for (const ExecutorTiming& timing : session.timings()) {
@@ -29,9 +29,9 @@ Model read_model(const Arguments& arguments, Diagnostics& diagnostics) {
 }
 
 Model read_model(const Arguments& arguments, const LoadOptions& how, Diagnostics& diagnostics) {
-  Waiting waiting(diagnostics, fmt::format("reading {} and its data", arguments.model));
+  SlowOperationNotice notice(diagnostics, fmt::format("reading {} and its data", arguments.model));
   LoadOptions options = how;
-  options.on_progress = waiting.progress();
+  options.on_progress = notice.progress();
   Model model = load_model(arguments.model, options);
   for (const std::string& warning : model.data.warnings) diagnostics.warn(warning);
   return model;
@@ -41,19 +41,19 @@ Session open_session(const Arguments& arguments, Diagnostics& diagnostics, doubl
                      const OutputFiles* outputs) {
   const double start = Profiler::now();
   Model model = read_model(arguments, diagnostics);
-  if (outputs != nullptr) outputs->refuse_read(model);
+  if (outputs != nullptr) outputs->reject_read(model);
   if (load_seconds != nullptr) *load_seconds = Profiler::now() - start;
   return open_session(std::move(model), arguments, diagnostics);
 }
 
 Session open_session(Model model, const Arguments& arguments, Diagnostics& diagnostics) {
-  std::optional<Waiting> waiting;
-  waiting.emplace(diagnostics, "planning");
+  std::optional<SlowOperationNotice> notice;
+  notice.emplace(diagnostics, "planning");
   SessionOptions options = arguments.session;
-  options.on_progress = waiting->progress();
+  options.on_progress = notice->progress();
   Session session(std::move(model), options);
-  waiting.reset();
-  tell_timings(session, diagnostics);
+  notice.reset();
+  report_timings(session, diagnostics);
   for (const std::string& fallback : session.fusion().fallbacks) diagnostics.note(fallback);
   return session;
 }
@@ -70,7 +70,7 @@ void describe(const Session& session, Diagnostics& diagnostics) {
   }
 }
 
-void tell_allocations(const AllocationWatch& watch, Diagnostics& diagnostics) {
+void report_allocations(const AllocationWatch& watch, Diagnostics& diagnostics) {
   watch.require_none();
   const std::uint64_t others = watch.drivers();
   diagnostics.note(fmt::format("--assert-no-alloc: none after the first step{}",

@@ -26,6 +26,6 @@ Session open_session(Model model, const Arguments& arguments, Diagnostics& diagn
 void describe(const Session& session, Diagnostics& diagnostics);
 
 // The end of --assert-no-alloc: a note when there were none of ours, else throws Error (kind check).
-void tell_allocations(const AllocationWatch& watch, Diagnostics& diagnostics);
+void report_allocations(const AllocationWatch& watch, Diagnostics& diagnostics);
 
 }  // namespace graphrun::cli

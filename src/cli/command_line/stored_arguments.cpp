@@ -15,20 +15,20 @@ bool is_given(const std::string& data_dir) {
   return !data_dir.empty() && (environment == nullptr || data_dir != environment);
 }
 
-Arguments stored_arguments(const std::string& run, const RunOrigin& origin) {
-  const fs::path given_in(origin.folder);
+Arguments stored_arguments(const std::string& run, const RunProvenance& provenance) {
+  const fs::path given_in(provenance.folder);
   const auto placed = [&](const std::string& path) { return path.empty() ? path : (given_in / path).string(); };
   const std::string model = (fs::path(run) / "model.json").string();
   std::vector<const char*> words;
   bool names_executor = false;
-  for (const std::string& word : origin.command) {
-    words.push_back(word == origin.model_file ? model.c_str() : word.c_str());
+  for (const std::string& word : provenance.command) {
+    words.push_back(word == provenance.model_file ? model.c_str() : word.c_str());
     names_executor = names_executor || word.starts_with("--executor");
   }
   Arguments arguments = parse(static_cast<int>(words.size()), words.data());
   arguments.model = model;
   arguments.load.overrides.clear();  // the stored model has them
-  const std::string original = placed(origin.model_file);
+  const std::string original = placed(provenance.model_file);
   arguments.load.weights = placed(arguments.load.weights);
   if (arguments.load.weights.empty() && original.ends_with(".safetensors")) arguments.load.weights = original;
   // The run searched for data files next to its model first. GRAPHRUN_DATA still applies: it comes last.
@@ -37,7 +37,7 @@ Arguments stored_arguments(const std::string& run, const RunOrigin& origin) {
   else
     arguments.load.data_dir = fs::path(original).parent_path().string();
   std::string& executor = arguments.session.executor;
-  if (!names_executor || executor == "auto") executor = origin.executor;
+  if (!names_executor || executor == "auto") executor = provenance.executor;
   if (plugin_name(executor)) executor = placed(executor);
   arguments.session.profiling = Profiling::off;
   return arguments;

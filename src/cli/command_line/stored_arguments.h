@@ -11,7 +11,7 @@
 namespace graphrun::cli {
 
 // Parses the stored command with the stored model. The outputs of the run are not written again.
-Arguments stored_arguments(const std::string& run, const RunOrigin& origin);
+Arguments stored_arguments(const std::string& run, const RunProvenance& provenance);
 
 // Whether --data-dir was typed: it is not that of the environment.
 bool is_given(const std::string& data_dir);

@@ -15,11 +15,11 @@
 namespace graphrun::cli {
 
 // The words that follow a verb.
-enum class Words { none, model, model_or_none, model_and_data, data, onnx, folders, tables, shell, verb };
+enum class Positionals { none, model, model_or_none, model_and_data, data, onnx, folders, tables, shell, verb };
 
 struct Verb {
   std::string_view name, alias;  // alias: a second name; may be empty
-  Words words;
+  Positionals positionals;
   std::string_view summary;   // one line of --help
   std::string_view about;     // paragraphs of its own help: effect and output
   std::string_view examples;  // examples of its own help, one command per line
@@ -31,11 +31,12 @@ const Verb* find_verb(std::string_view name);  // matches name or alias; null if
 std::vector<std::string> verb_names();         // with aliases
 
 // Every verb; its Verb is at the end of its own file.
-#define GRAPHRUN_VERBS(X)                                                                                       \
-  X(train)                                                                                                      \
-  X(eval)                                                                                                       \
-  X(predict) X(init) X(plan) X(verify) X(bench) X(show) X(check) X(sweep) X(runs) X(replay) X(report) X(studio) \
-      X(plot) X(export_c) X(export_onnx) X(import_onnx) X(devices) X(completion) X(help)
+#define GRAPHRUN_VERBS(X)                                                                                    \
+  X(train)                                                                                                   \
+  X(eval)                                                                                                    \
+  X(predict)                                                                                                 \
+  X(init) X(plan) X(verify) X(bench) X(show) X(check) X(sweep) X(runs) X(replay) X(report) X(studio) X(plot) \
+      X(export_c) X(export_onnx) X(import_onnx) X(devices) X(completion) X(help)
 #define GRAPHRUN_VERB(name) extern const Verb name##_verb;
 GRAPHRUN_VERBS(GRAPHRUN_VERB)
 #undef GRAPHRUN_VERB

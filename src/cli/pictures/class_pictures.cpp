@@ -13,7 +13,7 @@
 namespace graphrun::cli {
 namespace {
 
-constexpr std::size_t kMostImages = 24;
+constexpr std::size_t kMaxImages = 24;
 
 // The class that a row of a target says: its number, or the place of the one among zeros.
 std::size_t true_class(std::span<const double> row, std::size_t scores) {
@@ -55,7 +55,7 @@ plot::Panels confusion_picture(Session& session, const std::string& split) {
       const std::uint64_t rows = classes.classes[i / map.width].rows;
       map.cells.push_back(rows == 0 ? 0 : 100 * static_cast<double>(classes.confusion[i]) / static_cast<double>(rows));
     }
-    for (const ClassFigures& one : classes.classes) map.columns.push_back(one.name);
+    for (const PerClassScores& one : classes.classes) map.columns.push_back(one.name);
     map.rows = map.columns;
     panels.maps.push_back(std::move(map));
     return panels;
@@ -89,7 +89,7 @@ plot::Panels misclassified_picture(Session& session, const std::string& split) {
       for (std::size_t row = 0; row < samples; ++row) {
         const std::size_t right = true_class(std::span(truth).subspan(row * wide, wide), each),
                           said = classes[i].class_of(scores.subspan(row * each, each));
-        if (right == said || ++wrong > kMostImages) continue;
+        if (right == said || ++wrong > kMaxImages) continue;
         plot::HeatMap map;
         map.title = fmt::format("{} as {}", classes[i].label(right), classes[i].label(said));
         map.height = size->first;
@@ -99,7 +99,7 @@ plot::Panels misclassified_picture(Session& session, const std::string& split) {
         panels.maps.push_back(std::move(map));
       }
       panels.title = fmt::format("{}: {} of {} wrong{}", split, wrong, samples,
-                                 wrong > kMostImages ? fmt::format(", the first {}", kMostImages) : "");
+                                 wrong > kMaxImages ? fmt::format(", the first {}", kMaxImages) : "");
       return panels;
     }
   }

@@ -8,7 +8,7 @@
 
 namespace graphrun::cli {
 
-inline constexpr std::size_t kMostValues = 1000;
+inline constexpr std::size_t kMaxValues = 1000;
 
 plot::GraphFigure graph_picture(const GraphOutline& outline);
 

@@ -57,7 +57,7 @@ std::vector<std::string> pictures_of(const Session& session) {
   return names;
 }
 
-std::string telling_split(const Session& session) {
+std::string summary_split(const Session& session) {
   for (const char* name : {"test", "validation", "train"}) {
     if (session.has_split(name)) return name;
   }

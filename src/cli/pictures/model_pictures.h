@@ -24,7 +24,7 @@ std::vector<std::string> picture_names();
 std::vector<std::string> pictures_of(const Session& session);
 
 // The split that speaks for the model: test, or validation, or train.
-std::string telling_split(const Session& session);
+std::string summary_split(const Session& session);
 
 // `array`: the parameter that "weights" and "histogram" show; empty: the first matrix, all matrices.
 Picture model_picture(Session& session, std::string_view what, const std::string& split, const std::string& array = {});

@@ -16,7 +16,7 @@
 namespace graphrun::cli {
 namespace {
 
-constexpr std::size_t kMostCompared = 8, kMostCells = 48;
+constexpr std::size_t kMaxCompared = 8, kMaxCells = 48;
 
 // One column of an output with its target.
 struct Compared {
@@ -34,7 +34,7 @@ std::vector<Compared> compared(Session& session, const std::string& split) {
     if (classes[i].is_class || target == nullptr || target->shape().elements() != output.shape().elements()) continue;
     const std::vector<double> truth = doubles_of(*target), predicted = doubles_of(output);
     const std::size_t width = truth.size() / static_cast<std::size_t>(target->shape()[0]);
-    for (std::size_t column = 0; column < width && all.size() < kMostCompared; ++column) {
+    for (std::size_t column = 0; column < width && all.size() < kMaxCompared; ++column) {
       Compared one{
           width == 1 ? rows.predictions[i].first : fmt::format("{}.{}", rows.predictions[i].first, column), {}, {}};
       for (std::size_t at = column; at < truth.size(); at += width) {
@@ -239,11 +239,11 @@ plot::Panels surface_picture(Session& session, const std::string& split) {
   const SplitRows rows = predicted_rows(session, split);
   const Plane plane = plane_of(model, rows);
   const auto cells = [](const std::vector<double>& values) {
-    return std::min(kMostCells, std::set<double>(values.begin(), values.end()).size());
+    return std::min(kMaxCells, std::set<double>(values.begin(), values.end()).size());
   };
   plot::Panels panels;
   panels.title = fmt::format("{}: surface on the {} split", model.name, split);
-  panels.maps.push_back(predicted_map(session, rows, plane, {{plane.at[0], kMostCells}, {plane.at[1], kMostCells}}));
+  panels.maps.push_back(predicted_map(session, rows, plane, {{plane.at[0], kMaxCells}, {plane.at[1], kMaxCells}}));
   if (std::optional<plot::HeatMap> given =
           given_map(model, rows, plane, {{plane.at[0], cells(plane.at[0])}, {plane.at[1], cells(plane.at[1])}})) {
     panels.maps.push_back(std::move(*given));

@@ -23,7 +23,7 @@ namespace graphrun::cli {
 namespace {
 
 // Of all pictures, written in the page's text.
-constexpr std::size_t kMostPictureBytes = 1'400'000;
+constexpr std::size_t kMaxPictureBytes = 1'400'000;
 
 std::string six_digits(double value) {
   return std::isnan(value) ? "-" : fmt::format("{:.6g}", value);
@@ -47,14 +47,14 @@ NamedFigures figures_of(const Results& results, std::size_t split) {
 }
 
 // The last there is of train, validation, test: what a model is worth.
-std::size_t telling(const Results& results) {
+std::size_t summary_split(const Results& results) {
   for (std::size_t i = kSplits.size(); i-- > 0;)
     if (results.splits[i]) return i;
   return kSplits.size();
 }
 
 std::string verdict(const Results& results) {
-  const std::size_t split = telling(results);
+  const std::size_t split = summary_split(results);
   if (split == kSplits.size()) return {};
   std::string text = fmt::format("<p>On the {} rows of <b>{}</b>:</p>\n<ul class=\"figures\">\n",
                                  grouped(results.rows[split]), kSplits[split]);
@@ -84,12 +84,12 @@ std::string scores_table(const Results& results) {
 
 // By class or column, of the split that tells most; the matrix of confusion is a picture.
 std::string details_section(const Results& results) {
-  constexpr std::size_t kMostRows = 100;
+  constexpr std::size_t kMaxRows = 100;
   std::string text;
-  const std::size_t split = telling(results);
+  const std::size_t split = summary_split(results);
   if (split == kSplits.size()) return text;
   for (const OutputScores& scores : results.scores[split]) {
-    for (const ScoreTable& table : details_of(scores, kMostRows)) {
+    for (const ScoreTable& table : details_of(scores, kMaxRows)) {
       const bool is_matrix = scores.classes && table.rows.front().front().empty();
       const std::string made =
           html::table(fmt::format("{}, {}: {}", kSplits[split], scores.output, table.title), table.rows);
@@ -111,11 +111,11 @@ class Pictures {
   }
 
  private:
-  std::size_t left_ = kMostPictureBytes;
+  std::size_t left_ = kMaxPictureBytes;
 };
 
 std::string model_section(Session& session, const Results& results, Pictures& pictures) {
-  const std::size_t split = telling(results);
+  const std::size_t split = summary_split(results);
   if (split == kSplits.size() || !session.has_split(kSplits[split])) return {};
   std::string text;
   for (const std::string& name : pictures_of(session)) {

@@ -14,7 +14,7 @@
 namespace graphrun::cli {
 namespace {
 
-constexpr std::size_t kMostHistograms = 8;
+constexpr std::size_t kMaxHistograms = 8;
 
 std::vector<std::string> parameters_of(const Session& session) {
   std::vector<std::string> names;
@@ -67,12 +67,12 @@ plot::Figure histogram_picture(Session& session, const std::string& array) {
   }
   plot::Figure figure;
   figure.title = names.size() == 1 ? fmt::format("{} {}", names[0], to_string(session.read(names[0]).shape()))
-                 : names.size() > kMostHistograms
-                     ? fmt::format("the first {} of {} weight matrices", kMostHistograms, names.size())
+                 : names.size() > kMaxHistograms
+                     ? fmt::format("the first {} of {} weight matrices", kMaxHistograms, names.size())
                      : "weight matrices";
   figure.x.label = "value";
   figure.y.label = "% of its elements";
-  names.resize(std::min(names.size(), kMostHistograms));
+  names.resize(std::min(names.size(), kMaxHistograms));
   std::vector<std::vector<double>> values;
   double low = 0, high = 0;
   bool any = false;

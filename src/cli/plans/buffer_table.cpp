@@ -41,13 +41,13 @@ class Reader {
       }
     }
     if (columns_.empty())
-      tell("empty", 0, "has no header", "the first line names the columns: id,lower,upper,size[,alignment]");
+      report("empty", 0, "has no header", "the first line names the columns: id,lower,upper,size[,alignment]");
     errors_.check();
     return std::move(table_);
   }
 
  private:
-  void tell(std::string_view code, std::size_t column, std::string message, std::string hint = {}) {
+  void report(std::string_view code, std::size_t column, std::string message, std::string hint = {}) {
     errors_.add(fmt::format("buffers.{}", code), number_, column, line_, std::move(message), std::move(hint));
   }
 
@@ -58,7 +58,7 @@ class Reader {
       const auto known = std::find(kColumns.begin(), kColumns.end(), cells[c].text);
       if (known == kColumns.end()) continue;
       const auto column = static_cast<std::size_t>(known - kColumns.begin());
-      if (is_there[column]) tell("header", cells[c].column, fmt::format("a second column '{}'", cells[c].text));
+      if (is_there[column]) report("header", cells[c].column, fmt::format("a second column '{}'", cells[c].text));
       is_there[column] = true;
       columns_[c] = column;
     }
@@ -70,7 +70,7 @@ class Reader {
       std::string hint = "the first line names the columns: id,lower,upper,size[,alignment]";
       const std::string near = nearest_name(std::string(kColumns[column]), given);
       if (!near.empty()) hint = fmt::format("did you mean '{}'?", near);
-      tell("header", 1, fmt::format("no column '{}'", kColumns[column]), std::move(hint));
+      report("header", 1, fmt::format("no column '{}'", kColumns[column]), std::move(hint));
     }
   }
 
@@ -82,13 +82,13 @@ class Reader {
     const std::string expected = least == std::numeric_limits<T>::min() && least != 0
                                      ? "a whole number of 64 bits"
                                      : fmt::format("a whole number from {} on", least);
-    tell("number", cell.column, fmt::format("{}: expected {}, got '{}'", column, expected, cell.text));
+    report("number", cell.column, fmt::format("{}: expected {}, got '{}'", column, expected, cell.text));
     return false;
   }
 
   void read_buffer(const std::vector<CsvCell>& cells) {
     if (cells.size() != columns_.size()) {
-      tell("cells", 1, fmt::format("{} cells, the header has {}", cells.size(), columns_.size()));
+      report("cells", 1, fmt::format("{} cells, the header has {}", cells.size(), columns_.size()));
       return;
     }
     BlockLife block;
@@ -107,18 +107,18 @@ class Reader {
       if (columns_[c] == kAlignment) good = read_number(cell, "alignment", std::uint64_t{1}, block.alignment) && good;
     }
     if (good && block.lower >= block.upper) {
-      tell("life", upper_at,
-           fmt::format("upper: expected more than lower ({}), got {}: live ranges are [lower, upper)", block.lower,
-                       block.upper));
+      report("life", upper_at,
+             fmt::format("upper: expected more than lower ({}), got {}: live ranges are [lower, upper)", block.lower,
+                         block.upper));
       good = false;
     }
     const auto [before, is_new] = lines_.emplace(id, number_);
-    if (!is_new) tell("id", id_at, fmt::format("duplicate id '{}', first in line {}", id, before->second));
+    if (!is_new) report("id", id_at, fmt::format("duplicate id '{}', first in line {}", id, before->second));
     if (!good || !is_new) return;
     const bool adds_up = !__builtin_add_overflow(sum_, block.size, &sum_) &&
                          !__builtin_add_overflow(sum_, block.alignment - 1, &sum_) && sum_ >> 63 == 0;
     if (!adds_up) {
-      tell("size", 1, "the sizes add up to more than 63 bits");
+      report("size", 1, "the sizes add up to more than 63 bits");
       sum_ = 0;
     }
     table_.ids.push_back(std::move(id));

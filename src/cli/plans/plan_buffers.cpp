@@ -73,7 +73,7 @@ std::string as_json(const BufferTable& table, const Packed& packed, const Argume
   return json.text() + "\n";
 }
 
-[[noreturn]] void refuse(const Packed& packed, const Arguments& arguments) {
+[[noreturn]] void reject(const Packed& packed, const Arguments& arguments) {
   const BlockPacking& packing = packed.packing;
   if (packing.proven > *arguments.capacity)
     throw Error(ErrorKind::check, "buffers.capacity",
@@ -97,7 +97,7 @@ int plan_buffers(const Arguments& arguments) {
   }
   const BufferTable table = read_buffers(arguments.buffers);
   const Packed result = packed(table, arguments);
-  if (!result.fits && !interrupted()) refuse(result, arguments);
+  if (!result.fits && !interrupted()) reject(result, arguments);
   if (file && result.fits) {
     file->write(as_csv(table, result.packing.offsets));
     file->commit();

@@ -20,7 +20,7 @@ constexpr std::size_t kHeadRows = 8, kHeadColumns = 6, kBar = 40;
 
 struct ArrayStatistics {
   std::uint64_t elements = 0, finite = 0, zeros = 0;
-  double min = kNoScore, max = kNoScore, mean = kNoScore, deviation = kNoScore, norm = kNoScore;  // of the finite ones
+  double min = kNoScore, max = kNoScore, mean = kNoScore, std_dev = kNoScore, norm = kNoScore;  // of the finite ones
 };
 
 std::vector<double> numbers_of(const HostTensor& tensor) {
@@ -43,7 +43,7 @@ ArrayStatistics statistics_of(const std::vector<double>& values) {
     size += x * x;
   }
   if (of.finite == 0) return of;
-  of.deviation = std::sqrt(squares / static_cast<double>(of.finite));
+  of.std_dev = std::sqrt(squares / static_cast<double>(of.finite));
   of.norm = std::sqrt(size);
   return of;
 }
@@ -127,7 +127,7 @@ std::string arrays_text(const std::string& title, const std::vector<NamedArray>&
     const std::vector<double> values = numbers_of(array.read());
     const ArrayStatistics of = statistics_of(values);
     rows.push_back({printable(array.name), array.dtype, to_string(array.shape), number_text(of.min),
-                    number_text(of.max), number_text(of.mean), number_text(of.deviation), number_text(of.norm),
+                    number_text(of.max), number_text(of.mean), number_text(of.std_dev), number_text(of.norm),
                     share_text(of.zeros, of.elements)});
     if (of.finite < of.elements)
       details += fmt::format("{}: {} of {} numbers are not finite\n", printable(array.name),
@@ -144,7 +144,7 @@ void write_array(JsonWriter& json, const NamedArray& array, bool whole) {
   const ArrayStatistics of = statistics_of(values);
   json.member("name", array.name).member("dtype", array.dtype).member("shape", array.shape.dims());
   json.member("elements", of.elements).member("finite", of.finite).member("min", of.min).member("max", of.max);
-  json.member("mean", of.mean).member("deviation", of.deviation).member("norm", of.norm).member("zeros", of.zeros);
+  json.member("mean", of.mean).member("deviation", of.std_dev).member("norm", of.norm).member("zeros", of.zeros);
   if (whole) json.member("values", values);
 }
 

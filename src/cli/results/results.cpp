@@ -201,7 +201,7 @@ std::string details_text(const Results& results) {
   return text;
 }
 
-void refuse_non_finite(const Results& results) {
+void reject_non_finite(const Results& results) {
   for (std::size_t i = 0; i < kSplits.size(); ++i) {
     if (!results.splits[i]) continue;
     each_number(*results.splits[i], [&](std::string_view name, double value) {

@@ -55,6 +55,6 @@ std::string failure_json(const Session& session, const NotFinite& failure, const
 std::string as_text(const Results& results);
 // Of the scores: by class or column of the split that says most, the last one of train, validation, test.
 std::string details_text(const Results& results);
-void refuse_non_finite(const Results& results);  // throws Error (kind run)
+void reject_non_finite(const Results& results);  // throws Error (kind run)
 
 }  // namespace graphrun::cli

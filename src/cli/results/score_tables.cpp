@@ -12,8 +12,8 @@
 namespace graphrun::cli {
 namespace {
 
-constexpr std::size_t kMostColumns = 16;  // of a matrix or a list that a terminal has room for
-constexpr std::size_t kMostMistakes = 10;
+constexpr std::size_t kMaxColumns = 16;  // of a matrix or a list that a terminal has room for
+constexpr std::size_t kMaxConfusions = 10;
 
 std::string figure(double value) {
   return std::isnan(value) ? "-" : fmt::format("{:.4g}", value);
@@ -23,7 +23,7 @@ using Rows = std::vector<std::vector<std::string>>;
 
 Rows class_table(const ClassScores& scores) {
   Rows rows = {{"class", "rows", "precision", "recall", "f1", "auc", "average precision"}};
-  for (const ClassFigures& one : scores.classes) {
+  for (const PerClassScores& one : scores.classes) {
     rows.push_back({printable(one.name), fmt::format("{}", one.rows), figure(one.precision), figure(one.recall),
                     figure(one.f1), figure(one.auc), figure(one.average_precision)});
   }
@@ -35,7 +35,7 @@ Rows class_table(const ClassScores& scores) {
 Rows confusion_table(const ClassScores& scores) {
   const std::size_t n = scores.classes.size();
   Rows rows(1, {""});
-  for (const ClassFigures& one : scores.classes) rows[0].push_back(printable(one.name));
+  for (const PerClassScores& one : scores.classes) rows[0].push_back(printable(one.name));
   for (std::size_t i = 0; i < n; ++i) {
     rows.push_back({printable(scores.classes[i].name)});
     for (std::size_t k = 0; k < n; ++k) rows.back().push_back(fmt::format("{}", scores.confusion[i * n + k]));
@@ -43,17 +43,18 @@ Rows confusion_table(const ClassScores& scores) {
   return rows;
 }
 
-Rows mistakes_table(const ClassScores& scores) {
+Rows confusions_table(const ClassScores& scores) {
   const std::size_t n = scores.classes.size();
-  std::vector<std::tuple<std::uint64_t, std::size_t, std::size_t>> mistakes;
+  std::vector<std::tuple<std::uint64_t, std::size_t, std::size_t>> confusions;
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t k = 0; k < n; ++k)
-      if (i != k && scores.confusion[i * n + k] > 0) mistakes.emplace_back(scores.confusion[i * n + k], i, k);
+      if (i != k && scores.confusion[i * n + k] > 0) confusions.emplace_back(scores.confusion[i * n + k], i, k);
   }
-  std::stable_sort(mistakes.begin(), mistakes.end(), [](auto& a, auto& b) { return std::get<0>(a) > std::get<0>(b); });
-  if (mistakes.size() > kMostMistakes) mistakes.resize(kMostMistakes);
+  std::stable_sort(confusions.begin(), confusions.end(),
+                   [](auto& a, auto& b) { return std::get<0>(a) > std::get<0>(b); });
+  if (confusions.size() > kMaxConfusions) confusions.resize(kMaxConfusions);
   Rows rows;
-  for (const auto& [count, is, said] : mistakes)
+  for (const auto& [count, is, said] : confusions)
     rows.push_back(
         {printable(scores.classes[is].name), "as " + printable(scores.classes[said].name), fmt::format("{}", count)});
   return rows;
@@ -89,7 +90,7 @@ void write_averages(JsonWriter& json, std::string_view name, const ClassAverages
 void write_classes(JsonWriter& json, const ClassScores& scores) {
   json.member("accuracy", scores.accuracy).member("balanced_accuracy", scores.balanced_accuracy);
   if (scores.kind == ClassScores::Kind::two) {
-    const ClassFigures& one = scores.classes[1];
+    const PerClassScores& one = scores.classes[1];
     json.member("positive", one.name).member("precision", one.precision).member("recall", one.recall);
     json.member("f1", one.f1);
   }
@@ -101,8 +102,8 @@ void write_classes(JsonWriter& json, const ClassScores& scores) {
     json.end_object();
   }
   json.member("auc", scores.auc).member("average_precision", scores.average_precision);
-  json.member("matthews", scores.matthews).member("log_loss", scores.log_loss);
-  json.objects("classes", scores.classes, [&](const ClassFigures& one) {
+  json.member("matthews", scores.mcc).member("log_loss", scores.log_loss);
+  json.objects("classes", scores.classes, [&](const PerClassScores& one) {
     json.member("class", one.name).member("rows", one.rows).member("predicted", one.predicted);
     json.member("precision", one.precision).member("recall", one.recall).member("f1", one.f1);
     json.member("auc", one.auc).member("average_precision", one.average_precision);
@@ -135,7 +136,7 @@ std::vector<std::pair<std::string, double>> main_figures(const OutputScores& sco
   const ClassScores& of = *scores.classes;
   std::vector<std::pair<std::string, double>> figures = {{"accuracy", of.accuracy}};
   if (of.kind == ClassScores::Kind::two) {
-    const ClassFigures& one = of.classes[1];
+    const PerClassScores& one = of.classes[1];
     figures.insert(figures.end(), {{"balanced accuracy", of.balanced_accuracy},
                                    {"precision", one.precision},
                                    {"recall", one.recall},
@@ -151,7 +152,7 @@ std::vector<std::pair<std::string, double>> main_figures(const OutputScores& sco
     for (const auto& [k, share] : of.top) figures.emplace_back(fmt::format("top-{} accuracy", k), share);
     figures.emplace_back("auc (macro)", of.auc);
   }
-  if (of.kind != ClassScores::Kind::labels) figures.emplace_back("matthews", of.matthews);
+  if (of.kind != ClassScores::Kind::labels) figures.emplace_back("matthews", of.mcc);
   figures.emplace_back("log loss", of.log_loss);
   return figures;
 }
@@ -165,7 +166,7 @@ std::vector<ScoreTable> details_of(const OutputScores& scores, std::size_t most)
     if (all)
       tables.push_back({"rows are true, columns predicted", confusion_table(*of)});
     else
-      tables.push_back({"most frequent confusions", mistakes_table(*of)});
+      tables.push_back({"most frequent confusions", confusions_table(*of)});
     return tables;
   }
   const RegressionScores& of = *scores.regression;
@@ -177,7 +178,7 @@ std::vector<ScoreTable> details_of(const OutputScores& scores, std::size_t most)
 
 std::string details_text(const OutputScores& scores, std::string_view split) {
   std::string text;
-  for (const ScoreTable& table : details_of(scores, kMostColumns)) {
+  for (const ScoreTable& table : details_of(scores, kMaxColumns)) {
     const std::string heading = fmt::format("{}, {}: {}", split, printable(scores.output), table.title);
     text += "\n" + paint(stdout, Style::bold, heading) + "\n" + text_table(table.rows);
   }

@@ -6,8 +6,8 @@
 #include "cli/command_line/verbs.h"
 #include "cli/results/array_text.h"
 #include "cli/terminal/output_files.h"
+#include "cli/terminal/slow_operation.h"
 #include "cli/terminal/terminal.h"
-#include "cli/terminal/waiting.h"
 #include "graphrun/error.h"
 #include "graphrun/inspection.h"
 #include "graphrun/weights.h"
@@ -23,40 +23,40 @@ std::string_view kind_name(Inspection::Kind kind) {
 }
 
 // Those that were named, in that order, or all.
-template <class Entry, class Refuse>
-std::vector<Entry> chosen(const std::vector<Entry>& entries, const std::vector<std::string>& names, Refuse refuse) {
+template <class Entry, class Reject>
+std::vector<Entry> chosen(const std::vector<Entry>& entries, const std::vector<std::string>& names, Reject reject) {
   if (names.empty()) return entries;
   std::vector<Entry> wanted;
   for (const std::string& name : names) {
     const auto found = std::find_if(entries.begin(), entries.end(), [&](const auto& one) { return one.name == name; });
-    if (found == entries.end()) refuse(name);  // says which is near
+    if (found == entries.end()) reject(name);  // says which is near
     wanted.push_back(*found);
   }
   return wanted;
 }
 
-NamedArray array_of(const Inspection& inspection, const Inspection::Entry& entry) {
+NamedArray array_of(const Inspection& inspection, const Inspection::NamedValue& entry) {
   return {entry.name, std::string(name_of(entry.type.dtype)), entry.type.shape,
           [&inspection, name = entry.name] { return inspection.read(name); }};
 }
 
-std::string as_json(const Inspection& inspection, const std::vector<Inspection::Entry>& entries,
+std::string as_json(const Inspection& inspection, const std::vector<Inspection::NamedValue>& entries,
                     const Arguments& arguments, const std::string& model) {
   JsonWriter json;
   json.begin_object().member("model", model).member("executor", arguments.session.executor);
   json.member("weights", arguments.load.weights).member("split", inspection.split()).member("rows", inspection.rows());
   json.member("of", inspection.of());
-  json.objects("arrays", entries, [&](const Inspection::Entry& entry) {
+  json.objects("arrays", entries, [&](const Inspection::NamedValue& entry) {
     json.member("kind", kind_name(entry.kind));
     write_array(json, array_of(inspection, entry), !arguments.names.empty());
   });
   return json.end_object().text() + "\n";
 }
 
-std::string as_text(const Inspection& inspection, const std::vector<Inspection::Entry>& entries,
+std::string as_text(const Inspection& inspection, const std::vector<Inspection::NamedValue>& entries,
                     const Arguments& arguments, const std::string& model) {
   std::vector<NamedArray> values, gradients;
-  for (const Inspection::Entry& entry : entries)
+  for (const Inspection::NamedValue& entry : entries)
     (entry.kind == Inspection::Kind::gradient ? gradients : values).push_back(array_of(inspection, entry));
   const std::string rows = grouped(static_cast<std::uint64_t>(inspection.rows()));
   std::string text = fmt::format(
@@ -80,7 +80,7 @@ int show_arrays(const Arguments& arguments) {
   const WeightsFile file(arguments.load.weights);
   const auto read = [&](const std::string& name) { return file.read(name); };
   std::vector<NamedArray> arrays;
-  for (const WeightsFile::Entry& entry : chosen(file.entries(), arguments.names, read))
+  for (const WeightsFile::ArrayInfo& entry : chosen(file.entries(), arguments.names, read))
     arrays.push_back({entry.name, entry.dtype, entry.shape, [read, name = entry.name] { return read(name); }});
   if (outputs.array) {
     save_array(*outputs.array, arrays.front().read());
@@ -103,13 +103,13 @@ int show_values(const Arguments& arguments, Diagnostics& diagnostics) {
                                   [](const std::string& name) { return name.ends_with(kGradient); });
   OutputFiles outputs(arguments);
   Model model = read_model(arguments, diagnostics);
-  outputs.refuse_read(model);
+  outputs.reject_read(model);
   const std::string name = model.name;
   const Inspection inspection = [&] {
-    const Waiting waiting(diagnostics, "running a batch");
+    const SlowOperationNotice notice(diagnostics, "running a batch");
     return Inspection(std::move(model), options);
   }();
-  const std::vector<Inspection::Entry> entries =
+  const std::vector<Inspection::NamedValue> entries =
       chosen(inspection.entries(), arguments.names, [&](const std::string& wanted) { (void)inspection.read(wanted); });
   if (outputs.array) {
     save_array(*outputs.array, inspection.read(arguments.names.front()));

@@ -14,7 +14,7 @@ HostTensor in_original_units(const HostTensor& stored, const Standardization& fi
   const std::vector<double> from = doubles_of(stored);
   for (std::size_t i = 0; i < to.size(); ++i) {
     const std::size_t column = i % fitted.scale.size();
-    to[i] = off_curve(fitted.curve, from[i] * fitted.scale[column] + fitted.shift[column]);
+    to[i] = invert_log(fitted.log, from[i] * fitted.scale[column] + fitted.shift[column]);
   }
   return original;
 }

@@ -28,13 +28,13 @@ struct CloseFile {
 };
 using TemporaryFile = std::unique_ptr<std::FILE, CloseFile>;
 
-[[noreturn]] void refuse_job(const char* what) {
+[[noreturn]] void reject_job(const char* what) {
   throw Error(ErrorKind::run, "sweep.process", fmt::format("{}: {}", what, std::strerror(errno)));
 }
 
 TemporaryFile temporary_file() {
   TemporaryFile file(std::tmpfile());
-  if (file == nullptr) refuse_job("cannot store the output of a training run");
+  if (file == nullptr) reject_job("cannot store the output of a training run");
   return file;
 }
 
@@ -44,7 +44,7 @@ pid_t begin(const std::vector<std::string>& words, int errors) {
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   const pid_t parent = ::getpid(), child = ::fork();
-  if (child < 0) refuse_job("cannot start a process");
+  if (child < 0) reject_job("cannot start a process");
   if (child > 0) return child;
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   const int nobody = ::open("/dev/null", O_RDWR);
@@ -72,7 +72,7 @@ void run_jobs(const std::vector<std::vector<std::string>>& jobs, int at_once,
   std::map<pid_t, Running> running;
   const Interruptible interruptible;
   std::size_t next = 0;
-  bool told = false;  // the jobs, of an interrupt
+  bool signalled = false;  // the jobs, of an interrupt
   while (true) {
     while (next < jobs.size() && running.size() < static_cast<std::size_t>(at_once) && !interrupted()) {
       TemporaryFile errors = temporary_file();
@@ -80,13 +80,13 @@ void run_jobs(const std::vector<std::vector<std::string>>& jobs, int at_once,
       running.emplace(child, Running{next++, std::move(errors)});
     }
     if (running.empty()) return;
-    if (interrupted() && !told) {
+    if (interrupted() && !signalled) {
       for (const auto& [child, one] : running) ::kill(child, SIGTERM);
-      told = true;
+      signalled = true;
     }
     int status = 0;
     const pid_t child = ::waitpid(-1, &status, WNOHANG);
-    if (child < 0 && errno != EINTR) refuse_job("cannot wait for a training run");
+    if (child < 0 && errno != EINTR) reject_job("cannot wait for a training run");
     if (child <= 0) {
       ::poll(nullptr, 0, kLookEveryMs);
       continue;

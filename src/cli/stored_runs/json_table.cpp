@@ -44,7 +44,7 @@ JsonTable read_json_lines(const std::string& path, std::string_view text) {
     if (trimmed(line).empty()) continue;
     const json::Document document = json::parse(path, as_json(line), static_cast<int>(rows.size()));
     json::Reader reader(document);
-    const json::Place root = reader.root();
+    const json::Ref root = reader.root();
     if (root.value->kind != json::Kind::object) reader.report(root, "plot.json", "expected an object on each line");
     for (const json::Member& member : root.value->members) {
       if (member.value.kind == json::Kind::object || member.value.kind == json::Kind::array)

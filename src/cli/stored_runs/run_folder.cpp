@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void refuse(const fs::path& folder, const std::error_code& error) {
+[[noreturn]] void reject(const fs::path& folder, const std::error_code& error) {
   throw Error(ErrorKind::input, "runs.folder",
               fmt::format("cannot make the folder '{}': {}", folder.string(), error.message()));
 }
@@ -34,7 +34,7 @@ fs::path counted_up(const fs::path& parent) {
   for (;;) {
     fs::path folder = parent / fmt::format("{:04}", ++last);
     if (fs::create_directory(folder, error)) return folder;
-    if (error && error != std::errc::file_exists) refuse(folder, error);
+    if (error && error != std::errc::file_exists) reject(folder, error);
   }
 }
 
@@ -43,7 +43,7 @@ fs::path named(const fs::path& parent, const std::string& name, bool resumes) {
     throw Error(ErrorKind::input, "runs.name", fmt::format("'{}' is not a valid name for a folder in --run-dir", name));
   fs::path folder = parent / name;
   std::error_code error;
-  if (!fs::create_directory(folder, error) && error) refuse(folder, error);
+  if (!fs::create_directory(folder, error) && error) reject(folder, error);
   const bool is_run = is_run_folder(folder.string());
   if (is_run && !resumes && read_run(folder.string()).state == RunRecord::State::done)
     throw Error(ErrorKind::input, "runs.exists", fmt::format("the run '{}' already exists", folder.string()),
@@ -77,7 +77,7 @@ RunFolder::RunFolder(Arguments& arguments) : arguments_(arguments) {
   fs::create_directories(parent, error);
   std::error_code ignored;
   if (!fs::is_directory(parent, ignored))
-    refuse(parent, error ? error : std::make_error_code(std::errc::not_a_directory));
+    reject(parent, error ? error : std::make_error_code(std::errc::not_a_directory));
   folder_ =
       (arguments.run_name.empty() ? counted_up(parent) : named(parent, arguments.run_name, !arguments.resume.empty()))
           .string();
@@ -121,7 +121,7 @@ void RunFolder::begin(const Session& session) {
   if (session.model().canonical) write_file(file("model.json"), session.model().canonical());
 }
 
-void RunFolder::tell_changes(std::string_view changes) const {
+void RunFolder::write_changes(std::string_view changes) const {
   if (!folder_.empty()) write_file(file("changes.json"), std::string(changes) + "\n");
 }
 

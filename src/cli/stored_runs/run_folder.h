@@ -21,8 +21,8 @@ class RunFolder {
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;
   void begin(const Session& session);
-  void tell_changes(std::string_view changes) const;  // JSON: of numbers that were changed so far
-  void end(std::string_view result) const;            // JSON
+  void write_changes(std::string_view changes) const;  // JSON: of numbers that were changed so far
+  void end(std::string_view result) const;             // JSON
 
  private:
   std::string file(std::string_view name) const;

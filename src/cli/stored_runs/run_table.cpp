@@ -56,9 +56,9 @@ std::vector<Key> all_keys(const std::vector<RunRecord>& runs) {
   std::unordered_map<std::string, std::size_t> place;
   std::size_t finished = 0;
   for (const RunRecord& run : runs) {
-    if (run.entries.empty() || run.state == RunRecord::State::unreadable) continue;
+    if (run.fields.empty() || run.state == RunRecord::State::unreadable) continue;
     ++finished;
-    for (const RunRecord::Entry& entry : run.entries) {
+    for (const RunRecord::Field& entry : run.fields) {
       const auto [at, fresh] = place.emplace(entry.key, keys.size());
       if (fresh) {
         keys.push_back({entry.key});
@@ -74,7 +74,7 @@ std::vector<Key> all_keys(const std::vector<RunRecord>& runs) {
 }
 
 std::string cell(const RunRecord& run, std::string_view key) {
-  const RunRecord::Entry* entry = run.find(key);
+  const RunRecord::Field* entry = run.find(key);
   if (entry == nullptr) return "-";
   const bool fractional = entry->number && entry->text.find_first_of(".e") != std::string::npos;
   return fractional ? fmt::format("{:.6g}", *entry->number) : printable(entry->text);
@@ -123,14 +123,14 @@ std::string known_key(const std::vector<RunRecord>& runs, std::string_view name)
 
 std::vector<std::vector<std::string>> run_table(const std::vector<RunRecord>& runs,
                                                 const std::vector<std::string>& keys, bool across) {
-  const bool tells_state =
+  const bool shows_state =
       std::any_of(runs.begin(), runs.end(), [](const RunRecord& run) { return run.state != RunRecord::State::done; });
   std::vector<std::vector<std::string>> table(1, {"run"});
-  if (tells_state) table[0].push_back("state");
+  if (shows_state) table[0].push_back("state");
   for (const std::string& key : keys) table[0].push_back(short_key(key));
   for (const RunRecord& run : runs) {
     table.push_back({printable(run.name)});
-    if (tells_state) table.back().emplace_back(name_of(run.state));
+    if (shows_state) table.back().emplace_back(name_of(run.state));
     for (const std::string& key : keys) table.back().push_back(cell(run, key));
   }
   if (!across) return table;
@@ -148,7 +148,7 @@ std::string runs_csv(const std::vector<RunRecord>& runs, const std::vector<std::
   for (const RunRecord& run : runs) {
     text += fmt::format("{},{}", csv_cell(run.name), name_of(run.state));
     for (const std::string& key : keys) {
-      const RunRecord::Entry* entry = run.find(key);
+      const RunRecord::Field* entry = run.find(key);
       text += "," + (entry == nullptr ? std::string() : csv_cell(entry->text));
     }
     text += "\n";
@@ -161,7 +161,7 @@ std::string runs_json(const std::vector<RunRecord>& runs) {
   json.begin_array();
   for (const RunRecord& run : runs) {
     json.begin_object().member("run", run.name).member("folder", run.folder).member("state", name_of(run.state));
-    for (const RunRecord::Entry& entry : run.entries) {
+    for (const RunRecord::Field& entry : run.fields) {
       json.key(entry.key);
       entry.number ? json.value(*entry.number) : json.value(std::string_view(entry.text));
     }

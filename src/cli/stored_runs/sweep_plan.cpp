@@ -11,9 +11,9 @@
 namespace graphrun::cli {
 namespace {
 
-constexpr std::size_t kMostValues = 10000, kMostSettings = 100000;
+constexpr std::size_t kMaxValues = 10000, kMaxSettings = 100000;
 
-[[noreturn]] void refuse_values(const std::string& over, std::string_view what) {
+[[noreturn]] void reject_values(const std::string& over, std::string_view what) {
   throw Error(ErrorKind::input, "sweep.over", fmt::format("--over '{}' {}", over, what),
               "as in train.optimizer.adam.lr=0.1,0.01 or graph.h.units=4:64:2x or train.epochs=10:50:+10");
 }
@@ -46,11 +46,11 @@ std::vector<std::string> counted(const std::string& over, const std::vector<std:
   if (multiplies) step.remove_suffix(1);
   if (step.starts_with('+')) step.remove_prefix(1);
   const std::optional<double> by = number_of(step);
-  if (!from || !to || !by) refuse_values(over, "is not a range of numbers");
+  if (!from || !to || !by) reject_values(over, "is not a range of numbers");
   const bool comes_nearer = multiplies
                                 ? *by > 0 && *by != 1 && *from != 0 && (*by > 1) == (std::abs(*to) > std::abs(*from))
                                 : *by != 0 && (*by > 0) == (*to > *from);
-  if (!comes_nearer && *from != *to) refuse_values(over, "never reaches its end");
+  if (!comes_nearer && *from != *to) reject_values(over, "never reaches its end");
   std::vector<std::string> values;
   // Rounding must not lose the last one: 0.1:0.3:+0.1.
   const double slack = 1e-9 * std::max(std::abs(*from), std::abs(*to));
@@ -59,7 +59,7 @@ std::vector<std::string> counted(const std::string& over, const std::vector<std:
         multiplies ? *from * std::pow(*by, static_cast<double>(i)) : *from + static_cast<double>(i) * *by;
     const bool beyond = *to >= *from ? value > *to + slack : value < *to - slack;
     if (beyond || (i > 0 && *from == *to)) return values;
-    if (values.size() == kMostValues) refuse_values(over, fmt::format("has more than {} values", kMostValues));
+    if (values.size() == kMaxValues) reject_values(over, fmt::format("has more than {} values", kMaxValues));
     values.push_back(fmt::format("{:.12g}", value));
   }
 }
@@ -69,16 +69,16 @@ std::vector<std::string> counted(const std::string& over, const std::vector<std:
 Axis axis_of(const std::string& over) {
   const std::size_t equals = over.find('=');
   if (equals == std::string::npos || equals == 0 || equals + 1 == over.size())
-    refuse_values(over, "is not PATH=VALUES");
+    reject_values(over, "is not PATH=VALUES");
   Axis axis{over.substr(0, equals), {}};
   const std::string values = over.substr(equals + 1);
   const std::vector<std::string> range = parted(values, ':');
   const bool counts = (range.size() == 2 || range.size() == 3) && number_of(range[0]) && number_of(range[1]);
   axis.values = counts ? counted(over, range) : parted(values, ',');
   for (std::size_t i = 0; i < axis.values.size(); ++i) {
-    if (axis.values[i].empty()) refuse_values(over, "has an empty value");
+    if (axis.values[i].empty()) reject_values(over, "has an empty value");
     for (std::size_t j = 0; j < i; ++j)
-      if (axis.values[i] == axis.values[j]) refuse_values(over, fmt::format("has '{}' twice", axis.values[i]));
+      if (axis.values[i] == axis.values[j]) reject_values(over, fmt::format("has '{}' twice", axis.values[i]));
   }
   return axis;
 }
@@ -87,8 +87,8 @@ std::vector<Setting> settings_of(const std::vector<Axis>& axes) {
   std::vector<Setting> settings(1);
   for (const Axis& axis : axes) {
     std::vector<Setting> longer;
-    if (settings.size() * axis.values.size() > kMostSettings)
-      throw Error(ErrorKind::input, "sweep.settings", fmt::format("a sweep has at most {} settings", kMostSettings));
+    if (settings.size() * axis.values.size() > kMaxSettings)
+      throw Error(ErrorKind::input, "sweep.settings", fmt::format("a sweep has at most {} settings", kMaxSettings));
     for (const Setting& setting : settings) {
       for (const std::string& value : axis.values) {
         longer.push_back(setting);

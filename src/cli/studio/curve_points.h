@@ -19,7 +19,7 @@ class CurvePoints {
     if (!points_.empty() && last_step_ == step) points_.pop_back();
     points_.push_back(point);
     last_step_ = step;
-    if (points_.size() <= kMost) return;
+    if (points_.size() <= kMax) return;
     const std::size_t half = points_.size() / 2;  // the last one stays
     for (std::size_t i = 1; i < half; ++i) points_[i] = std::move(points_[2 * i]);
     points_[half] = std::move(points_.back());
@@ -30,7 +30,7 @@ class CurvePoints {
   const std::vector<std::string>& all() const { return points_; }
 
  private:
-  static constexpr std::size_t kMost = 4000;
+  static constexpr std::size_t kMax = 4000;
   std::vector<std::string> points_;
   std::uint64_t stride_ = 1, seen_ = 0, last_step_ = 0;
 };

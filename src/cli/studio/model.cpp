@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uintmax_t kMostFileBytes = 32 << 20;
+constexpr std::uintmax_t kMaxFileBytes = 32 << 20;
 
 bool is_below(const fs::path& path, const fs::path& folder) {
   std::error_code error;
@@ -31,7 +31,7 @@ bool leads_out(const std::string& name) {
   return path.is_absolute() || std::any_of(path.begin(), path.end(), [](const fs::path& part) { return part == ".."; });
 }
 
-[[noreturn]] void refuse_place(const std::string& name) {
+[[noreturn]] void reject_place(const std::string& name) {
   throw Error(ErrorKind::input, "studio.outside", fmt::format("'{}' is not in the studio's folder", name),
               "the studio opens files in the folder of its model, and files that the model named at startup");
 }
@@ -53,7 +53,7 @@ std::string read_small_file(const fs::path& path) {
   std::error_code error;
   if (!fs::is_regular_file(path, error))
     throw Error(ErrorKind::input, "studio.read", fmt::format("'{}' is not a file", path.string()));
-  if (fs::file_size(path, error) > kMostFileBytes)
+  if (fs::file_size(path, error) > kMaxFileBytes)
     throw Error(ErrorKind::input, "studio.read", fmt::format("'{}' is larger than 32 MiB", path.string()));
   return read_file(path.string());
 }
@@ -82,7 +82,7 @@ std::string StudioModel::run_dir() const {
 }
 
 fs::path StudioModel::place(const std::string& name) const {
-  if (name.empty() || leads_out(name) || !is_below(folder_ / name, folder_)) refuse_place(name);
+  if (name.empty() || leads_out(name) || !is_below(folder_ / name, folder_)) reject_place(name);
   return folder_ / name;
 }
 
@@ -117,10 +117,10 @@ bool StudioModel::is_changed_outside() const {
 }
 
 std::vector<std::string> StudioModel::files(bool (*wanted)(const fs::path& name)) const {
-  constexpr std::size_t kMost = 500;
+  constexpr std::size_t kMax = 500;
   std::vector<std::string> names;
   std::error_code error;
-  for (fs::directory_iterator it(folder_, error), end; !error && it != end && names.size() < kMost;
+  for (fs::directory_iterator it(folder_, error), end; !error && it != end && names.size() < kMax;
        it.increment(error)) {
     if (const fs::path name = it->path().filename(); wanted(name)) names.push_back(name.string());
   }
@@ -129,19 +129,19 @@ std::vector<std::string> StudioModel::files(bool (*wanted)(const fs::path& name)
 }
 
 // Whatever key it stands at: a text that would be a path out of the folder, or of a link that leads there.
-void StudioModel::refuse_outside() const {
+void StudioModel::reject_outside() const {
   for (const std::string& text : studio::json_texts(text_)) {
     if (trusted_.count(text) != 0) continue;
     const bool names_a_place = !text.empty() && text.find('\n') == std::string::npos && text.size() < 4096;
     if (!names_a_place) continue;
-    if (leads_out(text)) refuse_place(text);
+    if (leads_out(text)) reject_place(text);
     std::error_code error;
-    if (fs::exists(folder_ / text, error) && !is_below(folder_ / text, folder_)) refuse_place(text);
+    if (fs::exists(folder_ / text, error) && !is_below(folder_ / text, folder_)) reject_place(text);
   }
 }
 
 Arguments StudioModel::arguments(const char* verb, bool with_data) const {
-  if (with_data) refuse_outside();
+  if (with_data) reject_outside();
   Arguments made = given_;
   made.verb = verb;
   made.model = path_;

@@ -39,7 +39,7 @@ class StudioModel {
   Arguments arguments(const char* verb, bool with_data) const;
 
  private:
-  void refuse_outside() const;
+  void reject_outside() const;
 
   const Arguments& given_;
   std::filesystem::path folder_;

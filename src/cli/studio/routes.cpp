@@ -14,8 +14,8 @@
 #include "cli/terminal/json_writer.h"
 #include "graphrun/error.h"
 #include "graphrun/executor.h"
+#include "graphrun/model_template.h"
 #include "graphrun/show.h"
-#include "graphrun/starting_model.h"
 #include "graphrun/weights.h"
 #include "plot/drawing.h"
 #include "plot/render.h"
@@ -47,9 +47,9 @@ Response attempted(F f) noexcept {
     } catch (const Error& error) {
       return {422, "application/json", error_json(error), {}};
     } catch (const std::bad_alloc&) {
-      return studio::refusal(503, "out of memory");
+      return studio::rejection(503, "out of memory");
     } catch (const std::exception& bug) {
-      return studio::refusal(500, fmt::format("internal error: {}", bug.what()));
+      return studio::rejection(500, fmt::format("internal error: {}", bug.what()));
     }
   } catch (const std::exception&) {  // no memory to tell it with
     return {503, "text/plain", {}, {}};
@@ -186,7 +186,7 @@ Answer post_init(Studio& studio, const Request& request, Ticket ticket) {
   const std::string table = body.text("table");
   return later(studio, ticket,
                [table, path = studio.model.place(table).string(), target = body.text("target")](StudioViews&) {
-                 const StartingModel made = starting_model(path, target, table);
+                 const ModelTemplate made = model_template(path, target, table);
                  JsonWriter json;
                  json.begin_object().member("text", made.text).member("notes", made.notes);
                  return json_response(json.end_object().text());
@@ -248,7 +248,7 @@ Answer get_picture(Studio& studio, const Request& request, Ticket ticket) {
           if (!training.empty() && training != fmt::to_string(studio.training.number()))
             return Response{204, "text/plain", "", {}};
           if (session == nullptr) throw nothing_trained();
-          const Picture picture = model_picture(*session, what, split.empty() ? telling_split(*session) : split, array);
+          const Picture picture = model_picture(*session, what, split.empty() ? summary_split(*session) : split, array);
           return svg_response(std::visit([](const auto& drawn) { return plot::as_svg(plot::draw(drawn)); }, picture));
         }));
   });
@@ -393,7 +393,7 @@ Response page_file(const Request& request) {
   const std::string_view name = request.path == "/" ? "index.html" : std::string_view(request.path).substr(1);
   const auto found = std::find_if(studio::kPageFiles.begin(), studio::kPageFiles.end(),
                                   [&](const studio::PageFile& file) { return file.name == name; });
-  if (found == studio::kPageFiles.end()) return studio::refusal(404, "there is no such page");
+  if (found == studio::kPageFiles.end()) return studio::rejection(404, "there is no such page");
   return {200, std::string(studio::type_of(name)), std::string(found->text), {}};
 }
 
@@ -436,7 +436,7 @@ std::optional<studio::Response> Studio::answer(const Request& request, Ticket ti
       return made ? *made : Response{};
     }
     made = is_known || request.method != "GET"
-               ? studio::refusal(is_known ? 405 : 404, "unknown path, or a method that it does not support")
+               ? studio::rejection(is_known ? 405 : 404, "unknown path, or a method that it does not support")
                : page_file(request);
     return *made;
   });

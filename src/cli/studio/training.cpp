@@ -11,7 +11,7 @@
 #include "cli/command_line/open.h"
 #include "cli/pictures/model_pictures.h"
 #include "cli/results/results.h"
-#include "cli/stored_runs/changed_numbers.h"
+#include "cli/stored_runs/hyperparameter_changes.h"
 #include "cli/stored_runs/run_folder.h"
 #include "cli/studio/curve_points.h"
 #include "cli/studio/model.h"
@@ -59,17 +59,17 @@ std::string error_json(const Error& error) {
 }
 
 struct StudioTraining::Impl {
-  explicit Impl(Tell how) : tell(std::move(how)) {}
+  explicit Impl(Send how) : send(std::move(how)) {}
 
-  Tell tell;
+  Send send;
 
   // What the page is told, by any thread.
   mutable std::mutex mutex;
   std::string state = "idle", run, command, result = "null", error = "null", facts = "{}";
   std::vector<std::pair<std::string, double>> numbers;  // that may be changed, as they are now
-  std::vector<ChangedNumber> changes;
+  std::vector<HyperparameterChange> changes;
   CurvePoints points;
-  std::uint64_t told_of = 0;  // which training, by the trainings and resets so far
+  std::uint64_t serial = 0;  // which training, by the trainings and resets so far
 
   // For whoever ends it.
   std::mutex session_mutex;
@@ -85,14 +85,14 @@ struct StudioTraining::Impl {
   std::uint64_t steps_wanted = 0, steps_done = 0, steps_of_epoch = 0;
   TrainOptions options;
   std::string pending;  // points that are not told yet
-  double told_at = 0, began_at = 0;
+  double sent_at = 0, began_at = 0;
   double evaluating = 0, evaluation = 0;  // seconds for the curves of other splits: all, and the quickest
   Report last = {};                       // of the curves, without what it points to
   std::optional<std::string> unkept;      // why this run is not kept
   bool is_saved = false;                  // the model's file has the text that is trained
   double loss_sum = 0;
-  std::uint64_t loss_count = 0, told_step = 0;
-  double told_step_at = 0;
+  std::uint64_t loss_count = 0, sent_step = 0;
+  double sent_step_at = 0;
 
   studio::Worker worker;  // the last member: its thread uses the others
 
@@ -101,13 +101,13 @@ struct StudioTraining::Impl {
       const std::lock_guard lock(mutex);
       state = name;
     }
-    tell("state", state_json(false));
+    send("state", state_json(false));
   }
 
   std::string state_json(bool with_points) const {
     const std::lock_guard lock(mutex);
     JsonWriter json;
-    json.begin_object().member("state", state).member("number", told_of).member("run", run).member("command", command);
+    json.begin_object().member("state", state).member("number", serial).member("run", run).member("command", command);
     json.key("facts").json(facts).key("result").json(result).key("error").json(error);
     json.key("numbers").begin_object();
     for (const auto& [name, value] : numbers) json.member(name, value);
@@ -151,11 +151,11 @@ struct StudioTraining::Impl {
         return;
       case Control::resume:
         paused = false;
-        options.boundary_every = 0;
+        options.step_end_every = 0;
         return set_state("running");
       case Control::step:
         steps_wanted = 1;
-        options.boundary_every = 1;  // train() looks at it before each call of the executor
+        options.step_end_every = 1;  // train() looks at it before each call of the executor
         paused = false;
         return;
       case Control::reset:
@@ -168,11 +168,11 @@ struct StudioTraining::Impl {
 
   void reset() {
     forget_session();
-    forget_told();
+    forget_sent();
     set_state("idle");
   }
 
-  void forget_told() {
+  void forget_sent() {
     const std::lock_guard lock(mutex);
     run.clear();
     command.clear();
@@ -181,7 +181,7 @@ struct StudioTraining::Impl {
     changes.clear();
     result = error = "null";
     facts = "{}";
-    ++told_of;
+    ++serial;
   }
 
   void forget_session() {
@@ -193,24 +193,24 @@ struct StudioTraining::Impl {
   // ---- what is told
 
   void flush(double now) {
-    told_at = now;
+    sent_at = now;
     if (pending.empty()) return;
-    tell("points", "[" + pending + "]");
+    send("points", "[" + pending + "]");
     pending.clear();
   }
 
   void change(std::string_view number, double value) {
     if (!trains || folder == nullptr)
       throw Error(ErrorKind::input, "studio.idle", "no training is running: change the value in the model");
-    const ChangedNumber made = change_number(*session, steps_done, number, value);
+    const HyperparameterChange made = change_hyperparameter(*session, steps_done, number, value);
     {
       const std::lock_guard lock(mutex);
       changes.push_back(made);
-      numbers = changeable_numbers(*session);
+      numbers = runtime_hyperparameters(*session);
       command = run.empty() ? "" : command_line({"graphrun", "replay", run});
     }
-    keep([&] { folder->tell_changes(changes_json(changes)); });
-    tell("state", state_json(false));
+    keep([&] { folder->write_changes(changes_json(changes)); });
+    send("state", state_json(false));
   }
 
   void report(const Report& report) {
@@ -226,7 +226,7 @@ struct StudioTraining::Impl {
     if (report.validation != nullptr) validation = *report.validation;
     evaluate(validation, test);
     add_point(point_json(report, static_cast<double>(report.epoch), validation, test), report.step);
-    if (const double now = Profiler::now(); now - told_at > kBetweenMessages) flush(now);
+    if (const double now = Profiler::now(); now - sent_at > kBetweenMessages) flush(now);
   }
 
   // What the model does not evaluate by itself, as far as it costs next to nothing. What else the machine does
@@ -278,7 +278,7 @@ struct StudioTraining::Impl {
   }
 
   void progress(std::uint64_t step, double now) {
-    const double rate = now > told_step_at ? static_cast<double>(step - told_step) / (now - told_step_at) : 0;
+    const double rate = now > sent_step_at ? static_cast<double>(step - sent_step) / (now - sent_step_at) : 0;
     JsonWriter json;
     json.begin_object()
         .member("step", step)
@@ -292,12 +292,12 @@ struct StudioTraining::Impl {
     json.end_object();
     loss_sum = 0;
     loss_count = 0;
-    told_step = step;
-    told_step_at = now;
-    tell("progress", json.text());
+    sent_step = step;
+    sent_step_at = now;
+    send("progress", json.text());
   }
 
-  void boundary(const Boundary& at) {
+  void on_step_end(const StepEnd& at) {
     const double now = Profiler::now();
     steps_done = at.step;
     steps_of_epoch = at.steps_of_epoch;
@@ -306,7 +306,7 @@ struct StudioTraining::Impl {
       return;
     }
     if (steps_wanted > 0 && --steps_wanted == 0) paused = true;
-    if (!paused && now - told_step_at > 0.2) progress(at.step, now);
+    if (!paused && now - sent_step_at > 0.2) progress(at.step, now);
     worker.serve(false);
     if (!paused || at.last) return;
     flush(now);
@@ -314,14 +314,14 @@ struct StudioTraining::Impl {
     set_state("paused");
     while (paused && !stops && !ends) worker.serve(true);
     if (stops || ends) session->cancel();
-    told_step_at = Profiler::now();
+    sent_step_at = Profiler::now();
   }
 
   // ---- one training, as train.cpp has it
 
   void run_one(Arguments arguments) {
     forget_session();
-    forget_told();
+    forget_sent();
     paused = stops = forgets = false;
     steps_wanted = 0;
     set_state("loading");
@@ -358,14 +358,14 @@ struct StudioTraining::Impl {
       f();
     } catch (const Error& failure) {
       unkept = failure.diagnostics().front().message;
-      if (session) tell_facts();
+      if (session) send_facts();
     }
   }
 
-  void tell_facts() {
+  void send_facts() {
     const Model& model = session->model();
     const std::string made = unkept ? "" : std::filesystem::path(present.save_weights).parent_path().string();
-    auto changeable = changeable_numbers(*session);
+    auto changeable = runtime_hyperparameters(*session);
     JsonWriter json;
     json.begin_object().member("model", model.name).member("executor", session->executor());
     json.member("epochs", model.train.epochs).member("arena_bytes", session->program().arena_bytes);
@@ -400,9 +400,9 @@ struct StudioTraining::Impl {
     RunFolder own(arguments);
     OutputFiles outputs(arguments);
     Model model = read_model(arguments, diagnostics);
-    outputs.refuse_read(model);
+    outputs.reject_read(model);
     const std::string settings = training_settings(model);
-    make_changeable(model);
+    make_hyperparameters_runtime(model);
     Session made = open_session(std::move(model), arguments, diagnostics);
     {
       const std::lock_guard lock(session_mutex);
@@ -415,7 +415,7 @@ struct StudioTraining::Impl {
       history.emplace(outputs, *session, arguments.hash_weights, std::nullopt, false, diagnostics);
     });
     folder = &own;
-    tell_facts();
+    send_facts();
     options = {};
     options.keep_losses = false;
     options.hash_weights = arguments.hash_weights;
@@ -430,11 +430,11 @@ struct StudioTraining::Impl {
     options.on_first_step = [&] {
       if (ends || stops) session->cancel();
     };
-    options.on_boundary = [&](const Boundary& at) { boundary(at); };
-    began_at = told_at = told_step_at = Profiler::now();
+    options.on_step_end = [&](const StepEnd& at) { on_step_end(at); };
+    began_at = sent_at = sent_step_at = Profiler::now();
     evaluating = evaluation = 0;
     last = {};
-    told_step = steps_done = steps_of_epoch = 0;
+    sent_step = steps_done = steps_of_epoch = 0;
     set_state("running");
     TrainResult training = [&] {
       try {
@@ -463,7 +463,7 @@ struct StudioTraining::Impl {
   }
 };
 
-StudioTraining::StudioTraining(Tell tell) : impl_(std::make_unique<Impl>(std::move(tell))) {}
+StudioTraining::StudioTraining(Send send) : impl_(std::make_unique<Impl>(std::move(send))) {}
 
 StudioTraining::~StudioTraining() {
   impl_->ends = true;
@@ -496,7 +496,7 @@ std::string StudioTraining::state_json() const {
 
 std::uint64_t StudioTraining::number() const {
   const std::lock_guard lock(impl_->mutex);
-  return impl_->told_of;
+  return impl_->serial;
 }
 
 }  // namespace graphrun::cli

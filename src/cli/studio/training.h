@@ -22,9 +22,9 @@ namespace graphrun::cli {
 
 class StudioTraining {
  public:
-  using Tell = std::function<void(std::string_view event, std::string_view json)>;
+  using Send = std::function<void(std::string_view event, std::string_view json)>;
 
-  explicit StudioTraining(Tell tell);
+  explicit StudioTraining(Send send);
   ~StudioTraining();  // ends the training that is under way, and keeps what it has
 
   // `arguments` as for the verb train; the command that does the same is made of them.
@@ -35,8 +35,8 @@ class StudioTraining {
   // Calls f with the session between two steps, or with null where there is none.
   void look(std::function<void(Session*)> f);
 
-  // Within such an f: sets a number of the optimizer (changed_numbers.h) from the next step on, and the run's folder
-  // tells of it. Throws Error where nothing trains or there is no such number.
+  // Within such an f: sets a number of the optimizer (hyperparameter_changes.h) from the next step on, and the run's
+  // folder tells of it. Throws Error where nothing trains or there is no such number.
   void change(std::string_view number, double value);
 
   std::string state_json() const;  // with the points

@@ -78,9 +78,9 @@ Distance distance_of_arrays(const HostTensor& own, const HostTensor& reference) 
   return off;
 }
 
-bool is_gradient_of_input(const std::vector<Inspection::Entry>& entries, const Inspection::Entry& one) {
+bool is_gradient_of_input(const std::vector<Inspection::NamedValue>& entries, const Inspection::NamedValue& one) {
   return one.kind == Inspection::Kind::gradient &&
-         std::any_of(entries.begin(), entries.end(), [&](const Inspection::Entry& entry) {
+         std::any_of(entries.begin(), entries.end(), [&](const Inspection::NamedValue& entry) {
            return entry.kind == Inspection::Kind::input && one.name == entry.name + ":gradient";
          });
 }
@@ -158,7 +158,7 @@ std::string StudioViews::values(const Arguments& arguments) {
   JsonWriter json;
   json.begin_object().member("split", inspection->split()).member("rows", inspection->rows());
   json.member("of", inspection->of()).member("trained", !arguments.load.weights.empty());
-  json.objects("arrays", inspection->entries(), [&](const Inspection::Entry& entry) {
+  json.objects("arrays", inspection->entries(), [&](const Inspection::NamedValue& entry) {
     static constexpr std::string_view kKinds[] = {"input", "parameter", "value", "gradient"};
     json.member("kind", kKinds[static_cast<std::size_t>(entry.kind)]);
     write_array(json,
@@ -186,7 +186,7 @@ std::string StudioViews::costs(const Arguments& arguments) {
   json.begin_object().member("executor", arguments.session.executor).member("split", own.split());
   json.member("rows", own.rows()).member("trained", !arguments.load.weights.empty()).key("nodes").begin_array();
   for (std::size_t i = 0; i < times.size(); ++i) {
-    const Inspection::Entry& entry = own.entries()[i];
+    const Inspection::NamedValue& entry = own.entries()[i];
     if (is_gradient_of_input(own.entries(), entry)) continue;  // which no training computes
     const Distance off = distance_of_arrays(own.read(entry.name), reference.read(entry.name));
     json.begin_object().member("name", entry.name).member("seconds", times[i]).member("bytes", entry.type.bytes());
@@ -259,7 +259,7 @@ std::string StudioViews::runs(const std::string& folder) {
     if (run.state == RunRecord::State::unreadable) json.member("error", run.find("error")->text);
     json.key("cells").begin_array();
     for (const std::string& key : keys) {
-      const RunRecord::Entry* const entry = run.find(key);
+      const RunRecord::Field* const entry = run.find(key);
       json.value(entry == nullptr ? std::string_view() : std::string_view(entry->text));
     }
     json.end_array();

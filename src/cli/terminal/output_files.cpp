@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "cli/terminal/waiting.h"
+#include "cli/terminal/slow_operation.h"
 #include "graphrun/error.h"
 #include "graphrun/executor.h"
 
@@ -30,7 +30,7 @@ OutputFiles::OutputFiles(const Arguments& arguments) {
   open(certificate, arguments.certificate, "certificate.write");
   open(array, arguments.save_array, "array.write");
 
-  const std::vector<Entry> entries = opened();
+  const std::vector<FlagFile> entries = opened();
   for (std::size_t i = 0; i < entries.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       if (!entries[i].file->is(*entries[j].file)) continue;
@@ -40,13 +40,13 @@ OutputFiles::OutputFiles(const Arguments& arguments) {
           "each needs its own name");
     }
   }
-  if (!arguments.model.empty()) refuse(arguments.model, "the model file");
-  if (!arguments.load.weights.empty()) refuse(arguments.load.weights, "the weights that --weights reads");
-  if (!arguments.resume.empty()) refuse(arguments.resume, "the checkpoint that --resume reads");
+  if (!arguments.model.empty()) reject(arguments.model, "the model file");
+  if (!arguments.load.weights.empty()) reject(arguments.load.weights, "the weights that --weights reads");
+  if (!arguments.resume.empty()) reject(arguments.resume, "the checkpoint that --resume reads");
   if (const std::optional<PluginName> plugin = plugin_name(arguments.session.executor))
-    refuse(plugin->path, "the executor");
-  refuse("/dev/stdout", "where stdout goes");
-  refuse("/dev/stderr", "where stderr goes");
+    reject(plugin->path, "the executor");
+  reject("/dev/stdout", "where stdout goes");
+  reject("/dev/stderr", "where stderr goes");
 }
 
 OutputFiles::~OutputFiles() {
@@ -73,14 +73,14 @@ void OutputFiles::open_events(const std::string& folder) {
   open(events, path.string(), "tensorboard.write");
 }
 
-void OutputFiles::refuse_read(const Model& model) const {
-  for (const std::string& path : model.data.files) refuse(path, "a file that the model reads");
+void OutputFiles::reject_read(const Model& model) const {
+  for (const std::string& path : model.data.files) reject(path, "a file that the model reads");
 }
 
 void OutputFiles::connect(Diagnostics& diagnostics) {
   const auto wait = [&](OutputFile& file) {
     if (!file.is_direct()) return;
-    const Waiting waiting(diagnostics, fmt::format("waiting for a reader of '{}'", file.path()));
+    const SlowOperationNotice notice(diagnostics, fmt::format("waiting for a reader of '{}'", file.path()));
     file.connect();
   };
   for (OutputFile& file : logs) wait(file);
@@ -89,8 +89,8 @@ void OutputFiles::connect(Diagnostics& diagnostics) {
   }
 }
 
-std::vector<OutputFiles::Entry> OutputFiles::opened() const {
-  std::vector<Entry> entries;
+std::vector<OutputFiles::FlagFile> OutputFiles::opened() const {
+  std::vector<FlagFile> entries;
   const auto add = [&](std::string_view flag, const std::optional<OutputFile>& file) {
     if (file) entries.push_back({flag, &*file});
   };
@@ -106,7 +106,7 @@ std::vector<OutputFiles::Entry> OutputFiles::opened() const {
   return entries;
 }
 
-void OutputFiles::refuse(const std::string& path, std::string_view what) const {
+void OutputFiles::reject(const std::string& path, std::string_view what) const {
   for (const auto& [flag, file] : opened()) {
     if (!file->is(path) || (file->is_direct() && path.starts_with("/dev/std"))) continue;
     throw Error(ErrorKind::input, "output.input", fmt::format("{} '{}' is {}", flag, file->path(), what),

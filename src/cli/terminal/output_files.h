@@ -23,7 +23,7 @@ class OutputFiles {
   OutputFiles(const OutputFiles&) = delete;
   OutputFiles& operator=(const OutputFiles&) = delete;
 
-  void refuse_read(const Model& model) const;
+  void reject_read(const Model& model) const;
   void connect(Diagnostics& diagnostics);
 
   std::vector<OutputFile> logs;
@@ -31,13 +31,13 @@ class OutputFiles {
   std::optional<OutputFile> losses, weights, trace, dump, report, certificate, array;
 
  private:
-  struct Entry {
+  struct FlagFile {
     std::string_view flag;
     const OutputFile* file;
   };
-  std::vector<Entry> opened() const;
+  std::vector<FlagFile> opened() const;
   void open_events(const std::string& folder);
-  void refuse(const std::string& path, std::string_view what) const;
+  void reject(const std::string& path, std::string_view what) const;
 
   std::string made_folder_;
 };

@@ -43,7 +43,7 @@ Progress::Progress(bool enabled, const Session& session)
   line_.reserve(kRoom);
   part_.reserve(kRoom);
   for (std::string& name : session.metric_names()) validation_.values.emplace_back(std::move(name), 0.0);
-  if (enabled_) ticker_.start(kFirst, [this] { return tick(); });
+  if (enabled_) timer_.start(kFirst, [this] { return tick(); });
 }
 
 // Before the first report: how many steps were run.
@@ -95,7 +95,7 @@ void Progress::report(const Report& report) {
 }
 
 void Progress::finish() {
-  ticker_.stop();
+  timer_.stop();
   if (pending_) rewrite();
   pending_ = false;
   if (shown_ > 0) write_error("\n");
@@ -108,8 +108,8 @@ bool Progress::is_due(const Report& report) {
   const double share =
       static_cast<double>(report.epoch) / static_cast<double>(std::max<std::int64_t>(report.epochs, 1));
   const auto part = static_cast<std::int64_t>(share * static_cast<double>(kLines) + 1e-9);
-  if (part <= told_) return false;
-  told_ = part;
+  if (part <= printed_) return false;
+  printed_ = part;
   return true;
 }
 

@@ -13,7 +13,7 @@
 #include <mutex>
 #include <string_view>
 
-#include "cli/terminal/waiting.h"
+#include "cli/terminal/slow_operation.h"
 #include "graphrun/session.h"
 
 namespace graphrun::cli {
@@ -51,11 +51,11 @@ class Progress {
   fmt::memory_buffer part_;     // of it; then the line as it is drawn
   Metrics validation_;          // the latest
   std::int64_t evaluated_ = 0;  // the epoch after which that was
-  std::int64_t told_ = 0;       // of kLines
+  std::int64_t printed_ = 0;    // of kLines
   bool reported_ = false;
   bool pending_ = false;   // the line was too soon to be drawn
   std::size_t shown_ = 0;  // bytes of the line on the screen
-  Ticker ticker_;          // the last member: it uses the others
+  PeriodicTimer timer_;    // the last member: it uses the others
 };
 
 }  // namespace graphrun::cli

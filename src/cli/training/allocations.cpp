@@ -35,34 +35,34 @@ struct Call {
 class CountsByName {
  public:
   void add(const char* api, std::uint64_t bytes) {
-    Entry& entry = find(api);
+    CallCounter& entry = find(api);
     entry.calls.fetch_add(1, std::memory_order_relaxed);
     entry.bytes.fetch_add(bytes, std::memory_order_relaxed);
   }
   void clear() {
-    for (Entry& entry : entries_) entry.api = nullptr, entry.calls = 0, entry.bytes = 0;
+    for (CallCounter& entry : entries_) entry.api = nullptr, entry.calls = 0, entry.bytes = 0;
   }
   std::vector<AllocationCount> list() const {
     std::vector<AllocationCount> counts;
-    for (const Entry& entry : entries_) {
+    for (const CallCounter& entry : entries_) {
       if (entry.calls > 0) counts.push_back({entry.api.load(), entry.calls, entry.bytes});
     }
     return counts;
   }
 
  private:
-  struct Entry {
+  struct CallCounter {
     std::atomic<const char*> api{nullptr};
     std::atomic<std::uint64_t> calls{0}, bytes{0};
   };
-  Entry& find(const char* api) {
-    for (Entry& entry : entries_) {
+  CallCounter& find(const char* api) {
+    for (CallCounter& entry : entries_) {
       const char* there = nullptr;
       if (entry.api.compare_exchange_strong(there, api) || std::string_view(there) == api) return entry;
     }
     return entries_.back();
   }
-  std::array<Entry, 16> entries_;
+  std::array<CallCounter, 16> entries_;
 };
 
 CountsByName setup_counts, step_counts;

@@ -25,13 +25,13 @@ void Checkpoints::begin(Session& session) {
     });
   }
   if (info)
-    tell(*info, session);
+    report(*info, session);
   else if (!from.empty())
     diagnostics_.note(
         fmt::format("'{}' has no checkpoint: training starts from the beginning", arguments_.checkpoint_dir));
 }
 
-void Checkpoints::tell(const CheckpointInfo& info, const Session& session) {
+void Checkpoints::report(const CheckpointInfo& info, const Session& session) {
   resumed_ = info.step;
   diagnostics_.note(fmt::format("resuming from '{}': step {}, epoch {} of {}", info.path, info.step, info.epoch,
                                 session.model().train.epochs));

@@ -30,7 +30,7 @@ class Checkpoints {
   CheckpointFolder* folder() { return folder_ ? &*folder_ : nullptr; }
 
  private:
-  void tell(const CheckpointInfo& info, const Session& session);
+  void report(const CheckpointInfo& info, const Session& session);
 
   const Arguments& arguments_;
   Diagnostics& diagnostics_;

@@ -78,7 +78,7 @@ void History::report(const Report& report) {
   if (factor_) add(report.lr_factor);
   const std::size_t figures = columns_.size() - at - (hashes_ ? 1 : 0);
   for (const Statistics& s : report.watched) {
-    for (const double figure : {s.min, s.max, s.mean, s.deviation, s.zeros, s.bad}) add(figure);
+    for (const double figure : {s.min, s.max, s.mean, s.std_dev, s.zeros, s.nonfinite}) add(figure);
   }
   for (std::size_t i = report.watched.size() * 6; i < figures; ++i) add({});
   if (hashes_) report.weights ? add(LogHash{*report.weights}) : add({});

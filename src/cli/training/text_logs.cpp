@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "cli/terminal/csv_cell.h"
-#include "cli/training/earlier_lines.h"
+#include "cli/training/log_resume.h"
 #include "graphrun/json_string.h"
 
 namespace graphrun::cli {

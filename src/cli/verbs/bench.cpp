@@ -17,9 +17,9 @@
 namespace graphrun::cli {
 namespace {
 
-constexpr double kSeconds = 2;                 // how long to measure where --steps does not say
-constexpr std::uint64_t kMostSteps = 1000000;  // and how many steps at most
-constexpr std::uint64_t kLeast = 10;           // and at least
+constexpr double kSeconds = 2;                // how long to measure where --steps does not say
+constexpr std::uint64_t kMaxSteps = 1000000;  // and how many steps at most
+constexpr std::uint64_t kMin = 10;            // and at least
 
 // Nearest rank: the smallest value that at least this share of all values does not exceed.
 double percentile(const std::vector<double>& sorted, double share) {
@@ -32,7 +32,7 @@ struct BenchProgress {
   bool enabled;
   double next = Profiler::now() + 0.2;
 
-  void tell(std::string_view what, double share) {
+  void report(std::string_view what, double share) {
     if (!enabled || Profiler::now() < next) return;
     next = Profiler::now() + 0.2;
     fmt::basic_memory_buffer<char, 64> line;  // allocates nothing
@@ -56,14 +56,14 @@ struct Figures {
 
 // Measures steps one at a time. The vector has its capacity already: nothing is allocated between two steps.
 void measure_steps(Session& session, const Arguments& arguments, Figures& figures, BenchProgress& progress) {
-  const std::uint64_t most = arguments.steps.value_or(kMostSteps);
+  const std::uint64_t most = arguments.steps.value_or(kMaxSteps);
   const double start = Profiler::now();
   while (figures.steps.size() < most && !interrupted()) {
-    const bool enough = figures.steps.size() >= kLeast && Profiler::now() - start >= kSeconds;
+    const bool enough = figures.steps.size() >= kMin && Profiler::now() - start >= kSeconds;
     if (!arguments.steps && enough) break;
-    progress.tell("steps one at a time", arguments.steps
-                                             ? static_cast<double>(figures.steps.size()) / static_cast<double>(most)
-                                             : (Profiler::now() - start) / kSeconds);
+    progress.report("steps one at a time", arguments.steps
+                                               ? static_cast<double>(figures.steps.size()) / static_cast<double>(most)
+                                               : (Profiler::now() - start) / kSeconds);
     if (arguments.idle_gap_ms) wait_or_interrupt(*arguments.idle_gap_ms * 1e-3);
     if (interrupted()) break;
     const double before = Profiler::now();
@@ -77,7 +77,7 @@ void measure_steps(Session& session, const Arguments& arguments, Figures& figure
 void run_steps(Session& session, Figures& figures, BenchProgress& progress) {
   constexpr double kPieceSeconds = 0.05;
   const std::uint64_t wanted =
-      interrupted() ? std::min(kLeast, std::uint64_t{figures.steps.size()}) : figures.steps.size();
+      interrupted() ? std::min(kMin, std::uint64_t{figures.steps.size()}) : figures.steps.size();
   const double alone = std::accumulate(figures.steps.begin(), figures.steps.end(), 0.0);
   const double fitting = static_cast<double>(figures.steps.size()) * kPieceSeconds / std::max(alone, 1e-9);
   const auto most = static_cast<std::uint64_t>(std::clamp(fitting, 1.0, 1e15));
@@ -85,7 +85,7 @@ void run_steps(Session& session, Figures& figures, BenchProgress& progress) {
     const std::uint64_t piece = std::min(most, wanted - figures.run_steps);
     session.advance(piece);
     figures.run_steps += piece;
-    progress.tell("steps in a run", static_cast<double>(figures.run_steps) / static_cast<double>(wanted));
+    progress.report("steps in a run", static_cast<double>(figures.run_steps) / static_cast<double>(wanted));
     if (interrupted()) return;
   }
 }
@@ -98,11 +98,11 @@ Figures measure(Session& session, const Arguments& arguments, Diagnostics& diagn
   BenchProgress progress{diagnostics.chatty() && !arguments.json && is_terminal(stderr)};
   for (std::uint64_t i = 1; i < arguments.warmup && !interrupted(); ++i) {
     session.advance(1);
-    progress.tell("warming up", static_cast<double>(i) / static_cast<double>(arguments.warmup));
+    progress.report("warming up", static_cast<double>(i) / static_cast<double>(arguments.warmup));
   }
 
   AllocationWatch watch;
-  figures.steps.reserve(arguments.steps.value_or(kMostSteps));
+  figures.steps.reserve(arguments.steps.value_or(kMaxSteps));
   if (arguments.assert_no_alloc) watch.arm(session);
   measure_steps(session, arguments, figures, progress);
   before = Profiler::now();
@@ -110,7 +110,7 @@ Figures measure(Session& session, const Arguments& arguments, Diagnostics& diagn
   figures.steps_per_second = static_cast<double>(figures.run_steps) / (Profiler::now() - before);
   watch.disarm();
   progress.finish();
-  if (arguments.assert_no_alloc) tell_allocations(watch, diagnostics);
+  if (arguments.assert_no_alloc) report_allocations(watch, diagnostics);
 
   figures.worst =
       static_cast<std::size_t>(std::max_element(figures.steps.begin(), figures.steps.end()) - figures.steps.begin());
@@ -218,7 +218,7 @@ int run_bench(const Arguments& arguments, Diagnostics& diagnostics) {
 const Verb bench_verb = {
     "bench",
     "time",
-    Words::model,
+    Positionals::model,
     "measure the time of training steps",
     R"(Trains and measures without reading the loss. Steps per second are measured in one run of many steps; p50 to max
 are measured step by step, after the warm-up. Startup time, up to the end of the first step, is reported

@@ -35,8 +35,8 @@ std::vector<Found> look() {
     }
     found.push_back(std::move(one));
   }
-  for (RefusedPlugin& refused : refused_plugins())
-    found.push_back({printable(refused.path), {{}, "not used: " + refused.reason}});
+  for (RejectedPlugin& rejected : rejected_plugins())
+    found.push_back({printable(rejected.path), {{}, "not used: " + rejected.reason}});
   return found;
 }
 
@@ -102,7 +102,7 @@ int run_devices(const Arguments& arguments, Diagnostics&) {
 const Verb devices_verb = {
     "devices",
     "device-query",
-    Words::none,
+    Positionals::none,
     "list the devices of every executor",
     R"(Prints each executor's devices: name for --executor, free and total memory, capability and driver, or one line
 with the reason if there is none. Plug-ins in the folders of --plugin-path are listed too, and unusable ones with

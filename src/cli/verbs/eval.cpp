@@ -4,8 +4,8 @@
 #include "cli/pictures/report_page.h"
 #include "cli/results/results.h"
 #include "cli/terminal/output_files.h"
+#include "cli/terminal/slow_operation.h"
 #include "cli/terminal/terminal.h"
-#include "cli/terminal/waiting.h"
 #include "graphrun/error.h"
 #include "graphrun/show.h"
 
@@ -16,14 +16,14 @@ namespace {
 int run_eval(const Arguments& arguments, Diagnostics& diagnostics) {
   OutputFiles outputs(arguments);
   Session session = open_session(arguments, diagnostics, nullptr, &outputs);
-  if (const std::string& stray = session.model().data.stray; !stray.empty()) {
-    throw Error(ErrorKind::input, "weights.split", stray + ": 'test' may hold rows that were trained with",
+  if (const std::string& split_mismatch = session.model().data.split_mismatch; !split_mismatch.empty()) {
+    throw Error(ErrorKind::input, "weights.split", split_mismatch + ": 'test' may hold rows that were trained with",
                 "evaluate with the data and the split of the training, or give new rows a split of their own: "
                 "\"test\": {...}");
   }
   if (arguments.verbose) describe(session, diagnostics);
   Results results = [&] {
-    const Waiting waiting(diagnostics, "evaluating");
+    const SlowOperationNotice notice(diagnostics, "evaluating");
     return evaluated(session);
   }();
   if (arguments.json) results.settings = training_settings(session.model());
@@ -36,7 +36,7 @@ int run_eval(const Arguments& arguments, Diagnostics& diagnostics) {
     outputs.report->commit();
   }
   write_results(arguments.json ? as_json(results) : as_text(results) + details_text(results));
-  refuse_non_finite(results);
+  reject_non_finite(results);
   return kDone;
 }
 
@@ -45,7 +45,7 @@ int run_eval(const Arguments& arguments, Diagnostics& diagnostics) {
 const Verb eval_verb = {
     "eval",
     "test",
-    Words::model,
+    Positionals::model,
     "evaluate trained weights on the model's splits",
     R"(Evaluates loss and metrics of --weights on every split of the model, without training. Classifiers get accuracy,
 precision, recall, F1, areas under curves and the confusion matrix; regressions get R2, errors and quantiles of

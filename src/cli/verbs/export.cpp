@@ -107,7 +107,7 @@ int run_import_onnx(const Arguments& arguments, Diagnostics& diagnostics) {
 const Verb export_c_verb = {
     "export-c",
     "",
-    Words::model,
+    Positionals::model,
     "write a trained model as one C99 file without dependencies",
     R"(Writes a function that predicts one sample, with the weights as constants and no allocation. Inputs and outputs
 are in the units of the data. Names begin with the name of the file, or without --output of the model. The file
@@ -121,7 +121,7 @@ cc -std=c99 -DNET_SELF_TEST net.c -lm -o net && ./net)",
 const Verb export_onnx_verb = {
     "export-onnx",
     "",
-    Words::model,
+    Positionals::model,
     "write a trained model's prediction as an ONNX file",
     R"(Writes IR version 8, opset 17, with a variable batch size. Inputs and outputs are in the units of the data. Needs
 --weights, or a safetensors file as the model, and no data. Reports all unsupported ops together.)",
@@ -131,7 +131,7 @@ const Verb export_onnx_verb = {
 const Verb import_onnx_verb = {
     "import-onnx",
     "",
-    Words::onnx,
+    Positionals::onnx,
     "read a dense network from an ONNX file",
     R"(Reads dense layers and activations (docs/guide/deployment.md lists the nodes) and writes a safetensors file with
 model and weights. It can predict, or train further once the model names its data. Reports all unsupported nodes

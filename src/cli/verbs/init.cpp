@@ -6,8 +6,8 @@
 #include "cli/command_line/verbs.h"
 #include "cli/terminal/terminal.h"
 #include "graphrun/error.h"
+#include "graphrun/model_template.h"
 #include "graphrun/output_file.h"
-#include "graphrun/starting_model.h"
 
 namespace graphrun::cli {
 namespace {
@@ -28,8 +28,8 @@ int run_init(const Arguments& arguments, Diagnostics& diagnostics) {
     throw Error(ErrorKind::input, "init.exists", fmt::format("'{}' is there already", path),
                 "init writes a new file; remove the old one or choose another name");
   }
-  const StartingModel model =
-      starting_model(arguments.word, arguments.column, source_of(arguments.word, path.empty() ? "model.json" : path));
+  const ModelTemplate model =
+      model_template(arguments.word, arguments.column, source_of(arguments.word, path.empty() ? "model.json" : path));
   for (const std::string& note : model.notes) diagnostics.note(note);
   if (path.empty()) {
     write_results(model.text);
@@ -47,7 +47,7 @@ int run_init(const Arguments& arguments, Diagnostics& diagnostics) {
 const Verb init_verb = {
     "init",
     "",
-    Words::data,
+    Positionals::data,
     "write a model file for a CSV file",
     R"(Inspects a CSV file and writes a model that predicts the column --label from the others. The model file contains
 everything that was inferred, for review: table format (separator, decimal comma), the types of the columns

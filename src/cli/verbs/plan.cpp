@@ -16,8 +16,8 @@
 #include "cli/plans/plan_picture.h"
 #include "cli/plans/plan_summary.h"
 #include "cli/results/budget_lines.h"
+#include "cli/terminal/slow_operation.h"
 #include "cli/terminal/terminal.h"
-#include "cli/terminal/waiting.h"
 #include "graphrun/params/all.h"
 #include "graphrun/program.h"
 #include "graphrun/session.h"
@@ -256,7 +256,7 @@ int run_plan(const Arguments& arguments, Diagnostics& diagnostics) {
   LoadOptions load = arguments.load;
   load.data = DataUse::sizes;
   const Model model = read_model(arguments, load, diagnostics);
-  const Waiting waiting(diagnostics, "planning");
+  const SlowOperationNotice notice(diagnostics, "planning");
   Fusion fusion;
   const Program program = plan_program(model, arguments.session, &fusion);
   const std::string_view executor = arguments.session.executor;
@@ -297,7 +297,7 @@ int run_plan(const Arguments& arguments, Diagnostics& diagnostics) {
 const Verb plan_verb = {
     "plan",
     "",
-    Words::model,
+    Positionals::model,
     "print the memory plan and the steps; needs no device",
     R"(Prints the memory that a run takes, its uses, and the steps of each phase. Nothing is allocated or computed;
 planning for a GPU works without one. --svg draws the offsets in the arena over time, --html writes one page with

@@ -97,7 +97,7 @@ plot::Figure figure_of(const Arguments& arguments) {
 }
 
 // Reports points that a logarithmic axis cannot show, and curves without points.
-void tell_left_out(const plot::Figure& figure, Diagnostics& diagnostics) {
+void report_left_out(const plot::Figure& figure, Diagnostics& diagnostics) {
   std::size_t drawn = 0;
   for (const plot::Series& series : figure.series) {
     std::size_t low = 0, unbounded = 0;
@@ -149,7 +149,7 @@ Arguments with_files_of_runs(Arguments arguments) {
     if (!of_model) continue;
     if (arguments.load.weights.empty()) arguments.load.weights = (folder / "weights.npz").string();
     if (!is_given(arguments.load.data_dir))
-      arguments.load.data_dir = stored_arguments(folder.string(), read_origin(folder.string())).load.data_dir;
+      arguments.load.data_dir = stored_arguments(folder.string(), read_provenance(folder.string())).load.data_dir;
   }
   return arguments;
 }
@@ -182,7 +182,7 @@ Picture picture_of_model(Arguments arguments, Diagnostics& diagnostics) {
                 fmt::format("graphrun train {} --save-weights FILE.npz writes them", arguments.model));
   Session session = open_session(arguments, diagnostics);
   const std::string what = arguments.picture.empty() ? pictures_of(session).front() : arguments.picture;
-  const std::string split = arguments.split.empty() ? telling_split(session) : arguments.split;
+  const std::string split = arguments.split.empty() ? summary_split(session) : arguments.split;
   Picture picture = model_picture(session, what, split, arguments.array);
   if (!arguments.title.empty()) std::visit([&](auto& drawn) { drawn.title = arguments.title; }, picture);
   return picture;
@@ -201,7 +201,7 @@ int run_plot(const Arguments& given, Diagnostics& diagnostics) {
                 "an output must not replace a file that the run reads, or another output");
   }
   const Picture drawn = is_of_model(arguments) ? picture_of_model(arguments, diagnostics) : figure_of(arguments);
-  if (const auto* figure = std::get_if<plot::Figure>(&drawn)) tell_left_out(*figure, diagnostics);
+  if (const auto* figure = std::get_if<plot::Figure>(&drawn)) report_left_out(*figure, diagnostics);
   const std::string picture = std::visit([&](const auto& any) { return rendered(any, form, !file); }, drawn);
   if (!file) {
     write_results(picture);
@@ -217,7 +217,7 @@ int run_plot(const Arguments& given, Diagnostics& diagnostics) {
 const Verb plot_verb = {
     "plot",
     "",
-    Words::tables,
+    Positionals::tables,
     "plot training logs or a model's evaluation, as text, SVG or PNG",
     R"(Reads logs of train --log, or CSV files with a header, and draws the loss and the metrics over the epochs. With
 several files, each run has its own colour and is named after its file. Empty cells are skipped. The folder of a

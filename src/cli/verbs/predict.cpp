@@ -54,12 +54,12 @@ std::vector<std::optional<Standardization>> take_units(Model& model) {
 // Calls f with the number in original units: an f32 if its precision is a millionth of the standard deviation or
 // better.
 template <class F>
-void in_units(double value, double shift, double scale, Curve curve, F f) {
-  const double original = off_curve(curve, value * scale + shift);
+void in_units(double value, double shift, double scale, LogTransform log, F f) {
+  const double original = invert_log(log, value * scale + shift);
   const auto narrow = static_cast<float>(original);
   const float next = std::nextafter(std::abs(narrow), std::numeric_limits<float>::infinity());
-  const double deviation = curve == Curve::none ? std::abs(scale) : std::abs(scale * original);
-  if (static_cast<double>(next - std::abs(narrow)) <= deviation * 0x1p-20)
+  const double std_dev = log == LogTransform::none ? std::abs(scale) : std::abs(scale * original);
+  if (static_cast<double>(next - std::abs(narrow)) <= std_dev * 0x1p-20)
     f(narrow);
   else
     f(original);
@@ -127,8 +127,7 @@ void each_number(const Output& output, std::size_t row, F f) {
         continue;
       }
       const std::size_t column = i % output.units->scale.size();
-      in_units(static_cast<double>(x), output.units->shift[column], output.units->scale[column], output.units->curve,
-               f);
+      in_units(static_cast<double>(x), output.units->shift[column], output.units->scale[column], output.units->log, f);
     }
   });
 }
@@ -139,7 +138,7 @@ class Destination {
   explicit Destination(const std::string& path) {
     if (!path.empty()) file_.emplace(path, "predict.write");
   }
-  void refuse(const std::string& input) const {
+  void reject(const std::string& input) const {
     if (file_ && file_->is(input))
       throw Error(ErrorKind::input, "output.input", fmt::format("--output '{}' is a file that is read", file_->path()));
   }
@@ -263,7 +262,7 @@ void print_json(InputReader& reader, InputRows rows, Session& session, Predictio
 
 int run_predict(const Arguments& arguments, Diagnostics& diagnostics) {
   Destination to(arguments.output);
-  for (const std::string& read : {arguments.model, arguments.word, arguments.load.weights}) to.refuse(read);
+  for (const std::string& read : {arguments.model, arguments.word, arguments.load.weights}) to.reject(read);
   InputReader reader(arguments.model, arguments.word, arguments.load, {arguments.load.format, arguments.keep});
   InputRows first = *reader.next();
   LoadOptions load = arguments.load;
@@ -285,7 +284,7 @@ int run_predict(const Arguments& arguments, Diagnostics& diagnostics) {
 const Verb predict_verb = {
     "predict",
     "",
-    Words::model_and_data,
+    Positionals::model_and_data,
     "print the model's outputs for the rows of a file, as CSV",
     R"(Reads a CSV, JSON, NPY, NPZ or IDX file (- for stdin) and prints the model's outputs for each row as CSV, in the
 units of the targets, with the class name for categorical targets.

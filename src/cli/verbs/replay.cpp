@@ -11,7 +11,7 @@
 #include "cli/command_line/open.h"
 #include "cli/command_line/stored_arguments.h"
 #include "cli/command_line/verbs.h"
-#include "cli/stored_runs/changed_numbers.h"
+#include "cli/stored_runs/hyperparameter_changes.h"
 #include "cli/stored_runs/stored_log.h"
 #include "cli/terminal/json_writer.h"
 #include "cli/terminal/progress.h"
@@ -27,12 +27,12 @@ namespace fs = std::filesystem;
 
 struct StoredRun {
   std::string folder;
-  RunOrigin origin;
+  RunProvenance provenance;
   RunRecord record;
-  std::vector<ChangedNumber> changes;  // made while it trained
-  std::vector<StoredRow> rows;         // rows of its log; empty without a log
-  std::optional<std::string> hash;     // final hash of the weights
-  std::uint64_t steps = 0;             // until it was stopped; 0: it reached its end
+  std::vector<HyperparameterChange> changes;  // made while it trained
+  std::vector<StoredRow> rows;                // rows of its log; empty without a log
+  std::optional<std::string> hash;            // final hash of the weights
+  std::uint64_t steps = 0;                    // until it was stopped; 0: it reached its end
 };
 
 StoredRun stored_run(const Arguments& arguments) {
@@ -41,7 +41,7 @@ StoredRun stored_run(const Arguments& arguments) {
                 fmt::format("'{}' is not the folder of a run", fmt::join(arguments.names, " ")),
                 "replay takes the folder of one run, as `train --run-dir` makes them: graphrun replay runs/0001");
   StoredRun run{arguments.names[0],
-                read_origin(arguments.names[0]),
+                read_provenance(arguments.names[0]),
                 read_run(arguments.names[0]),
                 read_changes(arguments.names[0]),
                 {},
@@ -50,9 +50,9 @@ StoredRun stored_run(const Arguments& arguments) {
   const fs::path folder(run.folder);
   if (!fs::exists(folder / "model.json", ignored))
     throw Error(ErrorKind::input, "replay.model", fmt::format("the run '{}' has no model.json", run.folder));
-  if (const RunRecord::Entry* hash = run.record.find("weights_hash")) run.hash = hash->text;
+  if (const RunRecord::Field* hash = run.record.find("weights_hash")) run.hash = hash->text;
   if (run.record.state == RunRecord::State::interrupted) {
-    const RunRecord::Entry* steps = run.record.find("steps");
+    const RunRecord::Field* steps = run.record.find("steps");
     if (steps != nullptr && steps->number) run.steps = static_cast<std::uint64_t>(*steps->number);
     if (run.steps == 0) run.hash.reset();  // it has not begun
   }
@@ -119,12 +119,12 @@ std::string as_json(const StoredRun& run, const Comparison& comparison, const st
   return json.member("weights_hash", hash).end_object().text() + "\n";
 }
 
-[[noreturn]] void refuse(const StoredRun& run, const ReplayDifference& found) {
+[[noreturn]] void reject(const StoredRun& run, const ReplayDifference& found) {
   const std::string place =
       found.step == 0 ? "at the end" : fmt::format("after step {} (epoch {})", found.step, found.epoch);
   std::string hint = "other data, another machine, or --executor=cuda with --math=fast give other bits";
-  if (run.origin.version != version_text())
-    hint = fmt::format("it was run by {}, this is {}", run.origin.version, version_text());
+  if (run.provenance.version != version_text())
+    hint = fmt::format("it was run by {}, this is {}", run.provenance.version, version_text());
   throw Error(ErrorKind::check, "replay.differs",
               fmt::format("'{}' and its repetition part {}: {} was {}, now {}", run.folder, place, found.what,
                           found.was, found.now),
@@ -137,20 +137,20 @@ class Interventions {
   Interventions(const StoredRun& run, Session& session, TrainOptions& options)
       : run_(run), session_(session), options_(options) {
     if (run_.changes.empty() && run_.steps == 0) return;
-    options_.on_boundary = [this](const Boundary& at) { make(at); };
-    options_.boundary_every = next_step();
+    options_.on_step_end = [this](const StepEnd& at) { make(at); };
+    options_.step_end_every = next_step();
   }
 
  private:
   std::uint64_t next_step() const { return next_ < run_.changes.size() ? run_.changes[next_].step : run_.steps; }
 
-  void make(const Boundary& at) {
+  void make(const StepEnd& at) {
     if (run_.steps > 0 && at.step >= run_.steps) return session_.cancel();
     while (next_ < run_.changes.size() && run_.changes[next_].step <= at.step && !at.last) {
-      const ChangedNumber& change = run_.changes[next_++];
-      change_number(session_, at.step, change.name, change.to);
+      const HyperparameterChange& change = run_.changes[next_++];
+      change_hyperparameter(session_, at.step, change.name, change.to);
     }
-    options_.boundary_every = next_step();
+    options_.step_end_every = next_step();
   }
 
   const StoredRun& run_;
@@ -166,9 +166,9 @@ std::string where_it_ended(const StoredRun& run) {
 
 int run_replay(const Arguments& given, Diagnostics& diagnostics) {
   const StoredRun run = stored_run(given);
-  const Arguments arguments = stored_arguments(run.folder, run.origin);
+  const Arguments arguments = stored_arguments(run.folder, run.provenance);
   Model model = read_model(arguments, diagnostics);
-  if (!run.changes.empty()) make_changeable(model);
+  if (!run.changes.empty()) make_hyperparameters_runtime(model);
   Session session = open_session(std::move(model), arguments, diagnostics);
   Comparison comparison(run);
   {
@@ -192,7 +192,7 @@ int run_replay(const Arguments& given, Diagnostics& diagnostics) {
     write_results(fmt::format("{}: the same after {} report{}{}, weights {}\n", printable(run.folder),
                               comparison.reports(), comparison.reports() == 1 ? "" : "s", where_it_ended(run), hash));
   }
-  if (comparison.found()) refuse(run, *comparison.found());
+  if (comparison.found()) reject(run, *comparison.found());
   return kDone;
 }
 
@@ -201,7 +201,7 @@ int run_replay(const Arguments& given, Diagnostics& diagnostics) {
 const Verb replay_verb = {
     "replay",
     "",
-    Words::folders,
+    Positionals::folders,
     "repeat a stored run and compare the weights",
     R"(Repeats a run stored by `train --run-dir`, with its own model, command line and data. After each report it
 compares the loss and the hash of the weights with the log, and the hash again at the end. Runtime

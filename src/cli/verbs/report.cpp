@@ -43,7 +43,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const RunRecord& run) 
   std::vector<std::pair<std::string, std::string>> facts = {{"state", std::string(name_of(run.state))}};
   for (const auto& [key, name] : {std::pair{"epochs", "epochs"}, std::pair{"steps", "steps"},
                                   std::pair{"seconds", "seconds"}, std::pair{"steps_per_second", "steps/s"}}) {
-    if (const RunRecord::Entry* entry = run.find(key)) facts.emplace_back(name, entry->text);
+    if (const RunRecord::Field* entry = run.find(key)) facts.emplace_back(name, entry->text);
   }
   return facts;
 }
@@ -62,7 +62,7 @@ int run_report(const Arguments& given, Diagnostics& diagnostics) {
   arguments.model = in_run(folder, "model.json");
   arguments.load.weights = in_run(folder, "weights.npz");
   if (!is_given(arguments.load.data_dir))
-    arguments.load.data_dir = stored_arguments(folder, read_origin(folder)).load.data_dir;
+    arguments.load.data_dir = stored_arguments(folder, read_provenance(folder)).load.data_dir;
   Session session = open_session(arguments, diagnostics);
   const Results results = evaluated(session);
   ReportSource source;
@@ -81,7 +81,7 @@ int run_report(const Arguments& given, Diagnostics& diagnostics) {
 const Verb report_verb = {
     "report",
     "",
-    Words::folders,
+    Positionals::folders,
     "write a stored run as one HTML page",
     R"(Writes the results of a run stored by `train --run-dir` as one self-contained HTML page: metrics and curves,
 metrics of every split by class or column, evaluation plots, graph, memory plan, settings, command and

@@ -43,7 +43,7 @@ void sort_by(std::vector<RunRecord>& runs, std::string_view key) {
   }
   const std::string whole = known_key(runs, key);
   const auto before = [&](const RunRecord& a, const RunRecord& b) {
-    const RunRecord::Entry *x = a.find(whole), *y = b.find(whole);
+    const RunRecord::Field *x = a.find(whole), *y = b.find(whole);
     if (x == nullptr || y == nullptr) return y == nullptr && x != nullptr;
     if (falling) std::swap(x, y);
     return x->number && y->number ? *x->number < *y->number : x->text < y->text;
@@ -75,7 +75,7 @@ int run_runs(const Arguments& arguments, Diagnostics&) {
 const Verb runs_verb = {
     "runs",
     "",
-    Words::folders,
+    Positionals::folders,
     "list stored runs, or compare some",
     R"(Lists the runs that `train --run-dir` and `sweep` stored in a folder (default: ./runs): the settings in which
 they differ, and loss and metrics of every split. For several folders of single runs it prints the differences

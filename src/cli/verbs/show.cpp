@@ -122,7 +122,7 @@ int run_check(const Arguments& arguments, Diagnostics&) {
 const Verb show_verb = {
     "show",
     "",
-    Words::model,
+    Positionals::model,
     "print the model's graph with all shapes; needs no data",
     R"(Prints inputs, parameters, graph, outputs and training settings, with the shape of every value. --gradients
 prints every node, including those that compute gradients; --dot prints the graph for Graphviz; --json prints the
@@ -149,7 +149,7 @@ graphrun show --weights model.npz h1.W)",
 const Verb check_verb = {
     "check",
     "",
-    Words::model,
+    Positionals::model,
     "report every error in a model file; needs no data",
     R"(Reads the file, infers all shapes, checks the gradients and plans for --executor, without the data. Sizes that
 depend on the data are assumed. Reports all errors with their positions, and exits with code 2 if there are any.)",

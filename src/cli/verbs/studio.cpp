@@ -48,7 +48,7 @@ int run_studio(const Arguments& arguments, Diagnostics& diagnostics) {
 const Verb studio_verb = {
     "studio",
     "",
-    Words::model_or_none,
+    Positionals::model_or_none,
     "build, train and inspect a model in the browser",
     R"(Prints the address of a page on this machine and opens it in the browser. On the page you choose data or drop a
 CSV file, change the model by controls or as JSON, train, watch curves, surfaces and misclassified rows, inspect

@@ -159,7 +159,7 @@ struct SettingFigures {
   void add(const RunRecord& run) {
     ++runs;
     for (const std::string& key : listed_keys({run})) {
-      const RunRecord::Entry* entry = run.find(key);
+      const RunRecord::Field* entry = run.find(key);
       if (!entry->number) continue;
       const auto at = static_cast<std::size_t>(std::find(keys.begin(), keys.end(), key) - keys.begin());
       if (at == keys.size()) keys.push_back(key), values.emplace_back();
@@ -179,7 +179,7 @@ double mean_of(const std::vector<double>& values) {
 }
 
 // Sample standard deviation: divides by n - 1.
-double deviation_of(const std::vector<double>& values) {
+double std_dev_of(const std::vector<double>& values) {
   const double mean = mean_of(values);
   double squares = 0;
   for (const double value : values) squares += (value - mean) * (value - mean);
@@ -201,7 +201,7 @@ Summary summary_of(const Arguments& arguments, const Plan& plan) {
     if (!is_run_folder(folder)) continue;
     const RunRecord run = read_run(folder);
     if (run.state == RunRecord::State::done) summary.figures[trial.setting].add(run);
-    const RunRecord::Entry* steps = run.state == RunRecord::State::failed ? run.find("steps") : nullptr;
+    const RunRecord::Field* steps = run.state == RunRecord::State::failed ? run.find("steps") : nullptr;
     if (steps == nullptr) continue;
     summary.figures[trial.setting].failed_after.push_back(steps->text);
     summary.any_failed = true;
@@ -244,7 +244,7 @@ std::string as_text(const Plan& plan, const Summary& summary) {
       const std::vector<double>* values = summary.figures[s].find(key);
       row.push_back(values == nullptr     ? "-"
                     : values->size() == 1 ? fmt::format("{:.4g}", mean_of(*values))
-                                          : fmt::format("{:.4g} ± {:.2g}", mean_of(*values), deviation_of(*values)));
+                                          : fmt::format("{:.4g} ± {:.2g}", mean_of(*values), std_dev_of(*values)));
     }
     rows.push_back(std::move(row));
   }
@@ -269,7 +269,7 @@ std::string as_csv(const Plan& plan, const Summary& summary) {
       const std::vector<double>* values = summary.figures[s].find(key);
       text += values == nullptr     ? std::string(",,")
               : values->size() == 1 ? fmt::format(",{},", mean_of(*values))
-                                    : fmt::format(",{},{}", mean_of(*values), deviation_of(*values));
+                                    : fmt::format(",{},{}", mean_of(*values), std_dev_of(*values));
     }
   }
   return text + "\n";
@@ -289,7 +289,7 @@ std::string as_json(const Plan& plan, const Summary& summary) {
       const std::vector<double>* values = summary.figures[s].find(key);
       if (values == nullptr) continue;
       json.key(key).begin_object().member("mean", mean_of(*values)).key("deviation");
-      values->size() > 1 ? json.value(deviation_of(*values)) : json.null();
+      values->size() > 1 ? json.value(std_dev_of(*values)) : json.null();
       json.end_object();
     }
     json.end_object().end_object();
@@ -345,7 +345,7 @@ int run_sweep(const Arguments& arguments, Diagnostics& diagnostics) {
 const Verb sweep_verb = {
     "sweep",
     "",
-    Words::model,
+    Positionals::model,
     "train with many settings and seeds, and compare them",
     R"(Trains the model with every combination of the --over values, and with --seeds seeds each, --jobs at a time. Each
 run gets a folder in --run-dir, as in `train` (default: MODEL-sweep). Prints mean and standard deviation of loss

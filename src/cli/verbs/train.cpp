@@ -20,14 +20,14 @@
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/output_files.h"
 #include "cli/terminal/progress.h"
+#include "cli/terminal/slow_operation.h"
 #include "cli/terminal/terminal.h"
-#include "cli/terminal/waiting.h"
 #include "cli/training/allocations.h"
 #include "cli/training/certificate.h"
 #include "cli/training/checkpoints.h"
-#include "cli/training/earlier_lines.h"
 #include "cli/training/history.h"
 #include "cli/training/line_file.h"
+#include "cli/training/log_resume.h"
 #include "cli/training/profile.h"
 #include "cli/training/text_logs.h"
 #include "graphrun/elements.h"
@@ -81,7 +81,7 @@ class Attempts {
     }
   }
   // For when something worse is on its way.
-  void tell(Diagnostics& diagnostics) const {
+  void report(Diagnostics& diagnostics) const {
     if (!found_.empty()) diagnostics.error(Error(ErrorKind::run, found_));
   }
   void throw_if_failed() const {
@@ -196,12 +196,12 @@ TrainResult train(Session& session, const Arguments& arguments, OutputFiles& out
                                      error.steps()));
       });
     }
-    attempts.tell(diagnostics);
+    attempts.report(diagnostics);
     throw;
   } catch (...) {
     watch.disarm();
     if (session.step() > 0) finish();
-    attempts.tell(diagnostics);
+    attempts.report(diagnostics);
     throw;
   }
 }
@@ -213,8 +213,8 @@ int run_train(const Arguments& given, Diagnostics& diagnostics) {
   OutputFiles outputs(arguments);
   Checkpoints checkpoints(arguments, diagnostics);
   Session session = open_session(arguments, diagnostics, nullptr, &outputs);
-  if (const std::string& stray = session.model().data.stray; !stray.empty()) {
-    diagnostics.warn(stray + ": rows of 'validation' and 'test' may have been trained with");
+  if (const std::string& split_mismatch = session.model().data.split_mismatch; !split_mismatch.empty()) {
+    diagnostics.warn(split_mismatch + ": rows of 'validation' and 'test' may have been trained with");
   }
   for (const std::string& warning : session.training_warnings()) diagnostics.warn(warning);
   std::optional<FusionSummary> fusion;
@@ -251,7 +251,7 @@ int run_train(const Arguments& given, Diagnostics& diagnostics) {
   // Ctrl-C ends the program within a fifth of a second, the way out included.
   constexpr double kAfterInterrupt = 0.05;
   Results results = [&] {
-    const Waiting waiting(diagnostics, "evaluating");
+    const SlowOperationNotice notice(diagnostics, "evaluating");
     return evaluated(session, kAfterInterrupt - seconds_since_interrupt());
   }();
   results.training = std::move(training);
@@ -279,8 +279,8 @@ int run_train(const Arguments& given, Diagnostics& diagnostics) {
   attempts.run([&] { folder.end(as_json(results)); });
   attempts.run([&] { write_results(arguments.json ? as_json(results) : as_text(results)); });
   attempts.throw_if_failed();
-  refuse_non_finite(results);
-  if (arguments.assert_no_alloc || outputs.certificate) tell_allocations(watch, diagnostics);
+  reject_non_finite(results);
+  if (arguments.assert_no_alloc || outputs.certificate) report_allocations(watch, diagnostics);
   return results.training->cancelled || interrupted() ? kInterrupted : kDone;
 }
 
@@ -289,7 +289,7 @@ int run_train(const Arguments& given, Diagnostics& diagnostics) {
 const Verb train_verb = {
     "train",
     "",
-    Words::model,
+    Positionals::model,
     "train a model and evaluate it on its splits",
     R"(Trains for the model's number of epochs, then evaluates loss and metrics on every split with the final weights.
 Progress goes to stderr, results to stdout. Ctrl-C stops the training after the current steps, prints the results

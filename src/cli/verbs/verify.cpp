@@ -10,8 +10,8 @@
 #include "cli/command_line/open.h"
 #include "cli/command_line/verbs.h"
 #include "cli/terminal/output_files.h"
+#include "cli/terminal/slow_operation.h"
 #include "cli/terminal/terminal.h"
-#include "cli/terminal/waiting.h"
 #include "graphrun/elements.h"
 #include "graphrun/error.h"
 
@@ -179,8 +179,8 @@ int dump(const Model& model, const Arguments& arguments, std::optional<OutputFil
 int run_verify(const Arguments& arguments, Diagnostics& diagnostics) {
   OutputFiles outputs(arguments);
   const Model model = read_model(arguments, diagnostics);
-  outputs.refuse_read(model);
-  const Waiting waiting(diagnostics, arguments.dump.empty() ? "verifying" : "running the steps");
+  outputs.reject_read(model);
+  const SlowOperationNotice notice(diagnostics, arguments.dump.empty() ? "verifying" : "running the steps");
   return arguments.dump.empty() ? compare(model, arguments) : dump(model, arguments, outputs.dump);
 }
 
@@ -189,7 +189,7 @@ int run_verify(const Arguments& arguments, Diagnostics& diagnostics) {
 const Verb verify_verb = {
     "verify",
     "",
-    Words::model,
+    Positionals::model,
     "compare two executors step by step, value by value",
     R"(Checks each step alone first: both executors get the same inputs, and every value is compared within the op's
 tolerance. Then it checks a whole run: the program with its fused regions from equal states, each phase in one

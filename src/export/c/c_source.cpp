@@ -172,7 +172,7 @@ typedef double {1}_real;
       }
       const DType dtype = type(input.buffer).dtype;
       const std::string to = place(input.buffer);
-      lines += input.units ? fmt::format("  {}({}, {}, {}, {});\n", functions_.to_stored(dtype, input.units->curve),
+      lines += input.units ? fmt::format("  {}({}, {}, {}, {});\n", functions_.to_stored(dtype, input.units->log),
                                          arguments_[i], units(*input.units), to, numbers_of(program_, input))
                            : fmt::format("  {}({}, 1, {}, 1, {});\n", functions_.cast(dtype, dtype), arguments_[i], to,
                                          numbers_of(program_, input));
@@ -195,8 +195,8 @@ typedef double {1}_real;
       const DeployedValue& output = d_.outputs[i];
       const DType dtype = type(output.buffer).dtype;
       lines += output.units
-                   ? fmt::format("  {}({}, {}, {}, {});\n", functions_.to_user(output.units->curve),
-                                 place(output.buffer), units(*output.units), results_[i], numbers_of(program_, output))
+                   ? fmt::format("  {}({}, {}, {}, {});\n", functions_.to_user(output.units->log), place(output.buffer),
+                                 units(*output.units), results_[i], numbers_of(program_, output))
                    : fmt::format("  {}({}, 1, {}, 1, {});\n", functions_.cast(dtype, dtype), place(output.buffer),
                                  results_[i], numbers_of(program_, output));
     }

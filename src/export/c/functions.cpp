@@ -229,9 +229,9 @@ std::string Functions::one_hot(DType dtype) {
 
 // Transforms are computed in double whatever layers are: numbers may be large beside their differences. (log)(x) is no
 // call of the chosen type.
-std::string Functions::to_stored(DType given, Curve curve) {
-  const std::string_view on = curve == Curve::none ? "" : curve == Curve::log ? "(log)" : "(log1p)";
-  const std::string_view named = curve == Curve::none ? "" : curve == Curve::log ? "_log" : "_log1p";
+std::string Functions::to_stored(DType given, LogTransform log) {
+  const std::string_view on = log == LogTransform::none ? "" : log == LogTransform::log ? "(log)" : "(log1p)";
+  const std::string_view named = log == LogTransform::none ? "" : log == LogTransform::log ? "_log" : "_log1p";
   const DType inputs[] = {given};
   return add(name_of_types(fmt::format("stored{}", named), inputs, DType::f32),
              fmt::format("const {} *p, const double *shift, const double *scale, int columns, float *out, int n",
@@ -241,9 +241,9 @@ std::string Functions::to_stored(DType given, Curve curve) {
                          on));
 }
 
-std::string Functions::to_user(Curve curve) {
-  const std::string_view off = curve == Curve::none ? "" : curve == Curve::log ? "(exp)" : "(expm1)";
-  const std::string_view named = curve == Curve::none ? "" : curve == Curve::log ? "_exp" : "_expm1";
+std::string Functions::to_user(LogTransform log) {
+  const std::string_view off = log == LogTransform::none ? "" : log == LogTransform::log ? "(exp)" : "(expm1)";
+  const std::string_view named = log == LogTransform::none ? "" : log == LogTransform::log ? "_exp" : "_expm1";
   return add(
       fmt::format("user{}", named),
       "const float *p, const double *shift, const double *scale, int columns, float *out, int n",

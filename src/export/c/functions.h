@@ -20,16 +20,16 @@ class Functions {
 
   // The name of the function, or "" where there is none: the op has no C text.
   std::string scalar(Op op, std::span<const DType> inputs,
-                     DType output);                 // args: p, ps, (q, qs, ...) [a, b] out, os, n
-  std::string cast(DType input, DType output);      // p, ps, out, os, n
-  std::string fill(DType dtype);                    // value, out, os, n
-  std::string matmul(DType dtype);                  // p, pi, pk, q, qk, qj, out, m, n, k
-  std::string reduction(Op op, DType dtype);        // p, n0, s0, n1, s1, out
-  std::string along_axis(Op op, DType dtype);       // p, ps, n, out, os
-  std::string gather(DType dtype);                  // table, rows, columns, row, column (strides), index, is, out, n
-  std::string one_hot(DType dtype);                 // index, is, classes, out, n
-  std::string to_stored(DType given, Curve curve);  // p, shift, scale, columns, out, n
-  std::string to_user(Curve curve);                 // p, shift, scale, columns, out, n
+                     DType output);             // args: p, ps, (q, qs, ...) [a, b] out, os, n
+  std::string cast(DType input, DType output);  // p, ps, out, os, n
+  std::string fill(DType dtype);                // value, out, os, n
+  std::string matmul(DType dtype);              // p, pi, pk, q, qk, qj, out, m, n, k
+  std::string reduction(Op op, DType dtype);    // p, n0, s0, n1, s1, out
+  std::string along_axis(Op op, DType dtype);   // p, ps, n, out, os
+  std::string gather(DType dtype);              // table, rows, columns, row, column (strides), index, is, out, n
+  std::string one_hot(DType dtype);             // index, is, classes, out, n
+  std::string to_stored(DType given, LogTransform log);  // p, shift, scale, columns, out, n
+  std::string to_user(LogTransform log);                 // p, shift, scale, columns, out, n
 
   std::string text() const;  // all that were asked for, helpers first
 

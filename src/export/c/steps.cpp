@@ -13,11 +13,11 @@
 namespace graphrun::c99 {
 namespace {
 
-using Place = std::function<std::string(BufferId)>;
+using BufferExpression = std::function<std::string(BufferId)>;
 
 class StepText {
  public:
-  StepText(const Program& program, const Step& step, const Place& place, Functions& functions)
+  StepText(const Program& program, const Step& step, const BufferExpression& place, Functions& functions)
       : program_(program), step_(step), place_(place), functions_(functions) {}
 
   Statement write() {
@@ -224,13 +224,13 @@ class StepText {
 
   const Program& program_;
   const Step& step_;
-  const Place& place_;
+  const BufferExpression& place_;
   Functions& functions_;
 };
 
 }  // namespace
 
-Statement statement(const Program& program, const Step& step, const Place& place, Functions& functions) {
+Statement statement(const Program& program, const Step& step, const BufferExpression& place, Functions& functions) {
   return StepText(program, step, place, functions).write();
 }
 

@@ -226,7 +226,7 @@ void read_graph(std::string_view bytes, File& file) {
   }
 }
 
-[[noreturn]] void refuse(const std::string& file, const std::string& message, const std::string& hint = {}) {
+[[noreturn]] void reject(const std::string& file, const std::string& message, const std::string& hint = {}) {
   throw Error(ErrorKind::input, {{.code = "onnx.file", .message = message, .hint = hint, .file = file}});
 }
 
@@ -270,18 +270,18 @@ Tensor tensor(const std::string& name, const std::vector<std::int64_t>& values) 
 
 HostTensor tensor_of(const Tensor& tensor, const std::string& file) {
   const std::string who = fmt::format("the tensor '{}'", printable(tensor.name));
-  if (tensor.is_external) refuse(file, who + " is in another file", "save the model with its weights inside");
+  if (tensor.is_external) reject(file, who + " is in another file", "save the model with its weights inside");
   const DType dtype = tensor.type == DataType::f32   ? DType::f32
                       : tensor.type == DataType::f64 ? DType::f64
                                                      : DType::i32;
   const bool is_i64 = tensor.type == DataType::i64;
   if (dtype == DType::i32 && !is_i64 && tensor.type != DataType::i32)
-    refuse(file, fmt::format("{} has elements of ONNX's type {}; f32, f64, i32 and i64 are read", who,
+    reject(file, fmt::format("{} has elements of ONNX's type {}; f32, f64, i32 and i64 are read", who,
                              static_cast<int>(tensor.type)));
-  if (tensor.dims.size() > static_cast<std::size_t>(kMaxRank)) refuse(file, who + " has too many dimensions");
+  if (tensor.dims.size() > static_cast<std::size_t>(kMaxRank)) reject(file, who + " has too many dimensions");
   std::int64_t count = 1;
   for (const std::int64_t dim : tensor.dims) {
-    if (dim < 0) refuse(file, who + " has a negative dimension");
+    if (dim < 0) reject(file, who + " has a negative dimension");
     count = checked_mul(count, dim);
   }
   const std::size_t width = is_i64 ? 8 : size_of(dtype);
@@ -290,7 +290,7 @@ HostTensor tensor_of(const Tensor& tensor, const std::string& file) {
                              : dtype == DType::f64 ? tensor.doubles.size()
                                                    : tensor.numbers.size();
   if (static_cast<std::uint64_t>(count) != stored || (!tensor.raw.empty() && tensor.raw.size() % width != 0))
-    refuse(file, fmt::format("{} has {} elements by its shape, {} in the file", who, count, stored));
+    reject(file, fmt::format("{} has {} elements by its shape, {} in the file", who, count, stored));
   HostTensor result(dtype, Shape(tensor.dims));
   with_elements(result, [&](auto to) {
     using T = typename decltype(to)::value_type;
@@ -377,9 +377,9 @@ File decode(const std::string& bytes, const std::string& name) {
       }
     }
   } catch (const BadWire& bad) {
-    refuse(name, fmt::format("not an ONNX file, or damaged: {}", bad.what()));
+    reject(name, fmt::format("not an ONNX file, or damaged: {}", bad.what()));
   }
-  if (!has_graph) refuse(name, "not an ONNX file: it has no graph");
+  if (!has_graph) reject(name, "not an ONNX file: it has no graph");
   return file;
 }
 

@@ -207,8 +207,8 @@ class Exporter {
     }
     // In double, as graphrun does it: numbers may be large beside their differences.
     std::string value = cast(input.name, DataType::f64);
-    if (input.units->curve == Curve::log1p) value = node("Add", {value, number(1, DType::f64)});
-    if (input.units->curve != Curve::none) value = node("Log", {value});
+    if (input.units->log == LogTransform::log1p) value = node("Add", {value, number(1, DType::f64)});
+    if (input.units->log != LogTransform::none) value = node("Log", {value});
     value = node("Sub", {value, columns(input.units->shift, type(input.buffer))});
     value = node("Div", {value, columns(input.units->scale, type(input.buffer))});
     names_[input.buffer] = cast(value, DataType::f32);
@@ -225,8 +225,8 @@ class Exporter {
     std::string value = cast(name(output.buffer), DataType::f64);
     value = node("Mul", {value, columns(output.units->scale, type(output.buffer))});
     value = node("Add", {value, columns(output.units->shift, type(output.buffer))});
-    if (output.units->curve != Curve::none) value = node("Exp", {value});
-    if (output.units->curve == Curve::log1p) value = node("Sub", {value, number(1, DType::f64)});
+    if (output.units->log != LogTransform::none) value = node("Exp", {value});
+    if (output.units->log == LogTransform::log1p) value = node("Sub", {value, number(1, DType::f64)});
     cast(value, DataType::f32, output.name);
   }
 

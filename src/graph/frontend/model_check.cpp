@@ -93,8 +93,8 @@ class Checker {
       if (!is_name(one.name)) fail("the name is invalid", std::string(kNameRule));
       if (!told.insert(one.name).second) fail("the name is taken", "give it another name");
       check_value(fmt::format("the objective '{}'", one.name), one.minimize);
-      if (one.every < 1 || one.every > kMostEvery)
-        fail(fmt::format("every {} steps: from 1 to {}", one.every, kMostEvery));
+      if (one.every < 1 || one.every > kMaxEvery)
+        fail(fmt::format("every {} steps: from 1 to {}", one.every, kMaxEvery));
       if (one.parameters.empty()) fail("it has no parameters: there is nothing to train");
       for (const Value value : one.parameters) {
         if (value.owner != graph_.number || value.id >= graph_.graph.size()) {

@@ -14,7 +14,7 @@
 namespace graphrun {
 
 std::string model_hash(const Model& model) {
-  return hash_of(training_facts(model));
+  return fingerprint_of(training_config(model));
 }
 
 std::string plan_hash(const Program& program) {
@@ -32,7 +32,7 @@ void save_checkpoint(Session& session, const std::string& path) {
 }
 
 CheckpointInfo load_checkpoint(Session& session, const std::string& path) {
-  SessionAccess::impl(session).refuse_in_train("load_checkpoint");
+  SessionAccess::impl(session).reject_in_train("load_checkpoint");
   return TrainingState(SessionAccess::impl(session)).restore(CheckpointFile(path));
 }
 

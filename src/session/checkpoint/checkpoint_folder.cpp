@@ -15,8 +15,8 @@
 #include <system_error>
 #include <utility>
 
-#include "base/alive.h"
 #include "base/descriptor.h"
+#include "base/not_moved.h"
 #include "graphrun/checkpoint.h"
 #include "graphrun/error.h"
 #include "graphrun/output_file.h"
@@ -103,8 +103,8 @@ struct __attribute__((visibility("hidden"))) CheckpointFolder::Impl {  // within
   void make_best(const char* name);
   void write(bool is_best);
   void remove_old();
-  bool is_due(const Boundary& boundary) const;
-  void at(const Boundary& boundary);
+  bool is_due(const StepEnd& end) const;
+  void at(const StepEnd& end);
 };
 
 void CheckpointFolder::Impl::open() {
@@ -197,16 +197,16 @@ void CheckpointFolder::Impl::remove_old() {
   }
 }
 
-bool CheckpointFolder::Impl::is_due(const Boundary& boundary) const {
-  if (every.steps > 0 && boundary.step % every.steps == 0) return true;
-  if (every.epochs > 0 && boundary.step % (every.epochs * boundary.steps_of_epoch) == 0) return true;
+bool CheckpointFolder::Impl::is_due(const StepEnd& end) const {
+  if (every.steps > 0 && end.step % every.steps == 0) return true;
+  if (every.epochs > 0 && end.step % (every.epochs * end.steps_of_epoch) == 0) return true;
   return every.seconds > 0 && Profiler::now() - saved_at >= every.seconds;
 }
 
-void CheckpointFolder::Impl::at(const Boundary& boundary) {
-  const bool is_best = boundary.best && best != boundary.step;
+void CheckpointFolder::Impl::at(const StepEnd& end) {
+  const bool is_best = end.best && best != end.step;
   const bool is_wanted = requested.exchange(false, std::memory_order_relaxed);
-  if (!is_best && (saved == boundary.step || (!is_due(boundary) && !is_wanted && !boundary.last))) return;
+  if (!is_best && (saved == end.step || (!is_due(end) && !is_wanted && !end.last))) return;
   try {
     write(is_best);
     failing = false;
@@ -233,7 +233,7 @@ CheckpointFolder::CheckpointFolder(CheckpointFolder&&) noexcept = default;
 CheckpointFolder& CheckpointFolder::operator=(CheckpointFolder&&) noexcept = default;
 
 void CheckpointFolder::begin(Session& session) {
-  Impl& impl = alive(impl_, kFolder);
+  Impl& impl = not_moved(impl_, kFolder);
   const std::vector<std::uint64_t> steps = impl.steps();
   if (!steps.empty() || impl.has(kBest))
     throw Error(ErrorKind::input, "checkpoint.exists",
@@ -245,7 +245,7 @@ void CheckpointFolder::begin(Session& session) {
 
 std::optional<CheckpointInfo> CheckpointFolder::resume(Session& session, const std::string& from,
                                                        const std::function<void(const Error&)>& damaged) {
-  Impl& impl = alive(impl_, kFolder);
+  Impl& impl = not_moved(impl_, kFolder);
   impl.state.emplace(SessionAccess::impl(session));
   std::optional<CheckpointInfo> info;
   if (!from.empty()) {
@@ -275,7 +275,7 @@ std::optional<CheckpointInfo> CheckpointFolder::resume(Session& session, const s
 }
 
 void CheckpointFolder::connect(TrainOptions& options, std::function<void(const Error&)> failed) {
-  Impl& impl = alive(impl_, kFolder);
+  Impl& impl = not_moved(impl_, kFolder);
   if (!impl.state) throw std::logic_error("CheckpointFolder: begin() or resume() comes before connect()");
   CheckpointEvery& every = impl.every;
   impl.failed = std::move(failed);
@@ -287,8 +287,8 @@ void CheckpointFolder::connect(TrainOptions& options, std::function<void(const E
       every.epochs = 1;
     }
   }
-  options.boundary_every = every.steps > 0 ? every.steps : every.epochs * impl.state->steps_of_epoch();
-  options.on_boundary = [&impl](const Boundary& boundary) { impl.at(boundary); };
+  options.step_end_every = every.steps > 0 ? every.steps : every.epochs * impl.state->steps_of_epoch();
+  options.on_step_end = [&impl](const StepEnd& end) { impl.at(end); };
 }
 
 void CheckpointFolder::request() noexcept {
@@ -296,7 +296,7 @@ void CheckpointFolder::request() noexcept {
 }
 
 void CheckpointFolder::save() {
-  Impl& impl = alive(impl_, kFolder);
+  Impl& impl = not_moved(impl_, kFolder);
   if (!impl.state) throw std::logic_error("CheckpointFolder: begin() or resume() comes before save()");
   if (impl.saved != impl.state->step()) impl.write(false);
 }

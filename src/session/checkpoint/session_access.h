@@ -9,7 +9,7 @@ namespace graphrun {
 
 struct SessionAccess {
   using Impl = Session::Impl;
-  static Impl& impl(Session& session) { return alive(session.impl_, "session"); }
+  static Impl& impl(Session& session) { return not_moved(session.impl_, "session"); }
 };
 
 }  // namespace graphrun

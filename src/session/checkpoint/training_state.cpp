@@ -25,8 +25,8 @@ constexpr std::string_view kFormat = "1";
 constexpr std::string_view kText = "checkpoint", kPlan = "checkpoint.plan_hash", kModel = "checkpoint.model_hash",
                            kExecutor = "checkpoint.executor";
 
-std::string text_key(std::string_view fact) {
-  return fmt::format("checkpoint.{}", fact);
+std::string text_key(std::string_view entry) {
+  return fmt::format("checkpoint.{}", entry);
 }
 std::string state_name(std::string_view name) {
   return std::string(kCheckpointPrefix) + std::string(name);
@@ -65,7 +65,7 @@ constexpr ProgressField kProgress[] = {
 #undef REAL
 #undef COUNT
 
-[[noreturn]] void refuse(const std::string& path, std::string_view code, std::string_view why, std::string hint = {}) {
+[[noreturn]] void reject(const std::string& path, std::string_view code, std::string_view why, std::string hint = {}) {
   throw Error(ErrorKind::input, std::string(code), fmt::format("'{}' {}", path, why), std::move(hint));
 }
 
@@ -79,19 +79,20 @@ CheckpointFile::CheckpointFile(const std::string& path)
     : path_(path), bytes_(std::make_shared<const std::string>(read_file(path))), contents_(path, bytes_) {
   const std::string format = contents_.text(std::string(kText));
   if (format.empty())
-    refuse(path, "checkpoint.none", "is not a checkpoint: it has no training state",
+    reject(path, "checkpoint.none", "is not a checkpoint: it has no training state",
            "--weights=FILE starts a training run from weights");
   const std::span<const std::byte> bytes = std::as_bytes(std::span(*bytes_));
   std::uint64_t sum = 0;  // there are that many bytes: the header alone has more
   std::memcpy(&sum, bytes.last(kSumBytes).data(), kSumBytes);
   if (sum != checksum(bytes.first(bytes.size() - kSumBytes)))
-    refuse(path, "checkpoint.damaged", "is damaged: the checksum does not match");
+    reject(path, "checkpoint.damaged", "is damaged: the checksum does not match");
   if (format != kFormat)
-    refuse(path, kOtherFormat, fmt::format("is a checkpoint of format {}, expected {}", format, kFormat),
+    reject(path, kOtherFormat, fmt::format("is a checkpoint of format {}, expected {}", format, kFormat),
            "the version of graphrun that wrote it can resume it");
 }
 
-TrainingState::TrainingState(SessionAccess::Impl& session) : session_(session), facts_(training_facts(session.model)) {
+TrainingState::TrainingState(SessionAccess::Impl& session)
+    : session_(session), config_(training_config(session.model)) {
   session.training();  // throws where there is nothing to train
   const Model& model = session.model;
   const GraphBuilder::Impl& graph = model.graph.impl();
@@ -114,15 +115,15 @@ TrainingState::TrainingState(SessionAccess::Impl& session) : session_(session), 
   const auto add = [&](std::string_view key, std::string text) { texts.emplace_back(key, std::move(text)); };
   add(kText, std::string(kFormat));
   add(kExecutor, std::string(session.executor->name()));
-  add(kModel, hash_of(facts_));
+  add(kModel, fingerprint_of(config_));
   add(kPlan, plan_hash(session.program()));
-  for (const Fact& fact : facts_) add(text_key(fact.key), fact.text);
+  for (const ConfigEntry& entry : config_) add(text_key(entry.key), entry.text);
 
   std::vector<std::pair<std::string, TensorType>> types;
-  for (const Part& part : parts_) types.emplace_back(part.name, part.type);
+  for (const StoredValue& part : parts_) types.emplace_back(part.name, part.type);
   data::SafetensorsHeader header = data::safetensors_header(types, texts);
   header_ = std::move(header.bytes);
-  std::vector<Part> ordered;
+  std::vector<StoredValue> ordered;
   for (const std::size_t i : header.order) ordered.push_back(std::move(parts_[i]));
   parts_ = std::move(ordered);
   piece_.resize(kPiece);
@@ -139,13 +140,13 @@ void TrainingState::add_states(BufferKind kind) {
 void TrainingState::add_progress() {
   TrainingProgress& progress = session_.progress;
   for (const ProgressField& field : kProgress) {
-    Part part{state_name(field.name), field.real ? kReal : kCount};
+    StoredValue part{state_name(field.name), field.real ? kReal : kCount};
     part.host = field.real ? std::as_writable_bytes(std::span(&field.real(progress), 1))
                            : std::as_writable_bytes(std::span(&field.count(progress), 1));
     parts_.push_back(std::move(part));
   }
   if (std::vector<EpochMean>& means = session_.objectives; !means.empty()) {
-    Part part{state_name("objectives"), {DType::f64, {static_cast<std::int64_t>(means.size()), 3}, 0}};
+    StoredValue part{state_name("objectives"), {DType::f64, {static_cast<std::int64_t>(means.size()), 3}, 0}};
     part.host = std::as_writable_bytes(std::span(means));
     parts_.push_back(std::move(part));
   }
@@ -157,7 +158,7 @@ void TrainingState::add_progress() {
 }
 
 void TrainingState::add_constant(std::string name, HostTensor value) {
-  Part part{std::move(name), {value.dtype(), value.shape(), 0}};
+  StoredValue part{std::move(name), {value.dtype(), value.shape(), 0}};
   part.is_state = false;
   part.host = constants_.emplace_back(std::move(value)).bytes();  // which stay where they are when the tensor moves
   parts_.push_back(std::move(part));
@@ -167,7 +168,7 @@ std::uint64_t TrainingState::step() const {
   return session_.done[session_.training()];
 }
 
-void TrainingState::read(const Part& part, std::uint64_t first, std::span<std::byte> to) const {
+void TrainingState::read(const StoredValue& part, std::uint64_t first, std::span<std::byte> to) const {
   if (part.buffer != kNoBuffer) return session_.runnable->read_range(part.buffer, first, to);
   const auto from = part.host.subspan(first, to.size());
   std::copy(from.begin(), from.end(), to.begin());
@@ -181,7 +182,7 @@ bool TrainingState::write(const std::function<void(std::string_view)>& sink) {
     sink(as_text(bytes));
   };
   put(std::as_bytes(std::span(header_)));
-  for (const Part& part : std::span(parts_).first(parts_.size() - 1)) {
+  for (const StoredValue& part : std::span(parts_).first(parts_.size() - 1)) {
     const std::uint64_t bytes = part.type.bytes();
     for (std::uint64_t first = 0; first < bytes; first += kPiece) {
       const auto piece = std::span(piece_).first(std::min<std::uint64_t>(kPiece, bytes - first));
@@ -200,10 +201,10 @@ void TrainingState::check_parts(const CheckpointFile& file) const {
   const auto add = [&](std::string message) {
     found.push_back({.code = "checkpoint.differs", .message = std::move(message), .file = file.path()});
   };
-  for (const std::string& line : differences([&](auto key) { return file.contents().text(text_key(key)); }, facts_))
+  for (const std::string& line : differences([&](auto key) { return file.contents().text(text_key(key)); }, config_))
     add(line);
   if (found.empty()) {
-    for (const Part& part : parts_) {
+    for (const StoredValue& part : parts_) {
       if (!file.contents().has(part.name)) {
         const bool is_needed = !part.name.starts_with(state_name("evaluate."));
         if (is_needed) add(fmt::format("the checkpoint has no '{}'", part.name));
@@ -220,10 +221,12 @@ void TrainingState::check_parts(const CheckpointFile& file) const {
 
 CheckpointInfo TrainingState::restore(const CheckpointFile& file) {
   check_parts(file);
-  const auto bytes_of = [&](const Part& part) { return std::as_bytes(std::span(file.contents().values(part.name))); };
+  const auto bytes_of = [&](const StoredValue& part) {
+    return std::as_bytes(std::span(file.contents().values(part.name)));
+  };
   const auto number_of = [&](ir::NodeId counter) -> std::optional<std::uint64_t> {
     const BufferId id = session_.buffer(counter);
-    for (const Part& part : parts_) {
+    for (const StoredValue& part : parts_) {
       if (part.buffer != id || !file.contents().has(part.name)) continue;
       std::uint64_t number = 0;
       std::memcpy(&number, bytes_of(part).data(), sizeof number);
@@ -244,12 +247,12 @@ CheckpointInfo TrainingState::restore(const CheckpointFile& file) {
   info.same_plan = info.plan_hash == plan_hash(session_.program());
   const auto epochs = static_cast<std::uint64_t>(session_.model.train.epochs);
   if (info.step / of_epoch > epochs || (info.step / of_epoch == epochs && info.step % of_epoch != 0))
-    refuse(file.path(), "checkpoint.beyond",
+    reject(file.path(), "checkpoint.beyond",
            fmt::format("is of step {}, in epoch {}: beyond the {} epochs of this training", info.step, info.epoch + 1,
                        epochs),
            "--epochs=N continues with more epochs");
 
-  for (const Part& part : parts_) {
+  for (const StoredValue& part : parts_) {
     if (!part.is_state || &part == &parts_.back() || !file.contents().has(part.name)) continue;
     const std::span<const std::byte> bytes = bytes_of(part);
     if (part.buffer != kNoBuffer)

@@ -17,8 +17,8 @@
 
 #include "data/safetensors.h"
 #include "graphrun/checkpoint.h"
+#include "session/checkpoint/config_fingerprint.h"
 #include "session/checkpoint/session_access.h"
-#include "session/checkpoint/training_facts.h"
 
 namespace graphrun {
 
@@ -53,7 +53,7 @@ class TrainingState {
   std::int64_t epochs() const { return session_.model.train.epochs; }
 
  private:
-  struct Part {
+  struct StoredValue {
     std::string name;  // in the file
     TensorType type;
     BufferId buffer = kNoBuffer;  // kNoBuffer: it lies on the host
@@ -63,13 +63,13 @@ class TrainingState {
   void add_states(BufferKind kind);
   void add_progress();
   void add_constant(std::string name, HostTensor value);
-  void read(const Part& part, std::uint64_t first, std::span<std::byte> to) const;
+  void read(const StoredValue& part, std::uint64_t first, std::span<std::byte> to) const;
   void check_parts(const CheckpointFile& file) const;
 
   SessionAccess::Impl& session_;
-  std::vector<Fact> facts_;
+  std::vector<ConfigEntry> config_;
   std::vector<HostTensor> constants_;
-  std::vector<Part> parts_;  // in the order of the file's values; the last one is the checksum
+  std::vector<StoredValue> parts_;  // in the order of the file's values; the last one is the checksum
   std::string header_;
   std::vector<std::byte> piece_;
 };

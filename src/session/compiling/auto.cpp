@@ -13,7 +13,7 @@ namespace graphrun {
 namespace {
 
 constexpr double kEnough = 0.05;  // seconds: a run as long as this is measured well
-constexpr std::uint64_t kMostSteps = 1 << 14;
+constexpr std::uint64_t kMaxSteps = 1 << 14;
 
 // Runs twice as many steps each time, until a run is long enough: the first ones warm up.
 double seconds_per_step(const Model& model, const std::shared_ptr<Executor>& executor, const PlanOptions& options) {
@@ -28,7 +28,7 @@ double seconds_per_step(const Model& model, const std::shared_ptr<Executor>& exe
     const double before = Profiler::now();
     runnable->run(0, n);
     const double seconds = Profiler::now() - before;
-    if (seconds >= kEnough || n >= kMostSteps) return seconds / static_cast<double>(n);
+    if (seconds >= kEnough || n >= kMaxSteps) return seconds / static_cast<double>(n);
   }
 }
 

@@ -17,7 +17,7 @@ namespace graphrun {
 namespace {
 
 // What depends on a step that no executor takes is declined, too: one mistake, told where the user wrote it.
-Error refused(const Error& error, const Model& model, bool ref_runs) {
+Error rejected(const Error& error, const Model& model, bool ref_runs) {
   const std::vector<Diagnostic>& all = error.diagnostics();
   const auto written = std::find_if(all.begin(), all.end(), [](const Diagnostic& d) { return d.line > 0; });
   Diagnostic first = written == all.end() ? all.front() : *written;
@@ -54,7 +54,7 @@ std::shared_ptr<Executor> choose_executor(std::string_view name, const std::shar
 namespace {
 
 // The numbers of a machine that the executor does not compute on would only mislead.
-void refuse_foreign(const Target& target, const Executor& executor) {
+void reject_foreign(const Target& target, const Executor& executor) {
   const std::string_view own = find_target(executor.default_target()).executor;
   if (target.executor == own) return;
   std::vector<std::string_view> names;
@@ -87,7 +87,7 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
   for (const std::string& name : options.keep) keep_value(built.graph, name);
   const std::string target_name = options.target.empty() ? std::string(executors[0]->default_target()) : options.target;
   const Target& target = find_target(target_name);
-  refuse_foreign(target, *executors[0]);
+  reject_foreign(target, *executors[0]);
   bool ref_runs = true;  // what these do not
   const auto tell_ref = [&](const StepSignature& step) {
     static const std::shared_ptr<Executor> ref = find_executor("ref");
@@ -149,7 +149,7 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
     return result;
   } catch (const Error& error) {
     if (error.diagnostics().empty()) throw;
-    if (error.diagnostics().front().code == "step.unsupported") throw refused(error, model, ref_runs);
+    if (error.diagnostics().front().code == "step.unsupported") throw rejected(error, model, ref_runs);
     std::vector<Diagnostic> told = error.diagnostics();
     for (Diagnostic& one : told) one.file = one.line > 0 ? model.file : one.file;
     throw Error(error.kind(), std::move(told));

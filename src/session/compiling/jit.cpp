@@ -21,11 +21,11 @@ bool has_step_kernels(const Phase& phase) {
 }
 
 void require_step_kernels(const Compiled& compiled, const Target& target, std::string_view executor) {
-  const auto refuse = [](const std::string& message, const char* hint) {
+  const auto reject = [](const std::string& message, const char* hint) {
     throw Error(ErrorKind::input, "jit.required", message, hint);
   };
   if (target.multiprocessors == 0) {
-    refuse(fmt::format("the executor {} compiles no kernels for whole steps, which --jit=require asks for", executor),
+    reject(fmt::format("the executor {} compiles no kernels for whole steps, which --jit=require asks for", executor),
            "--executor=cuda does");
   }
   const std::vector<Phase>& phases = compiled.program.phases;
@@ -36,7 +36,7 @@ void require_step_kernels(const Compiled& compiled, const Target& target, std::s
     reason = fmt::format("{}: {}", note.node, note.text);
     break;
   }
-  refuse(fmt::format("no kernel runs a whole step of '{}', which --jit=require asks for: {}", phases[0].name, reason),
+  reject(fmt::format("no kernel runs a whole step of '{}', which --jit=require asks for: {}", phases[0].name, reason),
          "--jit=prefer then runs it step by step");
 }
 

@@ -9,7 +9,7 @@
 #include <numeric>
 #include <utility>
 
-#include "base/alive.h"
+#include "base/not_moved.h"
 #include "graph/frontend/builder_impl.h"
 #include "graph/gradients.h"
 #include "graph/ir/needed.h"
@@ -182,11 +182,11 @@ struct __attribute__((visibility("hidden"))) Inspection::Impl {  // within a cla
       runnable->read(counted, std::as_writable_bytes(std::span(&count, 1)));
       return Profiler::now() - before;
     };
-    constexpr int kMostRounds = 50;
+    constexpr int kMaxRounds = 50;
     double reading = std::numeric_limits<double>::infinity();
     std::vector<double> least(owners.size(), std::numeric_limits<double>::infinity());
     const double begin = Profiler::now();
-    for (int round = 0; round < kMostRounds && (round == 0 || Profiler::now() - begin < within); ++round) {
+    for (int round = 0; round < kMaxRounds && (round == 0 || Profiler::now() - begin < within); ++round) {
       reading = std::min(reading, timed([] {}));
       for (std::uint32_t i = 0; i < owners.size(); ++i)
         least[i] = std::min(least[i], timed([&] { runnable->run_steps(0, i, i + 1); }));
@@ -202,7 +202,7 @@ struct __attribute__((visibility("hidden"))) Inspection::Impl {  // within a cla
       if (entries[i].name == name) return i;
     }
     std::vector<std::string> names;
-    for (const Entry& entry : entries) names.push_back(entry.name);
+    for (const NamedValue& entry : entries) names.push_back(entry.name);
     const std::string_view suffix = ":gradient";
     const std::string_view of_value = name.ends_with(suffix) ? name.substr(0, name.size() - suffix.size()) : "";
     if (!of.empty() && std::find(names.begin(), names.end(), of_value) != names.end()) {
@@ -217,7 +217,7 @@ struct __attribute__((visibility("hidden"))) Inspection::Impl {  // within a cla
   Model model;
   std::string split, of;
   std::int64_t rows = 0;
-  std::vector<Entry> entries;  // in the order of the model's outputs
+  std::vector<NamedValue> entries;  // in the order of the model's outputs
   CompiledModel compiled;
   std::unique_ptr<Runnable> runnable;
 };
@@ -228,27 +228,27 @@ Inspection::~Inspection() = default;
 Inspection::Inspection(Inspection&&) noexcept = default;
 Inspection& Inspection::operator=(Inspection&&) noexcept = default;
 
-const std::vector<Inspection::Entry>& Inspection::entries() const {
-  return alive(impl_, "inspection").entries;
+const std::vector<Inspection::NamedValue>& Inspection::entries() const {
+  return not_moved(impl_, "inspection").entries;
 }
 HostTensor Inspection::read(std::string_view name) const {
-  const Impl& impl = alive(impl_, "inspection");
+  const Impl& impl = not_moved(impl_, "inspection");
   const std::size_t i = impl.find(name);
   HostTensor tensor(impl.entries[i].type.dtype, impl.entries[i].type.shape);
   impl.runnable->read(impl.buffer(i), tensor.bytes());
   return tensor;
 }
 std::vector<double> Inspection::times(double within) {
-  return alive(impl_, "inspection").times(within);
+  return not_moved(impl_, "inspection").times(within);
 }
 const std::string& Inspection::split() const {
-  return alive(impl_, "inspection").split;
+  return not_moved(impl_, "inspection").split;
 }
 std::int64_t Inspection::rows() const {
-  return alive(impl_, "inspection").rows;
+  return not_moved(impl_, "inspection").rows;
 }
 const std::string& Inspection::of() const {
-  return alive(impl_, "inspection").of;
+  return not_moved(impl_, "inspection").of;
 }
 
 }  // namespace graphrun

@@ -28,7 +28,7 @@ using json::make_object;
 using Json = json::Value;
 using Members = std::vector<std::pair<std::string, Json>>;
 
-constexpr std::int64_t kMostExtent = std::int64_t{1} << 40;
+constexpr std::int64_t kMaxExtent = std::int64_t{1} << 40;
 
 Json ref(std::string_view name) {
   return make_object({{"$ref", make(fmt::format("#/$defs/{}", name))}});
@@ -187,7 +187,7 @@ Json entries() {
 
 Json extents(bool batch) {
   Json extent = integer(1);
-  add(extent, "maximum", make(kMostExtent));
+  add(extent, "maximum", make(kMaxExtent));
   Json shape = list_of(std::move(extent));
   if (batch) {
     add(shape, "prefixItems", make_array({make_object({{"const", make("batch")}})}));
@@ -402,7 +402,7 @@ Json train_section() {
   Json batch = integer(1);
   add(batch, "maximum", make(kMaxBatch));
   Json every = integer(1);
-  add(every, "maximum", make(kMostEvery));
+  add(every, "maximum", make(kMaxEvery));
   const Json objective = section(objective_fields(), {{"minimize", type("string")},
                                                       {"parameters", list_of(type("string"))},
                                                       {"optimizer", optimizer()},

@@ -11,7 +11,7 @@
 namespace graphrun {
 namespace {
 
-[[noreturn]] void refuse_missing(const Model& model, const CompiledModel& compiled, std::string_view name) {
+[[noreturn]] void reject_missing(const Model& model, const CompiledModel& compiled, std::string_view name) {
   const auto& names = model.graph.impl().names;
   const std::string in_step = fmt::format("train/{}", name);
   const std::vector<ir::Node>& nodes = compiled.step.graph.nodes;
@@ -38,7 +38,7 @@ BufferId find_value(const Model& model, const CompiledModel& compiled, std::stri
   for (const std::string& candidate : {std::string(name), fmt::format("train/{}", name)}) {
     if (const BufferId id = compiled.find(candidate); id != kNoBuffer) return id;
   }
-  refuse_missing(model, compiled, name);
+  reject_missing(model, compiled, name);
 }
 
 struct Moment {

@@ -7,15 +7,15 @@
 #include <filesystem>
 #include <memory>
 
-#include "base/alive.h"
 #include "base/descriptor.h"
 #include "base/file.h"
+#include "base/not_moved.h"
 #include "data/inflate.h"
 #include "data/row_stream.h"
 #include "graphrun/error.h"
 #include "graphrun/output_file.h"
+#include "session/rows/inference_input.h"
 #include "session/rows/labelled_rows.h"
-#include "session/rows/other_rows.h"
 
 namespace graphrun {
 namespace {
@@ -77,7 +77,7 @@ HostTensor joined(const HostTensor& first, const HostTensor& more) {
 
 struct InputReader::Impl {
   Impl(const std::string& model, const std::string& file, const LoadOptions& options, InputOptions how)
-      : path(path_of(file)), rows(model, options, OtherRows::Purpose::predict), keep(std::move(how.keep)) {
+      : path(path_of(file)), rows(model, options, InferenceInput::Purpose::predict), keep(std::move(how.keep)) {
     require_file(path);
     if (is_regular(path)) {
       format = format_of(path, head_of(path), how.format);
@@ -91,7 +91,7 @@ struct InputReader::Impl {
     if (!may_be_text) format = format_of(path, stream->look(kFormatBytes), how.format);
     const bool is_text = may_be_text && (format == RowFormat::csv || format == RowFormat::records);
     const bool is_array = format == RowFormat::records && starts_with_bracket();
-    if (!is_text || is_array || !rows.coupled_output().empty()) {
+    if (!is_text || is_array || !rows.batch_dependent_output().empty()) {
       std::string bytes = stream->read_all();
       format = format_of(path, std::string_view(bytes).substr(0, kFormatBytes), how.format);
       copy = copy_of(path, format, std::move(bytes));
@@ -109,15 +109,15 @@ struct InputReader::Impl {
 
   std::optional<InputRows> next() {
     if (at_end) return std::nullopt;
-    std::optional<data::Piece> piece;
+    std::optional<data::Chunk> chunk;
     if (stream) {
-      piece = stream->next(last);
-      at_end = piece->bytes.empty();
+      chunk = stream->next(last);
+      at_end = chunk->bytes.empty();
       if (at_end && given > 0) return std::nullopt;
     } else {
       at_end = true;
     }
-    OtherRows::Read read = rows.read(path, copy ? path_of(*copy) : path, format, piece, keep);
+    InferenceInput::Read read = rows.read(path, copy ? path_of(*copy) : path, format, chunk, keep);
     InputRows result{std::move(read.inputs), std::move(read.kept)};
     last = static_cast<std::size_t>(result.rows());
     given += last;
@@ -125,7 +125,7 @@ struct InputReader::Impl {
   }
 
   std::string path;
-  OtherRows rows;
+  InferenceInput rows;
   std::vector<std::string> keep;
   RowFormat format = RowFormat::csv;
   std::optional<data::RowStream> stream;
@@ -142,11 +142,11 @@ InputReader::InputReader(InputReader&&) noexcept = default;
 InputReader& InputReader::operator=(InputReader&&) noexcept = default;
 
 std::optional<InputRows> InputReader::next() {
-  return alive(impl_, "input reader").next();
+  return not_moved(impl_, "input reader").next();
 }
 
 bool InputReader::streams() const {
-  return alive(impl_, "input reader").stream.has_value();
+  return not_moved(impl_, "input reader").stream.has_value();
 }
 
 std::vector<std::pair<std::string, HostTensor>> load_inputs(const std::string& model, const std::string& path,
@@ -168,18 +168,18 @@ std::vector<std::pair<std::string, HostTensor>> load_inputs(const std::string& m
 DataSet labelled_rows(const std::string& model, const LoadOptions& options) {
   const std::string path = path_of(options.evaluates);
   require_file(path);
-  OtherRows rows(model, options, OtherRows::Purpose::evaluate);
+  InferenceInput rows(model, options, InferenceInput::Purpose::evaluate);
   std::optional<std::string> piped;
   if (!is_regular(path)) piped = data::RowStream(path).read_all();
   const std::string head = piped ? piped->substr(0, kFormatBytes) : head_of(path);
   const RowFormat format = format_of(path, head, options.format);
   const std::optional<Descriptor> copy = copy_of(path, format, std::move(piped));
-  OtherRows::Read read = rows.read(path, copy ? path_of(*copy) : path, format, std::nullopt, {});
+  InferenceInput::Read read = rows.read(path, copy ? path_of(*copy) : path, format, std::nullopt, {});
   DataSet set;
   set.splits.push_back({"data", std::move(read.inputs), 0});
   set.standardizations = std::move(read.standardizations);
   set.fitted = rows.weights().fitted;
-  set.origin = rows.weights().origin;
+  set.provenance = rows.weights().provenance;
   set.warnings = std::move(read.warnings);
   set.files = {path};
   return set;

@@ -9,10 +9,10 @@
 namespace graphrun {
 namespace {
 
-constexpr std::size_t kMostConfused = 1000;                // classes: a matrix of 8 MB
-constexpr std::size_t kMostRanked = std::size_t{1} << 24;  // probabilities: 128 MiB
+constexpr std::size_t kMaxConfused = 1000;                // classes: a matrix of 8 MB
+constexpr std::size_t kMaxRanked = std::size_t{1} << 24;  // probabilities: 128 MiB
 constexpr int kTops[] = {2, 3, 5};
-constexpr double kLeast = std::numeric_limits<double>::epsilon();  // of a probability that is given, in its logarithm
+constexpr double kMin = std::numeric_limits<double>::epsilon();  // of a probability that is given, in its logarithm
 
 double ratio(double a, double b) {
   return b == 0 ? 0 : a / b;
@@ -21,7 +21,7 @@ double harmonic(double a, double b) {
   return ratio(2 * a * b, a + b);
 }
 double log_probability(double p) {  // NaN: it is none
-  return p >= 0 && p <= 1 ? std::log(std::max(p, kLeast)) : kNoScore;
+  return p >= 0 && p <= 1 ? std::log(std::max(p, kMin)) : kNoScore;
 }
 double log_sigmoid(double z) {
   return z > 0 ? -std::log1p(std::exp(-z)) : z - std::log1p(std::exp(z));
@@ -63,11 +63,11 @@ ClassCounter::ClassCounter(const ClassOutput& output, const HostTensor& target, 
                             : ClassScores::Kind::several;
   });
   counts_.resize(kind_ == ClassScores::Kind::labels ? width_ : classes_);
-  if (kind_ != ClassScores::Kind::labels && classes_ <= kMostConfused) confusion_.resize(classes_ * classes_);
+  if (kind_ != ClassScores::Kind::labels && classes_ <= kMaxConfused) confusion_.resize(classes_ * classes_);
   for (const int k : kTops) {
     if (kind_ == ClassScores::Kind::several && static_cast<std::size_t>(k) < classes_) top_.push_back(0);
   }
-  if (rows * width_ <= kMostRanked) probabilities_.reserve(rows * width_);
+  if (rows * width_ <= kMaxRanked) probabilities_.reserve(rows * width_);
 }
 
 void ClassCounter::add(std::span<const float> rows) {
@@ -160,7 +160,7 @@ ClassScores ClassCounter::scores() const {
   double of_all = 0, predicted = 0, right = 0, counted = 0;
   for (std::size_t k = 0; k < counts_.size(); ++k) {
     const auto& [is, said, both] = counts_[k];
-    ClassFigures& one = scores.classes.emplace_back();
+    PerClassScores& one = scores.classes.emplace_back();
     one.name = output_.label(k);
     one.rows = is;
     one.predicted = said;
@@ -186,7 +186,7 @@ ClassScores ClassCounter::scores() const {
 // K-category correlation coefficient".
 void ClassCounter::fill_exclusive(ClassScores& scores) const {
   double recalls = 0, there = 0, products = 0, said_squared = 0, is_squared = 0;
-  for (const ClassFigures& one : scores.classes) {
+  for (const PerClassScores& one : scores.classes) {
     const auto is = static_cast<double>(one.rows), said = static_cast<double>(one.predicted);
     products += is * said, said_squared += said * said, is_squared += is * is;
     if (one.rows == 0) continue;
@@ -196,7 +196,7 @@ void ClassCounter::fill_exclusive(ClassScores& scores) const {
   scores.balanced_accuracy = ratio(recalls, there);
   const auto rows = static_cast<double>(seen_), right = static_cast<double>(right_);
   const double size = std::sqrt(rows * rows - said_squared) * std::sqrt(rows * rows - is_squared);
-  scores.matthews = ratio(right * rows - products, size);
+  scores.mcc = ratio(right * rows - products, size);
 }
 
 void ClassCounter::fill_curves(ClassScores& scores) const {

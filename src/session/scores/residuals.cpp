@@ -6,7 +6,7 @@
 namespace graphrun {
 namespace {
 
-constexpr std::size_t kMostSorted = std::size_t{1} << 24;  // residuals: 128 MiB
+constexpr std::size_t kMaxSorted = std::size_t{1} << 24;  // residuals: 128 MiB
 constexpr double kShares[] = {0, 0.05, 0.25, 0.5, 0.75, 0.95, 1};
 constexpr double kNoZero = 1e-7;  // of the largest: what single precision can tell from zero
 
@@ -21,7 +21,7 @@ double quantile(std::span<const double> sorted, double share) {
 }  // namespace
 
 Residuals::Residuals(std::size_t rows, std::size_t columns) : columns_(columns) {
-  if (rows * columns > kMostSorted) return;
+  if (rows * columns > kMaxSorted) return;
   residuals_.resize(columns);
   for (std::vector<double>& one : residuals_) one.reserve(rows);
 }

@@ -73,7 +73,7 @@ class ScoredOutput {
     if (fitted_ == nullptr) return;
     for (std::size_t i = 0; i < values.size(); ++i) {
       const std::size_t column = i % fitted_->scale.size();
-      values[i] = off_curve(fitted_->curve, values[i] * fitted_->scale[column] + fitted_->shift[column]);
+      values[i] = invert_log(fitted_->log, values[i] * fitted_->scale[column] + fitted_->shift[column]);
     }
   }
 

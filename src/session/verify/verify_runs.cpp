@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::uint64_t kSteps = 2;  // of a phase, at most: the second starts from states that steps have made
 constexpr int kRounds = 2;           // of the plain steps with moved values
-constexpr int kMostRounds = 24;      // before a value that moved too little is called a difference
+constexpr int kMaxRounds = 24;       // before a value that moved too little is called a difference
 
 struct Value {
   TensorType type;
@@ -403,16 +403,16 @@ class RunVerification {
     v_.report.fused_values += static_cast<std::uint64_t>(value.type.shape.elements());
     std::optional<std::size_t> wrong;
     if (!same_bytes(got, value.expected)) wrong = first_wrong(value, got);
-    while (wrong && rounds_ < kMostRounds) {
+    while (wrong && rounds_ < kMaxRounds) {
       run_moved(phase);
       wrong = first_wrong(value, got);
     }
-    if (wrong) tell(phase, id, value, got, *wrong, step);
+    if (wrong) report_difference(phase, id, value, got, *wrong, step);
     compared_ = std::move(got);
   }
 
-  void tell(PhaseId phase, BufferId id, const Value& value, const Bytes& got, std::size_t wrong,
-            std::optional<std::uint32_t> step) {
+  void report_difference(PhaseId phase, BufferId id, const Value& value, const Bytes& got, std::size_t wrong,
+                         std::optional<std::uint32_t> step) {
     const Phase& fused = whole_.program.phases[phase];
     const Sides sides{value.type, got, value.expected, value.rule};
     v_.report.difference = describe(v_, Difference::Kind::fused, fused, at_, whole_buffer(id), sides, wrong, step);

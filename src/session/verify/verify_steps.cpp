@@ -100,14 +100,14 @@ class StepVerification {
     if (!report_.difference) blame(phase, std::nullopt, *damage);
   }
 
-  std::optional<Damage> run_steps_of(PhaseId phase, bool look_after_each) {
+  std::optional<Damage> run_steps_of(PhaseId phase, bool check_each) {
     const auto steps = static_cast<std::uint32_t>(program().phases[phase].steps.size());
     for (std::uint32_t i = 0; i < steps; ++i) {
       std::optional<Damage> damage = run_step(phase, i);
       if (report_.difference || damage) return damage;
-      if (look_after_each || i + 1 == steps) damage = find_damage();
+      if (check_each || i + 1 == steps) damage = find_damage();
       if (!damage) continue;
-      if (look_after_each) blame(phase, i, *damage);
+      if (check_each) blame(phase, i, *damage);
       return damage;
     }
     return std::nullopt;

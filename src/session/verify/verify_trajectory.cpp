@@ -43,7 +43,7 @@ class Trajectory {
       std::size_t where = 0;
       for (std::size_t i = 0; i < sides.elements(); ++i) {
         const double a = element(sides.type.dtype, got, i), b = element(sides.type.dtype, expected, i);
-        if (!std::isfinite(a) || !std::isfinite(b)) return refuse_parameter(id, sides, i);
+        if (!std::isfinite(a) || !std::isfinite(b)) return reject_parameter(id, sides, i);
         if (std::fabs(a - b) > difference) {
           difference = std::fabs(a - b);
           where = i;
@@ -53,12 +53,12 @@ class Trajectory {
       report_.values += sides.elements();
       if (difference > 0 && largest > 0) difference /= largest;
       if (difference > worst.difference) worst = {worst.step, name, difference};
-      if (v_.options.tolerance && difference > *v_.options.tolerance) return refuse_parameter(id, sides, where);
+      if (v_.options.tolerance && difference > *v_.options.tolerance) return reject_parameter(id, sides, where);
     }
     report_.growth.push_back(worst);
   }
 
-  void refuse_parameter(BufferId id, const Sides& sides, std::size_t i) {
+  void reject_parameter(BufferId id, const Sides& sides, std::size_t i) {
     report_.difference =
         describe(v_, Difference::Kind::parameter, v_.program().phases[0], at_, v_.program().buffers[id], sides, i);
     report_.difference->tolerance = v_.options.tolerance.value_or(0);

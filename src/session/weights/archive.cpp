@@ -18,7 +18,7 @@ struct Note {
   std::string_view key, array;
 };
 constexpr Note kNotes[] = {{&WeightsNotes::model, "graphrun.model", {}},
-                           {&WeightsNotes::origin, "graphrun.origin", "data:origin"},
+                           {&WeightsNotes::provenance, "graphrun.origin", "data:origin"},
                            {&WeightsNotes::math, "graphrun.math", "train:math"}};
 
 // Text as the array of its bytes.

@@ -18,9 +18,9 @@ namespace graphrun {
 
 // Each empty where it is not there.
 struct WeightsNotes {
-  std::string model;   // canonical_model()
-  std::string origin;  // DataSet::origin
-  std::string math;    // name_of() what is not exact
+  std::string model;       // canonical_model()
+  std::string provenance;  // DataSet::provenance
+  std::string math;        // name_of() what is not exact
 };
 
 class Archive {

@@ -17,7 +17,7 @@
 
 #include "base/file.h"
 #include "base/output_name.h"
-#include "data/origin.h"
+#include "data/provenance.h"
 #include "graph/frontend/builder_impl.h"
 #include "graphrun/elements.h"
 #include "session/weights/initial_values.h"
@@ -87,7 +87,7 @@ std::string listed(const std::vector<double>& values) {
 void compare_fitted(const Weights& weights, const DataSet& data, std::vector<Diagnostic>& found) {
   const std::vector<Standardization>&own = data.standardizations, &given = weights.data.standardizations;
   const ByName own_by_input(own, &Standardization::input), given_by_input(given, &Standardization::input);
-  const ByName fitted(weights.data.fitted, &Fitted::name);
+  const ByName fitted(weights.data.fitted, &FittedStatistic::name);
   const auto add = [&](std::string message, std::string hint = {}) {
     found.push_back(diagnostic(weights, "weights.fitted", std::move(message), std::move(hint)));
   };
@@ -104,23 +104,23 @@ void compare_fitted(const Weights& weights, const DataSet& data, std::vector<Dia
     if (!own_by_input.find(theirs.input))
       add(fmt::format("goes with values of the input '{}' that were changed; here they are not", theirs.input));
   }
-  for (const Fitted& mine : data.fitted) {
-    const Fitted* theirs = fitted.find(mine.name);
+  for (const FittedStatistic& mine : data.fitted) {
+    const FittedStatistic* theirs = fitted.find(mine.name);
     if (!theirs || theirs->values != mine.values)
       add(fmt::format("'{}' {}", mine.name, theirs ? "has other numbers here" : "is not in it"),
           "LoadOptions::weights loads the data with the numbers of the file");
   }
-  if (data.origin.empty() || weights.data.origin.empty()) return;
-  const std::string other = data::difference(data::read_origin("the session's data", data.origin),
-                                             data::read_origin(weights.path, weights.data.origin));
+  if (data.provenance.empty() || weights.data.provenance.empty()) return;
+  const std::string other = data::difference(data::read_provenance("the session's data", data.provenance),
+                                             data::read_provenance(weights.path, weights.data.provenance));
   if (!other.empty()) add(other, "LoadOptions::weights splits the data as the file says");
 }
 
 Weights weights_in(const std::string& path, std::shared_ptr<const std::string> bytes) {
   Weights weights{path, open_archive(path, std::move(bytes)), {}, {}, {}};
   const Archive& file = *weights.file;
-  weights.data.origin = file.notes().origin;
-  if (!weights.data.origin.empty()) data::read_origin(path, weights.data.origin);
+  weights.data.provenance = file.notes().provenance;
+  if (!weights.data.provenance.empty()) data::read_provenance(path, weights.data.provenance);
   std::vector<Standardization>& all = weights.data.standardizations;
   std::unordered_map<std::string, std::size_t> places;  // in it, by input
   for (const std::string& name : file.names()) {
@@ -231,14 +231,14 @@ std::vector<std::pair<std::string, HostTensor>> fitted_arrays(const DataSet& dat
     arrays.emplace_back(fitted.input + std::string(kShift), doubles(fitted.shift));
     arrays.emplace_back(fitted.input + std::string(kScale), doubles(fitted.scale));
   }
-  for (const Fitted& fitted : data.fitted) arrays.emplace_back(fitted.name, doubles(fitted.values));
+  for (const FittedStatistic& fitted : data.fitted) arrays.emplace_back(fitted.name, doubles(fitted.values));
   return arrays;
 }
 
 WeightsNotes notes_of(const Model& model, MathMode math, bool with_model) {
   WeightsNotes notes;
   if (model.canonical && with_model) notes.model = model.canonical();
-  notes.origin = model.data.origin;
+  notes.provenance = model.data.provenance;
   if (math != MathMode::exact) notes.math = name_of(math);
   return notes;
 }

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <variant>
 
-#include "base/alive.h"
 #include "base/file.h"
+#include "base/not_moved.h"
 #include "graphrun/error.h"
 #include "graphrun/weights.h"
 #include "session/weights/archive.h"
@@ -15,7 +15,7 @@ namespace graphrun {
 struct WeightsFile::Impl {
   std::string path;
   std::shared_ptr<const Archive> file;
-  std::vector<Entry> entries;
+  std::vector<ArrayInfo> entries;
 };
 
 WeightsFile::WeightsFile(const std::string& path) : impl_(std::make_unique<Impl>()) {
@@ -30,16 +30,16 @@ WeightsFile::~WeightsFile() = default;
 WeightsFile::WeightsFile(WeightsFile&&) noexcept = default;
 WeightsFile& WeightsFile::operator=(WeightsFile&&) noexcept = default;
 
-const std::vector<WeightsFile::Entry>& WeightsFile::entries() const {
-  return alive(impl_, "weights file").entries;
+const std::vector<WeightsFile::ArrayInfo>& WeightsFile::entries() const {
+  return not_moved(impl_, "weights file").entries;
 }
 
-const std::string& WeightsFile::origin() const {
-  return alive(impl_, "weights file").file->notes().origin;
+const std::string& WeightsFile::provenance() const {
+  return not_moved(impl_, "weights file").file->notes().provenance;
 }
 
 HostTensor WeightsFile::read(const std::string& name) const {
-  const Impl& impl = alive(impl_, "weights file");
+  const Impl& impl = not_moved(impl_, "weights file");
   const std::vector<std::string>& names = impl.file->names();
   if (std::find(names.begin(), names.end(), name) == names.end()) {
     const std::string near = nearest_name(name, names);

@@ -58,7 +58,7 @@ class Canonical {
     json::add(out, "parameters", parameters(file_.parameters_, true));
     if (!file_.states_.empty()) json::add(out, "states", parameters(file_.states_, false));
     json::Value entries = make_array();
-    for (const json::Place& entry : file_.graph_) entries.items.push_back(graph_entry(entry));
+    for (const json::Ref& entry : file_.graph_) entries.items.push_back(graph_entry(entry));
     json::add(out, "graph", std::move(entries));
     json::add(out, "outputs", outputs());
     json::add(out, "train", train());
@@ -91,7 +91,7 @@ class Canonical {
   }
 
   // Ops become assignments; layers stay objects, for an expression cannot say how parameters start.
-  json::Value graph_entry(const json::Place& at) const {
+  json::Value graph_entry(const json::Ref& at) const {
     const json::Value& entry = *at.value;
     if (entry.kind == json::Kind::string) return make(expression::text(graph_, expression::parse(entry.string)));
     const std::string& op = find(entry, "op")->string;
@@ -101,12 +101,12 @@ class Canonical {
                             expression::attributes_text(graph_, schema, given(at, schema))));
   }
 
-  AttrList given(const json::Place& entry, const ir::AttrSchema& schema) const {
+  AttrList given(const json::Ref& entry, const ir::AttrSchema& schema) const {
     json::ObjectReader object(file_.reader_, entry);
     return read_attrs(file_.reader_, object, schema, {}).value();
   }
 
-  json::Value layer_entry(const json::Place& at, const Layer& layer) const {
+  json::Value layer_entry(const json::Ref& at, const Layer& layer) const {
     const json::Value& entry = *at.value;
     json::Value out =
         make_object({{"name", *find(entry, "name")}, {"op", make(layer.name)}, {"inputs", *find(entry, "inputs")}});

@@ -85,7 +85,7 @@ Field other(std::string_view name, std::string_view doc, std::string_view otherw
 }
 
 // Nothing when the value was reported.
-std::optional<AttrValue> read_plain(json::Reader& reader, const json::Place& at, const Field& field) {
+std::optional<AttrValue> read_plain(json::Reader& reader, const json::Ref& at, const Field& field) {
   if (std::holds_alternative<bool>(field.fallback)) return reader.boolean(at);
   if (std::holds_alternative<std::int64_t>(field.fallback)) {
     return reader.integer(at, static_cast<std::int64_t>(*field.low), std::numeric_limits<std::int64_t>::max());

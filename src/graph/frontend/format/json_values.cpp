@@ -13,8 +13,8 @@ namespace graphrun {
 namespace {
 
 using json::Kind;
-using json::Place;
 using json::Reader;
+using json::Ref;
 
 constexpr std::string_view kInits =
     R"(expected "zeros", "ones", "glorot_uniform", {"constant": v}, {"normal": s}, )"
@@ -24,7 +24,7 @@ bool is_whole(double value) {
   return value == std::floor(value) && std::abs(value) < 0x1p53 && !(value == 0 && std::signbit(value));
 }
 
-bool read_nested(Reader& reader, const Place& at, std::size_t depth, std::vector<std::int64_t>& extents,
+bool read_nested(Reader& reader, const Ref& at, std::size_t depth, std::vector<std::int64_t>& extents,
                  std::vector<float>& values) {
   if (at.value->kind != Kind::array) {
     const std::optional<double> number = reader.number(at);
@@ -59,7 +59,7 @@ bool read_nested(Reader& reader, const Place& at, std::size_t depth, std::vector
   return true;
 }
 
-std::optional<Init> read_init_file(Reader& reader, const Place& at, const ReadArray& read_array) {
+std::optional<Init> read_init_file(Reader& reader, const Ref& at, const ReadArray& read_array) {
   json::ObjectReader fields(reader, at);
   const std::optional<std::string> file = fields.string("npz");
   const bool has_key = fields.require("key").has_value();
@@ -75,14 +75,14 @@ std::optional<Init> read_init_file(Reader& reader, const Place& at, const ReadAr
   }
 }
 
-std::optional<Init> read_normal(Reader& reader, const Place& at) {
+std::optional<Init> read_normal(Reader& reader, const Ref& at) {
   const std::optional<double> deviation = reader.number(at);
   if (!deviation || *deviation >= 0) return deviation ? std::optional(Init::normal(*deviation)) : std::nullopt;
   reader.report(at, "model.init", fmt::format("a standard deviation must be >= 0, got {}", *deviation));
   return std::nullopt;
 }
 
-std::optional<Init> read_uniform(Reader& reader, const Place& at) {
+std::optional<Init> read_uniform(Reader& reader, const Ref& at) {
   const std::optional<std::vector<double>> ends = reader.numbers(at);
   if (!ends) return std::nullopt;
   if (ends->size() == 2 && (*ends)[0] <= (*ends)[1]) return Init::uniform((*ends)[0], (*ends)[1]);
@@ -92,7 +92,7 @@ std::optional<Init> read_uniform(Reader& reader, const Place& at) {
 }
 
 // "zeros", or the one key of {"normal": 0.1}. Nothing when the value was reported.
-std::optional<Init> read_named_init(Reader& reader, const Place& at) {
+std::optional<Init> read_named_init(Reader& reader, const Ref& at) {
   const bool is_word = at.value->kind == Kind::string;
   const json::Member* const member = is_word ? nullptr : &at.value->members.front();
   const std::string& name = is_word ? at.value->string : member->key;
@@ -118,14 +118,14 @@ std::optional<Init> read_named_init(Reader& reader, const Place& at) {
 const std::vector<InitDoc>& init_docs() {
   using Read = std::optional<Init>;
   static const std::vector<InitDoc> docs = {
-      {{"zeros", "0"}, {}, [](Reader&, const Place&) -> Read { return Init::zeros(); }},
-      {{"ones", "1"}, {}, [](Reader&, const Place&) -> Read { return Init::constant(1); }},
+      {{"zeros", "0"}, {}, [](Reader&, const Ref&) -> Read { return Init::zeros(); }},
+      {{"ones", "1"}, {}, [](Reader&, const Ref&) -> Read { return Init::constant(1); }},
       {{"glorot_uniform", "uniform in ±sqrt(6 / (in + out)), the last two extents being in and out"},
        {},
-       [](Reader&, const Place&) -> Read { return Init::glorot_uniform(); }},
+       [](Reader&, const Ref&) -> Read { return Init::glorot_uniform(); }},
       {{"constant", "that number"},
        "a number",
-       [](Reader& reader, const Place& at) -> Read {
+       [](Reader& reader, const Ref& at) -> Read {
          const std::optional<double> value = reader.number(at);
          return value ? Read(Init::constant(*value)) : std::nullopt;
        }},
@@ -136,13 +136,13 @@ const std::vector<InitDoc>& init_docs() {
   return docs;
 }
 
-bool is_array(Reader& reader, const Place& at, std::string_view what, std::string_view hint) {
+bool is_array(Reader& reader, const Ref& at, std::string_view what, std::string_view hint) {
   if (at.value->kind == Kind::array) return true;
   reader.report(at, "json.type", fmt::format("{}, got {}", what, name_of(at.value->kind)), std::string(hint));
   return false;
 }
 
-std::optional<Shape> read_shape(Reader& reader, const Place& at, bool of_input) {
+std::optional<Shape> read_shape(Reader& reader, const Ref& at, bool of_input) {
   constexpr std::string_view kOfInput = "for instance [\"batch\", 6]";
   if (!is_array(reader, at, "a shape is an array of extents", of_input ? kOfInput : "for instance [784, 256]")) {
     return std::nullopt;
@@ -171,7 +171,7 @@ std::optional<Shape> read_shape(Reader& reader, const Place& at, bool of_input) 
   return shape;
 }
 
-std::optional<DType> read_dtype(Reader& reader, const Place& at) {
+std::optional<DType> read_dtype(Reader& reader, const Ref& at) {
   const std::optional<std::string> word = reader.string(at);
   if (!word) return std::nullopt;
   if (*word == "f32") return DType::f32;
@@ -214,7 +214,7 @@ json::Value json_of(const AttrValue& value) {
       value);
 }
 
-std::optional<Init> read_init(Reader& reader, const Place& at, const ReadArray& read_array) {
+std::optional<Init> read_init(Reader& reader, const Ref& at, const ReadArray& read_array) {
   if (at.value->kind == Kind::string) return read_named_init(reader, at);
   if (at.value->kind == Kind::object) {
     if (at.value->find("npz")) return read_init_file(reader, at, read_array);
@@ -258,7 +258,7 @@ bool is_runtime(const json::Value& value) {
   return value.kind == Kind::object && value.find("runtime") != nullptr;
 }
 
-std::optional<double> read_runtime(Reader& reader, const Place& at) {
+std::optional<double> read_runtime(Reader& reader, const Ref& at) {
   json::ObjectReader object(reader, at);
   const std::optional<double> number = reader.number(*object.get("runtime"));
   object.finish();
@@ -272,7 +272,7 @@ std::optional<AttrList> read_attrs(Reader& reader, json::ObjectReader& object, c
   const std::size_t before = reader.errors();
   AttrList attrs;
   for (const ir::AttrDef& def : schema) {
-    std::optional<Place> place = object.get(def.name);
+    std::optional<Ref> place = object.get(def.name);
     // NumPy says axis for one and for several: both words are understood, as in expressions.
     if (!place && (def.name == "axis" || def.name == "axes")) place = object.get(def.name == "axis" ? "axes" : "axis");
     if (!place) {

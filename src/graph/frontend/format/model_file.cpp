@@ -20,7 +20,7 @@ namespace graphrun {
 namespace {
 
 // False: reported.
-bool check_name(json::Reader& reader, const json::Place& object, const json::Member& member) {
+bool check_name(json::Reader& reader, const json::Ref& object, const json::Member& member) {
   if (is_name(member.key)) return true;
   reader.report_key(object, member, "name.invalid", fmt::format("'{}' is not a name", member.key),
                     std::string(kNameRule));
@@ -32,7 +32,7 @@ bool check_name(json::Reader& reader, const json::Place& object, const json::Mem
 using json::Kind;
 using json::Member;
 using json::ObjectReader;
-using json::Place;
+using json::Ref;
 
 ModelFile::ModelFile(json::Reader& reader, ReadArray read_array)
     : reader_(reader), read_array_(std::move(read_array)), batch_place_(reader.root()) {
@@ -80,10 +80,10 @@ bool ModelFile::looks_like_a_model(ObjectReader& root) {
   return false;
 }
 
-void ModelFile::read_constants(const Place& at) {
+void ModelFile::read_constants(const Ref& at) {
   const ObjectReader object(reader_, at);
   for (const Member* member : object.unread()) {
-    const Place place = at.member(*member);
+    const Ref place = at.member(*member);
     const bool at_run_time = is_runtime(member->value);
     const std::optional<double> value = at_run_time ? read_runtime(reader_, place) : reader_.number(place);
     if (!check_name(reader_, at, *member)) continue;
@@ -100,7 +100,7 @@ void ModelFile::read_constants(const Place& at) {
   }
 }
 
-void ModelFile::read_inputs(const Place& at) {
+void ModelFile::read_inputs(const Ref& at) {
   const std::size_t before = reader_.errors();
   const ObjectReader inputs(reader_, at);
   if (inputs.is_object() && at.value->members.empty()) {
@@ -131,7 +131,7 @@ void ModelFile::read_inputs(const Place& at) {
   inputs_read_ = reader_.errors() == before;
 }
 
-void ModelFile::read_parameters(const Place& at, const Fields& known, std::vector<Parameter>& to) {
+void ModelFile::read_parameters(const Ref& at, const Fields& known, std::vector<Parameter>& to) {
   const ObjectReader object(reader_, at);
   for (const Member* member : object.unread()) {
     Parameter parameter{.name = member->key, .place = at.member(*member), .shape = {}, .init = {}};
@@ -156,7 +156,7 @@ void ModelFile::read_parameters(const Place& at, const Fields& known, std::vecto
   }
 }
 
-void ModelFile::read_graph(const Place& at) {
+void ModelFile::read_graph(const Ref& at) {
   constexpr std::string_view kHint =
       R"j(of assignments like "h = tanh(x @ W)" and objects like {"name", "op", "inputs"})j";
   if (!is_array(reader_, at, "the graph is an array", kHint)) return;
@@ -164,7 +164,7 @@ void ModelFile::read_graph(const Place& at) {
   graph_read_ = true;
 }
 
-void ModelFile::read_train(const Place& at) {
+void ModelFile::read_train(const Ref& at) {
   ObjectReader train(reader_, at);
   if (!train.is_object()) return;
   read_fields(reader_, train, train_fields(), train_);
@@ -185,7 +185,7 @@ void ModelFile::read_train(const Place& at) {
   }
   batch_place_ = at;
   if (const auto place = train.get("batch")) read_batch(*place);
-  const auto read_part = [&](std::string_view key, auto& part, std::optional<Place>& place, const Fields& fields) {
+  const auto read_part = [&](std::string_view key, auto& part, std::optional<Ref>& place, const Fields& fields) {
     place = train.get(key);
     if (!place || place->value->kind == Kind::null) return;
     part.emplace();
@@ -200,7 +200,7 @@ void ModelFile::read_train(const Place& at) {
   train.finish();
 }
 
-void ModelFile::read_batch(const Place& at) {
+void ModelFile::read_batch(const Ref& at) {
   batch_place_ = at;
   if (at.value->kind == Kind::string) {
     train_.largest_batch = at.value->string == "max";
@@ -213,7 +213,7 @@ void ModelFile::read_batch(const Place& at) {
   batch_ = reader_.integer(at, 1, kMaxBatch);
 }
 
-void ModelFile::read_max_memory(const Place& at) {
+void ModelFile::read_max_memory(const Ref& at) {
   if (at.value->kind == Kind::string) {
     const std::optional<std::uint64_t> bytes = parse_byte_size(at.value->string);
     if (bytes) {
@@ -229,8 +229,8 @@ void ModelFile::read_max_memory(const Place& at) {
 }
 
 template <class Row>
-std::pair<const Row*, Place> ModelFile::read_choice(const Place& at, std::string_view what, std::string_view example,
-                                                    const std::vector<Row>& table) {
+std::pair<const Row*, Ref> ModelFile::read_choice(const Ref& at, std::string_view what, std::string_view example,
+                                                  const std::vector<Row>& table) {
   const bool is_object = at.value->kind == Kind::object;
   const std::string code = fmt::format("model.{}", what);
   if (!is_object || at.value->members.size() != 1) {
@@ -248,7 +248,7 @@ std::pair<const Row*, Place> ModelFile::read_choice(const Place& at, std::string
   return {row, at.member(member)};
 }
 
-void ModelFile::read_objectives(const Place& at) {
+void ModelFile::read_objectives(const Ref& at) {
   ObjectReader object(reader_, at);
   if (object.is_object() && at.value->members.empty()) {
     reader_.report(at, "model.objectives", "objectives without one", "\"minimize\" and \"optimizer\" say a single one");
@@ -262,13 +262,13 @@ void ModelFile::read_objectives(const Place& at) {
     one.minimize = fields.get("minimize");
     one.parameters = fields.get("parameters");
     if (const auto place = fields.get("optimizer")) read_optimizer(*place, one.optimizer);
-    if (const auto place = fields.get("every")) one.every = reader_.integer(*place, 1, kMostEvery).value_or(1);
+    if (const auto place = fields.get("every")) one.every = reader_.integer(*place, 1, kMaxEvery).value_or(1);
     fields.finish();
     objectives_.push_back(std::move(one));
   }
 }
 
-void ModelFile::read_optimizer(const Place& at, OptimizerSpec& to) {
+void ModelFile::read_optimizer(const Ref& at, OptimizerSpec& to) {
   const auto [optimizer, place] = read_choice(at, "optimizer", R"({"sgd": {"lr": 0.1}})", optimizers());
   if (optimizer == nullptr) return;
   ObjectReader fields(reader_, place);
@@ -301,7 +301,7 @@ void ModelFile::read_optimizer(const Place& at, OptimizerSpec& to) {
   for (const auto& [name, value] : *attrs) to.attributes.emplace_back(name, std::get<double>(value));
 }
 
-std::optional<ScheduleSpec> ModelFile::read_schedule(const Place& at) {
+std::optional<ScheduleSpec> ModelFile::read_schedule(const Ref& at) {
   const auto [schedule, place] =
       read_choice(at, "schedule", R"({"cosine": {"from": 0.1, "to": 0, "epochs": 100}})", schedules());
   if (schedule == nullptr) return std::nullopt;

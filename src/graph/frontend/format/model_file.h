@@ -28,13 +28,13 @@ class ModelFile {
     std::string name;
     Shape sample;  // extents after the batch
     DType dtype = DType::f32;
-    json::Place place;
+    json::Ref place;
   };
   const std::vector<Input>& inputs() const { return inputs_; }
   bool inputs_read() const { return inputs_read_; }  // false: a declaration of an input was reported
-  const std::optional<json::Place>& data() const { return data_; }
+  const std::optional<json::Ref>& data() const { return data_; }
   std::optional<std::int64_t> batch() const { return batch_; }  // nothing: "all"
-  const json::Place& batch_place() const { return batch_place_; }
+  const json::Ref& batch_place() const { return batch_place_; }
 
   std::uint64_t seed() const { return train_.seed; }
   // Those that stay as they are.
@@ -48,7 +48,7 @@ class ModelFile {
   friend class Canonical;
   struct Parameter {
     std::string name;
-    json::Place place;
+    json::Ref place;
     Shape shape;
     Init init;
     bool decay = true;
@@ -56,34 +56,34 @@ class ModelFile {
   };
   struct Objective {
     std::string name;
-    json::Place place;
-    std::optional<json::Place> minimize = {}, parameters = {};
+    json::Ref place;
+    std::optional<json::Ref> minimize = {}, parameters = {};
     OptimizerSpec optimizer = {};
     std::int64_t every = 1;
   };
 
   bool looks_like_a_model(json::ObjectReader& root);  // false: reported
-  void read_constants(const json::Place& at);
-  void read_inputs(const json::Place& at);
-  void read_parameters(const json::Place& at, const Fields& fields, std::vector<Parameter>& to);
-  void read_graph(const json::Place& at);
-  void read_train(const json::Place& at);
-  void read_optimizer(const json::Place& at, OptimizerSpec& to);
-  void read_objectives(const json::Place& at);
-  std::optional<ScheduleSpec> read_schedule(const json::Place& at);
+  void read_constants(const json::Ref& at);
+  void read_inputs(const json::Ref& at);
+  void read_parameters(const json::Ref& at, const Fields& fields, std::vector<Parameter>& to);
+  void read_graph(const json::Ref& at);
+  void read_train(const json::Ref& at);
+  void read_optimizer(const json::Ref& at, OptimizerSpec& to);
+  void read_objectives(const json::Ref& at);
+  std::optional<ScheduleSpec> read_schedule(const json::Ref& at);
   // The row that the one key of an object names, and where its numbers stand; null when reported.
   template <class Row>
-  std::pair<const Row*, json::Place> read_choice(const json::Place& at, std::string_view what, std::string_view example,
-                                                 const std::vector<Row>& table);
-  void read_batch(const json::Place& at);
-  void read_max_memory(const json::Place& at);
+  std::pair<const Row*, json::Ref> read_choice(const json::Ref& at, std::string_view what, std::string_view example,
+                                               const std::vector<Row>& table);
+  void read_batch(const json::Ref& at);
+  void read_max_memory(const json::Ref& at);
 
   json::Reader& reader_;
   ReadArray read_array_;
   std::string name_;
   struct RuntimeConstant {
     std::string name;
-    json::Place place;
+    json::Ref place;
     double value;
   };
 
@@ -93,12 +93,12 @@ class ModelFile {
   bool inputs_read_ = false;
   std::vector<Parameter> parameters_, states_;
   std::vector<Objective> objectives_;
-  std::vector<json::Place> graph_;
+  std::vector<json::Ref> graph_;
   bool graph_read_ = false;
-  std::optional<json::Place> data_, outputs_, minimize_, metrics_, early_stopping_, lr_plateau_;
+  std::optional<json::Ref> data_, outputs_, minimize_, metrics_, early_stopping_, lr_plateau_;
   std::set<std::string, std::less<>> broken_;  // declared names whose declaration was reported
   std::optional<std::int64_t> batch_;
-  json::Place batch_place_;
+  json::Ref batch_place_;
   TrainSpec train_;
 };
 

@@ -29,14 +29,14 @@ using Operands = std::vector<NodeId>;
 using json::Kind;
 using json::Member;
 using json::ObjectReader;
-using json::Place;
+using json::Ref;
 
-ir::SourceRef source(const Place& at) {
+ir::SourceRef source(const Ref& at) {
   return {at.pointer, at.value->line, at.value->column};
 }
 
 // The name a graph entry gives; "" when it is too broken to tell.
-std::string entry_name(const Place& entry) {
+std::string entry_name(const Ref& entry) {
   if (entry.value->kind == Kind::string) return expression::assigned_name(entry.value->string);
   const Member* name = entry.value->find("name");
   for (const Member& member : entry.value->members) {  // the misspelt key is reported; uses of the name are right
@@ -57,12 +57,12 @@ class ModelBuild {
 
   Model run() {
     declare();
-    for (const Place& entry : file_.graph_) {
+    for (const Ref& entry : file_.graph_) {
       if (const std::string name = entry_name(entry); !name.empty()) {
         scope_.later.try_emplace(name, fmt::format("{} (line {})", entry.pointer, entry.value->line));
       }
     }
-    for (const Place& entry : file_.graph_) add_entry(entry);
+    for (const Ref& entry : file_.graph_) add_entry(entry);
     graph_.builder.at({});
     model_.name = file_.name_;
     model_.train = file_.train_;
@@ -80,7 +80,7 @@ class ModelBuild {
  private:
   // Runs f; what it throws is reported at `at`, and then the answer is false.
   template <class F>
-  bool attempt(const Place& at, F&& f) {
+  bool attempt(const Ref& at, F&& f) {
     try {
       f();
       return true;
@@ -110,7 +110,7 @@ class ModelBuild {
     for (const auto& s : file_.states_) add(s, [&] { graph_.state(s.name, s.shape, s.init); });
   }
 
-  void add_entry(const Place& entry) {
+  void add_entry(const Ref& entry) {
     const std::string name = entry_name(entry);
     scope_.later.erase(name);
     scope_.suggest = !reader_.full();
@@ -129,7 +129,7 @@ class ModelBuild {
     if (!name.empty() && !graph_.names.contains(name)) scope_.broken.insert(name);
   }
 
-  void add_assignment(const Place& entry) {
+  void add_assignment(const Ref& entry) {
     const std::string& text = entry.value->string;
     attempt(entry, [&] {
       const expression::Expression parsed = expression::parse(text);
@@ -152,14 +152,14 @@ class ModelBuild {
   }
 
   // Returns false if it cannot be built, which was reported.
-  bool passes(const Place& entry, const expression::Expression& parsed) {
+  bool passes(const Ref& entry, const expression::Expression& parsed) {
     const expression::Findings findings = check(scope_, parsed);
     for (const ExpressionError& error : findings.errors) reader_.report_inside(entry, error.offset, error);
     reader_.report_more(findings.more);
     return !findings.broken && findings.errors.empty();
   }
 
-  void assign_state(const Place& entry, const expression::Expression& parsed) {
+  void assign_state(const Ref& entry, const expression::Expression& parsed) {
     const expression::StateAssignment assigned = expression::state_assignment(graph_, parsed);
     if (!passes(entry, assigned.value) || excused(scope_, assigned.state)) return;
     try {
@@ -171,14 +171,14 @@ class ModelBuild {
     }
   }
 
-  void add_object(const Place& entry) {
+  void add_object(const Ref& entry) {
     const std::size_t before = reader_.errors();
     ObjectReader object(reader_, entry);
     object.require("name", "other entries and \"outputs\" refer to it");
     const std::optional<std::string> name = object.string("name");
     if (name) attempt(*object.get("name"), [&] { graph_.check_new_name(*name); });
     const std::optional<Operands> operands = read_operands(object);
-    const std::optional<Place> op = object.require("op", "an op or a layer, for instance \"op\": \"dense\"");
+    const std::optional<Ref> op = object.require("op", "an op or a layer, for instance \"op\": \"dense\"");
     const std::optional<std::string> op_name = op ? reader_.string(*op) : std::nullopt;
     if (!op_name) return;
     const Layer* layer = find_layer(*op_name);
@@ -211,7 +211,7 @@ class ModelBuild {
         std::vector<std::string> given;
         for (const auto& attribute : *attrs) given.push_back(attribute.first);
         if (layer) given.emplace_back("share");
-        const std::optional<Place> at = object.get(attribute_at_fault(error, given));
+        const std::optional<Ref> at = object.get(attribute_at_fault(error, given));
         reader_.report(at ? *at : entry, with_notes(graph_, notes, error));
       }
     });
@@ -221,7 +221,7 @@ class ModelBuild {
     LayerOptions options;
     LayerInits& inits = options.inits;
     for (const LayerInit& init : layer.inits) {
-      const std::optional<Place> at = object.get(init.name);
+      const std::optional<Ref> at = object.get(init.name);
       if (!at) continue;
       if (init.optional && at->value->kind == Kind::boolean) {
         inits[std::string(init.name)] = at->value->boolean ? std::optional(init.fallback) : std::nullopt;
@@ -239,14 +239,14 @@ class ModelBuild {
 
   // Nothing when one is unknown or broken.
   std::optional<Operands> read_operands(ObjectReader& object) {
-    const std::optional<Place> list =
+    const std::optional<Ref> list =
         object.require("inputs", "the names of its operands, for instance \"inputs\": [\"x\"]");
     if (!list) return std::nullopt;
     if (!is_array(reader_, *list, "inputs must be an array of names", "for instance [\"x\"]")) return std::nullopt;
     Operands operands;
     bool complete = true;
     for (std::size_t i = 0; i < list->value->items.size(); ++i) {
-      const Place item = list->item(i);
+      const Ref item = list->item(i);
       const std::optional<NodeId> id = read_value_name(item);
       if (id) operands.push_back(*id);
       complete = complete && id;
@@ -254,7 +254,7 @@ class ModelBuild {
     return complete ? std::optional(operands) : std::nullopt;
   }
 
-  std::optional<NodeId> read_value_name(const Place& at) {
+  std::optional<NodeId> read_value_name(const Ref& at) {
     std::optional<NodeId> id;
     const std::optional<std::string> name = reader_.string(at);
     if (!name) return id;
@@ -265,7 +265,7 @@ class ModelBuild {
     return id;
   }
 
-  bool scalar(const Place& at, NodeId id, std::string_view role) {
+  bool scalar(const Ref& at, NodeId id, std::string_view role) {
     const TensorType& type = graph_.builder.type(id);
     const bool is_scalar = type.shape.rank() == 0;
     if (is_scalar && is_float(type.dtype)) return true;
@@ -277,7 +277,7 @@ class ModelBuild {
     return false;
   }
 
-  void read_minimize(const Place& at) {
+  void read_minimize(const Ref& at) {
     const std::optional<NodeId> id = read_value_name(at);
     if (!id || !scalar(at, *id, "the minimized value")) return;
     const NodeId roots[] = {*id};
@@ -336,7 +336,7 @@ class ModelBuild {
 
   // Nothing when one was reported or depends on what was.
   std::optional<std::vector<NodeId>> read_objective_parameters(const ModelFile::Objective& objective) {
-    const Place& list = *objective.parameters;
+    const Ref& list = *objective.parameters;
     if (!is_array(reader_, list, "parameters are an array of names", R"(for instance ["W", "h2"])")) return {};
     if (list.value->items.empty()) {
       reader_.report(list, "model.objectives",
@@ -346,7 +346,7 @@ class ModelBuild {
     std::vector<NodeId> found;
     bool complete = true;
     for (std::size_t i = 0; i < list.value->items.size(); ++i) {
-      const Place item = list.item(i);
+      const Ref item = list.item(i);
       const std::optional<std::string> name = reader_.string(item);
       const std::vector<NodeId> named = name ? parameters_named(item, *name) : std::vector<NodeId>();
       complete = complete && !named.empty();
@@ -361,7 +361,7 @@ class ModelBuild {
   }
 
   // The parameter of that name, or those whose names begin with it and a dot.
-  std::vector<NodeId> parameters_named(const Place& at, const std::string& name) {
+  std::vector<NodeId> parameters_named(const Ref& at, const std::string& name) {
     std::vector<NodeId> found, frozen;
     for (const NodeId id : graph_.parameters) {
       const std::string& own = graph_.graph[id].name;
@@ -395,7 +395,7 @@ class ModelBuild {
   }
 
   // False: reported.
-  bool take_parameter(const Place& at, NodeId id, const std::string& objective) {
+  bool take_parameter(const Ref& at, NodeId id, const std::string& objective) {
     const auto [entry, fresh] = moved_by_.emplace(id, objective);
     if (fresh) return true;
     reader_.report(at, "model.objectives",
@@ -407,7 +407,7 @@ class ModelBuild {
   }
 
   // The reverse sweep goes back from the loss through float values; training needs a parameter on its way.
-  bool check_gradient(const Place& at, NodeId loss, const std::vector<NodeId>& parameters) {
+  bool check_gradient(const Ref& at, NodeId loss, const std::vector<NodeId>& parameters) {
     const std::vector<bool> trained = ir::depending_on(graph_.graph, parameters);
     std::vector<bool> swept(graph_.graph.size(), false);
     swept[loss] = true;
@@ -441,7 +441,7 @@ class ModelBuild {
     return report_no_gradient(at, graph_.graph[last]);
   }
 
-  bool report_no_gradient(const Place& at, const ir::Node& node) {
+  bool report_no_gradient(const Ref& at, const ir::Node& node) {
     reader_.report(at, "gradient.none",
                    fmt::format("{} depends on the parameters through {}, which has no gradient: {}", at.value->string,
                                name_of(node.op),
@@ -452,12 +452,12 @@ class ModelBuild {
     return false;
   }
 
-  void read_metrics(const Place& at) {
+  void read_metrics(const Ref& at) {
     if (!is_array(reader_, at, "metrics are an array of names", "for instance [\"mse\"]")) return;
     for (std::size_t i = 0; i < at.value->items.size(); ++i) read_metric(at.item(i));
   }
 
-  void read_metric(const Place& at) {
+  void read_metric(const Ref& at) {
     const std::optional<std::string> name = reader_.string(at);
     if (!name || (!find_metric(*name) && excused(scope_, *name))) return;
     if (!listed_metrics_.insert(*name).second) {
@@ -482,7 +482,7 @@ class ModelBuild {
   }
 
   // What is told has a name of its own; the loss has one already.
-  void add_metric(const Place& at, MetricSpec metric) {
+  void add_metric(const Ref& at, MetricSpec metric) {
     const std::vector<std::string> told = told_names(model_, metric);
     for (const std::string& name : told) {
       if (told_.count(name) == 0) continue;
@@ -499,7 +499,7 @@ class ModelBuild {
     model_.train.metrics.push_back(std::move(metric));
   }
 
-  void report_unknown_metric(const Place& at, const std::string& name) {
+  void report_unknown_metric(const Ref& at, const std::string& name) {
     std::vector<std::string> candidates = names_of(metrics());
     const std::string built_in = fmt::format("built-in: {}", fmt::join(candidates, ", "));
     if (!reader_.full()) {
@@ -510,7 +510,7 @@ class ModelBuild {
                    hint.empty() ? built_in : hint);
   }
 
-  void check_monitor(const Place& part, const Monitor& monitor) {
+  void check_monitor(const Ref& part, const Monitor& monitor) {
     const std::string built_in = monitor.monitor.substr(0, monitor.monitor.find('.'));
     if (const Member* member = part.value->find("monitor");
         member && find_metric(built_in) && !listed_metrics_.contains(built_in) && !told_.contains(monitor.monitor)) {
@@ -527,7 +527,7 @@ class ModelBuild {
   }
 
   // A built-in compares each output with its target, element by element.
-  bool check_answers(const Place& at, const MetricDef& metric) {
+  bool check_answers(const Ref& at, const MetricDef& metric) {
     if (outputs_broken_) return false;
     const std::vector<const OutputSpec*> outputs = measured(model_, metric);
     for (const OutputSpec* output : outputs) {
@@ -560,19 +560,19 @@ class ModelBuild {
     return is_float(scores.dtype) && scores.rows == classes.rows;
   }
 
-  void read_outputs(const Place& at) {
+  void read_outputs(const Ref& at) {
     const std::size_t before = reader_.errors();
-    std::vector<std::pair<Place, std::string>> named;  // of the object form: where the target's name stands
+    std::vector<std::pair<Ref, std::string>> named;  // of the object form: where the target's name stands
     if (at.value->kind == Kind::object) {
       for (const Member& member : at.value->members) {
-        const Place target = at.member(member);
+        const Ref target = at.member(member);
         const std::optional<std::string> target_name = reader_.string(target);
         add_output(target, member.key, &member, at);
         named.emplace_back(target, target_name.value_or(""));
       }
     } else if (at.value->kind == Kind::array) {
       for (std::size_t i = 0; i < at.value->items.size(); ++i) {
-        const Place item = at.item(i);
+        const Ref item = at.item(i);
         if (const std::optional<std::string> name = reader_.string(item)) add_output(item, *name, nullptr, at);
       }
     } else {
@@ -591,7 +591,7 @@ class ModelBuild {
     }
   }
 
-  void add_output(const Place& at, const std::string& name, const Member* key, const Place& object) {
+  void add_output(const Ref& at, const std::string& name, const Member* key, const Ref& object) {
     if (excused(scope_, name)) {
       outputs_broken_ = true;
       return;
@@ -612,11 +612,11 @@ class ModelBuild {
     }
   }
 
-  void answer_named(const std::vector<std::pair<Place, std::string>>& named) {
+  void answer_named(const std::vector<std::pair<Ref, std::string>>& named) {
     const std::vector<std::string> targets = target_names(model_);
     const std::set<std::string, std::less<>> known(targets.begin(), targets.end());
     for (std::size_t i = 0; i < named.size(); ++i) {
-      const Place& place = named[i].first;
+      const Ref& place = named[i].first;
       const std::string& target = named[i].second;
       if (known.contains(target)) {
         model_.outputs[i].target = target;
@@ -645,7 +645,7 @@ class ModelBuild {
            wanted.shape.with_batch(1).elements() < given.shape.with_batch(1).elements();
   }
 
-  void report_columns(const Place& at, const OutputSpec& output) {
+  void report_columns(const Ref& at, const OutputSpec& output) {
     outputs_broken_ = true;
     const auto type = [&](NodeId id) { return to_string(graph_.builder.type(id)); };
     reader_.report(at, "shape.mismatch",

@@ -21,7 +21,7 @@ namespace {
 
 using json::Kind;
 using json::Member;
-using json::Place;
+using json::Ref;
 using json::Value;
 
 std::string shown(const Override& o) {
@@ -192,7 +192,7 @@ class Settings {
     check_path(o);
     take_other_optimizer(o);
     Value* value = &root_;
-    Place place{&root_, ""};
+    Ref place{&root_, ""};
     std::string path;  // as the pointer, which cuts long keys
     bool in_list = false;
     Value* owner = nullptr;  // of the value

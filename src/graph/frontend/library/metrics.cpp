@@ -13,7 +13,7 @@ double top(Of scores, int k) {
 }
 
 // The positive class of two; of more classes the mean.
-template <double ClassFigures::*kOfClass, double ClassAverages::*kOfMean>
+template <double PerClassScores::*kOfClass, double ClassAverages::*kOfMean>
 double positive(Of scores) {
   return scores.kind == ClassScores::Kind::two ? scores.classes[1].*kOfClass : scores.macro.*kOfMean;
 }
@@ -25,7 +25,7 @@ MetricDef row(std::string_view name, std::string_view doc, double (*score)(Of), 
 std::vector<MetricDef> all_metrics() {
   using Finish = MetricDef::Finish;
   using Column = ColumnScores;
-  using Class = ClassFigures;
+  using Class = PerClassScores;
   using Mean = ClassAverages;
   return {
       {{"mse", "mean squared error"}, nullptr, nullptr, false, "mse", 2},
@@ -61,7 +61,7 @@ std::vector<MetricDef> all_metrics() {
       row("top_5", "top-5 accuracy, for more than 5 classes", [](Of s) { return top(s, 5); }),
       row("auc", "area under the ROC curve", [](Of s) { return s.auc; }),
       row("average_precision", "area under the precision-recall curve", [](Of s) { return s.average_precision; }),
-      row("matthews", "Matthews correlation coefficient", [](Of s) { return s.matthews; }),
+      row("matthews", "Matthews correlation coefficient", [](Of s) { return s.mcc; }),
       row(
           "log_loss", "mean of -log of the probability of the true class", [](Of s) { return s.log_loss; }, false),
   };

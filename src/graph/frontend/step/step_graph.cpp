@@ -454,7 +454,7 @@ class StepGraphBuilder {
         continue;
       }
       NodeId operands[] = {copy(output->value.id), copy(model_.graph.find(output->target).id)};
-      const bool knows_differences = def->power != 0 && curve_of(output->target) == Curve::none;
+      const bool knows_differences = def->power != 0 && log_of(output->target) == LogTransform::none;
       const double unit = knows_differences ? weigh(operands, output->target) : undo(operands, output->target);
       add_record(phase, told[i], call(make_, def->function, operands));
       Recorded& recorded = phase.recorded.back();
@@ -487,21 +487,21 @@ class StepGraphBuilder {
     if (tensor.shape()[0] == 1) return std::nan("");
     const std::span<const float> values = tensor.elements<float>();
     const std::size_t width = values.size() / static_cast<std::size_t>(tensor.shape()[0]);
-    const Curve curve = curve_of(target);
+    const LogTransform log = log_of(target);
     const std::vector<double> units = units_of(target, width);
     // Without a curve the shift falls out of the differences.
     const auto number = [&](std::size_t i) {
       const auto value = static_cast<double>(values[i]);
-      if (curve == Curve::none) return value;
+      if (log == LogTransform::none) return value;
       const Standardization& fitted = *fitted_of(target).front();
-      return off_curve(curve, value * fitted.scale[i % width] + fitted.shift[i % width]);
+      return invert_log(log, value * fitted.scale[i % width] + fitted.shift[i % width]);
     };
     std::vector<double> mean(width, 0.0);
     for (std::size_t i = 0; i < values.size(); ++i) mean[i % width] += number(i);
     for (double& m : mean) m /= static_cast<double>(tensor.shape()[0]);
     double sum = 0;
     for (std::size_t i = 0; i < values.size(); ++i) {
-      const double unit = curve == Curve::none ? units[i % width] : 1;
+      const double unit = log == LogTransform::none ? units[i % width] : 1;
       const double d = (number(i) - mean[i % width]) * unit;
       sum += d * d;
     }
@@ -522,8 +522,8 @@ class StepGraphBuilder {
     return found == fitted_.end() ? std::span<const Standardization* const>() : found->second;
   }
 
-  Curve curve_of(const std::string& target) const {
-    return fitted_of(target).empty() ? Curve::none : fitted_of(target).front()->curve;
+  LogTransform log_of(const std::string& target) const {
+    return fitted_of(target).empty() ? LogTransform::none : fitted_of(target).front()->log;
   }
 
   // One number a column of `target`, in the shape that its samples have.
@@ -540,8 +540,8 @@ class StepGraphBuilder {
       for (NodeId& value : values) {
         const Var shift = constant_row(fitted->shift, target);
         value = (var(value) * constant_row(fitted->scale, target) + shift).id;
-        if (fitted->curve != Curve::none) value = call(make_, "exp", {{value}});
-        if (fitted->curve == Curve::log1p) value = (var(value) - var(make_.scalar(1, DType::f32))).id;
+        if (fitted->log != LogTransform::none) value = call(make_, "exp", {{value}});
+        if (fitted->log == LogTransform::log1p) value = (var(value) - var(make_.scalar(1, DType::f32))).id;
       }
     }
     return 1;

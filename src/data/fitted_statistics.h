@@ -1,7 +1,7 @@
-// fit.h: what the training rows decide for all others: numbers by name, and which columns an input takes.
+// fitted_statistics.h: what the training rows decide for all others: numbers by name, and which columns an input takes.
 // Contract: decided once, while the training split is read, or given with weights; then every split, and every row of
 // a prediction, is changed by the same numbers, so that no row's values depend on the rows beside it.
-// Leaves to others: standardization (transforms.h), the text that weights keep (origin.h).
+// Leaves to others: standardization (transforms.h), the text that weights keep (provenance.h).
 #pragma once
 
 #include <functional>
@@ -13,29 +13,29 @@
 
 #include "data/array.h"
 #include "data/files.h"
-#include "data/origin.h"
+#include "data/provenance.h"
 #include "graphrun/model.h"
 
 namespace graphrun::data {
 
-class Fit {
+class FittedStatistics {
  public:
-  explicit Fit(std::uint64_t seed) { origin.seed = seed; }
-  explicit Fit(const DataSet& weights);  // what came with them; without an origin its seed is 0
+  explicit FittedStatistics(std::uint64_t seed) { provenance.seed = seed; }
+  explicit FittedStatistics(const DataSet& weights);  // what came with them; without an origin its seed is 0
 
   bool is_given() const { return is_given_; }
-  bool has_origin() const { return has_origin_; }  // of the weights
+  bool has_provenance() const { return has_provenance_; }  // of the weights
 
   const std::vector<double>* find(const std::string& name);
   void set(const std::string& name, std::vector<double> values);  // not when given
-  const std::vector<Fitted>& numbers() const { return numbers_; }
+  const std::vector<FittedStatistic>& numbers() const { return numbers_; }
   std::vector<std::string> unused() const;  // names that nobody has looked for
 
-  Origin origin;
+  Provenance provenance;
 
  private:
-  bool is_given_ = false, has_origin_ = false;
-  std::vector<Fitted> numbers_;
+  bool is_given_ = false, has_provenance_ = false;
+  std::vector<FittedStatistic> numbers_;
   std::vector<char> used_;
   std::unordered_map<std::string, std::size_t> index_;  // of numbers_, by name
 };
@@ -43,8 +43,8 @@ class Fit {
 class ColumnTransforms;
 
 // One table while it is read.
-struct TableFit {
-  Fit& fit;
+struct FitContext {
+  FittedStatistics& fit;
   Files& files;                                                       // hears of filled gaps
   const ColumnTransforms* columns = nullptr;                          // null: there are none
   std::function<std::optional<Rows>(std::int64_t total)> train = {};  // of its rows; nothing: not the training's

@@ -85,10 +85,10 @@ TEST_F(DivisionTest, TheSplitHasASeedOfItsOwn) {
   EXPECT_NE(train("", 1), train("", 2));
 }
 
-TEST_F(DivisionTest, Mistakes) {
+TEST_F(DivisionTest, Errors) {
   write_rows(20);
   const auto wrong = [&](const std::string& how) {
-    return mistakes(
+    return errors(
         R"({"source": {"csv": "a.csv", "x": "x", "y": "y"}, "transform": {"y": [{"classes": ["a", "b", "c"]}]}, )" +
         how + "}");
   };
@@ -124,18 +124,18 @@ TEST_F(DividedTraining, WeightsKeepTheSplitWhateverTheSeed) {
   write_data(R"("split": [0.6, 0.2, 0.2], "split_seed": 5)");
   train();
   const DataSet same = evaluated({{"train.seed", "99"}});
-  EXPECT_EQ(same.stray, "");
-  const std::string other = evaluated({{"data.split_seed", "6"}}).stray;
+  EXPECT_EQ(same.split_mismatch, "");
+  const std::string other = evaluated({{"data.split_seed", "6"}}).split_mismatch;
   EXPECT_TRUE(has(other, "the split of seed 5, here it is that of seed 6")) << other;
-  const std::string shares = evaluated({{"data.split", "[0.5, 0.25, 0.25]"}}).stray;
+  const std::string shares = evaluated({{"data.split", "[0.5, 0.25, 0.25]"}}).split_mismatch;
   EXPECT_TRUE(has(shares, "[0.6, 0.2, 0.2] stratified by 'c', here it is the split [0.5, 0.25, 0.25]")) << shares;
 }
 
 TEST_F(DividedTraining, WeightsKeepTheFold) {
   write_data(R"("folds": {"k": 4, "fold": 1})");
   train();
-  EXPECT_EQ(evaluated({{"train.seed", "99"}}).stray, "");
-  const std::string other = evaluated({{"data.folds.fold", "2"}}).stray;
+  EXPECT_EQ(evaluated({{"train.seed", "99"}}).split_mismatch, "");
+  const std::string other = evaluated({{"data.folds.fold", "2"}}).split_mismatch;
   EXPECT_TRUE(has(other, "trained with fold 1 of 4 stratified by 'c', here it is fold 2 of 4")) << other;
 }
 

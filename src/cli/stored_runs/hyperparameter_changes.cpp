@@ -1,4 +1,4 @@
-#include "cli/stored_runs/changed_numbers.h"
+#include "cli/stored_runs/hyperparameter_changes.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kState = "train:";  // of a session, before the number's name
 
-bool is_changeable(const OptimizerSpec& spec, std::string_view name) {
+bool can_be_runtime(const OptimizerSpec& spec, std::string_view name) {
   if (name == "lr") return !spec.lr;
   if (name == "momentum") return spec.name == "momentum" || spec.name == "nesterov";
   const auto given = std::find_if(spec.attributes.begin(), spec.attributes.end(),
@@ -46,16 +46,16 @@ double value_of(Session& session, std::string_view name) {
 
 }  // namespace
 
-void make_changeable(Model& model) {
+void make_hyperparameters_runtime(Model& model) {
   each_optimizer(model.train, [](OptimizerSpec& spec, const std::string&) {
     for (const char* name : {"lr", "momentum", "l2", "weight_decay"}) {
       const bool is_state = std::find(spec.runtime.begin(), spec.runtime.end(), name) != spec.runtime.end();
-      if (!is_state && is_changeable(spec, name)) spec.runtime.emplace_back(name);
+      if (!is_state && can_be_runtime(spec, name)) spec.runtime.emplace_back(name);
     }
   });
 }
 
-std::vector<std::pair<std::string, double>> changeable_numbers(Session& session) {
+std::vector<std::pair<std::string, double>> runtime_hyperparameters(Session& session) {
   std::vector<std::pair<std::string, double>> numbers;
   each_optimizer(session.model().train, [&](const OptimizerSpec& spec, const std::string& objective) {
     for (const std::string& attribute : spec.runtime) {
@@ -67,9 +67,9 @@ std::vector<std::pair<std::string, double>> changeable_numbers(Session& session)
   return numbers;
 }
 
-ChangedNumber change_number(Session& session, std::uint64_t step, std::string_view name, double value) {
+HyperparameterChange change_hyperparameter(Session& session, std::uint64_t step, std::string_view name, double value) {
   std::vector<std::string> names;
-  for (auto& [known, present] : changeable_numbers(session)) names.push_back(std::move(known));
+  for (auto& [known, present] : runtime_hyperparameters(session)) names.push_back(std::move(known));
   if (std::find(names.begin(), names.end(), name) == names.end())
     throw Error(ErrorKind::input, "train.number",
                 fmt::format("'{}' is not a runtime hyperparameter of this model", name),
@@ -78,15 +78,15 @@ ChangedNumber change_number(Session& session, std::uint64_t step, std::string_vi
   const auto rounded = static_cast<float>(value);
   if (!std::isfinite(rounded) || rounded < 0)
     throw Error(ErrorKind::input, "train.number", fmt::format("{} must be finite and >= 0, got {}", name, value));
-  ChangedNumber change{step, std::string(name), value_of(session, name), value};
+  HyperparameterChange change{step, std::string(name), value_of(session, name), value};
   session.write(state_of_number(session, name), std::as_bytes(std::span(&rounded, 1)));
   return change;
 }
 
-std::string changes_json(std::span<const ChangedNumber> changes) {
+std::string changes_json(std::span<const HyperparameterChange> changes) {
   JsonWriter json;
   json.begin_array();
-  for (const ChangedNumber& change : changes) {
+  for (const HyperparameterChange& change : changes) {
     json.begin_object().member("step", change.step).member("number", change.name);
     json.member("from", change.from).member("to", change.to).end_object();
   }

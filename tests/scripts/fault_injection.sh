@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# faults.sh SCRIPT BUILD: scripts/faults or scripts/checkpoint-faults, a few runs of each case. Exit code 77: there is no
+# fault_injection.sh SCRIPT BUILD: scripts/fault-injection or scripts/checkpoint-faults, a few runs of each case. Exit code 77: there is no
 # Python, or all cases passed but those that need root or a compiler.
 set -euo pipefail
 code=0

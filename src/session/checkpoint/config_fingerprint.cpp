@@ -1,4 +1,4 @@
-#include "session/checkpoint/training_facts.h"
+#include "session/checkpoint/config_fingerprint.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -103,12 +103,12 @@ void compare_graphs(std::string_view there, std::string_view here, std::vector<s
 
 }  // namespace
 
-std::vector<Fact> training_facts(const Model& model) {
-  std::vector<Fact> facts;
+std::vector<ConfigEntry> training_config(const Model& model) {
+  std::vector<ConfigEntry> config;
   const GraphBuilder::Impl& graph = model.graph.impl();
   const TrainSpec& train = model.train;
   const auto add = [&](std::string_view key, std::string text) {
-    facts.push_back({std::string(key), std::move(text)});
+    config.push_back({std::string(key), std::move(text)});
   };
   add(kGraph, graph_text(graph.graph));
   add("minimize", train.minimize.valid() ? graph.graph[train.minimize.id].name : "");
@@ -150,13 +150,13 @@ std::vector<Fact> training_facts(const Model& model) {
     }
   }
   add("data", std::move(columns));
-  return facts;
+  return config;
 }
 
-std::string hash_of(const std::vector<Fact>& facts) {
+std::string fingerprint_of(const std::vector<ConfigEntry>& config) {
   Checksum sum;
-  for (const Fact& fact : facts) {
-    for (const std::string& text : {fact.key, fact.text}) {
+  for (const ConfigEntry& entry : config) {
+    for (const std::string& text : {entry.key, entry.text}) {
       sum.add(std::as_bytes(std::span(text)));
       sum.add(std::as_bytes(std::span("\n", 1)));
     }
@@ -165,16 +165,16 @@ std::string hash_of(const std::vector<Fact>& facts) {
 }
 
 std::vector<std::string> differences(const std::function<std::string(std::string_view key)>& there,
-                                     const std::vector<Fact>& here) {
+                                     const std::vector<ConfigEntry>& here) {
   std::vector<std::string> found;
   const auto said = [](const std::string& text) { return text.empty() ? std::string("none") : text; };
-  for (const Fact& fact : here) {
-    const std::string other = there(fact.key);
-    if (other == fact.text) continue;
-    if (fact.key == kGraph) {
-      compare_graphs(other, fact.text, found);
+  for (const ConfigEntry& entry : here) {
+    const std::string other = there(entry.key);
+    if (other == entry.text) continue;
+    if (entry.key == kGraph) {
+      compare_graphs(other, entry.text, found);
     } else {
-      found.push_back(fmt::format("{}: {} in the checkpoint, {} here", fact.key, said(other), said(fact.text)));
+      found.push_back(fmt::format("{}: {} in the checkpoint, {} here", entry.key, said(other), said(entry.text)));
     }
   }
   return found;

@@ -1,4 +1,4 @@
-#include "data/division.h"
+#include "data/splitter.h"
 
 #include <fmt/format.h>
 
@@ -58,51 +58,51 @@ std::vector<std::size_t> interleaved(const std::vector<std::size_t>& strata) {
 
 }  // namespace
 
-std::optional<Divider> Divider::read(json::Reader& reader, json::ObjectReader& section,
-                                     std::span<const InputDecl> inputs, const DataOptions& options,
-                                     const std::optional<Origin>& trained) {
-  Divider divider;
+std::optional<Splitter> Splitter::read(json::Reader& reader, json::ObjectReader& section,
+                                       std::span<const InputDecl> inputs, const DataOptions& options,
+                                       const std::optional<Provenance>& trained) {
+  Splitter splitter;
   const std::size_t before = reader.errors();
-  const std::optional<json::Place> split = section.get("split"), folds = section.get("folds");
-  divider.stratify_ = section.get("stratify");
-  const std::optional<json::Place> seed = section.get("split_seed");
-  divider.inputs_ = names_of(inputs);
-  divider.reads_ = options.use == DataUse::values;
-  divider.what_.seed = options.seed;
-  if (trained && trained->split) divider.what_.seed = trained->split->seed;
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  if (seed) divider.what_.seed = static_cast<std::uint64_t>(reader.integer(*seed, 0, kMost).value_or(0));
+  const std::optional<json::Ref> split = section.get("split"), folds = section.get("folds");
+  splitter.stratify_ = section.get("stratify");
+  const std::optional<json::Ref> seed = section.get("split_seed");
+  splitter.inputs_ = names_of(inputs);
+  splitter.reads_ = options.use == DataUse::values;
+  splitter.record_.seed = options.seed;
+  if (trained && trained->split) splitter.record_.seed = trained->split->seed;
+  constexpr std::int64_t kMax = std::numeric_limits<std::int64_t>::max();
+  if (seed) splitter.record_.seed = static_cast<std::uint64_t>(reader.integer(*seed, 0, kMax).value_or(0));
   if (split && folds) reader.report(*folds, "data.split", "'folds' cannot be combined with 'split'");
   if (!split && !folds) {
-    for (const auto& [key, place] : {std::pair{"stratify", divider.stratify_}, std::pair{"split_seed", seed}}) {
+    for (const auto& [key, place] : {std::pair{"stratify", splitter.stratify_}, std::pair{"split_seed", seed}}) {
       if (place) reader.report(*place, "data.split", fmt::format("'{}' needs 'split' or 'folds'", key));
     }
     return std::nullopt;
   }
-  divider.place_ = split ? *split : *folds;
+  splitter.place_ = split ? *split : *folds;
   if (split) {
     const std::optional<std::vector<double>> fractions = reader.numbers(*split);
     if (fractions && !are_fractions(*fractions))
       reader.report(*split, "data.split", "must be three fractions that add up to 1: of train, validation and test");
-    divider.what_.fractions = fractions.value_or(std::vector<double>());
+    splitter.record_.fractions = fractions.value_or(std::vector<double>());
   } else {
     json::ObjectReader object(reader, *folds);
     if (const auto k = object.require("k", "how many folds there are"))
-      divider.what_.folds = reader.integer(*k, 2, kMost).value_or(0);
+      splitter.record_.folds = reader.integer(*k, 2, kMax).value_or(0);
     const auto fold = object.require("fold", "which of them is the test split, from 0 on");
-    if (fold && divider.what_.folds > 0)
-      divider.what_.fold = reader.integer(*fold, 0, divider.what_.folds - 1).value_or(0);
-    if (const auto own = object.get("stratify")) divider.stratify_ = own;
+    if (fold && splitter.record_.folds > 0)
+      splitter.record_.fold = reader.integer(*fold, 0, splitter.record_.folds - 1).value_or(0);
+    if (const auto own = object.get("stratify")) splitter.stratify_ = own;
     object.finish();
   }
-  if (divider.stratify_) divider.what_.stratify = reader.string(*divider.stratify_).value_or("");
+  if (splitter.stratify_) splitter.record_.stratify = reader.string(*splitter.stratify_).value_or("");
   if (reader.errors() != before) return std::nullopt;
-  return divider;
+  return splitter;
 }
 
-void Divider::see(json::Reader& reader, const Table& table, const json::Place& source) {
+void Splitter::see(json::Reader& reader, const Table& table, const json::Ref& source) {
   if (!stratify_) return;
-  const std::string& name = what_.stratify;
+  const std::string& name = record_.stratify;
   const bool is_input = std::find(inputs_.begin(), inputs_.end(), name) != inputs_.end();
   const json::Member* said = is_input ? source.value->find(name) : nullptr;
   const json::Value* choice = said ? &said->value : nullptr;
@@ -121,23 +121,25 @@ void Divider::see(json::Reader& reader, const Table& table, const json::Place& s
   }
 }
 
-std::int64_t Divider::size(std::int64_t rows, std::size_t part) const {
-  if (what_.folds > 0) {
+std::int64_t Splitter::size(std::int64_t rows, std::size_t part) const {
+  if (record_.folds > 0) {
     // Pieces of n / k rows, the rest spread evenly: n * f / k is where fold f begins, without overflow.
-    const auto begin = [&](std::int64_t f) { return rows / what_.folds * f + rows % what_.folds * f / what_.folds; };
-    const std::int64_t test = begin(what_.fold + 1) - begin(what_.fold);
+    const auto begin = [&](std::int64_t f) {
+      return rows / record_.folds * f + rows % record_.folds * f / record_.folds;
+    };
+    const std::int64_t test = begin(record_.fold + 1) - begin(record_.fold);
     return part == 0 ? rows - test : part == 1 ? 0 : test;
   }
   // 0.29 * 100 is a little below 29 in doubles: the floor is taken of what was meant.
   const auto share = [&](double fraction) {
     return static_cast<std::int64_t>(std::floor(fraction * static_cast<double>(rows) + 1e-6));
   };
-  if (part < 2) return share(what_.fractions[part]);
-  return std::max<std::int64_t>(0, rows - share(what_.fractions[0]) - share(what_.fractions[1]));
+  if (part < 2) return share(record_.fractions[part]);
+  return std::max<std::int64_t>(0, rows - share(record_.fractions[0]) - share(record_.fractions[1]));
 }
 
 // By row of `all`, numbered as they first appear.
-std::vector<std::size_t> Divider::strata(const Rows& all) const {
+std::vector<std::size_t> Splitter::strata(const Rows& all) const {
   std::unordered_map<std::string, std::size_t> numbers;
   std::vector<std::size_t> result;
   const auto add = [&](std::string value) {
@@ -163,14 +165,14 @@ std::vector<std::size_t> Divider::strata(const Rows& all) const {
   }
   if (2 * numbers.size() > result.size())
     throw Error(ErrorKind::input, "data.split",
-                fmt::format("'{}' has {} values in {} rows: parts cannot share them", what_.stratify, numbers.size(),
+                fmt::format("'{}' has {} values in {} rows: parts cannot share them", record_.stratify, numbers.size(),
                             result.size()),
                 "\"stratify\" is for classes");
   return result;
 }
 
-void Divider::make_order(const Rows& all) {
-  const std::vector<std::int64_t> shuffled = permutation(all.begin, all.count, what_.seed);
+void Splitter::make_order(const Rows& all) {
+  const std::vector<std::int64_t> shuffled = permutation(all.begin, all.count, record_.seed);
   first_ = all.begin;
   std::vector<std::size_t> positions(shuffled.size());
   std::iota(positions.begin(), positions.end(), std::size_t{0});
@@ -180,10 +182,10 @@ void Divider::make_order(const Rows& all) {
       by_position[i] = of_rows[static_cast<std::size_t>(shuffled[i] - all.begin)];
     positions = interleaved(by_position);
   }
-  if (what_.folds > 0) {  // the fold goes to the end, where the test rows are
+  if (record_.folds > 0) {  // the fold goes to the end, where the test rows are
     const std::int64_t test = size(all.count, 2);
     const std::int64_t begin =
-        all.count / what_.folds * what_.fold + all.count % what_.folds * what_.fold / what_.folds;
+        all.count / record_.folds * record_.fold + all.count % record_.folds * record_.fold / record_.folds;
     std::rotate(positions.begin() + begin, positions.begin() + begin + test, positions.end());
   }
   auto order = std::make_shared<std::vector<std::int64_t>>();
@@ -197,7 +199,7 @@ void Divider::make_order(const Rows& all) {
   order_ = std::move(order);
 }
 
-Rows Divider::rows(const Rows& all, std::size_t part) {
+Rows Splitter::rows(const Rows& all, std::size_t part) {
   if (reads_ && (!order_ || order_->size() != static_cast<std::size_t>(all.count) || first_ != all.begin))
     make_order(all);
   Rows rows{reads_ ? 0 : all.begin, size(all.count, part), order_};
@@ -205,15 +207,15 @@ Rows Divider::rows(const Rows& all, std::size_t part) {
   return rows;
 }
 
-std::vector<Part> Divider::parts(json::Reader& reader, const Part& all) {
-  std::vector<Part> parts;
+std::vector<SplitData> Splitter::parts(json::Reader& reader, const SplitData& all) {
+  std::vector<SplitData> parts;
   for (std::size_t i = 0; i < std::size(kParts) && all.rows > 0; ++i) {
     const std::int64_t rows = size(all.rows, i);
-    const bool is_wanted = what_.folds > 0 ? i != 1 : i == 0 || what_.fractions[i] > 1e-9;
+    const bool is_wanted = record_.folds > 0 ? i != 1 : i == 0 || record_.fractions[i] > 1e-9;
     if (rows == 0 && is_wanted)
       reader.report(place_, "data.split", fmt::format("{} would get none of the {} rows", kParts[i], all.rows));
     if (rows == 0) continue;
-    Part part{kParts[i], all.place, all.columns, rows};
+    SplitData part{kParts[i], all.place, all.columns, rows};
     try {
       for (Column& column : part.columns) column.rows = this->rows(column.rows, i);
     } catch (const Error& error) {
@@ -225,11 +227,11 @@ std::vector<Part> Divider::parts(json::Reader& reader, const Part& all) {
   return parts;
 }
 
-Origin::Division Divider::origin(std::int64_t rows, std::uint64_t hash) const {
-  Origin::Division division = what_;
-  division.rows = rows;
-  division.hash = hash;
-  return division;
+Provenance::SplitRecord Splitter::provenance(std::int64_t rows, std::uint64_t hash) const {
+  Provenance::SplitRecord record = record_;
+  record.rows = rows;
+  record.hash = hash;
+  return record;
 }
 
 }  // namespace graphrun::data

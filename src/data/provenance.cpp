@@ -1,4 +1,4 @@
-#include "data/origin.h"
+#include "data/provenance.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,9 +12,9 @@
 namespace graphrun::data {
 namespace {
 
-constexpr std::int64_t kMostCount = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t kMaxCount = std::numeric_limits<std::int64_t>::max();
 
-json::Value as_json(const Origin::Division& split) {
+json::Value as_json(const Provenance::SplitRecord& split) {
   json::Value fractions = json::make_array();
   for (const double fraction : split.fractions) fractions.items.push_back(json::make(fraction));
   json::Value object = json::make_object();
@@ -29,18 +29,18 @@ json::Value as_json(const Origin::Division& split) {
 }
 
 // `seed` is that of weights which name none for their split.
-Origin::Division read_division(json::Reader& reader, const json::Place& at, std::uint64_t seed) {
-  Origin::Division split;
+Provenance::SplitRecord read_split_record(json::Reader& reader, const json::Ref& at, std::uint64_t seed) {
+  Provenance::SplitRecord split;
   json::ObjectReader object(reader, at);
-  split.folds = object.integer("folds", 0, kMostCount).value_or(0);
-  split.fold = object.integer("fold", 0, kMostCount).value_or(0);
+  split.folds = object.integer("folds", 0, kMaxCount).value_or(0);
+  split.fold = object.integer("fold", 0, kMaxCount).value_or(0);
   if (const auto fractions = split.folds > 0 ? object.get("fractions") : object.require("fractions")) {
     split.fractions = reader.numbers(*fractions).value_or(std::vector<double>());
   }
   split.stratify = object.string("stratify").value_or("");
   split.seed =
-      static_cast<std::uint64_t>(object.integer("seed", 0, kMostCount).value_or(static_cast<std::int64_t>(seed)));
-  split.rows = object.integer("rows", 0, kMostCount).value_or(0);
+      static_cast<std::uint64_t>(object.integer("seed", 0, kMaxCount).value_or(static_cast<std::int64_t>(seed)));
+  split.rows = object.integer("rows", 0, kMaxCount).value_or(0);
   const std::string hash = object.string("hash").value_or("");
   std::from_chars(hash.data(), hash.data() + hash.size(), split.hash, 16);
   object.finish();
@@ -55,11 +55,11 @@ json::Value as_json(const Lists& lists) {
   return object;
 }
 
-Lists read_lists(json::Reader& reader, const json::Place& at) {
+Lists read_lists(json::Reader& reader, const json::Ref& at) {
   Lists lists;
   if (!json::ObjectReader(reader, at).is_object()) return lists;
   for (const json::Member& member : at.value->members) {
-    const json::Place list = at.member(member);
+    const json::Ref list = at.member(member);
     std::vector<std::string>& names = lists[member.key];
     for (std::size_t i = 0; i < list.value->items.size(); ++i)
       names.push_back(reader.string(list.item(i)).value_or(""));
@@ -69,53 +69,53 @@ Lists read_lists(json::Reader& reader, const json::Place& at) {
 
 }  // namespace
 
-std::string text(const Origin& origin) {
-  json::Value object = json::make_object({{"seed", json::make(static_cast<std::int64_t>(origin.seed))},
-                                          {"samples", json::make(origin.samples)},
-                                          {"split", origin.split ? as_json(*origin.split) : json::make_null()},
-                                          {"columns", as_json(origin.columns)}});
-  if (!origin.categories.empty()) json::add(object, "categories", as_json(origin.categories));
+std::string text(const Provenance& provenance) {
+  json::Value object = json::make_object({{"seed", json::make(static_cast<std::int64_t>(provenance.seed))},
+                                          {"samples", json::make(provenance.samples)},
+                                          {"split", provenance.split ? as_json(*provenance.split) : json::make_null()},
+                                          {"columns", as_json(provenance.columns)}});
+  if (!provenance.categories.empty()) json::add(object, "categories", as_json(provenance.categories));
   json::Value words = json::make_object();
-  for (const auto& [column, word] : origin.words) json::add(words, column, json::make(word));
-  if (!origin.words.empty()) json::add(object, "words", std::move(words));
+  for (const auto& [column, word] : provenance.words) json::add(words, column, json::make(word));
+  if (!provenance.words.empty()) json::add(object, "words", std::move(words));
   return json::line(object);
 }
 
-Origin read_origin(const std::string& file, const std::string& text) {
+Provenance read_provenance(const std::string& file, const std::string& text) {
   const json::Document document = json::parse(file, text);
   json::Reader reader(document);
   json::ObjectReader object(reader, reader.root());
-  Origin origin;
-  origin.seed = static_cast<std::uint64_t>(object.integer("seed", 0, kMostCount).value_or(0));
-  origin.samples = object.integer("samples", 0, kMostCount).value_or(0);
+  Provenance provenance;
+  provenance.seed = static_cast<std::uint64_t>(object.integer("seed", 0, kMaxCount).value_or(0));
+  provenance.samples = object.integer("samples", 0, kMaxCount).value_or(0);
   if (const auto split = object.get("split"); split && split->value->kind != json::Kind::null) {
-    origin.split = read_division(reader, *split, origin.seed);
+    provenance.split = read_split_record(reader, *split, provenance.seed);
   }
-  if (const auto columns = object.get("columns")) origin.columns = read_lists(reader, *columns);
-  if (const auto lists = object.get("categories")) origin.categories = read_lists(reader, *lists);
+  if (const auto columns = object.get("columns")) provenance.columns = read_lists(reader, *columns);
+  if (const auto lists = object.get("categories")) provenance.categories = read_lists(reader, *lists);
   if (const auto words = object.get("words"); words && json::ObjectReader(reader, *words).is_object()) {
     for (const json::Member& member : words->value->members)
-      origin.words[member.key] = reader.string(words->member(member)).value_or("");
+      provenance.words[member.key] = reader.string(words->member(member)).value_or("");
   }
   object.finish();
   reader.throw_if_failed();
-  return origin;
+  return provenance;
 }
 
 namespace {
 
-std::string described(const Origin::Division& division) {
-  std::string text = division.folds > 0 ? fmt::format("fold {} of {}", division.fold, division.folds)
-                                        : fmt::format("the split [{}]", fmt::join(division.fractions, ", "));
-  return division.stratify.empty() ? text : text + fmt::format(" stratified by '{}'", division.stratify);
+std::string described(const Provenance::SplitRecord& record) {
+  std::string text = record.folds > 0 ? fmt::format("fold {} of {}", record.fold, record.folds)
+                                      : fmt::format("the split [{}]", fmt::join(record.fractions, ", "));
+  return record.stratify.empty() ? text : text + fmt::format(" stratified by '{}'", record.stratify);
 }
 
 }  // namespace
 
-std::string difference(const Origin& now, const Origin& other) {
+std::string difference(const Provenance& now, const Provenance& other) {
   if (!now.split || other.split == now.split) return {};
   if (!other.split) return "the weights were trained without a split";
-  const Origin::Division &mine = *now.split, &theirs = *other.split;
+  const Provenance::SplitRecord &mine = *now.split, &theirs = *other.split;
   if (described(mine) != described(theirs))
     return fmt::format("the weights were trained with {}, here it is {}", described(theirs), described(mine));
   if (mine.seed != theirs.seed) {

@@ -1,4 +1,4 @@
-// waiting.h: says what takes so long, when it takes longer than a second.
+// slow_operation.h: says what takes so long, when it takes longer than a second.
 // Contract: a line on stderr each second after the constructor, later ever more rarely, until the destructor; none
 // where stderr is not to be talked to, or no thread can be had for it.
 #pragma once
@@ -19,12 +19,12 @@ namespace graphrun::cli {
 
 // Calls a function again and again in a thread of its own, for as long as it lives. Each call returns the seconds until
 // the next, or less than 0 for no other.
-class Ticker {
+class PeriodicTimer {
  public:
-  Ticker() = default;
-  ~Ticker() { stop(); }
-  Ticker(const Ticker&) = delete;
-  Ticker& operator=(const Ticker&) = delete;
+  PeriodicTimer() = default;
+  ~PeriodicTimer() { stop(); }
+  PeriodicTimer(const PeriodicTimer&) = delete;
+  PeriodicTimer& operator=(const PeriodicTimer&) = delete;
 
   void start(double first, std::function<double()> tick);  // once; the first call after so many seconds
   void stop();                                             //  // no call is under way afterwards
@@ -45,13 +45,13 @@ inline double until_next_line(double seconds) {
   return std::max(1.0, seconds / 4);
 }
 
-class Waiting {
+class SlowOperationNotice {
  public:
-  Waiting(Diagnostics& diagnostics, std::string what);
+  SlowOperationNotice(Diagnostics& diagnostics, std::string what);
 
-  void tell(std::string_view what, double done);  // OnProgress, for as long as this lives
+  void report(std::string_view what, double done);  // OnProgress, for as long as this lives
   OnProgress progress() {
-    return [this](std::string_view what, double done) { tell(what, done); };
+    return [this](std::string_view what, double done) { report(what, done); };
   }
 
  private:
@@ -60,9 +60,9 @@ class Waiting {
   Diagnostics& diagnostics_;
   std::mutex mutex_;
   std::string what_;
-  double done_ = -1;   // a share; below 0: not known
-  double waited_ = 1;  // seconds, when the next line is told
-  Ticker ticker_;      // the last member: it uses the others
+  double done_ = -1;     // a share; below 0: not known
+  double waited_ = 1;    // seconds, when the next line is told
+  PeriodicTimer timer_;  // the last member: it uses the others
 };
 
 }  // namespace graphrun::cli

@@ -1,6 +1,6 @@
-// origin.h: where the rows of a data set came from: what weights keep of it, so that an evaluation sees the same splits
-// and a prediction finds its columns.
-// Contract: text() is one JSON object, which read_origin() reads back; anything else throws Error.
+// provenance.h: where the rows of a data set came from: what weights keep of it, so that an evaluation sees the same
+// splits and a prediction finds its columns. Contract: text() is one JSON object, which read_provenance() reads back;
+// anything else throws Error.
 #pragma once
 
 #include <cstdint>
@@ -11,29 +11,29 @@
 
 namespace graphrun::data {
 
-struct Origin {
+struct Provenance {
   // A source that "split" or "folds" divides.
-  struct Division {
+  struct SplitRecord {
     std::vector<double> fractions;     // of train, validation and test; none where there are folds
     std::int64_t folds = 0, fold = 0;  // how many there are, and which of them is test
     std::string stratify;              // the input or column whose values all parts have in equal shares; may be empty
     std::uint64_t seed = 0;
     std::int64_t rows = 0;
     std::uint64_t hash = 0;  // of the values as they were read; says nothing of those that the model file makes
-    bool operator==(const Division&) const = default;
+    bool operator==(const SplitRecord&) const = default;
   };
   std::uint64_t seed = 0;    // of random tables that have none of their own, and of the division
   std::int64_t samples = 0;  // of train: the batch "all"
-  std::optional<Division> split;
+  std::optional<SplitRecord> split;
   std::map<std::string, std::vector<std::string>> columns;     // of an input that takes what is left of a table
   std::map<std::string, std::vector<std::string>> categories;  // by the key of "transform": the words of its classes
   std::map<std::string, std::string> words;                    // by column: what stands for its missing words
 };
 
-std::string text(const Origin& origin);
-Origin read_origin(const std::string& file, const std::string& text);  // `file` is for messages
+std::string text(const Provenance& provenance);
+Provenance read_provenance(const std::string& file, const std::string& text);  // `file` is for messages
 
 // Why rows that were divided so are not divided as `other` says; empty when they are.
-std::string difference(const Origin& now, const Origin& other);
+std::string difference(const Provenance& now, const Provenance& other);
 
 }  // namespace graphrun::data

@@ -1,4 +1,4 @@
-#include "cli/terminal/waiting.h"
+#include "cli/terminal/slow_operation.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 namespace graphrun::cli {
 
-void Ticker::start(double first, std::function<double()> tick) {
+void PeriodicTimer::start(double first, std::function<double()> tick) {
   tick_ = std::move(tick);
   try {
     thread_ = std::thread([this, first] { run(first); });
@@ -19,7 +19,7 @@ void Ticker::start(double first, std::function<double()> tick) {
   started_.wait(false);
 }
 
-void Ticker::stop() {
+void PeriodicTimer::stop() {
   {
     const std::lock_guard lock(mutex_);
     stopped_ = true;
@@ -28,7 +28,7 @@ void Ticker::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Ticker::run(double wait) {
+void PeriodicTimer::run(double wait) {
   started_.store(true);
   started_.notify_one();
   std::unique_lock lock(mutex_);
@@ -40,17 +40,18 @@ void Ticker::run(double wait) {
   }
 }
 
-Waiting::Waiting(Diagnostics& diagnostics, std::string what) : diagnostics_(diagnostics), what_(std::move(what)) {
-  if (diagnostics.chatty()) ticker_.start(waited_, [this] { return tick(); });
+SlowOperationNotice::SlowOperationNotice(Diagnostics& diagnostics, std::string what)
+    : diagnostics_(diagnostics), what_(std::move(what)) {
+  if (diagnostics.chatty()) timer_.start(waited_, [this] { return tick(); });
 }
 
-void Waiting::tell(std::string_view what, double done) {
+void SlowOperationNotice::report(std::string_view what, double done) {
   const std::lock_guard lock(mutex_);
   what_ = what;
   done_ = done;
 }
 
-double Waiting::tick() {
+double SlowOperationNotice::tick() {
   std::string text;
   {
     const std::lock_guard lock(mutex_);

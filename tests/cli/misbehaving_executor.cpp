@@ -1,8 +1,8 @@
-// odd_executor.cpp: a plug-in that runs as cpu does but for one thing at one step, which the variable ODD_EXECUTOR
-// names: "allocate=7", "allocate_in_thread=7", "allocate_on_device=7", "sleep=7" (20 ms), "nan=7" (into the first
-// parameter) or "interrupt=7" (as Ctrl-C does; every step takes a millisecond); "device=0" plans as for a GPU. What the
-// checks of the command line have to find. A file that ODD_EXECUTOR_ASKED names grows by a byte for each step that the
-// plug-in is asked about.
+// misbehaving_executor.cpp: a plug-in that runs as cpu does but for one thing at one step, which the variable
+// MISBEHAVING_EXECUTOR names: "allocate=7", "allocate_in_thread=7", "allocate_on_device=7", "sleep=7" (20 ms), "nan=7"
+// (into the first parameter) or "interrupt=7" (as Ctrl-C does; every step takes a millisecond); "device=0" plans as for
+// a GPU. What the checks of the command line have to find. A file that MISBEHAVING_EXECUTOR_ASKED names grows by a byte
+// for each step that the plug-in is asked about.
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -26,10 +26,11 @@ void* volatile kept = nullptr;
   kept = std::malloc(1);
 }
 
-class OddRunnable final : public Runnable {
+class MisbehavingRunnable final : public Runnable {
  public:
-  OddRunnable(const Program& program, std::unique_ptr<Runnable> inner) : program_(program), inner_(std::move(inner)) {
-    const char* wanted = std::getenv("ODD_EXECUTOR");
+  MisbehavingRunnable(const Program& program, std::unique_ptr<Runnable> inner)
+      : program_(program), inner_(std::move(inner)) {
+    const char* wanted = std::getenv("MISBEHAVING_EXECUTOR");
     const std::string text = wanted == nullptr ? "nothing=0" : wanted;
     what_ = text.substr(0, text.find('='));
     at_ = std::stoull(text.substr(text.find('=') + 1));
@@ -41,7 +42,7 @@ class OddRunnable final : public Runnable {
       });
     }
   }
-  ~OddRunnable() override {
+  ~MisbehavingRunnable() override {
     if (!worker_.joinable()) return;
     if (turn_.load() == 0) turn_ = 3;
     worker_.join();
@@ -95,23 +96,23 @@ class OddRunnable final : public Runnable {
   std::thread worker_;
 };
 
-class OddExecutor final : public Executor {
+class MisbehavingExecutor final : public Executor {
  public:
   std::string_view name() const override { return "odd"; }
   std::string_view default_target() const override { return is("device") ? "h200" : "host"; }
   Support supports(const StepSignature& step, const Target& target) const override {
-    if (const char* asked = std::getenv("ODD_EXECUTOR_ASKED")) std::ofstream(asked, std::ios::app) << '.';
+    if (const char* asked = std::getenv("MISBEHAVING_EXECUTOR_ASKED")) std::ofstream(asked, std::ios::app) << '.';
     return cpu_->supports(step, is("device") ? find_target("host") : target);
   }
   std::unique_ptr<Runnable> load(const Program& program) override {
     Program on_host = program;
     on_host.target = "host";
-    return std::make_unique<OddRunnable>(program, cpu_->load(on_host));
+    return std::make_unique<MisbehavingRunnable>(program, cpu_->load(on_host));
   }
 
  private:
   static bool is(std::string_view what) {
-    const char* asked = std::getenv("ODD_EXECUTOR");
+    const char* asked = std::getenv("MISBEHAVING_EXECUTOR");
     return asked != nullptr && std::string_view(asked).starts_with(what);
   }
   std::shared_ptr<Executor> cpu_ = find_executor("cpu");
@@ -121,7 +122,7 @@ class OddExecutor final : public Executor {
 
 extern "C" __attribute__((visibility("default"))) const ExecutorPlugin* graphrun_executor_plugin() {
   static const ExecutorPlugin plugin{sizeof(ExecutorPlugin), kExecutorAbi, [](std::string_view) {
-                                       return std::unique_ptr<Executor>(std::make_unique<OddExecutor>());
+                                       return std::unique_ptr<Executor>(std::make_unique<MisbehavingExecutor>());
                                      }};
   return &plugin;
 }

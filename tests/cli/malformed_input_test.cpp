@@ -1,5 +1,5 @@
-// hostile_test.cpp: what a model file, a name or a path may do to the terminal and to the program, and models that come
-// from a pipe.
+// malformed_input_test.cpp: what a model file, a name or a path may do to the terminal and to the program, and models
+// that come from a pipe.
 #include <sys/stat.h>
 
 #include <chrono>
@@ -65,7 +65,7 @@ TEST_F(Hostile, AZeroByteCutsNoMessage) {
   EXPECT_TRUE(has(outcome.err, "unknown key 'zzz'")) << outcome.err;
 }
 
-TEST_F(Hostile, FieldsOfMegabytesAreToldInShort) {
+TEST_F(Hostile, FieldsOfMegabytesAreReportedInShort) {
   Json model = Json::parse(kLine);
   const std::string huge(5000000, 'h');
   model[huge] = 1;
@@ -81,7 +81,7 @@ TEST_F(Hostile, FieldsOfMegabytesAreToldInShort) {
   }
 }
 
-TEST_F(Hostile, ManyMistakesAreFiftyAndANumber) {
+TEST_F(Hostile, ManyErrorsAreFiftyAndANumber) {
   Json model = Json::parse(kLine);
   for (int i = 0; i < 1000; ++i) model["graph"].push_back(i);
   const std::string path = file("many.json", model.dump());
@@ -161,9 +161,9 @@ TEST_F(Hostile, TheLimitOfWhatIsReadIsAFlagAndAVariable) {
   EXPECT_EQ(code({"--max-input=4M"}, "600K"), 0) << "the flag is the nearer";
   EXPECT_EQ(code({"--max-input=600K"}, "4M"), 2);
   for (const char* bad : {"0", "-1", "1.5G", "4GB", "much"}) {
-    expect_refused(graphrun({"check", path, std::string("--max-input=") + bad}), {"take a number of bytes", bad});
-    expect_refused(graphrun({"check", path}, {.environment = {std::string("GRAPHRUN_MAX_INPUT=") + bad}}),
-                   {"take a number of bytes", bad});
+    expect_rejected(graphrun({"check", path, std::string("--max-input=") + bad}), {"take a number of bytes", bad});
+    expect_rejected(graphrun({"check", path}, {.environment = {std::string("GRAPHRUN_MAX_INPUT=") + bad}}),
+                    {"take a number of bytes", bad});
   }
 }
 
@@ -222,31 +222,31 @@ TEST_F(Hostile, AScalarParameterStartsFromANumber) {
   const std::string canonical = graphrun({"show", file("scalar.json", model.dump()), "--json"}).out;
   EXPECT_EQ(graphrun({"show", file("again.json", canonical), "--json"}).out, canonical);
   model["parameters"]["gain"]["shape"] = {3};
-  expect_refused(graphrun({"check", file("vector.json", model.dump())}), {"f32(3)", "{\"constant\": v}"});
+  expect_rejected(graphrun({"check", file("vector.json", model.dump())}), {"f32(3)", "{\"constant\": v}"});
 }
 
 TEST_F(Hostile, HelpOfNothingNamesTheNearestTopic) {
-  expect_refused(graphrun({"help", "softmx"}), {"no topic 'softmx'", "did you mean softmax?"});
-  expect_refused(graphrun({"help", "optimizer"}), {"did you mean optimizers?"});
-  expect_refused(graphrun({"help", "trian"}), {"did you mean train?"});
-  expect_refused(graphrun({"help", "qqqqqq"}), {"the commands are train", "optimizers"});
-  expect_refused(graphrun({"help", ""}), {"no topic ''"});
-  expect_refused(graphrun({"help", std::string(100000, 'a')}), {"no command and no topic"});
-  expect_refused(graphrun({"help", "adam", "sgd"}), {"'sgd'"});
+  expect_rejected(graphrun({"help", "softmx"}), {"no topic 'softmx'", "did you mean softmax?"});
+  expect_rejected(graphrun({"help", "optimizer"}), {"did you mean optimizers?"});
+  expect_rejected(graphrun({"help", "trian"}), {"did you mean train?"});
+  expect_rejected(graphrun({"help", "qqqqqq"}), {"the commands are train", "optimizers"});
+  expect_rejected(graphrun({"help", ""}), {"no topic ''"});
+  expect_rejected(graphrun({"help", std::string(100000, 'a')}), {"no command and no topic"});
+  expect_rejected(graphrun({"help", "adam", "sgd"}), {"'sgd'"});
 }
 
 TEST_F(Hostile, AMisspeltFunctionIsTheOneWithTheSameLetters) {
   Json model = Json::parse(kLine);
   model["graph"].push_back("t = tahn(x)");
-  expect_refused(graphrun({"check", file("tahn.json", model.dump())}), {"did you mean 'tanh'?"});
+  expect_rejected(graphrun({"check", file("tahn.json", model.dump())}), {"did you mean 'tanh'?"});
 }
 
 TEST_F(Hostile, AFileOfDataIsNoModel) {
   const Outcome data = graphrun({file("spam.json", R"({"m": 2, "n": 1, "x": [1, 2], "y": [0, 1]})")});
-  expect_refused(data, {"spam.json", "file of data", "{\"json\": \"FILE\"}"});
+  expect_rejected(data, {"spam.json", "file of data", "{\"json\": \"FILE\"}"});
   EXPECT_LE(lines(data.err).size(), 5u) << data.err;
   const Outcome other = graphrun({file("package.json", R"({"version": "1.0", "license": "MIT"})")});
-  expect_refused(other, {"not a model file"});
+  expect_rejected(other, {"not a model file"});
   EXPECT_LE(lines(other.err).size(), 5u) << other.err;
 }
 
@@ -256,9 +256,9 @@ TEST_F(Hostile, ADumpSaysWhyAValueIsNotThere) {
   model["graph"].push_back("zero = p * 1");
   model["outputs"] = Json::parse(R"({"zero": "y"})");
   const std::string path = file("dead.json", model.dump());
-  expect_refused(graphrun({"verify", path, "--dump=dead"}), {"computes 'dead'", "graphrun predict"});
-  expect_refused(graphrun({"verify", path, "--dump=dead", "--no-passes"}), {"computes 'dead'"});
-  expect_refused(graphrun({"verify", path, "--dump=lossy"}), {"there is no value 'lossy'", "did you mean 'loss'?"});
+  expect_rejected(graphrun({"verify", path, "--dump=dead"}), {"computes 'dead'", "graphrun predict"});
+  expect_rejected(graphrun({"verify", path, "--dump=dead", "--no-passes"}), {"computes 'dead'"});
+  expect_rejected(graphrun({"verify", path, "--dump=lossy"}), {"there is no value 'lossy'", "did you mean 'loss'?"});
 }
 
 }  // namespace

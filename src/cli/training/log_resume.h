@@ -1,4 +1,4 @@
-// earlier_lines.h: what an earlier part of a training wrote to a file of lines, up to the checkpoint that it goes on
+// log_resume.h: what an earlier part of a training wrote to a file of lines, up to the checkpoint that it goes on
 // from. Contract: whole lines only, so that a file that was cut short by a crash goes on as if it had not been. Throws
 // Error (kind input) when the file cannot be read; one that is not there has no lines.
 #pragma once

@@ -1,4 +1,4 @@
-#include "session/coupling.h"
+#include "session/batch_dependence.h"
 
 #include <fmt/format.h>
 
@@ -12,19 +12,19 @@
 
 namespace graphrun {
 
-std::string coupled_output(const Model& model) {
+std::string batch_dependent_output(const Model& model) {
   const ir::Builder& builder = model.graph.impl().builder;
   std::optional<ir::Graph> chosen;
   if (has_phase_choices(builder)) chosen = with_phase_choices(builder, false);
   const ir::Graph& graph = chosen ? *chosen : builder.graph();
   const std::vector<RowKind> kinds = row_kinds(graph);
-  std::vector<bool> is_coupled(graph.size(), false);
+  std::vector<bool> is_dependent(graph.size(), false);
   for (ir::NodeId id = 0; id < graph.size(); ++id) {
-    is_coupled[id] = kinds[id] == RowKind::reduced || kinds[id] == RowKind::opaque;
-    for (const ir::NodeId input : graph[id].inputs) is_coupled[id] = is_coupled[id] || is_coupled[input];
+    is_dependent[id] = kinds[id] == RowKind::reduced || kinds[id] == RowKind::opaque;
+    for (const ir::NodeId input : graph[id].inputs) is_dependent[id] = is_dependent[id] || is_dependent[input];
   }
   for (const OutputSpec& output : model.outputs) {
-    if (is_coupled[output.value.id]) return output.name;
+    if (is_dependent[output.value.id]) return output.name;
   }
   return {};
 }

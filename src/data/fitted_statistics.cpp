@@ -1,28 +1,29 @@
-#include "data/fit.h"
+#include "data/fitted_statistics.h"
 
 namespace graphrun::data {
 
-Fit::Fit(const DataSet& weights) : is_given_(true), has_origin_(!weights.origin.empty()), numbers_(weights.fitted) {
+FittedStatistics::FittedStatistics(const DataSet& weights)
+    : is_given_(true), has_provenance_(!weights.provenance.empty()), numbers_(weights.fitted) {
   used_.resize(numbers_.size());
   for (std::size_t i = 0; i < numbers_.size(); ++i) index_.emplace(numbers_[i].name, i);
-  if (has_origin_) origin = read_origin("the weights' data:origin", weights.origin);
+  if (has_provenance_) provenance = read_provenance("the weights' data:origin", weights.provenance);
 }
 
-const std::vector<double>* Fit::find(const std::string& name) {
+const std::vector<double>* FittedStatistics::find(const std::string& name) {
   const auto found = index_.find(name);
   if (found == index_.end()) return nullptr;
   used_[found->second] = 1;
   return &numbers_[found->second].values;
 }
 
-void Fit::set(const std::string& name, std::vector<double> values) {
+void FittedStatistics::set(const std::string& name, std::vector<double> values) {
   if (find(name)) return;  // a column that two inputs take
   index_.emplace(name, numbers_.size());
   numbers_.push_back({name, std::move(values)});
   used_.push_back(1);
 }
 
-std::vector<std::string> Fit::unused() const {
+std::vector<std::string> FittedStatistics::unused() const {
   std::vector<std::string> names;
   for (std::size_t i = 0; i < numbers_.size(); ++i) {
     if (!used_[i]) names.push_back(numbers_[i].name);

@@ -1,4 +1,4 @@
-// coupling.h: where a value of a model's graph depends on other rows than its own.
+// batch_dependence.h: where a value of a model's graph depends on other rows than its own.
 // Contract: follows from the row analysis (compiler/row_analysis.h), never from sizes.
 #pragma once
 
@@ -11,7 +11,7 @@
 namespace graphrun {
 
 // The name of the first output that depends on the other rows of its batch; empty: none does.
-std::string coupled_output(const Model& model);
+std::string batch_dependent_output(const Model& model);
 
 // The values without rows that come from rows and that a value with rows reads: what a row gets from the others.
 // Throws Error (kind input) for a value that is made from all rows and is no aggregate of them.

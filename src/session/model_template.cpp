@@ -1,4 +1,4 @@
-#include "graphrun/starting_model.h"
+#include "graphrun/model_template.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,17 +11,17 @@
 #include "base/names_of.h"
 #include "data/columns.h"
 #include "data/row_stream.h"
-#include "data/survey.h"
+#include "data/type_inference.h"
 #include "graphrun/error.h"
 #include "session/rows/row_format.h"
 
 namespace graphrun {
 namespace {
 
-using data::ColumnSurvey;
-using data::Survey;
+using data::InferredColumn;
+using data::InferredTable;
 using json::Value;
-using Kind = ColumnSurvey::Kind;
+using Kind = InferredColumn::Kind;
 
 constexpr std::size_t kShownCategories = 12;  // one more is "other"
 constexpr std::int64_t kFewRows = 10;         // a category of fewer may be in no training row
@@ -38,8 +38,8 @@ bool names_time(const std::string& name) {
 }
 
 // Numbers that no notation reads, such as "$5": words with digits and without letters.
-bool holds_signs(const ColumnSurvey& column) {
-  return column.kind == Kind::words &&
+bool holds_signs(const InferredColumn& column) {
+  return column.kind == Kind::categorical &&
          std::all_of(column.categories.begin(), column.categories.end(), [](const auto& category) {
            const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
            return category.first.find_first_of("0123456789") != std::string::npos &&
@@ -58,18 +58,18 @@ struct Feature {
   Value transform = json::make_null();  // of the column; null: none
 };
 
-class StartingModelWriter {
+class ModelTemplateWriter {
  public:
-  StartingModelWriter(const Survey& survey, const ColumnSurvey& target, std::string source)
-      : survey_(survey), target_(target), source_(std::move(source)) {}
+  ModelTemplateWriter(const InferredTable& inferred, const InferredColumn& target, std::string source)
+      : inferred_(inferred), target_(target), source_(std::move(source)) {}
 
-  StartingModel write() {
-    is_classification_ = target_.kind == Kind::words ||
+  ModelTemplate write() {
+    is_classification_ = target_.kind == Kind::categorical ||
                          (target_.kind == Kind::number && target_.categories.size() == 2 && rows() >= kTestRows);
     name_inputs();
-    if (const std::vector<std::string>& na = survey_.dialect.notation.na; !na.empty())
+    if (const std::vector<std::string>& na = inferred_.dialect.notation.na; !na.empty())
       note(fmt::format("taken as missing values: '{}'", fmt::join(na, "', '")));
-    for (const ColumnSurvey& column : survey_.columns) {
+    for (const InferredColumn& column : inferred_.columns) {
       if (&column != &target_) take(column);
       if (holds_signs(column))
         note(fmt::format("column '{}' holds words, such as '{}'; to have numbers, remove the signs in them",
@@ -110,7 +110,7 @@ class StartingModelWriter {
   void note(std::string text) { result_.notes.push_back(std::move(text)); }
 
   bool is_column(const std::string& name, bool or_target) const {
-    return std::any_of(survey_.columns.begin(), survey_.columns.end(), [&](const ColumnSurvey& column) {
+    return std::any_of(inferred_.columns.begin(), inferred_.columns.end(), [&](const InferredColumn& column) {
       return column.name == name && (or_target || &column != &target_);
     });
   }
@@ -125,7 +125,7 @@ class StartingModelWriter {
     note(fmt::format("the inputs of the model are called '{}' and '{}', since a column is called x or y", x_, y_));
   }
 
-  std::int64_t rows() const { return survey_.rows - target_.missing; }
+  std::int64_t rows() const { return inferred_.rows - target_.missing; }
   bool has_validation() const { return rows() >= kValidationRows; }
   std::int64_t classes() const { return static_cast<std::int64_t>(target_.categories.size()); }
   std::int64_t width() const {
@@ -137,11 +137,11 @@ class StartingModelWriter {
 
   static constexpr std::string_view kCounts =
       "it counts the rows; to use it, list it with the others and make their input one wider";
-  static std::string left_out(const ColumnSurvey& column, std::string_view why) {
+  static std::string left_out(const InferredColumn& column, std::string_view why) {
     return fmt::format("column '{}' is left out: {}", column.name, why);
   }
 
-  void take(const ColumnSurvey& column) {
+  void take(const InferredColumn& column) {
     const auto leave = [&](std::string_view why) { note(left_out(column, why)); };
     if (column.name.empty()) return leave("it has no name in the first line");
     if (column.is_repeated) return leave("another column has its name");
@@ -151,20 +151,20 @@ class StartingModelWriter {
     if (column.is_counter)
       note(fmt::format("column '{}' counts the rows; it is taken, since by its name it is a time", column.name));
     if (column.kind == Kind::text)
-      return leave(fmt::format("it has more than {} different texts, such as '{}'", data::kMostCategories,
+      return leave(fmt::format("it has more than {} different texts, such as '{}'", data::kMaxCategories,
                                column.example.substr(0, 40)));
     if (column.missing > column.present) return leave("most of its values are missing");
     const std::string item = column.kind == Kind::date ? fmt::format("days({})", column.name) : column.name;
     if (column.kind == Kind::date && is_column(item, true)) return leave(fmt::format("'{}' is a column", item));
     if (column.missing > 0)
-      json::add(missing_, column.name, text_value(column.kind == Kind::words ? "most_frequent" : "median"));
-    if (column.kind == Kind::words) return features_.push_back(words(column));
+      json::add(missing_, column.name, text_value(column.kind == Kind::categorical ? "most_frequent" : "median"));
+    if (column.kind == Kind::categorical) return features_.push_back(words(column));
     features_.push_back({item, 1, json::make_array({text_value("standardize")})});
   }
 
   // A table of x and y counts its rows where x is 1, 2, 3: it is left out only beside others.
   void take_counter() {
-    for (const ColumnSurvey& column : survey_.columns) {
+    for (const InferredColumn& column : inferred_.columns) {
       if (&column == &target_ || !column.is_counter || column.missing > 0 || column.is_repeated || column.name.empty())
         continue;
       std::erase(result_.notes, left_out(column, kCounts));
@@ -175,7 +175,7 @@ class StartingModelWriter {
   }
 
   // Categories are written down: which of them are in the training rows is chance, and the width of x must not be.
-  Feature words(const ColumnSurvey& column) const {
+  Feature words(const InferredColumn& column) const {
     auto all = column.categories;
     const bool has_rare = std::any_of(all.begin(), all.end(), [](const auto& one) { return one.second < kFewRows; });
     const bool has_other = all.size() > kShownCategories;
@@ -195,7 +195,7 @@ class StartingModelWriter {
   }
 
   Value source() {
-    const data::Dialect& dialect = survey_.dialect;
+    const data::Dialect& dialect = inferred_.dialect;
     Value source = json::make_object({{"csv", text_value(source_)}});
     if (!dialect.header) json::add(source, "header", json::make(false));
     const std::string extension = std::filesystem::path(source_).extension().string();
@@ -280,22 +280,22 @@ class StartingModelWriter {
     return train;
   }
 
-  const Survey& survey_;
-  const ColumnSurvey& target_;
+  const InferredTable& inferred_;
+  const InferredColumn& target_;
   std::string source_;
   std::string x_ = "x", y_ = "y";  // the inputs
   bool is_classification_ = false;
   std::vector<Feature> features_;
   Value missing_ = json::make_object();
-  StartingModel result_;
+  ModelTemplate result_;
 };
 
 // Throws Error for a file that is no text, or JSON.
-Survey survey_of(const std::string& path) {
+InferredTable infer_types(const std::string& path) {
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) return data::survey_csv(path);
+  if (!std::filesystem::is_regular_file(path, ignored)) return data::infer_csv_types(path);
   const RowFormat format = format_of(path, data::RowStream(path).look(kFormatBytes), "");
-  if (format == RowFormat::csv) return data::survey_csv(path);
+  if (format == RowFormat::csv) return data::infer_csv_types(path);
   const bool is_json = format == RowFormat::records || format == RowFormat::flat_json;
   throw Error(ErrorKind::input, "init.format",
               fmt::format("init reads a table of text (CSV); '{}' is {}", path, is_json ? "JSON" : "binary"),
@@ -303,7 +303,7 @@ Survey survey_of(const std::string& path) {
               "docs/reference/data.md");
 }
 
-void check_target(const ColumnSurvey& column) {
+void check_target(const InferredColumn& column) {
   const auto fail = [&](std::string why, std::string hint = {}) {
     throw Error(ErrorKind::input, "init.target", fmt::format("the target '{}' {}", column.name, why), std::move(hint));
   };
@@ -313,33 +313,33 @@ void check_target(const ColumnSurvey& column) {
   if (column.is_constant) fail("has one value: there is nothing to predict");
   if (column.kind == Kind::text)
     fail(fmt::format("has more than {} different texts, such as '{}': neither a number nor a class",
-                     data::kMostCategories, column.example.substr(0, 40)));
+                     data::kMaxCategories, column.example.substr(0, 40)));
   if (column.kind == Kind::date) fail("is a date", "predict a number made of it: --label of a column of days or years");
 }
 
 }  // namespace
 
 std::vector<std::string> table_columns(const std::string& csv) {
-  return names_of(survey_of(csv).columns);
+  return names_of(infer_types(csv).columns);
 }
 
-StartingModel starting_model(const std::string& csv, const std::string& target, const std::string& source) {
-  const Survey survey = survey_of(csv);
-  const auto column = std::find_if(survey.columns.begin(), survey.columns.end(),
-                                   [&](const ColumnSurvey& one) { return one.name == target; });
-  if (column == survey.columns.end()) {
-    const std::vector<std::string> names = names_of(survey.columns);
+ModelTemplate model_template(const std::string& csv, const std::string& target, const std::string& source) {
+  const InferredTable inferred = infer_types(csv);
+  const auto column = std::find_if(inferred.columns.begin(), inferred.columns.end(),
+                                   [&](const InferredColumn& one) { return one.name == target; });
+  if (column == inferred.columns.end()) {
+    const std::vector<std::string> names = names_of(inferred.columns);
     const std::string near = did_you_mean(target, names);
     throw Error(ErrorKind::input, "init.target",
                 fmt::format("'{}' has no column '{}'; it has {}", csv, target, data::listed(names)),
-                survey.columns.size() == 1
+                inferred.columns.size() == 1
                     ? "columns are separated by a comma, a semicolon, a tab or |, and the first line is one column"
                 : near.empty() || (target[0] >= '0' && target[0] <= '9')
                     ? "the first line names the columns; where it is a row, put a line of names above it"
                     : near);
   }
   check_target(*column);
-  return StartingModelWriter(survey, *column, source).write();
+  return ModelTemplateWriter(inferred, *column, source).write();
 }
 
 }  // namespace graphrun

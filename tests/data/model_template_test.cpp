@@ -1,5 +1,5 @@
 // `graphrun init`: the model that is written from a table loads and trains as it is, and says how the table is written.
-#include "graphrun/starting_model.h"
+#include "graphrun/model_template.h"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@ class StartingModelTest : public PredictionTest {
  protected:
   std::string model_of(const std::string& csv, const std::string& target = "y") {
     write("a.csv", csv);
-    const StartingModel made = starting_model(path("a.csv"), target, "a.csv");
+    const ModelTemplate made = model_template(path("a.csv"), target, "a.csv");
     notes = made.notes;
     write("model.json", made.text);
     return made.text;
@@ -236,7 +236,7 @@ TEST_F(StartingModelTest, ManyCategoriesHaveOneForTheOthers) {
   expect_trains();
 }
 
-TEST_F(StartingModelTest, Mistakes) {
+TEST_F(StartingModelTest, Errors) {
   const std::string table = "a,price\n" + rows(30, [](int i) { return digits(i) + "," + digits(3 * i); });
   EXPECT_TRUE(has(message([&] { model_of(table, "pice"); }), "did you mean 'price'?"));
   EXPECT_TRUE(has(message([&] { model_of("a,y\n1,2\n3,2\n"); }), "'y' has one value"));
@@ -246,7 +246,7 @@ TEST_F(StartingModelTest, Mistakes) {
   EXPECT_TRUE(has(message([&] { model_of("y\n1\n2\n"); }), "no column is left to predict from"));
   EXPECT_TRUE(has(message([&] { model_of(""); }), "the file has no rows"));
   EXPECT_TRUE(has(message([&] { model_of("a,y\n1,2\n3\n"); }), "a.csv:3:1: expected 2 fields"));
-  EXPECT_TRUE(has(message([&] { starting_model(path("none.csv"), "y", ""); }), "none.csv"));
+  EXPECT_TRUE(has(message([&] { model_template(path("none.csv"), "y", ""); }), "none.csv"));
 }
 
 // Whatever a table holds: the model that is written is read, trains and predicts.

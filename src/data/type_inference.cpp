@@ -1,4 +1,4 @@
-#include "data/survey.h"
+#include "data/type_inference.h"
 
 #include <fmt/format.h>
 
@@ -90,9 +90,9 @@ struct NumberColumn {
   std::vector<std::string> gaps;
 };
 
-NumberColumn look_for_numbers(const TextTable& table, std::size_t column) {
-  constexpr std::size_t kMostWords = 2;
-  NumberColumn look;
+NumberColumn detect_numbers(const TextTable& table, std::size_t column) {
+  constexpr std::size_t kMaxGapTexts = 2;
+  NumberColumn inference;
   std::size_t numbers = 0, words = 0;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     if (table.is_missing(row, column)) continue;
@@ -102,16 +102,17 @@ NumberColumn look_for_numbers(const TextTable& table, std::size_t column) {
     }
     const std::string_view text = table.text(row, column);
     ++words;
-    if (std::find(look.gaps.begin(), look.gaps.end(), text) == look.gaps.end()) look.gaps.emplace_back(text);
-    if (look.gaps.size() > kMostWords || text.find_first_of("0123456789") != std::string_view::npos) return {};
+    if (std::find(inference.gaps.begin(), inference.gaps.end(), text) == inference.gaps.end())
+      inference.gaps.emplace_back(text);
+    if (inference.gaps.size() > kMaxGapTexts || text.find_first_of("0123456789") != std::string_view::npos) return {};
   }
-  look.is_numeric = numbers > 0 && numbers >= 4 * words;
-  return look;
+  inference.is_numeric = numbers > 0 && numbers >= 4 * words;
+  return inference;
 }
 
 std::vector<NumberColumn> number_columns(const TextTable& table) {
   std::vector<NumberColumn> columns;
-  for (std::size_t c = 0; c < table.names().size(); ++c) columns.push_back(look_for_numbers(table, c));
+  for (std::size_t c = 0; c < table.names().size(); ++c) columns.push_back(detect_numbers(table, c));
   return columns;
 }
 
@@ -164,7 +165,7 @@ void find_gaps(const TextTable& table, const std::vector<NumberColumn>& columns,
 
 // A first line whose words are all values of their columns is a row in a file without a header: taken for names it
 // would be lost. Numbers and dates may be names or values; a line like it may be the header once more.
-void refuse_row_as_header(const std::string& path, const TextTable& table) {
+void reject_row_as_header(const std::string& path, const TextTable& table) {
   const std::vector<std::string>& names = table.names();
   const auto is_header = [&](std::size_t row) {
     for (std::size_t c = 0; c < names.size(); ++c) {
@@ -188,51 +189,51 @@ void refuse_row_as_header(const std::string& path, const TextTable& table) {
               "put a line of names above it, such as x0,x1");
 }
 
-class ColumnLook {
+class ColumnInference {
  public:
-  explicit ColumnLook(std::string name) { survey_.name = std::move(name); }
+  explicit ColumnInference(std::string name) { inferred_.name = std::move(name); }
 
   void see(std::string_view text, std::optional<double> number) {
     is_date_ = is_date_ && is_date(text);
     if (number)
       see_number(*number);
     else if (std::exchange(is_number_, false))
-      survey_.example = text;
-    if (counts_.size() > kMostCategories) return;
-    const auto [place, is_new] = counts_.try_emplace(category_of(text), survey_.categories.size());
+      inferred_.example = text;
+    if (counts_.size() > kMaxCategories) return;
+    const auto [place, is_new] = counts_.try_emplace(category_of(text), inferred_.categories.size());
     if (is_new)
-      survey_.categories.emplace_back(place->first, 1);
+      inferred_.categories.emplace_back(place->first, 1);
     else
-      ++survey_.categories[place->second].second;
+      ++inferred_.categories[place->second].second;
   }
-  void see_missing() { ++survey_.missing; }
+  void see_missing() { ++inferred_.missing; }
 
-  ColumnSurvey result() && {
-    using Found = ColumnSurvey::Kind;
-    const bool has_few = counts_.size() <= kMostCategories;
+  InferredColumn result() && {
+    using Found = InferredColumn::Kind;
+    const bool has_few = counts_.size() <= kMaxCategories;
     const bool is_empty = counts_.empty();
-    survey_.kind = has_few && !is_empty ? Found::words : Found::text;
-    if (is_date_ && !is_empty) survey_.kind = Found::date;
-    if (is_number_ && !is_empty) survey_.kind = Found::number;
-    survey_.is_constant = counts_.size() == 1;
+    inferred_.kind = has_few && !is_empty ? Found::categorical : Found::text;
+    if (is_date_ && !is_empty) inferred_.kind = Found::date;
+    if (is_number_ && !is_empty) inferred_.kind = Found::number;
+    inferred_.is_constant = counts_.size() == 1;
     // A few numbers in a row may be values; not from 0 or 1 on.
-    survey_.is_counter = is_number_ && is_counter_ && numbers_ > (first_ == 0 || first_ == 1 ? 2 : 4);
-    if (!has_few) survey_.categories.clear();
-    return std::move(survey_);
+    inferred_.is_counter = is_number_ && is_counter_ && numbers_ > (first_ == 0 || first_ == 1 ? 2 : 4);
+    if (!has_few) inferred_.categories.clear();
+    return std::move(inferred_);
   }
 
  private:
   void see_number(double number) {
-    survey_.least = numbers_ == 0 ? number : std::min(survey_.least, number);
-    survey_.greatest = numbers_ == 0 ? number : std::max(survey_.greatest, number);
+    inferred_.min = numbers_ == 0 ? number : std::min(inferred_.min, number);
+    inferred_.max = numbers_ == 0 ? number : std::max(inferred_.max, number);
     if (numbers_ == 0) first_ = number;
     is_counter_ =
         is_counter_ && number == std::floor(number) && std::abs(number - first_) == static_cast<double>(numbers_);
     ++numbers_;
   }
 
-  ColumnSurvey survey_;
-  std::unordered_map<std::string, std::size_t> counts_;  // places in survey_.categories
+  InferredColumn inferred_;
+  std::unordered_map<std::string, std::size_t> counts_;  // places in inferred_.categories
   bool is_number_ = true, is_date_ = true, is_counter_ = true;
   std::int64_t numbers_ = 0;
   double first_ = 0;
@@ -240,12 +241,12 @@ class ColumnLook {
 
 }  // namespace
 
-Survey survey_csv(const std::string& path) {
+InferredTable infer_csv_types(const std::string& path) {
   std::string text = inflated_text(path, read_file(path));
   require_utf8(path, text, 0);
   if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
-  Survey survey;
-  Dialect& dialect = survey.dialect = guess_dialect(path, text);
+  InferredTable inferred;
+  Dialect& dialect = inferred.dialect = guess_dialect(path, text);
   Csv head(path, head_of(text), dialect);
   const std::size_t in_head = guess_notation(head, dialect);
   if (dialect.header) columns_of(path, head_of(text), dialect);  // a first line of 1,5 is one of numbers
@@ -257,23 +258,23 @@ Survey survey_csv(const std::string& path) {
   }
   find_gaps(csv, columns, dialect.notation.na);
   csv.read_as(dialect.notation);
-  if (dialect.header) refuse_row_as_header(path, csv);
-  survey.rows = static_cast<std::int64_t>(csv.rows());
+  if (dialect.header) reject_row_as_header(path, csv);
+  inferred.rows = static_cast<std::int64_t>(csv.rows());
   for (std::size_t column = 0; column < csv.names().size(); ++column) {
-    ColumnLook look(csv.names()[column]);
+    ColumnInference inference(csv.names()[column]);
     for (std::size_t row = 0; row < csv.rows(); ++row) {
       if (csv.is_missing(row, column))
-        look.see_missing();
+        inference.see_missing();
       else
-        look.see(csv.text(row, column),
-                 csv.is_number(row, column) ? std::optional(csv.number(row, column)) : std::nullopt);
+        inference.see(csv.text(row, column),
+                      csv.is_number(row, column) ? std::optional(csv.number(row, column)) : std::nullopt);
     }
-    survey.columns.push_back(std::move(look).result());
-    ColumnSurvey& last = survey.columns.back();
-    last.present = survey.rows - last.missing;
+    inferred.columns.push_back(std::move(inference).result());
+    InferredColumn& last = inferred.columns.back();
+    last.present = inferred.rows - last.missing;
     last.is_repeated = csv.is_repeated(column);
   }
-  return survey;
+  return inferred;
 }
 
 }  // namespace graphrun::data

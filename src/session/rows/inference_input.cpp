@@ -1,4 +1,4 @@
-#include "session/rows/other_rows.h"
+#include "session/rows/inference_input.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,7 +16,7 @@
 #include "graph/frontend/format/overrides.h"
 #include "graph/frontend/step/class_numbers.h"
 #include "graphrun/error.h"
-#include "session/coupling.h"
+#include "session/batch_dependence.h"
 #include "session/formulas.h"
 #include "session/model_text.h"
 #include "session/weights/weights_file.h"
@@ -71,10 +71,10 @@ Error without_places(const Error& error, const std::string& made, const std::str
 
 }  // namespace
 
-OtherRows::OtherRows(const std::string& model, const LoadOptions& given, Purpose purpose)
-    : OtherRows(model, purpose, reading_once(model, given)) {}
+InferenceInput::InferenceInput(const std::string& model, const LoadOptions& given, Purpose purpose)
+    : InferenceInput(model, purpose, reading_once(model, given)) {}
 
-OtherRows::OtherRows(const std::string& model, Purpose purpose, const LoadOptions& options)
+InferenceInput::InferenceInput(const std::string& model, Purpose purpose, const LoadOptions& options)
     : purpose_(purpose),
       weights_(options.weights.empty() ? DataSet() : read_weights(options).data),
       fit_(weights_),
@@ -100,7 +100,7 @@ OtherRows::OtherRows(const std::string& model, Purpose purpose, const LoadOption
                          predicts ? std::vector<ClassRange>() : std::move(classes[input.name])});
     }
     constants_ = file.constants();
-    coupled_ = graphrun::coupled_output(built);
+    batch_dependent_ = graphrun::batch_dependent_output(built);
   } catch (const Error& error) {
     throw blame(error, overrides);
   }
@@ -119,18 +119,18 @@ OtherRows::OtherRows(const std::string& model, Purpose purpose, const LoadOption
   if (const json::Member* transform = data->value.find("transform")) transform_ = &transform->value;
 }
 
-bool OtherRows::is_wanted(const std::string& name) const {
+bool InferenceInput::is_wanted(const std::string& name) const {
   return std::any_of(inputs_.begin(), inputs_.end(), [&](const InputDecl& input) { return input.name == name; });
 }
 
 // What an input takes: the name of an array, a list, or a formula.
-json::Value OtherRows::choice_of(const std::string& input) const {
+json::Value InferenceInput::choice_of(const std::string& input) const {
   const json::Member* said = source_ ? source_->find(input) : nullptr;
   if (said) return said->value;
   if (!format_ || !is_table(*format_)) return json::make(input);
-  const data::Origin origin = fit_.origin;
-  const auto took = origin.columns.find(input);
-  if (took == origin.columns.end()) {
+  const data::Provenance provenance = fit_.provenance;
+  const auto took = provenance.columns.find(input);
+  if (took == provenance.columns.end()) {
     throw Error(ErrorKind::input, "predict.columns",
                 fmt::format("neither the model nor the weights list the columns of the input '{}'", input),
                 fmt::format("list them next to the source, as in \"{}\": [\"a\", \"b\"]", input));
@@ -139,7 +139,7 @@ json::Value OtherRows::choice_of(const std::string& input) const {
 }
 
 // The arrays that a formula names; none of what is no formula.
-std::vector<std::string> OtherRows::array_names(const json::Value& choice) const {
+std::vector<std::string> InferenceInput::array_names(const json::Value& choice) const {
   std::vector<std::string> names;
   if (choice.kind != json::Kind::string || is_name(choice.string)) return names;
   try {
@@ -154,7 +154,7 @@ std::vector<std::string> OtherRows::array_names(const json::Value& choice) const
 }
 
 // {"csv": path, "x": [...]}: the file as a source of its own, and what each input takes of it.
-json::Value OtherRows::split_of(const std::string& path, RowFormat format) const {
+json::Value InferenceInput::split_of(const std::string& path, RowFormat format) const {
   std::error_code ignored;
   const json::Value whole = json::make(std::filesystem::absolute(path, ignored).string());
   const std::string_view source = source_name(format);
@@ -188,7 +188,7 @@ json::Value OtherRows::split_of(const std::string& path, RowFormat format) const
 }
 
 // How the model's own table is written, where the file may be written so.
-void OtherRows::add_options(json::Value& split, const std::string& path, RowFormat format) const {
+void InferenceInput::add_options(json::Value& split, const std::string& path, RowFormat format) const {
   const std::string_view source = source_name(format);
   for (const data::SourceFormat& known : data::source_formats()) {
     if (known.name != source || !format_ || (format_->name != "csv" && format_->name != "records")) continue;
@@ -197,12 +197,12 @@ void OtherRows::add_options(json::Value& split, const std::string& path, RowForm
     }
   }
   const json::Member* own = source_ ? source_->find("csv") : nullptr;
-  const bool tells_no_delimiter = format == RowFormat::csv && !split.find("delimiter") && extension_of(path).empty();
-  if (own && tells_no_delimiter && extension_of(own->value.string) == "tsv")
+  const bool lacks_delimiter = format == RowFormat::csv && !split.find("delimiter") && extension_of(path).empty();
+  if (own && lacks_delimiter && extension_of(own->value.string) == "tsv")
     json::add(split, "delimiter", json::make("\t"));
 }
 
-data::Dialect OtherRows::dialect(const std::string& path) const {
+data::Dialect InferenceInput::dialect(const std::string& path) const {
   data::Dialect dialect;
   const json::Value split = split_of(path, RowFormat::csv);
   if (const json::Member* said = split.find("header")) dialect.header = said->value.boolean;
@@ -215,7 +215,7 @@ data::Dialect OtherRows::dialect(const std::string& path) const {
 
 // For a prediction those that do not stay to be done by Session::predict(): those of columns, those that change the
 // shape, and all that lead to classes, which have no units to be given in.
-json::Value OtherRows::transforms() const {
+json::Value InferenceInput::transforms() const {
   json::Value result = json::make_object();
   if (transform_ == nullptr) return result;
   for (const json::Member& member : transform_->members) {
@@ -265,8 +265,9 @@ const Standardization* find_fitted(const DataSet& weights, const std::string& in
 
 }  // namespace
 
-OtherRows::Read OtherRows::read(const std::string& path, const std::string& name, RowFormat format,
-                                const std::optional<data::Piece>& piece, const std::vector<std::string>& keep) {
+InferenceInput::Read InferenceInput::read(const std::string& path, const std::string& name, RowFormat format,
+                                          const std::optional<data::Chunk>& chunk,
+                                          const std::vector<std::string>& keep) {
   const bool has_cells = format == RowFormat::csv || format == RowFormat::records;
   if (!keep.empty() && !has_cells)
     throw Error(ErrorKind::input, "predict.keep", "only a CSV or JSON file has columns to keep");
@@ -280,10 +281,10 @@ OtherRows::Read OtherRows::read(const std::string& path, const std::string& name
   options.is_other = true;
   data::Files files(options);
   std::error_code ignored;
-  if (piece) files.provide(std::filesystem::absolute(name, ignored).string(), *piece);
-  const json::Place root = reader.root();
-  const json::Place split = root.member(*root.value->find("rows"));
-  const json::Place transform = root.member(*root.value->find("transform"));
+  if (chunk) files.provide(std::filesystem::absolute(name, ignored).string(), *chunk);
+  const json::Ref root = reader.root();
+  const json::Ref split = root.member(*root.value->find("rows"));
+  const json::Ref transform = root.member(*root.value->find("transform"));
   std::vector<data::Pipeline> pipelines(inputs_.size());
   data::ColumnTransforms columns;
   Read result;
@@ -303,14 +304,14 @@ OtherRows::Read OtherRows::read(const std::string& path, const std::string& name
       taken.push_back({choice.kind == json::Kind::string && is_name(choice.string) ? choice.string : "",
                        pipelines[i].makes_classes() ? Shape{} : input.sample});
     }
-    data::Fitting fitting{fit_, {}, {}, false, pipelines, &columns};
+    data::ReadContext fitting{fit_, {}, {}, false, pipelines, &columns};
     if (has_cells) {
       fitting.prepare = [&](data::Table& table) {
         result.kept = kept_of(table, keep);
         gather(reader, split, table, taken);
       };
     }
-    const data::Part part = data::read_source(reader, split, "data", inputs_, files, options, fitting).rows;
+    const data::SplitData part = data::read_source(reader, split, "data", inputs_, files, options, fitting).rows;
     reader.throw_if_failed();
     for (std::size_t i = 0; i < inputs_.size(); ++i)
       result.inputs.emplace_back(

@@ -1,4 +1,4 @@
-#include "cli/training/earlier_lines.h"
+#include "cli/training/log_resume.h"
 
 #include <filesystem>
 #include <span>
