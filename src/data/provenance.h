@@ -1,6 +1,6 @@
-// provenance.h: where the rows of a data set came from: what weights keep of it, so that an evaluation sees the same
-// splits and a prediction finds its columns. Contract: text() is one JSON object, which read_provenance() reads back;
-// anything else throws Error.
+// provenance.h: the source of a data set's rows, stored with weights. An evaluation sees the same splits by it, and a
+// prediction finds its columns.
+// Contract: text() is one JSON object, which read_provenance() reads back; anything else throws Error.
 #pragma once
 
 #include <cstdint>

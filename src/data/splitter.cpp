@@ -124,9 +124,7 @@ void Splitter::see(json::Reader& reader, const Table& table, const json::Ref& so
 std::int64_t Splitter::size(std::int64_t rows, std::size_t part) const {
   if (record_.folds > 0) {
     // Pieces of n / k rows, the rest spread evenly: n * f / k is where fold f begins, without overflow.
-    const auto begin = [&](std::int64_t f) {
-      return rows / record_.folds * f + rows % record_.folds * f / record_.folds;
-    };
+    const auto begin = [rows, k = record_.folds](std::int64_t f) { return rows / k * f + rows % k * f / k; };
     const std::int64_t test = begin(record_.fold + 1) - begin(record_.fold);
     return part == 0 ? rows - test : part == 1 ? 0 : test;
   }

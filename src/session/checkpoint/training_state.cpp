@@ -221,9 +221,7 @@ void TrainingState::check_parts(const CheckpointFile& file) const {
 
 CheckpointInfo TrainingState::restore(const CheckpointFile& file) {
   check_parts(file);
-  const auto bytes_of = [&](const StoredValue& part) {
-    return std::as_bytes(std::span(file.contents().values(part.name)));
-  };
+  const auto bytes_of = [&](const auto& part) { return std::as_bytes(std::span(file.contents().values(part.name))); };
   const auto number_of = [&](ir::NodeId counter) -> std::optional<std::uint64_t> {
     const BufferId id = session_.buffer(counter);
     for (const StoredValue& part : parts_) {

@@ -1,5 +1,5 @@
-// inference_input.h: rows of a file that is not the model's own as inputs of the model: for predictions and
-// evaluations. Contract: each input takes from the file what it takes from the model's own source, by names (data.md,
+// inference_input.h: rows of a file that is not the model's own, as inputs for predictions and evaluations.
+// Contract: each input takes from the file what it takes from the model's own source, by names (data.md,
 // "Predictions"); what was fitted comes from weights. A row's values depend on that row alone. The model is read once,
 // then rows as often as there are some. Throws Error. Leaves to others: what the file is (row_format.h), opening it
 // (row_reader.cpp).
@@ -30,10 +30,8 @@ class InferenceInput {
 
   InferenceInput(const std::string& model, const LoadOptions& given, Purpose purpose);
 
-  const std::string& batch_dependent_output() const {
-    return batch_dependent_;
-  }                                                      // that depends on other rows; empty: none
-  data::Dialect dialect(const std::string& path) const;  // of a CSV file
+  const std::string& batch_dependent_output() const { return batch_dependent_; }  // empty: there is none
+  data::Dialect dialect(const std::string& path) const;                           // of a CSV file
 
   struct Read {
     std::vector<std::pair<std::string, HostTensor>> inputs;
