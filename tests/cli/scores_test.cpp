@@ -90,6 +90,15 @@ TEST_F(Scores, AreTheMetricsOfTheSameNames) {
   EXPECT_TRUE(numbers["mape"].is_null()) << "targets are zero";
 }
 
+TEST_F(Scores, AcceptTheOldNameOfMcc) {
+  const Outcome outcome =
+      graphrun({"eval", kinds_, "--weights", weights_, "--json", "--set", R"(train.metrics=["mcc", "matthews"])"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  const Json result = Json::parse(outcome.out);
+  EXPECT_EQ(result["test"]["mcc"], result["scores"]["test"]["out"]["mcc"]);
+  EXPECT_EQ(result["test"]["matthews"], result["test"]["mcc"]);
+}
+
 TEST_F(Scores, AreMonitorsAndColumnsOfTheLog) {
   const std::string log = (folder_ / "log.csv").string();
   const Outcome outcome = graphrun({kinds_, "--json", "--quiet", "--log", log, "--set", "train.evaluate_every=10",
@@ -157,7 +166,7 @@ TEST_F(Scores, AreWholeInJson) {
 TEST_F(Scores, StandInColumnsAndOfEvalByClassToo) {
   const Outcome outcome = graphrun({"eval", kinds_, "--weights", weights_});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  for (const char* part : {"kinds on cpu", "rows ", "recall (macro)", "matthews", "test, out: by class", "dark blue",
+  for (const char* part : {"kinds on cpu", "rows ", "recall (macro)", "mcc", "test, out: by class", "dark blue",
                            "test, out: rows are true, columns predicted"})
     EXPECT_TRUE(has(outcome.out, part)) << part << "\n" << outcome.out;
   EXPECT_EQ(outcome.out.find("accuracy"), outcome.out.rfind("\naccuracy") + 1) << "the metric of that name stands once";

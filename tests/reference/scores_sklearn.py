@@ -29,8 +29,8 @@ TOP = (2, 3, 5)
 OF_CLASSES = ["accuracy", "precision", "recall", "f1", "precision_macro", "recall_macro", "f1_macro", "precision_micro",
               "recall_micro", "f1_micro", "auc", "average_precision", "log_loss"]
 METRICS = {  # of "train" of a model: they are told as the scores are
-    "two": OF_CLASSES + ["balanced_accuracy", "matthews"],
-    "several": OF_CLASSES + ["balanced_accuracy", "matthews", "top_2", "top_3", "top_5"],
+    "two": OF_CLASSES + ["balanced_accuracy", "mcc"],
+    "several": OF_CLASSES + ["balanced_accuracy", "mcc", "top_2", "top_3", "top_5"],
     "labels": OF_CLASSES,
     "numbers": ["mse", "rmse", "mae", "r2", "mape", "mean_residual"],
 }
@@ -105,7 +105,7 @@ def compare_classes(c, ours, truth, said, probabilities, names, two):
     for name, right in (
         ("accuracy", metrics.accuracy_score(truth, said)),
         ("balanced_accuracy", metrics.balanced_accuracy_score(truth, said)),
-        ("matthews", metrics.matthews_corrcoef(truth, said)),
+        ("mcc", metrics.matthews_corrcoef(truth, said)),
         ("log_loss", metrics.log_loss(truth, probabilities, labels=labels)),
     ):
         c.same(name, ours[name], right)

@@ -102,7 +102,7 @@ void write_classes(JsonWriter& json, const ClassScores& scores) {
     json.end_object();
   }
   json.member("auc", scores.auc).member("average_precision", scores.average_precision);
-  json.member("matthews", scores.mcc).member("log_loss", scores.log_loss);
+  json.member("mcc", scores.mcc).member("log_loss", scores.log_loss);
   json.objects("classes", scores.classes, [&](const PerClassScores& one) {
     json.member("class", one.name).member("rows", one.rows).member("predicted", one.predicted);
     json.member("precision", one.precision).member("recall", one.recall).member("f1", one.f1);
@@ -152,7 +152,7 @@ std::vector<std::pair<std::string, double>> main_figures(const OutputScores& sco
     for (const auto& [k, share] : of.top) figures.emplace_back(fmt::format("top-{} accuracy", k), share);
     figures.emplace_back("auc (macro)", of.auc);
   }
-  if (of.kind != ClassScores::Kind::labels) figures.emplace_back("matthews", of.mcc);
+  if (of.kind != ClassScores::Kind::labels) figures.emplace_back("mcc", of.mcc);
   figures.emplace_back("log loss", of.log_loss);
   return figures;
 }

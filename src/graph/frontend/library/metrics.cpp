@@ -61,7 +61,7 @@ std::vector<MetricDef> all_metrics() {
       row("top_5", "top-5 accuracy, for more than 5 classes", [](Of s) { return top(s, 5); }),
       row("auc", "area under the ROC curve", [](Of s) { return s.auc; }),
       row("average_precision", "area under the precision-recall curve", [](Of s) { return s.average_precision; }),
-      row("matthews", "Matthews correlation coefficient", [](Of s) { return s.mcc; }),
+      row("mcc", "Matthews correlation coefficient", [](Of s) { return s.mcc; }),
       row(
           "log_loss", "mean of -log of the probability of the true class", [](Of s) { return s.log_loss; }, false),
   };

@@ -26,7 +26,7 @@ struct MetricDef : Entry {
 
 const std::vector<MetricDef>& metrics();
 inline const MetricDef* find_metric(std::string_view name) {
-  return find_row(metrics(), name);
+  return find_row(metrics(), name == "matthews" ? "mcc" : name);  // an older name
 }
 
 }  // namespace graphrun
