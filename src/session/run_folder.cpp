@@ -16,6 +16,9 @@ namespace {
 constexpr std::size_t kMaxItems = 16;                          // longer lists are for the file itself
 constexpr std::string_view kOptimizer = "settings.optimizer";  // an object of one key, its name: that is an entry, too
 
+// Endings of keys under "scores" in results without "schema", and the present ones.
+constexpr std::pair<std::string_view, std::string_view> kOldKeys[] = {{".matthews", ".mcc"}};
+
 void add_fields(const std::string& key, const json::Value& value, std::vector<RunRecord::Field>& fields);
 
 // Lists of words or numbers as they stand; of the graph each entry by its name: "graph.h.units", "graph.loss".
@@ -56,6 +59,14 @@ void add_fields(const std::string& key, const json::Value& value, std::vector<Ru
     case json::Kind::integer:
     case json::Kind::real:
       fields.push_back({key, json::line(value), value.is_number() ? std::optional(value.real) : std::nullopt});
+  }
+}
+
+void rename_old_keys(std::vector<RunRecord::Field>& fields) {
+  for (RunRecord::Field& field : fields) {
+    for (const auto& [before, now] : kOldKeys)
+      if (field.key.starts_with("scores.") && field.key.ends_with(before))
+        field.key.replace(field.key.size() - before.size(), before.size(), now);
   }
 }
 
@@ -128,6 +139,7 @@ RunRecord read_run(const std::string& folder) {
   }
   const json::Document document = json::parse(result, read_file(result));
   add_fields("", document.root, record.fields);
+  if (document.root.find("schema") == nullptr) rename_old_keys(record.fields);
   std::string changes;
   for (const HyperparameterChange& change : read_changes(folder))
     changes += (changes.empty() ? "" : "; ") + to_string(change);

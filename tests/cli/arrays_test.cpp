@@ -49,7 +49,7 @@ TEST_F(Arrays, HaveTheirStatistics) {
 
 TEST_F(Arrays, AreShownAndSaved) {
   const Outcome table = graphrun({"show", "--weights", npz_});
-  EXPECT_TRUE(has(table.out, "deviation")) << table.out;
+  EXPECT_TRUE(has(table.out, " std ")) << table.out;
   const std::string name = listed(npz_)[0]["name"];
   const Outcome one = graphrun({"show", "--weights", npz_, name});
   EXPECT_GT(lines(one.out).size(), 3u);

@@ -265,9 +265,11 @@ TEST_F(Cli, TrainPrintsOneJsonObjectWithTheseKeys) {
     EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), '\n'), 1);
     const Json result = Json::parse(outcome.out);
     const std::vector<std::string> expected = {
-        "model",  "executor", "math",  "seed",    "settings",         "train",       "validation",  "test",
-        "scores", "epochs",   "steps", "seconds", "steps_per_second", "interrupted", "arena_bytes", "weights_hash"};
+        "schema",      "model",       "executor",    "math",   "seed",  "settings", "train",
+        "validation",  "test",        "scores",      "epochs", "steps", "seconds",  "steps_per_second",
+        "interrupted", "arena_bytes", "weights_hash"};
     EXPECT_EQ(keys(result), expected);
+    EXPECT_EQ(result["schema"], 2);
     EXPECT_EQ(result["model"], "line");
     EXPECT_EQ(result["executor"], "cpu");
     EXPECT_EQ(result["seed"], 1);

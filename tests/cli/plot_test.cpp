@@ -78,6 +78,13 @@ TEST_F(Plot, ReadsTablesOfOthers) {
   EXPECT_TRUE(has(outcome.out, "a, b"));
 }
 
+TEST_F(Plot, FindsColumnsOfOlderLogs) {
+  const std::string old = file("old.csv", "epoch,loss,h:deviation,h:bad\n1,1,2,0\n2,1,3,0\n");
+  const Outcome outcome = graphrun({"plot", old, "--columns=h:std,h:nonfinite"});
+  EXPECT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_TRUE(has(outcome.out, "h:deviation")) << outcome.out;
+}
+
 TEST_F(Plot, OfJsonLines) {
   const Outcome trained = graphrun({model_, "--quiet", "--log", path("log.csv"), "--log", path("log.jsonl")});
   ASSERT_EQ(trained.code, 0) << trained.err;

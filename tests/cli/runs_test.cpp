@@ -57,6 +57,15 @@ TEST_F(Runs, KeepWhatATrainingWasAndReached) {
   EXPECT_EQ(lines(graphrun({"runs", runs_, "--csv", "--columns", "epochs"}).out)[1], "0001,done,20");
 }
 
+TEST_F(Runs, OfSchema1HaveThePresentKeys) {
+  const fs::path run = fs::path(runs_) / "0001";
+  fs::create_directories(run);
+  std::ofstream(run / "run.json") << R"({"command": ["graphrun"]})";
+  std::ofstream(run / "result.json") << R"({"model": "m", "scores": {"test": {"out": {"matthews": 0.5}}}})";
+  EXPECT_EQ(Json::parse(graphrun({"runs", runs_, "--json"}).out)[0]["scores.test.out.mcc"], 0.5);
+  EXPECT_EQ(lines(graphrun({"runs", runs_, "--csv", "--columns", "scores.test.out.mcc"}).out)[1], "0001,done,0.5");
+}
+
 TEST_F(Runs, OfOtherOptimizersDifferByTheirNames) {
   for (const char* set : {"train.optimizer.sgd.lr=0.01", "train.optimizer=adam"})
     ASSERT_EQ(
@@ -126,7 +135,7 @@ TEST_F(Runs, OfASweepHaveMeanAndDeviation) {
     values[seed - 1] = alone["test"]["loss"];
   }
   EXPECT_NEAR(table[1]["figures"]["test.loss"]["mean"], (values[0] + values[1]) / 2, 1e-12);
-  EXPECT_NEAR(table[1]["figures"]["test.loss"]["deviation"], std::abs(values[0] - values[1]) / std::sqrt(2.0), 1e-9);
+  EXPECT_NEAR(table[1]["figures"]["test.loss"]["std"], std::abs(values[0] - values[1]) / std::sqrt(2.0), 1e-9);
 
   const auto written = fs::last_write_time(fs::path(runs_) / "0001" / "result.json");
   EXPECT_EQ(sweep({"--json"}).out, swept.out);
@@ -153,7 +162,7 @@ TEST_F(Runs, OfASweepHaveOneSplitWhateverTheirSeeds) {
   };
   const Json same = Json::parse(deviation("a", {"--seeds", "3", "--json"}).out);
   EXPECT_EQ(same[0]["split_seed"], 1);
-  EXPECT_EQ(same[0]["figures"]["test.loss"]["deviation"], 0);
+  EXPECT_EQ(same[0]["figures"]["test.loss"]["std"], 0);
   EXPECT_TRUE(has(deviation("a", {"--seeds", "3"}).out, "Every run has the split of seed 1")) << "the report";
   const Json other = Json::parse(deviation("b", {"--over", "data.split_seed=1:3", "--seeds", "2", "--json"}).out);
   ASSERT_EQ(other.size(), 3u);

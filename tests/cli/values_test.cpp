@@ -41,7 +41,7 @@ TEST_F(Values, HaveTheirStatisticsOverABatch) {
   EXPECT_EQ(all["rows"], 4);
   const Json& x = array_named(all, "x");
   EXPECT_EQ(keys(x), (std::vector<std::string>{"kind", "name", "dtype", "shape", "elements", "finite", "min", "max",
-                                               "mean", "deviation", "norm", "zeros"}));
+                                               "mean", "std", "norm", "zeros"}));
   EXPECT_EQ(x["kind"], "input");
   EXPECT_EQ(x["max"], 3);
   EXPECT_EQ(x["mean"], 1.5);

@@ -59,8 +59,9 @@ TEST_F(Weights, EvalFindsWhatTrainingReached) {
     const Outcome outcome = graphrun({verb, houses_, "--weights", weights_, "--json"});
     ASSERT_EQ(outcome.code, 0) << outcome.err;
     const Json result = Json::parse(outcome.out);
-    EXPECT_EQ(keys(result), (std::vector<std::string>{"model", "executor", "math", "seed", "settings", "train",
-                                                      "validation", "test", "scores", "arena_bytes", "weights_hash"}));
+    EXPECT_EQ(keys(result),
+              (std::vector<std::string>{"schema", "model", "executor", "math", "seed", "settings", "train",
+                                        "validation", "test", "scores", "arena_bytes", "weights_hash"}));
     EXPECT_EQ(result["train"], trained["train"]);
     EXPECT_EQ(result["scores"], trained["scores"]);
     EXPECT_EQ(result["weights_hash"], trained["weights_hash"]);

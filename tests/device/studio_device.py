@@ -138,11 +138,11 @@ def compare_values(studio, executor):
             expect(False, f"shape of {one['name']}", (one["shape"], other["shape"]))
             continue
         size = max(abs(other["min"]), abs(other["max"]), 1e-30)
-        for figure in ("min", "max", "mean", "deviation"):
+        for figure in ("min", "max", "mean", "std"):
             away = abs(one[figure] - other[figure]) / size
             if not away <= worst:
                 worst, where = away, f"{figure} of {one['name']}"
-    expect(worst < 1e-4, f"{len(own['arrays'])} arrays are those of cpu, by min, max, mean, deviation", f"{worst:.1e} of the largest element ({where})")
+    expect(worst < 1e-4, f"{len(own['arrays'])} arrays are those of cpu, by min, max, mean, std", f"{worst:.1e} of the largest element ({where})")
     return own["arrays"]
 
 

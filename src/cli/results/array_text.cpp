@@ -121,7 +121,7 @@ std::string csv_of(const std::vector<double>& values, const Shape& shape) {
 
 std::string arrays_text(const std::string& title, const std::vector<NamedArray>& arrays, bool detailed) {
   std::vector<std::vector<std::string>> rows = {
-      {title, "dtype", "shape", "min", "max", "mean", "deviation", "norm", "zeros"}};
+      {title, "dtype", "shape", "min", "max", "mean", "std", "norm", "zeros"}};
   std::string details;
   for (const NamedArray& array : arrays) {
     const std::vector<double> values = numbers_of(array.read());
@@ -144,7 +144,7 @@ void write_array(JsonWriter& json, const NamedArray& array, bool whole) {
   const ArrayStatistics of = statistics_of(values);
   json.member("name", array.name).member("dtype", array.dtype).member("shape", array.shape.dims());
   json.member("elements", of.elements).member("finite", of.finite).member("min", of.min).member("max", of.max);
-  json.member("mean", of.mean).member("deviation", of.std_dev).member("norm", of.norm).member("zeros", of.zeros);
+  json.member("mean", of.mean).member("std", of.std_dev).member("norm", of.norm).member("zeros", of.zeros);
   if (whole) json.member("values", values);
 }
 

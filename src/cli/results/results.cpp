@@ -18,6 +18,8 @@
 namespace graphrun::cli {
 namespace {
 
+constexpr int kSchema = 2;  // version of the keys in JSON (docs/reference/command-line.md)
+
 // Calls f(name, value) for the loss and each metric; a metric that is called loss is the loss.
 template <class F>
 void each_number(const Metrics& metrics, F f) {
@@ -79,8 +81,8 @@ Results evaluated(Session& session, double seconds) {
 
 std::string as_json(const Results& results) {
   JsonWriter json;
-  json.begin_object();
-  json.member("model", results.model).member("executor", results.executor).member("math", results.math);
+  json.begin_object().member("schema", kSchema).member("model", results.model);
+  json.member("executor", results.executor).member("math", results.math);
   json.member("seed", results.seed).key("settings").json(results.settings);
   const bool is_other = results.splits.back().has_value();
   for (std::size_t i = 0; i < kSplits.size(); ++i) {
@@ -130,8 +132,8 @@ std::string as_json(const Results& results) {
 
 std::string failure_json(const Session& session, const NotFinite& failure, const std::string& settings) {
   JsonWriter json;
-  json.begin_object().member("model", session.model().name).member("executor", session.executor());
-  json.member("seed", session.model().train.seed).key("settings").json(settings);
+  json.begin_object().member("schema", kSchema).member("model", session.model().name);
+  json.member("executor", session.executor()).member("seed", session.model().train.seed).key("settings").json(settings);
   json.member("failed", failure.diagnostics().front().message).member("steps", failure.steps());
   return json.end_object().text() + "\n";
 }

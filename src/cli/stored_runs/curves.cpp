@@ -20,6 +20,10 @@ Error bad_table(std::string code, const std::string& path, int line, std::string
   return Error(ErrorKind::input, {{"plot." + code, std::move(message), std::move(hint), path, line, 0, {}, {}}});
 }
 
+// Endings of the names of columns in logs, and the endings in logs of earlier versions.
+constexpr std::pair<std::string_view, std::string_view> kOldEndings[] = {
+    {":std", ":deviation"}, {":nonfinite", ":bad"}, {"_mcc", "_matthews"}};
+
 }  // namespace
 
 Table read_table(const std::string& path) {
@@ -41,7 +45,12 @@ Table read_table(const std::string& path) {
 }
 
 std::size_t find_column(const Table& table, std::string_view name) {
-  const auto found = std::find(table.columns.begin(), table.columns.end(), name);
+  auto found = std::find(table.columns.begin(), table.columns.end(), name);
+  for (const auto& [now, before] : kOldEndings) {
+    if (found == table.columns.end() && name.ends_with(now))
+      found = std::find(table.columns.begin(), table.columns.end(),
+                        fmt::format("{}{}", name.substr(0, name.size() - now.size()), before));
+  }
   if (found != table.columns.end()) return static_cast<std::size_t>(found - table.columns.begin());
   std::string hint = graphrun::did_you_mean(name, table.columns);
   if (hint.empty()) hint = fmt::format("its columns are {}", fmt::join(table.columns, ", "));

@@ -26,7 +26,7 @@ std::vector<LogColumn> columns_of(const Session& session, bool hashes) {
   }
   if (session.model().train.lr_plateau) columns.push_back({"lr_factor", "lr_factor", "{}"});
   for (const std::string& value : session.watched()) {
-    for (const char* figure : {"min", "max", "mean", "deviation", "zeros", "bad"})
+    for (const char* figure : {"min", "max", "mean", "std", "zeros", "nonfinite"})
       columns.push_back({fmt::format("{}:{}", value, figure), fmt::format("{}/{}", value, figure), "{:.6g}"});
   }
   if (hashes) columns.push_back({"weights_hash", "", ""});

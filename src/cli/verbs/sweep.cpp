@@ -259,7 +259,7 @@ std::string as_csv(const Plan& plan, const Summary& summary) {
   std::string text;
   for (const Axis& axis : plan.axes) text += csv_cell(axis.path) + ",";
   text += summary.any_failed ? "runs,failed" : "runs";
-  for (const std::string& key : summary.keys) text += fmt::format(",{0}.mean,{0}.deviation", csv_cell(key));
+  for (const std::string& key : summary.keys) text += fmt::format(",{0}.mean,{0}.std", csv_cell(key));
   for (const std::size_t s : summary.order) {
     text += '\n';
     for (const std::string& value : plan.settings[s]) text += csv_cell(value) + ",";
@@ -288,7 +288,7 @@ std::string as_json(const Plan& plan, const Summary& summary) {
     for (const std::string& key : summary.keys) {
       const std::vector<double>* values = summary.figures[s].find(key);
       if (values == nullptr) continue;
-      json.key(key).begin_object().member("mean", mean_of(*values)).key("deviation");
+      json.key(key).begin_object().member("mean", mean_of(*values)).key("std");
       values->size() > 1 ? json.value(std_dev_of(*values)) : json.null();
       json.end_object();
     }

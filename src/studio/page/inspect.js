@@ -99,7 +99,7 @@ async function choose(box) {
 function statistics(arrays) {
   return table(["", "shape", "min", "max", "mean", "std", "zeros"], arrays.map((one) => [
     element("button", {type: "button", onclick: () => showPictures(one.name)}, one.name), `(${one.shape.join(", ")})`,
-    short(one.min), short(one.max), short(one.mean), short(one.deviation), `${short(100 * one.zeros / (one.elements || 1), 3)} %`]));
+    short(one.min), short(one.max), short(one.mean), short(one.std), `${short(100 * one.zeros / (one.elements || 1), 3)} %`]));
 }
 
 function showArrays(names, title) {
