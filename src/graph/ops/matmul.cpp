@@ -120,7 +120,7 @@ Params pack_matmul(const ir::Attrs& attrs, std::span<const TensorType>, const Te
 
 std::vector<OpDef> matmul() {
   return {{.op = Op::matmul,
-           .doc = "op(a) @ op(b); op() transposes the last two axes when its flag is set, leading axes broadcast",
+           .doc = "a @ b; the flags first transpose the last two axes of an operand; leading axes broadcast",
            .operands = {"a", "b"},
            .attrs = {{"transpose_a", false, "use a transposed"}, {"transpose_b", false, "use b transposed"}},
            .infer = infer_matmul,

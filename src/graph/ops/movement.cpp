@@ -259,7 +259,7 @@ std::vector<OpDef> movement() {
   const ir::AttrDef axis{"axis", std::int64_t{-1}, "the axis; negative counts from the end"};
   std::vector<OpDef> list = {
       {.op = Op::reshape,
-       .doc = "the same elements in row-major order under another shape",
+       .doc = "the same elements in row-major order with another shape",
        .operands = {"x"},
        .attrs = {{"shape", List{-1, 4}, "the new extents; one may be -1: inferred", true}},
        .infer = infer_reshape,
@@ -267,7 +267,7 @@ std::vector<OpDef> movement() {
        .rows = RowRule::regroup,
        .view = [](const ir::Attrs&, std::span<const TensorType>) { return true; }},
       {.op = family_op::stop_gradient,
-       .doc = "x, as a number that depends on nothing that is trained: gradients end here",
+       .doc = "x, with a gradient of zero",
        .operands = {"x"},
        .infer = [](const InferContext& context) { return context.inputs[0]; },
        .grad = [](GradContext&) {},  // none for any operand
@@ -289,7 +289,7 @@ std::vector<OpDef> movement() {
        .infer = infer_cast,
        .grad = grad_cast},
       {.op = Op::transpose,
-       .doc = "axes in another order",
+       .doc = "permutes the axes",
        .operands = {"x"},
        .attrs = {{"axes", List{}, "axis i of the result is axis axes[i] of x; none: reversed"}},
        .infer = infer_transpose,
@@ -307,7 +307,7 @@ std::vector<OpDef> movement() {
        .rows = RowRule::rowwise,
        .pack = pack_slice},
       {.op = Op::pad,
-       .doc = "value before and after x along the axis",
+       .doc = "pads x with value along the axis",
        .operands = {"x"},
        .attrs = {axis,
                  {"before", std::int64_t{0}, "elements put before", false, 0.0},
@@ -318,7 +318,7 @@ std::vector<OpDef> movement() {
        .rows = RowRule::rowwise,
        .pack = pack_pad},
       {.op = Op::concat,
-       .doc = "operands one after the other along the axis",
+       .doc = "concatenates the operands along the axis",
        .operands = {"x"},
        .variadic = true,
        .attrs = {axis},
@@ -331,7 +331,7 @@ std::vector<OpDef> movement() {
        .operands = {"x"},
        .attrs = {{"classes", std::int64_t{10}, "extent of the new axis", true, 1.0}},
        .infer = infer_one_hot,
-       .no_gradient = "its operand is a class number",
+       .no_gradient = "its operand is a class index",
        .rows = RowRule::rowwise,
        .classes = [](const ir::Attrs& attrs, std::span<const TensorType>) -> std::optional<Classes> {
          return Classes{0, attrs.integer("classes")};

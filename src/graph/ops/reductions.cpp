@@ -120,15 +120,15 @@ std::vector<OpDef> reductions() {
   };
   return {reduction(Op::sum, "sum over the axes",
                     [](GradContext& c) { c.result[0] = make::broadcast_to(kept(c, c.gradient), c.inputs[0].type()); }),
-          reduction(Op::max, "the largest over the axes; NaN if there is one, -inf of nothing", grad_extremum,
+          reduction(Op::max, "maximum over the axes; NaN if any element is NaN, -inf for an empty axis", grad_extremum,
                     Agreement::exact),
-          reduction(Op::min, "the smallest over the axes; NaN if there is one, inf of nothing", grad_extremum,
+          reduction(Op::min, "minimum over the axes; NaN if any element is NaN, inf for an empty axis", grad_extremum,
                     Agreement::exact),
           reduction(Op::prod, "product over the axes", grad_prod),
-          reduction(Op::logsumexp, "log(sum(exp(x))) over the axes without overflow; -inf of nothing", grad_logsumexp,
-                    Agreement::absolute),
-          position(Op::argmax, "index of the first largest along the axis; of the first NaN if there is one"),
-          position(Op::argmin, "index of the first smallest along the axis; of the first NaN if there is one")};
+          reduction(Op::logsumexp, "log(sum(exp(x))) over the axes without overflow; -inf for an empty axis",
+                    grad_logsumexp, Agreement::absolute),
+          position(Op::argmax, "index of the first maximum along the axis, or of the first NaN"),
+          position(Op::argmin, "index of the first minimum along the axis, or of the first NaN")};
 }
 
 }  // namespace graphrun::ops

@@ -87,7 +87,7 @@ std::vector<OpDef> rowwise() {
            .pack = infer::pack_axis,
            .agreement = Agreement::absolute},
           {.op = family_op::softmax_cross_entropy,
-           .doc = "-sum(target * log_softmax(logits)) along the last axis; target one-hot, or i32 class numbers",
+           .doc = "-sum(target * log_softmax(logits)) along the last axis; target: one-hot, or i32 class indices",
            .operands = {"logits", "target"},
            .infer = infer_cross_entropy,
            .grad = grad_cross_entropy,

@@ -51,7 +51,7 @@ std::string function_table() {
     const OpDef* op = f.build == nullptr ? find_op_def(f.name) : nullptr;
     text += fmt::format("| `{}` | {} | {} | {} | {} |\n", f.name, operands(f.operands, f.variadic),
                         attributes(f.attributes), cell(f.doc),
-                        !op        ? "through its parts"
+                        !op        ? "that of its ops"
                         : op->grad ? "yes"
                                    : cell("none: " + std::string(op->no_gradient)));
   }
@@ -66,7 +66,7 @@ std::string layer_table() {
       const json::Value usual = json_of(init.fallback);
       attrs += fmt::format("<br>`{}` ({}): an initialiser{}", init.name,
                            usual.kind == json::Kind::string ? usual.string : json::line(usual),
-                           init.optional ? ", or false: without it" : "");
+                           init.optional ? ", or false to omit it" : "");
     }
     attrs += "<br>" + attributes(common_layer_attributes());
     text +=
@@ -106,17 +106,16 @@ std::string op_reference() {
       "Made from the registries (`GRAPHRUN_WRITE_GOLDEN=1 test_graph --gtest_filter='Generated*'`); a test fails when "
       "it is stale.\n[model-format.md](model-format.md) says where each is allowed.\n\n";
   text +=
-      "## Functions\n\nCalled in expressions, or as the `\"op\"` of an object of the graph. `axis` and `axes` mean "
-      "the same.\n\n" +
+      "## Functions\n\nCall a function in an expression, or name it as the `\"op\"` of an object in the graph. `axis` "
+      "and `axes` are\nsynonyms.\n\n" +
       function_table();
   text +=
-      "\n## Dtypes\n\nWhich executors of the library itself compute with values of it; a plug-in, as `cuda` is one, "
-      "answers when a\nmodel is planned for it. What an executor does not take, a plan or a run for it names with its "
-      "place.\n\n" +
+      "\n## Dtypes\n\nThe built-in executors that support each dtype. Plug-ins, including `cuda`, report their support "
+      "when graphrun\nplans a model. An unsupported value is an error that names its place in the file.\n\n" +
       dtype_table();
   text +=
-      "\n## Layers\n\n`\"op\"` of an object of the graph, or called as `\"y = dense(…)\"`: they bring parameters of "
-      "their own.\n\n" +
+      "\n## Layers\n\nA layer creates its own parameters. Name it as the `\"op\"` of an object in the graph, or call "
+      "it: `\"y = dense(…)\"`.\n\n" +
       layer_table();
   text += "\n## Initialisers\n\n| initialiser | argument | values |\n|---|---|---|\n";
   for (const InitDoc& doc : init_docs()) text += fmt::format("| `{}` | {} | {} |\n", doc.name, doc.argument, doc.doc);

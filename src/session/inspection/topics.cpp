@@ -95,7 +95,7 @@ std::string operand_row(const Callable& callable) {
 
 Topic item_of(const Function& f) {
   const OpDef* op = f.build == nullptr ? find_op_def(f.name) : nullptr;
-  const std::string gradient = op == nullptr ? "through its parts"
+  const std::string gradient = op == nullptr ? "that of its ops"
                                : op->grad    ? "yes"
                                              : fmt::format("none: {}", op->no_gradient);
   return {f.name, f.doc, operand_row(f) + key_rows(f.attributes) + help_row("gradient", gradient),

@@ -120,20 +120,19 @@ const Fields& file_fields() {
       required("format", "1", R"(add "format": 1)"),
       other("name", "the model's name in reports", "the file's name"),
       other("description", "a comment"),
-      other(
-          "constants",
-          R"(named numbers: `{"gain": 1.5}`; one that the program changes between steps: `{"noise": {"runtime": 0.1}}`, )"
-          "[here](#numbers-set-at-run-time)"),
-      required("data", "where the data come from: [data.md](data.md)", "it says where the inputs come from"),
+      other("constants", R"(named numbers: `{"gain": 1.5}`. `{"noise": {"runtime": 0.1}}` declares a [runtime )"
+                         "hyperparameter](#runtime-hyperparameters)"),
+      required("data", "source, split and transforms of the data: [data.md](data.md)",
+               "it says where the inputs come from"),
       required("inputs", "the graph's inputs, which `data` provides",
                R"(for instance "inputs": {"x": ["batch", 6], "y": ["batch", 1]})"),
       other("parameters", "trained values; layers add more"),
-      other("states", "values that only assignments of the graph change: [keys](#states)"),
+      other("states", "values that only assignments in the graph change: [keys](#states)"),
       required("graph", "the values to compute, in order",
                R"j(for instance "graph": ["h = tanh(x @ W)", "loss = mean(square(h - y))"])j"),
-      required("outputs", "what the model predicts",
+      required("outputs", "predictions and the targets that they predict",
                R"(which value answers which target, for instance "outputs": {"y_hat": "y"})"),
-      required("train", "how to train it",
+      required("train", "training settings: [keys](#train)",
                R"(for instance "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.1}}})"),
   };
   return table;
@@ -141,7 +140,7 @@ const Fields& file_fields() {
 
 const Fields& input_fields() {
   static const Fields table = {
-      other("dtype", R"(`"f32"`, or `"i32"` for class numbers and indices: `{"dtype": "i32", "shape": ["batch"]}`)",
+      other("dtype", R"(`"f32"`, or `"i32"` for class and row indices: `{"dtype": "i32", "shape": ["batch"]}`)",
             R"(`"f32"`)"),
       required("shape", "the extents", R"(for instance "shape": ["batch", 6])"),
   };
@@ -164,7 +163,7 @@ const Fields& parameter_fields() {
 const Fields& state_fields() {
   static const Fields table = {
       required("shape", "the extents; `[]` is a scalar", R"(for instance "shape": [4])"),
-      other("init", "as of a parameter", R"(`"zeros"`)"),
+      other("init", "initial value, as for a parameter", R"(`"zeros"`)"),
   };
   return table;
 }
@@ -174,35 +173,35 @@ const Fields& train_fields() {
       other("minimize", "the name of the loss: an f32 scalar of the graph", "required, unless there are `objectives`"),
       other("metrics", "scalars of the graph, and built-in metrics from [ops.md](ops.md). The loss is always reported",
             "`[]`"),
-      other("optimizer", R"(one of [ops.md](ops.md), with PyTorch's equations and names: `{"adam": {"lr": 0.01}}`)",
+      other("optimizer", R"(from [ops.md](ops.md), with PyTorch's equations and names: `{"adam": {"lr": 0.01}}`)",
             "required, unless there are `objectives`"),
-      other("objectives", "several losses, each with its parameters and its optimizer: [keys](#objectives)"),
-      other(
-          "batch",
-          "samples per step; at most the size of the training split. `\"max\"`: the largest that fits `max_memory`, or "
-          "what the machine has. For predictions see [data.md](data.md#predictions)",
-          R"(`"all"`)"),
+      other("objectives", "several losses, each with its own parameters and optimizer: [keys](#objectives)"),
+      other("batch",
+            R"(samples per step, at most the size of the training split. `"max"`: the largest batch that fits in )"
+            "`max_memory`, or in the memory of the machine. For predictions see [data.md](data.md#predictions)",
+            R"(`"all"`)"),
       other("max_memory",
             "memory budget of the plan, in bytes or as `\"512MiB\"`: a larger plan is made to fit without changing a "
             "bit, or rejected before anything is allocated ([memory.md](../internals/memory.md#a-budget))"),
       plain<&TrainSpec::drop_last>("last_batch",
-                                   R"(`"drop"` leaves out a last batch that is not full. Evaluation always keeps it)",
-                                   {}, {"keep", "drop"}),
+                                   R"(`"drop"` omits an incomplete last batch. Evaluation always includes it)", {},
+                                   {"keep", "drop"}),
       plain<&TrainSpec::epochs>("epochs", "passes over the training split", 0),
-      plain<&TrainSpec::shuffle>("shuffle", "visit the rows in a different order in each epoch"),
-      plain<&TrainSpec::seed>("seed",
-                              "for initial values, the order of rows, random numbers and the split of the data "
-                              "(recorded in the weights)",
-                              0),
+      plain<&TrainSpec::shuffle>("shuffle", "use a different order of rows in each epoch"),
+      plain<&TrainSpec::seed>(
+          "seed",
+          "seed of initial values, order of rows, random numbers and the split of the data (recorded in the "
+          "weights)",
+          0),
       plain<&TrainSpec::precision>(
           "precision",
-          R"(`"tf32"` allows wide products to round their operands to a mantissa of 10 bits, for tensor cores. )"
-          R"(Executors without them compute as with `"fp32"`)",
+          R"(`"tf32"` allows wide products to round their operands to a 10-bit mantissa, for tensor cores. )"
+          R"(Executors without tensor cores use `"fp32"`)",
           {}, {"fp32", "tf32"}),
       plain<&TrainSpec::math>(
           "math",
-          R"(`"exact"`: in regions over rows on `cuda` too, `exp`, `tanh`, division and the like give the bits of )"
-          R"(`cpu`. `"fast"`: there they are off by a few units in the last place, and quicker. Nothing else is affected)",
+          R"(for regions over rows on `cuda` only. `"exact"`: `exp`, `tanh`, division and similar functions equal )"
+          R"(those of `cpu` bit for bit. `"fast"`: they are faster, and off by a few units in the last place)",
           {}, {"exact", "fast"}),
       set_at_run_time<&TrainSpec::clip_norm_at_run_time>(plain<&TrainSpec::clip_norm>(
           "clip_norm",
@@ -211,14 +210,13 @@ const Fields& train_fields() {
           0, {}, true)),
       plain<&TrainSpec::evaluate_every>(
           "evaluate_every",
-          "epochs between evaluations of `validation`; without it, only after the last epoch, or after each one if "
-          "`early_stopping` or `lr_plateau` is there",
+          "epochs between evaluations of `validation`. Without it, graphrun evaluates after the last epoch; "
+          "with `early_stopping` or `lr_plateau`, after each epoch",
           1),
-      plain<&TrainSpec::evaluate_every_steps>("evaluate_every_steps", "steps between them instead", 1),
-      other("early_stopping", "ends the training when `validation` gets no better: [keys](#early_stopping)"),
-      other("lr_plateau", "lowers the learning rate when `validation` gets no better: [keys](#lr_plateau)"),
-      plain<&TrainSpec::log_every>("log_every",
-                                   "epochs between reports; without it, chosen so that there are at most 200", 1),
+      plain<&TrainSpec::evaluate_every_steps>("evaluate_every_steps", "steps between evaluations", 1),
+      other("early_stopping", "stops training when a validation metric stops improving: [keys](#early_stopping)"),
+      other("lr_plateau", "lowers the learning rate when a validation metric stops improving: [keys](#lr_plateau)"),
+      plain<&TrainSpec::log_every>("log_every", "epochs between reports. Without it, at most 200 reports", 1),
   };
   return table;
 }
