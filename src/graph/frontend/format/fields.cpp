@@ -206,7 +206,7 @@ const Fields& train_fields() {
       set_at_run_time<&TrainSpec::clip_norm_at_run_time>(plain<&TrainSpec::clip_norm>(
           "clip_norm",
           "before the optimizer, scale the gradients so that their norm over all parameters (of an objective) does not "
-          "exceed this; or [a runtime hyperparameter](#numbers-set-at-run-time)",
+          "exceed this; or [a runtime hyperparameter](#runtime-hyperparameters)",
           0, {}, true)),
       plain<&TrainSpec::evaluate_every>(
           "evaluate_every",
