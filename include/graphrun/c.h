@@ -37,7 +37,7 @@ typedef struct gr_session gr_session;
 
 /* Of the library; a program may use it when this is at least the GR_ABI_VERSION it was compiled with. */
 GR_API uint32_t gr_abi_version(void);
-GR_API const char* gr_version(void); /* "0.1.0" */
+GR_API const char* gr_version(void); /* "0.2.0" */
 
 /* ---- errors: the kinds are the exit codes of the command line */
 

@@ -142,7 +142,7 @@ typedef struct gr_operands {
 typedef struct gr_host {
   size_t struct_size;
   uint32_t version;    /* GR_EXECUTOR_VERSION of the library that asks */
-  const char* library; /* its own version, "0.1.0" */
+  const char* library; /* its own version, "0.2.0" */
 
   /* The library's kernel for a step, that of `cpu` or else of `ref`, on these operands; null: why. For steps that
      supports() answered with GR_FALLBACK. Running it allocates nothing. */
