@@ -64,11 +64,11 @@ class ModelPictures : public Cli {
 TEST_F(ModelPictures, OfClasses) {
   const std::string model = file("images.json", kImages), weights = trained(model);
   const std::string confusion = drawn({model, "--weights", weights});
-  EXPECT_EQ(confusion, "y on test: 66.67 % of 3 right\ntrue\n  0 1\n0 1 1\n1 0 1\n  predicted\n");
+  EXPECT_EQ(confusion, "y on test: 66.67 % of 3 correct\nactual\n  0 1\n0 1 1\n1 0 1\n  predicted\n");
   EXPECT_EQ(drawn({model, "--weights", weights, "--what=confusion", "--split=train"}),
-            "y on train: 100 % of 2 right\ntrue\n  0 1\n0 1 0\n1 0 1\n  predicted\n");
-  EXPECT_EQ(drawn({model, "--weights", weights, "--what=misclassified"}), "test: 1 of 3 wrong\n0 as 1\n@@\n\n\n\n");
-  EXPECT_EQ(drawn({model, "--weights", weights, "--what=misclassified", "--split=train"}), "train: 0 of 2 wrong\n");
+            "y on train: 100 % of 2 correct\nactual\n  0 1\n0 1 0\n1 0 1\n  predicted\n");
+  EXPECT_EQ(drawn({model, "--weights", weights, "--what=misclassified"}), "test: 1 of 3 misclassified\n0 as 1\n@@\n\n\n\n");
+  EXPECT_EQ(drawn({model, "--weights", weights, "--what=misclassified", "--split=train"}), "train: 0 of 2 misclassified\n");
 }
 
 TEST_F(ModelPictures, OfNumbers) {
@@ -84,7 +84,7 @@ TEST_F(ModelPictures, OfNumbers) {
   const std::string predicted = drawn({model, "--weights", weights, "--what=predicted"});
   EXPECT_TRUE(has(predicted, "predicted = true") && has(predicted, "\n8 +")) << predicted;
   const std::string residuals = drawn({model, "--weights", weights, "--what=residuals", "--title=Mine"});
-  EXPECT_TRUE(has(residuals, "Mine") && has(residuals, "predicted - true")) << residuals;
+  EXPECT_TRUE(has(residuals, "Mine") && has(residuals, "predicted - actual")) << residuals;
   for (const char* name : {"a.svg", "a.png", "a.txt"}) {
     for (const char* what : {"surface", "predicted", "residuals", "weights", "histogram"}) {
       EXPECT_EQ(drawn({model, "--weights", weights, "--what", what, "-o", path(name)}), "");
@@ -148,7 +148,7 @@ TEST_F(ModelPictures, OfWeights) {
 TEST_F(ModelPictures, OfARun) {
   ASSERT_EQ(graphrun({model_, "--quiet", "--run-dir", path("runs")}).code, 0);
   EXPECT_TRUE(has(drawn({path("runs/0001")}), "epoch"));
-  EXPECT_TRUE(has(drawn({path("runs/0001"), "--what=predicted"}), "test split: predicted over true"));
+  EXPECT_TRUE(has(drawn({path("runs/0001"), "--what=predicted"}), "test split: predicted vs. actual"));
 }
 
 TEST_F(ModelPictures, Errors) {

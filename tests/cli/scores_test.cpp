@@ -167,7 +167,7 @@ TEST_F(Scores, StandInColumnsAndOfEvalByClassToo) {
   const Outcome outcome = graphrun({"eval", kinds_, "--weights", weights_});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   for (const char* part : {"kinds on cpu", "rows ", "recall (macro)", "mcc", "test, out: by class", "dark blue",
-                           "test, out: rows are true, columns predicted"})
+                           "test, out: rows: actual, columns: predicted"})
     EXPECT_TRUE(has(outcome.out, part)) << part << "\n" << outcome.out;
   EXPECT_EQ(outcome.out.find("accuracy"), outcome.out.rfind("\naccuracy") + 1) << "the metric of that name stands once";
   for (const std::string& line : lines(outcome.out)) EXPECT_LE(line.size(), 80u) << line;

@@ -312,18 +312,16 @@ constexpr Flag kFlags[] = {
      [](Arguments& a, std::string_view) { profile(a, Profiling::own_clock); }},
 
     {"--output", "FILE", "Output", "init predict plan show report plot export-c export-onnx import-onnx",
-     "output file (default: stdout; for report, report.html in the run's folder)", set<&Arguments::output>,
-     Completes::files, "", "-o"},
+     "output file (default: stdout, or report.html for `report`)", set<&Arguments::output>, Completes::files, "", "-o"},
     {"--report", "FILE", "Output", "train eval", "write an HTML report", set<&Arguments::report>, Completes::files},
     {"--json", "", "Output", kAnswering, "print results as JSON on stdout", on<&Arguments::json>},
-    {"--csv", "", "Output", "plan runs sweep", "print the table, or the buffers of the plan, as CSV",
-     on<&Arguments::csv>},
+    {"--csv", "", "Output", "plan runs sweep", "print the result as CSV", on<&Arguments::csv>},
     {"--diagnostics", "FORMAT", "Output", "", "format of errors and warnings on stderr: text or json (default: text)",
      check_format, Completes::formats},
     {"--quiet", "", "Output", "", "print no progress and no warnings", on<&Arguments::quiet>, Completes::nothing, "",
      "-q"},
-    {"--verbose", "", "Output", "", "print more: splits and plan, every buffer or op", on<&Arguments::verbose>,
-     Completes::nothing, "", "-v"},
+    {"--verbose", "", "Output", "", "print details, such as splits, the plan, or every buffer and op",
+     on<&Arguments::verbose>, Completes::nothing, "", "-v"},
 
     {"--port", "N", "Server", "studio", "port to listen on (default: any free port)",
      [](Arguments& a, std::string_view v) { a.port = number<int>(v, 0, 65535); }},
@@ -331,8 +329,8 @@ constexpr Flag kFlags[] = {
      [](Arguments& a, std::string_view) { a.browser = false; }},
 
     {"--man", "", "General", "help", "print the man page graphrun(1), in roff", on<&Arguments::man>},
-    {"--help", "", "General", "", "print help, also of one command, and exit", on<&Arguments::help>, Completes::nothing,
-     "", "-h"},
+    {"--help", "", "General", "", "print help (for one command if given) and exit", on<&Arguments::help>,
+     Completes::nothing, "", "-h"},
     {"--version", "", "General", "", "print version, build and executors, and exit", on<&Arguments::version>},
 };
 

@@ -57,9 +57,9 @@ std::string flags_text(const Verb& verb) {
   return text;
 }
 
-std::string shared_text(const Verb* verb) {
-  return rows("Environment (a flag overrides its variable)", environment(verb), 24) +
-         rows("Exit codes", exit_codes(), 5);
+std::string environment_text(const Verb* verb) {
+  const std::vector<HelpRow> variables = environment(verb);
+  return variables.empty() ? "" : rows("Environment (a flag overrides its variable)", variables, 24);
 }
 
 std::string indented(std::string_view lines) {
@@ -85,9 +85,11 @@ std::vector<HelpRow> environment(const Verb* verb) {
     if (flag.variable.empty() || (verb != nullptr && !belongs(flag, verb->name))) continue;
     rows.push_back({std::string(flag.variable), fmt::format("same as {}", flag.name)});
   }
-  rows.push_back({"CUDA_VISIBLE_DEVICES", "GPUs to use; the first is cuda:0"});
-  rows.push_back({"GRAPHRUN_KERNEL_CACHE", "cache folder of compiled GPU kernels, or off"});
-  rows.push_back({"NO_COLOR", "disables colour if set"});
+  if (verb == nullptr || belongs(*find_flag("--executor"), verb->name)) {
+    rows.push_back({"CUDA_VISIBLE_DEVICES", "GPUs to use; the first is cuda:0"});
+    rows.push_back({"GRAPHRUN_KERNEL_CACHE", "cache folder of compiled GPU kernels, or off"});
+  }
+  if (verb == nullptr) rows.push_back({"NO_COLOR", "disables colour if set"});
   return rows;
 }
 
@@ -131,7 +133,7 @@ std::string help_text(const Verb& verb) {
   const std::string also = verb.alias.empty() ? "" : fmt::format(" (also: {})", verb.alias);
   return fmt::format("graphrun {}{}: {}\n\nUsage: graphrun {} [FLAGS]{}\n\n{}\n\nExamples:\n{}", verb.name, also,
                      verb.summary, verb.name, positionals_text(verb.positionals), verb.about, indented(verb.examples)) +
-         flags_text(verb) + shared_text(&verb);
+         flags_text(verb) + environment_text(&verb) + "\nSee also: graphrun help (topics, environment, exit codes)\n";
 }
 
 std::string version_text() {
@@ -161,7 +163,7 @@ std::string topics_text() {
   }
   return text +
          "\nFlags may precede or follow other words; --flag=value and --flag value are equivalent; -- ends flags.\n" +
-         shared_text(nullptr);
+         environment_text(nullptr) + rows("Exit codes", exit_codes(), 5);
 }
 
 int run_help(const Arguments& arguments, Diagnostics&) {

@@ -42,12 +42,12 @@ plot::Panels confusion_picture(Session& session, const std::string& split) {
     const ClassScores& classes = *scores.classes;
     plot::Panels panels;
     panels.title =
-        fmt::format("{} on {}: {:.4g} % of {} right", scores.target, split, 100 * classes.accuracy, scores.rows);
+        fmt::format("{} on {}: {:.4g} % of {} correct", scores.target, split, 100 * classes.accuracy, scores.rows);
     panels.numbers = true;
     panels.scale_label = "% of row";
     plot::HeatMap map;
     map.x_label = "predicted";
-    map.y_label = "true";
+    map.y_label = "actual";
     map.width = map.height = classes.classes.size();
     map.written.assign(classes.confusion.begin(), classes.confusion.end());
     // Colours are shares of the rows of a class, so that a class of few rows is seen as well.
@@ -98,7 +98,7 @@ plot::Panels misclassified_picture(Session& session, const std::string& split) {
         map.cells.assign(begin, begin + static_cast<std::ptrdiff_t>(area));
         panels.maps.push_back(std::move(map));
       }
-      panels.title = fmt::format("{}: {} of {} wrong{}", split, wrong, samples,
+      panels.title = fmt::format("{}: {} of {} misclassified{}", split, wrong, samples,
                                  wrong > kMaxImages ? fmt::format(", the first {}", kMaxImages) : "");
       return panels;
     }

@@ -197,8 +197,8 @@ std::optional<plot::HeatMap> given_map(const Model& model, const SplitRows& rows
 
 plot::Figure predicted_picture(Session& session, const std::string& split) {
   plot::Figure figure;
-  figure.title = fmt::format("{} split: predicted over true", split);
-  figure.x.label = "true";
+  figure.title = fmt::format("{} split: predicted vs. actual", split);
+  figure.x.label = "actual";
   figure.y.label = "predicted";
   std::vector<double> ends;
   for (Compared& one : compared(session, split)) {
@@ -215,7 +215,7 @@ plot::Figure predicted_picture(Session& session, const std::string& split) {
 plot::Figure residuals_picture(Session& session, const std::string& split) {
   plot::Figure figure;
   figure.title = fmt::format("{} split: residuals", split);
-  figure.x.label = "predicted - true";
+  figure.x.label = "predicted - actual";
   figure.y.label = "rows";
   for (const Compared& one : compared(session, split)) {
     std::vector<double> residuals;

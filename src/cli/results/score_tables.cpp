@@ -164,7 +164,7 @@ std::vector<ScoreTable> details_of(const OutputScores& scores, std::size_t most)
     if (all) tables.push_back({"by class", class_table(*of)});
     if (of->confusion.empty()) return tables;
     if (all)
-      tables.push_back({"rows are true, columns predicted", confusion_table(*of)});
+      tables.push_back({"rows: actual, columns: predicted", confusion_table(*of)});
     else
       tables.push_back({"most frequent confusions", confusions_table(*of)});
     return tables;
@@ -172,7 +172,7 @@ std::vector<ScoreTable> details_of(const OutputScores& scores, std::size_t most)
   const RegressionScores& of = *scores.regression;
   if (of.columns.size() > most) return tables;
   if (of.columns.size() > 1) tables.push_back({"by column", column_table(of)});
-  if (!of.columns[0].quantiles.empty()) tables.push_back({"quantiles of predicted - true", quantile_table(of)});
+  if (!of.columns[0].quantiles.empty()) tables.push_back({"quantiles of predicted - actual", quantile_table(of)});
   return tables;
 }
 

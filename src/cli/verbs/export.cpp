@@ -59,7 +59,7 @@ Session open_to_export(const Arguments& arguments, Diagnostics& diagnostics) {
 void note_columns(const Deployment& exported, std::string_view where, Diagnostics& diagnostics) {
   if (exported.columns.empty()) return;
   diagnostics.note(
-      fmt::format("inputs are columns of a table after what is done to them, which is not exported; {} has "
+      fmt::format("the inputs are transformed table columns, and their transforms are not exported; {} has "
                   "the numbers",
                   where));
 }
@@ -110,9 +110,9 @@ const Verb export_c_verb = {
     Positionals::model,
     "write a trained model as one C99 file without dependencies",
     R"(Writes a function that predicts one sample, with the weights as constants and no allocation. Inputs and outputs
-are in the units of the data. Names begin with the name of the file, or without --output of the model. The file
-(net.c) compiled with -DNET_SELF_TEST has a main() that checks predictions of graphrun. Needs --weights, or a
-safetensors file as the model, and no data.)",
+are in the units of the data. Names begin with the output file's name, or with the model's name without --output.
+The file (net.c) compiled with -DNET_SELF_TEST has a main() that checks predictions of graphrun. Needs --weights,
+or a safetensors file as the model, and no data.)",
     R"(graphrun train model.json --save-weights model.safetensors
 graphrun export-c model.safetensors -o net.c
 cc -std=c99 -DNET_SELF_TEST net.c -lm -o net && ./net)",

@@ -135,7 +135,7 @@ std::string rendered(const Drawn& figure, Form form, bool to_terminal) {
   return plot::as_text(figure, options);
 }
 
-// A run's folder stands for its log, or for its model with its weights.
+// A run's folder: its log, or its model with its weights.
 Arguments with_files_of_runs(Arguments arguments) {
   const bool of_model = !arguments.picture.empty();
   for (std::string& file : arguments.files) {
@@ -220,8 +220,8 @@ const Verb plot_verb = {
     Positionals::tables,
     "plot training logs or a model's evaluation, as text, SVG or PNG",
     R"(Reads logs of train --log, or CSV files with a header, and draws the loss and the metrics over the epochs. With
-several files, each run has its own colour and is named after its file. Empty cells are skipped. The folder of a
-run stands for its log, or with --what for its model.
+several files, each run has its own colour and is named after its file. Empty cells are skipped. For a run
+folder, plot draws its log, or with --what its model.
 
 With a model and its --weights it draws the plot --what: confusion matrix or misclassified images for
 classifiers, predicted vs. actual or residuals for regressions, the surface over two inputs with contours, one

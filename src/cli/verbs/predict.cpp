@@ -292,8 +292,9 @@ units of the targets, with the class name for categorical targets.
 Columns are matched by name: the names of the model's table, or x0, x1, ... for an array x with several columns.
 Other columns are ignored. JSON is an array of objects, or one object per line. An NPY or IDX file holds the
 model's only input; an NPZ file holds inputs by name. Rows of CSV or JSON lines from a pipe are answered as they
-arrive. The outputs of a row depend on that row alone. Needs --weights, or a safetensors file as the model, but
-none of the model's own data. With --json, stdout is one object; docs/reference/command-line.md lists the keys.)",
+arrive. The outputs of a row depend on that row alone, unless the model mixes rows. Needs --weights, or a
+safetensors file as the model, but none of the model's own data. --json prints one object;
+docs/reference/command-line.md lists its keys.)",
     R"(graphrun train model.json --save-weights model.safetensors
 graphrun predict model.safetensors new.csv > predictions.csv
 tail -f log.csv | graphrun predict model.json - --weights model.npz --keep time)",

@@ -295,7 +295,7 @@ const Verb train_verb = {
 Progress goes to stderr, results to stdout. Ctrl-C stops the training after the current steps, prints the results
 so far and exits with code 130; losses and hashes that take long to compute are omitted.
 
-With --json, stdout is one object; docs/reference/command-line.md lists the keys. `eval` prints more metrics.)",
+--json prints one object; docs/reference/command-line.md lists its keys. `eval` also prints the confusion matrix.)",
     R"(graphrun model.json
 graphrun train model.json --epochs=5 --set train.optimizer.sgd.lr=0.1
 graphrun model.json --json --quiet > result.json)",

@@ -61,7 +61,7 @@ std::string expected(const AttrDef& wanted) {
   if (wanted.at_run_time) {
     AttrDef number = wanted;
     number.at_run_time = false;
-    return expected(number) + ", or the name of one that is set at run time";
+    return expected(number) + ", or the name of a runtime hyperparameter";
   }
   static constexpr std::string_view kKinds[] = {"true or false", "an integer",         "a number",
                                                 "a word",        "a list of integers", "a list of numbers"};

@@ -22,7 +22,7 @@ struct AttrDef {
   std::optional<double> low = {}, high = {};  // inclusive bounds of a number
   std::vector<std::string_view> one_of = {};  // allowed words of a string
   bool above = false;                         // `low` itself is not allowed
-  bool at_run_time = false;                   // a number, or a word: the name of one that is set at run time
+  bool at_run_time = false;                   // a number, or the name of a runtime hyperparameter
 };
 
 using AttrSchema = std::vector<AttrDef>;

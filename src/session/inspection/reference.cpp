@@ -103,8 +103,9 @@ std::string dtype_table() {
 std::string op_reference() {
   std::string text =
       "# Functions, layers, optimizers, schedules, metrics\n\n"
-      "Made from the registries (`GRAPHRUN_WRITE_GOLDEN=1 test_graph --gtest_filter='Generated*'`); a test fails when "
-      "it is stale.\n[model-format.md](model-format.md) says where each is allowed.\n\n";
+      "Generated from the registries (`GRAPHRUN_WRITE_GOLDEN=1 test_graph --gtest_filter='Generated*'`); a test fails "
+      "when "
+      "it is stale.\n[model-format.md](model-format.md) lists where each is allowed.\n\n";
   text +=
       "## Functions\n\nCall a function in an expression, or name it as the `\"op\"` of an object in the graph. `axis` "
       "and `axes` are\nsynonyms.\n\n" +

@@ -2,7 +2,7 @@
 import {$, ask, bytes, colour, counted, element, guarded, onNight, post, prepared, short, style, table, notify} from "./common.js";
 import {on, state} from "./state.js";
 
-const weightsText = ({trained}) => trained ? "current weights" : state.training.run || state.points.length ? "initial weights (the trained weights belong to another model)" : "initial weights";
+const weightsText = ({trained}) => trained ? "current weights" : state.training.run || state.points.length ? "initial weights (the trained weights do not fit the edited model)" : "initial weights";
 const isSeen = () => !$("inspect").hidden;
 let version = 0, values = null, plan = null, costs = null, chosen = "", plannedText = "";
 

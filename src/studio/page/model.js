@@ -334,7 +334,7 @@ function decoded(bytes) {
 
 const take = guarded(async (file) => {
   notify(null);
-  const tooLarge = () => new RequestError({error: `${file.name} has ${bytes(file.size)}, the limit is ${bytes(kMaxTable)}: copy it to the folder of the model and select it under Table`});
+  const tooLarge = () => new RequestError({error: `${file.name} has ${bytes(file.size)}, more than the limit of ${bytes(kMaxTable)}: copy it to the model's folder and select it under Table`});
   if (file.size > kMaxTable) throw tooLarge();
   const [text, note] = decoded(new Uint8Array(await file.arrayBuffer()));
   if (JSON.stringify(text).length > kMaxTable) throw tooLarge();  // JSON escapes line breaks

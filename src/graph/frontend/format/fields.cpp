@@ -173,8 +173,10 @@ const Fields& train_fields() {
       other("minimize", "the name of the loss: an f32 scalar of the graph", "required, unless there are `objectives`"),
       other("metrics", "scalars of the graph, and built-in metrics from [ops.md](ops.md). The loss is always reported",
             "`[]`"),
-      other("optimizer", R"(from [ops.md](ops.md), with PyTorch's equations and names: `{"adam": {"lr": 0.01}}`)",
-            "required, unless there are `objectives`"),
+      other(
+          "optimizer",
+          R"(from [ops.md](ops.md), with PyTorch's names and equations, but decoupled weight decay (AdamW): `{"adam": {"lr": 0.01}}`)",
+          "required, unless there are `objectives`"),
       other("objectives", "several losses, each with its own parameters and optimizer: [keys](#objectives)"),
       other("batch",
             R"(samples per step, at most the size of the training split. `"max"`: the largest batch that fits in )"
@@ -251,9 +253,9 @@ const Fields& lr_plateau_fields() {
     fields.push_back(plain<&TrainSpec::lr_plateau, &LrPlateau::factor>(
         "factor", "factor for the learning rate or the value of its schedule", 0, {}, true, 1));
     fields.push_back(plain<&TrainSpec::lr_plateau, &LrPlateau::cooldown>(
-        "cooldown", "evaluations after that which do not count", 0));
+        "cooldown", "evaluations to ignore after each reduction", 0));
     fields.push_back(plain<&TrainSpec::lr_plateau, &LrPlateau::min_factor>(
-        "min_factor", "the product of all factors stays at least this", 0, {}, false, 1));
+        "min_factor", "lower bound of the product of all factors", 0, {}, false, 1));
     return fields;
   }();
   return table;
