@@ -22,7 +22,7 @@ int main() {
   const std::vector<float> x = {0, 0, 0, 1, 1, 0, 1, 1}, y = {0, 1, 1, 0};
   model.data.splits = {{"train", {{"x", HostTensor({4, 2}, x)}, {"y", HostTensor({4, 1}, y)}}}};
 
-  Session session(std::move(model));  // plans and allocates; nothing is allocated after this line
+  Session session(std::move(model));  // plans and allocates; training steps allocate nothing
   session.train();
   const HostTensor answer = session.predict({{"x", HostTensor({4, 2}, x)}});
   for (const float value : answer.elements<float>()) std::printf("%.3f\n", value);

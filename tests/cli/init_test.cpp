@@ -48,7 +48,7 @@ TEST_F(Init, NothingIsOverwritten) {
   const std::string before = file("m.json", "mine");
   const Outcome rejected = graphrun({"init", table_, "--label=price", "-o", before});
   EXPECT_EQ(rejected.code, 2);
-  EXPECT_NE(rejected.err.find("is there already"), std::string::npos);
+  EXPECT_NE(rejected.err.find("already exists"), std::string::npos);
   std::ifstream stream(before);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(stream), {}), "mine");
 }

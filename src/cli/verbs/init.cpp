@@ -25,7 +25,7 @@ int run_init(const Arguments& arguments, Diagnostics& diagnostics) {
   const std::string& path = arguments.output;
   std::error_code ignored;
   if (!path.empty() && std::filesystem::is_regular_file(path, ignored)) {
-    throw Error(ErrorKind::input, "init.exists", fmt::format("'{}' is there already", path),
+    throw Error(ErrorKind::input, "init.exists", fmt::format("'{}' already exists", path),
                 "init writes a new file; remove the old one or choose another name");
   }
   const ModelTemplate model =

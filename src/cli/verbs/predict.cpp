@@ -163,9 +163,9 @@ class Predictions {
     const bool any = std::any_of(classes_.begin(), classes_.end(), [](const ClassOutput& one) { return one.is_class; });
     if (!any && (arguments.labels || arguments.probabilities)) {
       throw Error(ErrorKind::input, "predict.classes",
-                  fmt::format("{}: no output of the model has a target that is classes",
+                  fmt::format("{}: no output of the model has a categorical target",
                               arguments.labels ? "--labels" : "--probabilities"),
-                  "such a target is made of words, or compared by a cross-entropy");
+                  "a target is categorical if its values are text, or if a cross-entropy compares it");
     }
   }
 

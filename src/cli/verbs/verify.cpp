@@ -88,8 +88,9 @@ std::string as_text(const VerifyReport& report, const Arguments& arguments) {
     const OpAgreement& worst = report.ops.front();
     text += fmt::format(", worst {:.2g} of the tolerance ({})\n", worst.worst, worst.node);
   }
-  return text + fmt::format("as it runs: {} values with {} region{}; many steps in one call leave the same bits\n",
-                            grouped(report.fused_values), grouped(report.regions), report.regions == 1 ? "" : "s");
+  return text +
+         fmt::format("as it runs: {} values with {} region{}; many steps in one call give bitwise identical results\n",
+                     grouped(report.fused_values), grouped(report.regions), report.regions == 1 ? "" : "s");
 }
 
 JsonWriter& write_difference(JsonWriter& json, const Difference& difference) {

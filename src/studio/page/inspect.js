@@ -187,7 +187,7 @@ function drawPlan() {
     return element("span", {}, swatch, `${kind} ${bytes(sum)}`);
   }));
   const largest = live.sort((a, b) => b.bytes - a.bytes).slice(0, 8);
-  $("live-values").replaceChildren(table(["live value", "kind", "type", "bytes", "offset"],
+  $("live-values").replaceChildren(table(["value in memory", "kind", "type", "bytes", "offset"],
     largest.map((one) => [one.name, one.kind, one.type, one.bytes.toLocaleString("en"), one.offset.toLocaleString("en")])));
 }
 $("cursor").addEventListener("input", drawPlan);

@@ -68,12 +68,12 @@ Field set_at_run_time(Field field) {
 // The keys that both parts that go by a figure of `validation` have.
 template <auto kPart, class Part>
 Fields monitor_fields() {
-  return {plain<kPart, &Part::monitor>("monitor", "`\"loss\"`, a metric or a built-in metric, of `validation`"),
+  return {plain<kPart, &Part::monitor>("monitor", "`\"loss\"` or the name of a metric, on the split `validation`"),
           plain<kPart, &Part::mode>(
-              "mode", R"(whether less or more of it is better. `"auto"`: what is better of a built-in metric)", {},
-              {"auto", "min", "max"}),
-          plain<kPart, &Part::patience>("patience", "evaluations in a row without a better value that are too many", 1),
-          plain<kPart, &Part::min_delta>("min_delta", "better by no more than this is not better", 0)};
+              "mode", R"(`"min"`: lower is better; `"max"`: higher is better; `"auto"`: as for the built-in metric)",
+              {}, {"auto", "min", "max"}),
+          plain<kPart, &Part::patience>("patience", "consecutive evaluations without improvement", 1),
+          plain<kPart, &Part::min_delta>("min_delta", "an improvement must exceed this", 0)};
 }
 
 Field required(std::string_view name, std::string_view doc, std::string_view hint) {
