@@ -327,6 +327,7 @@ std::uint64_t Session::Impl::first_nonfinite_step(GoodStates& good, std::uint64_
   const auto go_to = [&](std::uint64_t step) {
     good.put(*runnable);
     done[index] = good.step();
+    steps_before.store(done[index], std::memory_order_relaxed);
     while (done[index] < step)
       run(index, std::min(step - done[index], static_cast<std::uint64_t>(compiled.step.phases[index].ring)));
     return good.look(*runnable, step);

@@ -101,6 +101,16 @@ INSTANTIATE_TEST_SUITE_P(Each, NotFiniteOps,
                            return std::string(std::get<0>(one.param).name) + "_" + std::get<1>(one.param);
                          });
 
+// The states before the step are those that a callback has written, so no step is run again to find it.
+TEST(NotFinite, LeavesTheStepOfTheStatesThatWereWritten) {
+  Session session(falling(kPlanted[0].formulas), on("cpu"));
+  TrainOptions options;
+  options.step_end_every = 8;
+  options.on_step_end = [&](const StepEnd&) { session.write("c", session.read("c")); };
+  EXPECT_THROW((void)session.train(options), NotFinite);
+  EXPECT_EQ(session.step(), 8u);
+}
+
 std::string told(Session& session, const TrainOptions& options = {}) {
   try {
     (void)session.train(options);
