@@ -22,7 +22,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 # Of a model: how it is trained, and what its page says.
 PAGES = {
-    "digits": (["--epochs=5"], ("recall", "wrong", "by class", "right</", "confusion matrix as a table")),
+    "digits": (["--epochs=5"], ("recall", "misclassified", "by class", "correct</", "Confusion matrix as a table")),
     "peaks": (["--epochs=20"], ("r2", "surface on the train split", "residuals", "quantiles")),
     "logistic_regression": (["--epochs=20"], ("recall", "precision", "accuracy", "average precision")),
 }
