@@ -1,4 +1,4 @@
-// dlpack.cpp: tensors of other libraries, by the structs of DLPack 1.0 (github.com/dmlc/dlpack), which are stated here.
+// dlpack.cpp: tensors of other libraries, through the structs of DLPack 1.0 (github.com/dmlc/dlpack), declared here.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -6,10 +6,10 @@
 #include "c_api/guard.h"
 #include "c_api/types.h"
 
-// Layouts and numbers are DLPack's.
+// Struct layouts and numeric codes must match DLPack's.
 extern "C" {
 struct DLDevice {
-  std::int32_t type;  // 1: host, 2: CUDA, 3: pinned memory of the host, 13: managed by CUDA
+  std::int32_t type;  // 1: host, 2: CUDA, 3: pinned host memory, 13: CUDA managed memory
   std::int32_t id;
 };
 struct DLDataType {
@@ -23,7 +23,7 @@ struct DLTensor {
   std::int32_t rank;
   DLDataType dtype;
   std::int64_t* shape;
-  std::int64_t* strides;  // in elements; null: row-major without gaps
+  std::int64_t* strides;  // in elements; null: dense row-major
   std::uint64_t byte_offset;
 };
 struct DLManagedTensor {
@@ -37,7 +37,7 @@ namespace {
 
 using namespace graphrun;
 
-// By gr_dtype.
+// Indexed by gr_dtype.
 constexpr DLDataType kDTypes[] = {{2, 32, 1}, {2, 64, 1}, {0, 32, 1}, {1, 64, 1}, {6, 8, 1}};
 
 gr_dtype dtype_of(const DLDataType& type) {
@@ -55,7 +55,7 @@ void check_dense(const DLTensor& tensor) {
   if (tensor.strides == nullptr) return;
   std::int64_t dense = 1;
   for (int axis = tensor.rank - 1; axis >= 0; --axis) {
-    if (tensor.shape[axis] == 0) return;  // nothing is there
+    if (tensor.shape[axis] == 0) return;  // empty tensor: any strides are valid
     if (tensor.shape[axis] != 1 && tensor.strides[axis] != dense)
       throw Error(ErrorKind::input, "dlpack.strides", "a DLPack tensor with gaps or in another order than row-major",
                   "a contiguous copy of it can be taken");
@@ -63,7 +63,7 @@ void check_dense(const DLTensor& tensor) {
   }
 }
 
-// A tensor with what it points to.
+// A tensor together with the shape that it points to.
 struct Wrapped {
   DLManagedTensor tensor = {};
   std::int64_t shape[GR_MAX_RANK] = {};

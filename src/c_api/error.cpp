@@ -1,4 +1,4 @@
-// error.cpp: gr_error, and exceptions as one.
+// error.cpp: gr_error, and the conversion of exceptions to it.
 #include <array>
 #include <cstdlib>
 #include <new>
@@ -10,11 +10,11 @@
 namespace graphrun::c_api {
 namespace {
 
-// Never freed, and nothing is allocated for it.
+// Static: returning it allocates nothing, and it is never freed.
 constinit gr_error out_of_memory{ErrorKind::device, "out of memory",
                                  "[{\"code\": \"memory.host\", \"message\": \"out of memory\"}]"};
 
-// All others, with their texts.
+// All other errors; owns their strings.
 struct OwnedError : gr_error {
   OwnedError(ErrorKind of, std::string message_text, std::string json_text)
       : gr_error{of, nullptr, nullptr}, texts{std::move(message_text), std::move(json_text)} {
@@ -55,12 +55,12 @@ gr_error* caught() noexcept {
       return made(error);
     } catch (const std::bad_alloc&) {
       return &out_of_memory;
-    } catch (const std::exception& error) {  // a broken rule of our own
+    } catch (const std::exception& error) {  // a bug in graphrun, such as a std::logic_error
       return made(Error(ErrorKind::run, "internal", error.what(), "this is a bug in graphrun: please report it"));
     } catch (...) {
       return made(Error(ErrorKind::run, "internal", "unknown exception"));
     }
-  } catch (...) {  // no memory for the error
+  } catch (...) {  // out of memory while making the error
     return &out_of_memory;
   }
 }

@@ -1,5 +1,5 @@
-// guard.h: what every function of c.h is written in: no exception leaves it, and mistakes become a gr_error.
-// Contract: guarded() runs f and gives null, or the error that f threw. Out of memory is an error that needs none.
+// guard.h: wrapper for every function of c.h: no exception escapes, and errors become a gr_error.
+// Contract: guarded() runs f and returns null, or the error that f threw. The out-of-memory error needs no allocation.
 #pragma once
 
 #include <cstring>
@@ -17,7 +17,7 @@ struct gr_error {
 
 namespace graphrun::c_api {
 
-// To be called within a handler: the error for the exception that is being handled.
+// Converts the exception that is being handled. Call it only within a handler.
 gr_error* caught() noexcept;
 
 template <class F>
@@ -30,7 +30,7 @@ gr_error* guarded(F f) noexcept {
   }
 }
 
-// What `pointer` points to; throws Error that names the argument where it is null.
+// Dereferences `pointer`; throws Error with the name of the argument if it is null.
 [[noreturn]] void reject_null(std::string_view name);
 template <class T>
 T& checked(T* pointer, std::string_view name) {
@@ -40,7 +40,7 @@ T& checked(T* pointer, std::string_view name) {
 
 char* owned_text(std::string_view text);  // for gr_text_free
 
-// A struct of the caller's as this library knows it: fields that the caller does not have are 0.
+// Copy of the caller's struct with every field that this library knows. Fields beyond the caller's struct_size are 0.
 template <class T>
 T known_fields(const T* given, std::string_view name) {
   T all{};
@@ -50,7 +50,7 @@ T known_fields(const T* given, std::string_view name) {
   std::memcpy(&all, given, given->struct_size < sizeof(T) ? given->struct_size : sizeof(T));
   return all;
 }
-// Back again, without what the caller does not have; struct_size stays.
+// Copies `all` back, up to the caller's struct_size, which stays unchanged.
 template <class T>
 void give_fields(const T& all, T* to, std::string_view name) {
   if (to == nullptr) return;

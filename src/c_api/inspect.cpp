@@ -1,4 +1,4 @@
-// inspect.cpp: what c.h offers beside sessions: verify, devices, help.
+// inspect.cpp: c.h without sessions: verify, devices, help.
 #include "base/json_text.h"
 #include "c_api/guard.h"
 #include "c_api/model.h"

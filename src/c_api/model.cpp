@@ -49,7 +49,7 @@ json::Value input_description(const Model& model, const OutlineValue& input) {
 }
 
 json::Value output_description(const OutputSpec& output, const ClassOutput& classes) {
-  constexpr std::string_view kScores[] = {"plain", "softmax_logits", "sigmoid_logits"};  // by ClassOutput::Numbers
+  constexpr std::string_view kScores[] = {"plain", "softmax_logits", "sigmoid_logits"};  // ClassOutput::Numbers
   return json::make_object({{"name", json::make(output.name)},
                             {"target", json::make(output.target)},
                             {"classes", json::make(classes.is_class)},

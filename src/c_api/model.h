@@ -1,4 +1,4 @@
-// model.h: what is behind gr_model.
+// model.h: definition of gr_model.
 #pragma once
 
 #include <optional>
@@ -9,14 +9,14 @@
 #include "graphrun/model.h"
 
 struct gr_model {
-  std::optional<graphrun::Model> model;  // nothing: a session has taken it
+  std::optional<graphrun::Model> model;  // empty: a session has taken it
 };
 
 namespace graphrun::c_api {
 
-Model take(gr_model* model);  // throws Error where it was taken before
+Model take(gr_model* model);  // throws Error if it was taken before
 
-// "columns": [{"name": "color", "words": ["red", "blue"]}], of an input that lists some.
+// Adds "columns": [{"name": "color", "words": ["red", "blue"]}] if the input has categorical columns.
 void add_columns(json::Value& described, const DataSet& data, std::string_view input);
 
 }  // namespace graphrun::c_api

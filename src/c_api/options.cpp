@@ -9,7 +9,7 @@
 namespace graphrun::c_api {
 namespace {
 
-// Reads one object; end() reports what nobody asked for, and throws if anything was wrong.
+// Reads one object. end() reports unknown keys, and throws if there was any error.
 class Options {
  public:
   explicit Options(const char* json)
@@ -56,7 +56,7 @@ class Options {
     for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
     reader_.report(*at, "options.value", "'" + *word + "' is not one of " + all, did_you_mean(*word, names));
   }
-  // {"train.epochs": 5, "train.optimizer": "adam"}: a text stands for itself, anything else is JSON, as with --set.
+  // {"train.epochs": 5, "train.optimizer": "adam"}: a string is passed as is, any other value as JSON, as with --set.
   void overrides(std::string_view key, std::vector<std::pair<std::string, std::string>>& to) {
     const auto at = object_.get(key);
     if (!at) return;

@@ -1,5 +1,5 @@
-// options.h: the JSON objects of options of c.h.
-// Contract: throws Error with every mistake of the text at once, at its line and column.
+// options.h: JSON option objects of c.h.
+// Contract: throws one Error that lists every error of the text with its line and column.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace graphrun::c_api {
 
 LoadOptions load_options(const char* json);
 struct OpenOptions : SessionOptions {
-  std::vector<std::string> rows_vary;  // splits
+  std::vector<std::string> rows_vary;  // names of splits
 };
 OpenOptions open_options(const char* json);
 VerifyOptions verify_options(const char* json);

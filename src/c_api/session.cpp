@@ -1,4 +1,4 @@
-// session.cpp: gr_session: training, states by number, predictions, weights.
+// session.cpp: gr_session: training, numbered states, predictions, weights.
 #include "graphrun/session.h"
 
 #include <array>
@@ -23,7 +23,7 @@ using c_api::guarded;
 struct gr_session {
   gr_session(Model model, const SessionOptions& options) : session(std::move(model), options) {}
   Session session;
-  // Of gr_session_predict: room that is kept, so that it allocates once.
+  // Buffers of gr_session_predict, reused so that only the first call allocates.
   std::vector<std::span<const std::byte>> inputs;
   std::vector<std::span<std::byte>> outputs;
 };
@@ -142,7 +142,7 @@ gr_error* gr_session_describe(gr_session* session, char** json) {
 gr_error* gr_session_train(gr_session* session, const gr_train_options* options, gr_train_result* result) {
   return guarded([&] {
     const gr_train_options known = c_api::known_fields(options, "options");
-    c_api::known_fields(result, "result");  // before the time is spent
+    c_api::known_fields(result, "result");  // checks struct_size before the time is spent
     Session& trained = of(session);
     TrainOptions train;
     train.keep_losses = false;
@@ -169,7 +169,7 @@ gr_error* gr_session_advance(gr_session* session, uint64_t steps) {
 }
 gr_error* gr_session_advance_until(gr_session* session, uint64_t most, int64_t deadline, gr_advanced* done) {
   return guarded([&] {
-    c_api::known_fields(done, "done");  // before the time is spent
+    c_api::known_fields(done, "done");  // checks struct_size before the time is spent
     Session& trained = of(session);
     gr_advanced all{};
     all.steps = most;

@@ -1,4 +1,4 @@
-// types.h: dtypes and shapes of c.h as those of the library, and back.
+// types.h: converts dtypes and shapes between c.h and the library.
 #pragma once
 
 #include "graphrun/c.h"
