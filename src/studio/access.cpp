@@ -11,7 +11,7 @@
 namespace graphrun::studio {
 namespace {
 
-// In a time that does not tell how much of it is right.
+// Constant-time comparison: its duration does not reveal how many characters match.
 bool is_same(std::string_view one, std::string_view other) {
   if (one.size() != other.size()) return false;
   unsigned difference = 0;
@@ -29,7 +29,7 @@ std::string random_token() {
   return text;
 }
 
-// The value of the cookie of that name; "" where there is none, or two.
+// Value of the named cookie; "" if it is absent or repeated.
 std::string_view cookie_value(std::string_view cookies, std::string_view name) {
   std::string_view found;
   int count = 0;
@@ -65,7 +65,7 @@ Access::Verdict Access::judge(const Request& request) const {
   if (request.has_origin && request.origin != "http://" + request.host) return Verdict::stranger;
   const bool changes = request.method != "GET";
   if (changes && !request.has_origin) return Verdict::stranger;
-  const bool arrives = request.method == "GET" && request.path == "/";  // from a link, which may be anywhere
+  const bool arrives = request.method == "GET" && request.path == "/";  // follows a link, possibly from another site
   if (!request.site.empty() && request.site != "same-origin" && request.site != "none" && !arrives)
     return Verdict::stranger;
   if (is_same(cookie_value(request.cookie, cookie_name_), token_)) return Verdict::known;

@@ -1,7 +1,7 @@
-// access.h: who may ask: the browser that was given the token, on a page of this very server.
-// Contract: judged before anything is routed, so that a stranger cannot tell which paths there are. The token comes in
-// the query of "/" once and then as a cookie that scripts do not see and other sites do not send. A Host that is not
-// this address (DNS that was rebound), an Origin that is not this page, or none of them on a POST, is a stranger.
+// access.h: access control: only the browser that has the token, on a page of this server, may send requests.
+// Contract: judge() runs before routing, so that a stranger cannot probe for paths. The token arrives once in the query
+// of "/", then in a cookie that is HttpOnly and SameSite. A `Host` other than this address (DNS rebinding), an `Origin`
+// other than this page, or a POST without `Origin` makes the request a stranger's.
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@ namespace graphrun::studio {
 
 class Access {
  public:
-  explicit Access(int port);  // makes a token of 128 random bits; throws Error where there are none
+  explicit Access(int port);  // generates a token of 128 random bits; throws Error if that fails
 
-  std::string url() const;     // with the token
-  std::string cookie() const;  // "graphrun_studio_8000=...", and how it is kept
+  std::string url() const;     // includes the token
+  std::string cookie() const;  // "graphrun_studio_8000=...", with its attributes
 
-  enum class Verdict { stranger, newcomer, known };  // newcomer: brings the token, gets the cookie
+  enum class Verdict { stranger, newcomer, known };  // newcomer: has the token in the query, gets the cookie
   Verdict judge(const Request& request) const;
 
  private:

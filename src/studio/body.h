@@ -1,6 +1,5 @@
-// body.h: what the page sends: one JSON object whose values are texts, numbers and truth values.
-// Contract: a pure function of bytes that anybody may have sent; nothing is nested. Throws Error (kind input, code
-// "studio.body") for anything else.
+// body.h: body of a request from the page: one flat JSON object of strings, numbers and booleans.
+// Contract: a pure function of untrusted bytes. Throws Error (kind input, code "studio.body") for anything else.
 #pragma once
 
 #include <optional>
@@ -16,7 +15,7 @@ class Body {
  public:
   explicit Body(std::string_view json);
 
-  std::string text(std::string_view name) const;  // throws Error where there is none
+  std::string text(std::string_view name) const;  // throws Error if absent
   std::string text_or(std::string_view name, std::string_view otherwise) const;
   std::optional<double> number(std::string_view name) const;
 
@@ -24,8 +23,8 @@ class Body {
   json::Value object_;
 };
 
-// The texts of a JSON file, keys among them, with their escapes undone: enough to see which files it could name. Throws
-// Error for a text that is none of JSON.
+// Strings of a JSON file, including keys, with their escapes decoded: enough to check which files it could name. Throws
+// Error if the text is not JSON.
 std::vector<std::string> json_texts(std::string_view json);
 
 }  // namespace graphrun::studio

@@ -1,4 +1,4 @@
-// connection.h: one connection of the server and what it waits for.
+// connection.h: one connection of the server and its state.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,12 @@
 namespace graphrun::studio {
 
 enum class State {
-  head,       // its head is read
-  body,       // it may ask
-  waiting,    // for its answer
-  writing,    // the answer
-  streaming,  // events
-  leaving,    // all is said: what it still says is read and forgotten, so that it gets the answer
+  head,       // reading the head
+  body,       // access granted, reading the body
+  waiting,    // waiting for the handler's answer
+  writing,    // sending the answer
+  streaming,  // sending events
+  leaving,    // answer sent: input is read and discarded, so that a reset does not lose the answer
   gone
 };
 
@@ -24,10 +24,10 @@ struct Connection {
   Descriptor socket;
   Ticket ticket = 0;
   State state = State::head;
-  double until = 0;  // it is dropped then
+  double until = 0;  // deadline, after which the connection is dropped
   Request request = {};
   std::string in = {}, out = {};
-  std::size_t written = 0;  // of `out`
+  std::size_t written = 0;  // bytes of `out`
 };
 
 }  // namespace graphrun::studio

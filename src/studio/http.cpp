@@ -21,7 +21,7 @@ bool is_token(char c) {
 bool is_token(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return is_token(c); });
 }
-// Of a header's value: what can be seen, spaces and tabs, and bytes above ASCII.
+// Accepts visible characters, spaces, tabs and bytes above ASCII.
 bool is_value(std::string_view text) {
   return std::none_of(text.begin(), text.end(), [](char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -49,7 +49,7 @@ struct Rejected {
   std::string reason;
 };
 
-// A path has one spelling here: segments that are empty or dots, and slashes in disguise, are nobody's.
+// Accepts only normal form: no empty or dot segments and no encoded slashes, so that each path has one spelling.
 std::string plain_path(std::string_view text) {
   const std::optional<std::string> path = percent_decoded(text, false);
   if (!path || path->empty() || path->front() != '/') throw Rejected{400, "the path is malformed"};
@@ -97,7 +97,7 @@ void take_request_line(std::string_view line, Request& request) {
   request.query = query_of(target.substr(std::min(mark + 1, target.size())));
 }
 
-// What is looked at, each at most once.
+// Headers that are stored in the Request.
 struct KnownHeader {
   std::string_view name;
   std::string Request::*value;
@@ -272,7 +272,7 @@ std::string to_string(const Response& response, bool length) {
       "X-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCross-Origin-Resource-Policy: same-origin\r\n"
       "Cross-Origin-Opener-Policy: same-origin\r\n",
       response.status, reason_of(response.status), response.type);
-  // A picture carries its own style; as an image it could run nothing anyway.
+  // An SVG picture has inline styles. It needs no scripts.
   text += response.type == "image/svg+xml"
               ? "Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'\r\n"
               : "Content-Security-Policy: default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors "

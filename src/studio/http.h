@@ -1,8 +1,8 @@
-// http.h: the head of an HTTP/1.1 request, and what is answered.
-// Contract: parse_head() is a pure function of bytes that anybody may have sent. It takes what a browser says and
-// refuses the rest, most of all what two readers could understand in two ways: lines that end with a bare LF, folded
-// lines, a space before a colon, Host or Content-Length twice, Transfer-Encoding, a path that is not written plainly.
-// Leaves to others: who may ask (access.h), the connection (server.h), what is answered (routes).
+// http.h: head of an HTTP/1.1 request, and responses.
+// Contract: parse_head() is a pure function of untrusted bytes. It accepts requests as browsers send them and rejects
+// everything else, above all ambiguous input: lines that end with a bare LF, folded lines, a space before a colon, a
+// repeated Host or Content-Length, Transfer-Encoding, a path that is not in normal form.
+// Not handled here: access control (access.h), the connection (server.h), answers (routes).
 #pragma once
 
 #include <cstddef>
@@ -22,13 +22,13 @@ struct Request {
   std::string method;
   std::string path;                                        // decoded: "/", "/api/train"
   std::vector<std::pair<std::string, std::string>> query;  // decoded
-  std::string host, origin, site, cookie, content_type;    // of headers; empty: it is not there
+  std::string host, origin, site, cookie, content_type;    // headers; empty if absent
   bool has_origin = false;
   std::uint64_t content_length = 0;
   bool expects_continue = false;
-  std::string body;  // which the server reads
+  std::string body;  // read by the server
 
-  std::string_view argument(std::string_view name) const {  // "" when there is none
+  std::string_view argument(std::string_view name) const {  // "" if absent
     for (const auto& [key, value] : query) {
       if (key == name) return value;
     }
@@ -37,15 +37,15 @@ struct Request {
 };
 
 struct ParsedHead {
-  std::size_t bytes = 0;  // of the head, its empty line included; 0: it is not whole yet, or bad
-  int status = 0;         // why it is refused: 400, 411, 413, 414, 431, 501, 505; 0: it is not
+  std::size_t bytes = 0;  // size of the head with its empty line; 0: incomplete or rejected
+  int status = 0;         // reason for rejection: 400, 411, 413, 414, 431, 501, 505; 0: accepted
   std::string reason;
   Request request;
 };
 
 ParsedHead parse_head(std::string_view bytes);
 
-// "%2e" as "."; nothing where it is no such text, or would hold a control character.
+// Decodes "%2e" to "."; empty if the text is malformed or contains a control character.
 std::optional<std::string> percent_decoded(std::string_view text, bool plus_is_space);
 
 std::string percent_encoded(std::string_view text);
@@ -54,10 +54,10 @@ struct Response {
   int status = 200;
   std::string type = "application/json";
   std::string body = {};
-  std::vector<std::pair<std::string, std::string>> headers = {};  // beside those that every answer has
+  std::vector<std::pair<std::string, std::string>> headers = {};  // in addition to those of every response
 };
 
-// Head and body; `length` is false for a stream, which ends when the connection does.
+// Head and body. `length` is false for a stream, which ends when the connection closes.
 std::string to_string(const Response& response, bool length = true);
 Response rejection(int status, std::string_view reason);  // as JSON: {"error": reason}
 

@@ -1,4 +1,4 @@
-// page.h: the files of the page (src/studio/page/), which the build puts into the program.
+// page.h: files of the page (src/studio/page/), embedded into the program by the build.
 #pragma once
 
 #include <span>
@@ -12,6 +12,6 @@ struct PageFile {
 
 extern const std::span<const PageFile> kPageFiles;
 
-std::string_view type_of(std::string_view file_name);  // by its ending: "text/html; charset=utf-8"
+std::string_view type_of(std::string_view file_name);  // media type by file extension: "text/html; charset=utf-8"
 
 }  // namespace graphrun::studio

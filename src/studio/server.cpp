@@ -42,7 +42,7 @@ Descriptor listening(int port) {
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<std::uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  // Not refused by the connections of a server that has just ended; a server that listens still refuses.
+  // Lets a restarted server bind despite old connections in TIME_WAIT. bind() still fails if another server listens.
   if (socket.number() < 0 || ::setsockopt(socket.number(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) != 0 ||
       ::bind(socket.number(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       ::listen(socket.number(), 64) != 0)
@@ -61,7 +61,7 @@ int port_of(const Descriptor& socket) {
 
 std::string event_text(std::string_view event, std::string_view json) {
   std::string text = fmt::format("event: {}\n", event);
-  // A line end within would be that of the event's line.
+  // Each line needs its own "data:", because a newline ends the field.
   for (const std::string_view line : lines_of(json)) text += fmt::format("data: {}\n", line);
   return text + "\n";
 }
@@ -74,13 +74,13 @@ struct Server::Impl {
   Limits limits;
   Descriptor socket;
   Access access;
-  Descriptor wake{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};  // something is in the lists below
+  Descriptor wake{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};  // signals entries in the two lists below
 
   std::mutex mutex;
-  std::string events;  // that no stream has yet
+  std::string events;  // not yet sent to the streams
   std::vector<std::pair<Ticket, Response>> answers;
 
-  // Of the thread of run().
+  // Used only by the thread of run().
   const Handler* handler = nullptr;
   std::list<Connection> connections;
   Ticket last_ticket = 0;
@@ -88,10 +88,10 @@ struct Server::Impl {
 
   void woken() {
     const std::uint64_t once = 1;
-    if (::write(wake.number(), &once, sizeof once) < 0) return;  // it is awake already
+    if (::write(wake.number(), &once, sizeof once) < 0) return;  // counter is full: already signaled
   }
 
-  // ---- what is said
+  // ---- output
 
   void say(Connection& to, const Response& response) {
     to.in.clear();
@@ -152,13 +152,13 @@ struct Server::Impl {
     if (!text.empty()) spread(text);
   }
 
-  // ---- what is asked
+  // ---- input
 
   void take_new() {
     for (;;) {
       Descriptor made(::accept4(socket.number(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (made.number() < 0) return;
-      if (connections.size() >= limits.connections) continue;  // closed again
+      if (connections.size() >= limits.connections) continue;  // closes it
       Connection connection;
       connection.socket = std::move(made);
       connection.ticket = ++last_ticket;
@@ -169,7 +169,7 @@ struct Server::Impl {
 
   void take_bytes(Connection& from) {
     char bytes[16384];
-    for (int round = 0; round < 64; ++round) {  // then the others have their turn
+    for (int round = 0; round < 64; ++round) {  // bounded, for fairness to the other connections
       const ssize_t n = ::recv(from.socket.number(), bytes, sizeof bytes, 0);
       if (n < 0 && errno == EINTR) continue;
       if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
@@ -177,7 +177,7 @@ struct Server::Impl {
         from.state = State::gone;
         return;
       }
-      if (from.state != State::head && from.state != State::body) continue;  // nothing more is to be said
+      if (from.state != State::head && from.state != State::body) continue;  // discards input after the request
       from.in.append(bytes, static_cast<std::size_t>(n));
       if (from.state == State::head) take_head(from);
       if (from.state == State::body) take_body(from);
@@ -230,7 +230,7 @@ struct Server::Impl {
     if (response) say(from, *response);
   }
 
-  // ---- the loop
+  // ---- event loop
 
   void drop_late(double now) {
     for (Connection& one : connections) {

@@ -5,7 +5,7 @@
 
 namespace graphrun::studio {
 
-// Signals belong to the thread of the server, whose poll() they end.
+// The worker's thread inherits a mask that blocks all signals, so that they interrupt poll() in the server's thread.
 Worker::Worker() {
   sigset_t all, before;
   sigfillset(&all);

@@ -1,7 +1,6 @@
-// worker.h: a thread that does one thing after the other, in the order in which they were asked for.
-// Contract: post() may be called by any thread and never waits for what is done. A job that takes long (a training)
-// may do the others that wait, by serve(), at places where it can. Jobs throw nothing. The destructor lets the job that
-// is under way end, and forgets the rest.
+// worker.h: a thread that runs jobs one at a time, in the order of post().
+// Contract: post() may be called from any thread and never blocks on a job. A long job (a training) can run the queued
+// jobs by calling serve(). Jobs must not throw. The destructor waits for the current job and discards the rest.
 #pragma once
 
 #include <condition_variable>
@@ -23,7 +22,7 @@ class Worker {
 
   void post(Job job);
 
-  // From within a job: does what waits. `wait`: first until there is something.
+  // Runs the queued jobs; call it only within a job. `wait`: blocks until there is at least one.
   void serve(bool wait);
 
  private:
@@ -34,7 +33,7 @@ class Worker {
   std::condition_variable wake_;
   std::deque<Job> jobs_;
   bool ends_ = false;
-  std::thread thread_;  // the last member: it uses the others
+  std::thread thread_;  // last member: its thread uses the others
 };
 
 }  // namespace graphrun::studio
