@@ -1,6 +1,6 @@
-// arena.h: where the intermediate values of a prediction lie, for a program that has its constants elsewhere.
-// Contract: a pure function; values whose lives meet do not overlap, each storage of the Program is one block, and what
-// the user's own memory holds is none. Leaves to others: names and types (c_source.cpp).
+// arena.h: memory plan for the intermediate values of a prediction; constants are stored outside the arena.
+// Contract: a pure function. Values with overlapping live ranges never overlap in memory, each storage of the Program
+// is one block, and buffers in the user's memory get none. Not handled here: names and types (c_source.cpp).
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace graphrun::c99 {
 
 struct Arena {
-  std::map<BufferId, std::uint64_t> offsets;  // by storage root: bytes
+  std::map<BufferId, std::uint64_t> offsets;  // in bytes, by storage root
   std::uint64_t bytes = 0, alignment = 4;
 
   bool holds(const Program& program, BufferId id) const { return offsets.contains(storage_root(program, id)); }
@@ -21,7 +21,7 @@ struct Arena {
   }
 };
 
-// Whether steps read the input where the user has it.
+// Whether steps read the input directly from the user's memory.
 bool is_in_place(const Deployment& deployment, const DeployedValue& input);
 
 Arena plan_arena(const Deployment& deployment);

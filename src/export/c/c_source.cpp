@@ -1,4 +1,4 @@
-// c_source.cpp: predictions as one C99 file: weights, functions, a line for each step, a test of itself.
+// c_source.cpp: exports inference as one C99 file: weights, functions, one line per step, and a self-test.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -48,7 +48,7 @@ class Source {
   }
 
   std::string write() {
-    const std::string body = predict();  // collects functions, and what cannot be said
+    const std::string body = predict();  // collects functions and unsupported steps
     std::string text = head();
     text += fmt::format("#ifndef {}_DECLARATIONS\n#include <math.h>\n\n", big_);
     text += fmt::format(
@@ -126,7 +126,7 @@ typedef double {1}_real;
 
   const TensorType& type(BufferId id) const { return program_.buffers[id].type; }
 
-  // The numbers that an input or output is changed with, once for both of one input.
+  // Emits the standardization constants of an input once, even if an output shares them.
   std::string units(const Standardization& one) {
     const std::string shown = name_ + "_" + identifier(one.input);
     if (std::find(with_units_.begin(), with_units_.end(), shown) == with_units_.end()) {
@@ -267,7 +267,7 @@ int main(void) {{
     for (std::size_t i = 0; i < d_.outputs.size(); ++i) {
       const std::int64_t count = numbers_of(program_, d_.outputs[i]);
       const DType dtype = type(d_.outputs[i].buffer).dtype;
-      const std::string got = "got_" + results_[i];  // an output may have the name of a variable of main()
+      const std::string got = "got_" + results_[i];  // prefixed: an output may share a name with a variable of main()
       text += fmt::format("    static {} {}[{}];\n", type_name(dtype), got, count);
       call += ", " + got;
       const std::string expected = fmt::format("{}_test_{}[sample * {} + i]", name_, results_[i], count);

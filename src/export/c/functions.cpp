@@ -14,7 +14,7 @@ namespace {
 
 struct ScalarText {
   Op op;
-  std::string_view reference;  // in C++, over doubles
+  std::string_view reference;  // C++ expression over doubles
   bool has_attributes;
 };
 
@@ -29,7 +29,7 @@ void replace_all(std::string& text, std::string_view from, std::string_view to) 
     text.replace(at, from.size(), to);
 }
 
-// The functions of <cmath> have the names of <math.h>; std::max only ever holds a number off -infinity.
+// <cmath> and <math.h> functions share their names. std::max occurs only as a lower bound that avoids -infinity.
 std::string in_c(std::string_view reference) {
   std::string text(reference);
   replace_all(text, "std::max(x, -1e3)", "(x < -1e3 ? -1e3 : x)");
@@ -37,7 +37,7 @@ std::string in_c(std::string_view reference) {
   return text;
 }
 
-// Where a function of <math.h> is called: the one of the type that is computed in.
+// <math.h> functions, called through a macro that selects the version for the computation type.
 constexpr std::string_view kMath[] = {"ceil", "copysign", "cos",  "erf",  "erfc", "exp",   "expm1",
                                       "fabs", "floor",    "fmax", "fmod", "log",  "log1p", "nearbyint",
                                       "pow",  "sin",      "sqrt", "tan",  "tanh"};
@@ -134,7 +134,7 @@ std::string Functions::matmul(DType dtype) {
 
 namespace {
 
-// Over two axes of the operand, the value x being next.
+// Nested loops over two axes of the operand; `x` is the current element.
 std::string over_terms(std::string_view statement) {
   return fmt::format(R"(  for (i = 0; i < n0; i++)
     for (j = 0; j < n1; j++) {{
@@ -227,8 +227,8 @@ std::string Functions::one_hot(DType dtype) {
                          type_name(dtype)));
 }
 
-// Transforms are computed in double whatever layers are: numbers may be large beside their differences. (log)(x) is no
-// call of the chosen type.
+// Transforms are computed in double even if the layers use float: values may be large compared with their differences.
+// The parentheses in (log)(x) prevent the replacement by the float function.
 std::string Functions::to_stored(DType given, LogTransform log) {
   const std::string_view on = log == LogTransform::none ? "" : log == LogTransform::log ? "(log)" : "(log1p)";
   const std::string_view named = log == LogTransform::none ? "" : log == LogTransform::log ? "_log" : "_log1p";

@@ -1,7 +1,7 @@
-// functions.h: the static functions of a C file: one for each kind of step, written when it is first called.
-// Contract: the texts compute what `ref` computes, in the type PREFIX_real of the file and in its order: those of
-// scalar ops are the reference column of scalar_op_list.h. Every function takes strides and counts in elements.
-// `prefix` begins all names, `big` those of macros. Leaves to others: calling them (steps.h).
+// functions.h: static functions of a C file: one per kind of step, generated on first use.
+// Contract: the functions compute the same as `ref`, in the file's type PREFIX_real and in the same order. Scalar ops
+// use the reference column of scalar_op_list.h. Every function takes strides and counts in elements. `prefix` starts
+// all function names, `big` all macro names. Not handled here: calls (steps.h).
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@ class Functions {
  public:
   Functions(std::string prefix, std::string big) : prefix_(std::move(prefix)), big_(std::move(big)) {}
 
-  // The name of the function, or "" where there is none: the op has no C text.
+  // Each returns the function's name, or "" if the op has no C implementation. The comments list the C parameters.
   std::string scalar(Op op, std::span<const DType> inputs,
                      DType output);             // args: p, ps, (q, qs, ...) [a, b] out, os, n
   std::string cast(DType input, DType output);  // p, ps, out, os, n
@@ -31,7 +31,7 @@ class Functions {
   std::string to_stored(DType given, LogTransform log);  // p, shift, scale, columns, out, n
   std::string to_user(LogTransform log);                 // p, shift, scale, columns, out, n
 
-  std::string text() const;  // all that were asked for, helpers first
+  std::string text() const;  // all functions used, helpers first
 
  private:
   std::string add(const std::string& name, const std::string& arguments, const std::string& body);
@@ -39,7 +39,7 @@ class Functions {
   std::string store(DType dtype, const std::string& place, const std::string& value);
 
   std::string prefix_, big_;
-  std::map<std::string, std::string> known_;  // text by name
+  std::map<std::string, std::string> known_;  // source text by name
   std::vector<std::string> order_;
   bool clamps_ = false;
 };

@@ -1,6 +1,6 @@
-// loops.h: the elements of several views of the same extents as loops of C: neighbouring axes become one where each
-// view allows it, axes of one element none.
-// Contract: offsets of the views themselves are left to the caller. What kernels/dims.h is to kernels.
+// loops.h: C loops over the elements of several views with equal extents. Adjacent axes are merged if all views allow
+// it; axes with one element are dropped.
+// Contract: the caller adds the offsets of the views. Counterpart of kernels/dims.h.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +13,19 @@ namespace graphrun::c99 {
 
 struct Axis {
   std::int64_t extent = 1;
-  std::vector<std::int64_t> strides;  // of each view
+  std::vector<std::int64_t> strides;  // one per view, in elements
 };
 
-// Outermost first; of the axes in `mask` (bit i: axis i).
+// Merged axes, outermost first, of those in `mask` (bit i: axis i).
 std::vector<Axis> merged(const std::vector<View>& views, std::uint32_t mask = ~std::uint32_t{0});
 
-// Takes the innermost axis away; one of one element where there is none.
+// Removes and returns the innermost axis; returns an axis with one element if there is none.
 Axis take_last(std::vector<Axis>& axes, std::size_t views);
 
-// The matrices of a product: all axes of both but the last two, broadcast.
+// Batch axes of a matrix product: all but the last two, broadcast.
 std::vector<Axis> matrices(const View& a, const View& b);
 
-// "for" for each axis, and where the operands are within.
+// `for` headers of the axes, and the pointer expression of each operand within them.
 struct Loops {
   std::string text;
   std::vector<std::string> places;

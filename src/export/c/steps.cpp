@@ -67,7 +67,7 @@ class StepText {
     if (storage_root(program_, step_.inputs[0]) == storage_root(program_, step_.output) && from.offset == to.offset &&
         is_dense(view_of(from)))
       return {};
-    View target = dense(from.type.shape);  // its elements in their order
+    View target = dense(from.type.shape);  // contiguous, in row-major order
     return copy(view(0), target);
   }
 
@@ -118,7 +118,7 @@ class StepText {
             ""};
   }
 
-  // Axes of the mask apart; the result has its elements in the order of the others.
+  // Splits the axes by the mask; the result is contiguous in the order of the kept axes.
   struct Parts {
     std::vector<Axis> kept, reduced;
   };
@@ -162,8 +162,8 @@ class StepText {
             ""};
   }
 
-  // Of indices in any order of axes: the loops, the place and stride of the last ones, and the place in the output,
-  // which has `width` numbers for each.
+  // Iterates over indices with any order of axes: outer loops, pointer and stride of the innermost axis, and the
+  // pointer into the output, which has `width` elements per index.
   struct Indices {
     std::string loops, index, result;
     Axis run;

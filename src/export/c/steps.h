@@ -1,6 +1,6 @@
-// steps.h: steps of a Program as statements of C, a line each.
-// Contract: a statement computes what the step computes on one sample; "" is a step that nothing has to be done for.
-// `problem` is not empty for a step that has no C text: why. Leaves to others: the functions (functions.h).
+// steps.h: converts steps of a Program to C statements, one line each.
+// Contract: a statement computes the step for one sample; "" means that the step needs no code. `problem` gives the
+// reason if a step has no C implementation. Not handled here: the functions (functions.h).
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ struct Statement {
   std::string text, problem;
 };
 
-// `place` names the first element of a buffer: a pointer to its type.
+// `place` returns a C expression for the pointer to the first element of a buffer.
 Statement statement(const Program& program, const Step& step, const std::function<std::string(BufferId)>& place,
                     Functions& functions);
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kColumns = 118;
 
-// Of C99, and what the functions of the file call their arguments and counters.
+// Keywords of C99, and names that the generated functions use for arguments and counters.
 constexpr std::string_view kWords[] = {
     "auto",       "break",    "case",     "char",     "const",  "continue", "default", "do",     "double",
     "else",       "enum",     "extern",   "float",    "for",    "goto",     "if",      "inline", "int",
@@ -56,7 +56,7 @@ std::string identifier(std::string_view text) {
 std::string Names::unique(std::string_view text) {
   const std::string wanted = identifier(text);
   const bool is_word = std::find(std::begin(kWords), std::end(kWords), wanted) != std::end(kWords);
-  // Counters of loops are i0, i1, ...
+  // i0, i1, ... are loop counters.
   const bool is_counter = wanted.size() == 2 && wanted[0] == 'i' && wanted[1] >= '0' && wanted[1] <= '9';
   std::string name = is_word || is_counter ? wanted + "_" : wanted;
   for (int number = 2; !taken_.insert(name).second; ++number) name = fmt::format("{}_{}", wanted, number);
@@ -106,7 +106,7 @@ std::string comment_text(std::string_view text) {
     if (ends || begins) result[i + 1] = ' ';
   }
   for (char& c : result)
-    if (c == '?' || c == '\\') c = '_';  // trigraphs and line ends
+    if (c == '?' || c == '\\') c = '_';  // avoids trigraphs and line continuations
   return result;
 }
 

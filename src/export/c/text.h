@@ -1,6 +1,6 @@
 // text.h: C99 identifiers, types and numbers.
-// Contract: pure functions. Names() never gives a word of the language, a name that was given before, or one with the
-// prefix of what is generated. Leaves to others: what is written with them.
+// Contract: pure functions. Names::unique() never returns a C keyword, a name returned before, or one that generated
+// code uses. Not handled here: the code that uses them.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@
 
 namespace graphrun::c99 {
 
-// Letters, digits and _ of the text, the others as _; not a digit first.
+// Replaces characters other than letters, digits and _ by _; never starts with a digit.
 std::string identifier(std::string_view text);
 
-// Identifiers that are all different.
+// Generates distinct identifiers.
 class Names {
  public:
   std::string unique(std::string_view text);
@@ -25,8 +25,8 @@ class Names {
 };
 
 std::string_view type_name(DType dtype);          // "float"
-std::string literal(double value);                // in double: "0.1", "INFINITY"
-std::string elements(const HostTensor& tensor);   // "0.1f, 2.0f", on lines of up to 120 columns
-std::string comment_text(std::string_view text);  // what a comment may hold
+std::string literal(double value);                // in double precision: "0.1", "INFINITY"
+std::string elements(const HostTensor& tensor);   // "0.1f, 2.0f", wrapped at 120 columns
+std::string comment_text(std::string_view text);  // made safe for a C comment
 
 }  // namespace graphrun::c99

@@ -1,4 +1,4 @@
-// An ONNX graph of dense layers and activations as a model file: a formula for each node.
+// Converts an ONNX graph of dense layers and activations to a model file: one formula per node.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,24 +21,24 @@ namespace {
 
 using namespace onnx;
 
-constexpr std::int64_t kAnyRows = -1;  // the batch, as an extent here
+constexpr std::int64_t kAnyRows = -1;  // extent that represents the batch
 
-// One parameter, however many nodes read the constant; the node that reads it first decides which way it is stored.
+// One parameter, shared by all nodes that read the constant. The first reader determines its storage order.
 struct Constant {
-  std::string name;  // in the file
+  std::string name;  // in the ONNX file
   HostTensor tensor;
-  std::string parameter;  // empty: no formula has named it
+  std::string parameter;  // empty: no formula uses it yet
   bool stored_transposed = false;
 };
 
 struct Value {
   std::string name;                    // in formulas
-  std::vector<std::int64_t> shape;     // kAnyRows first
-  std::shared_ptr<Constant> constant;  // null: computed
-  bool transposed = false;             // the constant's transpose
+  std::vector<std::int64_t> shape;     // kAnyRows first, except for constants
+  std::shared_ptr<Constant> constant;  // null: computed value
+  bool transposed = false;             // the value is the constant's transpose
 };
 
-// Nodes of one operand that are functions of formulas.
+// ONNX ops with one operand that map to a function of the formula language.
 struct Function {
   const char *op, *name;
 };
@@ -92,7 +92,7 @@ class Importer {
     return fmt::format("node '{}' ({})", printable(name), printable(node.op));
   }
 
-  // Those that an output follows from.
+  // Marks the nodes that an output depends on.
   std::vector<bool> needed_nodes() const {
     std::set<std::string_view> wanted;
     for (const ValueInfo& output : graph_.outputs) wanted.insert(output.name);
@@ -147,7 +147,7 @@ class Importer {
   }
 
   void add_input(const ValueInfo& input) {
-    if (values_.contains(input.name)) return;  // an initializer with its type, as IR version 3 had them
+    if (values_.contains(input.name)) return;  // an initializer that is also listed as input, as in IR version 3
     if (input.type != DataType::f32)
       report("onnx.unsupported", fmt::format("the input '{}' is not f32", printable(input.name)));
     Value value{unique(input.name), {kAnyRows}, {}};
@@ -165,7 +165,7 @@ class Importer {
     define(input.name, std::move(value));
   }
 
-  // As a formula names it: a number, or a parameter that is made of the constant.
+  // Operand in a formula: a number, or the name of a parameter made from the constant.
   std::string formula(const std::string& name) { return formula(values_.at(name)); }
 
   std::string formula(const Value& value) {
@@ -203,7 +203,7 @@ class Importer {
   }
   const std::vector<std::int64_t>& shape(const std::string& name) const { return values_.at(name).shape; }
 
-  // ---- nodes: "" or what is wrong
+  // ---- nodes: each function returns "" or an error
 
   std::string add(const Node& node) {
     reported_op_ = false;
@@ -226,7 +226,7 @@ class Importer {
     return "it is not supported";
   }
 
-  // Of a node behind one that is not supported: only whether its op is.
+  // Checks only whether the op is supported, for a node that follows an unsupported one.
   std::string check_only(const Node& node) {
     static const std::set<std::string_view> known = [] {
       std::set<std::string_view> ops{"Gemm",    "MatMul", "LeakyRelu", "Elu",     "Softmax", "LogSoftmax", "Identity",
@@ -246,7 +246,7 @@ class Importer {
       return fits ? std::string() : fmt::format("it has {} inputs", node.inputs.size());
     };
     const std::string& op = node.op;
-    if (std::string wrong = check_only(node); !wrong.empty()) return wrong;  // however many inputs it has
+    if (std::string wrong = check_only(node); !wrong.empty()) return wrong;  // for any number of inputs
     for (const Function& one : kFunctions) {
       if (op != one.op) continue;
       if (std::string wrong = needs(1, 1); !wrong.empty()) return wrong;
@@ -307,7 +307,7 @@ class Importer {
     return unsupported();
   }
 
-  // The value of the node as the next formula.
+  // Adds a formula that defines the node's value.
   std::string gives(const Node& node, std::vector<std::int64_t> shape, const std::string& text) {
     if (shape.empty() || shape[0] != kAnyRows) {
       for (const std::string& input : node.inputs)
@@ -408,7 +408,7 @@ class Importer {
     return same(node, std::move(value));
   }
 
-  // 0: the extent of the input, -1: what is left.
+  // Extents in `wanted`: 0 copies the input's extent, -1 is inferred.
   std::string reshape(const Node& node, std::vector<std::int64_t> wanted) {
     const std::vector<std::int64_t>& of = shape(node.inputs[0]);
     if (is_constant(node.inputs[0]) || of.empty() || of[0] != kAnyRows) return "its input has no batch";
@@ -423,7 +423,7 @@ class Importer {
       else
         given = checked(given, wanted[axis]);
     }
-    // The batch may be -1, 0, or, in files for one batch, a number.
+    // The batch may be -1, 0, or a number in files exported for a fixed batch.
     const bool is_batch = wanted[0] <= 0 || open == 0 || wanted[0] == exported_batch();
     if (open > 0 && open < wanted.size() && given > 0 && elements % given == 0) {
       wanted[open] = elements / given;
@@ -442,7 +442,7 @@ class Importer {
     return gives(node, wanted, fmt::format("reshape({}, shape=[{}])", formula(node.inputs[0]), extents));
   }
 
-  // The extent that all inputs have instead of a batch; 0: they differ, or have a batch.
+  // Fixed batch: first extent that all inputs share; 0: they differ, or the batch is dynamic.
   std::int64_t exported_batch() const {
     std::int64_t batch = 0;
     for (const ValueInfo& input : graph_.inputs) {
@@ -557,13 +557,13 @@ class Importer {
 
   File graph_;
   std::string file_;
-  std::map<std::string, Value> values_;   // by their names in the file
-  std::set<std::string> taken_, unsaid_;  // unsaid: in the file, of nodes that are not supported and what follows
+  std::map<std::string, Value> values_;   // keys: names in the ONNX file
+  std::set<std::string> taken_, unsaid_;  // unsaid_: values that depend on unsupported nodes
   std::vector<Shaped> inputs_, outputs_;
   std::vector<std::string> formulas_;
   std::vector<std::pair<std::string, HostTensor>> parameters_;
   std::vector<Diagnostic> problems_;
-  bool reported_op_ = false, listed_ = false;  // listed: what is supported, with the first that is not
+  bool reported_op_ = false, listed_ = false;  // listed_: the first unsupported op lists the supported ones
 };
 
 }  // namespace

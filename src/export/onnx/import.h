@@ -1,5 +1,5 @@
-// import.h: an ONNX file that was read, as a model.
-// Contract: deployment.h's of import_onnx(); `file` is its name, for messages.
+// import.h: converts an ONNX file to a model.
+// Contract: see import_onnx() in deployment.h; `file` is the file name for messages.
 #pragma once
 
 #include <string>

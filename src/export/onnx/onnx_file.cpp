@@ -14,7 +14,7 @@
 namespace graphrun::onnx {
 namespace {
 
-// AttributeProto.AttributeType
+// Values of AttributeProto.AttributeType.
 constexpr std::int64_t kFloat = 1, kInt = 2, kInts = 7;
 constexpr std::int64_t kIrVersion = 8;
 
@@ -64,7 +64,7 @@ std::string text(const ValueInfo& value) {
   return writer.text();
 }
 
-// ---- reading: each message by its fields
+// ---- decoding, one function per message type
 
 Tensor read_tensor(std::string_view bytes) {
   Tensor tensor;
@@ -179,7 +179,7 @@ Dim read_dim(std::string_view bytes) {
   return dim;
 }
 
-// Calls f with the bytes of each field of that number.
+// Calls f with the bytes of each field that has this number.
 template <class F>
 void each(std::string_view bytes, std::uint32_t field, F f) {
   for (Reader reader(bytes); reader.next();)
@@ -305,7 +305,7 @@ HostTensor tensor_of(const Tensor& tensor, const std::string& file) {
           number = tensor.numbers[i];
         else
           std::memcpy(&number, tensor.raw.data() + i * 8, 8);
-        // Beyond 32 bits ends of ranges are meant, as in a slice to the end.
+        // Values beyond 32 bits are open ends of ranges, as in a slice to the end.
         number = std::clamp<std::int64_t>(number, std::numeric_limits<std::int32_t>::min(),
                                           std::numeric_limits<std::int32_t>::max());
         to[i] = static_cast<T>(number);

@@ -1,7 +1,7 @@
-// onnx_file.h: the parts of an ONNX file (onnx/onnx.proto) that dense networks need, as plain structs.
-// Contract: encode() writes IR version 8 and one opset; decode() reads files of others, skips what it does not know,
-// and throws Error (kind input, code "onnx.file") for bytes that are no ONNX file. The elements of a tensor stay as
-// they stand in the file until tensor_of() is asked. Leaves to others: what nodes compute.
+// onnx_file.h: subset of an ONNX file (onnx/onnx.proto) that dense networks need, as plain structs.
+// Contract: encode() writes IR version 8 and one opset. decode() reads other versions too, skips unknown fields, and
+// throws Error (kind input, code "onnx.file") for bytes that are not an ONNX file. Tensor elements stay encoded until
+// tensor_of() is called. Not handled here: semantics of the nodes.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace graphrun::onnx {
 
-// TensorProto.DataType
+// Values of TensorProto.DataType.
 enum class DataType : std::int32_t {
   none = 0,
   f32 = 1,
@@ -30,18 +30,18 @@ struct Tensor {
   std::string name;
   DataType type = DataType::none;
   std::vector<std::int64_t> dims;
-  std::string raw;  // little endian; or one of the next two
+  std::string raw;  // little-endian; if empty, one of the three vectors below
   std::vector<float> floats;
-  std::vector<std::int64_t> numbers;  // of i32, i64, boolean, ...
+  std::vector<std::int64_t> numbers;  // i32, i64, boolean, ...
   std::vector<double> doubles;
   bool is_external = false;
 };
 Tensor tensor(const std::string& name, const HostTensor& value);
 Tensor tensor(const std::string& name, const std::vector<std::int64_t>& values);  // i64
-// f32, f64 or i32; i64 as i32. `file` and the name say where an Error is.
+// Result is f32, f64 or i32 (i64 is clamped to i32). An Error names `file` and the tensor.
 HostTensor tensor_of(const Tensor& tensor, const std::string& file);
 
-// One of its fields is what the node's op asks for.
+// The node's op determines which field is used.
 struct Attribute {
   std::string name;
   std::int64_t type = 0;  // AttributeProto.AttributeType
@@ -49,7 +49,7 @@ struct Attribute {
   std::int64_t i = 0;
   std::string s;
   std::vector<std::int64_t> ints;
-  std::vector<Tensor> t;  // none or one
+  std::vector<Tensor> t;  // at most one
 };
 Attribute attribute(const std::string& name, std::int64_t value);
 Attribute attribute(const std::string& name, float value);
@@ -69,7 +69,7 @@ struct Node {
 // A dimension is a number or a symbol.
 struct Dim {
   std::int64_t value = 0;
-  std::string symbol;  // empty: the number counts, 0: not known
+  std::string symbol;  // if empty, `value` applies (0: unknown)
 };
 struct ValueInfo {
   std::string name;
@@ -78,8 +78,8 @@ struct ValueInfo {
 };
 
 struct File {
-  std::string name;  // of the graph
-  std::string text;  // for a reader
+  std::string name;  // name of the graph
+  std::string text;  // doc_string
   std::int64_t opset = 0;
   std::vector<Node> nodes;
   std::vector<Tensor> initializers;

@@ -1,4 +1,4 @@
-// onnx_model.cpp: predictions as an ONNX graph: a node or a few for each step, the batch a symbol, transforms included.
+// onnx_model.cpp: exports inference as an ONNX graph: a few nodes per step, symbolic batch, transforms included.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ using namespace onnx;
 constexpr std::int64_t kOpset = 17;
 constexpr const char* kBatchName = "batch";
 
-// Scalar ops that are one node of the same operands.
+// Scalar ops that map to one ONNX node with the same operands.
 struct SameOp {
   Op op;
   const char* name;
@@ -117,12 +117,12 @@ class Exporter {
     return name;
   }
 
-  // The name of a value that a step read or wrote.
+  // Name of a value that a step reads or writes.
   const std::string& name(BufferId id) {
     const auto known = names_.find(id);
     if (known != names_.end()) return known->second;
     if (id == d_.row_count) return names_[id] = scalar_count();
-    // A reshape is no step but another buffer in the same place.
+    // A reshape is not a step: it is another buffer at the same offset of the same storage.
     const BufferId root = storage_root(program_, id);
     const auto shown = last_.find(root);
     if (shown != last_.end() && program_.buffers[shown->second].offset == program_.buffers[id].offset &&
@@ -163,14 +163,14 @@ class Exporter {
     return node("Cast", {value}, {attribute("to", static_cast<std::int64_t>(to))}, output);
   }
 
-  // The first output whose numbers are those of the buffer as they are; null: there is none.
+  // First output that equals the buffer without transforms; null if there is none.
   const DeployedValue* output_in(BufferId id) const {
     const auto found = std::find_if(d_.outputs.begin(), d_.outputs.end(),
                                     [&](const DeployedValue& one) { return one.buffer == id && !one.units; });
     return found == d_.outputs.end() ? nullptr : &*found;
   }
 
-  // ---- what a user gives and takes
+  // ---- inputs and outputs in the user's units
 
   ValueInfo info(const DeployedValue& value) const {
     const TensorType& of = type(value.buffer);
@@ -183,7 +183,7 @@ class Exporter {
     return one;
   }
 
-  // The numbers of Standardization in a shape that broadcasts: one for each number of the last axes.
+  // Values of Standardization as a constant that broadcasts over the rows: one per element of the last axes.
   std::string columns(const std::vector<double>& values, const TensorType& of) {
     Shape shape;
     std::int64_t count = 1;
@@ -205,7 +205,7 @@ class Exporter {
       last_[input.buffer] = input.buffer;
       return;
     }
-    // In double, as graphrun does it: numbers may be large beside their differences.
+    // In double, as graphrun does: values may be large compared with their differences.
     std::string value = cast(input.name, DataType::f64);
     if (input.units->log == LogTransform::log1p) value = node("Add", {value, number(1, DType::f64)});
     if (input.units->log != LogTransform::none) value = node("Log", {value});
@@ -232,7 +232,7 @@ class Exporter {
 
   // ---- the batch
 
-  // i64 of one element: so many rows a sample times the batch.
+  // i64 tensor with one element: `wanted` rows per sample times the batch.
   std::string rows(std::int64_t wanted) {
     const DeployedValue& first = d_.inputs.front();
     const std::int64_t own = type(first.buffer).rows;
@@ -243,14 +243,14 @@ class Exporter {
   }
   std::string scalar_count() { return cast(node("Squeeze", {rows(1), numbers({0})}), DataType::i32); }
 
-  // ---- steps: "" or why there is no node
+  // ---- steps: each function returns "" or a reason
 
   std::string add(const Step& step) {
     const BufferId root = storage_root(program_, step.output);
     for (const BufferId id : step.inputs) {
       if (!unsaid_.contains(storage_root(program_, id))) continue;
       unsaid_.insert(root);
-      return "";  // what it follows from was told
+      return "";  // reported for the unsupported step it depends on
     }
     std::vector<std::string> in;
     for (const BufferId id : step.inputs) in.push_back(name(id));
@@ -325,7 +325,7 @@ class Exporter {
     return composed(step, in, to.dtype);
   }
 
-  // The other scalar functions, from nodes that there are.
+  // Scalar functions that need several ONNX nodes.
   std::string composed(const Step& step, const std::vector<std::string>& in, DType dtype) {
     const auto value = [&](double x) { return number(x, dtype); };
     const auto gives = [&](const char* op, std::vector<std::string> inputs) {
@@ -359,7 +359,7 @@ class Exporter {
     return "the op " + std::string(name_of(op));
   }
 
-  // Extents for Reshape and Expand; `batch` stands for that of dimension 0 where it is the batch.
+  // Extents for Reshape and Expand. `batch` replaces dimension 0 if that is the batch.
   static std::vector<std::int64_t> extents(const TensorType& of, std::int64_t batch) {
     std::vector<std::int64_t> result(of.shape.dims().begin(), of.shape.dims().end());
     if (of.rows > 0) result[0] = batch;
@@ -369,7 +369,7 @@ class Exporter {
   std::string expand(const Step& step, const std::string& in, const TensorType& to) {
     const TensorType& from = type(step.inputs[0]);
     if (to.rows == 0 || (from.rows == to.rows && from.shape.rank() == to.shape.rank())) {
-      node("Expand", {in, numbers(extents(to, 1))}, {}, out_);  // an extent of 1 leaves the batch as it is
+      node("Expand", {in, numbers(extents(to, 1))}, {}, out_);  // an extent of 1 keeps the batch
       return "";
     }
     std::vector<std::int64_t> rest = extents(to, 1);
@@ -394,7 +394,7 @@ class Exporter {
       if ((params.axes >> axis & 1u) != 0) axes.push_back(axis);
     std::vector<Attribute> attributes{attribute("keepdims", std::int64_t{params.keepdims})};
     std::vector<std::string> inputs{in};
-    // Opset 13 made the axes of a sum an input, opset 18 those of the others.
+    // `axes` is an input of ReduceSum since opset 13, of the other reductions since opset 18.
     if (step.op == Op::sum)
       inputs.push_back(numbers(axes));
     else
@@ -407,10 +407,10 @@ class Exporter {
   const Program& program_;
   File file_;
   std::map<BufferId, std::string> names_;
-  std::map<BufferId, BufferId> last_;  // by storage: the buffer that was written there last
-  std::set<BufferId> unsaid_;          // storages of steps that have no node, and of what follows from them
+  std::map<BufferId, BufferId> last_;  // last buffer written to each storage
+  std::set<BufferId> unsaid_;          // storages that depend on unsupported steps
   std::set<std::string> taken_;
-  std::string out_;  // of the step at hand
+  std::string out_;  // name of the current step's result
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
-// wire.h: the wire format of protocol buffers (protobuf.dev/programming-guides/encoding), as far as ONNX files use it.
-// Contract: Writer appends fields in the order of the calls. Reader walks the fields of one message and never reads
-// beyond its bytes; it throws BadWire for a varint, a length or a field that is none. Leaves to others: what fields
-// mean (onnx_file.h).
+// wire.h: protocol buffers wire format (protobuf.dev/programming-guides/encoding), limited to what ONNX files use.
+// Contract: Writer appends fields in the order of the calls. Reader iterates over the fields of one message and never
+// reads out of bounds; it throws BadWire for an invalid varint, length or field. Not handled here: meaning of the
+// fields (onnx_file.h).
 #pragma once
 
 #include <cstdint>
@@ -34,15 +34,15 @@ class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {}
 
-  bool next();  // false: the message is at its end
+  bool next();  // false: end of the message
   std::uint32_t field() const { return field_; }
   Wire wire() const { return wire_; }
-  // Of the present field; BadWire where it is of another kind.
+  // Value of the current field; throws BadWire if its wire type differs.
   std::int64_t number() const;
   float float32() const;
   std::string_view bytes() const;
   std::string string() const { return std::string(bytes()); }
-  // Numbers, whether packed into one field or one a field: f(number) for each.
+  // Calls f(number) for each element of a repeated field, packed or not.
   template <class F>
   void each_number(F f) const {
     if (wire_ == Wire::varint) return f(number());
