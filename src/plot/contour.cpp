@@ -7,7 +7,7 @@
 namespace graphrun::plot {
 namespace {
 
-// A side of a square is known by the cell at its beginning: 2 * cell to the right, 2 * cell + 1 down.
+// Edge of a square, numbered by its first cell: 2 * cell points right, 2 * cell + 1 points down.
 using Side = std::size_t;
 
 class Marching {
@@ -19,7 +19,7 @@ class Marching {
     for (std::size_t y = 0; y + 1 < height_; ++y)
       for (std::size_t x = 0; x + 1 < width_; ++x) cross(y * width_ + x);
     std::vector<std::vector<Point>> lines;
-    // Lines with ends first, each from an end; what is left is closed.
+    // Open lines first, each from an end; the remaining ones are closed.
     for (const bool closed : {false, true}) {
       for (const auto& [side, next] : joined_)
         if (!seen_.contains(side) && (closed || next.size() == 1)) lines.push_back(follow(side, closed));
@@ -29,7 +29,7 @@ class Marching {
 
  private:
   void cross(std::size_t cell) {
-    // Around the square from the upper left on, and the side from each corner to the next.
+    // Corners clockwise from the upper left, and the edge from each corner to the next.
     const double corners[4] = {cells_[cell], cells_[cell + 1], cells_[cell + width_ + 1], cells_[cell + width_]};
     const Side sides[4] = {2 * cell, 2 * (cell + 1) + 1, 2 * (cell + width_), 2 * cell + 1};
     std::vector<Side> crossed;
@@ -43,7 +43,7 @@ class Marching {
     if (crossed.size() == 2) return join(crossed[0], crossed[1]);
     if (crossed.size() != 4) return;
     const bool middle = corners[0] / 4 + corners[1] / 4 + corners[2] / 4 + corners[3] / 4 > level_;
-    const bool around_first = middle != above[0];  // the corners that differ from the middle are cut off
+    const bool around_first = middle != above[0];  // saddle: cuts off the corners that differ from the mean
     join(sides[0], sides[around_first ? 3 : 1]);
     join(sides[2], sides[around_first ? 1 : 3]);
   }
@@ -82,7 +82,7 @@ class Marching {
   const std::vector<double>& cells_;
   std::size_t width_, height_;
   double level_;
-  std::map<Side, std::vector<Side>> joined_;  // one or two each
+  std::map<Side, std::vector<Side>> joined_;  // one or two neighbours per edge
   std::map<Side, bool> seen_;
 };
 

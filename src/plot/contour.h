@@ -1,7 +1,7 @@
-// contour.h: the lines along which a field of numbers has a value, by marching squares.
-// Contract: a pure function. Numbers stand at the middles of cells, (0.5, 0.5) being that of the first; between them
-// they change linearly. There is no line where one of four neighbours is not finite. Of a saddle the mean of the four
-// decides. Leaves to others: which values, and how lines are drawn (panels.h).
+// contour.h: contour lines of a scalar field, by marching squares.
+// Contract: a pure function. Values are located at cell centres, the first at (0.5, 0.5), with linear interpolation
+// between them. A square with a non-finite corner has no line. The mean of the four corners resolves a saddle. Not
+// handled here: choice of levels, and drawing (panels.h).
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@
 
 namespace graphrun::plot {
 
-// `cells`: (height, width). A line that is closed ends where it begins.
+// `cells`: (height, width). The last point of a closed line equals its first.
 std::vector<std::vector<Point>> contour(const std::vector<double>& cells, std::size_t width, std::size_t height,
                                         double level);
 

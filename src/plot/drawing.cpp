@@ -16,7 +16,7 @@ std::size_t fitting(double width, double size) {
   return static_cast<std::size_t>(std::max(1.0, std::floor(width / (kAdvance * size))));
 }
 
-// The inside of the axes.
+// Plot area inside the axes.
 struct Frame {
   double left, right, top, bottom;
   Scale x, y;
@@ -26,7 +26,7 @@ struct Frame {
   }
 };
 
-// Of the points in one column of the page the first, the lowest, the highest and the last are seen.
+// Keeps the first, lowest, highest and last point of each pixel column; the others would be invisible.
 class Thinned {
  public:
   void add(Point point) {
@@ -60,7 +60,7 @@ class Thinned {
   double column_ = 0;
 };
 
-// Those that would hide one another are one.
+// Draws dots that coincide only once.
 void add_dots(Drawing& drawing, const Frame& frame, const Series& series) {
   std::set<std::pair<long, long>> places;
   for (std::size_t i = 0; i < series.x.size(); ++i) {
@@ -91,7 +91,7 @@ void add_series(Drawing& drawing, const Frame& frame, const Series& series) {
   if (series.marks) add_dots(drawing, frame, series);
 }
 
-// Rows of names with a piece of their lines, from `top` on; returns where they end.
+// Draws the legend from `top` downwards; returns its lower end.
 double add_legend(Drawing& drawing, const Figure& figure, double left, double right, double top) {
   if (figure.series.size() < 2) return top;
   double widest = 0;
@@ -155,7 +155,7 @@ Drawing draw(const Figure& figure) {
   }
   const double legend = add_legend(drawing, figure, frame.left, frame.right, frame.top - 4);
   frame.top = figure.series.size() < 2 ? frame.top : legend;
-  // Many names make the page longer, not the plot smaller.
+  // A long legend extends the page instead of shrinking the plot.
   frame.bottom = std::max(frame.top + 240, drawing.height - kEdge - kText - 5 - (figure.x.label.empty() ? 0 : 20));
   drawing.height = frame.bottom + kEdge + kText + 5 + (figure.x.label.empty() ? 0 : 20);
 

@@ -1,7 +1,7 @@
-// drawing.h: a page: areas, strokes and labels at places, in points from the upper left corner, each over the former.
-// Contract: of a Figure laid out on it nothing overlaps that should not: labels have room for kAdvance of their size a
-// character, and the legend stands above the plot. A long series keeps the points that can be seen.
-// Leaves to others: how they are drawn (svg.cpp, png.cpp).
+// drawing.h: a page of areas, strokes and labels, positioned in points from the upper left corner, in painting order.
+// Contract: the layout of a Figure avoids overlaps: it reserves kAdvance times the font size per character of a label,
+// and places the legend above the plot. Points of a long series that would be invisible are dropped.
+// Not handled here: rendering (svg.cpp, png.cpp).
 #pragma once
 
 #include <cstddef>
@@ -13,25 +13,25 @@
 
 namespace graphrun::plot {
 
-inline constexpr double kAdvance = 0.6;  // width of a character, of the size of the font
+inline constexpr double kAdvance = 0.6;  // width of a character, relative to the font size
 
 struct Point {
   double x, y;
 };
 
 struct Colour {
-  unsigned light, dark;  // 0xRRGGBB, on light and on dark
+  unsigned light, dark;  // 0xRRGGBB, for the light and the dark theme
 };
 
-// What pages are drawn with beside the colours of series.
+// Colours of a page, in addition to those of the series.
 inline constexpr Colour kPaper{0xffffff, 0x16191d}, kTextColour{0x222222, 0xe6e6e6}, kAxisColour{0x555555, 0xaaaaaa},
     kGridColour{0xe4e4e4, 0x343a40};
 
 // A filled rectangle.
 struct Area {
-  Point corner, size;  // the upper left; width and height
+  Point corner, size;  // upper left corner; width and height
   Colour fill;
-  double radius = 0;  // of its corners
+  double radius = 0;  // corner radius
 };
 
 enum class Ink { axis, grid, series, own };
@@ -40,25 +40,25 @@ struct Stroke {
   std::vector<Point> points;
   Ink ink;
   double width;
-  std::size_t colour = 0, dash = 0;  // of a series
-  bool dots = false;                 // a dot at each point, as wide, and no line
-  Colour own = {};                   // of Ink::own
+  std::size_t colour = 0, dash = 0;  // indices into the series styles
+  bool dots = false;                 // a dot of this width at each point instead of a line
+  Colour own = {};                   // for Ink::own
 };
 
 enum class Anchor { start, middle, end };
 
 struct Label {
-  Point at;  // of the baseline
+  Point at;  // anchor point on the baseline
   std::string text;
   double size;
   Anchor anchor = Anchor::start;
-  bool upwards = false;  // turned by a quarter
+  bool upwards = false;  // rotated by 90 degrees
   Colour colour = kTextColour;
-  bool bold = false, mono = false;  // mono: a character is kAdvance wide, not up to that
+  bool bold = false, mono = false;  // mono: each character is exactly kAdvance wide instead of at most
 };
 
 struct Drawing {
-  std::string title;  // what the picture is called; it is written only where a label says it
+  std::string title;  // for accessibility; drawn only if a label repeats it
   double width = 640, height = 400;
   std::vector<Area> areas;
   std::vector<Stroke> strokes;
@@ -69,20 +69,20 @@ Drawing draw(const Figure& figure);
 
 std::size_t characters(std::string_view utf8);
 
-double width_of(std::string_view text, double size);  // the room that a label needs
+double width_of(std::string_view text, double size);  // width to reserve for a label
 
-// `share` of the second, the rest of the first.
+// Linear interpolation: `share` is the weight of `other`.
 Colour mixed(Colour one, Colour other, double share);
 
-// The first characters, and dots where there are more.
+// Truncates a long text to `most` characters, with an ellipsis.
 std::string shortened(std::string_view utf8, std::size_t most);
 
-// The looks of series: colours that are told apart by those who see few of them; dashes and gaps in points.
+// Styles of series: colours that remain distinct with colour vision deficiency; dashes and gaps in points.
 inline constexpr Colour kColours[] = {{0x0072b2, 0x56b4e9}, {0xd55e00, 0xff8c42}, {0x009e73, 0x2fd6a6},
                                       {0xcc79a7, 0xe79bc6}, {0xb8860b, 0xf0d050}, {0x6a3d9a, 0xb794f4},
                                       {0x56616b, 0xc0c8d0}, {0x8b4513, 0xd2976b}};
 inline constexpr std::size_t kColourCount = sizeof kColours / sizeof kColours[0];
 inline constexpr std::size_t kDashCount = 4;
-const std::vector<double>& dash_of(std::size_t number);  // empty: a full line
+const std::vector<double>& dash_of(std::size_t number);  // empty: solid line
 
 }  // namespace graphrun::plot

@@ -1,6 +1,6 @@
-// figure.h: a picture as plain data: axes and the lines and points in them.
-// Contract: x and y of a series have equal lengths. A point that is not finite breaks its line; one that a log axis
-// cannot show is left out. Leaves to others: where things go (drawing.h, text.cpp) and files (render.h).
+// figure.h: a line or scatter plot as plain data.
+// Contract: x and y of a series have equal lengths. A non-finite point breaks its line; a point that a log axis cannot
+// show is skipped. Not handled here: layout (drawing.h, text.cpp) and files (render.h).
 #pragma once
 
 #include <cstddef>
@@ -17,9 +17,9 @@ struct Axis {
 struct Series {
   std::string name;
   std::vector<double> x, y;
-  std::size_t colour = 0, dash = 0;  // any number: the looks repeat
-  bool dots = false;                 // points, and no line through them
-  bool marks = false;                // both: the line leaves out what others of the figure have
+  std::size_t colour = 0, dash = 0;  // style indices, which wrap around
+  bool dots = false;                 // points without a line
+  bool marks = false;                // line and points, for a series that lacks x values of other series
 };
 
 struct Figure {

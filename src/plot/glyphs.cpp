@@ -5,7 +5,7 @@
 namespace graphrun::plot {
 namespace {
 
-// From ' ' to '~': strokes as places "xy" on the grid; "~" begins a stroke whose corners are rounded.
+// ' ' to '~': strokes as grid points "xy"; "~" starts a stroke with rounded corners.
 constexpr std::string_view kGlyphs[] = {"",
                                         "2024 2626",
                                         "1012 3032",
@@ -103,7 +103,7 @@ constexpr std::string_view kGlyphs[] = {"",
                                         "~031222243343"};
 static_assert(sizeof kGlyphs / sizeof kGlyphs[0] == '~' - ' ' + 1);
 
-// Corners cut twice: what was sharp looks round.
+// Rounds corners by cutting them twice.
 std::vector<Point> rounded(std::vector<Point> points) {
   for (int times = 0; times < 2 && points.size() > 2; ++times) {
     std::vector<Point> cut = {points.front()};

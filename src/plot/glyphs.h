@@ -1,6 +1,6 @@
-// glyphs.h: a font of strokes for pictures that have no other: ASCII, all characters equally wide.
-// Contract: strokes lie on a grid of 4 by 8 units, y downwards: capitals from 0 to the baseline at 6, descenders to 8.
-// What is not ASCII is a box.
+// glyphs.h: monospaced stroke font for ASCII, used where no other font is available.
+// Contract: strokes are on a grid of 4 by 8 units, y downwards: capitals from 0 to the baseline at 6, descenders down
+// to 8. Non-ASCII characters are drawn as a box.
 #pragma once
 
 #include <string_view>

@@ -10,14 +10,14 @@ namespace graphrun::plot {
 namespace {
 
 constexpr double kName = 13, kSmall = 11, kHead = 16, kPad = 10, kLine = 15, kMargin = 18, kCorner = 7;
-constexpr double kIndent = 14;                             // of lines that go on
-constexpr std::size_t kMaxCharacters = 46, kMaxLines = 3;  // of a formula
+constexpr double kIndent = 14;                             // indent of continuation lines
+constexpr std::size_t kMaxCharacters = 46, kMaxLines = 3;  // limits of a formula
 
-// Broken at spaces, in as many lines as there may be.
+// Wraps the text at spaces, into at most kMaxLines lines.
 std::vector<std::string> broken(const std::string& text, std::size_t most) {
   std::vector<std::string> lines;
   std::string line;
-  std::size_t at = 0;  // SVG leaves out spaces at the beginning: lines after the first are moved to the right instead
+  std::size_t at = 0;  // SVG drops leading spaces, so continuation lines are indented by position
   while (at < text.size()) {
     const std::size_t end = std::min(text.find(' ', at), text.size());
     const std::string word = text.substr(at, end - at);
@@ -34,7 +34,7 @@ std::vector<std::string> broken(const std::string& text, std::size_t most) {
   return lines;
 }
 
-// A box as it is written.
+// Text of a box after wrapping, and its size.
 struct Written {
   std::string name, type;
   std::vector<std::string> formula, notes;
@@ -58,7 +58,7 @@ Written written(const GraphBox& box) {
   return made;
 }
 
-// Through the upright pieces, bending between them, in few pieces where that is hardly seen.
+// Polyline through the vertical segments, with curves between them; nearly straight curves get fewer pieces.
 std::vector<Point> curve(const std::vector<Point>& knots) {
   constexpr double kStraight = 0.2, kMaxPieces = 14;
   std::vector<Point> points = {knots.front()};
@@ -79,7 +79,7 @@ std::vector<Point> curve(const std::vector<Point>& knots) {
   return points;
 }
 
-// Closed, with round corners.
+// Closed outline with rounded corners.
 std::vector<Point> outline(Point corner, BoxSize size) {
   std::vector<Point> points;
   constexpr int kPieces = 5;

@@ -1,6 +1,6 @@
-// graph_figure.h: a directed graph as boxes with text in them, and its picture.
-// Contract: edges lead to boxes of larger numbers (graph_layout.h, which also says what is too large). Any texts do:
-// long ones are broken and cut. Leaves to others: what the boxes stand for.
+// graph_figure.h: a directed graph as labelled boxes, and its drawing.
+// Contract: each edge leads to a box with a larger index (see graph_layout.h, also for the size limit). Any text is
+// valid: long ones are wrapped and truncated. Not handled here: meaning of the boxes.
 #pragma once
 
 #include <cstddef>
@@ -13,15 +13,15 @@
 namespace graphrun::plot {
 
 struct GraphBox {
-  std::string name, type;  // on the first line, to the left and to the right
-  std::string formula;     // below it, in a font of its own
+  std::string name, type;  // first line: name left-aligned, type right-aligned
+  std::string formula;     // second line, in monospace
   std::vector<std::string> notes;
-  std::size_t kind = 0;  // of GraphFigure::kinds
+  std::size_t kind = 0;  // index into GraphFigure::kinds
 };
 
 struct GraphKind {
-  std::string name;        // in the legend, where there are boxes of it
-  std::size_t colour = 0;  // of series
+  std::string name;        // legend entry, shown if a box has this kind
+  std::size_t colour = 0;  // index into the series colours
 };
 
 struct GraphFigure {

@@ -1,5 +1,5 @@
-// graph_layout.cpp: the layered layout of Sugiyama, Tagawa and Toda (1981): rows by longest paths, an order in each row
-// by barycentres, then places along it by least squares. An edge that passes rows has a place in each of them.
+// graph_layout.cpp: layered layout of Sugiyama, Tagawa and Toda (1981): layers by longest path, order in each layer by
+// barycentres, coordinates by least squares. A long edge has a dummy node in each layer that it crosses.
 #include "plot/graph_layout.h"
 
 #include <fmt/format.h>
@@ -19,11 +19,11 @@ namespace {
 constexpr double kBoxGap = 26, kLineGap = 14, kMinRowGap = 34, kMaxRowGap = 84, kPortGap = 16;
 constexpr int kOrderSweeps = 12, kPlaceSweeps = 24;
 
-// A box or, from the number of boxes on, a place where lines of one box pass a row.
+// A box or, from index count_ on, a dummy node shared by the edges of one box.
 struct Item {
   std::size_t row = 0;
-  double width = 0, height = 0, x = 0;    // x: of the middle
-  std::vector<std::size_t> above, below;  // in the rows next to it
+  double width = 0, height = 0, x = 0;    // x: centre
+  std::vector<std::size_t> above, below;  // neighbours in the adjacent rows
 };
 
 class Layered {
@@ -48,7 +48,7 @@ class Layered {
  private:
   bool is_box(std::size_t item) const { return item < count_; }
 
-  // The longest path to a box; what nothing leads to stands just above the first that it leads to.
+  // Longest path to each box; a box without incoming edges is placed one row above its nearest successor.
   void choose_rows() {
     std::vector<std::size_t> nearest(count_, std::numeric_limits<std::size_t>::max());
     std::vector<bool> is_led_to(count_, false);
@@ -66,7 +66,7 @@ class Layered {
       if (!is_led_to[i] && nearest[i] <= count_) items_[i].row = nearest[i] - 1;
   }
 
-  // One way down for all edges of a box: they part where they have to.
+  // Bundles the edges of a box: they share dummy nodes as far as they can.
   void add_passages() {
     std::vector<std::size_t> last(count_);
     for (std::size_t i = 0; i < count_; ++i) last[i] = items_[i].row;
@@ -97,14 +97,14 @@ class Layered {
     items_[above].below.push_back(below);
     items_[below].above.push_back(above);
   }
-  // What the last piece of the edge comes from.
+  // Upper end of the edge's last segment.
   std::size_t above_end(const GraphEdge& edge) const {
     const std::size_t passed = items_[edge.to].row - items_[edge.from].row - 1;
     return passed == 0 ? edge.from : passages_[edge.from][passed - 1];
   }
 
-  // In the order of the boxes, what passes beside the box it comes from; first what something leads to, so that a chain
-  // stays where it is and what joins it comes from the right.
+  // Initial order: by box index, each dummy node next to its box. Boxes with incoming edges come first, so that a chain
+  // stays in its column and other inputs join from the right.
   void fill_rows() {
     for (const bool is_led_to : {true, false}) {
       for (std::size_t i = 0; i < count_; ++i) {
@@ -140,7 +140,7 @@ class Layered {
     note_places();
   }
 
-  // By the mean place of neighbours in the row that stays; items without any stay where they are.
+  // Sorts by the mean position of the neighbours in the fixed row; items without neighbours keep their position.
   void order(std::vector<std::size_t>& row, bool by_above) {
     std::vector<std::pair<double, std::size_t>> moved;
     const auto neighbours = [&](std::size_t item) -> const std::vector<std::size_t>& {
@@ -160,11 +160,11 @@ class Layered {
     }
   }
 
-  // Of all pairs of neighbouring rows: inversions among the lower ends, the upper ends being in order.
+  // Number of edge crossings: inversions among the lower ends for each pair of adjacent rows, sorted by upper ends.
   std::uint64_t crossings() const {
     std::uint64_t count = 0;
     for (std::size_t r = 0; r + 1 < rows_.size(); ++r) {
-      std::vector<std::uint64_t> tree(rows_[r + 1].size() + 1);  // Fenwick: how many ends so far, up to a place
+      std::vector<std::uint64_t> tree(rows_[r + 1].size() + 1);  // Fenwick tree: prefix counts of lower ends
       std::uint64_t ends = 0;
       for (const std::size_t item : rows_[r]) {
         std::vector<std::size_t> lower;
@@ -198,8 +198,8 @@ class Layered {
     }
   }
 
-  // As near as can be to the mean of the neighbours, by least squares under the order and the distances of the row:
-  // isotonic regression, by pooling neighbours that would be out of order.
+  // Moves items as close to the mean of their neighbours as order and minimum distances allow: isotonic regression
+  // (least squares) with the pool-adjacent-violators algorithm.
   void place(const std::vector<std::size_t>& row, bool by_above, bool by_both) {
     struct Pool {
       double sum, weight;
@@ -280,7 +280,7 @@ class Layered {
     return points;
   }
 
-  // Where on a side of the box the line to that neighbour begins: beside one another, in the order of the row.
+  // Horizontal position where an edge meets the box: ports are spread in the order of the neighbours.
   double port(std::size_t box, const std::vector<std::size_t>& neighbours, std::size_t neighbour) const {
     const auto before =
         std::ranges::count_if(neighbours, [&](std::size_t other) { return place_[other] < place_[neighbour]; });
@@ -290,11 +290,11 @@ class Layered {
   }
 
   const std::vector<GraphEdge>& edges_;
-  std::size_t count_;  // of boxes
+  std::size_t count_;  // number of boxes
   std::vector<Item> items_;
-  std::vector<std::vector<std::size_t>> passages_;  // of each box: one in each row that its edges pass
+  std::vector<std::vector<std::size_t>> passages_;  // dummy nodes of each box, one per crossed row
   std::vector<std::vector<std::size_t>> rows_;
-  std::vector<std::size_t> place_;  // of each item in its row
+  std::vector<std::size_t> place_;  // position of each item within its row
 };
 
 }  // namespace

@@ -1,9 +1,9 @@
-// graph_layout.h: where the boxes of a directed graph go: in rows, each box below all those that lead to it.
-// Contract: a pure function, the same places for the same graph, in time about linear in the boxes and in the rows that
-// edges pass. No two boxes overlap. A line leaves the lower side of a box, goes down only, meets the upper side of
-// another and passes through none. Every edge leads to a box of a larger number; others are a std::logic_error.
-// Throws Error (kind input) where boxes and rows that edges pass are more than kMaxPlaces.
-// Leaves to others: what is in the boxes (graph_figure.h).
+// graph_layout.h: layered layout of a directed graph: each box is below all its predecessors.
+// Contract: a pure, deterministic function. Time is roughly linear in boxes plus rows crossed by edges. Boxes never
+// overlap. A line starts at the lower side of a box, only goes down, ends at the upper side of another box and crosses
+// no box. An edge must lead to a box with a larger index; otherwise throws std::logic_error. Throws Error (kind input)
+// if the boxes plus the rows crossed by edges exceed kMaxPlaces.
+// Not handled here: content of the boxes (graph_figure.h).
 #pragma once
 
 #include <cstddef>
@@ -25,9 +25,9 @@ struct GraphEdge {
 
 struct GraphLayout {
   double width = 0, height = 0;
-  std::vector<Point> corners;  // of each box, the upper left
-  // Of each edge: where its line is upright. Between two such points it is straight where one is above the other, and
-  // bends where not. Edges of one box share what they can.
+  std::vector<Point> corners;  // upper left corner of each box
+  // Ends of the vertical segments of each edge. Consecutive points are joined by a straight line if one is above the
+  // other, otherwise by a curve. Edges of one box share segments where possible.
   std::vector<std::vector<Point>> lines;
 };
 

@@ -1,6 +1,6 @@
-// histogram.h: how often which values are there, as the outline of a histogram.
-// Contract: a pure function; values that are not finite are left out, others lie from `low` to `high`. The bins are as
-// many as the root of the number of values, from 5 to 60. Leaves to others: the range, axes and names (figure.h).
+// histogram.h: a histogram as the outline of its bars.
+// Contract: a pure function. Non-finite values are ignored; all others must be in [low, high]. The number of bins is
+// the square root of the number of values, clamped to [5, 60]. Not handled here: range, axes and names (figure.h).
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace graphrun::plot {
 
-// `share`: y is a share of all values in percent, so that sets of different sizes compare; else how many there are.
+// `share`: y is the percentage of all values, which makes sets of different sizes comparable; otherwise the count.
 Series histogram(const std::vector<double>& values, double low, double high, bool share = false);
 
 }  // namespace graphrun::plot

@@ -14,16 +14,16 @@ namespace graphrun::plot {
 namespace {
 
 constexpr double kWords = 11, kHeading = 15, kRim = 14, kBetween = 18;
-constexpr std::size_t kMaxCells = 160;  // in either direction; smaller ones are not seen
+constexpr std::size_t kMaxCells = 160;  // per direction; smaller cells would be invisible
 
-// From little to much, in few steps, so that cells of one colour are many. More is darker on light, lighter on dark.
+// Sequential colour map in few steps, so that equal cells merge. Larger is darker on light, lighter on dark.
 Colour shade(double share) {
   static constexpr Colour kStops[3] = {{0xf2f7fc, 0x1f2a36}, {0x5ba3cf, 0x2f7fb8}, {0x08306b, 0xd9eeff}};
   const double step = std::round(share * 40) / 40;
   return step < 0.5 ? mixed(kStops[0], kStops[1], 2 * step) : mixed(kStops[1], kStops[2], 2 * step - 1);
 }
 
-// Of what is written on it.
+// Text colour with enough contrast on `fill`.
 Colour ink_on(Colour fill) {
   const auto bright = [](unsigned rgb) {
     return 0.299 * (rgb >> 16 & 255u) + 0.587 * (rgb >> 8 & 255u) + 0.114 * (rgb & 255u) > 140;
@@ -46,7 +46,7 @@ double length_of(const std::vector<Point>& line) {
   return length;
 }
 
-// Where a line changes its height least over so much to either side, and no other number is near; nothing: nowhere.
+// Finds the flattest stretch of a line, at least `half` wide to either side and clear of other labels.
 std::optional<Point> flattest(const std::vector<Point>& line, double half, const std::vector<Point>& taken) {
   std::optional<Point> best;
   double least = 1e300;
@@ -75,7 +75,7 @@ double widest(const std::vector<std::string>& names) {
   return most;
 }
 
-// Room around the cells of a map.
+// Margins around the cells of a map.
 struct Margins {
   double left, top, bottom;
 };
@@ -112,7 +112,7 @@ void add_cells(Drawing& drawing, const HeatMap& map, const CellRange& range, Poi
   }
 }
 
-// As many of the names as have room.
+// Draws as many names as fit.
 void add_names(Drawing& drawing, const HeatMap& map, Point corner, Point cell) {
   const double bottom = corner.y + cell.y * static_cast<double>(map.height);
   double taken = -1e9;
@@ -132,7 +132,7 @@ void add_names(Drawing& drawing, const HeatMap& map, Point corner, Point cell) {
   }
 }
 
-// The numbers beside the scale.
+// Ticks of the colour bar.
 std::vector<Tick> levels_of(const CellRange& range, int labels) {
   const std::vector<double> ends = {range.low, range.high};
   std::vector<Tick> levels = make_scale({&ends}, false, labels, 0).ticks;
@@ -157,9 +157,9 @@ void add_scale(Drawing& drawing, const CellRange& range, bool contours, double l
   }
 }
 
-// Lines of the numbers of the scale; the longest of each has the number in it, where there is room.
+// Contour lines at the ticks of the colour bar; the longest line of each level is labelled if it fits.
 void add_contours(Drawing& drawing, const HeatMap& map, const CellRange& range, Point corner, Point cell) {
-  std::vector<Point> taken;  // by numbers
+  std::vector<Point> taken;  // positions of labels
   for (const Tick& tick : levels_of(range, kContourLabels)) {
     std::vector<std::vector<Point>> lines = contour(map.cells, map.width, map.height, tick.value);
     for (auto& line : lines)
@@ -203,7 +203,7 @@ HeatMap pooled(const HeatMap& map, std::size_t columns, std::size_t rows) {
   small.width = parts(map.width, across);
   small.height = parts(map.height, down);
   small.cells.assign(small.width * small.height, 0);
-  small.written.clear();  // they are no means
+  small.written.clear();  // not meaningful as means
   std::vector<double> counts(small.cells.size());
   for (std::size_t i = 0; i < map.cells.size(); ++i) {
     if (!std::isfinite(map.cells[i])) continue;
@@ -223,7 +223,7 @@ HeatMap pooled(const HeatMap& map, std::size_t columns, std::size_t rows) {
 }
 
 double CellRange::share(double value) const {
-  const double size = high / 2 - low / 2;  // halves: a range may overflow
+  const double size = high / 2 - low / 2;  // halved to avoid overflow
   return size > 0 ? std::clamp((value / 2 - low / 2) / size, 0.0, 1.0) : 0.5;
 }
 
@@ -251,7 +251,7 @@ Drawing draw(const Panels& panels) {
   drawing.title = panels.title;
   Panels shown = panels;
   for (HeatMap& map : shown.maps) map = pooled(map, kMaxCells, kMaxCells);
-  const CellRange range = cell_range(shown);  // of means, where there are any
+  const CellRange range = cell_range(shown);  // after pooling
   const double right = drawing.width - kRim - (panels.scale ? 70 : 0);
   double top = kRim;
   if (!panels.title.empty()) {
@@ -269,7 +269,7 @@ Drawing draw(const Panels& panels) {
     const double across = std::max(slot - room.left, 20.0);
     const auto width = static_cast<double>(std::max<std::size_t>(map.width, 1)),
                height = static_cast<double>(std::max<std::size_t>(map.height, 1));
-    // Cells are squares where the page has room for that; a long matrix is made to fit.
+    // Cells are square if the page has enough space; long matrices are stretched to fit.
     const double side = std::min({across / width, 420 / height, 60.0});
     const Point cell{std::max(side, std::min(across, 160.0) / width / 4), std::max(side, 40 / height)};
     const Point corner{kRim + static_cast<double>(i % per_row) * (slot + kBetween) + room.left, top + room.top};

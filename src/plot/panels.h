@@ -1,7 +1,7 @@
-// panels.h: pictures made of cells: matrices and images as heat maps, one or several on a page.
-// Contract: a cell that is not finite is empty. All maps of a page share one scale of colours; a map of more cells than
-// can be seen is pooled: each cell drawn is the mean of those it stands for. Any sizes and values do.
-// Leaves to others: what is in the cells.
+// panels.h: heat maps of matrices and images, one or several per page.
+// Contract: a non-finite cell is left blank. All maps of a page share one colour scale. A map with too many cells to
+// display is pooled: each drawn cell is the mean of the cells it covers. All sizes and values are valid.
+// Not handled here: computation of the cells.
 #pragma once
 
 #include <cstddef>
@@ -16,28 +16,28 @@ namespace graphrun::plot {
 struct HeatMap {
   std::string title, x_label, y_label;
   std::size_t width = 0, height = 0;
-  std::vector<double> cells;               // (height, width), the upper row first
-  std::vector<std::string> columns, rows;  // names beside the cells; empty: none
-  // In the cells, where Panels::numbers asks for them, in place of what the colours say; empty: the same.
+  std::vector<double> cells;               // (height, width), top row first
+  std::vector<std::string> columns, rows;  // labels of the axes' cells; empty: no labels
+  // Values printed in the cells if Panels::numbers is set; empty: the same as `cells`.
   std::vector<double> written;
-  bool contours = false;  // lines over it, at the numbers of the scale; not on a terminal
+  bool contours = false;  // contour lines at the ticks of the colour scale; not on a terminal
 };
 
 struct Panels {
   std::string title;
   std::vector<HeatMap> maps;
   std::size_t per_row = 1;
-  bool numbers = false;  // written in the cells where they have room
-  bool scale = true;     // beside the maps: what the colours say
+  bool numbers = false;  // print values in the cells if they fit
+  bool scale = true;     // draw the colour bar next to the maps
   std::string scale_label;
 };
 
-// Of so many cells at most, in either direction.
+// Mean-pools the map to at most `columns` by `rows` cells.
 HeatMap pooled(const HeatMap& map, std::size_t columns, std::size_t rows);
 
 struct CellRange {
-  double low = 0, high = 1;    // of all cells that are finite
-  double share(double) const;  // 0 to 1
+  double low = 0, high = 1;    // over all finite cells
+  double share(double) const;  // position in the range, 0 to 1
 };
 CellRange cell_range(const Panels& panels);
 

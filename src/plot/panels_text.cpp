@@ -1,4 +1,4 @@
-// panels_text.cpp: Panels for a terminal: cells as shades, or as their numbers where those are asked for and fit.
+// panels_text.cpp: renders Panels for a terminal: cells as shades, or as numbers if requested and they fit.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// png.cpp: a Drawing as PNG: lines of smooth edges on white, two pixels a point.
+// png.cpp: renders a Drawing as PNG with antialiased lines on white, at two pixels per point.
 #include <zlib.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace graphrun::plot {
 namespace {
 
-constexpr double kPixels = 2;  // a point
+constexpr double kPixels = 2;  // per point
 
 class Page {
  public:
@@ -25,7 +25,7 @@ class Page {
     cover_.assign(pixels, 0);
   }
 
-  // A piece of a stroke, in points. How far it covers a pixel counts once, where pieces meet, too.
+  // Adds a segment, in points. Pixels keep the maximum coverage, so that joints of segments are not drawn twice.
   void add(Point from, Point to, double width) {
     const Point a{from.x * kPixels, from.y * kPixels}, b{to.x * kPixels, to.y * kPixels};
     const double reach = width * kPixels / 2 + 1, dx = b.x - a.x, dy = b.y - a.y, length2 = dx * dx + dy * dy;
@@ -39,14 +39,14 @@ class Page {
         const double cover = std::clamp(
             reach - 0.5 - std::sqrt((px - t * dx) * (px - t * dx) + (py - t * dy) * (py - t * dy)), 0.0, 1.0);
         float& covered = cover_[index(x, y)];
-        covered = std::max(covered, static_cast<float>(std::lround(cover * 15)) / 15);  // few shades: a small file
+        covered = std::max(covered, static_cast<float>(std::lround(cover * 15)) / 15);  // few shades compress better
       }
     }
     touched_top_ = std::min(touched_top_, top);
     touched_bottom_ = std::max(touched_bottom_, bottom);
   }
 
-  // Whole pixels, in points: areas that touch leave none between them.
+  // Fills whole pixels, so that adjacent areas leave no gap.
   void fill(const Area& area) {
     if (area.radius > 0) return fill_rounded(area);
     const auto pixel = [](double at, int most) {
@@ -62,7 +62,7 @@ class Page {
     }
   }
 
-  // Colours what was added since.
+  // Blends the colour into everything added since the last call.
   void paint(unsigned rgb) {
     for (int y = touched_top_; y <= touched_bottom_; ++y) {
       for (int x = 0; x < width_; ++x) {
@@ -86,7 +86,7 @@ class Page {
   std::size_t index(int x, int y) const {
     return static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) + static_cast<std::size_t>(x);
   }
-  // A cross of two rectangles, and a disc in each corner.
+  // Two rectangles that form a cross, and a disc in each corner.
   void fill_rounded(const Area& area) {
     const double r = area.radius, right = area.corner.x + area.size.x, bottom = area.corner.y + area.size.y;
     for (const double x : {area.corner.x + r, right - r})
@@ -95,7 +95,7 @@ class Page {
     fill({{area.corner.x + r, area.corner.y}, {area.size.x - 2 * r, area.size.y}, area.fill});
     fill({{area.corner.x, area.corner.y + r}, {area.size.x, area.size.y - 2 * r}, area.fill});
   }
-  // The pixels of a row that the piece may reach.
+  // Range of pixels in row y within reach of the segment.
   std::pair<int, int> span(Point a, Point b, int y, double reach) const {
     double low = std::min(a.x, b.x), high = std::max(a.x, b.x);
     if (std::abs(b.y - a.y) > 1) {
@@ -130,7 +130,7 @@ std::string Page::png() const {
   const std::size_t row = static_cast<std::size_t>(width_) * 3;
   std::string lines;
   for (std::size_t y = 0; y < static_cast<std::size_t>(height_); ++y) {
-    lines += '\0';  // no filter: flat areas are most of the page
+    lines += '\0';  // filter type none: suits flat areas
     lines.append(reinterpret_cast<const char*>(colours_.data()) + y * row, row);
   }
   uLongf size = compressBound(static_cast<uLong>(lines.size()));
@@ -141,12 +141,12 @@ std::string Page::png() const {
   packed.resize(size);
   const std::string header = big_endian(static_cast<std::size_t>(width_)) +
                              big_endian(static_cast<std::size_t>(height_)) + std::string("\x08\x02\0\0\0", 5);
-  const std::string resolution = big_endian(5669) + big_endian(5669) + '\x01';  // 144 pixels an inch, said in metres
+  const std::string resolution = big_endian(5669) + big_endian(5669) + '\x01';  // 144 pixels per inch
   return "\x89PNG\r\n\x1a\n" + chunk("IHDR", header) + chunk("pHYs", resolution) + chunk("IDAT", packed) +
          chunk("IEND", "");
 }
 
-// The pieces of a line that its dashes leave.
+// Splits a line into its dashes.
 void add_dashed(Page& page, const Stroke& stroke) {
   if (stroke.dots) {
     for (const Point& point : stroke.points) page.add(point, point, stroke.width);
@@ -181,7 +181,7 @@ void add_label(Page& page, const Label& label) {
                                                : -count * advance;
   at += (advance - 4 * unit) / 2;
   for (const char c : label.text) {
-    if ((static_cast<unsigned char>(c) & 0xC0) == 0x80) continue;  // the rest of a character
+    if ((static_cast<unsigned char>(c) & 0xC0) == 0x80) continue;  // UTF-8 continuation byte
     for (const std::vector<Point>& points : glyph(c)) {
       for (std::size_t i = 0; i < points.size(); ++i) {
         const auto place = [&](Point p) -> Point {

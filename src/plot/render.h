@@ -1,6 +1,6 @@
-// render.h: a Figure as text for a terminal, and a Figure or any Drawing as SVG and as PNG.
-// Contract: pure functions; the same figure gives the same bytes. The SVG stands alone: no script, nothing is fetched,
-// and it is readable on light and on dark. Text of other hands is escaped. Leaves to others: files and terminals.
+// render.h: renders a Figure as terminal text, and a Figure or any Drawing as SVG or PNG.
+// Contract: pure functions; equal input gives identical bytes. The SVG is self-contained (no scripts, no external
+// resources) and supports light and dark themes. Untrusted text is escaped. Not handled here: files and terminals.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@ namespace graphrun::plot {
 struct Drawing;
 
 struct TextOptions {
-  int columns = 80, rows = 20;  // columns of the whole, rows of the plot itself
-  bool unicode = true;          // otherwise ASCII only
-  bool colour = false;          // ANSI escapes
+  int columns = 80, rows = 20;  // total columns; rows of the plot area
+  bool unicode = true;          // false: ASCII only
+  bool colour = false;          // ANSI escape sequences
 };
 
 std::string as_text(const Figure& figure, const TextOptions& options);

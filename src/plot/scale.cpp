@@ -10,9 +10,9 @@ namespace graphrun::plot {
 namespace {
 
 constexpr double kLargest = std::numeric_limits<double>::max();
-constexpr double kSmallest = 1e-300;  // a narrower range is none: its ticks would be denormal
+constexpr double kSmallest = 1e-300;  // narrower ranges would have denormal ticks
 
-// "1e+06" as "1e6".
+// Shortens "1e+06" to "1e6".
 std::string short_exponent(std::string text) {
   const std::size_t e = text.find('e');
   if (e == std::string::npos) return text;
@@ -23,7 +23,7 @@ std::string short_exponent(std::string text) {
   return text;
 }
 
-// Enough digits to tell ticks apart that are a step away from each other.
+// Uses enough digits to distinguish adjacent ticks.
 std::string label_of(double value, double step, double largest) {
   if (value == 0) return "0";
   if (largest < 1e6 && step >= 1e-5) {
@@ -34,7 +34,7 @@ std::string label_of(double value, double step, double largest) {
   return short_exponent(fmt::format("{:.{}g}", value, std::clamp(digits, 1, 17)));
 }
 
-// 1, 2 or 5 times a power of ten.
+// Rounds up to 1, 2 or 5 times a power of ten.
 double round_step(double rough) {
   const double power = std::pow(10.0, std::floor(std::log10(rough)));
   for (const double factor : {1.0, 2.0, 5.0}) {
@@ -53,7 +53,7 @@ void linear_ticks(Scale& scale, int labels, bool whole) {
     if (std::isfinite(value)) scale.ticks.push_back({value, label_of(value, step, largest)});
   }
   if (scale.ticks.size() >= 2 || labels > 16) return;
-  scale.ticks.clear();  // one number tells no scale
+  scale.ticks.clear();  // a single tick does not define a scale
   linear_ticks(scale, 2 * labels, whole);
 }
 
@@ -75,18 +75,18 @@ void log_ticks(Scale& scale, int labels) {
   }
   const auto labelled = [](const Tick& tick) { return !tick.label.empty(); };
   if (std::count_if(scale.ticks.begin(), scale.ticks.end(), labelled) >= 2) return;
-  scale.ticks.clear();  // within one decade round numbers tell more than powers
+  scale.ticks.clear();  // within one decade, linear ticks are more useful than powers of ten
   linear_ticks(scale, labels, false);
 }
 
-// Room beside the values, and around a single one.
+// Adds a margin around the values, or a range around a single value.
 void widen(Scale& scale, double margin) {
   if (scale.log) {
     const double decades = std::log10(scale.to) - std::log10(scale.from);
     const double factor = std::pow(10.0, decades < 1e-9 ? 0.3 : decades * margin);
     scale.from = std::max(scale.from / factor, std::numeric_limits<double>::min());
     scale.to = std::min(scale.to * factor, kLargest);
-    if (!(scale.from < scale.to)) scale.to = 10 * scale.from;  // all denormal
+    if (!(scale.from < scale.to)) scale.to = 10 * scale.from;  // all values are denormal
     return;
   }
   const double half = scale.to / 2 - scale.from / 2, largest = std::max(std::abs(scale.from), std::abs(scale.to));
@@ -113,7 +113,7 @@ double Scale::place(double value) const {
     const double low = std::log10(from), high = std::log10(to);
     return std::clamp((std::log10(value) - low) / (high - low), 0.0, 1.0);
   }
-  return std::clamp((value / 2 - from / 2) / (to / 2 - from / 2), 0.0, 1.0);  // halves: a range may overflow
+  return std::clamp((value / 2 - from / 2) / (to / 2 - from / 2), 0.0, 1.0);  // halved to avoid overflow
 }
 
 Scale make_scale(const std::vector<const std::vector<double>*>& values, bool log, int labels, double margin) {

@@ -1,6 +1,6 @@
-// scale.h: from values to places on an axis, and the round numbers that are written beside it.
-// Contract: any values do; those that are not finite, and on a log axis those not above 0, have no part in the range.
-// The range is never empty, ticks lie in it in ascending order, and their labels differ.
+// scale.h: maps values to axis positions, and chooses round tick values.
+// Contract: any values are valid. Non-finite values, and on a log axis values that are not positive, do not affect the
+// range. The range is never empty; ticks are within it, in ascending order, with distinct labels.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace graphrun::plot {
 
 struct Tick {
   double value;
-  std::string label;  // empty: a small tick between others
+  std::string label;  // empty: minor tick
 };
 
 struct Scale {
@@ -21,10 +21,10 @@ struct Scale {
   std::vector<Tick> ticks;
 
   bool shows(double value) const;
-  double place(double value) const;  // 0 to 1; for a value that it shows
+  double place(double value) const;  // 0 to 1; requires shows(value)
 };
 
-// About so many labels; `margin` is the part of the range that stays free on either side.
+// Aims for `labels` labelled ticks. `margin` is the fraction of the range left free at each end.
 Scale make_scale(const std::vector<const std::vector<double>*>& values, bool log, int labels, double margin);
 
 Scale x_scale(const Figure& figure, int labels);

@@ -1,4 +1,4 @@
-// svg.cpp: a Drawing as SVG. Looks are classes, so that the reader's light or dark chooses the colours.
+// svg.cpp: renders a Drawing as SVG. Styles are CSS classes, so that the reader's theme selects the colours.
 #include <fmt/format.h>
 
 #include <iterator>
@@ -12,7 +12,7 @@
 namespace graphrun::plot {
 namespace {
 
-// XML has no place for most control characters and for bytes that are no UTF-8: printable() writes them out.
+// XML cannot represent most control characters or invalid UTF-8: printable() escapes them.
 std::string escaped(std::string_view text) {
   std::string result;
   for (const char c : printable(text)) {
@@ -36,7 +36,7 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
-// Colours that are no named ones, a class each, and what is filled with each, which is one path or two.
+// Custom colours, one class each, with the areas that each fills, merged into one or two paths.
 struct FilledPaths {
   std::string sharp, rounded;
   bool is_stroked = false;
@@ -74,7 +74,7 @@ std::size_t class_of(const Fills& fills, Colour colour) {
   return static_cast<std::size_t>(std::distance(fills.begin(), fills.find(key_of(colour))));
 }
 
-// The same on light and on dark needs no second rule.
+// Colours that are equal in both themes need no rule for dark.
 std::string fill_rules(const Fills& fills, bool dark) {
   std::string css;
   std::size_t number = 0;

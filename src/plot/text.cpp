@@ -1,5 +1,5 @@
-// text.cpp: a Figure for a terminal: dots of Braille characters, eight a cell, or one ASCII mark a cell.
-// Where there is no colour, a letter at the right end of each line tells which it is.
+// text.cpp: renders a Figure for a terminal: Braille characters with eight dots per cell, or one ASCII mark per cell.
+// Without colour, a letter at the right end of each line identifies its series.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ constexpr int kAnsi[] = {34, 33, 32, 35, 36, 31};
 constexpr std::string_view kMarks = "*+ox#@%&";
 constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
-// The cells of the plot, and the dots in them.
+// Cells of the plot and their dots.
 class Canvas {
  public:
   Canvas(int columns, int rows, bool braille)
@@ -28,7 +28,7 @@ class Canvas {
     cells_.resize(static_cast<std::size_t>(columns) * static_cast<std::size_t>(rows));
   }
 
-  // From place to place, each from 0 to 1; y upwards.
+  // Endpoints are in [0, 1]; y points upwards.
   void line(Point from, Point to, int owner) {
     const double x0 = from.x * (columns_ * across_ - 1), x1 = to.x * (columns_ * across_ - 1);
     const double y0 = (1 - from.y) * (rows_ * down_ - 1), y1 = (1 - to.y) * (rows_ * down_ - 1);
@@ -59,7 +59,7 @@ class Canvas {
  private:
   struct Cell {
     std::uint8_t dots = 0;
-    int owner = kNobody;  // who drew there last
+    int owner = kNobody;  // series that drew here last
   };
 
   std::size_t index(int x, int y) const {
@@ -86,7 +86,7 @@ std::string without_end(std::string text) {
   return text;
 }
 
-// Draws the series; returns where its last point lies, or a negative number.
+// Draws the series; returns the y position of its last point, or a negative number.
 double draw_line(Canvas& canvas, const Series& series, const Scale& x, const Scale& y, int owner) {
   bool open = false;
   Point last{-1, -1};
@@ -103,7 +103,7 @@ double draw_line(Canvas& canvas, const Series& series, const Scale& x, const Sca
   return last.y;
 }
 
-// The labels of the y axis by row; the smaller ticks have none.
+// Labels of the y axis by row, without minor ticks.
 std::vector<std::string> y_labels(const Scale& y, int rows) {
   std::vector<std::string> labels(static_cast<std::size_t>(rows));
   for (const Tick& tick : y.ticks) {
