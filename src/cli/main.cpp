@@ -1,4 +1,4 @@
-// main.cpp: parse, run the verb, and turn whatever is thrown into a message and an exit code.
+// main.cpp: parses the command line, runs the verb, and converts exceptions to a message and an exit code.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -62,8 +62,8 @@ int guarded(int argc, const char* const* argv, Diagnostics& diagnostics) noexcep
   }
 }
 
-// A closed stream's number would be given to the next file that is opened, and the results would be written into it.
-// Opened for reading, so that writing still fails and is told.
+// The next opened file would get a closed stream's descriptor, and results would be written into it. The replacement is
+// opened read-only, so that writes still fail and are reported.
 void open_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(stream, F_GETFD) >= 0) continue;

@@ -55,7 +55,7 @@ struct SplitLine {
   throw usage("unknown_flag", fmt::format("there is no flag {}", name), did_you_mean(nearest_name(name, known)));
 }
 
-// A flag takes one value, so that `--set a=1 model.json` leaves the model alone.
+// Each flag takes exactly one value, so that `--set a=1 model.json` does not consume the model.
 SplitLine split(int argc, const char* const* argv) {
   SplitLine result;
   for (int i = 1; i < argc; ++i) {
@@ -191,7 +191,7 @@ void take_model(const std::vector<std::string>& words, std::size_t at, const Ver
   }
   reject_data(model, verb);
   arguments.model = model;
-  arguments.load.text = std::make_shared<std::optional<std::string>>();  // some verbs load it twice
+  arguments.load.text = std::make_shared<std::optional<std::string>>();  // shared, because some verbs load it twice
   arguments.load.piped_weights = std::make_shared<std::optional<std::string>>();
 }
 

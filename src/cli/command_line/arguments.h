@@ -1,7 +1,7 @@
-// arguments.h: the command line as a value.
-// Contract: parse() only reads; it throws Error (kind input, code "usage.*") if the line is invalid. Flags come before,
-// between or after the words, take one value or none, and win over the environment's variables. Leaves to others: the
-// table of flags (flags.h) and the verbs themselves (verbs.h).
+// arguments.h: the parsed command line.
+// Contract: parse() only reads; it throws Error (kind input, code "usage.*") if the line is invalid. Flags may be
+// anywhere among the other words, take one value or none, and override environment variables. Not handled here: the
+// table of flags (flags.h) and the verbs (verbs.h).
 #pragma once
 
 #include <cstdint>
@@ -17,11 +17,11 @@
 namespace graphrun::cli {
 
 struct Arguments {
-  std::string verb = "train";          // its name, also if an alias was typed
+  std::string verb = "train";          // canonical name, also if an alias was typed
   std::string model;                   // path
   std::string word;                    // second word: data, completion's shell, help's verb
   bool man = false;                    // help
-  bool help = false, version = false;  // then the other members are unused
+  bool help = false, version = false;  // if set, the other members are unused
 
   LoadOptions load;
   SessionOptions session;
@@ -44,7 +44,7 @@ struct Arguments {
   std::uint64_t watch_every = 0;          // train: steps; 0: with each report
   bool nan_trace = true;                  // train
   std::string losses;                     // train: path; empty: none
-  std::string profile_trace;              // the same
+  std::string profile_trace;              // train: path; empty: none
   std::string against = "ref";            // verify
   std::optional<std::uint64_t> steps;     // verify, bench
   std::optional<double> tolerance;        // verify
@@ -52,13 +52,13 @@ struct Arguments {
   std::string dump, dump_to;              // verify: the name of a value; a path, empty: none
   bool assert_no_alloc = false;           // train, bench
   std::string certificate;                // train: path; empty: none
-  std::uint64_t warmup = 10;              // bench: steps before those that are measured
+  std::uint64_t warmup = 10;              // bench: number of steps before the measured ones
   std::optional<double> idle_gap_ms;      // bench
   std::optional<double> deadline_us;      // bench
   bool gradients = false, dot = false;    // show
   bool svg = false, html = false;         // plan, show; plan
-  std::string buffers;                    // plan: path of a list of buffers, and no model
-  std::optional<std::uint64_t> capacity;  // plan --buffers: in their unit
+  std::string buffers;                    // plan: path of a list of buffers, instead of a model
+  std::optional<std::uint64_t> capacity;  // plan --buffers: in the unit of the list
   double time_limit = 10;                 // plan --buffers: seconds
   std::string lock, check;                // plan: paths; empty: none
   bool whole_step = false;                // show
@@ -73,15 +73,15 @@ struct Arguments {
   std::optional<int> checkpoint_keep;     // train
   std::string resume;                     // train: "auto", or a path; empty: start from the beginning
   std::vector<std::string> command;       // the command line
-  std::vector<std::string> passed_on;     // sweep: flags for each training
+  std::vector<std::string> passed_on;     // sweep: flags passed to each training
   std::vector<std::string> over;          // sweep: PATH=VALUES
   int seeds = 1, jobs = 1;                // sweep
   std::string sort;                       // runs, sweep: a column; empty: none
   bool csv = false;                       // plan, runs, sweep
-  bool arrays = false;                    // show: those of --weights, and no model
-  std::vector<std::string> names;         // show: which of them; empty: all. runs: folders
+  bool arrays = false;                    // show: arrays of --weights, without a model
+  std::vector<std::string> names;         // show: arrays; empty: all. runs: folders
   std::string save_array;                 // show: path; empty: none
-  int port = 0;                           // studio; 0: any that is free
+  int port = 0;                           // studio; 0: any free port
   bool browser = true;                    // studio
   bool json = false;
   bool program = false;

@@ -1,5 +1,5 @@
-// completion.cpp: the verb `completion`: a script for bash, zsh or fish, from the tables of verbs and flags. Each
-// script finds the verb on the line and checks whether the previous word takes a value. `graphrun show MODEL
+// completion.cpp: the verb `completion`: a script for bash, zsh or fish, generated from the tables of verbs and flags.
+// Each script finds the verb on the line and checks whether the previous word takes a value. `graphrun show MODEL
 // --settings` lists the completions of --set.
 #include <fmt/format.h>
 
@@ -59,7 +59,7 @@ std::string verb_branches(std::string_view indent) {
   return text + fmt::format("{}*) flags='{}' ;;\n", indent, flags_of(verbs().front().name));
 }
 
-// `case` branches by the flag before the word; `line` writes the completions of its value.
+// `case` branches by the preceding flag; `line` writes the completions of its value.
 template <class Line>
 std::string value_branches(std::string_view indent, Line line) {
   std::string text;

@@ -8,14 +8,14 @@
 namespace graphrun::cli {
 
 ExitCode exit_code(ErrorKind kind) {
-  static constexpr ExitCode kCodes[] = {kRunFailed, kBadInput, kCheckFailed, kNoDevice};  // in the order of ErrorKind
+  static constexpr ExitCode kCodes[] = {kRunFailed, kBadInput, kCheckFailed, kNoDevice};  // indexed by ErrorKind
   static_assert(std::size(kCodes) == static_cast<std::size_t>(ErrorKind::device) + 1);
   return kCodes[static_cast<std::size_t>(kind)];
 }
 
 namespace {
 
-// In one write, so that the lines of several runs stay apart; in two where there is no memory for that.
+// Uses a single write, so that lines of concurrent runs do not mix; two writes if memory runs out.
 void write_line(std::string_view text) noexcept {
   try {
     write_error(std::string(text) + "\n");
@@ -62,7 +62,7 @@ void Diagnostics::out_of_memory() noexcept {
     write_error("out of memory\n");
     return;
   }
-  any_ = false;  // the gathered array may be cut off
+  any_ = false;  // discards the JSON array, which may be truncated
   write_error(
       R"([{"severity":"error","code":"device.memory","message":"out of memory","hint":"","file":"","line":0,"column":0,)"
       R"("pointer":"","source_line":""}])"

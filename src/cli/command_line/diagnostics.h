@@ -1,8 +1,7 @@
-// diagnostics.h: errors and warnings on stderr, and the exit code that follows from them.
-// Contract: as text each message is written at once; as JSON stderr gets exactly one array, when finish() is called,
-// and nothing if there was no message. Control characters of names and paths never reach the terminal. Nothing
-// throws: a message that stderr or the memory cannot take is dropped. The exit codes are part of the interface
-// and never change their meaning.
+// diagnostics.h: errors and warnings on stderr, and the exit codes.
+// Contract: text messages are written at once. With JSON, stderr gets exactly one array when finish() is called, and
+// nothing if there was no message. Control characters in names and paths never reach the terminal. Nothing throws: a
+// message is dropped if stderr or memory fails. Exit codes are part of the interface and never change their meaning.
 #pragma once
 
 #include <string>
@@ -24,7 +23,7 @@ enum ExitCode : int {
 
 ExitCode exit_code(ErrorKind kind);
 
-// The members of an object.
+// Writes the members of an object.
 void write_diagnostic(JsonWriter& json, std::string_view severity, const Diagnostic& diagnostic);
 
 class Diagnostics {
@@ -33,8 +32,8 @@ class Diagnostics {
   Diagnostics(Format format, bool quiet) : format_(format), quiet_(quiet) {}
   void set_quiet(bool quiet) { quiet_ = quiet; }
 
-  void warn(std::string_view message) noexcept;  // not said when quiet
-  void note(std::string_view message) noexcept;  // text only; not said when quiet
+  void warn(std::string_view message) noexcept;  // suppressed if quiet
+  void note(std::string_view message) noexcept;  // text only; suppressed if quiet
   void error(const Error& error) noexcept;
   void out_of_memory() noexcept;  // allocates nothing
   void finish() noexcept;

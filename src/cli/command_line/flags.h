@@ -1,7 +1,7 @@
-// flags.h: the flags as one table: name, value, meaning, verbs, environment variable.
+// flags.h: table of all flags: name, value, meaning, verbs, environment variable.
 // Contract: parsing, help, completion and "goes with" messages all follow from the table; to add a flag, add a row. A
 // name occurs in one row and has one meaning.
-// Leaves to others: reading the command line (arguments.cpp) and printing help (help.cpp, man.cpp, completion.cpp).
+// Not handled here: parsing the command line (arguments.cpp) and printing help (help.cpp, man.cpp, completion.cpp).
 #pragma once
 
 #include <span>
@@ -48,7 +48,7 @@ struct BadValue {
 std::span<const Flag> flags();
 bool belongs(const Flag& flag, std::string_view verb);
 const Flag* find_flag(std::string_view name);  // null if there is none
-// The flag that replaced a former spelling; any other name is returned as it is.
+// Flag that replaced a former spelling; any other name is returned unchanged.
 std::string_view current_name(std::string_view name, std::string_view verb);
 
 }  // namespace graphrun::cli

@@ -23,7 +23,7 @@ constexpr std::string_view kInstructionSets = "plain avx2 avx512";
 constexpr std::string_view kInstructionSets = "plain";
 #endif
 
-// `completion` and `help` are named below the groups.
+// `completion` and `help` are listed below the groups.
 constexpr std::pair<std::string_view, std::string_view> kGroups[] = {
     {"Train", "init train eval predict sweep studio"},
     {"Inspect", "show check plan verify bench plot devices"},

@@ -1,4 +1,4 @@
-// help.h: the texts of --help, `help` and --version, from the tables of verbs and flags, and parts that man.h shares.
+// help.h: texts of --help, `help` and --version, generated from the tables of verbs and flags; man.h shares parts.
 // Contract: --help has at most 40 lines of 100 columns; the help of a verb lists all its flags, in 118 columns.
 #pragma once
 

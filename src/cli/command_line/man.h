@@ -1,4 +1,4 @@
-// man.h: the page graphrun(1), from the tables that --help is made of.
+// man.h: man page graphrun(1), generated from the same tables as --help.
 // Contract: roff with the macros of man(7), without a date, so that the same build prints the same page.
 #pragma once
 

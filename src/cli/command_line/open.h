@@ -1,5 +1,5 @@
 // open.h: opens the Session of a verb that runs a model.
-// Contract: warnings of the data, and what executor "auto" measured, go to stderr. Throws Error.
+// Contract: prints data warnings, and the measurements of executor "auto", to stderr. Throws Error.
 #pragma once
 
 #include "cli/command_line/arguments.h"
@@ -10,22 +10,21 @@
 
 namespace graphrun::cli {
 
-// load_model(); `how` in place of arguments.load.
+// Calls load_model(); `how` replaces arguments.load.
 Model read_model(const Arguments& arguments, Diagnostics& diagnostics);
 Model read_model(const Arguments& arguments, const LoadOptions& how, Diagnostics& diagnostics);
 
-// `load_seconds` gets how long reading the model and its data took; none of `outputs` may be
-// among what is read.
+// `load_seconds` receives the time to read the model and its data. Throws Error if one of `outputs` is also an input.
 Session open_session(const Arguments& arguments, Diagnostics& diagnostics, double* load_seconds = nullptr,
                      const OutputFiles* outputs = nullptr);
 
-// The same of a model that has been read.
+// Same for a model that is already loaded.
 Session open_session(Model model, const Arguments& arguments, Diagnostics& diagnostics);
 
-// With --verbose: splits, arena, phases.
+// Prints splits, arena and phases with --verbose.
 void describe(const Session& session, Diagnostics& diagnostics);
 
-// The end of --assert-no-alloc: a note when there were none of ours, else throws Error (kind check).
+// Ends --assert-no-alloc: prints a note if graphrun allocated nothing, else throws Error (kind check).
 void report_allocations(const AllocationWatch& watch, Diagnostics& diagnostics);
 
 }  // namespace graphrun::cli

@@ -27,11 +27,11 @@ Arguments stored_arguments(const std::string& run, const RunProvenance& provenan
   }
   Arguments arguments = parse(static_cast<int>(words.size()), words.data());
   arguments.model = model;
-  arguments.load.overrides.clear();  // the stored model has them
+  arguments.load.overrides.clear();  // the stored model already includes them
   const std::string original = placed(provenance.model_file);
   arguments.load.weights = placed(arguments.load.weights);
   if (arguments.load.weights.empty() && original.ends_with(".safetensors")) arguments.load.weights = original;
-  // The run searched for data files next to its model first. GRAPHRUN_DATA still applies: it comes last.
+  // The run searched for data files next to its model first. GRAPHRUN_DATA still applies, with the lowest priority.
   if (is_given(arguments.load.data_dir))
     arguments.load.data_dir = placed(arguments.load.data_dir);
   else

@@ -13,7 +13,7 @@ namespace graphrun::cli {
 // Parses the stored command with the stored model. The outputs of the run are not written again.
 Arguments stored_arguments(const std::string& run, const RunProvenance& provenance);
 
-// Whether --data-dir was typed: it is not that of the environment.
+// Whether --data-dir was given, rather than taken from the environment.
 bool is_given(const std::string& data_dir);
 
 }  // namespace graphrun::cli

@@ -1,4 +1,4 @@
-// class_pictures.cpp: pictures of models whose outputs are classes: what is taken for what.
+// class_pictures.cpp: pictures of classifiers: confusion matrix and misclassified rows.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,13 +15,13 @@ namespace {
 
 constexpr std::size_t kMaxImages = 24;
 
-// The class that a row of a target says: its number, or the place of the one among zeros.
+// Class of a target row: its class index, or the position of the 1 in a one-hot row.
 std::size_t true_class(std::span<const double> row, std::size_t scores) {
   if (row.size() == 1) return row[0] < 0 ? 0 : static_cast<std::size_t>(row[0] + (scores == 1 ? 0.5 : 0));
   return static_cast<std::size_t>(std::max_element(row.begin(), row.end()) - row.begin());
 }
 
-// Height and width of the pictures that the rows of an input are; nothing where they are none.
+// Height and width if the rows of an input are images; otherwise nothing.
 std::optional<std::pair<std::size_t, std::size_t>> image_size(const HostTensor& rows) {
   const Shape& shape = rows.shape();
   const auto extent = [&](int axis) { return static_cast<std::size_t>(shape[axis]); };
@@ -50,7 +50,7 @@ plot::Panels confusion_picture(Session& session, const std::string& split) {
     map.y_label = "actual";
     map.width = map.height = classes.classes.size();
     map.written.assign(classes.confusion.begin(), classes.confusion.end());
-    // Colours are shares of the rows of a class, so that a class of few rows is seen as well.
+    // Colours are percentages per class, so that rare classes are visible too.
     for (std::size_t i = 0; i < classes.confusion.size(); ++i) {
       const std::uint64_t rows = classes.classes[i / map.width].rows;
       map.cells.push_back(rows == 0 ? 0 : 100 * static_cast<double>(classes.confusion[i]) / static_cast<double>(rows));

@@ -10,7 +10,7 @@ namespace {
 
 using Role = OutlineValue::Role;
 
-// In the order of Role.
+// Indexed by Role.
 const std::vector<plot::GraphKind>& kinds() {
   static const std::vector<plot::GraphKind> all = {{"input", 0},  {"target", 3}, {"parameter", 4}, {"value", 6},
                                                    {"output", 2}, {"metric", 5}, {"loss", 1}};
@@ -33,7 +33,7 @@ std::vector<std::string> notes_of(const OutlineValue& value) {
   std::string names;
   std::int64_t elements = 0;
   for (const auto& [name, shape] : value.parameters) {
-    const bool is_own = name.starts_with(value.name + ".");  // of a layer
+    const bool is_own = name.starts_with(value.name + ".");  // parameter of a layer
     names +=
         (names.empty() ? "" : ", ") + (is_own ? name.substr(value.name.size() + 1) : name) + " " + to_string(shape);
     elements += shape.elements();

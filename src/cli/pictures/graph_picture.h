@@ -1,6 +1,6 @@
-// graph_picture.h: a model's graph as a picture: boxes for what the model file names, each below what it is computed
-// from. Contract: a pure function of the outline. Throws Error (kind input) for one that is too large.
-// Leaves to others: what is in the outline (graphrun/show.h), places (plot/graph_layout.h), files (show.cpp).
+// graph_picture.h: a model's graph as a picture: boxes for the names in the model file, each below its operands.
+// Contract: a pure function of the outline. Throws Error (kind input) if it is too large. Not handled here: content of
+// the outline (graphrun/show.h), layout (plot/graph_layout.h), files (show.cpp).
 #pragma once
 
 #include "graphrun/show.h"

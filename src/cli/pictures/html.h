@@ -1,6 +1,6 @@
-// html.h: pieces of a page of HTML that stands alone: no script, nothing is fetched.
-// Contract: text of other hands is escaped wherever it goes; a page's policy forbids all but its own styles and
-// pictures that lie in it. Leaves to others: what a page says (report_page.h).
+// html.h: building blocks of a self-contained HTML page: no scripts, no external resources.
+// Contract: untrusted text is escaped everywhere. The page's Content-Security-Policy allows only its own styles and
+// embedded images. Not handled here: content of the page (report_page.h).
 #pragma once
 
 #include <string>
@@ -11,22 +11,22 @@ namespace graphrun::cli::html {
 
 std::string escaped(std::string_view text);
 
-// A whole page: `body` is HTML.
+// A complete page; `body` is HTML.
 std::string page(std::string_view title, std::string_view body);
 
-// "" where there is no content, which is HTML.
+// `content` is HTML; returns "" if it is empty.
 std::string section(std::string_view heading, std::string_view content);
 
 std::string preformatted(std::string_view text);
 
-// Folded until the reader opens it; "" where there is no content, which is HTML.
+// Collapsed by default. `content` is HTML; returns "" if it is empty.
 std::string details(std::string_view summary, std::string_view content);
 
-// The first row is the heading, which is left out where it is empty, as is an empty caption; the first cell of each
-// other one names its row. Rows that are shorter than the heading end with empty cells.
+// The first row is the header; an empty header or caption is omitted. The first cell of each other row is the row
+// header. Rows shorter than the header are padded with empty cells.
 std::string table(std::string_view caption, const std::vector<std::vector<std::string>>& rows);
 
-// With its own styles, which those of the page and of other pictures do not meet.
+// Embedded as an image, so that its styles are isolated from the page and from other pictures.
 std::string picture(std::string_view svg, std::string_view description);
 
 }  // namespace graphrun::cli::html

@@ -12,7 +12,7 @@
 namespace graphrun::cli {
 namespace {
 
-// The numbers of a row that are predicted from.
+// Number of input elements per row.
 std::int64_t numbers_a_row(const Model& model) {
   std::int64_t count = 0;
   for (const Split& split : model.data.splits) {
@@ -27,7 +27,7 @@ std::int64_t numbers_a_row(const Model& model) {
   return count;
 }
 
-// A row of so many numbers is hardly anything else, from 8 by 8 on.
+// Perfect squares from 8 by 8 on: a row with such a size is most likely an image.
 bool is_image(std::int64_t numbers) {
   std::int64_t side = 8;
   while (side * side < numbers) ++side;
@@ -67,7 +67,7 @@ std::string summary_split(const Session& session) {
 Picture model_picture(Session& session, std::string_view what, const std::string& split, const std::string& array) {
   if (what == "weights") return weights_picture(session, array);
   if (what == "histogram") return histogram_picture(session, array);
-  if (!session.has_split(split)) predicted_rows(session, split);  // tells of the splits there are
+  if (!session.has_split(split)) predicted_rows(session, split);  // throws Error with the names of the splits
   if (what == "confusion") return confusion_picture(session, split);
   if (what == "misclassified") return misclassified_picture(session, split);
   if (what == "predicted") return predicted_picture(session, split);

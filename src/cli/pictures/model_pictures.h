@@ -1,7 +1,7 @@
-// model_pictures.h: pictures of a model with its weights: how it does on a split, and what is in it.
-// Contract: numbers come from the session (scores, predictions in original units), never from arithmetic of their own.
-// Throws Error (kind input) for a picture that the model, the split or the name does not have.
-// Leaves to others: drawing (plot/), files and terminals (plot.cpp).
+// model_pictures.h: pictures of a trained model: its quality on a split, and its parameters.
+// Contract: metrics and predictions (in original units) come from the session and are not recomputed. Throws Error
+// (kind input) if the model does not support the picture, or the split or the name does not exist.
+// Not handled here: drawing (plot/), files and terminals (plot.cpp).
 #pragma once
 
 #include <string>
@@ -20,16 +20,16 @@ using Picture = std::variant<plot::Figure, plot::Panels>;
 // "confusion", "misclassified", "predicted", "residuals", "surface", "weights",
 // "histogram".
 std::vector<std::string> picture_names();
-// Those that this model has, the one that says most first.
+// Pictures that this model supports, the most informative first.
 std::vector<std::string> pictures_of(const Session& session);
 
-// The split that speaks for the model: test, or validation, or train.
+// Split for the summary: test, else validation, else train.
 std::string summary_split(const Session& session);
 
-// `array`: the parameter that "weights" and "histogram" show; empty: the first matrix, all matrices.
+// `array`: parameter for "weights" and "histogram"; empty: the first matrix, or all matrices for "histogram".
 Picture model_picture(Session& session, std::string_view what, const std::string& split, const std::string& array = {});
 
-// One each; model_picture() finds them by name.
+// Called by model_picture().
 plot::Panels confusion_picture(Session& session, const std::string& split);
 plot::Panels misclassified_picture(Session& session, const std::string& split);
 plot::Figure predicted_picture(Session& session, const std::string& split);

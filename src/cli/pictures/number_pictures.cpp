@@ -1,4 +1,4 @@
-// number_pictures.cpp: pictures of models whose outputs are numbers: what was predicted beside what is true.
+// number_pictures.cpp: pictures of models with regression outputs: predicted vs. actual.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kMaxCompared = 8, kMaxCells = 48;
 
-// One column of an output with its target.
+// One column of an output, with its target.
 struct Compared {
   std::string name;
   std::vector<double> truth, predicted;
@@ -49,7 +49,7 @@ std::vector<Compared> compared(Session& session, const std::string& split) {
               "use confusion for class outputs");
 }
 
-// Rows of two numbers each: the two columns of one input, or two inputs of one.
+// Rows with exactly two input values: the two columns of one input, or one column each of two inputs.
 struct Plane {
   std::string names[2];
   std::vector<double> at[2];
@@ -85,7 +85,7 @@ Plane plane_of(const Model& model, const SplitRows& rows) {
               "predicted and residuals work for any number");
 }
 
-// So many equal cells from the smallest value to the largest.
+// Equal cells from the minimum to the maximum.
 struct Division {
   double low = 0, high = 0;
   std::size_t cells = 1;
@@ -111,12 +111,12 @@ struct Division {
   }
 };
 
-// Both directions of a surface.
+// Grid of a surface.
 struct Cells {
   Division across, up;
   std::size_t count() const { return across.cells * up.cells; }
   std::size_t cell_of(double x, double y) const {
-    return (up.cells - 1 - up.cell_of(y)) * across.cells + across.cell_of(x);  // the upper row first
+    return (up.cells - 1 - up.cell_of(y)) * across.cells + across.cell_of(x);  // top row first
   }
 };
 
@@ -133,7 +133,7 @@ plot::HeatMap empty_map(const Plane& plane, const Cells& cells, std::string titl
   return map;
 }
 
-// What the model says in the middle of each cell: of several scores the class, of one that is a class its probability.
+// Prediction at the centre of each cell: class index (multiclass), probability (binary) or value (regression).
 plot::HeatMap predicted_map(Session& session, const SplitRows& rows, const Plane& plane, const Cells& cells) {
   std::vector<std::pair<std::string, HostTensor>> inputs;
   std::size_t column = 0;
@@ -160,11 +160,11 @@ plot::HeatMap predicted_map(Session& session, const SplitRows& rows, const Plane
     map.cells.push_back(how.is_class && each > 1 ? static_cast<double>(how.class_of(row))
                                                  : static_cast<double>(row[0]));
   }
-  map.contours = !how.is_class || each == 1;  // classes have no order
+  map.contours = !how.is_class || each == 1;  // class indices have no order
   return map;
 }
 
-// The mean of the target in each cell; nothing where it is no number.
+// Mean target in each cell; nothing if the target is not numeric.
 std::optional<plot::HeatMap> given_map(const Model& model, const SplitRows& rows, const Plane& plane,
                                        const Cells& cells) {
   const std::string& name = model.outputs.front().target;
@@ -188,7 +188,7 @@ std::optional<plot::HeatMap> given_map(const Model& model, const SplitRows& rows
   for (std::size_t i = 0; i < cells.count(); ++i) {
     if (seen[i] > 0) continue;
     map.cells[i] = std::nan("");
-    map.contours = false;  // of rows here and there
+    map.contours = false;  // data rows are scattered
   }
   return map;
 }

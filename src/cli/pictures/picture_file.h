@@ -1,7 +1,7 @@
-// picture_file.h: where the picture that --svg asks for goes: to the file of --output, as SVG or PNG, or to stdout; and
-// so for the texts of --html and --csv, whatever the file is called.
-// Contract: opened before anything is read or planned, so that a name that cannot be written costs nothing. Throws
-// Error (kind input): --output without one of them, another ending, a file that is read or cannot be written.
+// picture_file.h: output of --svg, --html and --csv: to the file of --output, else to stdout. A picture is written as
+// SVG or PNG depending on the file extension; HTML and CSV allow any file name.
+// Contract: the file is opened first, so that an invalid name fails before any work is done. Throws Error (kind input)
+// for --output without one of these flags, an unknown extension, or a file that is also an input or is not writable.
 #pragma once
 
 #include <optional>
@@ -16,12 +16,12 @@ namespace graphrun::cli {
 
 class PictureFile {
  public:
-  PictureFile(const Arguments& arguments, const char* code);  // `code`: of the Error where it cannot be written
+  PictureFile(const Arguments& arguments, const char* code);  // `code`: error code if the file is not writable
   void write(const plot::Drawing& drawing);
   void write(std::string_view text);
 
  private:
-  std::optional<OutputFile> file_;  // nothing: stdout
+  std::optional<OutputFile> file_;  // empty: stdout
   bool is_png_ = false;
 };
 

@@ -22,7 +22,7 @@
 namespace graphrun::cli {
 namespace {
 
-// Of all pictures, written in the page's text.
+// Total size of all pictures, as embedded in the page.
 constexpr std::size_t kMaxPictureBytes = 1'400'000;
 
 std::string six_digits(double value) {
@@ -31,7 +31,7 @@ std::string six_digits(double value) {
 
 using NamedFigures = std::vector<std::pair<std::string, double>>;
 
-// Loss, metrics and scores of a split, in the order of the text; a metric of the name of a score is the score.
+// Loss and all metrics of a split, in the order of the text output; skips one that repeats an earlier name.
 NamedFigures figures_of(const Results& results, std::size_t split) {
   NamedFigures figures;
   const auto add = [&](const std::string& name, double value) {
@@ -46,7 +46,7 @@ NamedFigures figures_of(const Results& results, std::size_t split) {
   return figures;
 }
 
-// The last there is of train, validation, test: what a model is worth.
+// Last available split of train, validation, test, which best represents the model's quality.
 std::size_t summary_split(const Results& results) {
   for (std::size_t i = kSplits.size(); i-- > 0;)
     if (results.splits[i]) return i;
@@ -82,7 +82,7 @@ std::string scores_table(const Results& results) {
   return html::table("Loss and metrics of each split", rows);
 }
 
-// By class or column, of the split that tells most; the matrix of confusion is a picture.
+// Tables by class or column for the most relevant split. The confusion matrix is a picture.
 std::string details_section(const Results& results) {
   constexpr std::size_t kMaxRows = 100;
   std::string text;
@@ -122,7 +122,7 @@ std::string model_section(Session& session, const Results& results, Pictures& pi
     try {
       const Picture picture = model_picture(session, name, std::string(kSplits[split]));
       text += std::visit([&](const auto& drawn) { return pictures.of(plot::draw(drawn), drawn.title); }, picture);
-    } catch (const Error& error) {  // a picture that this model does not have is no reason to have none
+    } catch (const Error& error) {  // skips pictures that this model does not support
       if (error.kind() != ErrorKind::input) throw;
     }
   }
@@ -133,7 +133,7 @@ std::string graph_section(const Model& model, const ReportSource& source, Pictur
   std::string text;
   try {
     text = pictures.of(plot::draw(graph_picture(graph_outline(model))), "The graph, each value below its operands");
-  } catch (const Error& error) {  // too large for a picture: the page tells so
+  } catch (const Error& error) {  // too large for a picture: prints the reason instead
     if (error.kind() != ErrorKind::input) throw;
     text = fmt::format("<p class=\"quiet\">{}.</p>\n", html::escaped(error.what()));
   }

@@ -1,7 +1,7 @@
-// report_page.h: what a trained model has reached, as one page of HTML: figures, curves, pictures, the graph, the
-// memory plan, and how it was run. Contract: all figures are those of `results` and of the session; nothing is computed
-// anew. Below 2 MiB: pictures that would make it larger are left out, which the page tells. Leaves to others: files
-// (report.cpp, train.cpp, eval.cpp).
+// report_page.h: report of a trained model as one HTML page: metrics, curves, pictures, graph, memory plan,
+// environment.
+// Contract: all metrics come from `results` and the session; nothing is recomputed. The page stays below 2 MiB: it
+// omits pictures that would exceed that, with a note. Not handled here: files (report.cpp, train.cpp, eval.cpp).
 #pragma once
 
 #include <string>
@@ -15,20 +15,20 @@
 
 namespace graphrun::cli {
 
-// What the session does not know.
+// Information that the session lacks.
 struct ReportSource {
-  std::string heading;                                     // beside the model's name
-  plot::Figure curves;                                     // over epochs; no series: none
-  std::vector<std::pair<std::string, std::string>> facts;  // of the run
-  std::string graph_text;                                  // show_model(); empty: not there
-  std::string environment;                                 // as text, JSON for a stored run
+  std::string heading;                                     // next to the model's name
+  plot::Figure curves;                                     // over epochs; without series: omitted
+  std::vector<std::pair<std::string, std::string>> facts;  // name and value, about the run
+  std::string graph_text;                                  // output of show_model(); empty: omitted
+  std::string environment;                                 // text, or JSON for a stored run
 };
 
 std::string report_page(Session& session, const Results& results, const ReportSource& source);
 
-// show_model() of the file that the command line names; empty where it can be read but once.
+// Output of show_model() for the command line's model file; empty if that can be read only once (a pipe).
 std::string graph_of(const Arguments& arguments);
-// What train and eval tell of themselves: the command, the program, the machine.
+// Environment of train and eval: command, program, machine.
 std::string described_environment(const std::vector<std::string>& command, const Session& session);
 
 }  // namespace graphrun::cli

@@ -54,7 +54,7 @@ plot::Panels weights_picture(Session& session, const std::string& array) {
   return panels;
 }
 
-// Of several, all on one range and each as shares of its own numbers: they are not equally many.
+// Several histograms share one range; percentages make arrays of different sizes comparable.
 plot::Figure histogram_picture(Session& session, const std::string& array) {
   std::vector<std::string> names = parameters_of(session), matrices;
   for (const std::string& name : names)

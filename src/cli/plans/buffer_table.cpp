@@ -21,7 +21,7 @@ namespace {
 constexpr std::array<std::string_view, 6> kColumns = {"id", "lower", "upper", "size", "alignment", "offset"};
 constexpr std::size_t kId = 0, kLower = 1, kUpper = 2, kSize = 3, kAlignment = 4, kNeeded = 4;
 
-// Reads all lines, gathers what is wrong with them, and throws it at the end.
+// Reads all lines, collects their errors, and throws them at the end.
 class Reader {
  public:
   explicit Reader(const std::string& path) : path_(path), errors_(path) {}
@@ -37,7 +37,7 @@ class Reader {
         read_buffer(csv_cells(line));
       } else {
         read_header(csv_cells(line));
-        errors_.check();  // what the lines below say is not known
+        errors_.check();  // without a valid header the other lines have no meaning
       }
     }
     if (columns_.empty())
@@ -128,7 +128,7 @@ class Reader {
   const std::string& path_;
   std::string_view line_;
   int number_ = 0;
-  std::vector<std::size_t> columns_;  // of kColumns, or their number: another
+  std::vector<std::size_t> columns_;  // indices into kColumns, or its size for an unknown column
   std::unordered_map<std::string, int> lines_;
   std::uint64_t sum_ = 0;
   BufferTable table_;

@@ -1,6 +1,6 @@
-// buffer_table.h: the CSV files of MiniMalloc: a buffer a line, `id,lower,upper,size[,alignment][,offset]`.
-// Contract: columns in any order, by the header; others are kept out. Lives are half-open. Every bad line is told with
-// its line and column. Leaves to others: offsets (graphrun/packing.h).
+// buffer_table.h: MiniMalloc's CSV format: one buffer per line, `id,lower,upper,size[,alignment][,offset]`.
+// Contract: the header determines the column order; unknown columns are ignored. Live ranges are half-open. Every
+// invalid line is reported with its line and column. Not handled here: offsets (graphrun/packing.h).
 #pragma once
 
 #include <cstdint>

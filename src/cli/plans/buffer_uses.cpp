@@ -86,7 +86,7 @@ class StorageUses {
 
   const Program& program_;
   std::vector<std::optional<Use>> found_;
-  std::vector<bool> always_;  // state, and what several phases touch
+  std::vector<bool> always_;  // state, and buffers used by several phases
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// buffer_uses.h: when the bytes of a plan are in use: what `plan` lists and draws.
-// Contract: pure functions of the Program. Leaves to others: where bytes lie (Buffer::offset).
+// buffer_uses.h: live ranges of the buffers of a plan, for `plan`'s lists and drawings.
+// Contract: pure functions of the Program. Not handled here: offsets (Buffer::offset).
 #pragma once
 
 #include <cstddef>
@@ -10,19 +10,19 @@
 
 namespace graphrun::cli {
 
-// A view, or a buffer that reuses another's bytes, takes no room of its own.
+// False for views and for buffers that reuse another buffer's bytes: they occupy no memory of their own.
 bool owns_bytes(const Program& program, std::size_t id);
 
-// The first and last step of the one phase that touches a buffer. State lives on between steps and has none, nor has
-// what several phases touch.
+// First and last step that use a buffer, within the only phase that does. State, which is live between steps, and
+// buffers used by several phases have none.
 struct Use {
   PhaseId phase = 0;
   std::size_t first = 0, last = 0;
 };
-std::vector<std::optional<Use>> uses(const Program& program);  // by buffer
+std::vector<std::optional<Use>> uses(const Program& program);  // indexed by buffer
 
-// The same for bytes: from the first to the last use of a buffer that owns them, and of all that share them. Steps of a
-// region that run tile by tile, or side by side, are one: what one of them touches lives as long as all of them.
+// Live range of storage: first to last use of the owning buffer and all that share its bytes. Steps of a region that
+// run tile by tile or concurrently count as one: a buffer used by any of them is live throughout.
 std::vector<std::optional<Use>> storage_uses(const Program& program);
 
 }  // namespace graphrun::cli

@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 struct Packed {
   BlockPacking packing;
   double seconds = 0;
-  bool fits = true;  // the capacity, where there is one
+  bool fits = true;  // true without a capacity
 };
 
 Packed packed(const BufferTable& table, const Arguments& arguments) {

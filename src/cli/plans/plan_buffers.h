@@ -1,6 +1,6 @@
-// plan_buffers.h: `plan --buffers`: offsets for a list of buffers that comes from a file, without a model.
-// Contract: exit code 3 where they were not brought below the capacity in the time, with what was reached and what is
-// proven; no file is written then. Ctrl-C ends the search: what was found is written, exit code 130.
+// plan_buffers.h: `plan --buffers`: offsets for a list of buffers read from a file, without a model.
+// Contract: returns exit code 3 and writes no file if the search does not meet the capacity in time; reports the best
+// size and the proven bound. Ctrl-C stops the search, writes the best result, and returns exit code 130.
 #pragma once
 
 #include "cli/command_line/arguments.h"

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::string_view kFirstLine = "graphrun plan lock 1";
 
-// "h.W#7" becomes "h.W".
+// Turns "h.W#7" into "h.W".
 std::string without_numbers(std::string_view text) {
   std::string result;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -41,8 +41,8 @@ std::size_t digits_at(std::string_view text, std::size_t from) {
   return end - from;
 }
 
-// "  12. h = tanh(z)" and "  h: f32(8), 32 bytes at 256" without the 12 and the 256: what comes in between moves all
-// that follows.
+// Removes the 12 and the 256 from "  12. h = tanh(z)" and "  h: f32(8), 32 bytes at 256": an insertion shifts both in
+// all later lines.
 std::string without_place(std::string_view line) {
   constexpr std::string_view kAt = " bytes at ";
   const std::size_t begin = std::min(line.find_first_not_of(' '), line.size()), number = digits_at(line, begin);
@@ -53,7 +53,7 @@ std::string without_place(std::string_view line) {
   return fmt::format("{}{}", line.substr(0, end), line.substr(end + digits_at(line, end)));
 }
 
-// Lines of one text that the other has not, in order.
+// Lines of one text that the other lacks, in order.
 template <class Key>
 std::vector<std::string_view> missing(const std::vector<std::string_view>& of, const std::vector<std::string_view>& in,
                                       Key key) {

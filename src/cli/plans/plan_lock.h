@@ -1,6 +1,6 @@
-// plan_lock.h: a plan written down, and compared with that later: `plan --lock` and `plan --check`.
-// Contract: the text is that of the Program without the numbers of buffers, so that a new value changes no line but its
-// own. It holds no time, host or path.
+// plan_lock.h: plan snapshots: `plan --lock` writes one, `plan --check` compares a plan with it.
+// Contract: the text of the Program without buffer numbers, so that a new value adds only its own lines. Contains no
+// time, host or path.
 #pragma once
 
 #include <optional>
@@ -12,8 +12,8 @@ namespace graphrun::cli {
 
 std::string plan_lock(const Program& program);
 
-// Nothing where the file tells of this plan; otherwise the lines that differ, "- " before those that are gone and "+ "
-// before the new ones. Throws Error (kind input) where it is no lock file.
+// Lines that differ from the file, prefixed with "- " (removed) and "+ " (added); nothing if the plan matches. Throws
+// Error (kind input) if the file is not a plan snapshot.
 std::optional<std::string> difference_from_lock(const Program& program, const std::string& path);
 
 }  // namespace graphrun::cli

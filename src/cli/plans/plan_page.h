@@ -1,5 +1,5 @@
-// plan_page.h: a memory plan as one page of HTML that stands alone (html.h), with its picture.
-// Contract: a pure function of the Program and of what its arena would be otherwise.
+// plan_page.h: a memory plan as a self-contained HTML page (html.h), with its picture.
+// Contract: a pure function of the Program and of the arena sizes without regions and without reuse.
 #pragma once
 
 #include <cstdint>

@@ -39,7 +39,7 @@ std::string short_bytes(double bytes) {
   return fmt::format("{:.{}f} {}", bytes, bytes == std::floor(bytes) || bytes >= 100 ? 0 : 1, kUnits[unit]);
 }
 
-// A value that has bytes of its own: from `first` to the end of `last`, steps counted over all phases.
+// A value that owns bytes, live from `first` to the end of `last`, in steps counted over all phases.
 struct PlannedBlock {
   std::size_t id;
   std::uint64_t begin, end;
@@ -95,7 +95,7 @@ class PlanPicture {
       begin = std::min(begin, block.begin);
       end = std::max(end, block.end);
     }
-    if (begin >= end) return;  // nothing comes and goes
+    if (begin >= end) return;  // all values are always live
     low_ = begin;
     high_ = std::max(high_, end);
   }
@@ -156,7 +156,7 @@ class PlanPicture {
             plot::Anchor::middle, kOnColour);
   }
 
-  // The step at which most bytes are in use, and the bound below which no plan can be.
+  // Draws the step with the most live bytes, and the lower bound of any plan.
   void marks() {
     std::vector<std::int64_t> change(steps_ + 1, 0);
     std::int64_t live = 0, most = 0;
@@ -219,7 +219,7 @@ class PlanPicture {
   const Program& program_;
   std::string_view executor_;
   std::vector<PlannedBlock> blocks_;
-  std::vector<std::size_t> starts_;  // of phases
+  std::vector<std::size_t> starts_;  // first step of each phase
   std::size_t steps_ = 0;
   std::uint64_t low_ = 0, high_ = 1;
   std::string peak_;

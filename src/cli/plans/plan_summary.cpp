@@ -18,7 +18,7 @@ constexpr std::array kClasses = {BufferKind::data,       BufferKind::constant, B
                                  BufferKind::activation, BufferKind::workspace};
 
 std::uint64_t place_of(const Buffer& buffer) {
-  constexpr std::uint64_t kPlaces = 256;  // offsets are multiples of it (architecture.md, "Memory")
+  constexpr std::uint64_t kPlaces = 256;  // alignment of offsets (architecture.md, "Memory")
   return (buffer.bytes + kPlaces - 1) / kPlaces * kPlaces;
 }
 
@@ -30,7 +30,7 @@ MemoryPeak peak_of(const Program& program) {
   const std::vector<Taken> taken = taken_bytes(program);
   std::size_t times = 0;
   for (const Phase& phase : program.phases) times += phase.steps.size();
-  std::vector<std::uint64_t> begins(times + 1), ends(times + 1);  // of bytes, by time
+  std::vector<std::uint64_t> begins(times + 1), ends(times + 1);  // bytes that become live or dead, by time
   MemoryPeak peak;
   for (const Taken& t : taken) {
     const Buffer& buffer = program.buffers[t.buffer];

@@ -20,7 +20,7 @@ constexpr std::size_t kHeadRows = 8, kHeadColumns = 6, kBar = 40;
 
 struct ArrayStatistics {
   std::uint64_t elements = 0, finite = 0, zeros = 0;
-  double min = kNoScore, max = kNoScore, mean = kNoScore, std_dev = kNoScore, norm = kNoScore;  // of the finite ones
+  double min = kNoScore, max = kNoScore, mean = kNoScore, std_dev = kNoScore, norm = kNoScore;  // over finite elements
 };
 
 std::vector<double> numbers_of(const HostTensor& tensor) {
@@ -52,7 +52,7 @@ std::string number_text(double value) {
   return std::isnan(value) ? "-" : fmt::format("{:.4g}", value);
 }
 
-// Nothing that is there is told as none, nor all as less.
+// Nonzero shares never print as 0 %, and incomplete ones never as 100 %.
 std::string share_text(std::uint64_t part, std::uint64_t whole) {
   if (part == 0 || whole == 0) return "0 %";
   if (part == whole) return "100 %";
@@ -78,7 +78,7 @@ std::string histogram_text(const std::vector<double>& values, const ArrayStatist
   return text;
 }
 
-// A matrix as one sees it; of more axes the last is across.
+// Matrix in its usual orientation; higher ranks use the last axis as columns.
 std::string heat_map_text(const std::vector<double>& values, const Shape& shape) {
   constexpr std::size_t kAcross = 64, kDown = 16;
   if (shape.rank() < 2 || values.empty()) return {};
@@ -95,7 +95,7 @@ std::string heat_map_text(const std::vector<double>& values, const Shape& shape)
   return "\n" + plot::as_text(panels, options);
 }
 
-// The first rows and columns of a matrix; of other shapes the last axis is the columns.
+// First rows and columns of a matrix; other ranks use the last axis as columns.
 std::string head_text(const std::vector<double>& values, const Shape& shape) {
   if (values.empty()) return {};
   const std::size_t columns = shape.rank() == 0 ? 1 : static_cast<std::size_t>(shape[shape.rank() - 1]),

@@ -1,5 +1,5 @@
-// array_text.h: arrays of numbers with their statistics, as a table, as details of one, and as JSON.
-// Contract: statistics are of the finite numbers, in double. Leaves to others: where the arrays come from.
+// array_text.h: numeric arrays with statistics, as a table, in detail, and as JSON.
+// Contract: statistics cover the finite elements, in double precision. Not handled here: source of the arrays.
 #pragma once
 
 #include <functional>
@@ -18,14 +18,14 @@ struct NamedArray {
   std::function<HostTensor()> read;
 };
 
-// A table with a row for each, below `title` in its first column, and lines for those with numbers that are not finite;
-// `detailed`: then of each a histogram, a heat map of matrices, and the first numbers.
+// Table with a row per array and `title` above its first column, then a line per array with non-finite elements.
+// `detailed` adds a histogram, a heat map (of matrices) and the first elements of each.
 std::string arrays_text(const std::string& title, const std::vector<NamedArray>& arrays, bool detailed);
 
-// The members of an object; `whole`: with all numbers.
+// Writes the members of an object; `whole` includes all elements.
 void write_array(JsonWriter& json, const NamedArray& array, bool whole);
 
-// As NPY, or CSV by the file's name.
+// Writes NPY or CSV, by file extension.
 void save_array(OutputFile& file, const HostTensor& tensor);
 
 }  // namespace graphrun::cli

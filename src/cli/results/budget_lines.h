@@ -1,4 +1,4 @@
-// budget_lines.h: what a budget of memory made of a plan, for people and as JSON.
+// budget_lines.h: effects of a memory budget on a plan, as text and JSON.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace graphrun::cli {
 
-// None where the plan fits as it is.
+// Empty if the plan fits without changes.
 std::vector<std::string> budget_lines(const BudgetSummary& budget, const Program& program);
 void write_budget(JsonWriter& json, const BudgetSummary& budget);
 

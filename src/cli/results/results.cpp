@@ -18,9 +18,9 @@
 namespace graphrun::cli {
 namespace {
 
-constexpr int kSchema = 2;  // version of the keys in JSON (docs/reference/command-line.md)
+constexpr int kSchema = 2;  // version of the JSON keys (docs/reference/command-line.md)
 
-// Calls f(name, value) for the loss and each metric; a metric that is called loss is the loss.
+// Calls f(name, value) for the loss and each metric, except a metric named "loss".
 template <class F>
 void each_number(const Metrics& metrics, F f) {
   f("loss", metrics.loss);
@@ -29,7 +29,7 @@ void each_number(const Metrics& metrics, F f) {
   }
 }
 
-// "-": these rows have no such score.
+// "-" if the score is undefined for these rows.
 std::string figure_text(std::string_view name, double value) {
   return std::isnan(value) && is_score(name) ? "-" : fmt::format("{:.6g}", value);
 }
@@ -138,13 +138,13 @@ std::string failure_json(const Session& session, const NotFinite& failure, const
   return json.end_object().text() + "\n";
 }
 
-// A column for each split the model has, a row for the loss, each metric and each score, then the run itself.
+// Table with a column per split and a row per loss, metric and score; then facts about the run.
 std::string as_text(const Results& results) {
   std::string text =
       paint(stdout, Style::bold, fmt::format("{} on {}", printable(results.model), results.executor)) + "\n";
   std::string head;
   std::vector<std::pair<std::string, std::string>> rows = {{"rows", ""}};
-  std::size_t column = 0;  // of a split
+  std::size_t column = 0;  // index of the split's column
   const auto add = [&](const std::string& name, std::string_view cell) {
     auto row = std::find_if(rows.begin(), rows.end(), [&](const auto& one) { return one.first == name; });
     if (row == rows.end()) row = rows.insert(rows.end(), {name, ""});

@@ -12,7 +12,7 @@
 namespace graphrun::cli {
 namespace {
 
-constexpr std::size_t kMaxColumns = 16;  // of a matrix or a list that a terminal has room for
+constexpr std::size_t kMaxColumns = 16;  // columns of a matrix or list that fit a terminal
 constexpr std::size_t kMaxConfusions = 10;
 
 std::string figure(double value) {

@@ -1,5 +1,5 @@
-// score_tables.h: the scores of splits (graphrun/scores.h) as lines of text and as JSON.
-// Contract: pure functions. Leaves to others: loss and metrics of the model (results.h).
+// score_tables.h: evaluation of splits (graphrun/scores.h) as text and JSON.
+// Contract: pure functions. Not handled here: loss and metrics of the model (results.h).
 #pragma once
 
 #include <string>
@@ -12,21 +12,21 @@
 
 namespace graphrun::cli {
 
-// The figures of an output that stand for the whole split: "f1 (macro)" and its value.
+// Summary metrics of an output over the whole split: name ("f1 (macro)") and value.
 std::vector<std::pair<std::string, double>> main_figures(const OutputScores& scores);
 
 struct ScoreTable {
   std::string title;
-  std::vector<std::vector<std::string>> rows;  // the first one is the heading
+  std::vector<std::vector<std::string>> rows;  // header first
 };
 
-// By class with the matrix of confusion, or by column with the quantiles of residuals; of more than `most` classes
-// the pairs that are mistaken most often, of more columns nothing.
+// Tables per class with the confusion matrix, or per column with the quantiles of the residuals. With more than `most`
+// classes, lists the most frequent confusions instead; with more columns, nothing.
 std::vector<ScoreTable> details_of(const OutputScores& scores, std::size_t most);
 
-// The same as text, as far as a terminal has room for it; `split` is named in headings.
+// The same as text, limited to terminal size. Headings name the `split`.
 std::string details_text(const OutputScores& scores, std::string_view split);
 
-void write_scores(JsonWriter& json, const OutputScores& scores);  // an object's members
+void write_scores(JsonWriter& json, const OutputScores& scores);  // writes the members of an object
 
 }  // namespace graphrun::cli

@@ -22,14 +22,14 @@ std::string_view kind_name(Inspection::Kind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-// Those that were named, in that order, or all.
+// Named entries, in the order of `names`; all if there are no names.
 template <class Entry, class Reject>
 std::vector<Entry> chosen(const std::vector<Entry>& entries, const std::vector<std::string>& names, Reject reject) {
   if (names.empty()) return entries;
   std::vector<Entry> wanted;
   for (const std::string& name : names) {
     const auto found = std::find_if(entries.begin(), entries.end(), [&](const auto& one) { return one.name == name; });
-    if (found == entries.end()) reject(name);  // says which is near
+    if (found == entries.end()) reject(name);  // suggests the nearest name
     wanted.push_back(*found);
   }
   return wanted;

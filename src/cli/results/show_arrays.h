@@ -1,5 +1,5 @@
-// show_arrays.h: `show --weights FILE [NAME ...]`: the arrays of a file, without a model; and `show MODEL --values
-// [NAME ...]`: a model's values and gradients over a batch.
+// show_arrays.h: `show --weights FILE [NAME ...]` shows arrays of a file, without a model. `show MODEL --values [NAME
+// ...]` shows a model's values and gradients over a batch.
 #pragma once
 
 #include "cli/command_line/arguments.h"

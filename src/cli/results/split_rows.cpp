@@ -44,7 +44,7 @@ SplitRows predicted_rows(Session& session, const std::string& name) {
     Standardization fitted{input, {0}, {1}};
     for (const Standardization& one : data.standardizations) {
       if (one.input == input) fitted = one;
-    }  // f64, because predict_all() applies transforms by column to f32 rows
+    }  // f64, because predict_all() applies column transforms to f32 rows
     rows.inputs.emplace_back(input, is_float(column.dtype()) ? in_original_units(column, fitted) : column);
   }
   rows.predictions = session.predict_all(rows.inputs);

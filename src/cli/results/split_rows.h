@@ -1,5 +1,5 @@
-// split_rows.h: the rows of a split as they were before anything was done to them, and what is predicted of them.
-// Contract: original units, in double; predictions are the session's. Throws Error where there is no such split.
+// split_rows.h: rows of a split in original units, and their predictions.
+// Contract: values in original units, in double precision; the session predicts. Throws Error for an unknown split.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct SplitRows {
 
 SplitRows predicted_rows(Session& session, const std::string& name);
 
-// Any elements as numbers.
+// Converts elements of any type.
 std::vector<double> doubles_of(const HostTensor& tensor);
 
 }  // namespace graphrun::cli

@@ -20,7 +20,7 @@ Error bad_table(std::string code, const std::string& path, int line, std::string
   return Error(ErrorKind::input, {{"plot." + code, std::move(message), std::move(hint), path, line, 0, {}, {}}});
 }
 
-// Endings of the names of columns in logs, and the endings in logs of earlier versions.
+// Suffixes of log columns, and the suffixes that earlier versions used.
 constexpr std::pair<std::string_view, std::string_view> kOldEndings[] = {
     {":std", ":deviation"}, {":nonfinite", ":bad"}, {"_mcc", "_matthews"}};
 

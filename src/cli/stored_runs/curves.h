@@ -1,7 +1,7 @@
-// curves.h: columns of numbers of a CSV file or of JSON Lines, such as `train --log` writes.
-// Contract: the first line names the columns, or the keys of objects do (json_table.h); only those asked for are read
-// as numbers, and an empty cell has none (missing). Throws Error (kind input) with file and line for every cell that is
-// no number. Leaves to others: which columns are drawn, and how (plot.cpp).
+// curves.h: numeric columns of CSV or JSON Lines, such as written by `train --log`.
+// Contract: the header line (CSV) or the object keys (json_table.h) name the columns. Only requested columns are parsed
+// as numbers; an empty cell is a missing value. Throws Error (kind input) with file and line for each cell that is not
+// a number. Not handled here: choice of columns and drawing (plot.cpp).
 #pragma once
 
 #include <string>
@@ -11,21 +11,21 @@
 namespace graphrun::cli {
 
 struct Table {
-  std::string path, rows;  // lines of cells
-  int first_line = 2;      // of the file, that the first row is
+  std::string path, rows;  // rows: CSV lines
+  int first_line = 2;      // line number of the first row in the file
   std::vector<std::string> columns;
 };
 
-// Reads the file and the names of its columns.
+// Reads the file and its column names.
 Table read_table(const std::string& path);
 
-// Where a column stands; throws Error that names the nearest one.
+// Index of the column; throws Error that suggests the nearest name.
 std::size_t find_column(const Table& table, std::string_view name);
 
-// One for each line of the file with a number in both columns.
+// One point per line that has a number in both columns.
 struct Points {
   std::vector<double> x, y;
-  bool sparse = false;  // there are lines without one
+  bool sparse = false;  // some lines lack a value
 };
 
 std::vector<Points> read_curves(const Table& table, std::size_t x, const std::vector<std::size_t>& ys);

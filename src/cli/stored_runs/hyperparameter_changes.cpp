@@ -13,7 +13,7 @@
 namespace graphrun::cli {
 namespace {
 
-constexpr std::string_view kState = "train:";  // of a session, before the number's name
+constexpr std::string_view kState = "train:";  // prefix of the session's state names
 
 bool can_be_runtime(const OptimizerSpec& spec, std::string_view name) {
   if (name == "lr") return !spec.lr;
@@ -24,7 +24,7 @@ bool can_be_runtime(const OptimizerSpec& spec, std::string_view name) {
   return name == "weight_decay" && spec.name == "adamw";
 }
 
-// Of the optimizer of the model, or of each of its objectives.
+// Calls `see` with the optimizer of the model, or of each of its objectives.
 template <class See>
 void each_optimizer(auto& train, See see) {
   if (train.objectives.empty()) return see(train.optimizer, std::string());
@@ -39,7 +39,7 @@ double value_of(Session& session, std::string_view name) {
   float value = 0;
   session.read(state_of_number(session, name), std::as_writable_bytes(std::span(&value, 1)));
   const std::string text = fmt::format("{}", value);
-  double shortest = 0;  // 0.1 for the f32 that is nearest to it
+  double shortest = 0;  // 0.1 for the f32 nearest to 0.1
   std::from_chars(text.data(), text.data() + text.size(), shortest);
   return shortest;
 }

@@ -1,7 +1,6 @@
-// hyperparameter_changes.h: numbers of the optimizer that are changed while a training runs.
-// Contract: a training whose numbers are never changed has the bits of the model as it was read. What is changed is
-// told by HyperparameterChange (graphrun/run_folder.h), with which `replay` makes the same weights. Throws Error (kind
-// input).
+// hyperparameter_changes.h: runtime hyperparameters: optimizer settings that can change during training.
+// Contract: without changes, the results are bitwise identical to those of the model as read. HyperparameterChange
+// (graphrun/run_folder.h) records each change, so that `replay` reproduces the weights. Throws Error (kind input).
 #pragma once
 
 #include <cstdint>
@@ -16,16 +15,16 @@
 
 namespace graphrun::cli {
 
-// Makes states of them (OptimizerSpec::runtime): the learning rate unless it has a schedule, momentum, and l2 and
-// weight_decay where they are not 0.
+// Turns these into runtime state (OptimizerSpec::runtime): the learning rate unless it has a schedule, momentum, and l2
+// and weight_decay if they are not 0.
 void make_hyperparameters_runtime(Model& model);
 
-// Those of the session by name ("lr", or of one of several objectives "NAME.lr"), and what they are worth.
+// Names and values of the session's hyperparameters ("lr", or "NAME.lr" with several objectives).
 std::vector<std::pair<std::string, double>> runtime_hyperparameters(Session& session);
 
-// Between two steps, of which `step` have been run.
+// Call between two steps; `step`: number of steps completed.
 HyperparameterChange change_hyperparameter(Session& session, std::uint64_t step, std::string_view name, double value);
 
-std::string changes_json(std::span<const HyperparameterChange> changes);  // as changes.json has them
+std::string changes_json(std::span<const HyperparameterChange> changes);  // format of changes.json
 
 }  // namespace graphrun::cli

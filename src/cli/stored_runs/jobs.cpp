@@ -39,7 +39,7 @@ TemporaryFile temporary_file() {
 }
 
 pid_t begin(const std::vector<std::string>& words, int errors) {
-  // All that needs memory comes before the fork.
+  // Allocates before the fork: the child may only call async-signal-safe functions.
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
@@ -72,7 +72,7 @@ void run_jobs(const std::vector<std::vector<std::string>>& jobs, int at_once,
   std::map<pid_t, Running> running;
   const Interruptible interruptible;
   std::size_t next = 0;
-  bool signalled = false;  // the jobs, of an interrupt
+  bool signalled = false;  // jobs were sent a signal after an interrupt
   while (true) {
     while (next < jobs.size() && running.size() < static_cast<std::size_t>(at_once) && !interrupted()) {
       TemporaryFile errors = temporary_file();

@@ -1,6 +1,6 @@
-// jobs.h: this program again, several times at once, each with its own words.
-// Contract: a job's stdout is nobody's, its stderr is kept for who asks. Jobs end with this process. Ctrl-C reaches
-// them as it reaches this process: none is begun after it. Throws Error (kind run) when a process cannot be made.
+// jobs.h: runs this program several times concurrently, with different arguments.
+// Contract: discards each job's stdout and keeps its stderr. Jobs end when this process does. Ctrl-C also reaches the
+// jobs; no job starts after it. Throws Error (kind run) if a process cannot be created.
 #pragma once
 
 #include <functional>
@@ -11,11 +11,11 @@ namespace graphrun::cli {
 
 struct JobEnd {
   std::size_t job = 0;
-  int code = 0;         // 128 + the signal's number, if one ended it
-  std::string message;  // what it wrote to stderr, the first 4 KiB
+  int code = 0;         // exit code, or 128 + the number of the fatal signal
+  std::string message;  // first 4 KiB of stderr
 };
 
-// Runs all, at most `at_once` at a time; ended() is called in this thread in the order in which they end.
+// Runs all jobs, at most `at_once` concurrently. Calls ended() in this thread, in order of completion.
 void run_jobs(const std::vector<std::vector<std::string>>& jobs, int at_once, const std::function<void(JobEnd)>& ended);
 
 }  // namespace graphrun::cli

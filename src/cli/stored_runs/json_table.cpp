@@ -12,7 +12,7 @@
 namespace graphrun::cli {
 namespace {
 
-// The line as JSON: NaN and Infinity, which Python writes, become numbers of the same length.
+// Converts a line to valid JSON: replaces NaN and Infinity, which Python writes, by numbers of the same length.
 std::string as_json(std::string_view line) {
   std::string json(line);
   for (const std::string_view word : {"NaN", "Infinity"}) {
@@ -26,7 +26,7 @@ std::string as_json(std::string_view line) {
   return json;
 }
 
-// A number as it is written; null is nan.
+// Number as written in the line; null becomes nan.
 std::string cell_of(const json::Value& value, std::string_view line) {
   if (value.kind == json::Kind::null) return "nan";
   if (value.kind == json::Kind::string) return value.string;
@@ -38,7 +38,7 @@ std::string cell_of(const json::Value& value, std::string_view line) {
 
 JsonTable read_json_lines(const std::string& path, std::string_view text) {
   JsonTable table;
-  std::vector<std::vector<std::pair<std::size_t, std::string>>> rows;  // column, value
+  std::vector<std::vector<std::pair<std::size_t, std::string>>> rows;  // column index, value
   for (const std::string_view line : lines_of(text)) {
     auto& row = rows.emplace_back();
     if (trimmed(line).empty()) continue;

@@ -1,7 +1,7 @@
-// json_table.h: JSON Lines, such as `train --log run.jsonl` writes, as a table of text.
-// Contract: an object of numbers, texts, true, false and null a line; a column for each key, in order of appearance.
-// Throws Error (kind input, code "plot.json") with file, line and column. Leaves to others: what is a number
-// (curves.h).
+// json_table.h: converts JSON Lines, such as `train --log run.jsonl` writes, to a text table.
+// Contract: each line is an object of numbers, strings, booleans and null; each key is a column, in order of first
+// appearance. Throws Error (kind input, code "plot.json") with file, line and column. Not handled here: parsing of
+// numbers (curves.h).
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace graphrun::cli {
 
 struct JsonTable {
   std::vector<std::string> columns;
-  std::string rows;  // CSV: a line for each of the file, without a header; null is nan, a key that is missing is empty
+  std::string rows;  // CSV without a header, one line per line of the file; null is nan, a missing key is empty
 };
 
 JsonTable read_json_lines(const std::string& path, std::string_view text);

@@ -1,5 +1,5 @@
-// loss_curves.h: losses over the epochs, as the page of a run shows them.
-// Contract: report() allocates nothing. Throws Error (kind input) for a log with a cell that is no number.
+// loss_curves.h: loss over epochs, for the report page of a run.
+// Contract: report() allocates nothing. Throws Error (kind input) for a log with a cell that is not a number.
 #pragma once
 
 #include <string>
@@ -9,16 +9,16 @@
 
 namespace graphrun::cli {
 
-// Of a log that --log wrote as CSV. One with other columns, or none, has no curves: --log may have named another file.
+// Curves from a CSV --log. Empty if the columns differ or the file is missing: --log may have named another file.
 plot::Figure loss_curves_of(const std::string& log);
 
-// Of a training under way: as many as there are epochs, and room for them before the first step.
+// Curves of the current training, one point per epoch, preallocated before the first step.
 class LossCurves {
  public:
   LossCurves(const Session& session, bool wanted);
 
   void report(const Report& report);
-  // With the log of a training that went on from a checkpoint: its rows, which reach back to the first epoch.
+  // `log`: log of a resumed training, which has the rows since the first epoch.
   plot::Figure figure(const std::string& log);
 
  private:

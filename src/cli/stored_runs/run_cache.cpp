@@ -17,13 +17,13 @@
 namespace graphrun::cli {
 namespace {
 
-// Times and sizes of what read_run() reads; empty where the folder is none of a run.
+// Identity, times and sizes of the files that read_run() reads; empty if the folder is not a run.
 std::string stamp_of(const std::string& folder) {
   std::string stamp;
   for (const char* name : {"run.json", "result.json", "model.json", "changes.json"}) {
     struct stat file {};
     const bool is_there = ::stat((folder + "/" + name).c_str(), &file) == 0 && S_ISREG(file.st_mode);
-    if (!is_there && stamp.empty()) return stamp;  // run.json
+    if (!is_there && stamp.empty()) return stamp;  // no run.json
     stamp += is_there
                  ? fmt::format("{}.{}.{}.{};", file.st_ino, file.st_size, file.st_mtim.tv_sec, file.st_mtim.tv_nsec)
                  : ";";
@@ -52,7 +52,7 @@ bool RunCache::refresh(const std::string& folder, double seconds) {
   bool is_new = false, has_read = false;
   for (std::string& name : names) {
     const auto old = before.find(name);
-    if (has_read && Profiler::now() > until) {  // the rest as it was
+    if (has_read && Profiler::now() > until) {  // keeps the old state of the rest
       ++unread_;
       if (old != before.end()) known_.insert(before.extract(old));
       continue;
@@ -68,7 +68,7 @@ bool RunCache::refresh(const std::string& folder, double seconds) {
     known_.emplace(std::move(name), Known{std::move(stamp), std::move(run)});
     if (old != before.end()) before.erase(old);
   }
-  return is_new || unread_ != were_unread || !before.empty();  // what is left there is gone from the folder
+  return is_new || unread_ != were_unread || !before.empty();  // runs left in `before` were removed from the folder
 }
 
 std::vector<RunRecord> RunCache::runs() const {

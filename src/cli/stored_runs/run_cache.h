@@ -1,8 +1,8 @@
-// run_cache.h: read_runs() for somebody who asks again and again: a run that has ended is read once.
-// Contract: refresh() takes up to so many seconds, the last names first; once it has been whole, runs() is what
-// read_runs() would give, but one that is broken hides no other. A run is read again when one of its files is another
-// or has another time or size; a file that is replaced twice within the clock's resolution by one as large is not seen.
-// Belongs to one thread. Throws Error where there is no such folder.
+// run_cache.h: cached read_runs() for repeated calls: reads each finished run only once.
+// Contract: refresh() takes up to `seconds`, in descending order of names. Once it completes, runs() equals
+// read_runs(), except that a broken run does not hide the others. A run is read again if one of its files changes
+// identity, time or size; a second replacement by a file of equal size within the clock's resolution is missed. Belongs
+// to one thread. Throws Error if the folder does not exist.
 #pragma once
 
 #include <limits>
@@ -16,14 +16,14 @@ namespace graphrun::cli {
 
 class RunCache {
  public:
-  // Whether anything is new. At least one run that is not known is read.
+  // Returns whether anything changed. Reads at least one unknown run.
   bool refresh(const std::string& folder, double seconds = std::numeric_limits<double>::infinity());
-  std::size_t unread() const { return unread_; }  // there was no time for these, or to see whether they changed
-  std::vector<RunRecord> runs() const;            // by name
+  std::size_t unread() const { return unread_; }  // runs not read or checked for lack of time
+  std::vector<RunRecord> runs() const;            // sorted by name
 
  private:
   struct Known {
-    std::string stamp;  // of its files
+    std::string stamp;  // identity, time and size of its files
     RunRecord run;
   };
   std::string folder_;

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
               fmt::format("cannot make the folder '{}': {}", folder.string(), error.message()));
 }
 
-// The first number that no folder has; others may be looking, too: whoever makes it has it.
+// Creates the folder with the first unused number. Creation is atomic, so concurrent processes get different ones.
 fs::path counted_up(const fs::path& parent) {
   std::error_code error;
   int last = 0;
@@ -93,7 +93,7 @@ RunFolder::RunFolder(Arguments& arguments) : arguments_(arguments) {
 RunFolder::~RunFolder() {
   std::error_code ignored;
   if (folder_.empty() || begun_) return;
-  fs::remove(file("checkpoints"), ignored);  // where it is empty
+  fs::remove(file("checkpoints"), ignored);  // only if it is empty
   fs::remove(folder_, ignored);
 }
 
@@ -104,7 +104,7 @@ std::string RunFolder::file(std::string_view name) const {
 void RunFolder::begin(const Session& session) {
   if (folder_.empty()) return;
   std::error_code none;
-  fs::remove(file("result.json"), none);  // of a run whose place this one takes, or that goes on
+  fs::remove(file("result.json"), none);  // from a run that is replaced or resumed
   fs::remove(file("changes.json"), none);
   JsonWriter json;
   utsname system{};

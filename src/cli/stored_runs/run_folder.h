@@ -1,7 +1,7 @@
-// run_folder.h: the folder of its own that a training gets by --run-dir: made before it, filled as it goes.
-// Contract: run.json and model.json are there from the beginning, result.json only when the run has ended; the log,
-// beside those that the command line names, and weights where it names no other file. Names of folders count up, or are
-// --run-name, which takes an unfinished run's place. Throws Error (kind input). Leaves to others: reading
+// run_folder.h: creates and fills the folder that --run-dir gives each training.
+// Contract: run.json and model.json exist from the start, result.json once the run has ended. The log is written in
+// addition to those of the command line; weights only if it names no other file. Folder names count up, or are
+// --run-name, which replaces an unfinished run. Throws Error (kind input). Not handled here: reading
 // (graphrun/run_folder.h).
 #pragma once
 
@@ -15,20 +15,20 @@ namespace graphrun::cli {
 
 class RunFolder {
  public:
-  // Makes the folder, and has `arguments` write there. Without --run-dir nothing happens.
+  // Creates the folder and directs the outputs in `arguments` to it. Does nothing without --run-dir.
   explicit RunFolder(Arguments& arguments);
-  ~RunFolder();  // a run that did not begin leaves none
+  ~RunFolder();  // removes the folder if the run did not begin
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;
   void begin(const Session& session);
-  void write_changes(std::string_view changes) const;  // JSON: of numbers that were changed so far
+  void write_changes(std::string_view changes) const;  // JSON of all hyperparameter changes so far
   void end(std::string_view result) const;             // JSON
 
  private:
   std::string file(std::string_view name) const;
 
   const Arguments& arguments_;
-  std::string folder_;  // empty: there is none
+  std::string folder_;  // empty: no --run-dir
   bool begun_ = false;
 };
 

@@ -14,8 +14,8 @@ namespace graphrun::cli {
 namespace {
 
 constexpr std::string_view kSettings = "settings.";
-constexpr std::string_view kChanges = "changes";  // listed where any run has it
-// Never the same and nothing that a run was made for, or told among the settings already.
+constexpr std::string_view kChanges = "changes";  // listed if any run has it
+// Keys that always differ and were not chosen, or that repeat a setting.
 constexpr std::string_view kIncidental[] = {"seconds", "steps_per_second", "weights_hash", "arena_bytes", "seed"};
 
 bool is_incidental(std::string_view key) {
@@ -29,7 +29,7 @@ bool is_split_figure(std::string_view key) {
   return false;
 }
 
-// Of the model file, or changed while it trained: what a run was told.
+// Settings: from the model file, or changed during training.
 bool is_setting(std::string_view key) {
   for (const std::string_view part : {"settings.", "graph.", "data.", "inputs.", "parameters.", "constants."}) {
     if (key.starts_with(part)) return true;
@@ -39,16 +39,16 @@ bool is_setting(std::string_view key) {
 
 struct Key {
   std::string name;
-  bool varies = false;   // among the runs that have it
-  bool differs = false;  // or some have none
+  bool varies = false;   // among the runs that have the key
+  bool differs = false;  // varies, or some runs lack the key
 };
 
-// Where the optimizers are others, their names say it: not every key that one of them has.
+// If optimizers differ, lists only their names, not the keys that only one of them has.
 bool is_of_optimizer(std::string_view key) {
   return key.starts_with("settings.optimizer.");
 }
 
-// Every key of any finished run, in the order of the runs' own.
+// All keys of finished runs, in the runs' own order.
 std::vector<Key> all_keys(const std::vector<RunRecord>& runs) {
   std::vector<Key> keys;
   std::vector<std::string> first;
@@ -94,8 +94,8 @@ std::vector<std::string> listed_keys(const std::vector<RunRecord>& runs) {
     if (is_listed) keys.push_back(key.name);
   }
   const auto failed = [](const RunRecord& run) { return run.state == RunRecord::State::failed; };
-  if (std::any_of(runs.begin(), runs.end(), failed)) keys.push_back("steps");  // that it has reached
-  std::stable_partition(keys.begin(), keys.end(), is_setting);  // a run that others are unlike brings its settings last
+  if (std::any_of(runs.begin(), runs.end(), failed)) keys.push_back("steps");  // steps completed before the failure
+  std::stable_partition(keys.begin(), keys.end(), is_setting);  // a run with different keys lists its settings last
   return keys;
 }
 

@@ -1,5 +1,5 @@
-// run_table.h: stored runs as a table, CSV and JSON.
-// Contract: pure functions. Leaves to others: reading (graphrun/run_folder.h), which runs (runs.cpp).
+// run_table.h: stored runs as a text table, CSV and JSON.
+// Contract: pure functions. Not handled here: reading (graphrun/run_folder.h), selection of runs (runs.cpp).
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@
 
 namespace graphrun::cli {
 
-// What a list shows: settings that are not the same in all, then loss and metrics of each split.
+// Keys for a list: settings that differ between runs, then loss and metrics of each split.
 std::vector<std::string> listed_keys(const std::vector<RunRecord>& runs);
-// All that is not the same in all, but times.
+// All keys that differ between runs, except times.
 std::vector<std::string> differing_keys(const std::vector<RunRecord>& runs);
-// A key by the whole or by its end ("lr"). Throws Error (kind input) with the nearest one.
+// Resolves a full key or its last part ("lr"). Throws Error (kind input) that suggests the nearest one.
 std::string known_key(const std::vector<RunRecord>& runs, std::string_view name);
 
-// A row for each run; `across`: a column for each.
+// One row per run, or one column per run with `across`.
 std::vector<std::vector<std::string>> run_table(const std::vector<RunRecord>& runs,
                                                 const std::vector<std::string>& keys, bool across);
 std::string runs_csv(const std::vector<RunRecord>& runs, const std::vector<std::string>& keys);

@@ -1,6 +1,6 @@
-// stored_log.h: the rows of a log that a run has left, to be compared with those of its repetition.
-// Contract: reads what CsvLog wrote (text_logs.h): the texts of loss and weights_hash by step, whole lines only. Throws
-// Error (kind input) for a file that is no such log.
+// stored_log.h: reads the log rows of a stored run, for comparison with a replay.
+// Contract: reads the output of CsvLog (text_logs.h): the text of loss and weights_hash by step, complete lines only.
+// Throws Error (kind input) for any other file.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace graphrun::cli {
 
 struct StoredRow {
   std::uint64_t step = 0;
-  std::string epoch, loss, weights;  // weights: empty where the log has no hashes
+  std::string epoch, loss, weights;  // weights: empty if the log has no hashes
 };
 
 std::vector<StoredRow> stored_log(const std::string& path, bool may_be_empty);

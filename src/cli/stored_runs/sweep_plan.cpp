@@ -52,7 +52,7 @@ std::vector<std::string> counted(const std::string& over, const std::vector<std:
                                 : *by != 0 && (*by > 0) == (*to > *from);
   if (!comes_nearer && *from != *to) reject_values(over, "never reaches its end");
   std::vector<std::string> values;
-  // Rounding must not lose the last one: 0.1:0.3:+0.1.
+  // Tolerance that keeps the end value despite rounding: 0.1:0.3:+0.1.
   const double slack = 1e-9 * std::max(std::abs(*from), std::abs(*to));
   for (std::size_t i = 0;; ++i) {
     const double value =

@@ -1,7 +1,7 @@
-// sweep_plan.h: which trainings `sweep` makes of what it varies.
-// Contract: --over PATH=VALUES lists values (0.1,0.01; commas inside brackets do not part them), or counts: 4:64:2x
-// multiplies, 1:9:+2 adds, 1:5 adds 1, both ends included. Every value of each with every one of the others, the last
-// varies first. Throws Error (kind input). Pure functions.
+// sweep_plan.h: combinations of settings that `sweep` trains.
+// Contract: --over PATH=VALUES takes a list (0.1,0.01; commas inside brackets do not separate) or an inclusive range:
+// 4:64:2x multiplies, 1:9:+2 adds, 1:5 adds 1. The result is the Cartesian product; the last axis varies fastest.
+// Throws Error (kind input). Pure functions.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ struct Axis {
   std::vector<std::string> values;
 };
 
-using Setting = std::vector<std::string>;  // a value for each axis
+using Setting = std::vector<std::string>;  // one value per axis
 
 Axis axis_of(const std::string& over);
 std::vector<Setting> settings_of(const std::vector<Axis>& axes);

@@ -1,6 +1,6 @@
-// curve_points.h: the points of a training's curves, not more than a page draws.
-// Contract: of more than 4,000 every other one goes, and from then on every other one is not taken; the last is always
-// there. A point of the same step as the one before it takes its place. Points are JSON.
+// curve_points.h: points of a training's curves, limited to as many as the page draws.
+// Contract: beyond 4,000 points, drops every other one and doubles the sampling interval; always keeps the last. A
+// point with the same step as its predecessor replaces it. Points are JSON.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace graphrun::cli {
 
 class CurvePoints {
  public:
-  // Whether the next report becomes a point.
+  // Returns whether the next report becomes a point.
   bool wants(bool is_last) { return seen_++ % stride_ == 0 || is_last; }
 
   void add(const std::string& point, std::uint64_t step) {
@@ -20,7 +20,7 @@ class CurvePoints {
     points_.push_back(point);
     last_step_ = step;
     if (points_.size() <= kMax) return;
-    const std::size_t half = points_.size() / 2;  // the last one stays
+    const std::size_t half = points_.size() / 2;  // keeps the last point
     for (std::size_t i = 1; i < half; ++i) points_[i] = std::move(points_[2 * i]);
     points_[half] = std::move(points_.back());
     points_.resize(half + 1);

@@ -72,7 +72,7 @@ StudioModel::StudioModel(const Arguments& arguments) : given_(arguments) {
   text_ = on_disk_ = read_small_file(path_);
   try {
     for (std::string& text : studio::json_texts(text_)) trusted_.insert(std::move(text));
-  } catch (const Error&) {  // no JSON: the page opens and tells so
+  } catch (const Error&) {  // not JSON: the page opens and reports it
   }
 }
 
@@ -111,7 +111,7 @@ void StudioModel::save(const std::string& name, bool over) {
 bool StudioModel::is_changed_outside() const {
   try {
     return !on_disk_.empty() && read_small_file(path_) != on_disk_;
-  } catch (const Error&) {  // it is gone: saving makes it again
+  } catch (const Error&) {  // deleted or unreadable: saving recreates it
     return false;
   }
 }
@@ -128,7 +128,7 @@ std::vector<std::string> StudioModel::files(bool (*wanted)(const fs::path& name)
   return names;
 }
 
-// Whatever key it stands at: a text that would be a path out of the folder, or of a link that leads there.
+// Checks every string of the text: rejects paths that lead out of the folder, also through a symbolic link.
 void StudioModel::reject_outside() const {
   for (const std::string& text : studio::json_texts(text_)) {
     if (trusted_.count(text) != 0) continue;

@@ -25,14 +25,14 @@ std::string command_line(const std::vector<std::string>& words) {
   return line;
 }
 
-// Flags that say how it runs stay.
+// Includes the flags that determine how the training runs.
 std::string training_command(const Arguments& arguments, const std::string& run) {
   namespace fs = std::filesystem;
   const std::string parent = fs::path(arguments.model).parent_path().string();
   std::vector<std::string> words = {"graphrun", "train",
                                     run.empty() ? arguments.model : (fs::path(run) / "model.json").string()};
   if (!run.empty()) {
-    // That of the environment is found again, after the folder of the model.
+    // The environment's data folder is not needed: it still applies, after the model's folder.
     words.insert(words.end(), {"--data-dir", is_given(arguments.load.data_dir) ? arguments.load.data_dir
                                              : parent.empty()                  ? "."
                                                                                : parent});

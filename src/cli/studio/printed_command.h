@@ -1,4 +1,4 @@
-// printed_command.h: the command line that does again what the studio did, as a shell takes it.
+// printed_command.h: shell command that reproduces an action of the studio.
 // Contract: pure functions.
 #pragma once
 
@@ -11,8 +11,8 @@ namespace graphrun::cli {
 
 std::string command_line(const std::vector<std::string>& words);
 
-// What trains the model that the folder `run` keeps, or the model file where it is empty, from the folder in which the
-// studio was started.
+// Command that trains the stored model of the folder `run`, or the model file if `run` is empty. Run it from the folder
+// in which the studio was started.
 std::string training_command(const Arguments& arguments, const std::string& run);
 
 }  // namespace graphrun::cli

@@ -38,7 +38,7 @@ Response svg_response(std::string body) {
   return {200, "image/svg+xml", std::move(body), {}};
 }
 
-// Whatever f throws becomes an answer, so that the studio goes on.
+// Converts any exception into a response, so that the studio keeps running.
 template <class F>
 Response attempted(F f) noexcept {
   try {
@@ -51,12 +51,12 @@ Response attempted(F f) noexcept {
     } catch (const std::exception& bug) {
       return studio::rejection(500, fmt::format("internal error: {}", bug.what()));
     }
-  } catch (const std::exception&) {  // no memory to tell it with
+  } catch (const std::exception&) {  // out of memory: sends an empty response
     return {503, "text/plain", {}, {}};
   }
 }
 
-// In the helper's thread.
+// Answers from the helper's thread.
 template <class F>
 Answer later(Studio& studio, Ticket ticket, F f) {
   studio.helper.post([&studio, ticket, f = std::move(f)]() mutable {
@@ -69,7 +69,7 @@ Error nothing_trained() {
   return Error(ErrorKind::input, "studio.idle", "nothing has been trained yet");
 }
 
-// In the training's thread, between two steps.
+// Answers from the training's thread, between two steps.
 template <class F>
 Answer with_session(Studio& studio, Ticket ticket, F f) {
   studio.training.look([&studio, ticket, f = std::move(f)](Session* session) mutable {
@@ -81,7 +81,7 @@ Answer with_session(Studio& studio, Ticket ticket, F f) {
   return std::nullopt;
 }
 
-// The weights as they are now, for views that read them from a file; then f in the helper's thread.
+// Saves the current weights to a file for the views that read one, then calls f in the helper's thread.
 template <class F>
 Answer with_weights(Studio& studio, Ticket ticket, bool needed, F f) {
   studio.training.look([&studio, ticket, needed, f = std::move(f)](Session* session) mutable {
@@ -135,7 +135,7 @@ Answer post_check(Studio& studio, const Request& request, Ticket ticket) {
   return later(studio, ticket, [arguments = studio.model.arguments("check", false)](StudioViews& views) {
     try {
       return json_response(views.check(arguments));
-    } catch (const Error& error) {  // the answer to what was asked, not a request that failed
+    } catch (const Error& error) {  // an invalid model is a result, not a failed request
       return json_response(error_json(error));
     }
   });
@@ -147,7 +147,7 @@ std::string columns_json(const std::string& table, const std::filesystem::path& 
   return json.end_object().text();
 }
 
-// A table that was dropped: under a name that is free, so that none is overwritten. One that is none leaves no file.
+// Stores an uploaded table under a free name, so that no file is overwritten. An invalid table leaves no file.
 Answer post_data(Studio& studio, const Request& request, Ticket) {
   const Body body(request.body);
   const std::filesystem::path wanted = std::filesystem::path(body.text("name")).filename();
@@ -173,7 +173,7 @@ Answer post_data(Studio& studio, const Request& request, Ticket) {
   }
 }
 
-// Of a table that lies in the folder, of any size.
+// Columns of a table in the folder, of any size.
 Answer get_columns(Studio& studio, const Request& request, Ticket ticket) {
   const std::string table(request.argument("table"));
   return later(studio, ticket, [table, path = studio.model.place(table)](StudioViews&) {
@@ -222,7 +222,7 @@ Answer post_control(Studio& studio, const Request& request, Ticket) {
   throw Error(ErrorKind::input, "studio.action", fmt::format("there is no action '{}'", action));
 }
 
-// A number of the optimizer, from the next step on.
+// Changes a hyperparameter from the next step on.
 Answer post_number(Studio& studio, const Request& request, Ticket ticket) {
   const Body body(request.body);
   const std::optional<double> value = body.number("value");
@@ -238,7 +238,7 @@ Answer get_events(Studio& studio, const Request&, Ticket) {
       200, "text/event-stream", "retry: 1000\n\n" + studio::event_text("hello", studio.training.state_json()), {}};
 }
 
-// With `training`, its number: there is no picture of it when another has begun since it was asked for.
+// `training` is the training's number: fails if another one has started since the request.
 Answer get_picture(Studio& studio, const Request& request, Ticket ticket) {
   const std::string what(request.argument("what")), split(request.argument("split")), array(request.argument("array"));
   const std::string training(request.argument("training"));
@@ -259,7 +259,7 @@ Answer post_predict(Studio& studio, const Request& request, Ticket ticket) {
   const Body body(request.body);
   const std::string rows = studio.scratch.file("rows.csv");
   Arguments arguments = studio.model.arguments("predict", true);
-  arguments.load.text = std::make_shared<std::optional<std::string>>(studio.trained_text);  // whatever is edited since
+  arguments.load.text = std::make_shared<std::optional<std::string>>(studio.trained_text);  // not the edited text
   arguments.word = rows;
   arguments.output = studio.scratch.file("predictions.json");
   arguments.json = true;
@@ -272,16 +272,16 @@ Answer post_predict(Studio& studio, const Request& request, Ticket ticket) {
                       });
 }
 
-// As they are now, also while it pauses.
+// Current weights, also while the training is paused.
 Answer get_weights(Studio& studio, const Request&, Ticket ticket) {
   return with_weights(studio, ticket, true, [](StudioViews&, const std::string& weights) {
     return Response{200, "application/octet-stream", read_small_file(weights), {}};
   });
 }
 
-// ---- what is inside
+// ---- inspection
 
-// The executor that the page asks for: one by its own name, so that no request loads a library by its path.
+// Selects an executor by its registered name only, so that no request can load a library by path.
 void take_executor(Arguments& arguments, std::string_view name) {
   if (name.empty()) return;
   const std::vector<std::string> names = executor_names();
@@ -306,8 +306,8 @@ Answer get_plan_svg(Studio& studio, const Request&, Ticket ticket) {
   return later(studio, ticket, [](StudioViews& views) { return svg_response(views.plan_svg); });
 }
 
-// Weights of a training of another model than the text is now say nothing of it: then f sees the initial ones, and its
-// answer says so.
+// Weights of a different model than the current text do not apply: f then runs with the initial weights, and its answer
+// reports it.
 template <class F>
 Response with_fitting(Arguments arguments, const std::string& weights, F f) {
   arguments.load.weights = weights;
@@ -352,14 +352,14 @@ Answer post_verify(Studio& studio, const Request& request, Ticket ticket) {
   return later(studio, ticket, [arguments](StudioViews&) { return json_response(StudioViews::verified(arguments)); });
 }
 
-// ---- what is kept
+// ---- stored runs
 
 Answer get_runs(Studio& studio, const Request&, Ticket ticket) {
   return later(studio, ticket,
                [folder = studio.model.run_dir()](StudioViews& views) { return json_response(views.runs(folder)); });
 }
 
-// A file of a run, to be kept elsewhere or drawn.
+// A file of a run, to download or to draw.
 Answer get_run_file(Studio& studio, const Request& request, Ticket ticket) {
   const std::string run(request.argument("run")), file(request.argument("file"));
   constexpr std::string_view kRunFiles[] = {"model.json", "log.csv", "result.json", "weights.npz", "changes.json"};
@@ -411,7 +411,7 @@ Studio::Studio(const Arguments& arguments)
   read_runs();
 }
 
-// Before they are asked for, a piece at a time: what is asked for does not wait for all of them.
+// Reads the stored runs ahead, in small batches, so that requests do not wait for all of them.
 void Studio::read_runs() {
   helper.post([this, folder = model.run_dir()] {
     attempted([&] {

@@ -1,6 +1,6 @@
-// routes.h: what the page may ask of the studio: one table, which the server and a test walk.
-// Contract: answers are made in the server's thread where they are quick, else in the helper's or the training's: then
-// they come by Server::answer(). No route opens a file beyond the model's folder (model.h).
+// routes.h: HTTP routes of the studio, as one table for the server and for a test.
+// Contract: fast routes answer in the server's thread; others answer through Server::answer() from the helper's or the
+// training's thread. No route opens a file outside the model's folder (model.h).
 #pragma once
 
 #include <memory>
@@ -15,9 +15,9 @@
 
 namespace graphrun::cli {
 
-struct StudioViews;  // what the helper's thread keeps (views.h)
+struct StudioViews;  // state of the helper's thread (views.h)
 
-// All that routes work on. Jobs of the two threads are done before what they use is gone: the order counts.
+// Shared state of all routes. Member order matters: the two threads must end before the members that their jobs use.
 class Studio {
  public:
   explicit Studio(const Arguments& arguments);
@@ -26,12 +26,12 @@ class Studio {
   std::optional<studio::Response> answer(const studio::Request& request, studio::Ticket ticket);
 
   StudioModel model;
-  std::string trained_text;  // of the latest training
+  std::string trained_text;  // model text of the latest training
   ScratchFolder scratch;
   studio::Server server;
   std::unique_ptr<StudioViews> views;
   studio::Worker helper;
-  StudioTraining training;  // whose jobs ask the helper
+  StudioTraining training;  // its jobs post to the helper
 
  private:
   void read_runs();
@@ -41,6 +41,6 @@ struct StudioRoute {
   std::string_view method, path;
   std::optional<studio::Response> (*answer)(Studio& studio, const studio::Request& request, studio::Ticket ticket);
 };
-std::span<const StudioRoute> studio_routes();  // beside the files of the page
+std::span<const StudioRoute> studio_routes();  // in addition to the files of the page
 
 }  // namespace graphrun::cli

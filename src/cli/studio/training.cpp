@@ -30,7 +30,7 @@ namespace graphrun::cli {
 namespace {
 
 constexpr double kBetweenMessages = 0.05;  // seconds
-constexpr double kEvaluating = 0.02;       // share of the time that curves of other splits may take
+constexpr double kEvaluating = 0.02;       // maximum share of the time for evaluating other splits
 
 void write_metrics(JsonWriter& json, std::string_view name, const Metrics& metrics) {
   json.key(name).begin_object().member("loss", metrics.loss);
@@ -63,38 +63,38 @@ struct StudioTraining::Impl {
 
   Send send;
 
-  // What the page is told, by any thread.
+  // State for the page, shared between threads.
   mutable std::mutex mutex;
   std::string state = "idle", run, command, result = "null", error = "null", facts = "{}";
-  std::vector<std::pair<std::string, double>> numbers;  // that may be changed, as they are now
+  std::vector<std::pair<std::string, double>> numbers;  // runtime hyperparameters and their current values
   std::vector<HyperparameterChange> changes;
   CurvePoints points;
-  std::uint64_t serial = 0;  // which training, by the trainings and resets so far
+  std::uint64_t serial = 0;  // number of trainings and resets so far
 
-  // For whoever ends it.
+  // Used to stop the training from other threads.
   std::mutex session_mutex;
   Session* cancellable = nullptr;
   std::atomic<bool> ends{false};
 
-  // Of the training's thread.
+  // Used only by the training's thread.
   std::optional<Session> session;
-  std::optional<Arguments> next;      // asked for while another was under way
-  Arguments present;                  // of the latest
-  const RunFolder* folder = nullptr;  // of the training that is under way
+  std::optional<Arguments> next;      // requested while another training was running
+  Arguments present;                  // arguments of the latest training
+  const RunFolder* folder = nullptr;  // folder of the running training
   bool trains = false, paused = false, stops = false, forgets = false;
   std::uint64_t steps_wanted = 0, steps_done = 0, steps_of_epoch = 0;
   TrainOptions options;
-  std::string pending;  // points that are not told yet
+  std::string pending;  // points not sent yet
   double sent_at = 0, began_at = 0;
-  double evaluating = 0, evaluation = 0;  // seconds for the curves of other splits: all, and the quickest
-  Report last = {};                       // of the curves, without what it points to
-  std::optional<std::string> unkept;      // why this run is not kept
-  bool is_saved = false;                  // the model's file has the text that is trained
+  double evaluating = 0, evaluation = 0;  // seconds spent evaluating other splits: total, and fastest evaluation
+  Report last = {};                       // for the curves; its pointers are not valid
+  std::optional<std::string> unkept;      // reason why this run is not stored
+  bool is_saved = false;                  // the model's file has the trained text
   double loss_sum = 0;
   std::uint64_t loss_count = 0, sent_step = 0;
   double sent_step_at = 0;
 
-  studio::Worker worker;  // the last member: its thread uses the others
+  studio::Worker worker;  // last member: its thread uses the others
 
   void set_state(std::string_view name) {
     {
@@ -155,7 +155,7 @@ struct StudioTraining::Impl {
         return set_state("running");
       case Control::step:
         steps_wanted = 1;
-        options.step_end_every = 1;  // train() looks at it before each call of the executor
+        options.step_end_every = 1;  // train() reads it before each call of the executor
         paused = false;
         return;
       case Control::reset:
@@ -190,7 +190,7 @@ struct StudioTraining::Impl {
     session.reset();
   }
 
-  // ---- what is told
+  // ---- events
 
   void flush(double now) {
     sent_at = now;
@@ -229,8 +229,8 @@ struct StudioTraining::Impl {
     if (const double now = Profiler::now(); now - sent_at > kBetweenMessages) flush(now);
   }
 
-  // What the model does not evaluate by itself, as far as it costs next to nothing. What else the machine does
-  // meanwhile is not its cost.
+  // Evaluates the splits that the training itself does not, within a small share of the time. Counts the fastest
+  // evaluation, to exclude delays by other processes.
   void evaluate(std::optional<Metrics>& validation, std::optional<Metrics>& test) {
     const double now = Profiler::now();
     if (evaluating > kEvaluating * (now - began_at) || interrupted()) return;
@@ -241,12 +241,12 @@ struct StudioTraining::Impl {
     evaluating += evaluation;
   }
 
-  // Of the weights as they are at the end, so that all curves reach it.
+  // Adds a point for the final weights, so that all curves reach the end.
   void report_end(const Results& results, std::uint64_t steps) {
-    if (session->model().train.early_stopping) return;  // its weights may be those of an earlier step
+    if (session->model().train.early_stopping) return;  // the final weights may be those of an earlier step
     Report at = last;
     auto epoch = static_cast<double>(at.epoch);
-    if (at.step != steps) {  // it was stopped between two reports
+    if (at.step != steps) {  // stopped between two reports
       if (steps_of_epoch == 0) return;
       at.step = steps;
       at.loss = std::nan("");
@@ -268,7 +268,7 @@ struct StudioTraining::Impl {
     return json.end_object().text();
   }
 
-  // In the place of the last one where that is of the same step.
+  // Replaces the last point if it has the same step.
   void add_point(const std::string& point, std::uint64_t step) {
     {
       const std::lock_guard lock(mutex);
@@ -317,7 +317,7 @@ struct StudioTraining::Impl {
     sent_step_at = Profiler::now();
   }
 
-  // ---- one training, as train.cpp has it
+  // ---- one training, like train.cpp
 
   void run_one(Arguments arguments) {
     forget_session();
@@ -350,7 +350,7 @@ struct StudioTraining::Impl {
     set_state(end);
   }
 
-  // A run that cannot be kept, from the beginning or since the disk is full, is trained all the same.
+  // A run that cannot be stored (disk full, for example) is still trained.
   template <class F>
   void keep(F f) {
     if (unkept) return;
@@ -379,7 +379,7 @@ struct StudioTraining::Impl {
     const std::lock_guard lock(mutex);
     facts = json.text();
     run = made;
-    // A run that is not kept is trained again from the model's file, if that says the same.
+    // The command of a run that is not stored uses the model's file, which must have the same text.
     command = unkept && (!changes.empty() || !is_saved) ? "" : training_command(present, made);
     if (!unkept && !changes.empty()) command = command_line({"graphrun", "replay", run});
     numbers = std::move(changeable);
@@ -471,7 +471,7 @@ StudioTraining::~StudioTraining() {
     const std::lock_guard lock(impl_->session_mutex);
     if (impl_->cancellable != nullptr) impl_->cancellable->cancel();
   }
-  impl_->worker.post([] {});  // wakes one that pauses
+  impl_->worker.post([] {});  // wakes a paused training
 }
 
 void StudioTraining::start(const Arguments& arguments) {

@@ -1,8 +1,8 @@
-// training.h: the training of the studio: one at a time, in a thread of its own, as `train --run-dir` does it.
-// Contract: start(), control() and look() return at once; they are jobs for the training's thread, which does them
-// between two steps. What happens is told by `tell(event, json)` in that thread: "state" (all but the points),
-// "points" (of the curves), "progress". The same text gives the same weights as the command that state_json() has. All
-// functions but change() may be called by any thread.
+// training.h: the studio's training: one at a time, in its own thread, as `train --run-dir` does it.
+// Contract: start(), control() and look() return at once; the training's thread runs them as jobs between two steps. It
+// sends events through `send(event, json)`: "state" (everything but the points), "points" (of the curves), "progress".
+// Equal texts give the same weights as the command in state_json(). All functions but change() may be called from any
+// thread.
 #pragma once
 
 #include <atomic>
@@ -25,29 +25,29 @@ class StudioTraining {
   using Send = std::function<void(std::string_view event, std::string_view json)>;
 
   explicit StudioTraining(Send send);
-  ~StudioTraining();  // ends the training that is under way, and keeps what it has
+  ~StudioTraining();  // stops the current training and keeps its results
 
-  // `arguments` as for the verb train; the command that does the same is made of them.
+  // `arguments`: as for the verb `train`; state_json() shows the equivalent command.
   void start(const Arguments& arguments);
   enum class Control { pause, resume, step, stop, reset };
   void control(Control what);
 
-  // Calls f with the session between two steps, or with null where there is none.
+  // Calls f with the session between two steps, or with null if there is none.
   void look(std::function<void(Session*)> f);
 
-  // Within such an f: sets a number of the optimizer (hyperparameter_changes.h) from the next step on, and the run's
-  // folder tells of it. Throws Error where nothing trains or there is no such number.
+  // Call only within such an f: sets a runtime hyperparameter (hyperparameter_changes.h) from the next step on and
+  // records it in the run's folder. Throws Error if no training is running or the hyperparameter does not exist.
   void change(std::string_view number, double value);
 
-  std::string state_json() const;  // with the points
-  std::uint64_t number() const;    // of the training that is shown: another one's after each start and reset
+  std::string state_json() const;  // includes the points
+  std::uint64_t number() const;    // identifies the current training; start and reset change it
 
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 
-// {"error": ..., "diagnostics": [...]}, the fields of --diagnostics=json.
+// {"error": ..., "diagnostics": [...]}, with the fields of --diagnostics=json.
 std::string error_json(const Error& error);
 
 }  // namespace graphrun::cli

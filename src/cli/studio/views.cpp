@@ -27,7 +27,7 @@
 namespace graphrun::cli {
 namespace {
 
-// The page lays a button over each box of the picture.
+// Boxes of the picture: the page places a button over each one.
 void write_boxes(JsonWriter& json, const plot::Drawing& drawing, const GraphOutline& outline) {
   json.member("width", drawing.width).member("height", drawing.height).key("boxes").begin_array();
   std::size_t value = 0;
@@ -60,7 +60,7 @@ plot::Panels heat_of(const std::string& name, const std::vector<double>& values,
   return panels;
 }
 
-// How far a value is from the reference's: its largest difference, and that in steps of f32 at its largest element.
+// Largest absolute difference from the reference, also in f32 ulps of the reference's largest element.
 struct Distance {
   double largest = 0, in_ulp = 0;
 };
@@ -85,7 +85,7 @@ bool is_gradient_of_input(const std::vector<Inspection::NamedValue>& entries, co
          });
 }
 
-// Whether the plan of a training step keeps the value in memory. One that it has not by this name it has no other way.
+// Whether the plan of a training step stores the value in memory. Values without a buffer of this name are not stored.
 bool is_in_arena(const Program& program, const std::string& name) {
   for (const Buffer& buffer : program.buffers) {
     if (buffer.name != name && buffer.name != "train/" + name) continue;
@@ -187,7 +187,7 @@ std::string StudioViews::costs(const Arguments& arguments) {
   json.member("rows", own.rows()).member("trained", !arguments.load.weights.empty()).key("nodes").begin_array();
   for (std::size_t i = 0; i < times.size(); ++i) {
     const Inspection::NamedValue& entry = own.entries()[i];
-    if (is_gradient_of_input(own.entries(), entry)) continue;  // which no training computes
+    if (is_gradient_of_input(own.entries(), entry)) continue;  // training does not compute it
     const Distance off = distance_of_arrays(own.read(entry.name), reference.read(entry.name));
     json.begin_object().member("name", entry.name).member("seconds", times[i]).member("bytes", entry.type.bytes());
     json.member("in_arena", is_in_arena(program, entry.name)).member("difference", off.largest);
@@ -236,7 +236,7 @@ std::string StudioViews::predicted(const Arguments& arguments) {
 }
 
 void StudioViews::read_runs(const std::string& folder) {
-  constexpr double kReading = 0.02;  // seconds; the page asks again for the rest
+  constexpr double kReading = 0.02;  // seconds per call; the page requests the rest later
   std::error_code error;
   if (!std::filesystem::is_directory(folder, error)) {
     stored_runs = {};

@@ -1,6 +1,6 @@
-// csv_cell.h: cells of CSV, written and read, and the errors in the lines of a table.
-// Contract: as RFC 4180 has it: quoted where a comma, a quote, a line end or a space at an end would be lost. A cell
-// that is read holds no line end.
+// csv_cell.h: writes and parses CSV cells, and collects the errors of a table's lines.
+// Contract: RFC 4180: a cell is quoted if it contains a comma, quote, newline, or a leading or trailing space. A parsed
+// cell cannot contain a newline.
 #pragma once
 
 #include <algorithm>
@@ -23,12 +23,12 @@ inline std::string csv_cell(std::string_view text) {
 }
 
 struct CsvCell {
-  std::string text;        // without quotes, and spaces at its ends
-  std::size_t column = 1;  // from 1, in bytes
+  std::string text;        // without quotes and surrounding spaces
+  std::size_t column = 1;  // 1-based, in bytes
 };
 std::vector<CsvCell> csv_cells(std::string_view line);
 
-// Collects the errors of a file: the first kMaxDiagnostics are kept, the others counted.
+// Collects the errors of a file. Keeps the first kMaxDiagnostics and counts the others.
 class LineErrors {
  public:
   explicit LineErrors(std::string file) : file_(std::move(file)) {}

@@ -19,21 +19,21 @@ namespace {
 
 std::atomic<Session*> cancellable{nullptr};
 std::atomic<CheckpointFolder*> snapshots{nullptr};
-std::atomic<bool> looked_for{false};  // by an Interruptible
+std::atomic<bool> looked_for{false};  // an Interruptible exists
 std::atomic<bool> asked{false};
-std::atomic<std::int64_t> asked_at{0};  // nanoseconds; 0: never
-int woken = -1;  // an event that a signal sets, so that a wait ends with it whichever thread the signal went to
+std::atomic<std::int64_t> asked_at{0};  // in nanoseconds; 0: never
+int woken = -1;                         // eventfd that the handler signals, which ends a wait in any thread
 static_assert(std::atomic<Session*>::is_always_lock_free && std::atomic<CheckpointFolder*>::is_always_lock_free &&
               std::atomic<bool>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free);
 
 std::int64_t now() {
   timespec time{};
-  clock_gettime(CLOCK_MONOTONIC, &time);  // which a signal handler may call
+  clock_gettime(CLOCK_MONOTONIC, &time);  // async-signal-safe
   return std::int64_t{time.tv_sec} * 1000000000 + time.tv_nsec;
 }
 
-// Who says it twice means it. The others repeat themselves: a closing terminal hangs up twice, and processor time that
-// is used up is told every second.
+// Only these force an exit when repeated. The others repeat by themselves: a closing terminal sends SIGHUP twice, and
+// the kernel sends SIGXCPU every second.
 bool is_meant_twice(int signal) {
   return signal == SIGINT || signal == SIGTERM;
 }
@@ -52,7 +52,7 @@ extern "C" void on_interrupt(int signal) {
   if (session != nullptr) session->cancel();
   const int saved = errno;
   const std::uint64_t once = 1;
-  if (write(woken, &once, sizeof once) < 0) errno = saved;  // nobody waits where there is no descriptor
+  if (write(woken, &once, sizeof once) < 0) errno = saved;  // without a descriptor nothing waits
 }
 
 }  // namespace
@@ -61,14 +61,14 @@ void install_signal_handlers() {
   if (woken < 0) woken = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   struct sigaction action {};
   action.sa_handler = on_interrupt;
-  action.sa_flags = SA_RESTART;  // a read or write that was under way goes on
+  action.sa_flags = SA_RESTART;  // restart interrupted reads and writes
   sigemptyset(&action.sa_mask);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGXCPU}) {
     struct sigaction before {};
-    // What the caller ignores stays ignored: SIGHUP under nohup, SIGINT of a shell's background job.
+    // A signal that the caller ignores stays ignored: SIGHUP under nohup, SIGINT of a shell's background job.
     if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(signal, &action, nullptr);
   }
-  // A reader that went away and a file that may not grow are failed writes, not deaths by signal.
+  // Makes a closed pipe or the file size limit a failed write instead of a fatal signal.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
 }

@@ -1,8 +1,8 @@
-// interrupt.h: Ctrl-C ends the training and keeps its results; so do SIGTERM, a terminal that is closed (SIGHUP) and
-// processor time that is used up (SIGXCPU). With a folder of checkpoints SIGHUP asks for one, and the training goes on.
-// Contract: while an Interrupt lives, the first of these signals cancels its session; a second SIGINT or SIGTERM, or
-// any that comes while there is no session, ends the program at once with exit code 130. A signal that the caller
-// ignores stays ignored. At most one Interrupt lives at a time.
+// interrupt.h: SIGINT (Ctrl-C), SIGTERM, SIGHUP (terminal closed) and SIGXCPU (CPU time limit) stop the training and
+// keep its results. With a checkpoint folder SIGHUP requests a checkpoint and the training continues.
+// Contract: while an Interrupt exists, the first of these signals cancels its session. A second SIGINT or SIGTERM, or
+// any signal without a session, exits at once with code 130. Signals that the caller ignores stay ignored. At most one
+// Interrupt exists at a time.
 #pragma once
 
 #include "graphrun/checkpoint.h"
@@ -12,9 +12,9 @@ namespace graphrun::cli {
 
 void install_signal_handlers();
 bool interrupted();
-int interrupt_event();                   // a descriptor that can be read once interrupted() is true
-double seconds_since_interrupt();        // minus infinity: there was none
-void wait_or_interrupt(double seconds);  // returns when the time is over or interrupted() is true
+int interrupt_event();                   // file descriptor that becomes readable when interrupted() becomes true
+double seconds_since_interrupt();        // minus infinity: no interrupt
+void wait_or_interrupt(double seconds);  // returns early if interrupted() becomes true
 
 class Interrupt {
  public:
@@ -24,7 +24,7 @@ class Interrupt {
   Interrupt& operator=(const Interrupt&) = delete;
 };
 
-// While it lives the first signal only makes interrupted() true: for who has no session and looks.
+// While one exists, the first signal only sets interrupted(): for code that polls it and has no session.
 class Interruptible {
  public:
   Interruptible();

@@ -1,7 +1,6 @@
-// json_writer.h: writes one JSON text front to back; commas and escapes are its business.
-// Contract: the caller pairs begin and end and gives a key before each value of an object. Numbers are the shortest
-// text that reads back to the same bits; a number that is not finite becomes null. Bytes that are not UTF-8 become
-// U+FFFD.
+// json_writer.h: writes one JSON text sequentially, with commas and escapes.
+// Contract: the caller pairs begin and end calls, and calls key() before each member's value. Numbers use the shortest
+// text that round-trips; non-finite numbers become null. Invalid UTF-8 becomes U+FFFD.
 #pragma once
 
 #include <fmt/format.h>
@@ -38,7 +37,7 @@ class JsonWriter {
     if constexpr (std::is_floating_point_v<T>) {
       if (!std::isfinite(number)) return null();
     }
-    return raw(fmt::format("{}", number));  // bool prints as true and false
+    return raw(fmt::format("{}", number));  // bool prints as true or false
   }
   template <class T>
   requires requires(const T& list) {
@@ -57,7 +56,7 @@ class JsonWriter {
   JsonWriter& member(std::string_view name, const T& content) {
     return key(name).value(content);
   }
-  // An array with an object for each item, whose members write(item) writes.
+  // Writes an array of objects; write(item) writes the members of one.
   template <class List, class Write>
   JsonWriter& objects(std::string_view name, const List& list, Write write) {
     key(name).begin_array();
@@ -69,7 +68,7 @@ class JsonWriter {
     return end_array();
   }
 
-  JsonWriter& json(std::string_view text) { return raw(text); }  // a value that another writer has written
+  JsonWriter& json(std::string_view text) { return raw(text); }  // value already serialized by another writer
 
   const std::string& text() const { return text_; }
 

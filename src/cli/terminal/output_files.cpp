@@ -52,10 +52,10 @@ OutputFiles::OutputFiles(const Arguments& arguments) {
 OutputFiles::~OutputFiles() {
   events.reset();
   std::error_code ignored;
-  if (!made_folder_.empty()) std::filesystem::remove(made_folder_, ignored);  // where it is empty
+  if (!made_folder_.empty()) std::filesystem::remove(made_folder_, ignored);  // only if it is empty
 }
 
-// TensorBoard reads the files of a folder in the order of their names, which begin with the time.
+// TensorBoard reads a folder's files in name order; names start with the time.
 void OutputFiles::open_events(const std::string& folder) {
   std::error_code error;
   if (std::filesystem::create_directories(folder, error)) made_folder_ = folder;

@@ -1,8 +1,8 @@
-// output_files.h: the files that a run writes beside stdout, opened before there is anything to write.
-// Contract: the constructor opens every file that the command line names (output_file.h) and throws Error (kind input)
-// for one that cannot be written, two that are the same, and one that is the model, the weights or a plug-in that the
-// run reads, or where stdout or stderr goes; refuse_read() does it for the data once it is known what was read.
-// connect() waits for the readers of pipes, so that none keeps waiting what was trained.
+// output_files.h: output files of a run besides stdout, opened before the work starts.
+// Contract: the constructor opens every file that the command line names (output_file.h). It throws Error (kind input)
+// for a file that is not writable or named twice, and for one that the run reads (model, weights, plug-in) or that
+// stdout or stderr writes to. reject_read() checks the data files, once known. connect() waits for the readers of
+// pipes, so that finished training never has to.
 #pragma once
 
 #include <optional>
@@ -19,7 +19,7 @@ namespace graphrun::cli {
 class OutputFiles {
  public:
   explicit OutputFiles(const Arguments& arguments);
-  ~OutputFiles();  // the folder of --tensorboard, if it was made here and nothing is in it
+  ~OutputFiles();  // removes the --tensorboard folder if this run created it and it is empty
   OutputFiles(const OutputFiles&) = delete;
   OutputFiles& operator=(const OutputFiles&) = delete;
 
@@ -27,7 +27,7 @@ class OutputFiles {
   void connect(Diagnostics& diagnostics);
 
   std::vector<OutputFile> logs;
-  std::optional<OutputFile> events;  // in the folder of --tensorboard
+  std::optional<OutputFile> events;  // in the --tensorboard folder
   std::optional<OutputFile> losses, weights, trace, dump, report, certificate, array;
 
  private:

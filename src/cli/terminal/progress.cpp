@@ -10,11 +10,11 @@
 namespace graphrun::cli {
 namespace {
 
-constexpr std::size_t kRoom = 4096;  // of many metrics
-constexpr double kFirst = 0.8;       // seconds until something is said
-constexpr double kRedraw = 0.5;      // and until it is said again on a terminal
+constexpr std::size_t kRoom = 4096;  // enough for many metrics
+constexpr double kFirst = 0.8;       // seconds until the first message
+constexpr double kRedraw = 0.5;      // seconds between redraws on a terminal
 
-// "  26k/s"
+// Appends "  26k/s".
 void append_short_rate(fmt::basic_memory_buffer<char, 64>& text, double per_second) {
   const auto to = std::back_inserter(text);
   if (per_second >= 1e6)
@@ -46,7 +46,7 @@ Progress::Progress(bool enabled, const Session& session)
   if (enabled_) timer_.start(kFirst, [this] { return tick(); });
 }
 
-// Before the first report: how many steps were run.
+// Prints the step count until the first report.
 double Progress::tick() {
   const std::lock_guard lock(drawing_);
   if (reported_) return -1;
@@ -85,7 +85,7 @@ void Progress::report(const Report& report) {
     write_error({line_.data(), line_.size()});
     return;
   }
-  // A line as wide as the screen would wrap, and a carriage return would come back to its second half only.
+  // A full-width line would wrap, and the carriage return would only rewrite its last row.
   describe(report, static_cast<std::size_t>(terminal_columns(stderr) - 1));
   const double now = Profiler::now();
   pending_ = now - drawn_ < 0.1;
@@ -102,7 +102,7 @@ void Progress::finish() {
   shown_ = 0;
 }
 
-// By how often the model says, or in even parts of the training.
+// Uses the model's interval, or spreads kLines evenly over the training.
 bool Progress::is_due(const Report& report) {
   if (!report.due || !sparse_) return report.due;
   const double share =
@@ -113,8 +113,7 @@ bool Progress::is_due(const Report& report) {
   return true;
 }
 
-// What there is room for, in the order of what one wants to know first: the loss, how long it takes, the validation,
-// the rate. The line has it in another order.
+// Fits the parts by priority: loss, remaining time, validation, rate. The line prints them in another order.
 void Progress::describe(const Report& report, std::size_t room) {
   if (!describe(report, room, false)) describe(report, room, true);
 }
@@ -148,7 +147,7 @@ bool Progress::describe(const Report& report, std::size_t room, bool in_short) {
   return timed && validated && rated;
 }
 
-// With the epoch that it is of where that is not this one. Whether there was room for the loss.
+// Adds the epoch if it is not the current one. Returns whether the loss fit.
 bool Progress::describe_validation(std::int64_t epoch, std::size_t room, int digits) {
   part_.clear();
   const auto to = std::back_inserter(part_);
@@ -165,7 +164,7 @@ bool Progress::describe_validation(std::int64_t epoch, std::size_t room, int dig
   return true;
 }
 
-// Whether there was room.
+// Returns whether the part fit.
 bool Progress::append(std::string_view part, std::size_t room) {
   if (line_.size() + part.size() > room) return false;
   line_.append(part.data(), part.data() + part.size());

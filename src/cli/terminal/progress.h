@@ -1,10 +1,9 @@
-// progress.h: how far the training is, on stderr.
-// Contract: on a terminal one line that is rewritten in place with a carriage return (no escape codes), at most ten
-// times a second, with as many of its parts as the screen has room for, which 80 columns have for all but the metrics;
-// elsewhere a line for each report that is due, kLines at most where the model does not say how often. Until the first
-// report the steps so far are told, from a second on. finish() leaves the cursor at the start of a fresh line. After
-// the constructor nothing is allocated:
-// --assert-no-alloc counts ours too. The session outlives it.
+// progress.h: training progress on stderr.
+// Contract: on a terminal, rewrites one line in place with a carriage return (no escape codes), at most ten times per
+// second, and omits the parts that do not fit. 80 columns fit everything but the metrics. Elsewhere prints a line per
+// due report, at most kLines if the model sets no interval. Before the first report, prints the step count after about
+// a second. finish() leaves the cursor at the start of a new line. Allocates nothing after the constructor, since
+// --assert-no-alloc counts these calls too. The session must outlive it.
 #pragma once
 
 #include <fmt/format.h>
@@ -33,8 +32,8 @@ class Progress {
 
   double tick();
   bool is_due(const Report& report);
-  void describe(const Report& report, std::size_t room);  // in bytes
-  // Whether there was room for all but the metrics.
+  void describe(const Report& report, std::size_t room);  // `room`: in bytes
+  // Returns whether everything but the metrics fit.
   bool describe(const Report& report, std::size_t room, bool in_short);
   bool describe_validation(std::int64_t epoch, std::size_t room, int digits);
   bool append(std::string_view part, std::size_t room);
@@ -44,18 +43,18 @@ class Progress {
   const Session& session_;
   const bool enabled_, in_place_, sparse_;
   const std::uint64_t steps_an_epoch_;
-  const std::uint64_t first_step_;  // those before are of the checkpoint it goes on from
+  const std::uint64_t first_step_;  // greater than 0 after resuming from a checkpoint
   double start_ = Profiler::now(), drawn_ = 0;
-  std::mutex drawing_;          // the ticker's thread says something too
-  fmt::memory_buffer line_;     // of the latest report
-  fmt::memory_buffer part_;     // of it; then the line as it is drawn
-  Metrics validation_;          // the latest
-  std::int64_t evaluated_ = 0;  // the epoch after which that was
-  std::int64_t printed_ = 0;    // of kLines
+  std::mutex drawing_;          // the timer's thread also draws
+  fmt::memory_buffer line_;     // latest report
+  fmt::memory_buffer part_;     // one part of the line; then the line as drawn
+  Metrics validation_;          // most recent
+  std::int64_t evaluated_ = 0;  // epoch of validation_
+  std::int64_t printed_ = 0;    // number of lines, at most kLines
   bool reported_ = false;
-  bool pending_ = false;   // the line was too soon to be drawn
-  std::size_t shown_ = 0;  // bytes of the line on the screen
-  PeriodicTimer timer_;    // the last member: it uses the others
+  bool pending_ = false;   // the latest line was rate-limited and is not drawn yet
+  std::size_t shown_ = 0;  // bytes of the visible line
+  PeriodicTimer timer_;    // last member: its thread uses the others
 };
 
 }  // namespace graphrun::cli

@@ -12,10 +12,10 @@ void PeriodicTimer::start(double first, std::function<double()> tick) {
   tick_ = std::move(tick);
   try {
     thread_ = std::thread([this, first] { run(first); });
-  } catch (const std::system_error&) {  // as many threads as there may be: the work goes on without this one
+  } catch (const std::system_error&) {  // thread limit reached: the work continues without messages
     return;
   }
-  // What the start of a thread allocates (a sanitizer's bookkeeping, say) belongs here, not to a step.
+  // Allocations made while the thread starts (by a sanitizer, for example) must not be counted as a step's.
   started_.wait(false);
 }
 

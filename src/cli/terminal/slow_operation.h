@@ -1,6 +1,6 @@
-// slow_operation.h: says what takes so long, when it takes longer than a second.
-// Contract: a line on stderr each second after the constructor, later ever more rarely, until the destructor; none
-// where stderr is not to be talked to, or no thread can be had for it.
+// slow_operation.h: reports an operation that takes longer than a second.
+// Contract: prints a line to stderr from one second after the constructor until the destructor, at growing intervals.
+// Prints nothing if stderr messages are disabled or no thread can be started.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@
 
 namespace graphrun::cli {
 
-// Calls a function again and again in a thread of its own, for as long as it lives. Each call returns the seconds until
-// the next, or less than 0 for no other.
+// Calls a function periodically in its own thread until destroyed. Each call returns the seconds until the next call,
+// or a negative number to stop.
 class PeriodicTimer {
  public:
   PeriodicTimer() = default;
@@ -26,8 +26,8 @@ class PeriodicTimer {
   PeriodicTimer(const PeriodicTimer&) = delete;
   PeriodicTimer& operator=(const PeriodicTimer&) = delete;
 
-  void start(double first, std::function<double()> tick);  // once; the first call after so many seconds
-  void stop();                                             //  // no call is under way afterwards
+  void start(double first, std::function<double()> tick);  // call once; `first`: seconds until the first call
+  void stop();                                             // no call is running afterwards
 
  private:
   void run(double wait);
@@ -36,11 +36,11 @@ class PeriodicTimer {
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stopped_ = false;
-  std::atomic<bool> started_{false};  // the thread has come to run()
+  std::atomic<bool> started_{false};  // the thread has entered run()
   std::thread thread_;
 };
 
-// Seconds until the next line about something that has taken so long: a log does not grow with time.
+// Interval to the next line. Grows with the elapsed time, so that logs stay short.
 inline double until_next_line(double seconds) {
   return std::max(1.0, seconds / 4);
 }
@@ -49,7 +49,7 @@ class SlowOperationNotice {
  public:
   SlowOperationNotice(Diagnostics& diagnostics, std::string what);
 
-  void report(std::string_view what, double done);  // OnProgress, for as long as this lives
+  void report(std::string_view what, double done);  // OnProgress callback, valid while this object exists
   OnProgress progress() {
     return [this](std::string_view what, double done) { report(what, done); };
   }
@@ -60,9 +60,9 @@ class SlowOperationNotice {
   Diagnostics& diagnostics_;
   std::mutex mutex_;
   std::string what_;
-  double done_ = -1;     // a share; below 0: not known
-  double waited_ = 1;    // seconds, when the next line is told
-  PeriodicTimer timer_;  // the last member: it uses the others
+  double done_ = -1;     // fraction; negative: unknown
+  double waited_ = 1;    // elapsed seconds at the next line
+  PeriodicTimer timer_;  // last member: its thread uses the others
 };
 
 }  // namespace graphrun::cli

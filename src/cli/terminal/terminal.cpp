@@ -60,7 +60,7 @@ std::string paint(std::FILE* stream, Style style, std::string_view text) {
   return fmt::format("\033[{}m{}\033[0m", style == Style::bold ? 1 : 33, text);
 }
 
-// Nothing is buffered, so that what was said before a crash is said.
+// Unbuffered, so that messages survive a crash.
 void write_error(std::string_view text) noexcept {
   write_all(STDERR_FILENO, text);
 }

@@ -1,5 +1,5 @@
-// terminal.h: what a stream can show, results on stdout, and numbers as people read them.
-// Contract: colour only on a terminal, and never with NO_COLOR set (no-color.org) or TERM=dumb.
+// terminal.h: terminal capabilities, output of results, and human-readable numbers.
+// Contract: uses colour only on a terminal, and never with NO_COLOR (no-color.org) or TERM=dumb.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,19 @@ namespace graphrun::cli {
 
 enum class Style { bold, yellow };
 
-bool is_terminal(std::FILE* stream);      // one on which a line can be rewritten: TERM=dumb is none
+bool is_terminal(std::FILE* stream);      // supports rewriting a line; false for TERM=dumb
 int terminal_columns(std::FILE* stream);  // 80 when unknown
 bool takes_colour(std::FILE* stream);
-bool speaks_utf8();  // by the environment, as setlocale() would find it
+bool speaks_utf8();  // from the environment, with the rules of setlocale()
 std::string paint(std::FILE* stream, Style style, std::string_view text);
 
-// Nobody can be told of what stderr does not take.
+// Ignores failures: there is no other stream to report them on.
 void write_error(std::string_view text) noexcept;
 
-// Writes to stdout; throws Error (kind run) when not all of it could be written.
+// Writes to stdout; throws Error (kind run) if the write is incomplete.
 void write_results(std::string_view text);
 
-// Cells by row; columns are as wide as their widest cell, the first is flush left. UTF-8.
+// Table of `rows`: each column is as wide as its widest cell, the first is left-aligned. UTF-8.
 std::string text_table(const std::vector<std::vector<std::string>>& rows);
 
 std::string grouped(std::uint64_t number);     // "1,234,567"

@@ -25,13 +25,13 @@ constexpr std::size_t kKept = 8;
 
 struct Call {
   const char* api = nullptr;
-  const void* caller = nullptr;  // of the hook: where the frames that matter begin
+  const void* caller = nullptr;  // return address of the hook, where the relevant frames start
   std::uint64_t bytes = 0, step = 0;
   std::array<void*, kDepth> frames{};
   int depth = 0;
 };
 
-// Counts by name; what finds no room is counted with the last.
+// Counts per API name; when the table is full, the last entry counts the rest.
 class CountsByName {
  public:
   void add(const char* api, std::uint64_t bytes) {
@@ -70,14 +70,14 @@ std::atomic<bool> counts_setup{false};
 std::atomic<const Session*> watched{nullptr};
 std::atomic<std::uint64_t> of_us{0}, of_drivers{0};
 std::array<Call, kKept> kept;
-thread_local bool inside = false;  // what looking at a call allocates itself
+thread_local bool inside = false;  // ignores allocations made while a call is inspected
 
 std::string_view file_of(const char* path) {
   const std::string_view whole = path == nullptr ? "" : path;
   return whole.substr(whole.rfind('/') + 1);
 }
 
-// The C and C++ run times: a call's site is whoever called them.
+// C and C++ runtime libraries: the call site is their caller.
 constexpr std::string_view kRuntimes[] = {"libc.so", "libstdc++.so", "libc++.so",  "libgcc_s.so",
                                           "libm.so", "libpthread",   "libasan.so", "libtsan.so"};
 constexpr std::string_view kDrivers[] = {"libcuda.so", "libcublas", "libnvidia", "libnvrtc", "libcudart"};
@@ -118,7 +118,7 @@ void note(const char* api, std::uint64_t bytes, const void* caller) {
   inside = false;
 }
 
-// What executors report through.
+// Callback for executors.
 void note_reported(const char* api, std::uint64_t bytes) {
   note(api, bytes, __builtin_return_address(0));
 }
@@ -131,7 +131,7 @@ std::string symbol_of(const Dl_info& info) {
   return status == 0 ? readable.get() : info.dli_sname;
 }
 
-// "libmine.so+0x1234 (run)": what addr2line takes. Hidden names are not known at run time.
+// "libmine.so+0x1234 (run)": input for addr2line. Hidden symbols have no name at run time.
 std::string site_of(void* frame, const Dl_info& info) {
   const auto offset = reinterpret_cast<std::uintptr_t>(frame) - reinterpret_cast<std::uintptr_t>(info.dli_fbase);
   const std::string symbol = symbol_of(info);
@@ -207,7 +207,7 @@ void AllocationWatch::require_none() const {
 
 #ifdef GRAPHRUN_SANITIZED
 
-// From sanitizer/allocator_interface.h, which not every compiler package brings along.
+// Declared in sanitizer/allocator_interface.h, which some compiler packages lack.
 extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile void*, std::size_t),
                                                          void (*)(const volatile void*));
 
@@ -221,8 +221,8 @@ void on_free(const volatile void*) {}
 
 #else
 
-// The C library's own entry points: its documented way to put a layer over malloc without losing it. free() stays as
-// it is, since these give its pointers. Visible, so that the libraries call them too.
+// Replaces malloc and its family by wrappers that count and call the C library's own entry points. free() needs none,
+// since the pointers are the C library's. Default visibility, so that shared libraries call them too.
 #define GRAPHRUN_VISIBLE __attribute__((visibility("default")))
 extern "C" {
 void* __libc_malloc(std::size_t size);

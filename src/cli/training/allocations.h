@@ -1,8 +1,8 @@
-// allocations.h: --assert-no-alloc: who allocates while a model trains, on the host in any thread, on devices, pinned.
-// Contract: between arm() and disarm() every call of malloc and its family (and so operator new) and every allocation
-// that an executor reports is counted. The stack of each call decides whose it is: a GPU driver's own are counted
-// apart. The first few of ours are kept with step, call and call site. From count_setup() to arm() calls are counted by
-// name only. At most one watch at a time. Leaves to others: freeing, which is not counted.
+// allocations.h: --assert-no-alloc: records allocations during training: host (any thread), device and pinned memory.
+// Contract: between arm() and disarm(), counts every call of malloc and its family (and so operator new), and every
+// allocation that an executor reports. The call stack attributes each call: those of GPU drivers are counted
+// separately. The first few of graphrun's own are kept with step, API and call site. From count_setup() to arm(),
+// counts calls by name only. At most one watch is active at a time. Does not count deallocation.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@
 
 namespace graphrun::cli {
 
-// The calls of one name: "malloc", "cudaMalloc".
+// Calls of one API: "malloc", "cudaMalloc".
 struct AllocationCount {
   std::string api;
   std::uint64_t calls = 0, bytes = 0;
@@ -33,10 +33,10 @@ class AllocationWatch {
 
   std::uint64_t ours() const;
   std::uint64_t drivers() const;
-  // By name, in order of the first call: before arm(), and ours after it.
+  // Counts by name, in order of the first call: calls before arm(), and graphrun's own after it.
   static std::vector<AllocationCount> of_setup();
   static std::vector<AllocationCount> of_steps();
-  // Throws Error (kind check) that tells of the first ones, when there were any of ours.
+  // Throws Error (kind check) that lists the first of graphrun's own allocations, if there are any.
   void require_none() const;
 };
 

@@ -1,6 +1,6 @@
-// certificate.h: --certificate: what a training allocated, and how that was counted, as JSON (command-line.md).
-// Contract: it states what was counted, also where that is not nothing. Leaves to others: counting (allocations.h), and
-// refusing a training that allocates.
+// certificate.h: --certificate: allocation counts of a training, and how they were measured, as JSON (command-line.md).
+// Contract: reports nonzero counts too. Not handled here: counting (allocations.h), and rejecting a training that
+// allocates.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace graphrun::cli {
 
-// Of a training that has ended, after `results` were evaluated.
+// Call after the training has ended and `results` are evaluated.
 std::string certificate(const Session& session, const Results& results, const AllocationWatch& watch);
 
 }  // namespace graphrun::cli

@@ -1,8 +1,8 @@
 // checkpoints.h: --checkpoint-dir and --resume of a training.
-// Contract: the constructor finds out whether the folder can be written; begin() loads what the training goes on from,
-// and tells it. A checkpoint that cannot be written is told at once and the training goes on; finish() throws when the
-// last one could not. Without the flags nothing happens. Leaves to others: files and their names
-// (graphrun/checkpoint.h), signals (interrupt.h).
+// Contract: the constructor checks that the folder is writable; begin() loads and reports the checkpoint to resume
+// from. If a checkpoint cannot be written, warns and continues training; finish() throws if the last one failed.
+// Without the flags, does nothing. Not handled here: files and their names (graphrun/checkpoint.h), signals
+// (interrupt.h).
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class Checkpoints {
   void connect(TrainOptions& options);
   void finish();
 
-  // Steps that were done when the training began here; nothing: it does not go on from a checkpoint.
+  // Number of steps already done by the checkpoint; empty if the training does not resume.
   std::optional<std::uint64_t> resumed() const { return resumed_; }
   bool keeps() const { return folder_.has_value(); }
   CheckpointFolder* folder() { return folder_ ? &*folder_ : nullptr; }

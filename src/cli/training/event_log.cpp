@@ -22,7 +22,7 @@ constexpr std::array<std::uint32_t, 256> crc_table() {
   return table;
 }
 
-// TFRecord does not store the checksum itself: a checksum of bytes that hold one would be weak.
+// TFRecord masks the checksum, because the CRC of data that contains its own CRC is weak.
 std::uint32_t masked(std::string_view bytes) {
   const std::uint32_t crc = crc32c(bytes);
   return std::rotr(crc, 15) + 0xA282EAD8U;
@@ -39,7 +39,7 @@ void add_fixed(Bytes& to, T value) {
   to.append(bytes, bytes + sizeof(T));
 }
 
-// ---- protocol buffers: a field is its number and wire type, then a number or a length and bytes
+// ---- protocol buffers: field number and wire type, then a number or a length and bytes
 
 enum class Wire : std::uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
 
@@ -78,7 +78,7 @@ double wall_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// A cell as a curve shows it; nothing of an empty one, a hash, or a column without a curve.
+// Value of a cell in a curve; null for an empty cell, a hash, or a column without a tag.
 const double* number_of(const LogColumn& column, const LogCell& cell) {
   return column.tag.empty() ? nullptr : std::get_if<double>(&cell);
 }

@@ -1,8 +1,8 @@
-// event_log.h: logs as TensorBoard reads them: a file of events, a scalar for each column that has a tag.
-// Contract: records of TFRecord: length (8 bytes), its masked CRC-32C, an Event of TensorFlow's event.proto, its masked
-// CRC-32C; little-endian. The first names the version "brain.Event:2", the second says that a run starts at that step,
-// which hides what older files in the folder have from there on. A row is one event and one write: what is left of a
-// run that is killed can be read. Leaves to others: names of files (output_files.h).
+// event_log.h: TensorBoard logs: an event file with a scalar for each column that has a tag.
+// Contract: TFRecord records, little-endian: length (8 bytes), its masked CRC-32C, an Event (TensorFlow's event.proto),
+// its masked CRC-32C. The first names the version "brain.Event:2". The second starts a session at that step, which
+// hides later events of older files in the folder. A row is one event and one write, so that the file of a killed run
+// is readable. Not handled here: file names (output_files.h).
 #pragma once
 
 #include <string_view>
@@ -23,13 +23,13 @@ class EventLog : public LogWriter {
   void finish() override { records_.finish(); }
 
  private:
-  // Room for a record, then event(): its bytes, which end_record() frames and writes.
+  // Starts a record; append the Event's fields, then end_record() frames and writes it.
   void begin_record(std::uint64_t step);
   void end_record();
 
   std::span<const LogColumn> columns_;
   LineFile records_;
-  std::size_t start_ = 0;  // of the record in the buffer
+  std::size_t start_ = 0;  // offset of the record in the buffer
 };
 
 }  // namespace graphrun::cli

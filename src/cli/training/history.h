@@ -1,7 +1,7 @@
-// history.h: --log and --tensorboard: a row for each report of the training, in every file that was asked for.
-// Contract: the columns are known when the training begins, then each row is one write to the end of each file, so that
-// a run that is killed leaves what can be read. A cell is empty where nothing was evaluated. Nothing is allocated after
-// the constructor. Leaves to others: formats (text_logs.h, event_log.h), a write that fails (line_file.h).
+// history.h: --log and --tensorboard: writes a row per training report to every requested file.
+// Contract: columns are fixed at the start. Each row is one append to each file, so that a killed run leaves readable
+// files. A cell is empty if its value was not evaluated. Allocates nothing after the constructor. Not handled here:
+// formats (text_logs.h, event_log.h), failed writes (line_file.h).
 #pragma once
 
 #include <cstdint>
@@ -18,19 +18,19 @@ namespace graphrun::cli {
 
 class History {
  public:
-  // `resumed`: the steps of the checkpoint that it goes on from; rows up to there stay in the files. `replaces`: older
-  // files make place now, not at the end: a training that may be killed and go on goes on with rows of its own.
+  // `resumed`: steps of the checkpoint; rows up to there are kept. `replaces`: replaces older files at the start
+  // instead of at the end, so that a resumed training continues with the rows of this one.
   History(OutputFiles& outputs, const Session& session, bool hashes, std::optional<std::uint64_t> resumed,
           bool replaces, Diagnostics& diagnostics);
 
   void report(const Report& report);
-  void finish();  // throws what the first write that failed threw, after all files have ended
+  void finish();  // closes all files, then throws the error of the first failed write
 
  private:
   std::vector<LogColumn> columns_;
   std::vector<LogCell> cells_;
   std::vector<std::unique_ptr<LogWriter>> writers_;
-  std::size_t metrics_ = 0;  // columns of validation, if there are any: its loss and metrics
+  std::size_t metrics_ = 0;  // number of validation columns (loss and metrics), or 0
   bool factor_ = false, hashes_ = false;
 };
 

@@ -6,8 +6,8 @@
 namespace graphrun::cli {
 namespace {
 
-constexpr std::size_t kGathered = std::size_t{1} << 15;  // bytes that are written at once
-constexpr std::size_t kLine = std::size_t{1} << 12;      // of many metrics
+constexpr std::size_t kGathered = std::size_t{1} << 15;  // bytes per write
+constexpr std::size_t kLine = std::size_t{1} << 12;      // enough for many metrics
 
 }  // namespace
 

@@ -1,7 +1,7 @@
-// line_file.h: a file that grows by lines or records while a model trains: --log, --tensorboard and --losses.
-// Contract: after the constructor nothing is allocated until a write fails. A write that fails does not end the
-// training: the file stays at its last whole line, what comes later is dropped, and finish() throws the Error.
-// Without a file nothing happens.
+// line_file.h: append-only file of lines or records written during training: --log, --tensorboard and --losses.
+// Contract: allocates nothing after the constructor unless a write fails. A failed write does not stop the training:
+// the file ends with its last complete line, later lines are dropped, and finish() throws the Error. Without a file,
+// does nothing.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,15 +15,15 @@ namespace graphrun::cli {
 
 class LineFile {
  public:
-  explicit LineFile(OutputFile* file);  // null: there is none
+  explicit LineFile(OutputFile* file);  // null: no file
   explicit LineFile(std::optional<OutputFile>& file) : LineFile(file ? &*file : nullptr) {}
 
   bool wanted() const { return file_ != nullptr; }
-  fmt::memory_buffer& line() { return lines_; }  // append to it, then end_line() or, what is no text, flush()
+  fmt::memory_buffer& line() { return lines_; }  // append, then call end_line(), or flush() for binary data
   void end_line();
-  void flush();        // what has gathered goes to the file; by itself when it is much
-  void check() const;  // throws what a write threw
-  void finish();       // no line will follow
+  void flush();        // writes the buffer; also called when it is nearly full
+  void check() const;  // throws the error of a failed write
+  void finish();       // call after the last line
 
  private:
   OutputFile* file_;

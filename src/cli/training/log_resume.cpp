@@ -10,7 +10,7 @@
 namespace graphrun::cli {
 namespace {
 
-// The lines of a file that have an end; nothing if there is no file.
+// Complete lines of a file; nothing if it does not exist.
 std::optional<std::string> whole_lines(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) return std::nullopt;
@@ -19,7 +19,7 @@ std::optional<std::string> whole_lines(const std::string& path) {
   return text;
 }
 
-// The number between `before`, which is the line's first, and a comma.
+// Parses the number between the first occurrence of `before` and a comma.
 std::optional<std::uint64_t> step_of_line(std::string_view line, std::string_view before) {
   const std::size_t found = line.find(before);
   if (found == std::string_view::npos) return std::nullopt;

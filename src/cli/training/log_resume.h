@@ -1,6 +1,6 @@
-// log_resume.h: what an earlier part of a training wrote to a file of lines, up to the checkpoint that it goes on
-// from. Contract: whole lines only, so that a file that was cut short by a crash goes on as if it had not been. Throws
-// Error (kind input) when the file cannot be read; one that is not there has no lines.
+// log_resume.h: reads the lines that the interrupted training wrote, up to the checkpoint to resume from.
+// Contract: returns complete lines only, so that a line cut off by a crash is dropped. Throws Error (kind input) if the
+// file cannot be read; a missing file has no lines.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,13 @@
 
 namespace graphrun::cli {
 
-// Of --log: the lines after `header` whose step is not after `step`. Nothing: there is no log, or one with another
-// header.
+// --log: lines after `header` with a step of at most `step`; empty optional if there is no log or its header differs.
 std::optional<std::string> log_lines_until(const std::string& path, std::string_view header, std::uint64_t step);
 
-// Of --log as JSON Lines: the objects whose "step" is not after `step`; nothing: there is no such file.
+// --log as JSON Lines: objects whose "step" is at most `step`; empty optional if there is no file.
 std::optional<std::string> json_lines_until(const std::string& path, std::uint64_t step);
 
-// Of --losses: the first `steps` lines; none where there are fewer.
+// --losses: the first `steps` lines; "" if there are fewer.
 std::string first_losses(const std::string& path, std::uint64_t steps);
 
 }  // namespace graphrun::cli

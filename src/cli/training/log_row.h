@@ -1,6 +1,6 @@
-// log_row.h: what every log has of a report: named columns, and a cell of each that may be empty.
-// Contract: columns are known before the first step and stay the same; History fills the cells, a writer for each
-// format prints them. Leaves to others: what is in a report (graphrun/session.h).
+// log_row.h: format-independent log rows: named columns, and cells that may be empty.
+// Contract: columns are fixed before the first step. History fills the cells; one writer per format prints them. Not
+// handled here: content of reports (graphrun/session.h).
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 namespace graphrun::cli {
 
 struct LogColumn {
-  std::string name;           // "validation_loss": of CSV and JSON
-  std::string tag = {};       // "loss/validation": of a curve in TensorBoard; empty: it has none
-  const char* number = "{}";  // how fmt writes it
+  std::string name;           // key in CSV and JSON: "validation_loss"
+  std::string tag = {};       // curve in TensorBoard: "loss/validation"; empty: none
+  const char* number = "{}";  // format string of fmt
 };
 
 struct LogHash {
@@ -23,17 +23,17 @@ using LogCell = std::variant<std::monostate, std::uint64_t, double, LogHash>;
 
 struct LogRow {
   std::uint64_t step = 0;
-  std::span<const LogCell> cells;  // one for each column
+  std::span<const LogCell> cells;  // one per column
 };
 
-// A file of one format. begin() before the first step; afterwards nothing is allocated. Where a training goes on from
-// the step `from`, begin() takes over the rows up to there of the old file, and says whether that has such a log.
+// Log file of one format. Call begin() before the first step; no call after it allocates. When resuming from step
+// `from`, begin() copies the rows up to that step from the old file, and returns whether they were found.
 class LogWriter {
  public:
   virtual ~LogWriter() = default;
   virtual bool begin(std::span<const LogColumn> columns, std::uint64_t from) = 0;
   virtual void write(const LogRow& row) = 0;
-  virtual void finish() = 0;  // no row will follow; throws what a write threw
+  virtual void finish() = 0;  // ends the log; throws the error of a failed write
 };
 
 }  // namespace graphrun::cli

@@ -24,7 +24,7 @@ double average(const ProfileRow& row) {
   return row.calls > 0 ? row.total / static_cast<double>(row.calls) : 0;
 }
 
-// "1.2345ms": five digits that count, as nvprof had them.
+// Formats "1.2345ms" with five significant digits, as nvprof does.
 std::string five_digits(double seconds) {
   struct Unit {
     double seconds;
@@ -76,8 +76,8 @@ void write_profile(JsonWriter& json, const Profile& profile) {
   json.end_object();
 }
 
-// The "JSON object format" of trace events: complete events ("X") in microseconds, a line of the timeline for each
-// group, named by metadata events ("M").
+// "JSON object format" of trace events: complete events ("X") in microseconds. Each group has its own track, named by a
+// metadata event ("M").
 std::string chrome_trace(const Profile& profile) {
   std::map<std::string_view, int> lines;
   for (const ProfileRow& row : profile.rows) lines.try_emplace(row.group, static_cast<int>(lines.size()) + 1);

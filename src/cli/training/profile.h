@@ -1,5 +1,5 @@
-// profile.h: a Profile as a table in nvprof's form, as JSON, and as a timeline for chrome://tracing and Perfetto.
-// Contract: shares are of a group, times are total, average, least and most of a call.
+// profile.h: a Profile as a table in nvprof's format, as JSON, and as a timeline for chrome://tracing and Perfetto.
+// Contract: percentages are relative to a group; times are total, average, minimum and maximum of a call.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
-// text_logs.h: logs as CSV, a header and a line for each row, and as JSON Lines, an object for each row.
-// Contract: each line is one write to the end of the file, so that a run that is killed leaves whole lines. An empty
-// cell is nothing between commas in CSV, and no key in JSON; a number that is not finite is null in JSON.
+// text_logs.h: logs as CSV (a header and one line per row) and as JSON Lines (one object per row).
+// Contract: each line is one append, so that a killed run leaves whole lines. An empty cell is an empty field in CSV
+// and an absent key in JSON. A non-finite number is null in JSON.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@
 
 namespace graphrun::cli {
 
-bool is_json_log(const std::string& path);  // by its name
+bool is_json_log(const std::string& path);  // checks the extension
 
 class CsvLog : public LogWriter {
  public:
@@ -36,7 +36,7 @@ class JsonLog : public LogWriter {
  private:
   OutputFile& file_;
   std::span<const LogColumn> columns_;
-  std::vector<std::string> keys_;  // with quotes and colon
+  std::vector<std::string> keys_;  // quoted, with colon
   LineFile lines_;
 };
 

@@ -1,5 +1,4 @@
-// bench.cpp: the verb `bench`: how long a training step takes, one by one and in a run, and what comes before the
-// first.
+// bench.cpp: the verb `bench`: duration of a training step, alone and in a run, and startup time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,17 +16,17 @@
 namespace graphrun::cli {
 namespace {
 
-constexpr double kSeconds = 2;                // how long to measure where --steps does not say
-constexpr std::uint64_t kMaxSteps = 1000000;  // and how many steps at most
-constexpr std::uint64_t kMin = 10;            // and at least
+constexpr double kSeconds = 2;                // duration without --steps
+constexpr std::uint64_t kMaxSteps = 1000000;  // limit without --steps
+constexpr std::uint64_t kMin = 10;            // minimum number of steps
 
-// Nearest rank: the smallest value that at least this share of all values does not exceed.
+// Nearest-rank percentile: the smallest value that at least this share of all values does not exceed.
 double percentile(const std::vector<double>& sorted, double share) {
   const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(sorted.size())));
   return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
 }
 
-// "one at a time: 45 %" on a terminal, rewritten in place: drawn between two steps, so that no thread disturbs them.
+// Prints "one at a time: 45 %" on a terminal, rewritten in place between two steps: a thread would disturb the timing.
 struct BenchProgress {
   bool enabled;
   double next = Profiler::now() + 0.2;
@@ -54,7 +53,7 @@ struct Figures {
   std::size_t worst = 0;
 };
 
-// Measures steps one at a time. The vector has its capacity already: nothing is allocated between two steps.
+// Measures steps one at a time. The vector is preallocated, so that nothing is allocated between two steps.
 void measure_steps(Session& session, const Arguments& arguments, Figures& figures, BenchProgress& progress) {
   const std::uint64_t most = arguments.steps.value_or(kMaxSteps);
   const double start = Profiler::now();
@@ -72,8 +71,7 @@ void measure_steps(Session& session, const Arguments& arguments, Figures& figure
   }
 }
 
-// As many again in one go; in pieces of a twentieth of a second, so that it can be interrupted, and few when it has
-// been.
+// Runs the same number of steps in chunks of about 50 ms, which allow an interrupt; only a few steps after one.
 void run_steps(Session& session, Figures& figures, BenchProgress& progress) {
   constexpr double kPieceSeconds = 0.05;
   const std::uint64_t wanted =
@@ -124,15 +122,14 @@ Figures measure(Session& session, const Arguments& arguments, Diagnostics& diagn
   return figures;
 }
 
-// The step's number in the training, from 1 on.
+// 1-based step number within the training.
 std::uint64_t number_of(const Arguments& arguments, std::size_t index) {
   return std::max<std::uint64_t>(arguments.warmup, 1) + index + 1;
 }
 
 constexpr std::pair<const char*, double> kShares[] = {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}};
 
-// Calls f(name, seconds) for the parts of the way to the first step's end. The executor's own parts of its load follow
-// it.
+// Calls f(name, seconds) for each phase up to the end of the first step. The parts of the executor's load follow it.
 template <class F>
 void each_phase(const Session& session, const Figures& figures, F f) {
   const SetupTimes& times = session.setup_times();

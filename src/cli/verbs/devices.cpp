@@ -1,4 +1,4 @@
-// devices.cpp: the verb `devices`: what each executor could run on here, or the one line on what it lacks.
+// devices.cpp: the verb `devices`: devices of each executor on this machine, or the reason why it has none.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -58,7 +58,7 @@ std::string as_json(const std::vector<Found>& found) {
   return json.end_array().end_object().text() + "\n";
 }
 
-// The known properties; a plug-in may omit some.
+// Known properties; a plug-in may omit some.
 std::string details(const Device& device, std::string_view executor) {
   std::vector<std::string> parts;
   if (!device.capability.empty()) parts.push_back(device.capability);

@@ -1,4 +1,4 @@
-// eval.cpp: the verb `eval`: loss and metrics of saved weights on every split.
+// eval.cpp: the verb `eval`: evaluates saved weights on every split.
 #include "cli/command_line/open.h"
 #include "cli/command_line/verbs.h"
 #include "cli/pictures/report_page.h"

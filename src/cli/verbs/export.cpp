@@ -1,4 +1,4 @@
-// export.cpp: the verbs `export-c`, `export-onnx` and `import-onnx`: models to and from other programs.
+// export.cpp: the verbs `export-c`, `export-onnx` and `import-onnx`: convert models to and from other formats.
 #include <fmt/format.h>
 
 #include <initializer_list>
@@ -16,7 +16,7 @@
 namespace graphrun::cli {
 namespace {
 
-// The file of --output, opened before anything is read; stdout without it.
+// The --output file, opened before anything is read; stdout without the flag.
 class ExportFile {
  public:
   ExportFile(const Arguments& arguments, std::initializer_list<std::string> read) {
@@ -40,7 +40,7 @@ class ExportFile {
   std::optional<OutputFile> file_;
 };
 
-// With the weights that are to be exported, on the executor that says what is right.
+// Loads the model with the weights to export, on the reference executor.
 Session open_to_export(const Arguments& arguments, Diagnostics& diagnostics) {
   if (arguments.load.weights.empty() && !is_weights(arguments.model, arguments.load)) {
     throw Error(ErrorKind::input, "export.weights", fmt::format("{} has no weights", arguments.verb),

@@ -1,4 +1,4 @@
-// init.cpp: the verb `init`: a model file to begin with, written from a CSV file.
+// init.cpp: the verb `init`: writes a starter model file for a CSV file.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -12,7 +12,7 @@
 namespace graphrun::cli {
 namespace {
 
-// The path of the data as a model in the folder of `output` says it.
+// Path of the data relative to the folder of `output`, as the model file stores it.
 std::string source_of(const std::string& csv, const std::string& output) {
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::absolute(output, error).parent_path();

@@ -1,4 +1,4 @@
-// plan.cpp: the verb `plan`: what would be in the arena and what would run, without a device.
+// plan.cpp: the verb `plan`: memory plan and execution plan, without a device.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ void write_buffer(JsonWriter& json, const Program& program, std::size_t id, cons
 
 struct Fusion : FusionSummary {
   std::uint64_t arena_bytes_without = 0;
-  std::uint64_t bytes_without_both = 0;  // neither regions nor reuse
+  std::uint64_t bytes_without_both = 0;  // without regions and without reuse
 };
 
 std::vector<BufferId> first_of(const std::vector<BufferId>& all, std::size_t count) {
@@ -141,7 +141,7 @@ std::string tilings_text(const Fusion& fusion) {
   return paint(stdout, Style::bold, fmt::format("\n{:<24}{:<24}{:>12}\n", "regions", "tilings", "cycles")) + text;
 }
 
-// Regions, what they keep from the arena, and why the rest is in none.
+// Regions, the bytes they keep out of the arena, and why the other steps are not in one.
 std::string regions_text(const Fusion& fusion) {
   if (fusion.regions.empty() && fusion.notes.empty()) return {};
   std::string text = paint(
@@ -228,7 +228,7 @@ std::string as_text(const Program& program, std::string_view executor, const Fus
   return text;
 }
 
-// The batch stays, whatever a budget would make of a plan without regions.
+// Keeps the batch size, even if the budget would choose another one without regions.
 void plan_without(const Model& given, const Arguments& arguments, LoadOptions load, const Program& program,
                   Fusion& fusion) {
   fusion.arena_bytes_without = program.arena_bytes;

@@ -57,7 +57,7 @@ std::vector<std::size_t> columns_to_draw(const Table& table, const std::string& 
   return columns;
 }
 
-// The short names of files, or their paths where two would be the same.
+// Stems of the file names, or the paths if two stems are equal.
 std::vector<std::string> names_of_runs(const std::vector<std::string>& files) {
   std::vector<std::string> names;
   for (const std::string& file : files) names.push_back(std::filesystem::path(file).stem().string());
@@ -66,7 +66,7 @@ std::vector<std::string> names_of_runs(const std::vector<std::string>& files) {
   return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end() ? names : files;
 }
 
-// Runs differ in colour; where there are several, their columns differ in dashes.
+// Colour distinguishes runs; with several runs, dashes distinguish columns.
 plot::Figure figure_of(const Arguments& arguments) {
   plot::Figure figure;
   figure.title = arguments.title;

@@ -1,4 +1,4 @@
-// predict.cpp: the verb `predict`: the outputs of a trained model for the rows of a file, as CSV on stdout.
+// predict.cpp: the verb `predict`: outputs of a trained model for the rows of a file, as CSV on stdout.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,18 +24,18 @@
 namespace graphrun::cli {
 namespace {
 
-// An output of some rows in the units of the model, how they become those of its target, and what classes they say.
+// Values of one output in model units, their conversion to the target's units, and their classes.
 struct Output {
   std::string name, target;
   HostTensor values;
   std::optional<Standardization> units;
   ClassOutput classes;
   bool says_label = false;
-  bool is_probability = false;  // made of logits
+  bool is_probability = false;  // converted from logits
 };
 using Outputs = std::vector<Output>;
 
-// The units of the outputs' targets, taken from the model: f32 lacks the precision if the standard deviation is small
+// Units of the outputs' targets, taken from the model: f32 lacks the precision if the standard deviation is small
 // compared with the mean, as in timestamps.
 std::vector<std::optional<Standardization>> take_units(Model& model) {
   std::vector<std::optional<Standardization>> units;
@@ -51,8 +51,8 @@ std::vector<std::optional<Standardization>> take_units(Model& model) {
   return units;
 }
 
-// Calls f with the number in original units: an f32 if its precision is a millionth of the standard deviation or
-// better.
+// Calls f with the number in original units: as f32 if the spacing of f32 values is at most a millionth of the
+// standard deviation there.
 template <class F>
 void in_units(double value, double shift, double scale, LogTransform log, F f) {
   const double original = invert_log(log, value * scale + shift);
@@ -71,7 +71,7 @@ std::size_t width_of(const HostTensor& tensor) {
   return rows == 0 ? 0 : static_cast<std::size_t>(tensor.shape().elements() / rows);
 }
 
-// Logits that became probabilities are called so, where no other output is.
+// Renames converted logits to "probability" unless another output has that name.
 std::string number_name(const Output& output, const Outputs& all) {
   const auto is_taken = [](const Output& other) { return other.name == "probability" || other.is_probability; };
   return output.is_probability && std::count_if(all.begin(), all.end(), is_taken) == 1 ? "probability" : output.name;
@@ -85,8 +85,8 @@ std::string distinct(std::string name, std::unordered_set<std::string>& taken) {
   return name;
 }
 
-// Kept columns, then the labels, then the numbers; an output of several numbers a row is so many columns: "logits.0",
-// or "logits.setosa" where its classes have words.
+// Kept columns, then labels, then numbers. An output with several elements per row has one column per element:
+// "logits.0", or "logits.setosa" with named classes.
 std::vector<std::string> columns_of(const Outputs& outputs, const std::vector<std::string>& keep) {
   std::vector<std::string> names = keep;
   for (const Output& output : outputs) {
@@ -183,7 +183,7 @@ class Predictions {
       const std::span<float> numbers = output.values.elements<float>();
       for (std::size_t at = 0; width > 0 && at < numbers.size(); at += width)
         output.classes.to_probabilities(numbers.subspan(at, width));
-      // The label of a probability is that of its logits: the half, where one is all there is.
+      // Labels stay those of the logits: a single probability has the threshold 0.5.
       if (width == 1) output.classes.numbers = ClassOutput::Numbers::plain;
     }
     return outputs;
@@ -226,7 +226,7 @@ void add_rows(JsonWriter& json, const Outputs& outputs, const InputRows& rows) {
   }
 }
 
-// Rows as they come: those of a pipe are answered before more are waited for.
+// Streams the rows: answers those of a pipe before waiting for more.
 void print_csv(InputReader& reader, InputRows rows, Predictions& predictions, Destination& to) {
   bool has_header = false;
   for (std::optional<InputRows> next = std::move(rows); next; next = reader.next()) {

@@ -29,10 +29,10 @@ struct StoredRun {
   std::string folder;
   RunProvenance provenance;
   RunRecord record;
-  std::vector<HyperparameterChange> changes;  // made while it trained
+  std::vector<HyperparameterChange> changes;  // made during training
   std::vector<StoredRow> rows;                // rows of its log; empty without a log
   std::optional<std::string> hash;            // final hash of the weights
-  std::uint64_t steps = 0;                    // until it was stopped; 0: it reached its end
+  std::uint64_t steps = 0;                    // steps until it was stopped; 0: completed
 };
 
 StoredRun stored_run(const Arguments& arguments) {
@@ -54,7 +54,7 @@ StoredRun stored_run(const Arguments& arguments) {
   if (run.record.state == RunRecord::State::interrupted) {
     const RunRecord::Field* steps = run.record.find("steps");
     if (steps != nullptr && steps->number) run.steps = static_cast<std::uint64_t>(*steps->number);
-    if (run.steps == 0) run.hash.reset();  // it has not begun
+    if (run.steps == 0) run.hash.reset();  // stopped before its first step
   }
   const std::string log = (folder / "log.csv").string();
   if (fs::exists(log, ignored)) run.rows = stored_log(log, run.hash.has_value());

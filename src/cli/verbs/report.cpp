@@ -1,4 +1,4 @@
-// report.cpp: the verb `report`: the page of a stored run.
+// report.cpp: the verb `report`: HTML report of a stored run.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

@@ -1,4 +1,4 @@
-// runs.cpp: the verb `runs`: what stored runs have reached, and in what they differ.
+// runs.cpp: the verb `runs`: results of stored runs and their differences.
 #include <fmt/format.h>
 
 #include <algorithm>

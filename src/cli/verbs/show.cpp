@@ -1,4 +1,4 @@
-// show.cpp: the verbs `show` and `check`: what a model file says, read without its data.
+// show.cpp: the verbs `show` and `check`: content of a model file, without reading its data.
 #include "graphrun/show.h"
 
 #include <fmt/format.h>
@@ -49,8 +49,8 @@ std::string as_text(const std::string& path, const ModelSummary& summary) {
                      counted(summary.entries, "graph entry", "graph entries"));
 }
 
-// Exit code 3 if no training region is a generated kernel. The reasons are printed with the other kernels, those of
-// evaluation for instance.
+// Returns exit code 3 if no training region has a generated kernel. The reasons are printed with the other kernels, for
+// example those of evaluation.
 int show_source(const Arguments& arguments, Diagnostics& diagnostics) {
   const GeneratedSource source = generated_source(load_model(arguments.model, arguments.load), arguments.session);
   if (!source.text.empty()) {
@@ -76,7 +76,7 @@ int draw_graph(const Arguments& arguments, PictureFile& file) {
   return kDone;
 }
 
-// Each as --set takes it, so that a line may be copied; then the words that it may be.
+// One setting per line, in the format of --set for copying, followed by the allowed values.
 int show_settings(const Arguments& arguments) {
   const std::vector<Setting> settings = model_settings(arguments.model, arguments.load);
   JsonWriter json;

@@ -1,4 +1,4 @@
-// studio.cpp: the verb `studio`: a page on this machine to build, train, watch and understand a model.
+// studio.cpp: the verb `studio`: local web page to build, train and inspect a model.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>

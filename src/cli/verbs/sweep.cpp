@@ -1,4 +1,4 @@
-// sweep.cpp: the verb `sweep`: one model trained with many settings and seeds, and what came of them as a table.
+// sweep.cpp: the verb `sweep`: trains a model with many settings and seeds, and tabulates the results.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -35,10 +35,10 @@ struct Plan {
   std::vector<Axis> axes;
   std::vector<Setting> settings;
   std::vector<Trial> trials;
-  std::optional<std::uint64_t> split_seed;  // shared by all runs, whatever their seeds
+  std::optional<std::uint64_t> split_seed;  // same for all runs, regardless of their seeds
 };
 
-// Seeds vary the training alone: its first one divides the rows of every run, if the model says no other.
+// Seeds vary only the training: the first seed also splits the rows of all runs, unless the model sets split_seed.
 std::optional<std::uint64_t> split_seed_of(const Arguments& arguments, const Plan& plan, std::uint64_t first_seed) {
   const bool varied =
       std::any_of(plan.axes.begin(), plan.axes.end(), [](const Axis& axis) { return axis.path == "data.split_seed"; });
@@ -49,7 +49,7 @@ std::optional<std::uint64_t> split_seed_of(const Arguments& arguments, const Pla
   load.overrides.emplace_back("data.split_seed", std::to_string(first_seed));
   try {
     (void)canonical_model(arguments.model, load);
-  } catch (const Error&) {  // its rows are not divided
+  } catch (const Error&) {  // the model does not split its rows
     return std::nullopt;
   }
   return first_seed;
@@ -84,7 +84,7 @@ std::string text_of(const Plan& plan, std::size_t setting) {
   return text;
 }
 
-// Everything that the results follow from. A folder holds the runs of one such text.
+// Everything that determines the results. All runs of a folder must have the same identity.
 std::string identity(const Arguments& arguments, const Plan& plan) {
   JsonWriter json;
   json.begin_object().member("over", arguments.over).member("seeds", arguments.seeds);
@@ -98,7 +98,7 @@ std::string identity(const Arguments& arguments, const Plan& plan) {
   return json.end_object().text() + "\n";
 }
 
-// Reports an error once, before any training.
+// Reports errors once, before any training.
 void check_settings(const Arguments& arguments, const Plan& plan) {
   for (const Setting& setting : plan.settings) {
     LoadOptions load = arguments.load;
@@ -133,7 +133,7 @@ bool is_done(const std::string& folder) {
   return is_run_folder(folder) && read_run(folder).state == RunRecord::State::done;
 }
 
-// The whole command of a training.
+// Complete command line of a training.
 std::vector<std::string> words_of(const Arguments& arguments, const Plan& plan, const Trial& trial) {
   std::vector<std::string> words = {arguments.command[0], "train", arguments.model, "--quiet"};
   words.insert(words.end(), arguments.passed_on.begin(), arguments.passed_on.end());
@@ -141,7 +141,7 @@ std::vector<std::string> words_of(const Arguments& arguments, const Plan& plan, 
     words.push_back(fmt::format("--set={}={}", plan.axes[a].path, plan.settings[trial.setting][a]));
   words.push_back(fmt::format("--seed={}", trial.seed));
   if (plan.split_seed) words.push_back(fmt::format("--set=data.split_seed={}", *plan.split_seed));
-  // Together as many as there are; the bits are the same for any number.
+  // Divides the CPU cores between the jobs; results are bitwise identical for any thread count.
   if (arguments.jobs > 1 && arguments.session.threads == 0)
     words.push_back(fmt::format("--threads={}",
                                 std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / arguments.jobs)));
@@ -152,7 +152,7 @@ std::vector<std::string> words_of(const Arguments& arguments, const Plan& plan, 
 
 struct SettingFigures {
   std::size_t runs = 0;
-  std::vector<std::string> failed_after;  // steps of each failed run
+  std::vector<std::string> failed_after;  // step count of each failed run
   std::vector<std::string> keys;
   std::vector<std::vector<double>> values;  // one list per key
 

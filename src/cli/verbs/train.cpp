@@ -1,4 +1,4 @@
-// train.cpp: the verb `train`: fit the model, evaluate it on every split, print the results.
+// train.cpp: the verb `train`: fits the model, evaluates every split, prints the results.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@
 namespace graphrun::cli {
 namespace {
 
-// Notes the savings of each fused region, and the reason of each op outside them.
+// Prints a note on the savings of each fused region, and on the reason for each op outside them.
 void describe_regions(const FusionSummary& fusion, Diagnostics& diagnostics) {
   for (const RegionSummary& region : fusion.regions) {
     if (region.chains > 0) {
@@ -54,7 +54,7 @@ void describe_regions(const FusionSummary& fusion, Diagnostics& diagnostics) {
   for (const std::string& note : fusion.notes) diagnostics.note(note);
 }
 
-// The same for the results: how much of each phase is in a region, and what stays out of the arena.
+// Same for the results: number of steps in regions by phase, and bytes kept out of the arena.
 std::vector<std::string> region_lines(const FusionSummary& fusion, const Program& program) {
   std::vector<std::string> lines;
   for (const RegionSummary& region : fusion.regions) {
@@ -67,7 +67,7 @@ std::vector<std::string> region_lines(const FusionSummary& fusion, const Program
   return lines;
 }
 
-// Runs each action even if an earlier one failed: one file that cannot be written must not lose the others.
+// Runs each action even if an earlier one failed: a file that cannot be written must not lose the others.
 class Attempts {
  public:
   template <class F>
@@ -80,7 +80,7 @@ class Attempts {
       out_of_memory_ = true;
     }
   }
-  // For when something worse is on its way.
+  // Reports the errors when a more severe one will be thrown.
   void report(Diagnostics& diagnostics) const {
     if (!found_.empty()) diagnostics.error(Error(ErrorKind::run, found_));
   }
@@ -108,7 +108,7 @@ void write_whole(OutputFile& file, std::string_view text) {
   file.commit();
 }
 
-// Whatever it is that failed: the weights are what the time was spent for.
+// Saves the weights elsewhere if that fails: training time must not be lost.
 void save_or_rescue(Session& session, OutputFile& file) {
   std::vector<Diagnostic> found;
   try {
@@ -127,13 +127,13 @@ void save_or_rescue(Session& session, OutputFile& file) {
   throw Error(ErrorKind::run, std::move(found));
 }
 
-// The first --log of rows that a page can read.
+// First --log in CSV, which the report page can read.
 std::string csv_log(const Arguments& arguments) {
   const auto csv = std::ranges::find_if_not(arguments.logs, is_json_log);
   return csv == arguments.logs.end() ? "" : *csv;
 }
 
-// Those of the steps before the checkpoint, where the old file has them.
+// Copies the losses before the checkpoint from the old file, if it has them.
 void keep_losses(OutputFile& file, std::uint64_t steps, Diagnostics& diagnostics) {
   if (file.is_direct()) return;
   const std::string earlier = first_losses(file.path(), steps);
@@ -143,8 +143,8 @@ void keep_losses(OutputFile& file, std::uint64_t steps, Diagnostics& diagnostics
   file.write(earlier);
 }
 
-// Trains with the log, the losses and the progress. A loss that is not finite, or a device that fails, ends the
-// training but not the two files: what they have is whole. Before the first step they have nothing, and old ones stay.
+// Trains with log, losses and progress. A non-finite loss or a device failure ends the training, but log and losses
+// stay complete. A failure before the first step leaves existing files unchanged.
 TrainResult train(Session& session, const Arguments& arguments, OutputFiles& outputs, AllocationWatch& watch,
                   Attempts& attempts, Diagnostics& diagnostics, LossCurves& curves, Checkpoints& checkpoints) {
   History history(outputs, session, arguments.hash_weights, checkpoints.resumed(), checkpoints.keeps(), diagnostics);
@@ -173,12 +173,12 @@ TrainResult train(Session& session, const Arguments& arguments, OutputFiles& out
           fmt::format_to(std::back_inserter(losses.line()), "{:.9g}", unsigned_nan(loss));
           losses.end_line();
         }
-        if (checkpoints.keeps()) losses.flush();  // before a checkpoint of these steps: they are there if it is killed
+        if (checkpoints.keeps()) losses.flush();  // before the checkpoint, so that a killed run has them
       };
     }
     checkpoints.connect(options);
     options.on_first_step = [&] {
-      if (interrupted()) session.cancel();  // for a signal that came before train() began
+      if (interrupted()) session.cancel();  // a signal arrived before train() began
       if (arguments.assert_no_alloc || outputs.certificate) watch.arm(session);
     };
     TrainResult training = session.train(options);
@@ -188,7 +188,7 @@ TrainResult train(Session& session, const Arguments& arguments, OutputFiles& out
   } catch (const NotFinite& error) {
     watch.disarm();
     finish();
-    // As after an interrupt: what the time was spent for is kept.
+    // Saves the weights, as after an interrupt.
     if (outputs.weights && error.steps() > 0) {
       attempts.run([&] {
         save_or_rescue(session, *outputs.weights);
@@ -224,7 +224,7 @@ int run_train(const Arguments& given, Diagnostics& diagnostics) {
     if (fusion) describe_regions(*fusion, diagnostics);
   }
 
-  // Before the training: the way out of an interrupted one has no time for it.
+  // Computed before training, because there is no time for it after an interrupt.
   std::string settings;
   if (arguments.json || !arguments.run_dir.empty()) settings = training_settings(session.model());
   checkpoints.begin(session);
@@ -244,11 +244,11 @@ int run_train(const Arguments& given, Diagnostics& diagnostics) {
   }();
   attempts.run([&] { checkpoints.finish(); });
   if (outputs.weights) attempts.run([&] { save_or_rescue(session, *outputs.weights); });
-  if (arguments.verbose) {  // counters of training alone: evaluation adds its own
+  if (arguments.verbose) {  // training counters only: evaluation adds its own
     for (const auto& [name, value] : session.counters()) diagnostics.note(fmt::format("{}: {}", name, value));
   }
 
-  // Ctrl-C ends the program within a fifth of a second, the way out included.
+  // Ctrl-C ends the program within 0.2 seconds, including shutdown.
   constexpr double kAfterInterrupt = 0.05;
   Results results = [&] {
     const SlowOperationNotice notice(diagnostics, "evaluating");

@@ -1,4 +1,4 @@
-// verify.cpp: the verb `verify`: two executors side by side, or one value of a run.
+// verify.cpp: the verb `verify`: compares two executors, or prints one value of a run.
 #include "graphrun/verify.h"
 
 #include <fmt/format.h>
@@ -18,12 +18,12 @@
 namespace graphrun::cli {
 namespace {
 
-constexpr std::int64_t kPrinted = 4096;  // printed elements of a dump
-constexpr std::size_t kGrowthRows = 24;  // printed rows of a trajectory
+constexpr std::int64_t kPrinted = 4096;  // maximum elements of a dump
+constexpr std::size_t kGrowthRows = 24;  // maximum rows of a trajectory
 
 // ---- comparing
 
-// The first steps, then ever rarer ones, and the last: growth is read over orders of magnitude.
+// First steps, then increasingly sparse ones, and the last, to show growth over orders of magnitude.
 std::vector<std::size_t> shown_rows(std::size_t rows) {
   std::vector<std::size_t> shown;
   if (rows == 0) return shown;
