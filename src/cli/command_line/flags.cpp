@@ -140,7 +140,7 @@ constexpr Flag kFlags[] = {
      "instruction set of the cpu executor: plain, avx2 or avx512 (default: the best available)", set_isa,
      Completes::instruction_sets, "GRAPHRUN_ISA"},
     {"--math", "NAME", "Execution", kReading,
-     "precision of exp, tanh, ... in fused regions on cuda: fast, or exact as on cpu (default: fast)",
+     "exp, tanh etc. in fused regions on cuda: fast, or exact as on cpu (default: fast)",
      [](Arguments& a, std::string_view v) { override_train(a, "math", v); }, Completes::math},
     {"--no-passes", "", "Execution", kPlanning, "run the graph without optimization passes",
      [](Arguments& a, std::string_view) { a.session.passes = false; }},
