@@ -21,7 +21,7 @@ std::string word_of(double value) {
   return static_cast<double>(narrow) == value ? category_of(fmt::format("{}", narrow)) : category_of(value);
 }
 
-// A column of such an array. A class is its word, or where the words are no numbers its number.
+// Column of a given array as cells. A class reads as its name, or as its number if there are no names.
 class ArrayCells final : public Cells {
  public:
   ArrayCells(std::vector<double> values, std::vector<std::string> words, std::string where)
@@ -48,7 +48,7 @@ class ArrayCells final : public Cells {
   mutable std::string text_;
 };
 
-// The columns that an input lists; a formula among them is a column of what it gives.
+// Columns that an input lists; a formula in the list counts as a column of its result.
 std::vector<std::string> listed_columns(const json::Value& said) {
   if (said.kind == json::Kind::string) return {said.string};
   std::vector<std::string> names;
@@ -70,7 +70,7 @@ ArrayRows::ArrayRows(const json::Ref& block, std::span<const InputDecl> inputs, 
                      ColumnTransforms transforms, const Provenance& provenance, bool is_fitted)
     : transforms_(std::move(transforms)), is_fitted_(is_fitted) {
   const json::Document nowhere = json::parse("", "{}");
-  json::Reader silent(nowhere);  // who read the source has reported what is wrong with it
+  json::Reader silent(nowhere);  // errors were reported when the source was read
   const json::Member* source = nullptr;
   for (const char* key : {"source", "train"}) {
     if (const json::Member* own = block.value->find(key)) source = own;
@@ -134,7 +134,7 @@ Array ArrayRows::side_by_side(const Input& input, const HostTensor& given, const
     const std::string& name = input.columns[c];
     auto words = transforms_.labels_of(name, table.fit.provenance).value_or(std::vector<std::string>());
     const Pipeline* pipeline = transforms_.find(name);
-    if (words.empty() && table.train && pipeline && pipeline->class_step()) {  // numbers: in their order
+    if (words.empty() && table.train && pipeline && pipeline->class_step()) {  // numbers in ascending order
       const std::vector<double> values = every(columns, c, given);
       std::set<double> numbers;
       std::copy_if(values.begin(), values.end(), std::inserter(numbers, numbers.end()),
@@ -180,7 +180,7 @@ void ArrayRows::change(DataSet& set) const {
     const std::string& name = input.decl.name;
     Pipeline pipeline = input.pipeline;
     if (pipeline.names().empty() && !input.is_changed) continue;
-    std::vector<Split*> splits;  // that of the training first
+    std::vector<Split*> splits;  // training split first
     for (Split& split : set.splits) {
       if (std::find(split.original.begin(), split.original.end(), name) != split.original.end())
         splits.insert(split.name == "train" ? splits.begin() : splits.end(), &split);
@@ -198,7 +198,7 @@ void ArrayRows::change(DataSet& set) const {
       const HostTensor& given = column->second;
       const std::string where = fmt::format("input '{}' of {}", name, split->name);
       const std::int64_t rows = given.shape().rank() > 0 ? given.shape()[0] : 0;
-      // Class numbers and rows of classes may be given as the graph takes them.
+      // Class numbers and one-hot rows may be given in the graph's own layout.
       const bool fits_input = Shape(given.shape().dims().subspan(rows > 0 ? 1 : 0)) == input.decl.sample;
       const Pipeline* only = input.columns.size() == 1 ? transforms_.find(input.columns.front()) : nullptr;
       const bool are_classes = pipeline.makes_classes() || (only && only->makes_classes());

@@ -1,7 +1,7 @@
-// array_rows.h: rows that a program gives as arrays: changed as "transform" says, as rows of the model's source are.
-// Contract: an input that lists columns takes them side by side as the table has them, a word as the number of its
-// class. Rows of training are fitted to, unless the numbers came with weights or the
-// model's own data. Throws Error. Leaves to others: what Session::predict() does (Standardization).
+// array_rows.h: applies "transform" to rows that a program passes as arrays, as to rows of the model's source.
+// Contract: an input that lists columns takes them in table order, with categorical values as class numbers. Training
+// rows are fitted to, unless the statistics came with weights or the model's own data. Throws Error. Not here:
+// Session::predict() (Standardization).
 #pragma once
 
 #include <memory>
@@ -18,18 +18,18 @@ namespace graphrun::data {
 
 class ArrayRows {
  public:
-  // `block` is the "data" section. `is_fitted`: the numbers are there.
+  // `block` is the "data" section. `is_fitted`: the statistics are already known.
   ArrayRows(const json::Ref& block, std::span<const InputDecl> inputs, std::vector<Pipeline> pipelines,
             ColumnTransforms transforms, const Provenance& provenance, bool is_fitted);
 
-  // The columns of the inputs that list some, for DataSet::columns.
+  // Columns of the inputs that list some, for DataSet::columns.
   std::vector<InputColumns> columns(const Provenance& provenance) const;
 
-  // Fits, and changes the columns of Split::original.
+  // Fits, and transforms the columns of Split::original.
   void change(DataSet& set) const;
 
-  // The numbers of a row where "transform" or "missing" changes columns of the input; 0: they do not. Then rows() makes
-  // the input's values of them, f64 (rows, ...). `where` begins a message.
+  // Numbers per row if "transform" or "missing" changes columns of the input, else 0. If nonzero, rows() converts them
+  // to the input's values, f64 (rows, ...). `where` is a prefix for messages.
   std::int64_t width(std::string_view input) const;
   HostTensor rows(std::string_view input, const HostTensor& given, FittedStatistics& fit,
                   const std::string& where) const;
@@ -38,10 +38,10 @@ class ArrayRows {
   struct Input {
     InputDecl decl;
     Pipeline pipeline;
-    std::vector<std::string> columns;  // that it lists; none: it does not, or formulas too
-    std::vector<Missing> missing;      // of them
+    std::vector<std::string> columns;  // listed columns; empty if it lists none, or formulas too
+    std::vector<Missing> missing;      // policy per column
     bool is_changed = false;
-    bool is_array = false;  // the only column has several numbers a row
+    bool is_array = false;  // the only column has several numbers per row
   };
   const Input* find(std::string_view name) const;
   Array side_by_side(const Input& input, const HostTensor& given, const FitContext& table,

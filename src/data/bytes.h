@@ -1,5 +1,5 @@
-// bytes.h: numbers of either byte order out of a file's bytes.
-// Contract: the caller has seen to it that the bytes are there.
+// bytes.h: reads numbers of either byte order from a buffer.
+// Contract: the caller checks that the bytes exist.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ T number_at(std::string_view bytes, std::size_t at, std::endian order) {
   return value;
 }
 
-// `count` numbers of type From as a vector of To.
+// Converts `count` numbers of type From to a vector of To.
 template <class To, class From>
 std::vector<To> numbers_at(std::string_view bytes, std::size_t at, std::size_t count, std::endian order) {
   std::vector<To> values(count);

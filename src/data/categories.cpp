@@ -20,7 +20,7 @@ std::string category_of(double number) {
 }
 
 std::string category_of(std::string_view text) {
-  const bool is_code = text.size() > 1 && text[0] == '0' && text[1] != '.';  // "007" is no number
+  const bool is_code = text.size() > 1 && text[0] == '0' && text[1] != '.';  // "007" is not a number
   const std::optional<double> number = parse_number<double>(text);
   return is_code || !number || !std::isfinite(*number) ? std::string(text) : category_of(*number);
 }
@@ -39,15 +39,15 @@ std::optional<std::vector<std::string>> labels_of(const ClassStep& step, const s
 
 namespace {
 
-// A column whose values, texts or numbers, are numbered as they first appear.
+// Column values, text or numeric, numbered by first appearance.
 struct Numbered {
-  std::vector<std::int32_t> numbers;  // by row
-  std::vector<std::string> words;     // by number
+  std::vector<std::int32_t> numbers;  // one per row
+  std::vector<std::string> words;     // category of each number
 };
 
 Numbered numbered(const NamedArray& column, const ArrayPtr& array, const FitContext& table) {
   Numbered result;
-  std::unordered_map<std::string, std::int32_t> by_text;  // as it stands in the file
+  std::unordered_map<std::string, std::int32_t> by_text;  // text as in the file
   std::unordered_map<std::string, std::int32_t> by_word;
   const auto number_of = [&](std::string word) {
     const auto [place, is_new] = by_word.try_emplace(word, static_cast<std::int32_t>(result.words.size()));
@@ -87,7 +87,7 @@ Numbered numbered(const NamedArray& column, const ArrayPtr& array, const FitCont
   return result;
 }
 
-// Of the training rows, in the order of the file.
+// Categories of the training rows, in file order.
 std::vector<std::string> categories_of(const Numbered& all, const Rows& train) {
   std::vector<std::int64_t> first(all.words.size(), -1);
   for (std::int64_t i = 0; i < train.count; ++i) {
@@ -105,7 +105,7 @@ std::vector<std::string> categories_of(const Numbered& all, const Rows& train) {
   return words;
 }
 
-// The categories that hold: the model file's, the weights', or those of the training rows.
+// Final categories: from the model file, the weights, or the training rows.
 const std::vector<std::string>& decide(const Numbered& all, const NamedArray& column, const ClassStep& step,
                                        const std::string& key, const FitContext& table) {
   auto& known = table.fit.provenance.categories;
@@ -138,7 +138,7 @@ const std::vector<std::string>& decide(const Numbered& all, const NamedArray& co
   throw Error(ErrorKind::input, "data.value", fmt::format("'{}': row {}: {}", column.name, row, what), std::move(hint));
 }
 
-// What a class weighs in the training: given, or as much as all others however few its rows are.
+// Class weights in training: given, or balanced so that every class has the same total weight.
 std::vector<double> weights_of(const std::vector<std::int32_t>& classes, std::size_t count, const ClassStep& step,
                                const std::string& key, const FitContext& table) {
   if (!step.weights.empty()) return step.weights;

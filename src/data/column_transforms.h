@@ -1,7 +1,7 @@
-// column_transforms.h: the lists of "transform" under names that are no input's: of columns of the source, which are
-// changed as they are read, before lists and formulas see them.
-// Contract: fitted to the training rows, or with the numbers that came with weights; the same bits for a row whatever
-// rows stand beside it. Leaves to others: the steps themselves (transforms.h).
+// column_transforms.h: "transform" lists under names that are not inputs. They apply to source columns on reading,
+// before lists and formulas use them.
+// Contract: fitted to the training rows, or loaded with weights. The result of a row is independent of all others. Not
+// here: the transform steps (transforms.h).
 #pragma once
 
 #include <map>
@@ -16,22 +16,22 @@ namespace graphrun::data {
 
 class ColumnTransforms {
  public:
-  // A member of the section "transform".
+  // Reads a member of the section "transform".
   void read(json::Reader& reader, const json::Ref& section, const json::Member& member);
 
-  // Reports the keys that name no column of the table, which is that of the training.
+  // Reports keys that name no column of the training table.
   void check_names(json::Reader& reader, const Table& table, std::span<const InputDecl> inputs) const;
 
-  // The numbers of a column: gaps filled, transforms done; a one-hot column is (rows, classes). Throws Error.
+  // Column as numbers, with gaps filled and transforms applied; a one-hot column is (rows, classes). Throws Error.
   ArrayPtr numbers_of(const NamedArray& column, const FitContext& table) const;
 
-  // Its shape, without reading numbers where that can be.
+  // Shape of the result. Avoids reading the values if possible.
   ArrayPtr shape_of(const NamedArray& column, const FitContext& table) const;
 
-  // The list of a column; null: it has none.
+  // Transform list of a column, or null.
   const Pipeline* find(const std::string& column) const;
 
-  // The words of its classes; nothing where it has none, or none are known.
+  // Class names of the column; nothing if it has no classes or they are unknown.
   std::optional<std::vector<std::string>> labels_of(const std::string& column, const Provenance& provenance) const;
 
  private:
@@ -40,7 +40,7 @@ class ColumnTransforms {
     Pipeline pipeline;
   };
   json::Ref section_;
-  std::map<std::string, ColumnPipeline> entries_;  // by column
+  std::map<std::string, ColumnPipeline> entries_;  // keyed by column name
 };
 
 }  // namespace graphrun::data

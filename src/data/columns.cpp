@@ -60,14 +60,14 @@ bool is_formula(const json::Ref& at, const Table& table) {
 struct Item {
   json::Ref place;
   bool is_formula = false;
-  std::vector<const NamedArray*> arrays = {};  // that it names
-  bool good = true;                            // false: reported
+  std::vector<const NamedArray*> arrays = {};  // named arrays
+  bool good = true;                            // false: an error was reported
 };
 
-// What a split says about an input beside its source: "x": ["a", "log(b)"], "y": "price" or "y": "sin(a) + b".
+// Input selection of a split: "x": ["a", "log(b)"], "y": "price" or "y": "sin(a) + b".
 struct Choice {
   bool is_said = false;
-  bool is_list = false;  // whose items stand side by side
+  bool is_list = false;  // list items are concatenated
   json::Ref place;
   std::vector<Item> items;
 
@@ -160,7 +160,7 @@ class Chooser {
     });
   }
 
-  // The classes of a column of words, for an input whose list begins with them.
+  // Classes of a categorical column, for an input whose list starts with a class step.
   ArrayPtr read_classes(const NamedArray& named, const ClassStep& step, const std::string& input) {
     return attempt(named, [&]() -> ArrayPtr {
       if (options_.use == DataUse::values) return classes_of(named, step, input, fit_);
@@ -172,7 +172,7 @@ class Chooser {
     });
   }
 
-  // The columns that the input took when it was trained; nothing when one of them is not there, which is reported.
+  // Columns that the input used in training; nothing if one is missing, which is reported.
   std::optional<std::vector<const NamedArray*>> named(const json::Ref& at, const std::vector<std::string>& names) {
     std::vector<const NamedArray*> columns;
     for (const std::string& name : names) {
@@ -206,7 +206,7 @@ class Chooser {
     return read_column(at);
   }
 
-  // In a list a word is a column, never a formula: a misspelt one is told of as a name.
+  // In a list, a single word is a column, never a formula, so a misspelled one is reported as a column name.
   static bool is_one_word(const json::Ref& at) {
     const std::string& text = at.value->string;
     return std::all_of(text.begin(), text.end(), [](char c) {
@@ -235,7 +235,7 @@ class Chooser {
     return nullptr;
   }
 
-  // Columns of (rows) or (rows, k) as (rows, sum of k).
+  // Concatenates columns of (rows) or (rows, k) to (rows, sum of k).
   ArrayPtr side_by_side(const json::Ref& at, const std::vector<std::string>& labels, std::vector<ArrayPtr> arrays) {
     Array together{Shape{arrays.front()->rows(), 0}, {}};
     for (std::size_t i = 0; i < arrays.size(); ++i) {
@@ -269,7 +269,7 @@ class Chooser {
                    did_you_mean(name, table_.names()));
   }
 
-  // The numbers of a formula go by its text: those of another are not taken for them.
+  // Statistics of a formula are keyed by its text, so formulas never share them.
   ArrayPtr computed(const json::Ref& formula, const std::string& input, const std::vector<FormulaColumn>& columns) {
     const auto name = [&](std::size_t i) {
       return fmt::format("{}:aggregate.{} of {}", input, i, formula.value->string);
@@ -301,7 +301,7 @@ std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Ref& at, const
                                 const DataOptions& options, const FitContext& fit, std::span<Pipeline> pipelines) {
   Chooser chooser(reader, table, options, fit);
   std::vector<Choice> choices(inputs.size());
-  std::size_t open = 0;  // inputs with neither formula nor list
+  std::size_t open = 0;  // inputs without formula or list
   bool all_good = true;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     if (said[i])
@@ -310,7 +310,7 @@ std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Ref& at, const
       ++open;
     all_good = all_good && choices[i].good();
   }
-  std::unordered_set<const NamedArray*> taken;  // by a formula or a list
+  std::unordered_set<const NamedArray*> taken;  // columns named in formulas or lists
   for (const Choice& choice : choices) {
     for (const Item& item : choice.items) {
       for (const NamedArray* array : item.arrays) taken.insert(array->made_of ? array->made_of : array);
@@ -365,7 +365,7 @@ std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Ref& at, const
     } else if (choices[i].is_said) {
       arrays[i] = chooser.array_of(choices[i], inputs[i].name);
     } else if (!table.keyed) {
-      // What is left is not known while another input's choice is not.
+      // The remaining columns are unknown if the selection of another input failed.
       if (free.empty() && all_good)
         reader.report(at, "data.column", fmt::format("no column is left for input '{}'", inputs[i].name),
                       fmt::format("every column is named by a formula or a list; say which it takes: \"{}\": [\"{}\"]",

@@ -1,5 +1,5 @@
-// columns.h: which arrays of a source become which input: by name, by list, by formula, or what is left.
-// Contract: reports to the reader; an input whose array is null was reported.
+// columns.h: assigns arrays of a source to inputs: by name, by list, by formula, or from the remaining columns.
+// Contract: reports to the reader; an input with a null array has been reported.
 #pragma once
 
 #include <functional>
@@ -15,20 +15,19 @@
 
 namespace graphrun::data {
 
-// `said[i]` is what stands under the split for input i. `at` is the source, for what concerns it as a whole. An input
-// that takes what is left takes, in a table that does not train, the columns that it took in the one that does.
-// `pipelines`: those of the inputs, where words become classes; may be empty.
+// `said[i]` is the split's entry for input i. `at` is the source, for errors about it as a whole. An input that takes
+// the remaining columns takes the training columns again in tables that do not train. `pipelines`: per input, for
+// mapping categorical values to classes; may be empty.
 std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Ref& at, const Table& table,
                                 std::span<const InputDecl> inputs, const std::vector<std::optional<json::Ref>>& said,
                                 const DataOptions& options, const FitContext& fit, std::span<Pipeline> pipelines);
 
-// Reports the errors of the choices that do not depend on the columns of the table, which may have none yet.
+// Reports errors that do not depend on the columns of the table, which may not be known yet.
 void check_choices(json::Reader& reader, const json::Ref& at, const Table& table, std::span<const InputDecl> inputs,
                    const std::vector<std::optional<json::Ref>>& said, std::span<const Pipeline> pipelines);
 
-// Rows of `width` numbers from arrays of equally many rows, (rows) or (rows, k), one array after the other in each row.
-// `next` gives them; each is let go of before the next is asked for. Throws Error: more than the limit of
-// input_limit.h.
+// Concatenates arrays of equal row count, (rows) or (rows, k), into rows of `width` numbers. `next` yields the arrays;
+// each is released before the next is requested. Throws Error beyond the limit of input_limit.h.
 std::vector<double> values_side_by_side(std::size_t width, const std::function<ArrayPtr()>& next);
 
 std::string listed(const std::vector<std::string>& names);

@@ -13,10 +13,10 @@
 namespace graphrun::data {
 namespace {
 
-// What a column takes before any of its values: its name, its place in the table, what reads it.
+// Fixed cost of a column: its name, its entry in the table, its reader.
 constexpr std::uint64_t kColumnBytes = 1024;
 
-constexpr std::size_t kReportEvery = std::size_t{1} << 20;  // bytes between two reports of progress
+constexpr std::size_t kReportEvery = std::size_t{1} << 20;  // bytes between progress reports
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
@@ -46,7 +46,7 @@ void Csv::make_room(std::vector<Field>& fields, std::size_t more) const {
   fields.reserve(room);
 }
 
-// Reads one field and returns where it ends: at a delimiter, a line end, or the end of the text.
+// Reads one field and returns its end: at a delimiter, a line end, or the end of the text.
 std::size_t Csv::read_field(std::size_t at, Field& field) {
   std::size_t begin = at;
   const auto skip_spaces = [&](std::size_t from) {
@@ -58,7 +58,7 @@ std::size_t Csv::read_field(std::size_t at, Field& field) {
   field.quoted = quote < text_.size() && text_[quote] == '"';
   if (field.quoted) begin = at = quote;
   if (field.quoted) {
-    // What is quoted is put together in place: it never grows.
+    // Unescape quoted text in place: it never grows.
     std::size_t to = ++at;
     field.begin = at;
     for (;; ++at) {
@@ -90,12 +90,12 @@ std::size_t Csv::read_record(std::size_t at, std::vector<Field>& record) {
     at = read_field(at, record.emplace_back());
     if (at == text_.size() || text_[at] != dialect_.delimiter) break;
   }
-  if (at < text_.size() && text_[at] == '\r') ++at;  // of \r\n, or alone
+  if (at < text_.size() && text_[at] == '\r') ++at;  // part of \r\n, or alone
   if (at < text_.size() && text_[at] == '\n') ++at;
   return at;
 }
 
-// A first line of numbers is a row in a file without a header: taken for names it would be lost.
+// A numeric first line is data in a file without a header; as a header it would be lost.
 void Csv::reject_numbers(const std::vector<Field>& record) const {
   std::size_t numbers = 0;
   for (const Field& field : record) {
@@ -123,7 +123,7 @@ void Csv::take_header(const std::vector<Field>& record) {
   }
 }
 
-// Every `step`th of the fields from `first` on.
+// Checks every `step`th field from `first` on.
 bool Csv::is_blank(const std::vector<Field>& fields, std::size_t first, std::size_t step) const {
   for (std::size_t i = first; i < fields.size(); i += step) {
     if (!content(fields[i]).empty()) return false;
@@ -131,7 +131,7 @@ bool Csv::is_blank(const std::vector<Field>& fields, std::size_t first, std::siz
   return true;
 }
 
-// By the first row. Delimiters at the end of the line may be in the header only, in the rows only, or in both.
+// Sets the width from the first row. The header, the rows, or both may end with delimiters.
 void Csv::take_width(const std::vector<Field>& record) {
   while (dialect_.header && names_.size() > std::max<std::size_t>(record.size(), 1) && names_.back().empty())
     names_.pop_back();
@@ -217,7 +217,7 @@ Error Csv::error_at(std::size_t row, std::size_t column, std::string_view what, 
                std::move(hint));
 }
 
-// The text is walked from its start, with lines ended as the parser ends them: made for messages.
+// Rescans the text with the parser's line ends to find the line; only used for messages.
 Error Csv::error(std::size_t offset, std::string message, std::string hint) const {
   int line = 1;
   std::size_t begin = text_begin(text_);

@@ -1,9 +1,9 @@
-// csv.h: comma-separated values (RFC 4180): quotes, quotes in quotes, line ends of either kind, a byte order mark,
-// spaces around quotes, Excel's first line "sep=;".
-// Contract: every record has as many fields as the first; empty lines and comments are none. Delimiters at the end of
-// every line make no column. A header of numbers is refused; two columns may have one name. Errors have the file's line
-// and column; bytes that are not UTF-8 are one. Fields and columns are held against the limit of input_limit.h: a
-// file of commas takes many times its bytes. Leaves to others: what a field says (text_table.h).
+// csv.h: comma-separated values (RFC 4180), with escaped quotes, any line ending, a byte order mark, spaces around
+// quotes and Excel's first line "sep=;".
+// Contract: every record has as many fields as the first; empty lines and comments are skipped. Delimiters at the end
+// of every line add no column. A numeric header is rejected; column names may repeat. Errors include line and column;
+// invalid UTF-8 is an error. Field and column storage counts against input_limit.h, as a file of commas needs many
+// times its size. Not here: interpretation of fields (text_table.h).
 #pragma once
 
 #include <cstdint>
@@ -18,17 +18,17 @@
 
 namespace graphrun::data {
 
-// How a file is written.
+// How the file is written.
 struct Dialect {
   bool header = true;  // whether the first line names the columns
   char delimiter = ',';
-  std::string comment = {};  // a line that begins with it is none; empty: there are no comments
+  std::string comment = {};  // prefix of comment lines; empty: no comments
   Notation notation = {};
-  std::size_t rows_before = 0;  // of a stream of which this is a piece: for messages
+  std::size_t rows_before = 0;  // rows of the stream before this chunk, for messages
   int lines_before = 0;
 };
 
-// Excel's first line "sep=;": its delimiter, and where the next line begins.
+// Excel's first line "sep=;": its delimiter, and the offset of the next line.
 struct SepLine {
   char delimiter = ',';
   std::size_t end = 0;
@@ -37,22 +37,22 @@ std::optional<SepLine> sep_line(std::string_view text);
 
 class Csv final : public TextTable {
  public:
-  // `on_progress` is told of the bytes.
+  // `on_progress` receives the fraction of bytes parsed.
   Csv(std::string path, std::string text, Dialect dialect, const std::function<void(double done)>& on_progress = {});
 
   std::size_t rows() const override { return fields_.size() / width_; }
   std::string_view text(std::size_t row, std::size_t column) const override { return content(field(row, column)); }
   bool is_repeated(std::size_t column) const override { return repeated_.contains(names_[column]); }
   Error repeated_error(std::size_t column) const override;
-  // Which other delimiter would cut a header that is one column; empty: none.
+  // Suggests another delimiter if the header is one column; empty if none fits.
   std::string delimiter_hint() const;
 
   Error error_at(std::size_t row, std::size_t column, std::string_view what, std::string hint) const override;
 
  private:
   struct Field {
-    std::uint64_t begin = 0;   // in text_, without its quotes
-    std::uint32_t length = 0;  // in text_, quotes in quotes made one
+    std::uint64_t begin = 0;   // offset in text_, without quotes
+    std::uint32_t length = 0;  // length in text_, with escaped quotes collapsed
     bool quoted = false;
   };
   void make_room(std::vector<Field>& fields, std::size_t more) const;
@@ -73,9 +73,9 @@ class Csv final : public TextTable {
   std::string path_, text_;
   Dialect dialect_;
   std::uint64_t limit_;
-  std::unordered_map<std::string, std::size_t> repeated_;  // names of several columns, and where the second is
-  std::vector<Field> fields_;                              // row after row
-  std::size_t width_ = 0;  // fields of a row: more than names where they end with delimiters
+  std::unordered_map<std::string, std::size_t> repeated_;  // repeated names, with the index of the second column
+  std::vector<Field> fields_;                              // row-major
+  std::size_t width_ = 0;  // fields per row; more than names_ if rows end with delimiters
 };
 
 }  // namespace graphrun::data

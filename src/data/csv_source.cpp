@@ -1,4 +1,4 @@
-// The sources "csv" and "records": a column is an array; how the file is written, and which rows are left of it.
+// The sources "csv" and "records": each column is an array; dialect options and dropped rows.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace graphrun::data {
 namespace {
 
-// A file with a policy for each column. Which rows it has is known when it is known which columns are used.
+// A file with a missing-value policy per column. Its rows are known once the used columns are.
 class TextSource {
  public:
   TextSource(std::shared_ptr<const TextTable> table, std::vector<Missing> missing)
@@ -47,11 +47,11 @@ class TextSource {
 
  private:
   std::shared_ptr<const TextTable> table_;
-  std::vector<Missing> missing_;                    // by column
-  std::shared_ptr<std::vector<std::size_t>> kept_;  // null: all rows are left
+  std::vector<Missing> missing_;                    // one per column
+  std::shared_ptr<std::vector<std::size_t>> kept_;  // null: all rows remain
 };
 
-// Each row of another file has its prediction: one that lacks a value is not left out but refused.
+// Each row of an inference input has its own prediction: a row with a missing value is rejected, not dropped.
 std::vector<Missing> read_policies(SourceContext& context, const std::vector<std::string>& names) {
   std::vector<Missing> missing(names.size());
   if (const std::optional<json::Ref> at = context.split.get("missing"))
@@ -62,7 +62,7 @@ std::vector<Missing> read_policies(SourceContext& context, const std::vector<std
   return missing;
 }
 
-// One character, or what `fallback` says.
+// Reads one character, or returns `fallback`.
 char read_sign(SourceContext& context, std::string_view key, char fallback) {
   const std::optional<json::Ref> at = context.split.get(key);
   const std::optional<std::string> text = at ? context.reader.string(*at) : std::nullopt;
@@ -111,7 +111,7 @@ bool ends_with(std::string_view path, std::string_view extension) {
                     [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; });
 }
 
-// A header that is one column with a separator in it was cut at another.
+// Rejects a single-column header that contains a separator: the file uses another delimiter.
 void reject_one_column(const std::string& path, const Csv& csv) {
   const std::string hint = csv.delimiter_hint();
   if (hint.empty()) return;
@@ -135,7 +135,7 @@ Loaded loaded_from(SourceContext& context, std::shared_ptr<const TextTable> tabl
   return loaded;
 }
 
-// For a file that is not opened: checks "missing", the only option that the caller has not read.
+// For a file that is not opened: checks "missing", the only option not yet read.
 Loaded no_rows(SourceContext& context) {
   const std::optional<json::Ref> missing = context.split.get("missing");
   if (missing) read_missing(context.reader, *missing, {}, true);

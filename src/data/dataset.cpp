@@ -19,7 +19,7 @@ using data::SplitData;
 
 constexpr const char* kSplits[] = {"train", "validation", "test"};
 
-// What "transform" says of the inputs, and of columns of the source.
+// The "transform" section: lists of inputs, and of source columns.
 struct Transforms {
   std::vector<data::Pipeline> inputs;
   data::ColumnTransforms columns;
@@ -95,7 +95,7 @@ Transforms read_transforms(json::Reader& reader, const std::optional<json::Ref>&
   return transforms;
 }
 
-// The words of the targets' classes.
+// Class names of the targets.
 std::vector<std::pair<std::string, std::vector<std::string>>> labels_of(const Transforms& transforms,
                                                                         const json::Ref& block,
                                                                         std::span<const InputDecl> inputs,
@@ -117,7 +117,7 @@ std::vector<std::pair<std::string, std::vector<std::string>>> labels_of(const Tr
   return labels;
 }
 
-// One output tells two classes apart: a target with more words needs an output for each.
+// One output distinguishes two classes: a target with more classes needs one output per class.
 void check_labels(json::Reader& reader, const json::Ref& at, std::span<const InputDecl> inputs, const DataSet& set) {
   for (const InputDecl& input : inputs) {
     const auto is_one = [](const ClassRange& range) { return range.kind == ClassRange::Kind::probabilities; };
@@ -135,7 +135,7 @@ void check_labels(json::Reader& reader, const json::Ref& at, std::span<const Inp
   }
 }
 
-// Numbers that come with weights, in place of fitted ones.
+// Uses statistics loaded with weights instead of fitted ones.
 void adopt_fitted(json::Reader& reader, const json::Ref& at, const std::vector<Standardization>& fitted,
                   std::vector<data::Pipeline>& pipelines, std::span<const InputDecl> inputs, DataSet& set) {
   std::unordered_map<std::string_view, const Standardization*> left;
@@ -156,8 +156,7 @@ void adopt_fitted(json::Reader& reader, const json::Ref& at, const std::vector<S
   }
 }
 
-// Weights say which logarithm was taken of an input's numbers: a list with another, or none, is not that of the
-// training.
+// Weights record the logarithm applied to an input. A list with another one, or none, differs from the training.
 void keep_log(json::Reader& reader, const json::Ref& at, const data::Pipeline& pipeline, const InputDecl& input,
               data::FittedStatistics& fit) {
   const auto log = static_cast<double>(pipeline.log());
@@ -170,8 +169,8 @@ void keep_log(json::Reader& reader, const json::Ref& at, const data::Pipeline& p
                   "the list of transforms must be that of the training");
 }
 
-// The splits as tensors or, where `has_values` is false, their sizes: then arrays may have a shape only, or not be
-// there at all. A wrong shape is the same mistake in every split: an input is reported once.
+// Stores the splits as tensors, or only their sizes if `has_values` is false: then arrays may lack values or be null. A
+// wrong shape occurs in every split, so each input is reported once.
 void read_splits(json::Reader& reader, const std::vector<SplitData>& parts, std::vector<data::Pipeline>& pipelines,
                  std::span<const InputDecl> inputs, const data::Files& files, bool has_values, bool is_fitted,
                  DataSet& set) {
@@ -183,7 +182,7 @@ void read_splits(json::Reader& reader, const std::vector<SplitData>& parts, std:
     std::optional<Standardization> fitted;
     if (has_values)
       fitted = pipelines[i].fit(*train, inputs[i].name, set.warnings);
-    else if (inputs[i].is_target)  // a plan sees the numbers of targets only: of metrics in original units
+    else if (inputs[i].is_target)  // a plan needs them for targets only, for metrics in original units
       fitted = pipelines[i].unfitted(inputs[i]);
     if (fitted) set.standardizations.push_back(std::move(*fitted));
   }
@@ -214,7 +213,7 @@ DataSet read_data(json::Reader& reader, const json::Ref& at, std::span<const Inp
   data::FittedStatistics fit =
       options.weights ? data::FittedStatistics(*options.weights) : data::FittedStatistics(options.seed);
   const std::optional<data::Provenance> trained = fit.has_provenance() ? std::optional(fit.provenance) : std::nullopt;
-  fit.provenance.split.reset();  // of these data: as they are read
+  fit.provenance.split.reset();  // recomputed from this data
   if (!trained) fit.provenance.seed = options.seed;
   DataOptions own = options;
   own.seed = fit.provenance.seed;

@@ -1,8 +1,7 @@
-// dataset.h: from the "data" block of a model file to tensors: files found and read, split, transformed.
-// Contract: read_data() reports every mistake to the reader and goes on where it can, so that the caller ends the pass
-// with throw_if_failed(); what it returns is complete only when nothing was reported. Deterministic for a seed.
-// Leaves to others: what the inputs are (the frontend declares them), computing formulas (formula.h), and batches and
-// shuffling (a step does them).
+// dataset.h: builds tensors from the "data" block of a model file: finds, reads, splits and transforms data files.
+// Contract: read_data() reports every error to the reader and continues where it can, so the caller ends the pass with
+// throw_if_failed(). The result is complete only if nothing was reported. Deterministic for a seed.
+// Not here: input declarations (frontend), formula evaluation (formula.h), batches and shuffling (step).
 #pragma once
 
 #include <cstdint>
@@ -22,23 +21,22 @@ class Formulas;
 
 struct InputDecl {
   std::string name;
-  Shape sample;  // the shape without the batch
+  Shape sample;  // shape without the batch dimension
   DType dtype = DType::f32;
   bool is_target = false;
-  std::vector<ClassRange> classes = {};  // what its values must be within
+  std::vector<ClassRange> classes = {};  // valid ranges of the values
 };
 
 struct DataOptions {
-  std::string model_dir;   // where the model file lies; searched first when not empty
-  std::string data_dir;    // --data-dir; searched second when not empty; then the environment's GRAPHRUN_DATA
-  std::uint64_t seed = 0;  // of the permutation of "split", and of random tables that have none of their own
-  const data::Formulas* formulas = nullptr;  // needed where the block has one
+  std::string model_dir;   // folder of the model file; searched first unless empty
+  std::string data_dir;    // --data-dir; searched second unless empty, before the environment's GRAPHRUN_DATA
+  std::uint64_t seed = 0;  // for the permutation of "split", and for random tables without a seed of their own
+  const data::Formulas* formulas = nullptr;  // required if the block has a formula
   DataUse use = DataUse::values;
-  // What came with weights, in place of what would be fitted to train: standardizations, fitted numbers, origin. The
-  // origin's seed takes the place of `seed`.
+  // Fitted values stored with weights (standardizations, statistics, provenance), used instead of fitting to train. The
+  // seed of the provenance overrides `seed`.
   const DataSet* weights = nullptr;
-  // A file that is not the model's: a policy for missing values may be of columns that it lacks, and no row is left
-  // out.
+  // True for a file other than the model's: a missing-value policy may name absent columns, and no row is dropped.
   bool is_other = false;
   OnProgress on_progress = {};
 };

@@ -17,12 +17,12 @@ unsigned char byte_at(std::string_view text, std::size_t i) {
   return i < text.size() ? static_cast<unsigned char>(text[i]) : 0;
 }
 
-// Bytes of the character at `i`, whose first byte is not ASCII; 0: it is not UTF-8.
+// Length of the character at `i`, whose first byte is not ASCII; 0 if it is not UTF-8.
 std::size_t character_bytes(std::string_view text, std::size_t i) {
   const unsigned char first = byte_at(text, i);
   const std::size_t count = first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
   for (std::size_t k = 1; k < count; ++k) {
-    // Overlong forms, surrogates and what is beyond U+10FFFF differ in the second byte.
+    // Overlong forms, surrogates and code points beyond U+10FFFF differ in the second byte.
     const unsigned low = k > 1 ? 0x80 : first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : 0x80;
     const unsigned high = k > 1 ? 0xBF : first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : 0xBF;
     if (byte_at(text, i + k) < low || byte_at(text, i + k) > high) return 0;
@@ -41,7 +41,7 @@ std::size_t first_not_utf8(std::string_view text) {
   return i;
 }
 
-// By where the zeros of ASCII characters are, or by the byte order mark; "": neither.
+// Detects UTF-16/32 by the byte order mark, or by the zero bytes of ASCII characters; "": neither.
 std::string_view wide_encoding(std::string_view text) {
   std::size_t quads = 0, zeros[4] = {};
   for (; 4 * quads + 3 < std::min<std::size_t>(text.size(), 4096); ++quads) {
@@ -54,7 +54,7 @@ std::string_view wide_encoding(std::string_view text) {
   return "";
 }
 
-// "sales.csv.gz" to "sales-utf8.csv".
+// Converts "sales.csv.gz" to "sales-utf8.csv".
 std::string conversion(std::filesystem::path path, std::string_view from) {
   const std::string command = fmt::format("iconv -f {} -t UTF-8", from), in = path.string();
   std::error_code ignored;

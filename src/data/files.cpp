@@ -27,7 +27,7 @@ const NamedArray* Table::find(const std::string& name) const {
 
 namespace {
 
-// The cells of a column of dates, as one of the functions of dates.h sees them.
+// Cells of a date column, converted with a function of dates.h.
 class DateCells final : public Cells {
  public:
   DateCells(std::shared_ptr<const Cells> cells, std::size_t function) : cells_(std::move(cells)), function_(function) {}
@@ -80,7 +80,7 @@ Files::Files(const DataOptions& options) : on_progress_(options.on_progress) {
 }
 
 std::string Files::find(const std::string& name) {
-  const auto is_file = [](const fs::path& path) {  // a pipe is one, too
+  const auto is_file = [](const fs::path& path) {  // includes pipes
     std::error_code error;
     return fs::exists(path, error) && !fs::is_directory(path, error);
   };

@@ -1,7 +1,7 @@
-// files.h: where data files are looked for, each of them read once, and what reading them warned of.
-// Contract: beside the model, then the data folder, then GRAPHRUN_DATA; an absolute path as it is; the current
-// directory only for a model from a pipe. Throws Error (kind input) that names the folders tried and the nearest file
-// name.
+// files.h: locates data files, reads each of them once, and collects warnings.
+// Contract: searches the folder of the model, then the data folder, then GRAPHRUN_DATA. An absolute path is used as is.
+// The current directory is searched only for a model from a pipe. Throws Error (kind input) that names the searched
+// folders and the nearest file name.
 #pragma once
 
 #include <functional>
@@ -16,32 +16,32 @@
 
 namespace graphrun::data {
 
-// Some records of a stream, in place of a file's bytes, and what stood before them: for messages.
+// Records of a stream, used instead of a file's bytes, and their position for messages.
 struct Chunk {
   std::string bytes;
   std::size_t rows_before = 0;
   int lines_before = 0;
-  bool is_lines = false;  // of JSON: an object a line
+  bool is_lines = false;  // JSON Lines: one object per line
 };
 
 class Files {
  public:
   explicit Files(const DataOptions& options);
 
-  // What the file at the path holds from now on.
+  // Sets the contents of the file at `path` for later reads.
   void provide(const std::string& path, Chunk chunk) { chunks_.insert_or_assign(path, std::move(chunk)); }
-  Chunk read_chunk(const std::string& path);  // that, or the whole file
+  Chunk read_chunk(const std::string& path);  // the provided chunk, or the whole file
 
-  std::string find(const std::string& name);  // the path of an existing file that is no folder
+  std::string find(const std::string& name);  // path of an existing file; not a folder
   const std::vector<std::string>& found() const { return found_; }
-  std::string read(const std::string& path);  // its bytes; those of a pipe are kept, for it gives them once
-  // The array of the file, read at most once though several splits take ranges of it.
+  std::string read(const std::string& path);  // contents; those of a pipe are cached, as it can be read only once
+  // Array of the file, read at most once even if several splits take ranges of it.
   ArrayPtr array(const std::string& path, const std::function<Array(const std::string& path)>& read);
 
-  void report_progress(std::string_view what, double done = -1) const {  // OnProgress
+  void report_progress(std::string_view what, double done = -1) const {
     if (on_progress_) on_progress_(what, done);
   }
-  void warn(std::string text);  // about what was read; the same once
+  void warn(std::string text);  // about the data read; duplicates are dropped
   const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:

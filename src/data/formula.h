@@ -1,6 +1,6 @@
-// formula.h: what the data section asks of the graph engine: columns computed from columns.
-// Contract: a formula is a JSON string in the expression language of the graph (model-format.md); mistakes are
-// reported at their character. Leaves to others: which inputs have one (columns.h).
+// formula.h: interface to the graph engine for columns computed from other columns.
+// Contract: a formula is a JSON string in the graph's expression language (model-format.md). Errors are reported at the
+// character. Not here: assignment of formulas to inputs (columns.h).
 #pragma once
 
 #include <optional>
@@ -22,13 +22,13 @@ class Formulas {
  public:
   virtual ~Formulas() = default;
 
-  // The arrays of the table that the formula names; nothing when something was reported.
+  // Returns the arrays that the formula names, or nothing if an error was reported.
   virtual std::optional<std::vector<const NamedArray*>> columns(json::Reader& reader, const json::Ref& formula,
                                                                 const Table& table) const = 0;
 
-  // One value, or one tensor, for each row. The columns have equally many rows; without their values the result has
-  // none. Null when something was reported. Aggregates ("mean(a)") are those of the rows `train`, and go to
-  // `aggregates`; where `train` is nothing they are taken from there.
+  // Computes one value or tensor per row. Columns have equal row counts; if they have no values, neither has the
+  // result. Null if an error was reported. Aggregates ("mean(a)") are computed over the rows `train` and stored in
+  // `aggregates`, or read from it if `train` is nothing.
   virtual ArrayPtr evaluate(json::Reader& reader, const json::Ref& formula, std::span<const FormulaColumn> columns,
                             const std::optional<Rows>& train, std::vector<std::vector<double>>& aggregates) const = 0;
 };

@@ -1,5 +1,5 @@
-// gather.h: arrays of several numbers a row from a table of columns: "x" from the columns x0, x1, x2.
-// Contract: how the columns of an array are called is data.md, "Predictions".
+// gather.h: combines table columns into arrays with several numbers per row: "x" from the columns x0, x1, x2.
+// Contract: column naming follows data.md, "Predictions".
 #pragma once
 
 #include <string>
@@ -10,14 +10,14 @@
 
 namespace graphrun::data {
 
-// What an input takes whole: the name of an array (empty: it takes lists or formulas) and the shape of a row.
+// Array that an input takes whole: its name (empty: the input takes lists or formulas) and the shape of a row.
 struct Taken {
   std::string array;
   Shape sample;
 };
 
-// Adds the arrays that inputs take whole, and those that the names of columns tell, for lists and formulas. Reports a
-// column that is missing.
+// Adds the arrays that inputs take whole, and those implied by column names, for lists and formulas. Reports missing
+// columns.
 void gather(json::Reader& reader, const json::Ref& at, Table& table, const std::vector<Taken>& taken);
 
 }  // namespace graphrun::data

@@ -17,7 +17,7 @@ bool is_gzip(std::string_view bytes) {
   return bytes.size() >= 2 && bytes[0] == '\x1f' && bytes[1] == '\x8b';
 }
 
-// Deflate's longest match is 258 bytes, and takes two bits at least.
+// Deflate's longest match is 258 bytes and takes at least two bits.
 std::uint64_t most_inflated(std::uint64_t compressed) {
   return saturating_product(compressed, 1032);
 }
@@ -34,7 +34,7 @@ std::string inflate(const std::string& file, std::string_view bytes, Wrapper wra
   const std::unique_ptr<z_stream, int (*)(z_stream*)> guard(&stream, inflateEnd);
 
   std::string out;
-  // Room that is not used costs nothing, growing costs a copy.
+  // Unused capacity costs nothing, but growing copies the data.
   out.reserve(static_cast<std::size_t>(std::min(limit, most_inflated(bytes.size()))));
   std::size_t used = 0;
   int state = Z_OK;

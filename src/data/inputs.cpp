@@ -17,9 +17,9 @@ struct Cut {
   std::optional<json::Ref> rows_at, range_at;
   std::int64_t begin = 0, end = -1;  // -1: to the last row
 
-  std::int64_t declared() const { return end >= 0 ? end - begin : rows.value_or(0); }  // 0: not said
+  std::int64_t declared() const { return end >= 0 ? end - begin : rows.value_or(0); }  // 0: unknown
 
-  // Of so many; nothing when the range is not among them, which part_of() reports.
+  // Selects from `total` rows; nothing if the range exceeds them, which part_of() reports.
   std::optional<Rows> of(std::int64_t total) const {
     const std::int64_t last = end < 0 ? total : end;
     if (last > total || last <= begin) return std::nullopt;
@@ -97,7 +97,7 @@ bool is_read(const SourceFormat& format) {
   return format.is_file || format.read == read_inline;
 }
 
-// FNV-1a over the values' bits as doubles, a value at a time.
+// FNV-1a over the bits of the values as doubles, one value at a time.
 std::uint64_t hash(const Array& array, const Cut& cut, std::uint64_t hash) {
   const std::optional<Rows> rows = cut.of(array.rows());
   if (!rows) return hash;
@@ -187,7 +187,7 @@ SourceData read_source(json::Reader& reader, const json::Ref& at, const std::str
     reader.report(value, error);
   }
   finish();
-  if (loaded.rows.arrays.empty()) {  // then there is nothing to choose from, and somebody has said so
+  if (loaded.rows.arrays.empty()) {  // an error may already be reported
     if (reader.errors() == before) reader.report(value, "data.source", "the source has no arrays");
     return parts;
   }
@@ -203,7 +203,7 @@ SourceData read_source(json::Reader& reader, const json::Ref& at, const std::str
       return all ? fitting.train(*all) : all;
     };
   }
-  // What the model file makes is known by it; what is read may have changed.
+  // Hash only data from files, which may have changed; the model file defines all other data.
   if (fitting.hashes && is_read(*format))
     fit.see = [&](const Array& array) { parts.hash = hash(array, cut, parts.hash); };
   parts.rows = part_of(reader, at, split_name, cut, inputs, arrays(loaded.rows, fit));

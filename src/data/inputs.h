@@ -1,6 +1,6 @@
-// inputs.h: one source of the model file as a column for each input: read, chosen by name or list, cut to its range.
-// Contract: reports to the reader; a column without an array was reported. Where only sizes are asked for, a part may
-// have rows and no columns.
+// inputs.h: turns one source of the model file into a column per input, selected by name or list and cut to its range.
+// Contract: reports to the reader; a column without an array has been reported. If only sizes are requested, a split
+// may have rows but no columns.
 #pragma once
 
 #include <span>
@@ -12,31 +12,31 @@
 
 namespace graphrun::data {
 
-// The rows of one split, a column for each input in their order.
+// Rows of one split, with one column per input, in input order.
 struct SplitData {
   std::string name;
   json::Ref place;
   std::vector<Column> columns;
-  std::int64_t rows = 0;  // of every column; 0: reported, or not known
+  std::int64_t rows = 0;  // rows of every column; 0: reported, or unknown
 };
 
 struct SourceData {
   SplitData rows;
-  std::optional<SplitData> test;             // of a file that holds both
-  std::uint64_t hash = 0xcbf29ce484222325u;  // when asked for: of the values before anything is done to them
+  std::optional<SplitData> test;             // set if the file contains test rows
+  std::uint64_t hash = 0xcbf29ce484222325u;  // over the untransformed values, if requested
 };
 
-// Where what is fitted comes from and goes to.
+// Fitted statistics and options of one read.
 struct ReadContext {
   FittedStatistics& fit;
-  std::function<Rows(const Rows& all)> train = {};  // those of a part's rows that train; none: another split
-  std::function<void(Table& table)> prepare = {};   // when set: gets the table before inputs choose from it
-  bool hashes = false;                              // whether the parts' hash is asked for
-  std::span<Pipeline> pipelines = {};               // of the inputs: words become classes as they are read
-  const ColumnTransforms* columns = nullptr;        // null: there are none
+  std::function<Rows(const Rows& all)> train = {};  // selects the training rows; unset: another split
+  std::function<void(Table& table)> prepare = {};   // if set: called with the table before inputs select from it
+  bool hashes = false;                              // whether to compute the hash of the values
+  std::span<Pipeline> pipelines = {};               // per input; categorical values become classes on reading
+  const ColumnTransforms* columns = nullptr;        // null: no column transforms
 };
 
-// `at` is the object that names the source; `split` is what its rows are for ("train", ...).
+// `at` is the object that names the source; `split` is the split name ("train", ...).
 SourceData read_source(json::Reader& reader, const json::Ref& at, const std::string& split,
                        std::span<const InputDecl> inputs, Files& files, const DataOptions& options,
                        const ReadContext& fitting);

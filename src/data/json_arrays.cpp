@@ -1,4 +1,4 @@
-// The sources "json" (flat arrays in a file) and "inline" (nested arrays in the model).
+// The sources "json" (flat arrays in a file) and "inline" (nested arrays in the model file).
 #include <fmt/format.h>
 
 #include "data/encoding.h"
@@ -13,7 +13,7 @@ NamedArray ready(std::string name, const json::Ref& place, Array array) {
   return {std::move(name), place, [shared] { return shared; }, shared->shape};
 }
 
-// x is (rows, n); y is (rows), or (rows, k) when it has k values a row.
+// x is (rows, n); y is (rows), or (rows, k) with k values per row.
 void read_flat_table(json::Reader& reader, json::ObjectReader& file, const std::string& suffix, std::int64_t rows,
                      std::optional<std::int64_t> n, const json::Ref& place, Table& table) {
   for (const std::string name : {"x", "y"}) {
@@ -41,7 +41,7 @@ void read_flat_table(json::Reader& reader, json::ObjectReader& file, const std::
   }
 }
 
-// The shape of nested arrays along their first items; every other item is compared with it later.
+// Infers the shape of nested arrays from their first items; other items are compared with it later.
 bool append_nested(json::Reader& reader, const json::Ref& at, const Shape& shape, int axis,
                    std::vector<double>& values) {
   if (axis == shape.rank()) {
@@ -77,7 +77,7 @@ Loaded read_flat_json(SourceContext& context) {
   const json::Document document = json::parse(path, std::move(text));
   json::Reader reader(document);
   json::ObjectReader file(reader, reader.root());
-  constexpr std::int64_t kMax = 1'000'000'000;  // so that products stay far from the end of 64 bits
+  constexpr std::int64_t kMax = 1'000'000'000;  // keeps products far from 64-bit overflow
   const auto size = [&](std::string_view key, std::int64_t low) -> std::optional<std::int64_t> {
     const std::optional<json::Ref> at = file.require(key);
     return at ? reader.integer(*at, low, kMax) : std::nullopt;
@@ -114,7 +114,7 @@ Loaded read_inline(SourceContext& context) {
     }
     const bool good = has_rows && append_nested(context.reader, place, array.shape, 0, values);
     array.values = std::move(values);
-    // A column that was reported keeps its name, so that nothing is said to be missing.
+    // A column with a reported error keeps its name, so it is not also reported as missing.
     if (good)
       loaded.rows.arrays.push_back(ready(member.key, place, std::move(array)));
     else

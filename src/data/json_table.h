@@ -1,8 +1,8 @@
-// json_table.h: rows as JSON objects: an array of them, or one a line (JSON Lines).
-// Contract: the columns are the keys of all rows, in the order in which they first appear. null is a missing value; a
-// row that lacks the key of a column that is read is an error. An array of several numbers is so many columns: {"x":
-// [1, 2]} has x0 and x1, in row-major order. Numbers, words, true and false are cells as those of a CSV file. Errors
-// have the file's line and column. Throws Error. Leaves to others: what a cell says (text_table.h).
+// json_table.h: rows as JSON objects, in one array or one per line (JSON Lines).
+// Contract: the columns are the keys of all rows, in order of first appearance. null is a missing value; a row without
+// the key of a column that is read is an error. An array adds one column per number, in row-major order: {"x": [1, 2]}
+// has x0 and x1. Numbers, strings, true and false are cells as in a CSV file. Throws Error with line and column. Not
+// here: interpretation of cells (text_table.h).
 #pragma once
 
 #include <string>
@@ -29,7 +29,7 @@ class JsonTable final : public TextTable {
     int line = 0, column = 0;
   };
   struct Row {
-    std::vector<Cell> cells;  // by column; the last ones may be missing
+    std::vector<Cell> cells;  // one per column; trailing ones may be missing
     int line = 0, column = 0;
   };
   void add_row(const json::Value& object);
@@ -39,7 +39,7 @@ class JsonTable final : public TextTable {
   std::string path_;
   std::size_t rows_before_;
   std::vector<Row> rows_;
-  std::unordered_map<std::string, std::size_t> index_;  // of names_
+  std::unordered_map<std::string, std::size_t> index_;  // index into names_
 };
 
 }  // namespace graphrun::data

@@ -15,7 +15,7 @@ namespace graphrun::data {
 
 std::span<const Doc> missing_docs() {
   static constexpr Doc docs[] = {
-      // In the order of Missing::Kind.
+      // Same order as Missing::Kind.
       {"error", "a missing value is an error"},
       {"drop", "a row that lacks a value of a column that is used is left out"},
       {"mean", "the mean of the column's values in the training rows takes its place"},
@@ -119,7 +119,7 @@ double most_frequent_of(std::vector<double>& values) {
   return best;
 }
 
-// What stands for missing numbers, by the training rows' values.
+// Imputed number, computed from the training rows.
 double number_of(Missing::Kind kind, std::vector<double>& values) {
   if (kind == Missing::Kind::median) return median_of(values);
   if (kind == Missing::Kind::most_frequent) return most_frequent_of(values);

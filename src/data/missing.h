@@ -1,7 +1,7 @@
-// missing.h: what takes the place of missing values: a number or a word that the training rows decide, or the model
-// file. Contract: decided once, for the training rows, and kept with the weights; then the same in every split and in
-// predictions. The median is the mean of the two in the middle; of equally frequent values the smallest is taken.
-// Leaves to others: rows that are left out (csv_source.cpp).
+// missing.h: imputation of missing values with a number or category, from the training rows or the model file.
+// Contract: fitted once to the training rows and stored with the weights, then the same for every split and prediction.
+// The median of an even count is the mean of the middle two. The smallest of equally frequent values is used. Not here:
+// dropping rows (csv_source.cpp).
 #pragma once
 
 #include <optional>
@@ -14,17 +14,17 @@
 
 namespace graphrun::data {
 
-// "mean", 0, {"value": "none"}; or nothing when it was reported.
+// Reads "mean", 0, or {"value": "none"}; nothing if an error was reported.
 std::optional<Missing> read_missing(json::Reader& reader, const json::Ref& at);
 
-// "missing": one policy for all columns, or an object of them by column. `others`: it may name other columns.
+// "missing": one policy for all columns, or an object with one per column. `others`: it may name other columns.
 std::vector<Missing> read_missing(json::Reader& reader, const json::Ref& at, const std::vector<std::string>& names,
                                   bool others);
 
-// The numbers with what stands for its gaps, which are NaN. Throws Error.
+// Replaces gaps (NaN) by the imputed number. Throws Error.
 ArrayPtr fill_gaps(const NamedArray& column, const ArrayPtr& array, const FitContext& table);
 
-// The word for the missing cells of a column of words; nothing where there are none to fill. Throws Error.
+// Imputed value of a categorical column, or nothing if no cell needs filling. Throws Error.
 std::optional<std::string> word_for_gaps(const NamedArray& column, const FitContext& table);
 
 }  // namespace graphrun::data

@@ -24,7 +24,7 @@ class HeaderText {
     throw Error(ErrorKind::input, "data.npy", fmt::format("'{}': {}", name_, what));
   }
 
-  // What stands after 'key': up to the comma that ends it (in a tuple, up to its parenthesis).
+  // Value of 'key', up to the comma that ends it (in a tuple, up to its parenthesis).
   std::string_view value(std::string_view key) const {
     const std::size_t at = text_.find(fmt::format("'{}'", key));
     std::size_t begin = at == std::string_view::npos ? at : text_.find(':', at + key.size() + 2);
@@ -61,7 +61,7 @@ class HeaderText {
   std::string_view text_;
 };
 
-// Integers of more than 32 bits are kept as doubles; what a double cannot hold exactly is refused, not rounded.
+// Integers wider than 32 bits become doubles. A value that a double cannot hold exactly is rejected, not rounded.
 template <class From>
 std::vector<double> exact_doubles(const HeaderText& header, std::string_view bytes, std::size_t at, std::size_t count,
                                   std::endian order) {
@@ -74,11 +74,11 @@ std::vector<double> exact_doubles(const HeaderText& header, std::string_view byt
   return values;
 }
 
-// What is stored as what: the narrow types that files have are kept narrow.
+// Conversion table from file types to stored types; narrow types stay narrow.
 using Values = decltype(Array::values);
 struct Stored {
   std::string_view type;
-  std::size_t width;  // of an element once read
+  std::size_t width;  // bytes per element in memory
   Values (*values)(const HeaderText& text, std::string_view bytes, const NpyHeader& header);
 };
 

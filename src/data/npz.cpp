@@ -37,7 +37,7 @@ Npz::Npz(std::string path, std::string bytes)
 Npz::Npz(std::string path, std::shared_ptr<const std::string> shared)
     : path_(std::move(path)), bytes_(std::move(shared)) {
   const std::string& bytes = *bytes_;
-  // The end record stands last, but for a comment of at most 65,535 bytes.
+  // The end record is last, except for a comment of at most 65,535 bytes.
   std::size_t end = bytes.rfind("PK\x05\x06");
   if (end == std::string::npos || bytes.size() - end < kEndSize || bytes.size() - end > kEndSize + 65535)
     fail_npz(path_, "not an NPZ file: the directory of the zip is missing");
@@ -72,7 +72,7 @@ Npz::Npz(std::string path, std::shared_ptr<const std::string> shared)
   reject_overlaps(directory);
 }
 
-// Entries that share bytes make many arrays of few bytes: no tool writes them.
+// Overlapping entries expand few bytes to many arrays; no tool writes them.
 void Npz::reject_overlaps(std::uint64_t directory) {
   std::vector<Entry*> order;
   for (Entry& entry : entries_) order.push_back(&entry);
@@ -92,11 +92,11 @@ const Npz::Entry& Npz::entry(const std::string& name) const {
               did_you_mean(name, names_));
 }
 
-// The entry's bytes as they lie in the file.
+// Raw (possibly compressed) bytes of the entry.
 std::string_view Npz::raw(const Entry& entry) const {
   if (bytes_->compare(entry.header, 4, "PK\x03\x04") != 0)
     fail_npz(entry.inside, "the zip directory points at no file");
-  // The sizes of the local header may be unset: those of the directory count.
+  // The local header may lack sizes: use those of the directory.
   const std::uint64_t begin = entry.header + kLocalSize + little<std::uint16_t>(*bytes_, entry.header + 26) +
                               little<std::uint16_t>(*bytes_, entry.header + 28);
   if (begin > entry.end || entry.compressed > entry.end - begin)
@@ -104,7 +104,7 @@ std::string_view Npz::raw(const Entry& entry) const {
   return std::string_view(*bytes_).substr(begin, entry.compressed);
 }
 
-// Up to `most` of the entry's own bytes.
+// Up to `most` decompressed bytes of the entry.
 std::string Npz::first_bytes(const Entry& entry, std::uint64_t most) const {
   const std::string_view bytes = raw(entry);
   if (entry.method == 0) return std::string(bytes.substr(0, most));
@@ -125,7 +125,7 @@ NpyHeader Npz::header(const std::string& name) const {
 
 Array Npz::read(const std::string& name) const {
   const Entry& entry = this->entry(name);
-  header(entry);  // whether the sizes agree is known before the values are there
+  header(entry);  // checks that the sizes agree before values are read
   if (entry.method == 8 && entry.size > most_inflated(entry.compressed))
     fail_npz(entry.inside, fmt::format("{} compressed bytes cannot hold {}", entry.compressed, entry.size));
   require_within_input_limit(entry.size, fmt::format("the array '{}'", entry.inside));

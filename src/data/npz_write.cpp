@@ -1,4 +1,4 @@
-// Writing .npy and .npz: stored entries, no time of day, so that equal arrays are equal bytes.
+// Writes .npy and .npz: stored entries without timestamps, so equal arrays give equal bytes.
 #include <fmt/format.h>
 #include <zlib.h>
 
@@ -12,18 +12,18 @@
 namespace graphrun::data {
 namespace {
 
-// Numbers, each with how many bytes it takes, the lowest first.
+// Appends little-endian numbers, given as (value, width in bytes).
 void put(std::string& bytes, std::initializer_list<std::pair<std::uint64_t, int>> numbers) {
   for (const auto& [value, width] : numbers) {
     for (int i = 0; i < width; ++i) bytes += static_cast<char>(value >> (8 * i) & 0xFF);
   }
 }
 
-// What the local header and the directory say alike, from "version needed" on.
+// Fields shared by the local header and the directory, from "version needed" on.
 std::string common(const std::string& file, const std::string& content) {
   const uLong crc = crc32_z(crc32_z(0, nullptr, 0), reinterpret_cast<const Bytef*>(content.data()), content.size());
   std::string bytes;
-  // Version 2.0, no flags, stored, midnight of 1980-01-01; then the sizes, stored and once read, and no extra field.
+  // Version 2.0, no flags, stored, 1980-01-01 00:00; then both sizes (stored, uncompressed), and no extra field.
   put(bytes, {{20, 2}, {0, 2}, {0, 2}, {0, 2}, {0x21, 2}, {crc, 4}});
   put(bytes, {{content.size(), 4}, {content.size(), 4}, {file.size(), 2}, {0, 2}});
   return bytes;
@@ -32,7 +32,7 @@ std::string common(const std::string& file, const std::string& content) {
 }  // namespace
 
 std::string npy_header(const HostTensor& tensor) {
-  static constexpr std::string_view kTypes[] = {"f4", "f8", "i4", "u8", "b1"};  // in the order of DType
+  static constexpr std::string_view kTypes[] = {"f4", "f8", "i4", "u8", "b1"};  // same order as DType
   static_assert(std::size(kTypes) == static_cast<std::size_t>(DType::boolean) + 1);
   const char order = std::endian::native == std::endian::little ? '<' : '>';
   std::string header =
@@ -71,7 +71,7 @@ std::string npz_bytes(std::span<const std::pair<std::string, HostTensor>> arrays
   const std::size_t begin = bytes.size();
   bytes += directory;
   bytes += "PK\x05\x06";
-  // Disk 0, where the directory begins, too; the entries there and in all; no comment.
+  // Disk 0, also for the directory; entry counts (this disk, total); no comment.
   put(bytes, {{0, 4}, {arrays.size(), 2}, {arrays.size(), 2}, {directory.size(), 4}, {begin, 4}, {0, 2}});
   return bytes;
 }

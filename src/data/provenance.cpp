@@ -28,7 +28,7 @@ json::Value as_json(const Provenance::SplitRecord& split) {
   return object;
 }
 
-// `seed` is that of weights which name none for their split.
+// `seed`: seed of the weights, used if the split records none.
 Provenance::SplitRecord read_split_record(json::Reader& reader, const json::Ref& at, std::uint64_t seed) {
   Provenance::SplitRecord split;
   json::ObjectReader object(reader, at);

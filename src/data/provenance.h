@@ -1,5 +1,5 @@
-// provenance.h: the source of a data set's rows, stored with weights. An evaluation sees the same splits by it, and a
-// prediction finds its columns.
+// provenance.h: the source of a data set's rows, stored with weights. Evaluation uses it to restore the splits, and
+// prediction to find the columns.
 // Contract: text() is one JSON object, which read_provenance() reads back; anything else throws Error.
 #pragma once
 
@@ -14,26 +14,26 @@ namespace graphrun::data {
 struct Provenance {
   // A source that "split" or "folds" divides.
   struct SplitRecord {
-    std::vector<double> fractions;     // of train, validation and test; none where there are folds
-    std::int64_t folds = 0, fold = 0;  // how many there are, and which of them is test
-    std::string stratify;              // the input or column whose values all parts have in equal shares; may be empty
+    std::vector<double> fractions;     // for train, validation and test; empty with folds
+    std::int64_t folds = 0, fold = 0;  // number of folds, and index of the test fold
+    std::string stratify;              // input or column with the same value shares in each split; may be empty
     std::uint64_t seed = 0;
     std::int64_t rows = 0;
-    std::uint64_t hash = 0;  // of the values as they were read; says nothing of those that the model file makes
+    std::uint64_t hash = 0;  // over the values as read; does not cover values that the model file generates
     bool operator==(const SplitRecord&) const = default;
   };
-  std::uint64_t seed = 0;    // of random tables that have none of their own, and of the division
-  std::int64_t samples = 0;  // of train: the batch "all"
+  std::uint64_t seed = 0;    // for splits, and for random tables without a seed of their own
+  std::int64_t samples = 0;  // train samples, for the batch "all"
   std::optional<SplitRecord> split;
-  std::map<std::string, std::vector<std::string>> columns;     // of an input that takes what is left of a table
-  std::map<std::string, std::vector<std::string>> categories;  // by the key of "transform": the words of its classes
-  std::map<std::string, std::string> words;                    // by column: what stands for its missing words
+  std::map<std::string, std::vector<std::string>> columns;     // columns of inputs that take the rest of a table
+  std::map<std::string, std::vector<std::string>> categories;  // class names per key of "transform"
+  std::map<std::string, std::string> words;                    // imputed value per categorical column
 };
 
 std::string text(const Provenance& provenance);
 Provenance read_provenance(const std::string& file, const std::string& text);  // `file` is for messages
 
-// Why rows that were divided so are not divided as `other` says; empty when they are.
+// Explains why the split `now` differs from `other`; empty if they are equal.
 std::string difference(const Provenance& now, const Provenance& other);
 
 }  // namespace graphrun::data

@@ -1,5 +1,5 @@
-// The source "random": columns of random numbers, each from the Philox stream (seed, name of the column), so that a
-// new column changes no other and more rows leave the first ones as they are.
+// The source "random": columns of random numbers, each from the Philox stream (seed, column name). A new column does
+// not change others, and more rows do not change the first ones.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -23,11 +23,11 @@ std::span<const Doc> distribution_docs() {
 
 namespace {
 
-enum class Kind { normal, uniform, integers, bernoulli };  // in the order of the table
+enum class Kind { normal, uniform, integers, bernoulli };  // in table order
 
 struct RandomColumn {
   Kind kind = Kind::normal;
-  double a = 0, b = 1;  // mean and deviation; low and high; the probability
+  double a = 0, b = 1;  // mean and standard deviation; low and high; the probability
   Shape shape;          // rows first
 };
 
@@ -37,7 +37,7 @@ Array draw(const RandomColumn& column, const Stream& stream) {
   require_within_input_limit(saturating_product(count, width), fmt::format("a column of {} random numbers", count));
   Array array;
   array.shape = column.shape;
-  // Element i has word i of the stream.
+  // Element i uses word i of the stream.
   const auto draw_words = [&]<class T>(std::vector<T> values, auto value_of) {
     for (std::size_t i = 0; i < count; i += 4) {
       const std::array<std::uint32_t, 4> words = stream.block(0, i / 4);
@@ -71,7 +71,7 @@ Array draw(const RandomColumn& column, const Stream& stream) {
   return array;
 }
 
-// Two numbers in the order given, or one number for the second of them.
+// Reads an ordered pair of numbers, or a single number as the second.
 std::optional<std::pair<double, double>> read_pair(json::Reader& reader, const json::Ref& at, bool one_is_enough) {
   if (one_is_enough && at.value->is_number()) return std::pair(0.0, at.value->real);
   const std::optional<std::vector<double>> pair = reader.numbers(at);
@@ -81,7 +81,7 @@ std::optional<std::pair<double, double>> read_pair(json::Reader& reader, const j
   return std::nullopt;
 }
 
-// The numbers of the distribution, in the place of the value of its key.
+// Reads the distribution's numbers from the value of its key.
 void read_numbers(json::Reader& reader, const json::Ref& at, RandomColumn& column) {
   if (column.kind == Kind::bernoulli) {
     column.a = reader.number(at).value_or(0);

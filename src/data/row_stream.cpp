@@ -60,7 +60,7 @@ void RowStream::cut_as_csv(char delimiter, bool has_header, std::string comment)
   delimiter_ = delimiter;
   needs_header_ = has_header;
   comment_ = std::move(comment);
-  // Excel's first line "sep=;". No more bytes are waited for than a header and a row have.
+  // Excel's first line "sep=;". The peek waits for no more bytes than a header and one row have.
   const std::size_t begin = has_header && look(3) == "\xEF\xBB\xBF" ? 3 : 0;
   if (!has_header || !look(begin + 4).ends_with('=')) return;
   const std::optional<SepLine> sep = look(begin + 7).size() < begin + 7 ? std::nullopt : sep_line(look(begin + 7));
@@ -77,7 +77,7 @@ bool RowStream::advance(State& state, char c, char next) const {
   }
   const bool is_space = (c == ' ' || c == '\t') && c != delimiter_;
   if (is_csv_ && is_space && state == State::field) return false;
-  if (is_csv_ && c == '"' && state != State::plain && state != State::comment) {  // of two the second opens again
+  if (is_csv_ && c == '"' && state != State::plain && state != State::comment) {  // a doubled quote reopens the field
     state = State::quoted;
     return false;
   }
@@ -86,7 +86,7 @@ bool RowStream::advance(State& state, char c, char next) const {
   return ends;
 }
 
-// A carriage return waits for what stands behind it: a line feed would belong to it.
+// A carriage return waits for the next byte, which may be its line feed.
 void RowStream::scan() {
   for (; scanned_ < buffer_.size(); ++scanned_) {
     if (scanned_ == complete_ && !comment_.empty()) {
@@ -112,7 +112,7 @@ bool RowStream::is_comment(std::size_t begin) const {
   return !comment_.empty() && std::string_view(buffer_).substr(begin).starts_with(comment_);
 }
 
-// Of the whole ones the first that is neither empty nor a comment; none: complete_.
+// First complete record that is not empty or a comment; complete_ if there is none.
 std::size_t RowStream::first_record() const {
   std::size_t at = 0;
   while (at < complete_ && (is_comment(at) || buffer_[at] == '\n' || buffer_[at] == '\r')) at = record_end(at);

@@ -1,7 +1,7 @@
-// row_stream.h: a pipe as whole records, as they arrive: lines of a CSV file, whose quoted fields may hold line ends,
-// or of JSON Lines. Contract: next() waits for one record at least and gives all that have come; what is not yet whole
-// is kept. Bytes that have been looked at are not looked at again. Throws Error: cannot be read, or a record beyond the
-// limit of input_limit.h. Leaves to others: what the records say.
+// row_stream.h: splits a pipe into complete records as they arrive: CSV records (quoted fields may contain line ends)
+// or JSON Lines. Contract: next() waits for at least one record and returns all that have arrived; an incomplete record
+// stays buffered. Each byte is scanned once. Throws Error if reading fails or a record exceeds the limit of
+// input_limit.h. Not here: parsing of the records.
 #pragma once
 
 #include <cstddef>
@@ -15,49 +15,49 @@ namespace graphrun::data {
 
 class RowStream {
  public:
-  explicit RowStream(const std::string& path);  // opens it
+  explicit RowStream(const std::string& path);  // opens the pipe
 
-  // At least so many bytes from its begin, or all there are: to see what it holds. Before anything is taken.
+  // Peeks at the first `bytes` bytes, or at all if there are fewer. Only valid before any record is taken.
   std::string_view look(std::size_t bytes);
-  std::string read_all();  // from its begin
+  std::string read_all();  // from the start
 
-  // Fields in quotes begin behind the delimiter; `comment` as in csv.h.
+  // A quoted field starts right after the delimiter; `comment` as in csv.h.
   void cut_as_csv(char delimiter, bool has_header, std::string comment);
   void cut_as_lines() { is_csv_ = needs_header_ = false; }
 
-  // Records that have come since, of a CSV file with its header in front; no bytes at the end. `rows` of the piece
-  // before.
+  // Returns the records that arrived since the last call, with the header in front for CSV; empty bytes at the end.
+  // `rows`: row count of the previous chunk.
   Chunk next(std::size_t rows);
 
  private:
-  // Where in a record: at the begin of a field or in spaces there, in one without or with quotes, behind the closing
-  // quote; or in a comment.
+  // Scanner state: at the start of a field (or in its leading spaces), in an unquoted field, in a quoted field, after
+  // the closing quote, in a comment.
   enum class State { field, plain, quoted, closed, comment };
 
-  bool fill();  // false: the end
+  bool fill();  // false at the end of the stream
   void scan();
-  bool take_header();  // false: it is not whole yet
+  bool take_header();  // false if the header is incomplete
   std::size_t first_record() const;
-  std::size_t record_end(std::size_t begin) const;  // of a whole one
-  bool is_comment(std::size_t begin) const;         // of a record
-  // What follows a character. `next`: the one behind it, '\0' where there is none. True: a record ends here.
+  std::size_t record_end(std::size_t begin) const;  // for a complete record
+  bool is_comment(std::size_t begin) const;         // for the start of a record
+  // Updates the state for c. `next`: the following character, or '\0' at the end. Returns true if a record ends here.
   bool advance(State& state, char c, char next) const;
 
   std::string path_;
   Descriptor file_;
   std::uint64_t limit_;
   std::string buffer_;
-  std::size_t scanned_ = 0;   // bytes of it that state_ tells of
-  std::size_t complete_ = 0;  // of those, up to the end of the last whole record
+  std::size_t scanned_ = 0;   // bytes of buffer_ covered by state_
+  std::size_t complete_ = 0;  // end of the last complete record
   State state_ = State::field;
   bool at_end_ = false;
 
   bool is_csv_ = true, needs_header_ = true;
   char delimiter_ = ',';
   std::string comment_;
-  std::string header_;  // with what stands before it: "sep=;", comments
+  std::string header_;  // with any preceding lines: "sep=;", comments
   std::size_t rows_ = 0;
-  int lines_ = 0;  // given so far, without the header's
+  int lines_ = 0;  // returned so far, without the header
 };
 
 }  // namespace graphrun::data

@@ -1,10 +1,9 @@
-// safetensors.h: tensors by name, and texts beside them, in the format of the Python package "safetensors".
-// Contract: 8 bytes with the header's length, the header (one JSON object), then the values. Alignment is never asked
-// for. Throws Error that names the file and the tensor: a header that is longer than 100 MB or than the file, begins
-// with no '{', or has a name twice; texts that are no strings; values beyond the file, that overlap, leave a hole or
-// bytes after the last, or are not as long as dtype and shape say. Nothing is allocated that the file's length does not
-// bear out, or that is beyond the limit of input_limit.h. Dtypes and ranks that are not known here are an error where
-// the tensor is read. Leaves to others: what names and texts mean (session/weights).
+// safetensors.h: named tensors and metadata texts, in the format of the Python package "safetensors".
+// Contract: 8 bytes of header length, the header (one JSON object), then the values, with no alignment required. Throws
+// Error that names the file and the tensor if the header is longer than 100 MB or than the file, does not start with
+// '{' or repeats a name; if a text is not a string; if values exceed the file, overlap, leave gaps or trailing bytes,
+// or do not match dtype and shape. Allocations are bounded by the length of the file and by input_limit.h. Unsupported
+// dtypes and ranks are errors on reading the tensor. Not here: meaning of names and texts (session/weights).
 #pragma once
 
 #include <cstdint>
@@ -26,44 +25,43 @@ namespace graphrun::data {
 inline constexpr std::uint64_t kMaxSafetensorsHeader = 100'000'000;  // the package's own limit
 
 struct TensorInfo {
-  std::string dtype;  // "f32"; of one that is not known here the file's own word, "BF16"
+  std::string dtype;  // "f32"; for an unsupported dtype, the name in the file: "BF16"
   Shape shape;
 };
 
-// Whether a file begins so: no text does, and no archive.
+// Checks the first bytes. Text files and archives never match.
 bool is_safetensors(std::string_view bytes);
 
 using Texts = std::vector<std::pair<std::string, std::string>>;
 
-// What stands before the values, which follow in `order` (numbers of the tensors given) without a gap. The widest
-// dtypes come first, and the header is a multiple of 64 bytes (the format asks for 8): every tensor is aligned to its
-// elements. Equal tensors and texts are equal bytes. Throws Error: a name that is no UTF-8 or the format's own, a
-// header of more than 100 MB.
+// File header. The values follow without gaps in `order` (indices into `tensors`). Wide dtypes come first and the
+// header is padded to 64 bytes (the format requires 8), so every tensor is aligned to its elements. Equal tensors and
+// texts give equal bytes. Throws Error for a non-UTF-8 or reserved name, or a header of more than 100 MB.
 struct SafetensorsHeader {
   std::string bytes;
   std::vector<std::size_t> order;
 };
 SafetensorsHeader safetensors_header(std::span<const std::pair<std::string, TensorType>> tensors, const Texts& texts);
 
-// The whole file.
+// Returns the whole file.
 std::string safetensors_bytes(std::span<const std::pair<std::string, HostTensor>> tensors, const Texts& texts);
 
 class Safetensors {
  public:
   Safetensors(std::string path, std::shared_ptr<const std::string> bytes);  // reads the header
 
-  const std::vector<std::string>& names() const { return names_; }  // in the header's order
+  const std::vector<std::string>& names() const { return names_; }  // in header order
   bool has(const std::string& name) const { return index_.contains(name); }
-  TensorInfo info(const std::string& name) const;  // throws Error: more axes than a Shape has
+  TensorInfo info(const std::string& name) const;  // throws Error if the rank exceeds that of a Shape
   Array read(const std::string& name) const;
-  std::string_view values(const std::string& name) const;  // as they lie in the file
-  std::string text(const std::string& key) const;          // "" where there is none
+  std::string_view values(const std::string& name) const;  // raw bytes of the file
+  std::string text(const std::string& key) const;          // "" if missing
 
  private:
   struct Entry {
-    std::string dtype;  // as the file says it
+    std::string dtype;  // as stored in the file
     std::vector<std::int64_t> extents;
-    std::uint64_t begin = 0, end = 0;  // in the file
+    std::uint64_t begin = 0, end = 0;  // offsets in the file
   };
   void read_texts(const json::Value& texts);
   Entry entry_of(const json::Member& member, std::uint64_t data) const;
@@ -75,7 +73,7 @@ class Safetensors {
   std::shared_ptr<const std::string> bytes_;
   std::vector<Entry> entries_;
   std::vector<std::string> names_;
-  std::unordered_map<std::string, std::size_t> index_;  // of names_
+  std::unordered_map<std::string, std::size_t> index_;  // index into names_
   std::unordered_map<std::string, std::string> texts_;
 };
 

@@ -18,8 +18,8 @@ namespace {
 
 constexpr const char* kParts[] = {"train", "validation", "test"};
 
-// Of rows [first, first + rows): Fisher-Yates from the last row on. A word times the number of choices, over 2^32, is
-// the choice: its bias is below rows / 2^32.
+// Shuffles rows [first, first + rows): Fisher-Yates from the last row. An index is word * choices / 2^32; its bias is
+// below rows / 2^32.
 std::vector<std::int64_t> permutation(std::int64_t first, std::int64_t rows, std::uint64_t seed) {
   require_within_input_limit(static_cast<std::uint64_t>(rows) * sizeof(std::int64_t),
                              fmt::format("the order of {} rows", rows));
@@ -39,8 +39,8 @@ bool are_fractions(const std::vector<double>& fractions) {
          std::abs(std::accumulate(fractions.begin(), fractions.end(), 0.0) - 1) < 1e-9;
 }
 
-// Positions in such an order that any piece of it has its share of every stratum: the row of rank r among n of its
-// stratum goes by (r + 1/2) / n.
+// Orders positions so that any slice has its share of every stratum: the row of rank r among n of its stratum sorts by
+// (r + 1/2) / n.
 std::vector<std::size_t> interleaved(const std::vector<std::size_t>& strata) {
   std::vector<std::size_t> sizes, ranks(strata.size());
   for (std::size_t i = 0; i < strata.size(); ++i) {
@@ -123,12 +123,12 @@ void Splitter::see(json::Reader& reader, const Table& table, const json::Ref& so
 
 std::int64_t Splitter::size(std::int64_t rows, std::size_t part) const {
   if (record_.folds > 0) {
-    // Pieces of n / k rows, the rest spread evenly: n * f / k is where fold f begins, without overflow.
+    // Folds of n / k rows, with the remainder spread evenly: fold f starts at n * f / k, computed without overflow.
     const auto begin = [rows, k = record_.folds](std::int64_t f) { return rows / k * f + rows % k * f / k; };
     const std::int64_t test = begin(record_.fold + 1) - begin(record_.fold);
     return part == 0 ? rows - test : part == 1 ? 0 : test;
   }
-  // 0.29 * 100 is a little below 29 in doubles: the floor is taken of what was meant.
+  // 0.29 * 100 is slightly below 29 in double precision: correct it before taking the floor.
   const auto share = [&](double fraction) {
     return static_cast<std::int64_t>(std::floor(fraction * static_cast<double>(rows) + 1e-6));
   };
@@ -136,7 +136,7 @@ std::int64_t Splitter::size(std::int64_t rows, std::size_t part) const {
   return std::max<std::int64_t>(0, rows - share(record_.fractions[0]) - share(record_.fractions[1]));
 }
 
-// By row of `all`, numbered as they first appear.
+// Stratum of each row of `all`, numbered by first appearance.
 std::vector<std::size_t> Splitter::strata(const Rows& all) const {
   std::unordered_map<std::string, std::size_t> numbers;
   std::vector<std::size_t> result;
@@ -180,7 +180,7 @@ void Splitter::make_order(const Rows& all) {
       by_position[i] = of_rows[static_cast<std::size_t>(shuffled[i] - all.begin)];
     positions = interleaved(by_position);
   }
-  if (record_.folds > 0) {  // the fold goes to the end, where the test rows are
+  if (record_.folds > 0) {  // moves the fold to the end, where the test rows are
     const std::int64_t test = size(all.count, 2);
     const std::int64_t begin =
         all.count / record_.folds * record_.fold + all.count % record_.folds * record_.fold / record_.folds;
@@ -191,7 +191,7 @@ void Splitter::make_order(const Rows& all) {
   auto next = positions.begin();
   for (std::size_t part = 0; part < std::size(kParts); ++part) {
     const auto end = part + 1 < std::size(kParts) ? next + size(all.count, part) : positions.end();
-    std::sort(next, end);  // within a part the rows stand as they were shuffled
+    std::sort(next, end);  // rows of a split keep their shuffled order
     for (; next != end; ++next) order->push_back(shuffled[*next]);
   }
   order_ = std::move(order);

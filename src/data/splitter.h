@@ -1,7 +1,7 @@
-// splitter.h: how the rows of one source are divided into train, validation and test: by "split" or by "folds".
-// Contract: deterministic for a seed, whatever machine. Sizes follow from the number of rows alone; with "stratify"
-// every part has each value of an input or a column as often, give or take one row, as its share of the rows says.
-// Leaves to others: reading the source (inputs.h).
+// splitter.h: splits the rows of one source into train, validation and test, by "split" or "folds".
+// Contract: deterministic for a seed on every machine. Sizes depend only on the number of rows. With "stratify", each
+// value of an input or column is spread over the splits in proportion to their sizes, within one row.
+// Not here: reading the source (inputs.h).
 #pragma once
 
 #include <cstdint>
@@ -21,16 +21,16 @@ namespace graphrun::data {
 
 class Splitter {
  public:
-  // "split", "folds", "stratify" and "split_seed" of the section; nothing when there is nothing to divide by, or it was
-  // reported. `trained`: what weights say of theirs, whose seed is taken where the file has none.
+  // Reads "split", "folds", "stratify" and "split_seed". Returns nothing if there is no split, or it was reported.
+  // `trained`: split stored with weights; its seed applies if the file sets none.
   static std::optional<Splitter> read(json::Reader& reader, json::ObjectReader& section,
                                       std::span<const InputDecl> inputs, const DataOptions& options,
                                       const std::optional<Provenance>& trained);
 
-  // The table before anything is chosen from it, and the object that names its source: where "stratify" is looked for.
+  // Call before inputs select from the table. `source` is the object that names it. Resolves "stratify".
   void see(json::Reader& reader, const Table& table, const json::Ref& source);
 
-  // The rows of `all` that are in one of the parts: train, validation, test.
+  // Rows of `all` in one split. `part`: 0 train, 1 validation, 2 test.
   Rows rows(const Rows& all, std::size_t part);
 
   std::vector<SplitData> parts(json::Reader& reader, const SplitData& all);
@@ -43,13 +43,13 @@ class Splitter {
   std::vector<std::size_t> strata(const Rows& all) const;
 
   json::Ref place_;                 // "split" or "folds"
-  Provenance::SplitRecord record_;  // but for the rows and their hash
+  Provenance::SplitRecord record_;  // without row count and hash
   std::optional<json::Ref> stratify_;
-  std::vector<std::string> inputs_;                         // their names
-  std::optional<NamedArray> values_;                        // of stratify_
-  bool reads_ = true;                                       // otherwise rows are counted only, and have no order
+  std::vector<std::string> inputs_;                         // input names
+  std::optional<NamedArray> values_;                        // values of stratify_
+  bool reads_ = true;                                       // false: rows are only counted, without an order
   std::shared_ptr<const std::vector<std::int64_t>> order_;  // train, then validation, then test
-  std::int64_t first_ = 0;                                  // that `order_` permutes
+  std::int64_t first_ = 0;                                  // first row that `order_` permutes
 };
 
 }  // namespace graphrun::data

@@ -17,7 +17,7 @@ bool is_decimal_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// "1.234.567,8" as "1234567.8"; nothing where a separator stands between other than three digits.
+// Converts "1.234.567,8" to "1234567.8"; nothing if a group does not have three digits.
 std::optional<std::string> in_plain_notation(std::string_view text, const Notation& notation) {
   std::string plain;
   std::size_t group = 0;  // digits since the last separator
@@ -53,7 +53,7 @@ std::optional<double> truth(std::string_view text) {
 
 struct Parsed {
   std::errc error{};
-  bool is_whole = false;  // nothing stands behind the number
+  bool is_whole = false;  // no text follows the number
   double value = 0;
 };
 
@@ -94,7 +94,7 @@ bool TextTable::is_number(std::size_t row, std::size_t column) const {
   return (parsed.is_whole && parsed.error == std::errc() && std::isfinite(parsed.value)) || truth(text);
 }
 
-// What in the model file would make a number of the text.
+// Hint for the model-file option that would parse the text as a number.
 std::string TextTable::hint_for(std::string_view text, const std::string& column) const {
   if (is_date(text)) return fmt::format("a date becomes a number by a formula: days({0}), year({0}), ...", column);
   const auto would_do = [&](const Notation& other) { return parse(text, other).is_whole; };

@@ -1,7 +1,7 @@
-// text_table.h: a table whose cells are texts, as a CSV file is one: what a cell says as a number, or that it is
-// missing. Contract: a number is finite and written as the Notation says; true and false are 1 and 0. Whether a cell is
-// a number is asked only of cells that are read. Throws Error with the cell's place. Leaves to others: how cells are
-// found in a file (csv.h), what a missing value becomes (missing.h).
+// text_table.h: a table of text cells, such as a CSV file; converts cells to numbers and detects missing values.
+// Contract: a number is finite and follows the Notation; true and false are 1 and 0. Only cells that are read must be
+// numbers. Throws Error with the position of the cell. Not here: parsing the file into cells (csv.h), imputation
+// (missing.h).
 #pragma once
 
 #include <string>
@@ -12,12 +12,12 @@
 
 namespace graphrun::data {
 
-// How numbers and missing values are written.
+// Notation of numbers and missing values.
 struct Notation {
   char decimal = '.';
-  char thousands = '\0';        // between groups of three digits; 0: none
+  char thousands = '\0';        // between groups of three digits; 0: no separator
   bool percent = false;         // "12 %" is 0.12
-  std::vector<std::string> na;  // texts that stand for a missing value, beside the usual ones
+  std::vector<std::string> na;  // additional texts for a missing value
 };
 
 class TextTable {
@@ -26,22 +26,22 @@ class TextTable {
 
   const std::vector<std::string>& names() const { return names_; }  // 0, 1, 2, ... without a header
   virtual std::size_t rows() const = 0;
-  virtual std::string_view text(std::size_t row, std::size_t column) const = 0;  // without spaces around it
+  virtual std::string_view text(std::size_t row, std::size_t column) const = 0;  // without surrounding spaces
   virtual Error error_at(std::size_t row, std::size_t column, std::string_view what, std::string hint) const = 0;
-  virtual bool is_repeated(std::size_t) const { return false; }  // another column has the name of this one
+  virtual bool is_repeated(std::size_t) const { return false; }  // name shared with another column
   virtual Error repeated_error(std::size_t column) const { return error_at(0, column, "its name is repeated", ""); }
   [[noreturn]] void fail_at(std::size_t row, std::size_t column, std::string_view what, std::string hint = {}) const {
     throw error_at(row, column, what, std::move(hint));
   }
 
-  // An empty cell, or one of the words that stand for one: NA, N/A, NaN, nan, null, NULL, ?; or the notation's own.
+  // Empty, or one of NA, N/A, NaN, nan, null, NULL, ?, or a text of Notation::na.
   bool is_missing(std::size_t row, std::size_t column) const { return stands_for_nothing(text(row, column)); }
   double number(std::size_t row, std::size_t column) const;   // finite; throws Error
-  bool is_number(std::size_t row, std::size_t column) const;  // whether it would give one
+  bool is_number(std::size_t row, std::size_t column) const;  // true if number() would succeed
 
   bool stands_for_nothing(std::string_view text) const;
   bool reads_as_number(std::string_view text) const;
-  void read_as(Notation notation) { notation_ = std::move(notation); }  // from now on
+  void read_as(Notation notation) { notation_ = std::move(notation); }  // for later reads
 
  protected:
   explicit TextTable(Notation notation) : notation_(std::move(notation)) {}
@@ -54,10 +54,10 @@ class TextTable {
   Notation notation_;
 };
 
-// A column of a table: the rows that are left of it. A cell of a column whose name is repeated is an Error.
+// A column of a table, restricted to the remaining rows. Reading a cell throws Error if the column name is repeated.
 class TextColumn final : public Cells {
  public:
-  // `rows`: those of the table that are left, null: all; they are looked at when a cell is asked for.
+  // `rows`: remaining rows of the table, or null for all; read on each cell access.
   TextColumn(std::shared_ptr<const TextTable> table, std::size_t column,
              std::shared_ptr<const std::vector<std::size_t>> rows)
       : table_(std::move(table)), column_(column), rows_(std::move(rows)), is_repeated_(table_->is_repeated(column)) {}

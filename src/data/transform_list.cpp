@@ -41,7 +41,7 @@ std::string allowed_transforms() {
   return allowed;
 }
 
-// A category in the model file: a word, a number, or true or false as a CSV file has it.
+// Reads a category of the model file: a string, a number, or true or false as in a CSV file.
 std::optional<std::string> read_category(json::Reader& reader, const json::Ref& at) {
   if (at.value->kind == json::Kind::string) return category_of(at.value->string);
   if (at.value->kind == json::Kind::boolean) return at.value->boolean ? "true" : "false";
@@ -66,7 +66,7 @@ std::vector<std::string> read_categories(json::Reader& reader, const json::Ref& 
   return words;
 }
 
-// [..] or {"categories": [..], "other": true}
+// Reads [..] or {"categories": [..], "other": true}.
 ClassStep read_classes(json::Reader& reader, const json::Ref& at) {
   ClassStep step;
   if (at.value->kind != json::Kind::object) {
@@ -80,7 +80,7 @@ ClassStep read_classes(json::Reader& reader, const json::Ref& at) {
   return step;
 }
 
-// "balanced" or {"yes": 2, "no": 1}
+// Reads "balanced" or {"yes": 2, "no": 1}.
 ClassStep read_weights(json::Reader& reader, const json::Ref& at) {
   ClassStep step;
   step.weighs = true;
@@ -149,7 +149,7 @@ std::optional<TransformStep> read_step(json::Reader& reader, const json::Ref& at
   return is_object ? read_argument(reader, step, at.member(at.value->members.front())) : step;
 }
 
-// Why a step cannot follow what stands before it; empty when it can.
+// Explains why a step cannot follow the previous ones; empty if it can.
 std::string misplaced(const TransformStep& step, std::span<const TransformStep> before) {
   const auto any = [&](auto is) { return std::any_of(before.begin(), before.end(), is); };
   const auto classes =

@@ -1,6 +1,6 @@
-// transform_list.h: the list of transforms of an input or a column, as the model file has it: names and arguments.
-// Contract: every mistake is reported at its place; a list that was read has only steps that can follow each other.
-// Messages, the schema and the reference page follow from transform_docs().
+// transform_list.h: parses the list of transforms of an input or a column in the model file: names and arguments.
+// Contract: every error is reported at its position. A list that was read contains only steps in a valid order.
+// Messages, the schema and the reference page are generated from transform_docs().
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace graphrun::data {
 
-// In the order of transform_docs().
+// Same order as transform_docs().
 enum class Transform : std::uint8_t {
   standardize,
   minmax,
@@ -32,16 +32,16 @@ enum class Transform : std::uint8_t {
 
 struct TransformDoc {
   std::string_view name, doc;
-  std::string_view argument = {};  // what its value is; empty: it has none
-  bool is_optional = false;        // the argument
+  std::string_view argument = {};  // description of the argument; empty if it takes none
+  bool is_optional = false;        // applies to the argument
 };
 std::span<const TransformDoc> transform_docs();
 
 struct TransformStep {
   Transform kind;
-  double scale = 1;          // scale: the factor
-  std::int64_t classes = 0;  // one_hot of integers; 0: of words
-  ClassStep words = {};      // one_hot of words, classes, class_weight
+  double scale = 1;          // factor of scale
+  std::int64_t classes = 0;  // one_hot of integers; 0: one_hot of categorical values
+  ClassStep words = {};      // one_hot of categorical values, classes, class_weight
 
   bool is_of_words() const { return (kind == Transform::one_hot && classes == 0) || kind > Transform::one_hot; }
   bool is_fitted() const { return kind <= Transform::robust; }

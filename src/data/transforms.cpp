@@ -58,14 +58,14 @@ LogTransform Pipeline::log() const {
   return has(Transform::log) ? LogTransform::log : has(Transform::log1p) ? LogTransform::log1p : LogTransform::none;
 }
 
-// Classes have no units to go back to.
+// Classes have no original units to convert back to.
 std::optional<Standardization> Pipeline::visible_record() const {
   return has(Transform::one_hot) ? std::nullopt : record_;
 }
 
 namespace {
 
-// Calls f(row of the file, values), the values changed as the record says. Throws Error: no logarithm.
+// Calls f(row of the file, values) with transformed values. Throws Error if a logarithm is undefined.
 template <class F>
 void for_each_row(const Column& column, const std::optional<Standardization>& record, const std::string& where, F f) {
   const auto width = static_cast<std::size_t>(sample_of(*column.array).elements());
@@ -89,7 +89,7 @@ void for_each_row(const Column& column, const std::optional<Standardization>& re
   }
 }
 
-// What a fitted step does to one column: (x - shift) / scale.
+// Fitted transform of one column: (x - shift) / scale.
 struct Affine {
   double shift = 0, scale = 1;
   bool is_constant = false;
@@ -104,7 +104,7 @@ Affine standardized(std::span<const double> values) {
   return {mean, std::sqrt(variance / rows)};
 }
 
-// As NumPy's and scikit-learn's quantiles: linear between the two nearest values.
+// Linear interpolation between the two nearest values, as in NumPy and scikit-learn.
 double quantile(std::vector<double>& values, double q) {
   const double place = q * static_cast<double>(values.size() - 1);
   const auto below = static_cast<std::ptrdiff_t>(place);
@@ -118,7 +118,7 @@ double quantile(std::vector<double>& values, double q) {
 Affine fitted_to(Transform kind, std::vector<double>& values) {
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
   const double least = *low, greatest = *high;
-  // Equal values are told by comparing them: rounding may leave a variance that is not 0.
+  // Compare values to detect a constant: rounding may yield a nonzero variance.
   if (least == greatest) return {least, 1, true};
   Affine affine{least, greatest - least};
   if (kind == Transform::standardize) affine = standardized(values);
@@ -130,13 +130,13 @@ Affine fitted_to(Transform kind, std::vector<double>& values) {
   return affine;
 }
 
-// Appends to the record what the step does to each column of train.
+// Appends the step's effect on each column of train to the record.
 void append_fitted(Transform kind, const Column& train, Standardization& record, std::vector<std::string>& warnings) {
   const std::size_t width = record.shift.size();
   const std::vector<std::string>& names = train.array->columns;
   const std::string where = fmt::format("input '{}' of train", record.input);
   const auto rows = static_cast<std::size_t>(train.rows.count);
-  // Some columns at a time, so that no second copy of a large table stands beside the first.
+  // Process columns in groups to avoid a second copy of a large table.
   constexpr std::size_t kValuesAtOnce = std::size_t{1} << 24;
   const std::size_t at_once = std::clamp<std::size_t>(kValuesAtOnce / std::max<std::size_t>(rows, 1), 1, width);
   const Standardization before = record;
@@ -208,7 +208,7 @@ T converted(double value, std::string_view dtype, const std::string& where, std:
 
 }  // namespace
 
-// What the list alone says of the record.
+// Part of the record that the list alone determines.
 Standardization Pipeline::known_record(const InputDecl& input) const {
   Standardization record = unchanged(input.name, static_cast<std::size_t>(input.sample.elements()), log());
   for (const TransformStep& step : steps_) {
@@ -234,7 +234,7 @@ std::optional<Standardization> Pipeline::unfitted(const InputDecl& input) const 
 std::optional<Standardization> Pipeline::adopt(const Standardization* given, const InputDecl& input) {
   const std::optional<Standardization> expected = unfitted(input);
   if (!expected && !given) {
-    if (has(Transform::scale)) record_ = known_record(input);  // in front of "one_hot": the list says it all
+    if (has(Transform::scale)) record_ = known_record(input);  // in front of "one_hot": the list determines it fully
     return std::nullopt;
   }
   const auto reject = [&](fmt::format_string<const std::string&> why) {

@@ -1,8 +1,8 @@
-// transforms.h: what is done to an input's values, or a column's, between the file and the tensor, in listed order.
-// Contract: what is fitted is fitted on train, in double; the other splits reuse its numbers. What is done to numbers
-// is one record a column, stored = (log(original) - shift) / scale, and it is done by that record: numbers that come
-// with weights give the same bits as numbers that were fitted. Leaves to others: the list in the model file
-// (transform_list.h), words (categories.h), which rows a split has (splitter.h).
+// transforms.h: transforms of an input or a column from file values to tensor, applied in listed order.
+// Contract: statistics are fitted to train in double precision and reused by the other splits. All numeric steps reduce
+// to one record per column, stored = (log(original) - shift) / scale, so numbers loaded with weights give the same bits
+// as fitted ones. Not here: parsing of the list (transform_list.h), categories (categories.h), rows of a split
+// (splitter.h).
 #pragma once
 
 #include <optional>
@@ -27,18 +27,18 @@ class Pipeline {
   // Reads the list of one input, for instance ["standardize", {"scale": 0.5}, "flatten", {"one_hot": 10}].
   void read(json::Reader& reader, const json::Ref& list, const InputDecl& input);
 
-  // Fits to train and gives the record when numbers were changed; a constant column adds to `warnings`. Throws Error.
+  // Fits to train. Returns the record if numbers change; warns about a constant column. Throws Error.
   std::optional<Standardization> fit(const Column& train, const std::string& input, std::vector<std::string>& warnings);
 
-  // In place of fit(): numbers that come with weights, null when they have none for the input. Throws Error when they
-  // cannot be those of this list.
+  // Replaces fit() with numbers loaded with weights, or null if they have none for the input. Throws Error if they do
+  // not match this list.
   std::optional<Standardization> adopt(const Standardization* given, const InputDecl& input);
 
-  // In place of fit() where values are not read: numbers that are fitted have stand-ins, no two of them equal, so that
-  // a plan has the steps and the bytes that it has with the data.
+  // Replaces fit() if values are not read. Uses distinct placeholders for fitted numbers, so that a plan has the same
+  // steps and bytes as with the data.
   std::optional<Standardization> unfitted(const InputDecl& input) const;
 
-  // Classes of words: the first step, which is done to a column while it is read (categories.h).
+  // First step if it maps categorical values to classes; applied to the column on reading (categories.h).
   const ClassStep* class_step() const;
   void set_classes(std::size_t count) { class_count_ = static_cast<std::int64_t>(count); }
 
@@ -46,13 +46,13 @@ class Pipeline {
   LogTransform log() const;
   std::string names() const { return names_of_steps(steps_); }
 
-  // The shape of a row after the list; nothing while it is not known how many classes there are. Throws Error.
+  // Row shape after the list, or nothing while the number of classes is unknown. Throws Error.
   std::optional<Shape> result_of(const Shape& before, const std::string& where) const;
 
-  // Throws Error when the result does not fit the input. Looks at no value.
+  // Throws Error if the result does not fit the input. Reads no values.
   void check(const Column& column, const std::string& split, const InputDecl& input) const;
 
-  // After fit() or adopt(); checks.
+  // Call after fit() or adopt(). Includes check().
   HostTensor apply(const Column& column, const std::string& split, const InputDecl& input) const;
 
  private:
@@ -62,8 +62,8 @@ class Pipeline {
   std::optional<Standardization> visible_record() const;
 
   std::vector<TransformStep> steps_;
-  std::int64_t class_count_ = 0;           // of class_step(); 0: not known
-  std::optional<Standardization> record_;  // what the numeric steps come to
+  std::int64_t class_count_ = 0;           // for class_step(); 0: unknown
+  std::optional<Standardization> record_;  // all numeric steps combined
 };
 
 }  // namespace graphrun::data

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::array<double, 3> kGapNumbers = {-999, -9999, -99999};
 
-// The first lines, for guesses that are checked with the others. They end outside quotes.
+// First lines, for guesses that the full text verifies. Ends outside quotes.
 std::string head_of(const std::string& text) {
   constexpr std::size_t kHead = std::size_t{1} << 17;
   bool is_quoted = false;
@@ -43,7 +43,7 @@ bool has_delimiter(std::string_view text, char delimiter) {
   return false;
 }
 
-// Columns of the table when it is cut so, 0: its lines differ. Sets whether the first line names them.
+// Number of columns with this dialect, or 0 if lines differ. Sets whether the first line is a header.
 std::size_t columns_of(const std::string& path, const std::string& text, Dialect& dialect) {
   for (const bool header : {true, false}) {
     dialect.header = header;
@@ -56,9 +56,8 @@ std::size_t columns_of(const std::string& path, const std::string& text, Dialect
   return 0;
 }
 
-// The delimiter that cuts every line into equally many fields, and most of them. A comma comes last: in rows of
-// numbers it may be the decimal point. Where none cuts all lines alike, one of the first line, for the message about
-// the line that differs.
+// Picks the delimiter that gives every line the same, largest number of fields. A comma is tried last: it may be a
+// decimal point. If none fits all lines, picks one of the first line, for an error about the line that differs.
 Dialect guess_dialect(const std::string& path, const std::string& text) {
   const std::string head = head_of(text);
   Dialect best;
@@ -83,8 +82,8 @@ Dialect guess_dialect(const std::string& path, const std::string& text) {
   return best;
 }
 
-// Whether a column is of numbers, and the words that stand among them where a value is missing: one or two, without a
-// digit, in at most a fifth of the rows.
+// Whether a column is numeric, and its placeholder texts for missing values: one or two, without a digit, in at most a
+// fifth of the rows.
 struct NumberColumn {
   bool is_numeric = false;
   std::vector<std::string> gaps;
@@ -121,7 +120,7 @@ std::size_t numeric_columns(const std::vector<NumberColumn>& columns) {
       std::count_if(columns.begin(), columns.end(), [](const NumberColumn& one) { return one.is_numeric; }));
 }
 
-// The plainest notation in which most columns are numbers, and how many are; the table is read so from then on.
+// Finds the simplest notation that makes most columns numeric, and their number. Sets it on the table.
 std::size_t guess_notation(TextTable& table, Dialect& dialect) {
   std::optional<std::size_t> most;
   for (const bool percent : {false, true}) {
@@ -139,7 +138,7 @@ std::size_t guess_notation(TextTable& table, Dialect& dialect) {
   return *most;
 }
 
-// Words among numbers; and -999 where all other numbers are from 0 on.
+// Finds placeholder texts among numbers, and -999 if all other numbers are nonnegative.
 void find_gaps(const TextTable& table, const std::vector<NumberColumn>& columns, std::vector<std::string>& gaps) {
   const auto add = [&](const std::string& gap) {
     if (std::find(gaps.begin(), gaps.end(), gap) == gaps.end()) gaps.push_back(gap);
@@ -163,8 +162,8 @@ void find_gaps(const TextTable& table, const std::vector<NumberColumn>& columns,
   }
 }
 
-// A first line whose words are all values of their columns is a row in a file without a header: taken for names it
-// would be lost. Numbers and dates may be names or values; a line like it may be the header once more.
+// A first line whose fields all occur in their columns is data in a file without a header; as a header it would be
+// lost. Numbers and dates prove nothing, and a line equal to the first may be a repeated header.
 void reject_row_as_header(const std::string& path, const TextTable& table) {
   const std::vector<std::string>& names = table.names();
   const auto is_header = [&](std::size_t row) {
@@ -216,7 +215,7 @@ class ColumnInference {
     if (is_date_ && !is_empty) inferred_.kind = Found::date;
     if (is_number_ && !is_empty) inferred_.kind = Found::number;
     inferred_.is_constant = counts_.size() == 1;
-    // A few numbers in a row may be values; not from 0 or 1 on.
+    // A short sequence may be data, unless it starts at 0 or 1.
     inferred_.is_counter = is_number_ && is_counter_ && numbers_ > (first_ == 0 || first_ == 1 ? 2 : 4);
     if (!has_few) inferred_.categories.clear();
     return std::move(inferred_);
@@ -233,7 +232,7 @@ class ColumnInference {
   }
 
   InferredColumn inferred_;
-  std::unordered_map<std::string, std::size_t> counts_;  // places in inferred_.categories
+  std::unordered_map<std::string, std::size_t> counts_;  // indices into inferred_.categories
   bool is_number_ = true, is_date_ = true, is_counter_ = true;
   std::int64_t numbers_ = 0;
   double first_ = 0;
@@ -249,7 +248,7 @@ InferredTable infer_csv_types(const std::string& path) {
   Dialect& dialect = inferred.dialect = guess_dialect(path, text);
   Csv head(path, head_of(text), dialect);
   const std::size_t in_head = guess_notation(head, dialect);
-  if (dialect.header) columns_of(path, head_of(text), dialect);  // a first line of 1,5 is one of numbers
+  if (dialect.header) columns_of(path, head_of(text), dialect);  // with a decimal comma, a first line of 1,5 is numeric
   Csv csv(path, std::move(text), dialect);
   std::vector<NumberColumn> columns = number_columns(csv);
   if (numeric_columns(columns) != in_head) {

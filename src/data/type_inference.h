@@ -1,7 +1,6 @@
-// type_inference.h: what a CSV file seems to be: how it is written, and what each column holds.
-// Contract: reads the whole file and guesses; nothing is decided that the caller does not write into a model file,
-// where its user sees it. Throws Error for a file that is no table. Leaves to others: what a model makes of it
-// (session/model_template.cpp).
+// type_inference.h: infers the dialect of a CSV file and the type of each column.
+// Contract: reads the whole file. The caller writes every guess to a model file, where the user can see it. Throws
+// Error if the file is not a table. Not here: how a model uses the types (session/model_template.cpp).
 #pragma once
 
 #include <cstdint>
@@ -14,18 +13,18 @@
 namespace graphrun::data {
 
 struct InferredColumn {
-  enum class Kind { number, date, categorical, text };  // text: more different words than categories make sense
+  enum class Kind { number, date, categorical, text };  // text: too many distinct values for a categorical column
   std::string name;
   Kind kind = Kind::number;
   std::int64_t missing = 0;
   std::int64_t present = 0;
-  std::vector<std::pair<std::string, std::int64_t>> categories;  // and their rows, in order of appearance; of words,
-                                                                 // and of numbers that have few
-  double min = 0, max = 0;                                       // of numbers
+  std::vector<std::pair<std::string, std::int64_t>> categories;  // values and row counts, in order of appearance; for
+                                                                 // categorical values and numbers with few values
+  double min = 0, max = 0;                                       // for numbers
   bool is_constant = false;
-  bool is_counter = false;   // 1, 2, 3, ... or 1007, 1006, ...: a number of the row
-  bool is_repeated = false;  // another column has its name
-  std::string example = {};  // the first text that is no number
+  bool is_counter = false;   // 1, 2, 3, ... or 1007, 1006, ...: probably a row number
+  bool is_repeated = false;  // name shared with another column
+  std::string example = {};  // first text that is not a number
 };
 
 struct InferredTable {
