@@ -1,5 +1,5 @@
-// batch_dependence.h: where a value of a model's graph depends on other rows than its own.
-// Contract: follows from the row analysis (compiler/row_analysis.h), never from sizes.
+// batch_dependence.h: detects values of a model's graph that depend on more than their own row.
+// Contract: derived from the row analysis (compiler/row_analysis.h), never from sizes.
 #pragma once
 
 #include <vector>
@@ -10,11 +10,11 @@
 
 namespace graphrun {
 
-// The name of the first output that depends on the other rows of its batch; empty: none does.
+// Name of the first output that depends on more than its own row; empty if there is none.
 std::string batch_dependent_output(const Model& model);
 
-// The values without rows that come from rows and that a value with rows reads: what a row gets from the others.
-// Throws Error (kind input) for a value that is made from all rows and is no aggregate of them.
+// Values without rows that are computed from rows and read by a value with rows: all information shared across rows.
+// Throws Error (kind input) for a value computed from all rows that is not an aggregate.
 std::vector<ir::NodeId> aggregates_of(const ir::Graph& graph, ir::NodeId wanted);
 
 }  // namespace graphrun

@@ -1,4 +1,4 @@
-// deployment.cpp: the phase `predict` taken out of a session: its steps, the values they read, samples to try it with.
+// deployment.cpp: extracts the phase `predict` from a session: its steps, the values they read, and sample inputs.
 #include "graphrun/deployment.h"
 
 #include <fmt/format.h>
@@ -17,8 +17,8 @@ namespace {
 
 using Impl = SessionAccess::Impl;
 
-// Numbers of the size that the model saw: a normal distribution about the shift of a column, as wide as its scale.
-// Class numbers are below their count.
+// Sample values in the range of the training data: a normal distribution with a column's shift and scale as mean and
+// std. Class numbers are below their count.
 HostTensor example_of(const Impl& session, const std::string& name, const TensorType& type, std::int64_t samples) {
   Shape shape = type.shape;
   shape[0] = samples * type.rows;
@@ -58,7 +58,7 @@ std::optional<Standardization> units_of(const Impl& session, std::string_view in
   return found == nullptr ? std::nullopt : std::optional(*found);
 }
 
-// Of the states that the phase reads: constants from the Program, all others as the session has them now.
+// Adds the states that the phase reads: constants from the Program, all others with their current value.
 void add_values(Impl& session, Deployment& result) {
   std::set<BufferId> given{result.row_count};
   for (const DeployedValue& input : result.inputs) given.insert(input.buffer);

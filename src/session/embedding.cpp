@@ -1,5 +1,5 @@
-// embedding.cpp: for programs that train within a loop of their own: steps until a moment, rows in use, the state of
-// the training in the program's memory. Contract: session.h's: nothing here allocates, unless it fails.
+// embedding.cpp: API for programs with their own training loop: steps until a deadline, rows in use, training state in
+// the program's memory. Contract: that of session.h: nothing here allocates unless it fails.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,12 +15,12 @@
 namespace graphrun {
 namespace {
 
-// In front of a saved state; then the states, and what early_stopping would put back.
+// Header of a saved state; the states and the parameters that early_stopping would restore follow.
 struct StateHeader {
   std::uint64_t magic = 0x3145544154535247;  // "GRSTATE1"
   std::uint64_t layout = 0;
   TrainingProgress progress;
-  std::uint64_t resumes = 0;  // the next train() goes on
+  std::uint64_t resumes = 0;  // the next train() resumes
   double loss = 0;
 };
 static_assert(std::is_trivially_copyable_v<StateHeader>);
@@ -46,7 +46,7 @@ bool Session::Impl::losses_finite(std::uint64_t steps) {
   const std::size_t index = training();
   const StepPhase& phase = compiled.step.phases[index];
   const auto ring = static_cast<std::uint64_t>(phase.ring);
-  for (std::uint64_t left = std::min(steps, ring); left > 0;) {  // two pieces where they go around its end
+  for (std::uint64_t left = std::min(steps, ring); left > 0;) {  // two pieces if they wrap around its end
     const std::uint64_t first = (done[index] - left) % ring, count = std::min(left, ring - first);
     const std::span<std::byte> piece_of_ring = std::as_writable_bytes(std::span(ring_values).first(count));
     runnable->read_range(buffer(phase.recorded[0].ring), first * sizeof(float), piece_of_ring);
@@ -82,7 +82,7 @@ std::uint64_t Session::run_until(std::chrono::steady_clock::time_point deadline,
     if (fastest > 0) {
       const double fitting = left / fastest;
       if (fitting < 1) break;
-      // Half of them, for others may take longer than the fastest.
+      // Use half of them: other steps may take longer than the fastest.
       steps = static_cast<std::uint64_t>(std::clamp(fitting / 2, 1.0, 1e15));
       steps = std::min(steps, session.steps_per_poll(index, steps));
     }
@@ -119,7 +119,7 @@ void Session::set_rows(std::string_view split, std::int64_t rows) {
     if (phase.split != split) continue;
     phase.batches.total = rows;
     if (phase.name == "train") continue;
-    session.done[i] = 0;  // an evaluation begins with the first batch
+    session.done[i] = 0;  // an evaluation starts at the first batch
     session.runnable->write(session.buffer(phase.counter), std::as_bytes(std::span(&session.done[i], 1)));
   }
 }

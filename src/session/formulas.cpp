@@ -26,7 +26,7 @@ using data::NamedArray;
 using data::Rows;
 using expression::ExpressionError;
 
-// What f32 would round is computed in double.
+// Selects f64 for values that f32 would round.
 DType dtype_of(std::span<const FormulaColumn> columns) {
   const bool is_wide = std::any_of(columns.begin(), columns.end(), [](const FormulaColumn& column) {
     return std::holds_alternative<std::vector<double>>(column.array->values) ||
@@ -68,7 +68,7 @@ bool has_values(const Array& array) {
   return std::visit([](const auto& values) { return !values.empty(); }, array.values) || array.shape.elements() == 0;
 }
 
-// The formula with calls of dates.h ("year(sold)") as names of columns, where the table has such a column.
+// Replaces calls of dates.h ("year(sold)") by column names, if the table has such a column.
 template <class HasColumn>
 expression::Expression with_dates(expression::Expression parsed, HasColumn has_column) {
   using Kind = expression::Term::Kind;
@@ -80,12 +80,12 @@ expression::Expression with_dates(expression::Expression parsed, HasColumn has_c
     term.kind = Kind::name;
     term.word = name;
     term.operands.clear();
-    operand.kind = Kind::number;  // which nothing reads
+    operand.kind = Kind::number;  // unused
   }
   return parsed;
 }
 
-// Columns by names that the graph takes: "house price" and "year(sold)" are none.
+// Columns under names that are valid in the graph, unlike "house price" and "year(sold)".
 struct Renamed {
   expression::Expression parsed;
   std::vector<FormulaColumn> columns;
@@ -105,7 +105,7 @@ Renamed renamed(const std::string& formula, std::span<const FormulaColumn> colum
   return result;
 }
 
-// Runs f; what it throws is reported at the formula.
+// Runs f and reports its exceptions at the formula.
 template <class F>
 auto attempt(json::Reader& reader, const json::Ref& formula, F&& f) -> decltype(f()) {
   try {
@@ -113,20 +113,20 @@ auto attempt(json::Reader& reader, const json::Ref& formula, F&& f) -> decltype(
   } catch (const ExpressionError& error) {
     reader.report_inside(formula, error.offset, error);
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::input) throw;  // no memory is no mistake of the formula
+    if (error.kind() != ErrorKind::input) throw;  // running out of memory is not an error of the formula
     reader.report(formula, error);
   }
   return {};
 }
 
-// One value a row, or one tensor a row.
+// Requires one value or one tensor per row.
 void check_rows(const TensorType& type) {
   if (type.rows == 1) return;
   throw Error(ErrorKind::input, "data.formula",
               fmt::format("a formula gives a value for each row; this gives one {}", to_string(type)));
 }
 
-// A formula over so many rows, as a graph that is not yet compiled.
+// A formula over `rows` rows, as an uncompiled graph.
 class FormulaGraph {
  public:
   FormulaGraph(const expression::Expression& parsed, const ModelFormulas::Constants& constants,
@@ -157,12 +157,12 @@ class FormulaGraph {
     return ir::needed_by(builder_.impl().graph, wanted)[builder_.impl().step];
   }
 
-  // Makes the aggregate an input, and gives its name.
+  // Turns the aggregate into an input, and returns its name.
   std::string replace(ir::NodeId aggregate) {
     ir::Graph& graph = impl().graph;
     const TensorType type = graph[aggregate].type;
     const ir::NodeId input = make::source(impl().builder, "input", {type.dtype, type.shape, 0}).id;
-    // In its own place, so that what reads it still comes after it.
+    // In its own place, so that its readers still come after it.
     ir::Node& node = graph[aggregate];
     node.op = graph[input].op;
     node.def = graph[input].def;
@@ -199,10 +199,10 @@ class FormulaGraph {
  private:
   GraphBuilder::Impl& impl() { return builder_.impl(); }
 
-  // The same graph with f64 wherever f32 stood: what a formula may say does not depend on the type of its columns.
+  // Same graph with f64 in place of f32: the type of the columns does not decide whether a formula is valid.
   void widen() {
     GraphBuilder wide(builder_.batch());
-    wide.impl().constants.clear();  // which may have the names of columns
+    wide.impl().constants.clear();  // may clash with column names
     const ir::Graph& graph = impl().graph;
     std::vector<ir::NodeId> moved(graph.size(), ir::kNoNode);
     moved[graph.phases[0].row_count] = wide.impl().graph.phases[0].row_count;

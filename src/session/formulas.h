@@ -1,8 +1,7 @@
-// formulas.h: the formulas of a data section, computed by the graph engine.
-// Contract: data/formula.h. A column is an input with rows, f64 where the source has doubles or 32-bit integers (the
-// formula is then computed in double, by the ref executor) and else f32 (by cpu). The formula is one graph, planned and
-// run over all rows at once; its aggregates are inputs of that graph, so that a row's value is the same bits whatever
-// the rows beside it.
+// formulas.h: computes the formulas of a data section with the graph engine.
+// Contract: that of data/formula.h. A column is an input with rows: f64 if the source has doubles or 32-bit integers
+// (computed in double by the ref executor), else f32 (by cpu). Each formula is one graph, planned and run over all rows
+// at once. Its aggregates are graph inputs, so the bits of a row's result are independent of all others.
 #pragma once
 
 #include <map>
@@ -15,7 +14,7 @@ namespace graphrun {
 class ModelFormulas final : public data::Formulas {
  public:
   using Constants = std::map<std::string, double, std::less<>>;
-  // `is_prediction`: numbers drawn at random are refused.
+  // `is_prediction`: rejects random numbers.
   explicit ModelFormulas(const Constants& constants, bool is_prediction = false)
       : constants_(constants), is_prediction_(is_prediction) {}
 
@@ -26,7 +25,7 @@ class ModelFormulas final : public data::Formulas {
                           std::vector<std::vector<double>>& aggregates) const override;
 
  private:
-  Constants constants_;  // of the model file; a column hides a constant of its name
+  Constants constants_;  // constants of the model file; a column hides a constant of its name
   bool is_prediction_;
 };
 

@@ -13,13 +13,13 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// The value of no rows, and that of some rows with more of them.
+// Value for zero rows, and the combination of two partial values.
 struct Combination {
   double nothing;
   double (*both)(double before, double more);
 };
 constexpr Combination kCombinations[] = {
-    // In the order of Combined. Of max and min NaN if there is one, as the ops have it.
+    // Same order as Combined. Like the ops, max and min propagate NaN.
     {0, [](double a, double b) { return a + b; }},
     {1, [](double a, double b) { return a * b; }},
     {-kInfinity, [](double a, double b) { return std::isnan(a) || a > b ? a : b; }},
@@ -44,7 +44,7 @@ double combined(Combined how, double before, double more) {
 }
 
 PlannedFormula::PlannedFormula(const MetricFormula& formula) {
-  const std::shared_ptr<Executor> ref = find_executor("ref");  // which computes in double
+  const std::shared_ptr<Executor> ref = find_executor("ref");  // computes in double
   const Target& target = find_target(ref->default_target());
   CompileOptions options;
   options.name = "metric";

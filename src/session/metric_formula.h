@@ -1,6 +1,6 @@
-// metric_formula.h: a metric over a split from what its batches gave: parts added up in double, the rest computed once.
-// Contract: the constructor plans and allocates; start(), add() and value() allocate nothing. Leaves to others: what
-// the parts are (graph/frontend/step/metric_parts.h), where they are recorded (step_graph.h).
+// metric_formula.h: a metric over a split from its batches: parts are accumulated in double, the rest is computed once.
+// Contract: the constructor plans and allocates; start(), add() and value() allocate nothing. Not here: definition of
+// the parts (graph/frontend/step/metric_parts.h), their recording (step_graph.h).
 #pragma once
 
 #include <memory>
@@ -12,19 +12,19 @@
 
 namespace graphrun {
 
-// The value of no rows, and that of some rows with more of them.
+// Value for zero rows, and the combination of two partial values.
 double nothing_combined(Combined how);
 double combined(Combined how, double before, double more);
 
 class PlannedFormula {
  public:
   explicit PlannedFormula(const MetricFormula& formula);
-  // `parts`: the elements of all parts, one after the other. In double, on the host.
+  // `parts`: elements of all parts, concatenated. Computed in double, on the host.
   double value(std::span<const double> parts, double samples);
 
  private:
   std::unique_ptr<Runnable> runnable_;
-  std::vector<std::pair<BufferId, std::size_t>> parts_;  // with their numbers of elements
+  std::vector<std::pair<BufferId, std::size_t>> parts_;  // with element counts
   BufferId samples_ = kNoBuffer, value_ = kNoBuffer;
 };
 

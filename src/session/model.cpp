@@ -1,4 +1,4 @@
-// model.cpp: load_model(): a model file, its overrides and its data become a Model.
+// model.cpp: load_model(): builds a Model from a model file, its overrides and its data.
 #include "graphrun/model.h"
 
 #include <fmt/format.h>
@@ -45,7 +45,7 @@ std::vector<InputDecl> declarations(const ModelFile& file, const Model& model) {
   return inputs;
 }
 
-// Of rows that are not the model's own: its batch, or as many as it was trained with; fewer where there are fewer.
+// Batch for rows that are not the model's own: its batch or its training size, limited to the available rows.
 std::int64_t evaluation_batch(const ModelFile& file, const DataSet& data, const Split& rows) {
   const std::int64_t all =
       data.provenance.empty() ? 0 : data::read_provenance("the weights' data:origin", data.provenance).samples;
@@ -57,7 +57,7 @@ DataUse use_of(const LoadOptions& options) {
   return options.predicts > 0 || options.data == DataUse::given ? DataUse::none : options.data;
 }
 
-// The batch that the file and its data ask for; nothing: it is not known, or was reported.
+// Batch set by the file and its data; nothing if it is unknown or an error was reported.
 std::optional<std::int64_t> batch_of(json::Reader& reader, const ModelFile& file, const DataSet& data,
                                      const LoadOptions& options) {
   const Split* train = data.find("train");
@@ -77,7 +77,7 @@ std::optional<std::int64_t> batch_of(json::Reader& reader, const ModelFile& file
   return file.batch();
 }
 
-// The batch of predictions: so many rows, or fewer where their inputs would be larger than 64 MiB of floats.
+// Batch of predictions: this many rows, or fewer if their inputs exceed 64 MiB of floats.
 constexpr std::int64_t kPredicted = 1024, kPredictedElements = std::int64_t{1} << 24;
 
 std::int64_t prediction_rows(const Model& model) {
@@ -90,9 +90,8 @@ std::int64_t prediction_rows(const Model& model) {
   return std::clamp<std::int64_t>(kPredictedElements / elements, 1, kPredicted);
 }
 
-// Rows that know nothing of each other are predicted in batches that follow from the model alone: on a GPU the order of
-// a sum follows the size of the batch, and a row's prediction must not depend on how many others a file has. Others are
-// as they are evaluated.
+// Independent rows are predicted in batches that depend on the model alone: on a GPU the batch size affects the order
+// of a sum, and a prediction must not depend on the number of rows in a file. Dependent rows use the evaluation batch.
 std::int64_t prediction_batch(const ModelFile& file, const Model& model, DataSet& data, const LoadOptions& options) {
   data.splits.clear();
   const bool is_asked = std::any_of(options.overrides.begin(), options.overrides.end(),
@@ -138,7 +137,7 @@ ReadArray initial_arrays(data::Files& files) {
   };
 }
 
-// When it is asked for: values that stand in the file may be many, and are then held several times.
+// Deferred until requested: values in the file may be large, and the text needs several copies of them.
 std::function<std::string()> canonical_text(const json::Document& read, const LoadOptions& options,
                                             const std::string& name) {
   constexpr std::size_t kMax = std::size_t{16} << 20;
@@ -161,15 +160,15 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
   if (!options.weights.empty()) weights = read_weights(options);
   json::Reader reader(document);
   const std::filesystem::path path(document.file);
-  // A pipe lies in no folder of its user's: then data are looked for where the command is typed.
+  // A pipe has no folder: search for data in the current directory.
   std::error_code ignored;
   const bool has_folder = path.has_parent_path() && std::filesystem::is_regular_file(path, ignored);
   const std::string folder = has_folder ? path.parent_path().string() : ".";
   data::Files files({folder, options.data_dir});
-  // What is only planned needs no values, and weights take the place of all of them.
+  // A plan needs no values, and weights replace all of them.
   const bool reads = use_of(options) == DataUse::values && !weights;
   const ModelFile file(reader, reads ? initial_arrays(files) : ReadArray());
-  // Built before the data is read, so that one pass finds the mistakes of both.
+  // Build before reading the data, so that one pass reports the errors of both.
   Model model = file.build();
   if (weights && !reader.failed()) {
     const std::vector<Diagnostic> found = misfits(*weights, model.graph);
@@ -194,7 +193,7 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
   std::optional<std::int64_t> batch =
       options.predicts > 0 ? prediction_batch(file, model, data, options) : batch_of(reader, file, data, options);
   reader.throw_if_failed();
-  // Weights without data are there to predict, also where the batch of the training is not known.
+  // Weights without data are used for prediction, even if the training batch is unknown.
   if (!batch && weights && use_of(options) == DataUse::none && batch_dependent_output(model).empty())
     batch = prediction_rows(model);
   if (batch) model.graph.impl().set_batch(*batch);
@@ -214,7 +213,7 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
   return model;
 }
 
-// The same mistakes; those of paths that lead nowhere name the settings that may be meant.
+// Same error; diagnostics about unknown paths suggest settings.
 Error with_setting_hints(const Error& error, const std::string& path, const LoadOptions& options) {
   std::vector<Diagnostic> diagnostics = error.diagnostics();
   for (Diagnostic& d : diagnostics) {

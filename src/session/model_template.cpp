@@ -23,13 +23,13 @@ using data::InferredTable;
 using json::Value;
 using Kind = InferredColumn::Kind;
 
-constexpr std::size_t kShownCategories = 12;  // one more is "other"
-constexpr std::int64_t kFewRows = 10;         // a category of fewer may be in no training row
+constexpr std::size_t kShownCategories = 12;  // plus "other"
+constexpr std::int64_t kFewRows = 10;         // smaller categories may be absent from the training rows
 
-// Rows from which on there are splits: of test, and of validation too.
+// Minimum row counts for a test split, and for a validation split in addition.
 constexpr std::int64_t kTestRows = 5, kValidationRows = 20;
 
-// A time means the same in a new row: "sale_year" is no number of the row.
+// Times are meaningful for new rows: "sale_year" is not a row number.
 bool names_time(const std::string& name) {
   constexpr std::string_view kTimes[] = {"year", "month", "week", "day", "hour", "time",
                                          "Year", "Month", "Week", "Day", "Hour", "Time"};
@@ -37,7 +37,7 @@ bool names_time(const std::string& name) {
                      [&](std::string_view time) { return name.find(time) != std::string::npos; });
 }
 
-// Numbers that no notation reads, such as "$5": words with digits and without letters.
+// Numbers in an unsupported notation, such as "$5": texts with digits and without letters.
 bool holds_signs(const InferredColumn& column) {
   return column.kind == Kind::categorical &&
          std::all_of(column.categories.begin(), column.categories.end(), [](const auto& category) {
@@ -51,11 +51,11 @@ Value text_value(std::string_view text) {
   return json::make(text);
 }
 
-// What an item of the list of x is, and how many numbers it makes of a row.
+// Item of the list of x, and its count of numbers per row.
 struct Feature {
   std::string item;
   std::int64_t width = 1;
-  Value transform = json::make_null();  // of the column; null: none
+  Value transform = json::make_null();  // column transform; null: no transform
 };
 
 class ModelTemplateWriter {
@@ -115,7 +115,7 @@ class ModelTemplateWriter {
     });
   }
 
-  // A column named like an input would have the input's key in "transform".
+  // A column with the name of an input would share the input's key in "transform".
   void name_inputs() {
     if (!is_column(x_, true) && !is_column(y_, false)) return;
     x_ = "features";
@@ -162,7 +162,7 @@ class ModelTemplateWriter {
     features_.push_back({item, 1, json::make_array({text_value("standardize")})});
   }
 
-  // A table of x and y counts its rows where x is 1, 2, 3: it is left out only beside others.
+  // In a table of x and y, a counter x of 1, 2, 3 is data: drop a counter only if there are other columns.
   void take_counter() {
     for (const InferredColumn& column : inferred_.columns) {
       if (&column == &target_ || !column.is_counter || column.missing > 0 || column.is_repeated || column.name.empty())
@@ -174,7 +174,7 @@ class ModelTemplateWriter {
     }
   }
 
-  // Categories are written down: which of them are in the training rows is chance, and the width of x must not be.
+  // List the categories: random training rows decide which of them occur, and must not decide the width of x.
   Feature words(const InferredColumn& column) const {
     auto all = column.categories;
     const bool has_rare = std::any_of(all.begin(), all.end(), [](const auto& one) { return one.second < kFewRows; });
@@ -283,14 +283,14 @@ class ModelTemplateWriter {
   const InferredTable& inferred_;
   const InferredColumn& target_;
   std::string source_;
-  std::string x_ = "x", y_ = "y";  // the inputs
+  std::string x_ = "x", y_ = "y";  // input names
   bool is_classification_ = false;
   std::vector<Feature> features_;
   Value missing_ = json::make_object();
   ModelTemplate result_;
 };
 
-// Throws Error for a file that is no text, or JSON.
+// Throws Error if the file is binary or JSON.
 InferredTable infer_types(const std::string& path) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(path, ignored)) return data::infer_csv_types(path);

@@ -1,6 +1,6 @@
-// model_text.h: the text of a model file, read once for several calls; of a safetensors file, the model inside.
-// Contract: LoadOptions::text, where it is set, is filled with the file's bytes by the first call and read by the
-// others, so that a model may come from a pipe. Leaves to others: what the text means.
+// model_text.h: text of a model file, read once for several calls; for a safetensors file, the embedded model.
+// Contract: the first call fills LoadOptions::text, if set, with the bytes of the file; later calls read it, so a model
+// may come from a pipe. Not here: parsing of the text.
 #pragma once
 
 #include <string>
@@ -10,11 +10,11 @@
 
 namespace graphrun {
 
-// The same options for the model at `path`, with its bytes to share; if these are weights, they are those of the
-// options unless there are others.
+// Returns options that share the bytes of the model at `path`. If the file holds weights, they become the options'
+// weights unless others are set.
 LoadOptions reading_once(const std::string& path, LoadOptions options);
 
-// `options` are those of reading_once(). Throws Error: weights without a model.
+// `options`: from reading_once(). Throws Error for weights without a model.
 json::Document read_document(const std::string& path, const LoadOptions& options);
 
 }  // namespace graphrun

@@ -28,12 +28,12 @@ std::optional<std::size_t> first_not_finite(const HostTensor& tensor) {
   return static_cast<std::size_t>(found - all.begin());
 }
 
-// "h[2, 0]", of a scalar "h".
+// Returns "h[2, 0]", or "h" for a scalar.
 std::string element_name(const std::string& name, const Shape& shape, std::size_t i) {
   return shape.rank() == 0 ? name : fmt::format("{}[{}]", name, fmt::join(index_of(shape, i), ", "));
 }
 
-// Which element of an operand meets element i of the result, as broadcasting has it.
+// Operand element that is broadcast to element i of the result.
 std::size_t operand_element(const Shape& operand, const Shape& result, std::size_t i) {
   const std::vector<std::int64_t> index = index_of(result, i);
   const int missing = result.rank() - operand.rank();
@@ -98,7 +98,7 @@ class StepRun {
   const std::vector<Region>& regions() const { return phase_.regions; }
   void run(std::uint32_t first, std::uint32_t last) { runnable_.run_steps(phase_id_, first, last); }
 
-  // By name: states have the same in every program of a model.
+  // Matches states by name, which is the same in every program of a model.
   void rewind(const Program& other, const StateCopy& states) {
     for (std::size_t i = 0; i < states.buffers().size(); ++i)
       runnable_.write(find_buffer(program_, other.buffers[states.buffers()[i]].name), states.bytes(i));
@@ -149,7 +149,7 @@ class Trace {
     if (to > 0) step_.run(0, to);
   }
 
-  // The first step that gives the loss or a parameter a value that is not finite.
+  // First step that makes the loss or a parameter non-finite.
   std::optional<std::uint32_t> first_to_describe() {
     const BufferId ring = plain_.buffer(plain_.step.phases[0].recorded[0].ring);
     rewind(0);
@@ -163,12 +163,12 @@ class Trace {
     return std::nullopt;
   }
 
-  // Of the inputs that are not finite the one that was written first: states and data before all.
+  // Non-finite input that was written first; states and data precede all steps.
   std::optional<BufferId> bad_input(std::uint32_t at) {
     std::optional<BufferId> earliest;
     for (std::size_t i = 0; i < step(at).inputs.size(); ++i) {
       const BufferId input = step(at).inputs[i];
-      if (step(at).op == Op::record && i == 0) continue;  // of steps before
+      if (step(at).op == Op::record && i == 0) continue;  // values of earlier steps
       if (!step_.bad(input)) continue;
       if (!earliest || writer_of(input, at) < writer_of(*earliest, at)) earliest = input;
     }
@@ -182,7 +182,7 @@ class Trace {
     return std::nullopt;
   }
 
-  // A batch of all rows is the data itself, "train/x".
+  // With a batch of all rows, the column is the data itself, "train/x".
   bool is_column(const std::string& name, const std::string& column) const {
     const Split* train = model_.data.find("train");
     return train != nullptr && name == "train/" + column &&
@@ -210,7 +210,7 @@ class Trace {
     return told;
   }
 
-  // With the step about to run.
+  // Call before the step runs.
   Diagnostic describe(std::uint32_t at) {
     const Step& one = step(at);
     std::vector<HostTensor> inputs;
@@ -244,7 +244,7 @@ class Trace {
     return fmt::format("{}", unsigned_nan(tensor.elements<float>()[i]));
   }
 
-  // Where the node stands in the model file; of gradients and updates only that they are some.
+  // Adds the node's position in the model file; for gradients and updates, only a note.
   void place(const std::string& name, Diagnostic& told) const {
     const ir::Graph& graph = plain_.step.graph;
     const auto node =
@@ -255,7 +255,7 @@ class Trace {
       told.line = node->source.line;
       told.column = node->source.column;
       told.pointer = node->source.pointer;
-    } else if (!model_.file.empty()) {  // the model's own have a place
+    } else if (!model_.file.empty()) {  // nodes of the model file have a position
       told.message += " (of the gradients or the update)";
     }
   }
@@ -275,7 +275,7 @@ std::optional<Diagnostic> trace_not_finite(const Model& model, const CompiledMod
   options.jit = Jit::off;
   options.tiling.clear();
   options.keep.clear();
-  // In the same batches, whatever a budget says: this plan is beside the one that runs.
+  // Same batches, ignoring any budget: this plan is in addition to the running one.
   CompiledModel plain =
       compile_step(compiled.step, compiled.program.phases.front().capacity, model, {&executor, 1}, options);
   const std::unique_ptr<Runnable> runnable = load_compiled(plain, model, executor, options);

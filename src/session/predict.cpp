@@ -1,4 +1,4 @@
-// predict.cpp: rows in original units in, an output in original units out, batch after batch.
+// predict.cpp: predicts batch by batch; inputs and outputs are in original units.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 namespace graphrun {
 namespace {
 
-// Samples [first, first + count) of an input in the units of the model, changed in double and then rounded as the
-// training's were; then zeros.
+// Samples [first, first + count) of an input in the units of the model, transformed in double and rounded like the
+// training data; the rest of the batch is zero.
 void fill_batch(const GivenRows& given, std::int64_t first, std::int64_t count, const std::string& name,
                 HostTensor& batch) {
   const auto width = static_cast<std::size_t>(batch.shape().elements() / batch.shape()[0]);
@@ -27,7 +27,7 @@ void fill_batch(const GivenRows& given, std::int64_t first, std::int64_t count, 
     return;
   }
   const Standardization* const fitted = given.fitted;
-  const std::span<float> to = batch.elements<float>();  // no other is fitted, or takes another type
+  const std::span<float> to = batch.elements<float>();  // only f32 inputs are fitted or take other types
   with_type(given.dtype, [&](auto zero) {
     using T = decltype(zero);
     for (std::size_t i = 0; i < size; ++i) {
@@ -66,7 +66,7 @@ void Session::Impl::prepare_predictions() {
     prediction_batch.emplace_back(type.dtype, type.shape);
   }
   predicted.reserve(prediction_batch.size());
-  changed_rows.reserve(prediction_batch.size());  // `predicted` has their bytes
+  changed_rows.reserve(prediction_batch.size());  // `predicted` points to their bytes
 }
 
 void Session::Impl::write_batch(const StepPhase& phase, std::span<const GivenRows> given, std::int64_t first,
@@ -84,7 +84,7 @@ std::uint64_t Session::Impl::sample_bytes(const StepPhase& phase, ir::NodeId nod
   return program().buffers[buffer(node)].type.bytes() / static_cast<std::uint64_t>(phase.batches.capacity);
 }
 
-// In order of the phase's inputs, equally many rows of each. Throws Error for one that is missing or does not fit.
+// In the order of the phase's inputs, with equal row counts. Throws Error for a missing or mismatched input.
 std::vector<GivenRows> Session::Impl::in_order(const StepPhase& phase,
                                                const std::vector<std::pair<std::string, HostTensor>>& given) const {
   std::map<std::string_view, const HostTensor*> rows;
@@ -265,7 +265,7 @@ void Session::Impl::predict_into(const StepPhase& phase, std::span<const GivenRo
   }
 }
 
-// A tensor is made of them only when one of them is wrong.
+// Creates a tensor only if a class is invalid.
 void Session::Impl::check_predicted_classes(std::string_view input, const GivenRows& given, std::size_t index) const {
   for (const ClassRange& range : predicted_classes) {
     if (range.input != input) continue;

@@ -13,15 +13,15 @@
 namespace graphrun {
 namespace {
 
-constexpr std::size_t kMaxItems = 16;                          // longer lists are for the file itself
-constexpr std::string_view kOptimizer = "settings.optimizer";  // an object of one key, its name: that is an entry, too
+constexpr std::size_t kMaxItems = 16;                          // longer lists are left to the file itself
+constexpr std::string_view kOptimizer = "settings.optimizer";  // object whose single key, the name, is also a field
 
-// Endings of keys under "scores" in results without "schema", and the present ones.
+// Former key suffixes under "scores" in results without "schema", and their current names.
 constexpr std::pair<std::string_view, std::string_view> kOldKeys[] = {{".matthews", ".mcc"}};
 
 void add_fields(const std::string& key, const json::Value& value, std::vector<RunRecord::Field>& fields);
 
-// Lists of words or numbers as they stand; of the graph each entry by its name: "graph.h.units", "graph.loss".
+// Adds lists of strings or numbers unchanged, and graph entries by name: "graph.h.units", "graph.loss".
 void add_items(const std::string& key, const json::Value& list, std::vector<RunRecord::Field>& fields) {
   const auto is_plain = [](const json::Value& item) { return item.kind == json::Kind::string || item.is_number(); };
   const bool is_formulas = std::any_of(list.items.begin(), list.items.end(), [](const json::Value& item) {
@@ -133,7 +133,7 @@ RunRecord read_run(const std::string& folder) {
   if (std::filesystem::is_regular_file(model, ignored)) {
     const json::Document document = json::parse(model, read_file(model));
     for (const json::Member& member : document.root.members) {
-      if (member.value.kind != json::Kind::string && member.key != "train")  // which are in the result
+      if (member.value.kind != json::Kind::string && member.key != "train")  // both are part of the result
         add_fields(member.key, member.value, record.fields);
     }
   }

@@ -1,4 +1,4 @@
-// session.cpp: joins graph and executor: plans, loads, feeds, and offers it all as one object.
+// session.cpp: combines graph and executor: plans, loads, feeds, and exposes them as one object.
 #include "graphrun/session.h"
 
 #include <fmt/format.h>
@@ -39,14 +39,14 @@ std::shared_ptr<Executor> executor_for(const Model& model, const SessionOptions&
   return choose_executor(timings.front().executor, nullptr, options.threads);
 }
 
-// Data that came through the API; that of a model file was checked as it was read.
+// Checks data from the API; data of a model file was checked on reading.
 Model with_good_classes(Model model) {
   change_original(model);
-  // A batch of all samples, of a file whose own data were not read: those that it was given.
+  // With a batch of all samples and a file whose own data was not read, use the size of the given data.
   const Split* const train = model.data.find("train");
   if (model.graph.batch() == 0 && train != nullptr && !train->columns.empty() && train->samples() > 0)
     model.graph.impl().set_batch(train->samples());
-  check_usable(model);  // its values are looked at here
+  check_usable(model);  // checks the values, too
   std::map<std::string, std::vector<ClassRange>, std::less<>> ranges;
   for (ClassRange& range : class_numbers(model)) ranges[range.input].push_back(std::move(range));
   for (const Split& split : model.data.splits) {
@@ -63,7 +63,7 @@ Model with_good_classes(Model model) {
   return model;
 }
 
-// What is written of the model names the batch that "max" became: elsewhere it would become another.
+// Stores the batch that "max" resolved to in the model, as it would resolve differently elsewhere.
 void settle_batch(Model& model, std::int64_t batch) {
   model.graph.impl().set_batch(batch);
   if (!model.canonical) return;
@@ -121,7 +121,7 @@ Session::Impl::Impl(Model m, const SessionOptions& options)
   if (model.train.early_stopping && model.train.early_stopping->restore_best)
     best = StateCopy(program(), parameters_of(program()));
   if (const auto index = phase_index("train")) objectives.resize(compiled.step.phases[*index].recorded.size() - 1);
-  prepare_state();  // of `best` and `objectives`, too
+  prepare_state();  // also for `best` and `objectives`
   piece.resize(kPiece);
   for (const Standardization& one : model.data.standardizations) fitted_by_input.emplace(one.input, &one);
 }
@@ -130,7 +130,7 @@ std::unique_ptr<Runnable> Session::Impl::load(PlanOptions options) {
   try {
     return load_compiled(compiled, model, executor, options);
   } catch (const OutOfMemory& error) {
-    // Smaller batches are looked at, whatever runs them.
+    // Consider smaller batches, however they run.
     if (options.jit == Jit::require) options.jit = Jit::prefer;
     options.tiling.clear();
     if (model.train.largest_batch) {
@@ -184,7 +184,7 @@ void Session::Impl::run(std::size_t phase, std::uint64_t n) {
 
 std::uint64_t Session::Impl::steps_per_poll(std::size_t phase, std::uint64_t most) const {
   constexpr double kSeconds = 0.025;
-  constexpr double kGrowth = 8;  // what few steps took says little of many
+  constexpr double kGrowth = 8;  // few steps give a poor estimate
   const Pace& last = paces[phase];
   if (last.steps == 0) return 1;
   const double steps = static_cast<double>(last.steps);
@@ -193,8 +193,8 @@ std::uint64_t Session::Impl::steps_per_poll(std::size_t phase, std::uint64_t mos
   return std::min(most, static_cast<std::uint64_t>(wanted));
 }
 
-// A byte waits for the product of the one before: some 0.7 GB/s, and no other order gives the value that was always
-// printed. It is read in pieces, for 100 MB of new memory would take a quarter as long again.
+// Each byte depends on the previous product (about 0.7 GB/s), and only this order gives the documented value. Reads
+// piecewise, because 100 MB of new memory would add a quarter of the time.
 std::optional<std::uint64_t> Session::Impl::hash_parameters(double until) {
   std::uint64_t hash = fnv1a({});
   for (const auto& [name, node] : compiled.step.parameters) {
@@ -209,7 +209,7 @@ std::optional<std::uint64_t> Session::Impl::hash_parameters(double until) {
   return hash;
 }
 
-// ---- the public face
+// ---- public interface
 
 namespace {
 constexpr double kForever = std::numeric_limits<double>::infinity();

@@ -77,7 +77,7 @@ GoodStates::GoodStates(const Program& program, BufferId counter, Runnable& runna
 }
 
 bool GoodStates::due() const {
-  constexpr double kShare = 0.005;  // half of what is promised: the time of a look varies
+  constexpr double kShare = 0.005;  // half of the guaranteed share, because the duration of a check varies
   return Profiler::now() - ended_ >= cost_ / kShare;
 }
 

@@ -1,6 +1,6 @@
-// state_copy.h: some states of a loaded program as they were at one moment, in host memory.
-// Contract: the constructor allocates, the calls after it do not. take() and put() are exact. Not during run().
-// Leaves to others: which states, and when (train.cpp, stopping.h, not_finite.h).
+// state_copy.h: snapshot of some states of a loaded program in host memory.
+// Contract: only the constructor allocates. take() and put() are exact. Not during run().
+// Not here: choice of states and time (train.cpp, stopping.h, not_finite.h).
 #pragma once
 
 #include <cstddef>
@@ -31,26 +31,26 @@ class StateCopy {
   std::vector<std::byte> bytes_;
 };
 
-// What a training changes: parameters and slots, then its counter.
+// States that training changes: parameters and slots, then its counter.
 std::vector<BufferId> trained_states(const Program& program, BufferId counter);
 std::vector<BufferId> parameters_of(const Program& program);
 
-// Whether all numbers of the f32 parameters are finite; reads them piece by piece through `room`.
+// Returns whether all f32 parameters are finite; reads them piecewise through `room`.
 bool parameters_finite(const Program& program, Runnable& runnable, std::span<std::byte> room);
 bool all_finite(std::span<const std::byte> floats);
 
-// What a training changes, at the last look at which all parameters were finite. Looks are made as often as they take
-// less than 1 % of the time.
+// Training states at the last check that found all parameters finite. Checks are spaced to take less than 1 % of the
+// time.
 class GoodStates {
  public:
   GoodStates(const Program& program, BufferId counter, Runnable& runnable, std::uint64_t step);
 
   bool due() const;
-  // False: a parameter is not finite, and the copy is the one from before.
+  // Returns false if a parameter is not finite; the copy then keeps the previous states.
   bool look(Runnable& runnable, std::uint64_t step);
   void put(Runnable& to) const { states_.put(to); }
 
-  std::uint64_t step() const { return step_; }  // of training, before it
+  std::uint64_t step() const { return step_; }  // finished training steps at that check
   const StateCopy& states() const { return states_; }
 
  private:
@@ -58,7 +58,7 @@ class GoodStates {
   StateCopy states_;
   std::vector<std::byte> room_;
   std::uint64_t step_;
-  double ended_ = 0, cost_ = 0;  // of the last look, in seconds
+  double ended_ = 0, cost_ = 0;  // end and duration of the last check, in seconds
 };
 
 }  // namespace graphrun

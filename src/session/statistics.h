@@ -1,5 +1,5 @@
-// statistics.h: figures of the elements of a watched value.
-// Contract: in double; allocates nothing. What is not finite is counted in `nonfinite` and nowhere else.
+// statistics.h: summary statistics of the elements of a watched value.
+// Contract: computed in double; allocates nothing. Non-finite elements only count in `nonfinite`.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace graphrun {
 
-// Where no element is finite min, max, mean and deviation are NaN.
+// If no element is finite, min, max, mean and standard deviation are NaN.
 Statistics statistics(DType dtype, std::span<const std::byte> bytes);
 
 }  // namespace graphrun

@@ -1,5 +1,5 @@
-// train.cpp: the loop over epochs and the evaluation of splits: what the host does between chunks of steps.
-// After the first step nothing here allocates: what reports need is made before it.
+// train.cpp: training loop and evaluation of splits: the host's work between chunks of steps.
+// Nothing here allocates after the first step: report buffers are prepared before it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,9 +18,9 @@
 namespace graphrun {
 namespace {
 
-constexpr std::uint64_t kLossesAtOnce = std::uint64_t{1} << 24;  // 128 MiB, touched as they come
+constexpr std::uint64_t kLossesAtOnce = std::uint64_t{1} << 24;  // 128 MiB, committed as they are used
 
-// Where the loop has to stop for the host: multiples of each, in steps; 0 is never.
+// Steps at which the loop returns to the host: multiples of each number; 0: never.
 struct Pauses {
   std::uint64_t log = 0, evaluate = 0, watch = 0, total = 0;
 
@@ -51,7 +51,7 @@ std::uint64_t total_steps(std::int64_t epochs, std::uint64_t batches) {
 Pauses pauses_of(const TrainSpec& train, std::uint64_t batches, bool validation, std::uint64_t watch) {
   Pauses pauses;
   pauses.total = total_steps(train.epochs, batches);
-  // What comes after the end never comes.
+  // Events after the end of training never occur.
   const auto steps = [&](std::int64_t epochs) {
     return epochs > train.epochs ? 0 : static_cast<std::uint64_t>(epochs) * batches;
   };
@@ -79,7 +79,7 @@ bool Session::Impl::evaluate(std::size_t index, Metrics& metrics, double until) 
   const StepPhase& phase = compiled.step.phases[index];
   const std::uint64_t batches = static_cast<std::uint64_t>(phase.batches.count());
   if (!evaluate_scores(phase, metrics, until)) return false;
-  // Calls see(part, whether it counts by the samples, total) for every number that is recorded.
+  // Calls see(part, whether it is weighted by samples, total) for every recorded number.
   const auto each = [&](auto see) {
     std::size_t i = 0;
     for (const Recorded& recorded : phase.recorded) {
@@ -88,13 +88,13 @@ bool Session::Impl::evaluate(std::size_t index, Metrics& metrics, double until) 
       for (const RecordedPart& part : recorded.parts) see(part, false, totals[i++]);
     }
   };
-  // What the mean of the batch at a step counts for.
+  // Weight of the batch mean at a step.
   const auto samples_at = [&](std::uint64_t step) { return static_cast<double>(phase.batches.at(step)); };
   each([](const RecordedPart& part, bool, double& total) { total = nothing_combined(part.how); });
   for (std::uint64_t first = 0; first < batches;) {
     const bool unwanted = in_train.load(std::memory_order_relaxed) && cancelled.load(std::memory_order_relaxed);
     if (unwanted || Profiler::now() > until) {
-      done[index] -= first;  // the next evaluation begins with the first batch again
+      done[index] -= first;  // the next evaluation restarts at the first batch
       runnable->write(buffer(phase.counter), std::as_bytes(std::span(&done[index], 1)));
       return false;
     }
@@ -123,7 +123,7 @@ bool Session::Impl::evaluate(std::size_t index, Metrics& metrics, double until) 
 }
 
 namespace {
-// cancel() means the train() that is under way, and no other.
+// Restricts cancel() to the train() in progress.
 class Cancellable {
  public:
   Cancellable(std::atomic<bool>& in_train, std::atomic<bool>& cancelled) : in_train_(in_train), cancelled_(cancelled) {
@@ -203,7 +203,7 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
   }
   const std::uint64_t to_do = total - std::min(total, result.steps);
   if (options.keep_losses) result.losses.reserve(static_cast<std::size_t>(std::min(to_do, kLossesAtOnce)));
-  std::vector<double> losses;  // of the chunk of steps
+  std::vector<double> losses;  // one per step of the chunk
   losses.reserve(static_cast<std::size_t>(ring));
   Metrics metrics = validation ? named_metrics(*validation) : Metrics{};
   Stopping stopping(model, metrics, progress.stopping);
@@ -218,7 +218,7 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
   written = false;
   const Cancellable cancellable(in_train, cancelled);
 
-  // What is due after this step. False: its evaluation was cancelled, and nobody was told.
+  // Makes the reports due after this step. Returns false, without reporting, if its evaluation was cancelled.
   const auto tell = [&] {
     Report report;
     report.epoch = result.epochs;
@@ -257,21 +257,21 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
       return !told || result.steps >= total || result.stopped_early || cancelled.load(std::memory_order_relaxed);
     };
     const auto at_step_end = [&](bool last) {
-      // A training ends with parameters that are finite, or not at all.
+      // Training ends with finite parameters or throws.
       if (last && result.steps > result.first_step && !parameters_finite(program(), *runnable, piece))
         reject_not_finite(traced, done[index] - 1, {});
-      // The first time where it only now told of the epoch before: its evaluation may be the best.
+      // In the first iteration, only after a pending report: its evaluation may be the best.
       if (options.on_step_end && (!first || tells))
         options.on_step_end({result.steps, batches, progress.best_step == result.steps, last});
       return last;
     };
     if (!first && options.on_first_step && result.steps == result.first_step + 1) options.on_first_step();
     if (at_step_end(ends())) break;
-    if (ends() && at_step_end(true)) break;  // that callback has cancelled
+    if (ends() && at_step_end(true)) break;  // the callback cancelled
     std::uint64_t most = std::min(pauses.after(result.steps) - result.steps, ring);
     if (const std::uint64_t every = options.step_end_every; every > 0)
       most = std::min(most, every - result.steps % every);
-    // A step is traced from the states that it began with, what callbacks have written among them.
+    // A step is traced from its initial states, including changes made by callbacks.
     if (good && std::exchange(written, false) && !good->look(*runnable, done[index]))
       reject_not_finite(traced, done[index] - 1, {});
     const bool alone = first && options.on_first_step;
@@ -333,8 +333,8 @@ std::uint64_t Session::Impl::first_nonfinite_step(GoodStates& good, std::uint64_
     return good.look(*runnable, step);
   };
   if (go_to(last)) return last;
-  std::uint64_t bad = last;  // after so many steps
-  // The first guess is mostly right.
+  std::uint64_t bad = last;  // number of steps
+  // The first guess is usually right.
   for (std::uint64_t step = bad - 1; bad - good.step() > 1; step = good.step() + (bad - good.step()) / 2) {
     if (!go_to(step)) bad = step;
   }

@@ -1,4 +1,4 @@
-// checkpoint.cpp: one checkpoint in a file of any name.
+// checkpoint.cpp: a single checkpoint in a file of any name.
 #include "graphrun/checkpoint.h"
 
 #include <fmt/format.h>

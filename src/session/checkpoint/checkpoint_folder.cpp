@@ -1,6 +1,6 @@
-// checkpoint_folder.cpp: which files a folder has, how one comes into its place, and when.
-// A file is written under kTemporary, brought to the disk, and renamed; then the folder is brought to the disk. Nothing
-// but this process writes here, by a lock on the folder. What is said of a write is said with what was made before.
+// checkpoint_folder.cpp: file set of a checkpoint folder, atomic replacement, and schedule.
+// A file is written under kTemporary, synced and renamed; then the folder is synced. A lock on the folder excludes
+// other processes. Messages about a write use text prepared beforehand.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -34,7 +34,7 @@ constexpr const char* kBest = "best.safetensors";
 constexpr const char* kBestTemporary = "best.tmp";
 constexpr std::string_view kPrefix = "checkpoint-", kSuffix = ".safetensors";
 constexpr std::int64_t kManyEpochs = 200;
-constexpr double kPause = 1;  // seconds between checkpoints of that many
+constexpr double kPause = 1;  // seconds between checkpoints if there are many epochs
 
 // "checkpoint-000000001200.safetensors", without an allocation.
 class StepName {
@@ -55,18 +55,18 @@ std::optional<std::uint64_t> step_of(std::string_view name) {
   return name == StepName(step).text() ? std::optional(step) : std::nullopt;
 }
 
-// That a folder cannot be brought to the disk is what some file systems say of themselves.
+// Some file systems do not support syncing a folder and return these errors.
 bool sync_folder(int folder) {
   return ::fsync(folder) == 0 || errno == EINVAL || errno == ENOTSUP || errno == EBADF;
 }
 
 }  // namespace
 
-struct __attribute__((visibility("hidden"))) CheckpointFolder::Impl {  // within a class that is exported
+struct __attribute__((visibility("hidden"))) CheckpointFolder::Impl {  // member of an exported class
   Impl() = default;
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
-  ~Impl() {  // one that was made for nothing goes; it does not where something is in it
+  ~Impl() {  // removes a folder created in vain; fails if it has contents
     std::error_code ignored;
     if (is_new) fs::remove(path, ignored);
   }
@@ -76,16 +76,16 @@ struct __attribute__((visibility("hidden"))) CheckpointFolder::Impl {  // within
   std::size_t keep = 0;
   Descriptor folder;
   std::optional<TrainingState> state;
-  Descriptor file;  // that is written
-  int error = 0;    // of it
+  Descriptor file;  // file being written
+  int error = 0;    // errno of the failed write
   std::function<void(std::string_view)> sink = [this](std::string_view bytes) {
     if (error == 0 && !write_all(file.number(), bytes)) error = errno;
   };
-  std::vector<std::uint64_t> kept;           // steps, ascending: those that make place for newer ones
+  std::vector<std::uint64_t> kept;           // steps, ascending; candidates for removal
   std::optional<std::uint64_t> saved, best;  // steps
   double saved_at = 0;
-  bool is_new = false;   // the folder was made here
-  bool failing = false;  // the last attempt did, and it was told
+  bool is_new = false;   // this process created the folder
+  bool failing = false;  // the last attempt failed and was reported
   std::atomic<bool> requested{false};
   std::function<void(const Error&)> failed;
 
@@ -120,7 +120,7 @@ void CheckpointFolder::Impl::open() {
     throw Error(ErrorKind::input, "checkpoint.locked",
                 fmt::format("another training run writes its checkpoints to '{}'", path),
                 "each run needs its own folder");
-  ::unlinkat(folder.number(), kTemporary, 0);  // of one that was killed
+  ::unlinkat(folder.number(), kTemporary, 0);  // left by a killed process
   ::unlinkat(folder.number(), kBestTemporary, 0);
   const Descriptor probe(::openat(folder.number(), kTemporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (probe.number() < 0) fail(ErrorKind::input, kTemporary, errno);
@@ -143,7 +143,7 @@ void CheckpointFolder::Impl::prepare(Session& session) {
   for (const std::uint64_t step : steps()) {
     if (step <= state->step()) kept.push_back(step);
   }
-  remove_old();  // one that was killed did not come to it
+  remove_old();  // a killed process may have left old ones
   kept.reserve(keep + 1);
   saved_at = Profiler::now();
 }
@@ -164,7 +164,7 @@ void CheckpointFolder::Impl::write_temporary(const char* name) {
   }
 }
 
-// What is under the temporary name becomes the best, too: as a link, or where there are none as a copy of its own.
+// Publishes the temporary file as the best, too: as a hard link, or as a copy if links are not supported.
 void CheckpointFolder::Impl::make_best(const char* name) {
   ::unlinkat(folder.number(), kBestTemporary, 0);
   if (::linkat(folder.number(), kTemporary, folder.number(), kBestTemporary, 0) == 0) {
@@ -175,7 +175,7 @@ void CheckpointFolder::Impl::make_best(const char* name) {
   write_temporary(name);
 }
 
-// The best comes into its place first: a training that is killed in between goes on from before it and makes it again.
+// Replace the best first: if the process is killed in between, training resumes from an earlier step and repeats it.
 void CheckpointFolder::Impl::write(bool is_best) {
   const std::uint64_t step = state->step();
   const StepName name(step);
@@ -261,14 +261,14 @@ std::optional<CheckpointInfo> CheckpointFolder::resume(Session& session, const s
         file.emplace(impl.place(name));
         break;
       } catch (const Error& error) {
-        if (error.diagnostics().front().code == kOtherFormat) throw;  // whole, and not to be begun anew over
+        if (error.diagnostics().front().code == kOtherFormat) throw;  // intact, so training must not restart
         if (damaged) damaged(error);
       }
     }
     if (file) info = impl.state->restore(*file);
   }
   impl.prepare(session);
-  // What was not reported changes the state when it is.
+  // Reports that are due change the state once they are made.
   if (info && impl.state->is_reported() && info->path == impl.place(StepName(info->step).text()))
     impl.saved = info->step;
   return info;
@@ -282,7 +282,7 @@ void CheckpointFolder::connect(TrainOptions& options, std::function<void(const E
   if (every.epochs == 0 && every.steps == 0 && every.seconds == 0) {
     if (impl.state->epochs() > kManyEpochs) {
       every.seconds = kPause;
-      impl.saved_at -= kPause;  // the first one at once
+      impl.saved_at -= kPause;  // write the first one immediately
     } else {
       every.epochs = 1;
     }

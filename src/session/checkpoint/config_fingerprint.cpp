@@ -22,7 +22,7 @@ std::string optimizer_text(const OptimizerSpec& spec) {
   std::string text = spec.name;
   for (const auto& [name, value] : ir::Attrs(def.attributes, {spec.attributes.begin(), spec.attributes.end()}).list()) {
     if (std::find(spec.runtime.begin(), spec.runtime.end(), name) != spec.runtime.end()) {
-      text += fmt::format(" {}=runtime", name);  // what it is worth is a state
+      text += fmt::format(" {}=runtime", name);  // its value is a state
       continue;
     }
     if (name != "lr" || !spec.lr) {
@@ -42,14 +42,14 @@ std::string plateau_text(const std::optional<LrPlateau>& plateau) {
                      plateau->cooldown, plateau->min_factor);
 }
 
-// Not its patience: more of it is a reason to go on.
+// Excludes the patience, which may be raised to continue a training.
 std::string stopping_text(const std::optional<EarlyStopping>& stopping) {
   if (!stopping) return "";
   return fmt::format("{} mode={} min_delta={} restore_best={}", stopping->monitor, static_cast<int>(stopping->mode),
                      stopping->min_delta, stopping->restore_best);
 }
 
-// Without the numbers of nodes, which change with every node that is added before.
+// Omits node numbers, which change with every node added before.
 std::string graph_text(const ir::Graph& graph) {
   std::string text;
   const std::string numbered = ir::to_string(graph);
@@ -70,7 +70,7 @@ std::vector<std::string> sorted_lines(std::string_view text) {
   return lines;
 }
 
-// "  h = tanh(z) : f32(batch, 6)" is of h.
+// Splits "  h = tanh(z) : f32(batch, 6)" into the name h and the rest.
 std::pair<std::string, std::string> name_and_rest(const std::string& line) {
   const std::size_t first = std::min(line.find_first_not_of(' '), line.size()), equals = line.find(" = ");
   if (equals == std::string::npos || equals < first) return {"", line.substr(first)};
@@ -139,7 +139,7 @@ std::vector<ConfigEntry> training_config(const Model& model) {
   std::vector<std::string> kept;
   for (const ir::NodeId id : graph.no_decay) kept.push_back(graph.graph[id].name);
   add("no_decay", fmt::format("{}", fmt::join(kept, ", ")));
-  std::string columns;  // what there is none of here would not be missed otherwise
+  std::string columns;  // lists absent columns, which would otherwise go unnoticed
   for (const Split& split : model.data.splits) {
     if (split.name != "train" && split.name != "validation") continue;
     for (const auto& [name, tensor] : split.columns) {

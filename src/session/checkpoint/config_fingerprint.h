@@ -1,6 +1,6 @@
-// config_fingerprint.h: what decides how a training goes on, as texts: whether a checkpoint belongs to it.
-// Contract: the same facts mean the same next step, on one executor to the bit. What changes no step is no fact: the
-// number of epochs, what is reported and evaluated when, the executor. Leaves to others: the states themselves.
+// config_fingerprint.h: settings that determine how a training continues, to match a checkpoint with a model.
+// Contract: equal entries give an equal next step, bitwise on one executor. Settings that affect no step are excluded:
+// number of epochs, reports, evaluation intervals, the executor. Not here: the states.
 #pragma once
 
 #include <functional>
@@ -14,15 +14,15 @@
 namespace graphrun {
 
 struct ConfigEntry {
-  std::string key, text;  // "seed", "1"; of the graph a line for each node
+  std::string key, text;  // "seed", "1"; for the graph, one line per node
 };
 
 std::vector<ConfigEntry> training_config(const Model& model);
 
-// Of all of them, 16 hex digits.
+// Hash of all entries, 16 hex digits.
 std::string fingerprint_of(const std::vector<ConfigEntry>& config);
 
-// What differs, a line for each: "seed: 1 in the checkpoint, 2 here". `there` gives the text under a key, "" for none.
+// Lists the differences: "seed: 1 in the checkpoint, 2 here". `there` returns the text of a key, "" if missing.
 std::vector<std::string> differences(const std::function<std::string(std::string_view key)>& there,
                                      const std::vector<ConfigEntry>& here);
 

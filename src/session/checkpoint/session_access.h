@@ -1,5 +1,5 @@
-// session_access.h: what is behind a Session, for checkpoints.
-// Contract: throws Error for one that was moved away from.
+// session_access.h: gives checkpoints access to the implementation of a Session.
+// Contract: throws Error if the Session was moved from.
 #pragma once
 
 #include "graphrun/error.h"

@@ -19,7 +19,7 @@
 namespace graphrun {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{1} << 20;  // bytes that are read from a device at once
+constexpr std::size_t kPiece = std::size_t{1} << 20;  // bytes per read from a device
 constexpr std::size_t kSumBytes = 8;
 constexpr std::string_view kFormat = "1";
 constexpr std::string_view kText = "checkpoint", kPlan = "checkpoint.plan_hash", kModel = "checkpoint.model_hash",
@@ -32,11 +32,11 @@ std::string state_name(std::string_view name) {
   return std::string(kCheckpointPrefix) + std::string(name);
 }
 
-// Half words, so that it needs no more alignment than the values before it.
+// Two i32, so that it needs no more alignment than the values before it.
 const TensorType kSumType = {DType::i32, Shape{2}, 0};
 const TensorType kReal = {DType::f64, Shape{}, 0}, kCount = {DType::u64, Shape{}, 0};
 
-// Of train(), beside the program's states.
+// Progress of train(), in addition to the program's states.
 struct ProgressField {
   std::string_view name;
   double& (*real)(TrainingProgress&);
@@ -82,7 +82,7 @@ CheckpointFile::CheckpointFile(const std::string& path)
     reject(path, "checkpoint.none", "is not a checkpoint: it has no training state",
            "--weights=FILE starts a training run from weights");
   const std::span<const std::byte> bytes = std::as_bytes(std::span(*bytes_));
-  std::uint64_t sum = 0;  // there are that many bytes: the header alone has more
+  std::uint64_t sum = 0;  // the size suffices: the header alone is longer
   std::memcpy(&sum, bytes.last(kSumBytes).data(), kSumBytes);
   if (sum != checksum(bytes.first(bytes.size() - kSumBytes)))
     reject(path, "checkpoint.damaged", "is damaged: the checksum does not match");
@@ -93,7 +93,7 @@ CheckpointFile::CheckpointFile(const std::string& path)
 
 TrainingState::TrainingState(SessionAccess::Impl& session)
     : session_(session), config_(training_config(session.model)) {
-  session.training();  // throws where there is nothing to train
+  session.training();  // throws if there is nothing to train
   const Model& model = session.model;
   const GraphBuilder::Impl& graph = model.graph.impl();
   const std::unordered_map<std::string, ir::NodeId> trained(session.compiled.step.parameters.begin(),
@@ -102,7 +102,7 @@ TrainingState::TrainingState(SessionAccess::Impl& session)
     const ir::Node& node = graph.graph[id];
     if (const auto used = trained.find(node.name); used != trained.end())
       parts_.push_back({node.name, node.type, session.buffer(used->second)});
-    else  // nothing depends on it: it is what it was
+    else  // unused, so it keeps its initial value
       add_constant(node.name, initial_value(graph.inits.at(id), node.name, node.type.shape, model.train.seed));
   }
   for (auto& [name, values] : fitted_arrays(model.data)) add_constant(name, std::move(values));
@@ -150,7 +150,7 @@ void TrainingState::add_progress() {
     part.host = std::as_writable_bytes(std::span(means));
     parts_.push_back(std::move(part));
   }
-  // What early_stopping would put in place in the end.
+  // Parameters that early_stopping would restore at the end.
   for (std::size_t i = 0; i < session_.best.buffers().size(); ++i) {
     const Buffer& buffer = session_.program().buffers[session_.best.buffers()[i]];
     parts_.push_back({state_name("best:" + buffer.name), buffer.type, kNoBuffer, session_.best.bytes(i)});
@@ -160,7 +160,7 @@ void TrainingState::add_progress() {
 void TrainingState::add_constant(std::string name, HostTensor value) {
   StoredValue part{std::move(name), {value.dtype(), value.shape(), 0}};
   part.is_state = false;
-  part.host = constants_.emplace_back(std::move(value)).bytes();  // which stay where they are when the tensor moves
+  part.host = constants_.emplace_back(std::move(value)).bytes();  // stays in place when the tensor moves
   parts_.push_back(std::move(part));
 }
 
@@ -195,7 +195,7 @@ bool TrainingState::write(const std::function<void(std::string_view)>& sink) {
   return true;
 }
 
-// After the facts: that they agree and a state is another is next to impossible.
+// Runs after the config check, so a mismatch here is very unlikely.
 void TrainingState::check_parts(const CheckpointFile& file) const {
   std::vector<Diagnostic> found;
   const auto add = [&](std::string message) {

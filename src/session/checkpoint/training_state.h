@@ -1,8 +1,8 @@
-// training_state.h: all that a training needs to go on, as the bytes of a checkpoint (graphrun/checkpoint.h): a
-// safetensors file of the weights with the model inside, and beside them slots, counters and how far train() is.
-// Contract: the constructor finds out what there is to save, and the header, which does not change during a run;
-// write() allocates nothing. A file is equal for equal states: no time, host, path or history is in it. restore()
-// changes nothing unless the whole file fits. Leaves to others: where files lie (checkpoint_folder.cpp).
+// training_state.h: complete training state as the bytes of a checkpoint (graphrun/checkpoint.h): a safetensors file
+// with weights, model, slots, counters and the progress of train().
+// Contract: the constructor determines the contents and the header, which are fixed during a run; write() allocates
+// nothing. Equal states give equal files: no time, host, path or history. restore() changes nothing unless the whole
+// file fits. Not here: file locations (checkpoint_folder.cpp).
 #pragma once
 
 #include <cstdint>
@@ -22,10 +22,10 @@
 
 namespace graphrun {
 
-// The code of the Error for a checkpoint that another version wrote, and that is whole.
+// Error code for an intact checkpoint written by another version.
 constexpr std::string_view kOtherFormat = "checkpoint.format";
 
-// A file that is a checkpoint and whole; throws Error (kind input) for another. What it is of is not looked at.
+// An intact checkpoint file; throws Error (kind input) for any other file. Does not check the model.
 class CheckpointFile {
  public:
   explicit CheckpointFile(const std::string& path);
@@ -43,22 +43,22 @@ class TrainingState {
  public:
   explicit TrainingState(SessionAccess::Impl& session);
 
-  // False, and `sink` was told nothing: a parameter is not finite.
+  // Returns false without calling `sink` if a parameter is not finite.
   bool write(const std::function<void(std::string_view)>& sink);
   CheckpointInfo restore(const CheckpointFile& file);
 
-  std::uint64_t step() const;                                             // finished steps of training
-  bool is_reported() const { return session_.progress.unreported == 0; }  // what is due after that step
+  std::uint64_t step() const;                                             // finished training steps
+  bool is_reported() const { return session_.progress.unreported == 0; }  // reports due after that step
   std::uint64_t steps_of_epoch() const { return session_.steps_of_epoch(); }
   std::int64_t epochs() const { return session_.model.train.epochs; }
 
  private:
   struct StoredValue {
-    std::string name;  // in the file
+    std::string name;  // name in the file
     TensorType type;
-    BufferId buffer = kNoBuffer;  // kNoBuffer: it lies on the host
+    BufferId buffer = kNoBuffer;  // kNoBuffer: stored on the host
     std::span<std::byte> host = {};
-    bool is_state = true;  // false: written for who reads the weights
+    bool is_state = true;  // false: written only for readers of the weights
   };
   void add_states(BufferKind kind);
   void add_progress();
@@ -69,7 +69,7 @@ class TrainingState {
   SessionAccess::Impl& session_;
   std::vector<ConfigEntry> config_;
   std::vector<HostTensor> constants_;
-  std::vector<StoredValue> parts_;  // in the order of the file's values; the last one is the checksum
+  std::vector<StoredValue> parts_;  // in file order; the last one is the checksum
   std::string header_;
   std::vector<std::byte> piece_;
 };

@@ -1,6 +1,5 @@
-// auto.cpp: executor "auto": which executor is the fastest for this model on this machine, by trying.
-// Each is given a start of its own, which is thrown away: the run that follows is one on the chosen executor and no
-// other.
+// auto.cpp: executor "auto": measures which executor is the fastest for this model on this machine.
+// Each trial starts from its own state, which is discarded: the actual run uses only the chosen executor.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,10 +11,10 @@
 namespace graphrun {
 namespace {
 
-constexpr double kEnough = 0.05;  // seconds: a run as long as this is measured well
+constexpr double kEnough = 0.05;  // seconds; shorter runs are not accurate
 constexpr std::uint64_t kMaxSteps = 1 << 14;
 
-// Runs twice as many steps each time, until a run is long enough: the first ones warm up.
+// Doubles the number of steps until a run is long enough; the first runs warm up.
 double seconds_per_step(const Model& model, const std::shared_ptr<Executor>& executor, const PlanOptions& options) {
   CompiledModel compiled = compile_model(model, {&executor, 1}, options);
   if (compiled.step.phases.empty() || compiled.step.phases[0].batches.count() == 0) {
@@ -32,14 +31,14 @@ double seconds_per_step(const Model& model, const std::shared_ptr<Executor>& exe
   }
 }
 
-// Each on its own default target.
+// Plans each executor for its own default target.
 PlanOptions plan_of(const SessionOptions& options) {
   PlanOptions plan = plan_options(options);
   plan.target.clear();
   return plan;
 }
 
-// What speaks against an executor on this machine; anything else that is thrown is a mistake to be told.
+// Errors that exclude an executor on this machine; all others are rethrown.
 bool excludes(const Error& error) {
   const std::string& code = error.diagnostics().front().code;
   return error.kind() == ErrorKind::device || code == "step.unsupported" || code == "jit.required" ||

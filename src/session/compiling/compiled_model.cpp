@@ -16,7 +16,7 @@
 namespace graphrun {
 namespace {
 
-// What depends on a step that no executor takes is declined, too: one mistake, told where the user wrote it.
+// Steps that depend on an unsupported step fail, too: report one error, at its position in the user's file.
 Error rejected(const Error& error, const Model& model, bool ref_runs) {
   const std::vector<Diagnostic>& all = error.diagnostics();
   const auto written = std::find_if(all.begin(), all.end(), [](const Diagnostic& d) { return d.line > 0; });
@@ -53,7 +53,7 @@ std::shared_ptr<Executor> choose_executor(std::string_view name, const std::shar
 
 namespace {
 
-// The numbers of a machine that the executor does not compute on would only mislead.
+// Rejects a target of another executor: its numbers would be misleading.
 void reject_foreign(const Target& target, const Executor& executor) {
   const std::string_view own = find_target(executor.default_target()).executor;
   if (target.executor == own) return;
@@ -88,12 +88,12 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
   const std::string target_name = options.target.empty() ? std::string(executors[0]->default_target()) : options.target;
   const Target& target = find_target(target_name);
   reject_foreign(target, *executors[0]);
-  bool ref_runs = true;  // what these do not
+  bool ref_runs = true;  // ref supports all steps that these executors do not
   const auto tell_ref = [&](const StepSignature& step) {
     static const std::shared_ptr<Executor> ref = find_executor("ref");
     ref_runs = ref_runs && ref->supports(step, target).yes;
   };
-  std::map<std::string, std::size_t> fallbacks;  // and how many steps
+  std::map<std::string, std::size_t> fallbacks;  // number of steps per reason
   CompileOptions compiling;
   compiling.name = model.name;
   compiling.capacities.assign(built.phases.size(), batch);
@@ -105,7 +105,7 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
   compiling.max_memory = options.max_memory;
   compiling.supports = [&](const StepSignature& step) {
     Support all = Support::with_workspace(0);
-    std::uint64_t least = 0;  // workspace that none can do without
+    std::uint64_t least = 0;  // minimum over which no executor can run
     for (const std::shared_ptr<Executor>& executor : executors) {
       Support one = executor->supports(step, target);
       if (!one.yes) {
@@ -158,8 +158,8 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
 
 namespace {
 
-// Bytes that a plan may take; 0: any. Without a budget the largest batch goes by the host, of which a tenth is left for
-// what is outside the plan; a device is asked when it loads (Session::Impl::load).
+// Memory limit of a plan in bytes; 0: no limit. Without a budget, host memory limits the largest batch, with a tenth
+// reserved for other uses; a device is queried on load (Session::Impl::load).
 std::uint64_t limit_of(const Model& model, const Executor& executor, const PlanOptions& options) {
   if (model.train.max_memory > 0) return model.train.max_memory;
   const std::string target = options.target.empty() ? std::string(executor.default_target()) : options.target;
@@ -176,7 +176,7 @@ CompiledModel compile_model(const Model& model, std::span<const std::shared_ptr<
   const std::uint64_t limit = options.max_memory = limit_of(model, *executors[0], options);
   CompiledModel whole = compile_step(step, model.graph.batch(), model, executors, options);
   if (limit == 0 || whole.program.arena_bytes <= limit) return whole;
-  PlanOptions any = options;  // smaller batches are looked at, whatever runs them
+  PlanOptions any = options;  // smaller batches may run in any way
   if (any.jit == Jit::require) any.jit = Jit::prefer;
   any.tiling.clear();
   if (!model.train.largest_batch) throw over_budget(limit, whole, model, executors, any);
@@ -200,7 +200,7 @@ void write_start(const Model& model, const CompiledModel& compiled, std::initial
     throw Error(ErrorKind::input, "data.not_read", fmt::format("the rows of '{}' were not read", split.name),
                 "a model that is to run is loaded with its data: LoadOptions::data");
   }
-  std::size_t i = 0;  // in the order in which build_step_graph added them
+  std::size_t i = 0;  // same order as in build_step_graph
   for (const Split& split : model.data.splits) {
     for (const auto& [name, tensor] : split.columns) {
       write(compiled.step.data[i++].second, tensor.bytes());

@@ -1,7 +1,7 @@
-// compiled_model.h: a model on its way to an executor: step graph and Program, and what a Runnable holds before the
-// first step. Contract: compile_model() needs no device; compile_step() gives the same step graph another batch.
-// Several executors may be given: then every step is one that all of them support, with the largest workspace that any
-// of them asks for, so that all can run the same Program.
+// compiled_model.h: a model compiled for an executor: step graph, Program, and the initial contents of a Runnable.
+// Contract: compile_model() needs no device; compile_step() compiles the same step graph for another batch. With
+// several executors, all of them support every step, and its workspace is the largest that any requires, so that all
+// can run the same Program.
 #pragma once
 
 #include <initializer_list>
@@ -20,43 +20,43 @@
 namespace graphrun {
 
 struct CompiledModel : Compiled {
-  StepGraph step;                      // what was compiled: its ids lead to buffers
-  std::vector<std::string> fallbacks;  // FusionSummary's
+  StepGraph step;                      // compiled graph; its ids map to buffers
+  std::vector<std::string> fallbacks;  // as in FusionSummary
 };
 
 struct PlanOptions {
   std::string target;  // empty: the first executor's default
   bool passes = true;
-  bool fuse = false;  // make regions; needs passes
+  bool fuse = false;  // fuse steps to regions; needs passes
   plan::TileChoice tiles = {};
   Jit jit = Jit::prefer;
-  std::string tiling = {};             // SessionOptions'
-  std::vector<std::string> keep = {};  // values that stay to the end of a training step: SessionOptions::watch
-  std::uint64_t max_memory = 0;        // of the arena, if it can be (compiler/fit_memory.h); 0: any
-  bool views = true;                   // false: what shows another value is a step, whoever could read it there
+  std::string tiling = {};             // as in SessionOptions
+  std::vector<std::string> keep = {};  // values kept to the end of a training step: SessionOptions::watch
+  std::uint64_t max_memory = 0;        // arena limit, if achievable (compiler/fit_memory.h); 0: no limit
+  bool views = true;                   // false: a view is always a step, even if its readers could read the source
 };
 PlanOptions plan_options(const SessionOptions& options);
-PlanOptions plain_steps(const SessionOptions& options);  // without regions: every value is in the arena
+PlanOptions plain_steps(const SessionOptions& options);  // no regions: every value is in the arena
 
-// `custom`, or the executor of that name, told of the number of threads unless that is 0.
+// Returns `custom`, or the named executor, with the number of threads set unless it is 0.
 std::shared_ptr<Executor> choose_executor(std::string_view name, const std::shared_ptr<Executor>& custom, int threads);
 
-// The model's step graph with any batch. Throws Error where a metric would depend on it.
+// Compiles the model's step graph for any batch. Throws Error if a metric depends on the batch.
 CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& model,
                            std::span<const std::shared_ptr<Executor>> executors, const PlanOptions& options);
 
-// With the model's own, or the largest that fits (TrainSpec::largest_batch). Throws Error (kind check, code
-// "memory.budget") where the plan is larger than TrainSpec::max_memory.
+// Same, for the model's own batch or the largest that fits (TrainSpec::largest_batch). Throws Error (kind check, code
+// "memory.budget") if the plan is larger than TrainSpec::max_memory.
 CompiledModel compile_model(const Model& model, std::span<const std::shared_ptr<Executor>> executors,
                             const PlanOptions& options);
 
-// Its regions, for people.
+// Summary of the regions, for display.
 FusionSummary fusion_of(const CompiledModel& compiled);
 
-// Executor::load(). Throws Error where that gives none.
+// Calls Executor::load(). Throws Error if it returns null.
 std::unique_ptr<Runnable> load_program(Executor& executor, const Program& program);
 
-// Writes the data set and the parameters' initial values to each of them.
+// Writes the data set and the initial parameter values to each runnable.
 void write_start(const Model& model, const CompiledModel& compiled, std::initializer_list<Runnable*> runnables);
 
 }  // namespace graphrun

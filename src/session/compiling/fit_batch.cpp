@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kNamed = 5;
 
-// "h1 f32(60000, 784) of 188,160,000 bytes, ..."
+// Formats "h1 f32(60000, 784) of 188,160,000 bytes, ...".
 std::string largest_values(const Program& program) {
   std::vector<const Buffer*> owners;
   for (BufferId id = 0; id < program.buffers.size(); ++id) {
@@ -38,8 +38,8 @@ FittingBatch fit_batch(const StepGraph& step, const Model& model, std::span<cons
   for (const StepPhase& phase : step.phases) {
     if (!phase.needs_one_batch.empty()) least = std::max(least, phase.batches.total);
   }
-  // Rows of a batch take memory, but so do the losses of many small batches: the smallest plan lies in between, and the
-  // largest batch that fits above it. By halves down to where it fits, or beyond the smallest plan.
+  // Rows of a batch take memory, but so do the losses of many small batches: the smallest plan is in between, and the
+  // largest batch that fits is above it. Bisects downward until a batch fits or the plan grows again.
   std::int64_t above = std::max(least, model.graph.batch());
   FittingBatch best = tried(std::max(least, above / 2));
   std::int64_t below = best.batch;
@@ -50,7 +50,7 @@ FittingBatch fit_batch(const StepGraph& step, const Model& model, std::span<cons
     above = best.batch;
     best = next;
   }
-  // It may be the one between two of them.
+  // The smallest plan may be between two tested batches.
   while (!best.fits && above - below > 2) {
     const std::int64_t third = (above - below) / 3;
     const FittingBatch left = tried(below + third), right = tried(above - third);

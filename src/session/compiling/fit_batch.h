@@ -1,5 +1,5 @@
-// fit_batch.h: what to tell a user whose plan does not fit: the largest values, and the largest batch that would fit.
-// Contract: found by compiling the same step graph with smaller batches; pure, needs no device.
+// fit_batch.h: diagnostics for a plan that exceeds memory: the largest values, and the largest batch that fits.
+// Contract: compiles the same step graph with smaller batches; pure, needs no device.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@
 namespace graphrun {
 
 struct FittingBatch {
-  std::int64_t batch = 0;  // where none fits, the one of the smallest plan
+  std::int64_t batch = 0;  // if none fits, the batch of the smallest plan
   std::uint64_t arena_bytes = 0;
   bool fits = false;
 };
 
-// The largest batch below the model's own whose arena has at most `bytes`.
+// Finds the largest batch below the model's own with an arena of at most `bytes`.
 FittingBatch fit_batch(const StepGraph& step, const Model& model, std::span<const std::shared_ptr<Executor>> executors,
                        const PlanOptions& options, std::uint64_t bytes);
 
-// What a plan of more than `bytes` is refused with: need, limit, the largest values, the largest batch that fits.
+// Error for a plan larger than `bytes`: memory needed, limit, largest values, largest batch that fits.
 Error over_budget(std::uint64_t bytes, const CompiledModel& compiled, const Model& model,
                   std::span<const std::shared_ptr<Executor>> executors, const PlanOptions& options);
 

@@ -1,4 +1,4 @@
-// fusion.cpp: what regions a model got and what they save: for the run summary and `graphrun plan`.
+// fusion.cpp: regions of a model and their savings, for the run summary and `graphrun plan`.
 #include <fmt/format.h>
 
 #include <set>

@@ -1,7 +1,7 @@
-// tilings.h: which of the tilings that an executor offers for a region a user wants (SessionOptions::tiling), by the
-// names that `graphrun plan` prints: "warp:512x2x66" for the tile of a StepTiling, its threads, blocks of a cluster,
-// and clusters; "warp" for the first one with that tile.
-// Contract: a region that is not offered what is wanted keeps the first; one of the program must be offered it.
+// tilings.h: selects the tiling that the user wants for a region (SessionOptions::tiling), by the names that `graphrun
+// plan` prints: "warp:512x2x66" (tile of a StepTiling, threads, blocks per cluster, clusters), or "warp" for the first
+// tiling with that tile.
+// Contract: a region without the wanted tiling keeps its first one; at least one region must offer it.
 #pragma once
 
 #include <span>
@@ -16,11 +16,11 @@ namespace graphrun {
 
 class WantedTiling {
  public:
-  // `name` as above; "": none. Throws Error (tiling.name).
+  // `name` as above; "": no preference. Throws Error (tiling.name).
   explicit WantedTiling(std::string_view name);
 
-  void choose(RegionPlan& plan) const;  // what it is tiled by, of what it is offered
-  // What the regions of a program were offered; throws Error (tiling.unknown).
+  void choose(RegionPlan& plan) const;  // sets the tiling to a matching choice
+  // Checks the choices of all regions of a program; throws Error (tiling.unknown).
   void check(std::span<const std::vector<RegionChoice>> regions) const;
 
  private:
@@ -29,6 +29,6 @@ class WantedTiling {
   std::string name_;
 };
 
-std::string tiling_name(const Tiling& tiling);  // "" of one that is not chosen among several
+std::string tiling_name(const Tiling& tiling);  // "" unless chosen among several
 
 }  // namespace graphrun

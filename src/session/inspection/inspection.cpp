@@ -1,4 +1,4 @@
-// inspection.cpp: the named values and gradients of a model become the outputs of a prediction, which keeps them all.
+// inspection.cpp: turns named values and gradients of a model into outputs of a prediction, which keeps them all.
 #include "graphrun/inspection.h"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@
 namespace graphrun {
 namespace {
 
-// Taken out of the model: the rest of the data has no place in the arena.
+// Moves the split out of the model, so that the rest of the data takes no arena memory.
 Split taken_split(Model& model, const std::string& wanted) {
   std::vector<Split>& splits = model.data.splits;
   const auto called = [&](std::string_view name) {
@@ -51,7 +51,7 @@ Inspection::Kind kind_of(const ir::Node& node) {
   return node.op == Op::parameter ? Inspection::Kind::parameter : Inspection::Kind::value;
 }
 
-// Inputs first, then parameters, then the rest, each as the graph has them.
+// Inputs first, then parameters, then the rest, each in graph order.
 std::vector<std::pair<std::string, ir::NodeId>> named_nodes(const GraphBuilder::Impl& impl) {
   std::vector<std::pair<std::string, ir::NodeId>> nodes(impl.names.begin(), impl.names.end());
   const auto order = [&](const auto& one) { return std::pair(kind_of(impl.graph[one.second]), one.second); };
@@ -59,7 +59,7 @@ std::vector<std::pair<std::string, ir::NodeId>> named_nodes(const GraphBuilder::
   return nodes;
 }
 
-// A float scalar.
+// Finds the float scalar to differentiate.
 ir::NodeId differentiated(Model& model, const std::string& of) {
   if (of.empty() && !model.train.minimize.valid())
     throw Error(
@@ -83,7 +83,7 @@ ir::NodeId differentiated(Model& model, const std::string& of) {
 
 }  // namespace
 
-struct __attribute__((visibility("hidden"))) Inspection::Impl {  // within a class that is exported
+struct __attribute__((visibility("hidden"))) Inspection::Impl {  // member of an exported class
   Impl(Model of_model, const InspectionOptions& options) : model(std::move(of_model)) {
     if (options.gradients) of = options.of.empty() ? name_of_loss() : options.of;
     const Split rows_of = taken_split(model, options.split);
@@ -153,14 +153,14 @@ struct __attribute__((visibility("hidden"))) Inspection::Impl {  // within a cla
 
   BufferId buffer(std::size_t entry) const { return compiled.buffer(compiled.step.phases.front().outputs[entry]); }
 
-  // By step of the phase: the entry that it is computed for; entries.size() where none needs it.
+  // For each step of the phase, the entry it is computed for; entries.size() if no entry needs it.
   std::vector<std::size_t> entries_of_steps() const {
     std::map<BufferId, std::size_t> entry_of;
     for (std::size_t i = 0; i < entries.size(); ++i) entry_of.emplace(buffer(i), i);
     const std::vector<Step>& steps = compiled.program.phases.front().steps;
     const auto storage = [&](BufferId id) { return compiled.program.buffers[id].storage; };
     std::vector<std::size_t> owners(steps.size(), entries.size());
-    std::map<BufferId, std::size_t> reader_of;  // the entry of the first step that reads it, of those after this one
+    std::map<BufferId, std::size_t> reader_of;  // entry of the first later step that reads the buffer
     for (std::size_t i = steps.size(); i-- > 0;) {
       if (const auto named = entry_of.find(steps[i].output); named != entry_of.end())
         owners[i] = named->second;
@@ -175,7 +175,7 @@ struct __attribute__((visibility("hidden"))) Inspection::Impl {  // within a cla
     const std::vector<std::size_t> owners = entries_of_steps();
     std::int32_t count = 0;
     const BufferId counted = compiled.buffer(compiled.step.phases.front().count);
-    // Reading waits for a device.
+    // Reading includes the wait for the device.
     const auto timed = [&](auto work) {
       const double before = Profiler::now();
       work();

@@ -1,4 +1,4 @@
-// kernel_reference.cpp: kernel_reference(): kernels.md from the tables of ops and parameters.
+// kernel_reference.cpp: kernel_reference(): generates kernels.md from the tables of ops and parameters.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -57,12 +57,12 @@ std::string_view type_name(const T&) {
   return std::is_integral_v<T> ? "integer" : "list";
 }
 
-// "`axis` (integer), `start` (integer)"; "" for none.
+// Formats "`axis` (integer), `start` (integer)"; "" without attributes.
 std::string attributes_of(ParamsKind kind) {
   std::string text;
   AllParams::each([&]<class T>(T params) {
     if (T::kKind != kind) return;
-    if constexpr (std::is_same_v<T, MatmulParams>) params.precision = Precision::tf32;  // which is told only then
+    if constexpr (std::is_same_v<T, MatmulParams>) params.precision = Precision::tf32;  // the default is omitted
     params.describe([&text](std::string_view name, const auto& value) {
       text += fmt::format("{}`{}` ({})", text.empty() ? "" : ", ", name, type_name(value));
     });
@@ -108,7 +108,7 @@ std::string kernel_reference() {
   std::vector<ParamsKind> kinds;
   for (const OpDef& op : all_ops()) {
     const OpTraits& traits = traits_of(op.op);
-    if (traits.dtypes.empty()) continue;  // a source or a state: no step
+    if (traits.dtypes.empty()) continue;  // a source or a state is not a step
     if (traits.params != NoParams::kKind && std::find(kinds.begin(), kinds.end(), traits.params) == kinds.end())
       kinds.push_back(traits.params);
     text += fmt::format("| `{}` | {} | {} | {} | {} |\n", op.name(), operands_of(op), attributes_of(traits.params),

@@ -1,4 +1,4 @@
-// outline.cpp: graph_outline() and step_outline(): graphs as values and what each is computed from.
+// outline.cpp: graph_outline() and step_outline(): graphs as values and their operands.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace {
 
 using Formulas = std::map<std::string, std::string, std::less<>>;
 
-// "dense(x, units=64, activation=relu)": how its parameters start is left out.
+// Formats "dense(x, units=64, activation=relu)", without initializers.
 std::string call_text(const json::Value& entry) {
   const std::string& op = entry.find("op")->value.string;
   std::string text;
@@ -40,8 +40,8 @@ std::string call_text(const json::Value& entry) {
   return fmt::format("{}({})", op, text);
 }
 
-// By name, from the canonical form, in which an entry of the graph is an assignment or a layer. Attributes are said
-// that are not as they would be without.
+// Formulas by name, from the canonical form, in which a graph entry is an assignment or a layer. Includes only
+// attributes that differ from their defaults.
 Formulas formulas_of(const json::Document& canonical) {
   json::Reader reader(canonical);
   Model model = ModelFile(reader).build();
@@ -83,7 +83,7 @@ class Outlined {
 
  private:
   using Role = OutlineValue::Role;
-  // What a value is computed from, and through which ops.
+  // Operands of a value, and the ops in between.
   struct Reading {
     std::vector<ir::NodeId> values, parameters;
     std::set<ir::NodeId> ops;

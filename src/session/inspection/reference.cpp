@@ -1,4 +1,4 @@
-// reference.cpp: op_reference(): ops.md from the registries.
+// reference.cpp: op_reference(): generates ops.md from the registries.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -16,7 +16,7 @@
 namespace graphrun {
 namespace {
 
-// A cell of a table: a bar would end it.
+// Escapes table text: a bar would end the cell.
 std::string cell(std::string_view text) {
   std::string out;
   for (const char c : text) {
@@ -79,7 +79,7 @@ std::string keyed_row(const Entry& entry) {
   return fmt::format("| `{}` | {} | {} |\n", entry.name, attributes(entry.attributes), cell(entry.doc));
 }
 
-// By asking the executors of the library itself; plug-ins answer for themselves.
+// Queries the library's own executors; plug-ins report their own support.
 std::string dtype_table() {
   std::string text = "| dtype | executors |\n|---|---|\n";
   for (const DType dtype : {DType::f32, DType::f64, DType::i32, DType::u64, DType::boolean}) {

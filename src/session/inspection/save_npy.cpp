@@ -1,4 +1,4 @@
-// save_npy.cpp: a tensor as a file in NumPy's format.
+// save_npy.cpp: writes a tensor to a file in NumPy's format.
 #include "data/npy.h"
 #include "graphrun/verify.h"
 

@@ -1,5 +1,5 @@
-// schema.cpp: model_schema(): the JSON Schema of model files, from the registries of ops, layers, optimizers,
-// schedules, sources and transforms. It says what can be said without knowing the names a file gives.
+// schema.cpp: model_schema(): JSON Schema of model files, from the registries of ops, layers, optimizers, schedules,
+// sources and transforms. Covers everything that does not depend on names defined in a file.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -62,7 +62,7 @@ Json exactly(std::int64_t count, Json items) {
   return list;
 }
 
-// An object with these keys and no others.
+// An object with exactly these keys allowed.
 Json closed(Members properties, const std::vector<std::string>& required) {
   Json object = make_object({{"type", make("object")}, {"properties", make_object(std::move(properties))}});
   if (!required.empty()) add(object, "required", make_list(required));
@@ -74,7 +74,7 @@ Json named(const Members& values, std::string_view name) {
   if (found == values.end()) throw std::logic_error(fmt::format("model_schema: nothing says what {} may hold", name));
   return found->second;
 }
-// {"key": value} and nothing else.
+// {"key": value} without other keys.
 Json only(std::string_view key, Json value) {
   return closed({{std::string(key), std::move(value)}}, {std::string(key)});
 }
@@ -96,14 +96,14 @@ Json kind_of(const ir::AttrDef& def) {
       return def.at_run_time ? any_of({number_like("number", def), type("string")}) : number_like("number", def);
     case 3:
       return def.one_of.empty() ? type("string") : words({def.one_of.begin(), def.one_of.end()});
-    case 4:  // one number may stand for a list of one
+    case 4:  // a list of one may be written as a number
       return any_of({type("integer"), list_of(type("integer"))});
     default:
       return any_of({type("number"), list_of(type("number"))});
   }
 }
 
-// null is as if the key were not there.
+// null is equivalent to an absent key.
 Json attribute(const ir::AttrDef& def) {
   Json schema = def.required ? kind_of(def) : any_of({kind_of(def), type("null")});
   add(schema, "description", make(def.doc));
@@ -111,7 +111,7 @@ Json attribute(const ir::AttrDef& def) {
   return schema;
 }
 
-// The keys of an object while they are put together.
+// Keys of an object under construction.
 struct Object {
   Members properties = {};
   std::vector<std::string> required = {};
@@ -138,7 +138,7 @@ Object entry_of(const Entry& entry, std::size_t operands, bool variadic) {
 
 Json function_entry(const Function& function) {
   Object object = entry_of(function, function.operands.size(), function.variadic);
-  // Either word is understood, not both.
+  // Either key is accepted, but not both.
   std::string_view alias;
   for (const ir::AttrDef& def : function.attributes) {
     if (def.name != "axis" && def.name != "axes") continue;
@@ -161,7 +161,7 @@ Json layer_entry(const Layer& layer) {
     }
     schema = described(any_of({words(activations), type("null")}), "a function of one operand; none by default");
   }
-  // Where it shares the parameters of another layer it has its attributes, too.
+  // A layer that shares another layer's parameters has its attributes, too.
   const std::vector<std::string> own = object.required;
   std::erase_if(object.required, [&](const std::string& name) { return ir::find_attr(layer.attributes, name); });
   object.add(common_layer_attributes());
@@ -219,7 +219,7 @@ Json init() {
   return any_of(std::move(forms));
 }
 
-// One of the rows, by its name: {"sgd": {"lr": 0.1}}.
+// One of the rows, by name: {"sgd": {"lr": 0.1}}.
 template <class Row, class Fields>
 Json one_of_rows(const std::vector<Row>& table, Fields fields) {
   std::vector<Json> forms;
@@ -239,7 +239,7 @@ Json schedule() {
   });
 }
 
-// A number, or one that the host may change between steps.
+// A number, or a runtime hyperparameter.
 Json or_runtime(Json number) {
   return any_of({std::move(number), only("runtime", type("number"))});
 }
@@ -272,7 +272,7 @@ Json missing() {
   return any_of({words(names_of(data::missing_docs())), type("number"), closed({{"value", value}}, {"value"})});
 }
 
-// One source, its options, and what inputs take (keys that only the file knows).
+// One source, its options, and the input selections (with keys that depend on the file).
 Json split() {
   const Members values = {{"json", type("string")},
                           {"npz", type("string")},
@@ -298,7 +298,7 @@ Json split() {
   const auto describe = [&](const auto& row) {
     const bool is_known =
         std::any_of(properties.begin(), properties.end(), [&](const auto& known) { return known.first == row.name; });
-    if (is_known) return;  // an option of several sources
+    if (is_known) return;  // an option that several sources have
     properties.emplace_back(row.name, described(named(values, row.name), row.doc));
   };
   for (const data::SourceFormat& format : data::source_formats()) {
@@ -372,7 +372,7 @@ Json name() {
        {"not", words({"and", "or", "not", "true", "false", "none", "True", "False", "None", "pi", "e"})}});
 }
 
-// "[text](target)" as "text". (With <regex> this file takes twice as long to compile.)
+// Replaces "[text](target)" by "text". (With <regex>, this file takes twice as long to compile.)
 std::string without_links(std::string_view doc) {
   std::string text;
   for (std::size_t end = doc.find("]("); end != std::string_view::npos; end = doc.find("](")) {
@@ -383,7 +383,7 @@ std::string without_links(std::string_view doc) {
   return text.append(doc);
 }
 
-// An object with the keys of the table; `values` says what those that are not plain may hold.
+// An object with the keys of the table; `values` has the schemas of those that are not plain.
 Json section(const Fields& fields, const Members& values) {
   Members properties;
   std::vector<std::string> required;

@@ -1,4 +1,4 @@
-// settings.cpp: model_settings(): the canonical model file as the paths that --set takes.
+// settings.cpp: model_settings(): lists the canonical model file as paths for --set.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -16,7 +16,7 @@
 namespace graphrun {
 namespace {
 
-constexpr std::size_t kLongest = 80;  // of a value: longer ones are data, which nobody types
+constexpr std::size_t kLongest = 80;  // characters of a value: longer ones are data, which nobody types
 
 std::vector<std::string> flag_words() {
   return {"true", "false"};
@@ -58,7 +58,7 @@ class SettingList {
         {path, std::move(text), value.kind == json::Kind::boolean ? flag_words() : std::vector<std::string>()});
   }
 
-  // Its operands are other entries of the graph; what it leaves out is a setting all the same.
+  // Operands are other entries of the graph. Defaults that the entry omits are still settings.
   void add_layer(const json::Value& entry) {
     const std::string path = below("graph", entry.find("name")->value.string);
     const Layer* layer = find_layer(entry.find("op")->value.string);
@@ -78,7 +78,7 @@ class SettingList {
     }
   }
 
-  // "h = dense(x, units=8)": what layers in it are given.
+  // Adds the attributes of layers in "h = dense(x, units=8)".
   void add_formula(const std::string& text) {
     for (const expression::Term& call : expression::parse(text).terms) {
       if (call.kind != expression::Term::Kind::call || find_layer(call.word) == nullptr) continue;
@@ -132,7 +132,7 @@ std::string setting_hint(const std::string& path, std::string name, const LoadOp
   try {
     for (const Setting& setting : model_settings(path, plain))
       if (setting.path.ends_with("." + name)) paths.push_back(setting.path);
-  } catch (const Error&) {  // the file has mistakes of its own
+  } catch (const Error&) {  // the file has errors of its own
     return "";
   }
   for (const OptimizerDef& def : optimizers())

@@ -1,4 +1,4 @@
-// show.cpp: check_model(), canonical_model(), show_model(): what the model file alone tells.
+// show.cpp: check_model(), canonical_model(), show_model(): information from the model file alone.
 #include "graphrun/show.h"
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@
 namespace graphrun {
 namespace {
 
-// A model file that was read and built without its data.
+// A model file, read and built without its data.
 struct Described {
   Model model;
   std::optional<std::int64_t> batch;
@@ -32,7 +32,7 @@ struct Described {
 Described describe(const std::string& path, LoadOptions options) {
   options = reading_once(path, std::move(options));
   options.data = DataUse::none;
-  load_model(path, options);  // every mistake of the file, the "data" section's included
+  load_model(path, options);  // reports every error of the file, including the "data" section
   json::Document document = read_document(path, options);
   const std::vector<Override> overrides = apply_overrides(document, options.overrides);
   try {
@@ -75,7 +75,7 @@ std::string one_line(const json::Value& value) {
   return value.kind == json::Kind::string ? value.string : json::line(value);
 }
 
-// Two columns, the second one aligned.
+// Formats two columns, with the second one aligned.
 std::string listed(const std::vector<std::pair<std::string, std::string>>& rows) {
   constexpr std::size_t kWidest = 60;
   std::size_t width = 0;
@@ -103,7 +103,7 @@ std::string as_text(const Described& described) {
   for (const json::Value& entry : described.canonical.find("graph")->value.items) {
     const std::string line = entry_text(entry);
     const std::string name = line.substr(0, line.find(' '));
-    if (!graph.names.contains(name)) {  // it assigns a state
+    if (!graph.names.contains(name)) {  // assigns a state
       rows.emplace_back(line, "");
       continue;
     }
@@ -128,7 +128,7 @@ std::string as_text(const Described& described) {
   return text;
 }
 
-// Those that the section "data" says, whether or not the file tells their sizes.
+// Splits named in the "data" section, with or without known sizes.
 std::vector<std::string> splits_of(const json::Value& file) {
   std::vector<std::string> names = {"train"};
   const json::Member* data = file.find("data");
@@ -142,9 +142,9 @@ std::vector<std::string> splits_of(const json::Value& file) {
   return names;
 }
 
-// The model as the file alone gives it. Where only its data would tell how many samples train it, two sizes stand for
-// any: one batch, which is read as it lies, and batches of which the last is not full. Where the batch is all of them,
-// any number stands for it: whether a step is supported does not depend on how many.
+// Builds the model without its data. If only the data determines the number of training samples, two sizes represent
+// all: one batch, which is read in place, and several batches with a partial last one. If the batch is all samples, any
+// number will do: it does not affect whether a step is supported.
 std::vector<Model> with_assumed_sizes(const std::string& path, const LoadOptions& options, const json::Value& file) {
   LoadOptions without_files = options;
   without_files.data = DataUse::none;
@@ -181,7 +181,7 @@ void add_gradients(Model& model) {
   }
 }
 
-// Nodes that a user's value or a gradient is computed from; the library's own inputs only where they are read.
+// Nodes that a user's value or a gradient depends on; the library's own inputs only if they are read.
 std::vector<bool> shown_nodes(const GraphBuilder::Impl& impl) {
   std::vector<bool> shown(impl.graph.size(), false);
   for (ir::NodeId id = 0; id < impl.graph.size(); ++id) {
@@ -209,7 +209,7 @@ ModelSummary check_model(const std::string& path, const LoadOptions& options, co
   const LoadOptions once = reading_once(path, options);
   const Described described = describe(path, once);
   SessionOptions planned = session;
-  if (planned.executor == "auto") planned.executor = SessionOptions().executor;  // one of those that it chooses from
+  if (planned.executor == "auto") planned.executor = SessionOptions().executor;  // a candidate of "auto"
   for (const Model& model : with_assumed_sizes(path, once, described.canonical)) plan_program(model, planned);
   return summary(described);
 }

@@ -1,4 +1,4 @@
-// topics.cpp: help_topic(): what a model file may name, told from the registries: one name, or all of a kind.
+// topics.cpp: help_topic(): help on the names of a model file, from the registries: one name, or all of a kind.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -22,18 +22,18 @@ constexpr std::size_t kHelpColumns = 110;
 struct Topic {
   std::string_view name, doc;
   std::string details;  // whole lines
-  std::string example;  // of a model file
+  std::string example;  // excerpt of a model file
 };
 
 struct TopicKind {
   std::string_view name;   // "optimizers"
   std::string_view one;    // "an optimizer"
-  std::string_view where;  // they stand
+  std::string_view where;  // position in the model file
   std::vector<Topic> items;
-  bool is_part = false;  // of another kind, which tells each
+  bool is_part = false;  // shown within the items of another kind
 };
 
-// "  name  text", where the text goes on below itself.
+// Formats "  name  text", with a hanging indent.
 std::string help_row(std::string_view name, std::string_view text) {
   std::string out, line = fmt::format("  {:<22}", name);
   const std::size_t indent = 24;
@@ -65,7 +65,7 @@ std::string key_rows(const ir::AttrSchema& schema) {
   return text;
 }
 
-// The required attributes with the values of their rows, which are there to show what is meant.
+// Required attributes with the sample values of their registry rows.
 json::Value example_keys(const ir::AttrSchema& schema) {
   json::Value object = json::make_object();
   for (const ir::AttrDef& def : schema) {
@@ -121,7 +121,7 @@ Topic item_of(const OptimizerDef& def) {
 
 Topic item_of(const ScheduleDef& def) {
   json::Value own = example_keys(def.attributes);
-  // All but the same number need a length, in one of two units.
+  // All schedules except "constant" need a length, in one of two units.
   if (def.name != "constant") {
     const bool is_list = std::holds_alternative<std::vector<double>>(find_attr(def.attributes, "epochs")->fallback);
     json::add(own, "epochs", is_list ? json::make_array({json::make(10.0)}) : json::make(10.0));
@@ -129,7 +129,7 @@ Topic item_of(const ScheduleDef& def) {
   return {def.name, def.doc, key_rows(def.attributes), "\"lr\": " + json_line_of(def.name, std::move(own))};
 }
 
-// What may or must stand beside the word.
+// Example of the name, with its argument if that is required.
 std::string argument_example(std::string_view name, std::string_view argument, bool is_optional) {
   if (argument.empty() || is_optional) return fmt::format("\"{}\"", name);
   return fmt::format("{{\"{}\": <{}>}}", name, argument);

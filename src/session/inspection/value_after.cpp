@@ -1,4 +1,4 @@
-// value_after.cpp: one value of a run by name, when it is there.
+// value_after.cpp: reads one value of a run by name, as soon as it is available.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,11 +43,11 @@ BufferId find_value(const Model& model, const CompiledModel& compiled, std::stri
 
 struct Moment {
   PhaseId phase;
-  std::uint32_t steps;  // of the phase; after them the buffer holds its value
+  std::uint32_t steps;  // steps of the phase after which the buffer has its value
 };
 
-// After the step that writes the buffer; a view is written by none: before the first step that reads it, or, when none
-// does, at the end of the phase of the last step that writes its bytes.
+// After the step that writes the buffer. No step writes a view: it is read before the first step that reads it or, if
+// none does, at the end of the phase of the last step that writes its bytes.
 Moment moment_of(const Program& program, BufferId id) {
   std::optional<Moment> reads, writes;
   for (PhaseId phase = 0; phase < program.phases.size(); ++phase) {
@@ -85,7 +85,7 @@ HostTensor value_after(const Model& model, std::string_view name, const ValueOpt
                 "the phases train and evaluate compute the same");
   }
   const std::unique_ptr<Runnable> runnable = load_compiled(compiled, model, executor, planned);
-  const BufferId id = find_value(model, compiled, name);  // a plan of its own may have been made to load
+  const BufferId id = find_value(model, compiled, name);  // loading may have made another plan
   const Buffer& buffer = compiled.program.buffers[id];
   write_start(model, compiled, {runnable.get()});
   if (options.steps > 0) {

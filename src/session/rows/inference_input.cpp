@@ -49,7 +49,7 @@ std::string_view source_name(RowFormat format) {
   }
 }
 
-// Places in the section that was made point nowhere that the user has written.
+// Drops positions in the generated section, which the user never wrote.
 Error without_places(const Error& error, const std::string& made, const std::string& path, const std::string& name) {
   std::vector<Diagnostic> diagnostics = error.diagnostics();
   for (Diagnostic& diagnostic : diagnostics) {
@@ -57,7 +57,7 @@ Error without_places(const Error& error, const std::string& made, const std::str
       for (std::size_t at = 0; path != name && (at = text->find(name, at)) != std::string::npos; at += path.size())
         text->replace(at, name.size(), path);
     }
-    // The file is named in front of the message.
+    // The message already starts with the file name.
     if (const std::string named = fmt::format("'{}': ", path); diagnostic.message.starts_with(named))
       diagnostic.message.erase(0, named.size());
     if (!diagnostic.file.empty() && diagnostic.file != made) continue;
@@ -123,7 +123,7 @@ bool InferenceInput::is_wanted(const std::string& name) const {
   return std::any_of(inputs_.begin(), inputs_.end(), [&](const InputDecl& input) { return input.name == name; });
 }
 
-// What an input takes: the name of an array, a list, or a formula.
+// Input selection: the name of an array, a list, or a formula.
 json::Value InferenceInput::choice_of(const std::string& input) const {
   const json::Member* said = source_ ? source_->find(input) : nullptr;
   if (said) return said->value;
@@ -138,7 +138,7 @@ json::Value InferenceInput::choice_of(const std::string& input) const {
   return json::make_list(took->second);
 }
 
-// The arrays that a formula names; none of what is no formula.
+// Arrays that a formula names; empty if the choice is not a formula.
 std::vector<std::string> InferenceInput::array_names(const json::Value& choice) const {
   std::vector<std::string> names;
   if (choice.kind != json::Kind::string || is_name(choice.string)) return names;
@@ -148,12 +148,12 @@ std::vector<std::string> InferenceInput::array_names(const json::Value& choice) 
       if (term.kind != expression::Term::Kind::name || term.literal || is_number) continue;
       if (std::find(names.begin(), names.end(), term.word) == names.end()) names.push_back(term.word);
     }
-  } catch (const Error&) {  // the name of a column, as "house price" is one
+  } catch (const Error&) {  // a column name, such as "house price"
   }
   return names;
 }
 
-// {"csv": path, "x": [...]}: the file as a source of its own, and what each input takes of it.
+// Builds {"csv": path, "x": [...]}: the file as a source, and the selection of each input.
 json::Value InferenceInput::split_of(const std::string& path, RowFormat format) const {
   std::error_code ignored;
   const json::Value whole = json::make(std::filesystem::absolute(path, ignored).string());
@@ -165,7 +165,7 @@ json::Value InferenceInput::split_of(const std::string& path, RowFormat format) 
                 fmt::format("{} file is one input, and there are {}", called, inputs_.size()),
                 "an NPZ file holds several, by name");
   }
-  std::string only;  // the array of a file that has one
+  std::string only;  // name of the array in a file that has only one
   for (const InputDecl& input : inputs_) {
     json::Value choice = choice_of(input.name);
     const std::vector<std::string> named = array_names(choice);
@@ -175,7 +175,7 @@ json::Value InferenceInput::split_of(const std::string& path, RowFormat format) 
                               fmt::join(named, ", ")),
                   "an NPZ file holds several, by name");
     }
-    // A file of arrays has the input itself where the model lists columns or gives an array another name.
+    // A file of arrays contains the input itself if the model lists columns or renames an array.
     const bool has_inputs = is_array(format) || (format == RowFormat::npz && !(format_ && format_->name == "npz")) ||
                             (format == RowFormat::flat_json && !(format_ && format_->name == "json"));
     if (named.empty() && has_inputs) choice = json::make(input.name);
@@ -187,7 +187,7 @@ json::Value InferenceInput::split_of(const std::string& path, RowFormat format) 
   return split;
 }
 
-// How the model's own table is written, where the file may be written so.
+// Copies the dialect of the model's own table if the file may share it.
 void InferenceInput::add_options(json::Value& split, const std::string& path, RowFormat format) const {
   const std::string_view source = source_name(format);
   for (const data::SourceFormat& known : data::source_formats()) {
@@ -213,8 +213,8 @@ data::Dialect InferenceInput::dialect(const std::string& path) const {
   return dialect;
 }
 
-// For a prediction those that do not stay to be done by Session::predict(): those of columns, those that change the
-// shape, and all that lead to classes, which have no units to be given in.
+// For a prediction, leaves the other transforms to Session::predict(), but keeps those of columns, those that change
+// the shape, and those that produce classes, which have no original units.
 json::Value InferenceInput::transforms() const {
   json::Value result = json::make_object();
   if (transform_ == nullptr) return result;

@@ -1,5 +1,5 @@
-// labelled_rows.h: the rows of another file as the one split "data" of a model, for `eval --data`.
-// Contract: targets are in the file too; what was fitted comes from the weights. Throws Error.
+// labelled_rows.h: rows of an external file as the only split, "data", of a model, for `eval --data`.
+// Contract: the file includes the targets; fitted statistics come from the weights. Throws Error.
 #pragma once
 
 #include <string>
@@ -8,6 +8,6 @@
 
 namespace graphrun {
 
-DataSet labelled_rows(const std::string& model, const LoadOptions& options);  // of LoadOptions::evaluates
+DataSet labelled_rows(const std::string& model, const LoadOptions& options);  // file: LoadOptions::evaluates
 
 }  // namespace graphrun

@@ -25,7 +25,7 @@ std::string_view without_spaces(std::string_view text) {
   return begin == std::string_view::npos ? std::string_view() : text.substr(begin);
 }
 
-// {"m": 3, "n": 2, "x": [...]}: the sizes and flat arrays of the source "json", not a row.
+// Detects {"m": 3, "n": 2, "x": [...]}: sizes and flat arrays of the source "json", not a row.
 bool is_flat(std::string_view head) {
   const auto has = [&](std::string_view key) { return head.find(key) != std::string_view::npos; };
   return head.starts_with('{') && has("\"m\"") && has("\"n\"") && has("\"x\"");
@@ -49,7 +49,7 @@ RowFormat format_of(const std::string& path, std::string_view head, std::string_
   if (data::is_gzip(head)) {
     try {
       inside = data::inflate(path, head, data::Wrapper::gzip, 64);
-    } catch (const Error&) {  // cut short, as the head of a file is
+    } catch (const Error&) {  // truncated, as the head of a file may be
     }
     if (!inside.empty()) head = inside;
   }

@@ -1,4 +1,4 @@
-// row_reader.cpp: InputReader and load_inputs(): a file opened, or a pipe followed, and its rows as inputs.
+// row_reader.cpp: InputReader and load_inputs(): open a file or follow a pipe, and convert its rows to inputs.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -41,7 +41,7 @@ std::string head_of(const std::string& path) {
   return std::string(data::RowStream(path).look(kFormatBytes));
 }
 
-// Bytes as a file without a name, as long as the descriptor is open.
+// Stores bytes in an unnamed file that exists while the descriptor is open.
 Descriptor spooled(const std::string& bytes) {
   Descriptor file(::memfd_create("graphrun", MFD_CLOEXEC));
   if (file.number() >= 0 && write_all(file.number(), bytes)) return file;
@@ -52,8 +52,8 @@ std::string path_of(const Descriptor& file) {
   return fmt::format("/proc/self/fd/{}", file.number());
 }
 
-// A copy of what has to be seen whole at a place: a pipe's bytes, or an array that is compressed (tables and IDX files
-// are inflated where they are read).
+// Copies data that must be complete and seekable: the contents of a pipe, or a compressed array (tables and IDX files
+// are decompressed on reading).
 std::optional<Descriptor> copy_of(const std::string& path, RowFormat format, std::optional<std::string> piped) {
   const bool is_plain_array = format == RowFormat::npy || format == RowFormat::npz;
   if (!piped && is_plain_array && data::is_gzip(head_of(path))) piped = read_file(path);
@@ -86,7 +86,7 @@ struct InputReader::Impl {
     }
     stream.emplace(path);
     format = format_of(path, stream->look(1), how.format);
-    // A magic number takes more than the first byte, which text is known by.
+    // A magic number needs more than the first byte, but text is recognized by it.
     const bool may_be_text = !stream->look(1).empty() && format != RowFormat::idx && !is_magic(stream->look(1).front());
     if (!may_be_text) format = format_of(path, stream->look(kFormatBytes), how.format);
     const bool is_text = may_be_text && (format == RowFormat::csv || format == RowFormat::records);

@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kMaxConfused = 1000;                // classes: a matrix of 8 MB
 constexpr std::size_t kMaxRanked = std::size_t{1} << 24;  // probabilities: 128 MiB
 constexpr int kTops[] = {2, 3, 5};
-constexpr double kMin = std::numeric_limits<double>::epsilon();  // of a probability that is given, in its logarithm
+constexpr double kMin = std::numeric_limits<double>::epsilon();  // lower bound for a given probability in the log loss
 
 double ratio(double a, double b) {
   return b == 0 ? 0 : a / b;
@@ -20,7 +20,7 @@ double ratio(double a, double b) {
 double harmonic(double a, double b) {
   return ratio(2 * a * b, a + b);
 }
-double log_probability(double p) {  // NaN: it is none
+double log_probability(double p) {  // NaN if p is not a probability
   return p >= 0 && p <= 1 ? std::log(std::max(p, kMin)) : kNoScore;
 }
 double log_sigmoid(double z) {
@@ -35,7 +35,7 @@ ClassCounter::ClassCounter(const ClassOutput& output, const HostTensor& target, 
   const bool is_numbers = target.dtype() == DType::i32 || width_ == 1;
   const std::size_t rows = is_numbers ? numbers : numbers / width_;
   truth_.resize(rows);
-  bool hard = true, single = true;  // all are 0 or 1, and one of them is 1
+  bool hard = true, single = true;  // all values are 0 or 1; each row has a single 1
   with_elements(target, [&](const auto values) {
     for (std::size_t r = 0; r < rows; ++r) {
       if (is_numbers) {
@@ -109,7 +109,7 @@ void ClassCounter::add_probabilities(std::span<const float> row) {
   for (std::size_t k = 0; k < width_; ++k) {
     const auto z = static_cast<double>(row[k]);
     const double share = share_of(k);
-    if (is_logits || width_ == 1) {  // a probability, and that of the opposite
+    if (is_logits || width_ == 1) {  // probabilities of the class and of its complement
       if (share != 0) log_loss_ -= share * (is_logits ? log_sigmoid(z) : log_probability(z));
       if (share != 1) log_loss_ -= (1 - share) * (is_logits ? log_sigmoid(-z) : log_probability(1 - z));
     } else if (share != 0) {
@@ -138,7 +138,7 @@ void ClassCounter::add_labels(std::span<const float> row) {
   add_probabilities(row);
 }
 
-// Of equal scores the first classes are the best, as in the class that is said.
+// Ties favor the first classes, as in the predicted class.
 void ClassCounter::add_top(std::span<const float> row, std::size_t truth) {
   if (top_.empty()) return;
   std::size_t before = 0;
@@ -168,7 +168,7 @@ ClassScores ClassCounter::scores() const {
     one.recall = ratio(static_cast<double>(both), static_cast<double>(is));
     one.f1 = ratio(2 * static_cast<double>(both), static_cast<double>(is + said));
     of_all += static_cast<double>(is), predicted += static_cast<double>(said), right += static_cast<double>(both);
-    if (is + said == 0 && kind_ != ClassScores::Kind::labels) continue;  // these rows do not know the class
+    if (is + said == 0 && kind_ != ClassScores::Kind::labels) continue;  // class absent from these rows
     ++counted;
     scores.macro.precision += one.precision;
     scores.macro.recall += one.recall;
@@ -213,7 +213,7 @@ void ClassCounter::fill_curves(ClassScores& scores) const {
     const CurveAreas found = curve_areas(rows);
     scores.classes[k].auc = found.auc;
     scores.classes[k].average_precision = found.average_precision;
-    if (std::isnan(found.auc)) continue;  // these rows are all of the class, or none is
+    if (std::isnan(found.auc)) continue;  // all rows of the class, or none
     areas += found.auc, precisions += found.average_precision, ++known;
   }
   const bool two = kind_ == ClassScores::Kind::two;

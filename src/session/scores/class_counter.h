@@ -1,6 +1,6 @@
-// class_counter.h: the scores of an output whose target is classes, from its rows, batch after batch.
-// Contract: targets are seen before outputs, all of them. Leaves to others: the rows (split_scores.cpp), areas under
-// curves (ranking.h).
+// class_counter.h: classification metrics of one output, accumulated batch by batch.
+// Contract: the constructor takes all targets, before any outputs. Not here: reading rows (split_scores.cpp), areas
+// under curves (ranking.h).
 #pragma once
 
 #include <cstddef>
@@ -16,10 +16,10 @@ namespace graphrun {
 
 class ClassCounter {
  public:
-  // `target` has one number a class for each row, or the class's number.
+  // `target`: one number per class for each row, or the class index.
   ClassCounter(const ClassOutput& output, const HostTensor& target, std::size_t classes);
 
-  // The next rows of the output, one number a class, or one in all.
+  // Adds the next output rows: one number per class, or a single number.
   void add(std::span<const float> rows);
   ClassScores scores() const;
 
@@ -30,25 +30,25 @@ class ClassCounter {
 
   void add_row(std::span<const float> row);
   void add_labels(std::span<const float> row);
-  void add_probabilities(std::span<const float> row);  // and their logarithms
-  double share_of(std::size_t k) const;                // of the present row that is of a class
+  void add_probabilities(std::span<const float> row);  // includes the log loss
+  double share_of(std::size_t k) const;                // target share of class k in the current row
   void add_top(std::span<const float> row, std::size_t truth);
   void fill_exclusive(ClassScores& scores) const;
   void fill_curves(ClassScores& scores) const;
 
   const ClassOutput output_;
-  const std::size_t width_;    // numbers of a row
-  const std::size_t classes_;  // two where it is one
+  const std::size_t width_;    // numbers per row
+  const std::size_t classes_;  // 2 if width_ is 1
   ClassScores::Kind kind_ = ClassScores::Kind::several;
-  std::vector<std::uint32_t> truth_;  // of each row, its class
-  std::vector<float> truths_;         // (rows, width): of labels, and of shares of classes
-  std::size_t seen_ = 0;              // rows
-  std::vector<Counts> counts_;        // by class
+  std::vector<std::uint32_t> truth_;  // class of each row
+  std::vector<float> truths_;         // (rows, width): labels, or class shares
+  std::size_t seen_ = 0;              // rows so far
+  std::vector<Counts> counts_;        // one per class
   std::vector<std::uint64_t> confusion_;
   std::uint64_t right_ = 0;
   double log_loss_ = 0;
-  std::vector<std::uint64_t> top_;     // by ClassScores::top
-  std::vector<double> probabilities_;  // (rows, width), where curves are asked for
+  std::vector<std::uint64_t> top_;     // one per entry of ClassScores::top
+  std::vector<double> probabilities_;  // (rows, width), if curves are requested
 };
 
 }  // namespace graphrun

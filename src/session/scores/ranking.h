@@ -1,5 +1,5 @@
-// ranking.h: areas under the curves that a threshold draws as it moves through the scores of a class.
-// Contract: pure functions; equal scores move together. NaN where there are no rows of one kind.
+// ranking.h: areas under the ROC and precision-recall curves of a class.
+// Contract: pure functions; tied rows share a threshold. NaN unless there are both positive and negative rows.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 namespace graphrun {
 
 struct CurveAreas {
-  double auc = 0;                // ROC: the chance that a row of the class has a larger score than another row
-  double average_precision = 0;  // sum over thresholds of precision times the recall gained
+  double auc = 0;                // ROC: probability that a positive row ranks above a negative one
+  double average_precision = 0;  // sum over thresholds of precision times recall gain
 };
 
-// (score, whether the row is of the class) of each row; sorted by it.
+// `rows`: (predicted value, whether the row is positive); sorted in place.
 CurveAreas curve_areas(std::vector<std::pair<double, bool>>& rows);
 
 }  // namespace graphrun

@@ -8,9 +8,9 @@ namespace {
 
 constexpr std::size_t kMaxSorted = std::size_t{1} << 24;  // residuals: 128 MiB
 constexpr double kShares[] = {0, 0.05, 0.25, 0.5, 0.75, 0.95, 1};
-constexpr double kNoZero = 1e-7;  // of the largest: what single precision can tell from zero
+constexpr double kNoZero = 1e-7;  // relative to the largest: smaller values may be zero in single precision
 
-// Between the two nearest, as NumPy has it.
+// Interpolates between the two nearest values, as NumPy does.
 double quantile(std::span<const double> sorted, double share) {
   const double at = share * static_cast<double>(sorted.size() - 1), below = std::floor(at);
   const auto i = static_cast<std::size_t>(below);
@@ -55,7 +55,7 @@ RegressionScores Residuals::scores() const {
   for (std::size_t c = 0; c < columns_.size(); ++c) {
     const Sums& sums = columns_[c];
     ColumnScores& one = scores.columns.emplace_back();
-    // As scikit-learn has it where the target never changes.
+    // Same as scikit-learn if the target is constant.
     one.r2 = seen_ < 2 ? kNoScore : sums.squares > 0 ? 1 - sums.squared / sums.squares : sums.squared == 0 ? 1 : 0;
     one.mae = sums.sizes / rows;
     one.rmse = std::sqrt(sums.squared / rows);

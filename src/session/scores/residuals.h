@@ -1,6 +1,6 @@
-// residuals.h: the scores of an output that predicts numbers, from its rows, batch after batch.
-// Contract: rows of the target beside those of the output, both in original units. Leaves to others: units, and where
-// the rows come from (split_scores.cpp).
+// residuals.h: regression metrics of one output, accumulated batch by batch.
+// Contract: predicted and target rows are in original units. Not here: unit conversion and reading rows
+// (split_scores.cpp).
 #pragma once
 
 #include <cstddef>
@@ -20,13 +20,13 @@ class Residuals {
 
  private:
   struct Sums {
-    double mean = 0, squares = 0;  // of the targets: of squares from their mean (Welford 1962)
+    double mean = 0, squares = 0;  // mean of targets; squared differences from it (Welford 1962)
     double smallest = 0, largest = 0;
     double residuals = 0, sizes = 0, squared = 0, shares = 0;
   };
 
   std::vector<Sums> columns_;
-  std::vector<std::vector<double>> residuals_;  // by column; none where there are too many
+  std::vector<std::vector<double>> residuals_;  // one list per column; empty if too large
   std::size_t seen_ = 0;
 };
 

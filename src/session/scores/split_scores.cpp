@@ -1,4 +1,4 @@
-// split_scores.cpp: runs predictions over a split and gives each output's rows to who scores them.
+// split_scores.cpp: runs predictions over a split and passes each output's rows to its metric accumulators.
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -17,7 +17,7 @@ bool are_below(const HostTensor& classes, std::size_t count) {
   return std::all_of(all.begin(), all.end(), [&](std::int32_t k) { return static_cast<std::uint32_t>(k) < count; });
 }
 
-// One output with its target, and what is known of it so far.
+// One output with its target and the results so far.
 class ScoredOutput {
  public:
   ScoredOutput(std::size_t index, const OutputSpec& spec, const ClassOutput& how, const HostTensor& target,
@@ -30,7 +30,7 @@ class ScoredOutput {
     const std::size_t targets = static_cast<std::size_t>(target.shape().elements()) / std::max<std::size_t>(samples, 1),
                       width = row.rank() == 0 ? 1 : static_cast<std::size_t>(row[row.rank() - 1]);
     const bool are_indices = target.dtype() == DType::i32;
-    if (are_indices && !are_below(target, std::max<std::size_t>(width, 2))) return;  // classes of another output
+    if (are_indices && !are_below(target, std::max<std::size_t>(width, 2))) return;  // class numbers of another output
     if (how.is_class && (targets == numbers_ || (are_indices && targets * width == numbers_))) {
       scores_.rows = samples * numbers_ / width;
       classes_ = std::make_unique<ClassCounter>(how, target, width);
@@ -81,11 +81,11 @@ class ScoredOutput {
   const HostTensor& target_;
   const Standardization* fitted_;
   OutputScores scores_;
-  std::size_t numbers_ = 0, seen_ = 0;  // of a sample of the output; of the target's
+  std::size_t numbers_ = 0, seen_ = 0;  // numbers per sample of the output; target values consumed
   bool finite_ = true;
   std::unique_ptr<ClassCounter> classes_;
   std::unique_ptr<Residuals> residuals_;
-  std::vector<double> predicted_, targets_;  // of a batch
+  std::vector<double> predicted_, targets_;  // buffers for one batch
 };
 
 const HostTensor* column_of(const Split& split, std::string_view input) {
@@ -102,7 +102,7 @@ bool Session::Impl::evaluate_scores(const StepPhase& phase, Metrics& metrics, do
   for (std::size_t i = 0; i < phase.recorded.size(); ++i) {
     if (phase.recorded[i].score != nullptr) left.push_back(i);
   }
-  while (!left.empty()) {  // those of one output at a time
+  while (!left.empty()) {  // all metrics of one output at a time
     const Recorded& first = phase.recorded[left.front()];
     const ScoredAs as{first.target, first.score->of_classes != nullptr};
     const std::optional<std::vector<OutputScores>> found = scores(phase.split, until, &as);
@@ -130,7 +130,7 @@ std::optional<std::vector<OutputScores>> Session::Impl::scores(std::string_view 
   for (const auto& [input, node] : phase.inputs) {
     const HostTensor* column = column_of(*split, input);
     if (column == nullptr) return found;
-    given.push_back(given_rows(*column, nullptr));  // they are in the units of the model
+    given.push_back(given_rows(*column, nullptr));  // already in the units of the model
   }
   if (given.empty()) return found;
 

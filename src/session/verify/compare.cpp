@@ -14,8 +14,8 @@
 namespace graphrun {
 namespace {
 
-// Room for a function's own error and for sums of some thousand terms, far below any mistake. Both operands of a tf32
-// product are rounded to 2^-11, or cut to 2^-10.
+// Allows for a function's own error and for sums of a few thousand terms; real defects are far larger. Both operands of
+// a tf32 product are rounded to 2^-11, or truncated to 2^-10.
 double relative(DType dtype, Precision precision) {
   if (dtype == DType::f32 && precision == Precision::tf32) return 2e-3;
   return dtype == DType::f32 ? 1e-5 : 1e-12;
@@ -30,7 +30,7 @@ double largest(DType dtype) {
                              : std::numeric_limits<double>::max();
 }
 
-// std::fmax and fmin are calls, and there is one for each of billions of elements.
+// std::fmax and fmin are function calls, too slow for billions of elements.
 double larger(double a, double b) {
   return a >= b || std::isnan(b) ? a : b;
 }
@@ -110,7 +110,7 @@ Comparison compare(const Sides& sides) {
       result.worst = std::max(result.worst, worst);
     });
   });
-  if (result.wrong) result.worst = sides.ratio(*result.wrong);  // and no later one's
+  if (result.wrong) result.worst = sides.ratio(*result.wrong);  // not that of a later element
   return result;
 }
 
@@ -133,7 +133,7 @@ std::string neighbourhood(const Sides& sides, std::size_t i, std::string_view go
     if (here == i) return "[" + text + "]";
     return " " + text + (sides.agrees(here) ? " " : "*");
   };
-  // Both sides as columns of cells, the first row naming them.
+  // Lays out both sides as columns of cells; the first row names them.
   std::vector<std::vector<std::string>> cells(static_cast<std::size_t>(last_row - first_row) + 1);
   std::size_t width = std::max(got_name.size(), expected_name.size());
   for (const std::span<const std::byte> side : {sides.got, sides.expected}) {

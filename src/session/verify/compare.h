@@ -1,6 +1,6 @@
-// compare.h: when two executors' results of one step count as the same.
-// Contract: pure functions of bytes. NaN must meet NaN and an infinity the same infinity; integers and booleans are
-// equal or wrong. Leaves to others: getting the bytes (verify.cpp).
+// compare.h: decides whether two executors' results of one step agree.
+// Contract: pure functions of bytes. NaN matches NaN, and an infinity the same infinity; integers and booleans must be
+// equal. Not here: reading the bytes (verify.cpp).
 #pragma once
 
 #include <cmath>
@@ -19,20 +19,19 @@
 
 namespace graphrun {
 
-// How far a float may be off, given that both executors had the same inputs: what the op declares, else what follows
-// from its row rule.
+// Tolerance rule for floats if both executors had the same inputs: declared by the op, else derived from its row rule.
 Agreement agreement_of(Op op);
 
-// One tensor from both sides.
+// One tensor from both executors.
 struct Sides {
   TensorType type;
   std::span<const std::byte> got, expected;
   Agreement rule = Agreement::exact;
-  std::span<const std::byte> scale = {};  // Agreement::scaled: the same step on absolute values
-  Precision precision = Precision::fp32;  // of the step, when it is a product
+  std::span<const std::byte> scale = {};  // Agreement::scaled: result of the same step on absolute values
+  Precision precision = Precision::fp32;  // precision of the step if it is a matrix product
 
   double tolerance(std::size_t i) const;
-  double ratio(std::size_t i) const;  // |got - expected| / tolerance; 0 when equal, infinite when they cannot agree
+  double ratio(std::size_t i) const;  // |got - expected| / tolerance; 0 if equal, infinite if they cannot agree
   bool agrees(std::size_t i) const { return ratio(i) <= 1; }
   std::size_t elements() const { return static_cast<std::size_t>(type.shape.elements()); }
 };
@@ -40,8 +39,7 @@ struct Sides {
 std::string element_text(DType dtype, std::span<const std::byte> bytes, std::size_t i);
 double element(DType dtype, std::span<const std::byte> bytes, std::size_t i);
 
-// How far apart two elements are: 0 for equal bits, for zeros of either sign and for two NaN; infinite where they
-// cannot agree.
+// Distance of two elements: 0 for equal bits, zeros of either sign, or two NaNs; infinite if they cannot agree.
 inline constexpr double kNeverAgree = std::numeric_limits<double>::infinity();
 template <class T>
 double distance_of(T a, T b) {
@@ -55,15 +53,15 @@ double distance_of(T a, T b) {
   }
 }
 
-// Both sides element by element: the first that does not agree and its ratio, else the largest ratio.
+// Element-wise comparison: the first element that disagrees and its ratio, else the largest ratio.
 struct Comparison {
   std::optional<std::size_t> wrong = {};
   double worst = 0;
 };
 Comparison compare(const Sides& sides);
 
-// The elements around element i as a matrix of the last two axes, `got` on the left: element i in brackets, others that
-// do not agree with a star. Empty for a single element.
+// Prints the elements around element i as a matrix of the last two axes, `got` on the left. Brackets mark element i,
+// stars mark others that disagree. Empty for a single element.
 std::string neighbourhood(const Sides& sides, std::size_t i, std::string_view got_name, std::string_view expected_name);
 
 }  // namespace graphrun

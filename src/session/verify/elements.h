@@ -1,8 +1,6 @@
-// elements.h: loops over the elements of large tensors: the dtype is chosen
-// once a loop, and threads share the ranges. Contract: in_parts() returns when
-// every range was seen; ranges are seen in any order, so what they find is
-// combined by a maximum or a minimum. Results never depend on the number of
-// threads. Leaves to others: what is computed.
+// elements.h: parallel loops over large tensors, with one dtype dispatch per loop.
+// Contract: in_parts() returns once all ranges are processed. Ranges run in any order, so their results are combined by
+// maximum or minimum. Results never depend on the number of threads. Not here: the computation.
 #pragma once
 
 #include <cstddef>
@@ -31,9 +29,8 @@ inline bool same_bytes(std::span<const std::byte> a, std::span<const std::byte> 
   return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0);
 }
 
-// Calls part(first, last) for ranges of [0, elements) that together are all of
-// it. A range begins at a multiple of kPartElements. `part` is called from
-// several threads at once where there are many elements, and must not throw.
+// Calls part(first, last) for ranges that cover [0, elements). A range starts at a multiple of kPartElements. For large
+// tensors, several threads call `part` concurrently. It must not throw.
 inline constexpr std::size_t kPartElements = std::size_t{1} << 17;
 void in_parts(std::size_t elements, const std::function<void(std::size_t first, std::size_t last)>& part);
 

@@ -1,4 +1,4 @@
-// verify.cpp: what is verified in which order, and how a difference is told.
+// verify.cpp: order of the verification parts, and description of differences.
 #include "graphrun/verify.h"
 
 #include <fmt/format.h>
@@ -27,7 +27,7 @@ void read_bytes(Runnable& runnable, const Program& program, BufferId id, Bytes& 
 
 void make_absolute(DType dtype, std::span<std::byte> bytes) {
   if (!is_float(dtype)) return;
-  // The sign is the highest bit of the last byte of a float on every machine we know.
+  // On all supported machines the sign is the highest bit of the last byte of a float.
   const std::size_t width = size_of(dtype);
   in_parts(bytes.size() / width, [&](std::size_t first, std::size_t last) {
     for (std::size_t i = first; i < last; ++i) bytes[(i + 1) * width - 1] &= std::byte{0x7f};
@@ -161,7 +161,7 @@ std::string to_string(const Difference& d) {
 
 VerifyReport verify(const Model& model, const VerifyOptions& options) {
   if (options.steps == 0) throw Error(ErrorKind::input, "verify.steps", "verify needs at least one step");
-  if (options.tolerance && !(*options.tolerance >= 0)) {  // NaN too
+  if (options.tolerance && !(*options.tolerance >= 0)) {  // includes NaN
     throw Error(ErrorKind::input, "verify.tolerance",
                 fmt::format("the tolerance must be a number >= 0, got {}", *options.tolerance));
   }
@@ -180,7 +180,7 @@ VerifyReport verify(const Model& model, const VerifyOptions& options) {
   report.math = verification.compiled.program.math;
   report.against = verification.executors[1]->name();
   if (report.executor == report.against) report.against += " (reference)";
-  // Part by part of what runs as a Session runs it: where its kernels do not load, as the Session does then.
+  // Runs the parts that execute like a Session; if its kernels do not load, falls back as a Session does.
   const auto as_a_session = [&](void (*part)(Verification&)) {
     try {
       return part(verification);

@@ -1,9 +1,8 @@
-// verify_runs.cpp: what a Session runs, beside the plain steps of the reference.
-// How far a value may be off that went through many steps: as far as the reference's own value moves when every step
-// before it is off by its own tolerance (compare.h). That is measured: the plain steps run again, on the candidate,
-// which is the faster of the two and was found right step by step, and each value that a step leaves is moved by its
-// tolerance, up or down at random. A value on the edge of a comparison, where one side must
-// not be asked to decide as the other did, then moves as far as the comparison takes it.
+// verify_runs.cpp: compares what a Session runs with the plain steps of the reference.
+// Tolerance of a value after many steps: the change of the reference's own value if every earlier step is off by its
+// tolerance (compare.h). This is measured: the candidate, which is faster and was verified step by step, re-runs the
+// plain steps, and each step's result is perturbed by its tolerance, up or down at random. A value at the edge of a
+// comparison, where both sides may decide differently, then changes as much as the comparison allows.
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -20,20 +19,20 @@
 namespace graphrun {
 namespace {
 
-constexpr std::uint64_t kSteps = 2;  // of a phase, at most: the second starts from states that steps have made
-constexpr int kRounds = 2;           // of the plain steps with moved values
-constexpr int kMaxRounds = 24;       // before a value that moved too little is called a difference
+constexpr std::uint64_t kSteps = 2;  // per phase, at most; the second starts from computed states
+constexpr int kRounds = 2;           // perturbed runs of the plain steps
+constexpr int kMaxRounds = 24;       // before a value out of tolerance counts as a difference
 
 struct Value {
   TensorType type;
   Agreement rule = Agreement::exact;
   Bytes expected;
-  std::vector<float> moves;  // the farthest that each element moved; empty: none did
+  std::vector<float> moves;  // largest change of each element; empty: unchanged
 
   double allowed(std::size_t i) const { return moves.empty() ? 0 : static_cast<double>(moves[i]); }
 };
 
-// The next float above one that is not negative; of infinity, itself.
+// Next float above a nonnegative one; infinity maps to itself.
 float next_up(float x) {
   return std::isinf(x) ? x : std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) + 1);
 }
@@ -47,14 +46,14 @@ void note_moves(Value& value, std::span<const std::byte> moved) {
       for (std::size_t i = first; i < last; ++i) {
         const auto far = static_cast<float>(
             distance_of(load_element<decltype(zero)>(moved, i), load_element<decltype(zero)>(value.expected, i)));
-        // Rounded up, so that what is allowed is not less than what was seen.
+        // Round up, so that the tolerance is not below the observed change.
         if (far > 0) value.moves[i] = std::max(value.moves[i], next_up(far));
       }
     });
   });
 }
 
-// The first element that is farther off than allowed.
+// First element that exceeds its tolerance.
 std::optional<std::size_t> first_wrong(const Value& value, std::span<const std::byte> got) {
   const auto elements = static_cast<std::size_t>(value.type.shape.elements());
   std::atomic<std::size_t> wrong{elements};
@@ -95,7 +94,7 @@ std::vector<Unit> units_of(const Phase& phase) {
   return units;
 }
 
-// A value or scratch that is in the arena after its unit ran, and the step that made it.
+// Value or scratch in the arena after its unit ran, and the step that wrote it.
 struct Leaving {
   BufferId buffer;
   std::uint32_t step;
@@ -134,7 +133,7 @@ std::vector<Leaving> leaving(const Program& program, const Phase& phase, const U
     }
     run_once(done, unit.last);
   }
-  // What a later value or scratch of the unit was written over, be that one still there or not, is no longer there.
+  // A value or scratch overwritten by a later one of the unit is gone, even if the later one is gone too.
   std::vector<Leaving> there;
   for (auto value = found.begin(); value != found.end(); ++value) {
     const Buffer& buffer = program.buffers[value->buffer];
@@ -157,7 +156,7 @@ class RunVerification {
         candidate_(load_program(*v.executors[0], whole_.program)) {
     write_start(v.model, plain_, {reference_.get(), moved_.get(), scale_.get()});
     write_start(v.model, whole_, {candidate_.get()});
-    // Both were compiled from one graph by the same passes, and regions leave each value a buffer.
+    // Both are compiled from one graph by the same passes, and regions keep one buffer per value.
     plain_of_.assign(whole_.program.buffers.size(), kNoBuffer);
     whole_of_.assign(plain_.program.buffers.size(), kNoBuffer);
     for (std::size_t value = 0; value < plain_.buffer_of.size(); ++value) {
@@ -184,7 +183,7 @@ class RunVerification {
   const Buffer& whole_buffer(BufferId id) const { return whole_.program.buffers[id]; }
   const std::vector<Step>& steps(PhaseId phase) const { return plain_.program.phases[phase].steps; }
 
-  // What the reference has for a value of the whole Program; null: it has none.
+  // Reference result for a value of the whole Program; null if there is none.
   Value* value_of(BufferId whole) {
     const BufferId plain = plain_of_[whole];
     if (plain == kNoBuffer || !(plain_buffer(plain).type == whole_buffer(whole).type)) return nullptr;
@@ -203,7 +202,7 @@ class RunVerification {
     for (std::size_t i = 0; i < states.size(); ++i) candidate_->write(states_[i].whole, states[i]);
   }
 
-  // ---- which steps
+  // ---- choice of steps
 
   void run_phase(PhaseId id) {
     const auto batches = static_cast<std::uint64_t>(plain_.step.phases[id].batches.count());
@@ -221,7 +220,7 @@ class RunVerification {
     if (v_.report.passed() && batches > 0 && plain_.step.phases[id].outputs.empty()) run_many(id);
   }
 
-  // ---- one step of the phase: from equal states, unit by unit, then at once
+  // ---- one step of the phase, from equal states: unit by unit, then in a single run
 
   void run_once(PhaseId phase, std::uint64_t at) {
     at_ = at;
@@ -238,7 +237,7 @@ class RunVerification {
     if (v_.report.passed()) run_whole(phase);
   }
 
-  // Which values are compared: those that have a place in the arena of both Programs.
+  // Only values with a place in the arena of both Programs are compared.
   bool is_wanted(BufferId plain) const {
     return whole_of_[plain] != kNoBuffer && whole_buffer(whole_of_[plain]).kind != BufferKind::tile;
   }
@@ -287,8 +286,7 @@ class RunVerification {
     return is_float(plain_buffer(step.output).type.dtype) && agreement_of(step.op) != Agreement::exact;
   }
 
-  // Into scaled_: the same step on the absolute values of what the moved run gives it, where the op's tolerance asks
-  // for that.
+  // Computes scaled_: the same step on the absolute values of its perturbed inputs, if the op's tolerance requires it.
   void run_scaled(PhaseId phase, std::uint32_t index) {
     const Step& step = steps(phase)[index];
     scaled_.clear();
@@ -304,7 +302,7 @@ class RunVerification {
     read_bytes(*scale_, plain_.program, step.output, scaled_);
   }
 
-  // Moves each element of got_ by its tolerance.
+  // Perturbs each element of got_ by its tolerance.
   void move(const Step& step, std::uint32_t index) {
     const TensorType& type = plain_buffer(step.output).type;
     const auto* product = step.params.get_if<MatmulParams>();
@@ -345,7 +343,7 @@ class RunVerification {
     }
   }
 
-  // Whether no step of the unit reads bytes that lie there before one wrote them.
+  // Returns whether no step of the unit reads bytes of the buffer before one writes them.
   bool may_poison(const Phase& fused, const Unit& unit, BufferId id) const {
     const Buffer& buffer = whole_buffer(id);
     if (buffer.kind != BufferKind::activation) return false;
@@ -374,7 +372,7 @@ class RunVerification {
     candidate_->write(id, got_);
   }
 
-  // As a Session runs it. What is then there to read are states, and the outputs of a prediction.
+  // Runs the phase as a Session does. Only states and the outputs of a prediction can be read afterwards.
   void run_whole(PhaseId phase) {
     put_candidate(start_);
     std::vector<BufferId> outputs;
@@ -419,7 +417,7 @@ class RunVerification {
     v_.report.difference->tolerance = value.allowed(wrong);
   }
 
-  // ---- many steps in one run(), over the end of an epoch
+  // ---- many steps in one run(), across the end of an epoch
 
   void run_many(PhaseId id) {
     const auto batches = static_cast<std::uint64_t>(plain_.step.phases[id].batches.count());
@@ -446,15 +444,15 @@ class RunVerification {
   const CompiledModel& plain_;
   const CompiledModel& whole_;
   std::unique_ptr<Runnable> reference_, moved_, scale_, candidate_;
-  std::vector<BufferId> plain_of_, whole_of_;  // the buffer of the other Program that holds the same value
-  std::vector<State> states_;                  // that change
-  // Of the step under way:
+  std::vector<BufferId> plain_of_, whole_of_;  // buffer of the same value in the other Program
+  std::vector<State> states_;                  // states that change
+  // State of the current step:
   std::uint64_t at_ = 0;              // the phase's step counter
-  States start_;                      // before it
-  std::map<BufferId, Value> values_;  // of the reference, by buffer of the plain Program
+  States start_;                      // states before it
+  std::map<BufferId, Value> values_;  // reference values, by buffer of the plain Program
   std::vector<Value> after_;          // states after it, in the order of states_
-  int rounds_ = 0;                    // of moved values
-  std::optional<PhaseId> phase_;      // that values_ are of
+  int rounds_ = 0;                    // perturbed runs so far
+  std::optional<PhaseId> phase_;      // phase of values_
   Bytes got_, scaled_, compared_;
 };
 

@@ -1,4 +1,4 @@
-// verify_steps.cpp: every step of a Program on both executors, each from the reference's inputs.
+// verify_steps.cpp: runs every step of a Program on both executors, each from the reference's inputs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace graphrun {
 namespace {
 
-// A state of the candidate that is not what was last written to it, by host or step.
+// A candidate state that differs from the bytes last written by host or step.
 struct Damage {
   BufferId buffer;
   Bytes got, expected;
@@ -87,7 +87,7 @@ class StepVerification {
     }
     std::optional<Damage> damage = run_steps_of(phase, false);
     if (!damage || report_.difference) return;
-    // Some step wrote where it must not, and it showed later. Once more from the start, looking after every step.
+    // Some step wrote out of bounds, and it was detected later. Re-run from the start and check after every step.
     for (const auto& [id, bytes] : start) {
       reference_->write(id, bytes);
       candidate_->write(id, bytes);
@@ -113,7 +113,7 @@ class StepVerification {
     return std::nullopt;
   }
 
-  // Runs a step on both from the reference's inputs and compares. Returns what an earlier step must have damaged.
+  // Runs a step on both from the reference's inputs and compares. Returns damage that an earlier step must have caused.
   std::optional<Damage> run_step(PhaseId phase, std::uint32_t index) {
     const Step& step = program().phases[phase].steps[index];
     const Agreement rule = agreement_of(step.op);
@@ -136,7 +136,7 @@ class StepVerification {
       scale_->write(id, input_);
     }
     if (!in_place) poison(step.output);
-    // Once a step: a library's workspace may be larger than everything else.
+    // Only once per step: a library's workspace may be larger than all other buffers.
     if (step.workspace != kNoBuffer && poisoned_.emplace(phase, index).second) poison(step.workspace);
 
     const std::vector<Range> neighbours = neighbours_of(step);
@@ -158,7 +158,7 @@ class StepVerification {
     for (std::size_t i = 0; i < neighbours.size(); ++i) {
       if (read(neighbours[i]) == before[i]) continue;
       const Range& range = neighbours[i];
-      // All of the buffer, to show where it changed.
+      // Read the whole buffer, to show the position of the change.
       Damage damage{range.buffer, read(*candidate_, range.buffer), {}};
       damage.expected = damage.got;
       std::copy(before[i].begin(), before[i].end(), damage.expected.begin() + static_cast<std::ptrdiff_t>(range.first));
@@ -174,7 +174,7 @@ class StepVerification {
     expect(id, bytes);
   }
 
-  // Bytes of a buffer.
+  // Byte range of a buffer.
   struct Range {
     BufferId buffer;
     std::uint64_t first, bytes;
@@ -186,8 +186,8 @@ class StepVerification {
     return bytes;
   }
 
-  // The bytes right before and right after what the step writes, where an index that is one off would land, as far as
-  // they belong to a buffer. A buffer that shares addresses with what the step writes is not in use.
+  // Bytes right before and after the step's output, where an off-by-one index would write, if they belong to a buffer.
+  // A buffer that overlaps the output is not in use.
   std::vector<Range> neighbours_of(const Step& step) const {
     const Buffer& out = buffer(step.output);
     const std::uint64_t end = round_up(out.offset + out.bytes, kAlignment);
@@ -210,7 +210,7 @@ class StepVerification {
     return found;
   }
 
-  // Notes that the candidate's state now holds these bytes, where the buffer lies in a state.
+  // Records the expected bytes of the candidate if the buffer is part of a state.
   void expect(BufferId id, const Bytes& bytes) {
     Bytes& whole = expected_states_[buffer(id).storage];
     if (whole.empty()) return;
@@ -273,9 +273,9 @@ class StepVerification {
   const CompiledModel& compiled_;
   VerifyReport& report_;
   std::unique_ptr<Runnable> candidate_, reference_, scale_;
-  Bytes input_, got_, expected_, scaled_;  // of the step under way
-  std::vector<Bytes> expected_states_;     // by storage: what the candidate's state was last given; empty: not a state
-  std::set<std::pair<PhaseId, std::uint32_t>> poisoned_;  // steps whose workspace was
+  Bytes input_, got_, expected_, scaled_;  // buffers of the current step
+  std::vector<Bytes> expected_states_;     // per storage: bytes last given to the candidate's state; empty: not a state
+  std::set<std::pair<PhaseId, std::uint32_t>> poisoned_;  // steps whose workspace was poisoned
   std::uint64_t at_ = 0;                                  // the phase's step counter
 };
 

@@ -1,5 +1,5 @@
-// verify_trajectory.cpp: both executors run freely side by side, the candidate as a Session runs it, and only their
-// parameters are compared.
+// verify_trajectory.cpp: runs both executors independently, the candidate as a Session does, and compares only their
+// parameters.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -12,7 +12,7 @@
 namespace graphrun {
 namespace {
 
-// Beside the tensors there are texts: in safetensors under keys of its own, in NPZ as arrays of bytes.
+// Texts stored with the tensors: in safetensors under its own keys, in NPZ as arrays of bytes.
 struct Note {
   std::string WeightsNotes::*text;
   std::string_view key, array;
@@ -21,7 +21,7 @@ constexpr Note kNotes[] = {{&WeightsNotes::model, "graphrun.model", {}},
                            {&WeightsNotes::provenance, "graphrun.origin", "data:origin"},
                            {&WeightsNotes::math, "graphrun.math", "train:math"}};
 
-// Text as the array of its bytes.
+// Converts text to an array of its bytes.
 HostTensor bytes_of(const std::string& text) {
   HostTensor tensor(DType::i32, Shape{static_cast<std::int64_t>(text.size())});
   std::transform(text.begin(), text.end(), tensor.elements<std::int32_t>().begin(),
@@ -40,7 +40,7 @@ std::string text_of(const data::Array& array, const std::string& path, std::stri
 }
 
 data::TensorInfo info_of(const data::Npz& file, const std::string& name) {
-  const data::NpyHeader header = file.header(name);  // 'f4' of NumPy is f32 here
+  const data::NpyHeader header = file.header(name);  // NumPy's 'f4' is f32 here
   return {header.type == "b1" ? "bool" : fmt::format("{}{}", header.type[0], 8 * (header.type[1] - '0')), header.shape};
 }
 data::TensorInfo info_of(const data::Safetensors& file, const std::string& name) {
@@ -54,7 +54,7 @@ std::string text_under(const data::Safetensors& file, std::string_view key) {
   return file.text(std::string(key));
 }
 
-// Safetensors made of our NPZ by others have the arrays, too.
+// A safetensors file converted from our NPZ by other tools also has the arrays.
 template <class File>
 class ArchiveOf final : public Archive {
  public:

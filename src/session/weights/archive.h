@@ -1,7 +1,7 @@
-// archive.h: the tensors of a weights file and what stands beside them, whatever the file's format.
-// Contract: read by content, whatever the name: safetensors (data/safetensors.h), else NPZ; written by the name's
-// extension: .safetensors, else NPZ, which holds no model. Equal weights are equal bytes. Throws Error. Leaves to
-// others: what the names mean (weights_file.h).
+// archive.h: tensors and notes of a weights file, independent of its format.
+// Contract: read by content, whatever the name: safetensors (data/safetensors.h), else NPZ. Written by extension:
+// .safetensors, else NPZ, which cannot hold a model. Equal weights give equal bytes. Throws Error. Not here: meaning of
+// the names (weights_file.h).
 #pragma once
 
 #include <memory>
@@ -16,30 +16,30 @@
 
 namespace graphrun {
 
-// Each empty where it is not there.
+// Each is empty if absent.
 struct WeightsNotes {
   std::string model;       // canonical_model()
   std::string provenance;  // DataSet::provenance
-  std::string math;        // name_of() what is not exact
+  std::string math;        // name_of() a math mode that is not exact
 };
 
 class Archive {
  public:
   virtual ~Archive() = default;
-  virtual const std::vector<std::string>& names() const = 0;         // of the tensors, in the file's order
-  virtual data::TensorInfo info(const std::string& name) const = 0;  // without reading the values
+  virtual const std::vector<std::string>& names() const = 0;         // tensor names in file order
+  virtual data::TensorInfo info(const std::string& name) const = 0;  // does not read the values
   virtual data::Array read(const std::string& name) const = 0;
   virtual const WeightsNotes& notes() const = 0;
 };
 
 bool is_safetensors_name(const std::string& path);
 
-// Whether these are the bytes of such a file; the name decides where they begin as those of no weights.
+// Detects safetensors by content; if the bytes are not those of a weights file, the name decides.
 bool is_safetensors(const std::string& path, std::string_view bytes);
 
 std::shared_ptr<const Archive> open_archive(const std::string& path, std::shared_ptr<const std::string> bytes);
 
-// The notes as a safetensors file has them.
+// Converts notes to safetensors metadata.
 data::Texts safetensors_texts(const WeightsNotes& notes);
 
 std::string archive_bytes(const std::string& path, std::vector<std::pair<std::string, HostTensor>> tensors,

@@ -1,5 +1,5 @@
-// initial_values.h: what a parameter starts from.
-// Contract: drawn on the host from the Philox stream (seed, name), so every executor starts from the same bits.
+// initial_values.h: initial values of parameters.
+// Contract: sampled on the host from the Philox stream (seed, name), so every executor starts from the same bits.
 #pragma once
 
 #include <cstdint>

@@ -42,7 +42,7 @@ Diagnostic diagnostic(const Weights& weights, std::string code, std::string mess
   return {.code = std::move(code), .message = std::move(message), .hint = std::move(hint), .file = weights.path};
 }
 
-// What names hold that are no parameter's: they have a colon.
+// Parameter names have no colon; other contents do.
 bool is_fitted(std::string_view name) {
   return name.find(':') != std::string_view::npos;
 }
@@ -61,7 +61,7 @@ std::vector<double> numbers(const std::string& name, const data::TensorInfo& inf
               std::string(kNotFiniteHint));
 }
 
-// The rows of a list by their names; the list must outlive it.
+// Index of a list by name; the list must outlive it.
 template <class T>
 class ByName {
  public:
@@ -83,7 +83,7 @@ std::string listed(const std::vector<double>& values) {
   return fmt::format("{}{}", fmt::join(first, ", "), values.size() > 4 ? ", …" : "");
 }
 
-// What the session's data were changed with, and how they were split, against what the file says.
+// Compares the transforms and splits of the session with those of the file.
 void compare_fitted(const Weights& weights, const DataSet& data, std::vector<Diagnostic>& found) {
   const std::vector<Standardization>&own = data.standardizations, &given = weights.data.standardizations;
   const ByName own_by_input(own, &Standardization::input), given_by_input(given, &Standardization::input);
@@ -122,7 +122,7 @@ Weights weights_in(const std::string& path, std::shared_ptr<const std::string> b
   weights.data.provenance = file.notes().provenance;
   if (!weights.data.provenance.empty()) data::read_provenance(path, weights.data.provenance);
   std::vector<Standardization>& all = weights.data.standardizations;
-  std::unordered_map<std::string, std::size_t> places;  // in it, by input
+  std::unordered_map<std::string, std::size_t> places;  // index into `all`, by input
   for (const std::string& name : file.names()) {
     if (name.starts_with(kCheckpointPrefix)) continue;
     data::TensorInfo info = file.info(name);
@@ -170,7 +170,7 @@ std::vector<Diagnostic> misfits(const Weights& weights, const GraphBuilder& grap
   const auto add = [&](std::string code, std::string message, std::string hint = {}) {
     found.push_back(diagnostic(weights, std::move(code), std::move(message), std::move(hint)));
   };
-  // Of a thousand that do not fit the first are told: for the others no hint is searched.
+  // Report only the first mismatches, and skip the search for hints on the rest.
   const auto full = [&] { return found.size() >= kMaxDiagnostics; };
   std::vector<std::string> names, unused;
   for (const ir::NodeId id : graph.impl().parameters) names.push_back(graph.impl().graph[id].name);
@@ -250,7 +250,7 @@ void save_weights(Session& session, OutputFile& file) {
   const ByName used(session.program().buffers, &Buffer::name);
   for (const ir::NodeId id : graph.parameters) {
     const std::string& name = graph.graph[id].name;
-    // A parameter that nothing depends on is no part of the program: it is what it was.
+    // An unused parameter is not part of the program, so it keeps its initial value.
     arrays.emplace_back(
         name, used.find(name) ? session.read(name)
                               : initial_value(graph.inits.at(id), name, graph.graph[id].type.shape, model.train.seed));
@@ -273,7 +273,7 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-// What the system has for the user where HOME is not set, as in containers and services; "" where it has nothing.
+// Home folder from the user database if HOME is not set, as in containers and services; "" if unknown.
 std::string home_folder() {
   if (std::string home = variable("HOME"); !home.empty()) return home;
   std::vector<char> text(std::size_t{1} << 14);

@@ -1,4 +1,4 @@
-// weights_contents.cpp: the arrays of a weights file one by one, for who looks at them.
+// weights_contents.cpp: lists the arrays of a weights file for inspection.
 #include <fmt/format.h>
 
 #include <algorithm>
