@@ -1,6 +1,6 @@
-// byte_size.h: sizes as people write them: "4096", "512M", "512MiB", "4G".
-// Contract: bytes, or K, M, G, T with or without iB behind it, which are powers of 1024. What leaves 64 bits by its
-// unit is the largest number of them. Nothing where it is no size, or 0.
+// byte_size.h: parses human-readable sizes: "4096", "512M", "512MiB", "4G".
+// Contract: bytes, or powers of 1024 with K, M, G, T, optionally followed by iB. A unit that overflows 64 bits gives
+// the largest 64-bit number. Returns nothing for an invalid size, or 0.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// checked.h: sums and products of extents that cannot wrap.
-// Contract: what does not fit 64 bits becomes the end of them, which is above every limit (graphrun/limits.h), so
-// that one look at the result finds it. Leaves to others: refusing what is above a limit (ir::Builder::add).
+// checked.h: sums and products of extents with saturation.
+// Contract: a result beyond 64 bits saturates, which exceeds every limit (graphrun/limits.h), so one check of the
+// result suffices. Not here: rejecting results above a limit (ir::Builder::add).
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@ constexpr std::int64_t checked_mul(std::int64_t a, std::int64_t b) {
   return (a < 0) != (b < 0) ? std::numeric_limits<std::int64_t>::min() : std::numeric_limits<std::int64_t>::max();
 }
 
-// How many pieces of `size` hold `count`, which is not negative; the last may be smaller.
+// Number of blocks of `size` that hold `count` (not negative); the last may be partial.
 constexpr std::int64_t divide_up(std::int64_t count, std::int64_t size) {
   return count / size + (count % size != 0);
 }
 
-// The next multiple of `size`, from `bytes` on.
+// Rounds `bytes` up to a multiple of `size`.
 constexpr std::uint64_t round_up(std::uint64_t bytes, std::uint64_t size) {
   return (bytes + size - 1) / size * size;
 }

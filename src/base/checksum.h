@@ -1,7 +1,7 @@
-// checksum.h: whether bytes are still those that were written: 64 bits, at several GB/s.
-// Contract: depends on the bytes and their number only, not on the pieces they are added in. Each step is a bijection
-// of the sum so far, so a change within one word of eight bytes always changes the result. Not for secrets: whoever
-// wants to can make other bytes of the same sum.
+// checksum.h: 64-bit checksum that detects changed bytes, at several GB/s.
+// Contract: depends only on the bytes and their number, not on how they are divided into add() calls. Each step is a
+// bijection of the sum so far, so a change within one eight-byte word always changes the result. Not cryptographic:
+// collisions are easy to construct.
 #pragma once
 
 #include <cstddef>

@@ -11,7 +11,7 @@
 namespace graphrun {
 namespace {
 
-// Whether element `i` of a sample of that shape is in the part.
+// Whether element `i` of a sample of that shape is in range.part.
 bool is_in(const ClassRange& range, const Shape& sample, std::int64_t i) {
   const std::vector<std::int64_t> at = index_of(sample, static_cast<std::size_t>(i));
   return std::equal(at.begin(), at.end(), range.part.begin(),

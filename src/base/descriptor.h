@@ -1,5 +1,5 @@
-// descriptor.h: a file descriptor that is closed with its owner.
-// Contract: a negative number is none.
+// descriptor.h: owns a file descriptor and closes it on destruction.
+// Contract: a negative number means no descriptor.
 #pragma once
 
 #include <unistd.h>
@@ -21,7 +21,7 @@ class Descriptor {
     if (number_ >= 0) ::close(number_);
   }
   int number() const { return number_; }
-  // Closing can report that the last bytes were not kept.
+  // Closing may report that the last bytes were not stored.
   bool close() { return ::close(std::exchange(number_, -1)) == 0; }
 
  private:

@@ -39,7 +39,7 @@ std::string nearest_file(const std::string& path) {
   return nearest_name(wanted.filename().string(), names);
 }
 
-// /dev/zero has no end.
+// Devices such as /dev/zero never end.
 void reject_device(int descriptor, const std::string& path) {
   struct stat status {};
   if (::fstat(descriptor, &status) != 0) cannot_read(path, errno);
@@ -56,14 +56,14 @@ std::string read_file(const std::string& path) {
   InputLimit limit;
   const std::string what = fmt::format("'{}'", path);
   std::string bytes;
-  // One byte more than the size, so that the end is seen without growing; a pipe has size 0 and grows.
+  // Reserve one extra byte to detect the end without growing; a pipe has size 0 and grows.
   limit.require(static_cast<std::uint64_t>(status.st_size), what);
   bytes.resize(static_cast<std::size_t>(status.st_size) + 1);
   std::size_t filled = 0;
   while (true) {
     if (filled == bytes.size()) {
       limit.require(filled, what);
-      // At most one byte more than the limit: then the end has been seen, or it is too much.
+      // Read at most one byte beyond the limit: enough to detect the end or an oversized input.
       bytes.resize(static_cast<std::size_t>(std::min<std::uint64_t>(filled * 2 + 4095, limit.bytes())) + 1);
     }
     const ::ssize_t count = ::read(file.number(), bytes.data() + filled, bytes.size() - filled);

@@ -1,7 +1,6 @@
-// file.h: a whole file read.
-// Contract: throws Error (kind input) that names the path and the cause, also for what is larger than the limit of
-// input_limit.h, before it allocates, and for a device other than a terminal. Leaves to others: writing
-// (output_file.h).
+// file.h: reads a whole file.
+// Contract: throws Error (kind input) that names the path and the cause. A file beyond the limit of input_limit.h is
+// rejected before allocation, and so is a device other than a terminal. Not here: writing (output_file.h).
 #pragma once
 
 #include <string>
@@ -10,10 +9,10 @@ namespace graphrun {
 
 std::string read_file(const std::string& path);
 
-void reject_device(int descriptor, const std::string& path);  // throws Error for one other than a terminal
+void reject_device(int descriptor, const std::string& path);  // throws Error for a device other than a terminal
 
-// The name in the path's folder that is nearest to its own; "" when none is near. Of a folder's entries 2,000 are
-// looked at.
+// Name in the path's folder that is closest to its own; "" if none is close. Checks at most 2,000 entries of the
+// folder.
 std::string nearest_file(const std::string& path);
 
 }  // namespace graphrun

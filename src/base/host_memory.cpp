@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kUnknown = std::numeric_limits<std::uint64_t>::max();
 
-// The number after a word of a file, or at its beginning; "max" is no number.
+// Reads the number after a word of a file, or at its start; "max" is not a number.
 std::optional<std::uint64_t> number_in(const std::string& path, const std::string& after = "") {
   std::ifstream file(path);
   std::uint64_t number = 0;
@@ -23,7 +23,7 @@ std::optional<std::uint64_t> number_in(const std::string& path, const std::strin
   return std::nullopt;
 }
 
-// Of a group's use, files that were read count as free: the kernel drops them first.
+// Remaining memory of a control group. Its file cache counts as free, because the kernel evicts it first.
 std::uint64_t left_of(const std::string& limit, const std::string& used, const std::string& statistics,
                       const std::string& files) {
   const auto most = number_in(limit), now = number_in(used);
@@ -32,7 +32,7 @@ std::uint64_t left_of(const std::string& limit, const std::string& used, const s
   return *most > held ? *most - held : 0;
 }
 
-// Of the process's own limit on addresses (ulimit -v).
+// Remainder of the process's address space limit (ulimit -v).
 std::uint64_t left_of_addresses() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return kUnknown;

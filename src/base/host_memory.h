@@ -1,6 +1,6 @@
-// host_memory.h: how much memory this process can still get from the host without being killed for it.
-// Contract: the kernel's own estimate (MemAvailable), or what is left of a limit of the process's control groups or
-// of its addresses (ulimit -v) when that is less; the greatest number there is where neither can be read.
+// host_memory.h: host memory that this process can still allocate without being killed.
+// Contract: the kernel's estimate (MemAvailable), or the remainder of the control groups' or the address space limit
+// (ulimit -v), whichever is smaller; the largest number if none can be read.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,6 @@
 
 namespace graphrun {
 
-std::uint64_t available_host_memory(const std::string& root = "");  // root: of /proc and /sys, for tests
+std::uint64_t available_host_memory(const std::string& root = "");  // root: prefix of /proc and /sys, for tests
 
 }  // namespace graphrun

@@ -29,7 +29,7 @@ std::string human(std::uint64_t bytes) {
   return unit == 0 ? fmt::format("{} bytes", bytes) : fmt::format("{:.1f} {}", value, kUnits[unit]);
 }
 
-// Asking the host takes longer than reading so little, and there may be thousands of files and arrays.
+// A memory query takes longer than reading so few bytes, and there may be thousands of files and arrays.
 bool is_little(std::uint64_t bytes) {
   constexpr std::uint64_t kLittle = std::uint64_t{1} << 20;
   return bytes <= kLittle && std::getenv("GRAPHRUN_MAX_INPUT") == nullptr;

@@ -19,9 +19,9 @@
 namespace graphrun::json {
 namespace {
 
-constexpr std::size_t kMaxDuplicates = 20;  // reported; a file with more has one cause for all
+constexpr std::size_t kMaxDuplicates = 20;  // more duplicates in one file have a common cause
 
-// Lets us see how far the parser has read: nlohmann gives no position for values.
+// Tracks the parser's position, because nlohmann reports none for values.
 class CountingIterator {
  public:
   using iterator_category = std::input_iterator_tag;
@@ -48,8 +48,8 @@ class CountingIterator {
   const char** reached_;
 };
 
-// Takes nlohmann's events and builds the tree. Events come when the parser has read the token and, for numbers alone,
-// one byte more. So the place of a token is found from our own end of the token before it.
+// Builds the tree from nlohmann's events. An event arrives after the parser has read the token and, for numbers only,
+// one more byte. The start of a token is therefore derived from the end of the token before it.
 class TreeBuilder {
  public:
   explicit TreeBuilder(Document& document)
@@ -58,7 +58,7 @@ class TreeBuilder {
   void run() {
     const char* end = text_.data() + text_.size();
     nlohmann::json::sax_parse(CountingIterator(text_.data(), &reached_), CountingIterator(end, &reached_), this);
-    // The parser takes a zero byte for the end of its input.
+    // The parser treats a zero byte as the end of its input.
     if (errors_.empty() && stray_end()) fail(std::string());
     std::stable_sort(errors_.begin(), errors_.end(), [](const Diagnostic& a, const Diagnostic& b) {
       return std::pair(a.line, a.column) < std::pair(b.line, b.column);
@@ -96,7 +96,7 @@ class TreeBuilder {
     begin(Kind::string).string = std::move(value);
     return end_at_reached();
   }
-  bool binary(std::vector<std::uint8_t>&) { return false; }  // JSON texts have none
+  bool binary(std::vector<std::uint8_t>&) { return false; }  // does not occur in JSON texts
   bool start_array(std::size_t) { return open(Kind::array, After::open_array); }
   bool start_object(std::size_t) { return open(Kind::object, After::open_object); }
   bool end_array() { return close(); }
@@ -117,7 +117,7 @@ class TreeBuilder {
   }
   bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& error) {
     if (error.id != 406) return fail(error.what());
-    advance();  // "number overflow": well formed, and larger than a double
+    advance();  // "number overflow": valid syntax, but out of range for a double
     return fail_at(taken_, "json.number", fmt::format("the number {} is out of range", number_text().substr(0, 40)),
                    "the largest is about 1.8e308");
   }
@@ -126,7 +126,7 @@ class TreeBuilder {
   Document& document_;
   const std::string_view text_;
   const char* reached_;
-  std::vector<Value*> open_;  // a child is always the last of its parent, so that these stay valid
+  std::vector<Value*> open_;  // a child is always the last of its parent, so pointers stay valid
   After after_ = After::nothing;
   std::size_t taken_ = 0;  // end of the last token
   std::size_t line_begin_ = 0;
@@ -140,7 +140,7 @@ class TreeBuilder {
   std::size_t offset_of_reached() const { return static_cast<std::size_t>(reached_ - text_.data()); }
   int column() const { return static_cast<int>(taken_ - line_begin_) + 1; }
 
-  // Moves from the end of the last token to the begin of the next.
+  // Skips from the end of the last token to the start of the next.
   void advance() {
     for (; taken_ < text_.size(); ++taken_) {
       const char c = text_[taken_];
@@ -153,7 +153,7 @@ class TreeBuilder {
     }
   }
 
-  // The tree takes many times the bytes of the text.
+  // The tree takes many times the size of the text.
   template <class T>
   void make_room(std::vector<T>& items) {
     if (items.size() < items.capacity()) return;
@@ -188,7 +188,7 @@ class TreeBuilder {
   std::string_view number_text() const {
     constexpr std::string_view kNumber = "+-.0123456789eE";
     std::size_t end = offset_of_reached();
-    // The parser has read one byte more, unless the text ends with the number: 01 is the number 0 and one more byte.
+    // The parser has read one more byte, unless the text ends with the number: 01 is the number 0 and one more byte.
     if (end < text_.size() || kNumber.find(text_[end - 1]) == std::string_view::npos) --end;
     return text_.substr(taken_, end - taken_);
   }
@@ -211,7 +211,7 @@ class TreeBuilder {
   }
   bool close() {
     open_.pop_back();
-    // The closing bracket: lines before it have to be counted, too.
+    // Find the closing bracket, to count the lines before it.
     advance();
     return end_at_reached();
   }
@@ -240,7 +240,7 @@ class TreeBuilder {
     }
   }
 
-  // The pointer of the innermost open value: each one's last child is the next.
+  // Pointer of the innermost open value: each value's last child is the next.
   std::string pointer_of_open() const {
     std::string pointer;
     for (std::size_t i = 0; i + 1 < open_.size(); ++i) {
@@ -270,7 +270,7 @@ class TreeBuilder {
   }
 };
 
-// The parser would skip the first of these in silence and call the others an invalid literal.
+// The parser would silently skip the first of these marks and report the others as invalid literals.
 void reject_byte_order_mark(const Document& document) {
   const auto starts = [&](std::string_view mark) { return document.text.compare(0, mark.size(), mark) == 0; };
   const bool utf8 = starts("\xEF\xBB\xBF");

@@ -16,16 +16,16 @@ namespace graphrun::json {
 namespace {
 
 constexpr std::size_t kSuperseded = ~std::size_t{0};
-constexpr std::size_t kMaxItemErrors = 10;  // of one array; what is wrong with more has one cause
-constexpr std::size_t kSmallObject = 16;    // up to here a walk finds a key
-constexpr std::size_t kLongestKey = 256;    // that a pointer says whole: it is copied for each value below the key
+constexpr std::size_t kMaxItemErrors = 10;  // per array; more errors have a common cause
+constexpr std::size_t kSmallObject = 16;    // largest object that is searched linearly
+constexpr std::size_t kLongestKey = 256;    // longest key copied to pointers, as it repeats for each value below it
 constexpr std::size_t kMaxListed = 40;      // names in a hint
 
 Diagnostic make(std::string code, std::string message, std::string hint) {
   return {.code = std::move(code), .message = std::move(message), .hint = std::move(hint)};
 }
 
-// One written character of a string literal: how many bytes it takes in the file, and how many it stands for.
+// One character of a string literal: its length in the file, and in decoded bytes.
 struct Written {
   std::size_t length = 1;
   std::size_t decoded = 1;
@@ -36,7 +36,7 @@ Written written_at(std::string_view text, std::size_t at) {
   if (text[at + 1] != 'u') return {2, 1};
   std::uint32_t code = 0;
   std::from_chars(text.data() + at + 2, text.data() + at + 6, code, 16);
-  if (code >= 0xD800 && code < 0xDC00) return {12, 4};  // the parser saw to it that the other half follows
+  if (code >= 0xD800 && code < 0xDC00) return {12, 4};  // the parser has verified that the low surrogate follows
   return {6, code < 0x80 ? 1u : code < 0x800 ? 2u : 3u};
 }
 
@@ -61,7 +61,7 @@ std::string range_text(std::int64_t low, std::int64_t high) {
   return fmt::format("from {} to {}", low, high);
 }
 
-// What stands there, short enough for a message.
+// Formats a value for a message, shortened if necessary.
 std::string shown(const Value& value) {
   switch (value.kind) {
     case Kind::boolean:
@@ -158,7 +158,7 @@ void Reader::add_inside(const Ref& at, std::size_t offset_in_string, Diagnostic 
     add(std::move(diagnostic), at.pointer, offset(at, offset_in_string));
     return;
   }
-  // The value stands at no line of the file: it is shown itself.
+  // The value has no line in the file, so show the value itself.
   diagnostic.file = document_.file;
   diagnostic.pointer = at.pointer;
   diagnostic.source_line = at.value->string;
@@ -174,7 +174,7 @@ void Reader::report_inside(const Ref& at, std::size_t offset_in_string, const Er
 }
 
 void Reader::supersede(std::size_t index) {
-  if (more_ > 0) {  // the last one was only counted: the two are one mistake all the same
+  if (more_ > 0) {  // the last diagnostic was only counted; count both as one error
     --more_;
     return;
   }
@@ -185,7 +185,7 @@ void Reader::supersede(std::size_t index) {
 void Reader::throw_if_failed() const {
   if (!failed()) return;
   std::vector<Diagnostic> sorted = diagnostics_;
-  // Those that another file brought follow those of this one.
+  // Diagnostics of other files follow those of this one.
   const auto key = [this](const Diagnostic& d) { return std::tuple(d.file != document_.file, d.line, d.column); };
   std::stable_sort(sorted.begin(), sorted.end(),
                    [&](const Diagnostic& a, const Diagnostic& b) { return key(a) < key(b); });
@@ -222,7 +222,7 @@ std::optional<std::int64_t> Reader::integer(const Ref& at, std::int64_t low, std
     return std::nullopt;
   }
   if (result >= low && result <= high) return result;
-  // A limit that nobody runs into is not worth naming to those who are below.
+  // Omit a very large upper limit from the message if the value is too small.
   constexpr std::int64_t kFar = std::int64_t{1} << 40;
   const bool far = result < low && high >= kFar;
   const std::int64_t shown_high = far ? std::numeric_limits<std::int64_t>::max() : high;
@@ -337,7 +337,7 @@ void ObjectReader::finish() {
                          known_.empty() ? "" : "known keys: " + quoted_list(known_));
       continue;
     }
-    std::vector<std::string> wanted;  // what is missing was meant rather than what is there
+    std::vector<std::string> wanted;  // suggest the missing keys first
     for (const auto& [key, index] : missing_) {
       if (index != kSuperseded) wanted.push_back(key);
     }

@@ -23,11 +23,11 @@ bool is_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$';
 }
 
-// The token at which the parser stopped, and the comma or colon that it had passed before it ('\0' = none).
+// Token at which the parser stopped, and the comma or colon before it ('\0': none).
 struct Stop {
   std::size_t at = 0;
   char passed = '\0';
-  std::string_view word;  // letters, digits, and a sign before them; empty for a lone character
+  std::string_view word;  // letters and digits with an optional sign; empty for a single character
 };
 
 Stop find_stop(const SyntaxError& error, std::string_view text) {
@@ -54,7 +54,7 @@ Stop find_stop(const SyntaxError& error, std::string_view text) {
 std::string_view expected(After after, char passed) {
   static constexpr std::string_view kNext[] = {
       "a value", "a value or ']'",     "a key in double quotes or '}'", "',' or ']'", "',' or '}'",
-      "':'",     "the end of the file"};  // in the order of After
+      "':'",     "the end of the file"};  // same order as After
   static_assert(std::size(kNext) == static_cast<std::size_t>(After::root) + 1);
   if (after == After::member && passed == ',') return "a key in double quotes";
   if ((after == After::item && passed == ',') || (after == After::key && passed == ':')) return "a value";
@@ -108,8 +108,8 @@ std::string hint_for(const Stop& stop, const SyntaxError& error, std::string_vie
   return "";
 }
 
-// nlohmann's "[…] parse error at line 1, column 4: syntax error while parsing value - invalid string: REASON; last
-// read: '…'", without all that we say better ourselves.
+// Extracts REASON from nlohmann's "[…] parse error at line 1, column 4: syntax error while parsing value - invalid
+// string: REASON; last read: '…'"; the rest is described better here.
 std::string string_reason(const std::string& reason) {
   constexpr std::string_view kPrefix = "invalid string: ";
   const std::size_t begin = reason.find(kPrefix);
@@ -117,7 +117,7 @@ std::string string_reason(const std::string& reason) {
   return reason.substr(begin + kPrefix.size(), reason.find("; last read") - begin - kPrefix.size());
 }
 
-// A mistake inside of a string, whose opening quote is at stop.at.
+// Describes an error inside a string with its opening quote at stop.at.
 std::size_t explain_string(const Stop& stop, const SyntaxError& error, std::string_view text, Diagnostic& out) {
   const std::size_t last = std::min(error.reached, text.size()) - 1;
   const std::string reason = string_reason(error.reason);
@@ -161,14 +161,14 @@ Diagnostic explain(const SyntaxError& error, std::string_view text) {
     at = explain_string(stop, error, text, out);
   } else if (error.reason.find("invalid number") != std::string::npos) {
     std::size_t end = std::min(error.reached, text.size());
-    if (end > at && std::string_view("+-.eE").find(text[end - 1]) == std::string_view::npos) --end;  // what broke it
+    if (end > at && std::string_view("+-.eE").find(text[end - 1]) == std::string_view::npos) --end;  // invalid byte
     out.message = fmt::format("'{}' is not a JSON number", text.substr(at, std::min<std::size_t>(end - at, 40)));
     out.hint = "a digit has to follow '-', '.' and 'e'";
   } else {
     out.message = fmt::format("expected {}, got {}", expected(error.after, stop.passed), found(stop, text));
     out.hint = hint_for(stop, error, text);
   }
-  // At the end of the file, the place to look at is the last thing that was written.
+  // At the end of the file, point to the last text before it.
   while (at == text.size() && at > 0 && is_space(text[at - 1])) text.remove_suffix(1), --at;
   SourceLines(text).locate(out, at);
   return out;

@@ -1,5 +1,5 @@
-// json_syntax.h: puts a syntax error of a JSON text into words: what was expected, what stands there, what to do.
-// Contract: pure; never throws. Leaves to others: finding the error (json.cpp).
+// json_syntax.h: describes a syntax error of a JSON text: the expected token, the actual text, and a fix.
+// Contract: pure; never throws. Not here: detection of the error (json.cpp).
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,18 @@
 
 namespace graphrun::json {
 
-// What the parser had read when it stopped.
+// Last element that the parser read before it stopped.
 enum class After : std::uint8_t { nothing, open_array, open_object, item, member, key, root };
 
 struct SyntaxError {
   After after = After::nothing;
-  std::size_t from = 0;     // the end of the last token that was taken
-  std::size_t reached = 0;  // one past the last byte that was looked at
-  std::string reason;       // the parser's own words
-  int opened_line = 0;      // where the innermost open array or object begins; 0 = none is open
+  std::size_t from = 0;     // end of the last accepted token
+  std::size_t reached = 0;  // one past the last byte read
+  std::string reason;       // message of the parser
+  int opened_line = 0;      // line of the innermost open array or object; 0: none
 };
 
-// Code, message, hint and place; the file is the caller's to fill.
+// Returns code, message, hint and position; the caller sets the file.
 Diagnostic explain(const SyntaxError& error, std::string_view text);
 
 }  // namespace graphrun::json

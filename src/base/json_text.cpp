@@ -18,7 +18,7 @@ std::string number_text(double value) {
   return fmt::format("{}", value);
 }
 
-// On one line; gives up (false) when it grows beyond `room`.
+// Writes the value on one line; returns false if it exceeds `room`.
 bool flat(const Value& value, std::size_t room, std::string& out) {
   const auto between = [&](bool first) { out += first ? "" : ", "; };
   switch (value.kind) {
@@ -75,7 +75,7 @@ class Writer {
     const bool compound = value.kind == Kind::array || value.kind == Kind::object;
     std::string line;
     const std::size_t used = std::min(column() + 1, kWidth);  // a comma may follow
-    const bool whole = depth == 0 && !value.members.empty();  // the outermost object is a list of its sections
+    const bool whole = depth == 0 && !value.members.empty();  // the outermost object lists the sections: expand it
     if (!compound) {
       flat(value, std::string::npos, out_);
     } else if (!whole && flat(value, kWidth - used, line)) {
@@ -101,7 +101,7 @@ class Writer {
     out_ += '}';
   }
 
-  // Numbers are filled into lines, anything else gets a line of its own.
+  // Numbers are wrapped into lines; every other item gets its own line.
   void write_items(const Value& array, std::size_t depth) {
     out_ += '[';
     for (std::size_t i = 0; i < array.items.size(); ++i) {

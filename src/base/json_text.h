@@ -1,6 +1,6 @@
-// json_text.h: JSON values made and written: what the library itself says in JSON.
-// Contract: text(parse(text(v))) == text(v): a number is written with the fewest digits that give it back. What fits a
-// line stands on one line. Leaves to others: reading (json.h), what the keys mean.
+// json_text.h: creates and writes JSON values, for the library's own output.
+// Contract: text(parse(text(v))) == text(v): numbers have the fewest digits that restore them. A value that fits on one
+// line is written on one line. Not here: reading (json.h), meaning of the keys.
 #pragma once
 
 #include <initializer_list>
@@ -17,9 +17,9 @@ Value make_null();
 Value make(bool value);
 Value make(std::int64_t value);
 Value make(double value);  // finite; a whole number is written without a point
-Value make(float value);   // as the shortest decimal number that is this float
+Value make(float value);   // shortest decimal number that restores this float
 Value make(std::string_view value);
-inline Value make(const char* value) {  // which would rather be a bool
+inline Value make(const char* value) {  // otherwise it would convert to bool
   return make(std::string_view(value));
 }
 Value make_array(std::vector<Value> items = {});
@@ -28,6 +28,6 @@ Value make_object(std::vector<std::pair<std::string, Value>> members = {});
 void add(Value& object, std::string_view key, Value value);
 
 std::string text(const Value& value);  // ends with a newline
-std::string line(const Value& value);  // on one line, however long, and without a newline
+std::string line(const Value& value);  // on one line of any length, without a newline
 
 }  // namespace graphrun::json

@@ -1,5 +1,5 @@
-// names_of.h: the names of a table's rows.
-// Contract: a row has a `name`. Leaves to others: the nearest of them (graphrun/error.h).
+// names_of.h: names of the rows of a table.
+// Contract: each row has a `name`. Not here: search for the closest name (graphrun/error.h).
 #pragma once
 
 #include <string>

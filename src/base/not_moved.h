@@ -1,5 +1,5 @@
-// not_moved.h: what is behind an object of the public interface that may have been moved away from.
-// Contract: throws Error (kind input, code "KIND.moved") where nothing is.
+// not_moved.h: accesses the implementation of a public object that may have been moved from.
+// Contract: throws Error (kind input, code "KIND.moved") if the object was moved from.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// output_file.cpp: where a path leads, a new file beside it, and how that takes its place.
-// All names are looked up in the folder as it was opened: it may be moved, and the process may change its own.
+// output_file.cpp: resolves the output path, writes a new file in the same folder, and replaces the old one.
+// Names are resolved relative to the opened folder: it may be moved, and the process may change its directory.
 #include "graphrun/output_file.h"
 
 #include <fcntl.h>
@@ -32,23 +32,23 @@ struct FileIdentity {
 
 namespace {
 
-constexpr int kMaxLinks = 40;          // as the kernel has it
-constexpr int kTries = 100;            // of random names; one that is taken is next to impossible already
-constexpr std::size_t kLongest = 200;  // bytes of the old name in the new one, which has 255 at most
+constexpr int kMaxLinks = 40;          // same as the kernel
+constexpr int kTries = 100;            // attempts with random names; a collision is very unlikely
+constexpr std::size_t kLongest = 200;  // bytes of the old name in the new one; file names have at most 255
 
 FileIdentity identity_of(const struct stat& status) {
   return {status.st_dev, status.st_ino};
 }
 
-// Where a path leads: links are followed as far as they go, also to what is not there yet. A link that stands for a
-// descriptor of a process (/dev/stdout is one, by way of /proc) leads no further.
+// Target of a path. Follows links, also to files that do not exist yet, but stops at a link to a process's descriptor
+// (such as /dev/stdout, through /proc).
 struct LinkTarget {
   std::string path;
-  int descriptor = -1;         // of this process
-  bool is_descriptor = false;  // of any process
+  int descriptor = -1;         // in this process
+  bool is_descriptor = false;  // in any process
 };
 
-// Paths are text here: libstdc++ 12 frees what it never had when there is no memory for the parts of an fs::path.
+// Paths are plain text here: libstdc++ 12 frees an invalid pointer if allocating the parts of an fs::path fails.
 std::string folder_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   return slash == path.npos ? "." : path.substr(0, slash + 1);
@@ -71,7 +71,7 @@ bool same_folder(const std::string& a, const char* b) {
   return ::stat(a.c_str(), &of_a) == 0 && ::stat(b, &of_b) == 0 && identity_of(of_a) == identity_of(of_b);
 }
 
-// Whether a folder is the one of a process' descriptors, whatever name it has here: /dev/fd is a link to it.
+// Whether a folder contains a process's descriptors under any name: /dev/fd is a link to it.
 bool has_descriptors(const std::string& folder) {
   std::array<char, PATH_MAX> real;
   if (::realpath(folder.c_str(), real.data()) == nullptr) return false;
@@ -95,7 +95,7 @@ LinkTarget follow(const std::string& path) {
   return place;
 }
 
-// A file on which something is mounted cannot be replaced, only what is in it.
+// A file that is a mount point cannot be replaced, only overwritten.
 bool is_mount_point(int folder, const char* name) {
 #ifdef STATX_ATTR_MOUNT_ROOT
   struct statx status {};
@@ -113,7 +113,7 @@ bool write_all(int descriptor, std::string_view bytes) noexcept {
   while (!bytes.empty()) {
     const ::ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0 && errno == EAGAIN) {  // whoever shares a pipe with us may have made it one that does not wait
+    if (written < 0 && errno == EAGAIN) {  // another process may have set the shared pipe to non-blocking
       pollfd wanted{descriptor, POLLOUT, 0};
       if (::poll(&wanted, 1, -1) > 0 || errno == EINTR) continue;
     }
@@ -124,23 +124,23 @@ bool write_all(int descriptor, std::string_view bytes) noexcept {
 }
 
 struct OutputState {
-  std::string path;   // as it was given
-  std::string place;  // where that leads
-  std::string name;   // in its folder
+  std::string path;   // as given by the caller
+  std::string place;  // resolved path
+  std::string name;   // file name in its folder
   const char* code = "";
   Descriptor folder, file;
-  FileIdentity folder_identity, old;  // of the file that is there, or of what is written directly
+  FileIdentity folder_identity, old;  // old: the existing file, or the one written directly
   ::mode_t mode = 0666;
   ::uid_t owner = 0;
   ::gid_t group = 0;
   bool exists = false;
   bool direct = false;
-  bool nobody = false;  // a character device
-  bool later = false;   // a pipe without its other end is opened when there is something to say
+  bool nobody = false;  // character device
+  bool later = false;   // defer opening a pipe without a reader until the first write
   bool published = false;
-  std::string temporary;   // in the folder; empty: the file has no name
-  std::uint64_t size = 0;  // what was written whole
-  int failed = 0;          // the error of a write
+  std::string temporary;   // name in the folder; empty: the file has no name
+  std::uint64_t size = 0;  // bytes written
+  int failed = 0;          // errno of a failed write
 
   [[noreturn]] void fail(ErrorKind kind, int error) const {
     throw Error(kind, code,
@@ -180,7 +180,7 @@ void OutputState::find() {
   folder = Descriptor(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.number() < 0) folder = Descriptor(::open(parent.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (folder.number() < 0 || ::fstat(folder.number(), &status) != 0) fail(ErrorKind::input, errno);
-  if (status.st_nlink == 0) fail(ErrorKind::input, ENOENT);  // removed while somebody is in it
+  if (status.st_nlink == 0) fail(ErrorKind::input, ENOENT);  // the folder was removed while in use
   folder_identity = identity_of(status);
   if (exists) reject_irreplaceable();
   create();
@@ -189,7 +189,7 @@ void OutputState::find() {
 void OutputState::find_directly(const LinkTarget& end, const struct stat& status) {
   direct = true;
   nobody = S_ISCHR(status.st_mode);
-  if (end.descriptor >= 0) {  // with the position that it has, which opening it by name would not give
+  if (end.descriptor >= 0) {  // keeps the file position, which is lost on opening by name
     file = Descriptor(::fcntl(end.descriptor, F_DUPFD_CLOEXEC, 3));
   } else if (S_ISFIFO(status.st_mode)) {
     later = true;
@@ -201,7 +201,7 @@ void OutputState::find_directly(const LinkTarget& end, const struct stat& status
   if (file.number() < 0) fail(ErrorKind::input, errno);
 }
 
-// What would only be found out when the old file is to be replaced, after all the work.
+// Detects early the errors that would otherwise occur only on replacement, after all the work.
 void OutputState::reject_irreplaceable() const {
   if (::faccessat(folder.number(), name.c_str(), W_OK, AT_EACCESS) != 0) fail(ErrorKind::input, errno);
   if (is_mount_point(folder.number(), name.c_str())) fail(ErrorKind::input, EBUSY);
@@ -214,13 +214,13 @@ void OutputState::reject_irreplaceable() const {
 void OutputState::create() {
 #ifdef O_TMPFILE
   file = Descriptor(::openat(folder.number(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, mode & 0666));
-  // It gets its name by way of /proc.
+  // The file is named through /proc later.
   if (file.number() >= 0 && ::access(own_path().c_str(), F_OK) == 0) return;
 #endif
   temporary = named(nullptr);
 }
 
-// A new name in the folder: of `from`, or of a new file.
+// Gives `from`, or a new file, a new name in the folder.
 std::string OutputState::named(const char* from) {
   int error = EEXIST;
   for (int tries = 0; tries < kTries && error == EEXIST; ++tries) {
@@ -238,7 +238,7 @@ std::string OutputState::named(const char* from) {
 }
 
 void OutputState::take_over_mode() const {
-  // Owner and group stay where this user may give files away.
+  // Keep owner and group if this user may set them.
   const bool given =
       ::fchown(file.number(), owner, group) == 0 || ::fchown(file.number(), static_cast<::uid_t>(-1), group) == 0;
   static_cast<void>(given);
@@ -315,13 +315,13 @@ std::string OutputFile::publish(bool replaces) {
       return s.path;
     }
   }
-  if (s.temporary.empty()) s.temporary = s.named(own.c_str());  // somebody was faster, or there are no links here
+  if (s.temporary.empty()) s.temporary = s.named(own.c_str());  // the name was taken, or links are not supported
   return s.place.substr(0, s.place.rfind('/') + 1) + s.temporary;
 }
 
 void OutputFile::commit() {
   OutputState& s = not_moved(state_, "output file");
-  write({});  // a write that failed is told again; a pipe that was never opened is
+  write({});  // reports an earlier write error again; opens a deferred pipe
   if (s.direct) {
     if (!s.file.close()) s.fail(ErrorKind::run, errno);
     return;
@@ -330,7 +330,7 @@ void OutputFile::commit() {
   if (::fsync(s.file.number()) != 0) s.fail(ErrorKind::run, errno);
   if (!s.published) s.take_place();
   if (!s.file.close()) s.fail(ErrorKind::run, errno);
-  // The name is on the disk when the folder is. Some file systems have nothing to do for that and say so.
+  // Syncing the folder makes the name durable. Some file systems do not support it and return these errors.
   if (::fsync(s.folder.number()) != 0 && errno != EINVAL && errno != ENOTSUP && errno != EBADF)
     s.fail(ErrorKind::run, errno);
 }

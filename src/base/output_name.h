@@ -1,5 +1,5 @@
-// output_name.h: names for new files that nobody has yet.
-// Contract: 64 random bits. A name that is taken all the same has to be refused by whoever opens it (O_EXCL).
+// output_name.h: random names for new files.
+// Contract: 64 random bits. The caller must open the file with O_EXCL, in case the name exists.
 #pragma once
 
 #include <string>

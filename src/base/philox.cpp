@@ -6,7 +6,7 @@ namespace graphrun {
 
 Stream Stream::named(std::uint64_t seed, std::string_view name) {
   const std::uint64_t hash = fnv1a(std::as_bytes(std::span(name.data(), name.size())));
-  // One pass of the cipher: seeds and names that differ in one bit give keys that differ in half of theirs.
+  // One cipher pass: seeds and names that differ in one bit give keys that differ in half of their bits.
   const bits::Words mixed = bits::words(seed, 0, hash);
   return {mixed.w[0] | std::uint64_t{mixed.w[1]} << 32};
 }

@@ -1,7 +1,7 @@
-// random_bits.h: random numbers from counters, the same bits on every host and device: each element knows its own
-// number. Contract: pure functions; nothing is included on the device side; only integer arithmetic and + - * / sqrt of
+// random_bits.h: counter-based random numbers with the same bits on every host and device: the counter of an element is
+// its index. Contract: pure functions; no includes on the device side; only integer arithmetic and + - * / sqrt of
 // doubles, which IEEE 754 rounds alike everywhere (contraction off). Words come from Philox4x32-10 (Salmon, Moraes,
-// Dror, Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3"). Leaves to others: keys from names (philox.h), loops
+// Dror, Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3"). Not here: keys from names (philox.h), loops
 // (kernels).
 #pragma once
 
@@ -11,7 +11,7 @@
 #define GRAPHRUN_BITS_FN inline
 #endif
 
-// Of a long function that each number of a row would have a copy of: a kernel that is compiled at load calls it.
+// Prevents inlining of a long function for every number of a row in kernels that are compiled on load.
 #if defined(__CUDACC_RTC__)
 #define GRAPHRUN_BITS_CALLED __device__ __noinline__ inline
 #else
@@ -39,7 +39,7 @@ GRAPHRUN_BITS_FN Words philox4x32(Words counter, u32 key0, u32 key1) {
   return counter;
 }
 
-// A block of four words at a step. `key` holds the stream's two words, the first in the low half.
+// Block of four words at a step. `key` holds the stream's two words, the first in the low half.
 GRAPHRUN_BITS_FN Words words(u64 key, u64 step, u64 block) {
   const Words counter = {
       {static_cast<u32>(block), static_cast<u32>(block >> 32), static_cast<u32>(step), static_cast<u32>(step >> 32)}};
@@ -51,12 +51,12 @@ GRAPHRUN_BITS_FN u32 word(u64 key, u64 step, u64 i) {
   return words(key, step, i / 4).w[i % 4];
 }
 
-// [0, 1), 24 bits, exact.
+// Uniform in [0, 1), 24 bits, exact.
 GRAPHRUN_BITS_FN double unit(u32 word) {
   return (word >> 8) * 0x1p-24;
 }
 
-// The neighbours of a float; x is finite.
+// Adjacent floats; x is finite.
 GRAPHRUN_BITS_FN float next_up(float x) {
   const u32 bits = __builtin_bit_cast(u32, x);
   if (x == 0) return __builtin_bit_cast(float, 1u);
@@ -66,7 +66,7 @@ GRAPHRUN_BITS_FN float next_down(float x) {
   return -next_up(-x);
 }
 
-// [low, high) as floats: rounding may step over an end, then the next float inside is taken.
+// Uniform float in [low, high). If rounding leaves the interval, returns the next float inside.
 GRAPHRUN_BITS_FN float uniform(u32 word, double low, double high) {
   float value = static_cast<float>(low + (high - low) * unit(word));
   if (static_cast<double>(value) >= high) value = next_down(value);
@@ -109,10 +109,10 @@ GRAPHRUN_BITS_FN double natural_log(double x) {
   return exponent * ln2_high + (log_m + exponent * ln2_low);
 }
 
-// The inverse of the standard normal distribution function for 1.4e-11 < p < 1 - 1.4e-11: AS241, function PPND16
-// (Wichura 1988, "The percentage points of the normal distribution", Applied Statistics 37). Relative error below
-// 1e-15, measured with our own logarithm against a 50-digit reference. Numerators and denominators, lowest power first:
-// about the median, then for the tails.
+// Inverse of the standard normal CDF for 1.4e-11 < p < 1 - 1.4e-11: AS241, function PPND16 (Wichura 1988, "The
+// percentage points of the normal distribution", Applied Statistics 37). Relative error below 1e-15, measured with our
+// own logarithm against a 50-digit reference. Coefficients of numerators and denominators, lowest power first: for the
+// center, then for the tails.
 GRAPHRUN_BITS_CALLED double normal_quantile(double p) {
   const double centre_top[8] = {3.3871328727963666080e0, 1.3314166789178437745e2, 1.9715909503065514427e3,
                                 1.3731693765509461125e4, 4.5921953931549871457e4, 6.7265770927008700853e4,
@@ -146,20 +146,20 @@ GRAPHRUN_BITS_CALLED double normal_quantile(double p) {
   return q < 0 ? -x : x;
 }
 
-// p in (0, 1) is exact and symmetric about 1/2; reaches 6.3 deviations.
+// p in (0, 1) is exact and symmetric about 1/2; samples reach 6.3 standard deviations.
 GRAPHRUN_BITS_FN float normal(u32 word, double mean, double std_dev) {
   return static_cast<float>(mean + std_dev * normal_quantile((word + 0.5) * 0x1p-32));
 }
 
-// Where element i of 0 … n-1 goes in the permutation of an epoch: a Feistel network of four rounds over the smallest
-// even number of bits that holds n, walked until it lands inside (Black and Rogaway 2002, "Ciphers with arbitrary
-// finite domains"). A bijection for every key, and no table: each executor finds each row by itself.
+// Position of element i of 0 … n-1 in the permutation of an epoch: a four-round Feistel network over the smallest even
+// number of bits that holds n, with cycle walking (Black and Rogaway 2002, "Ciphers with arbitrary finite domains"). A
+// bijection for every key without a table, so each executor computes each row independently.
 GRAPHRUN_BITS_FN u32 half_bits(u64 n) {
   u32 half = 1;
   while (half < 32 && (u64{1} << (2 * half)) < n) ++half;
   return half;
 }
-GRAPHRUN_BITS_FN u64 permuted_once(u64 i, u32 half, u64 key, u64 epoch) {  // a step of the walk
+GRAPHRUN_BITS_FN u64 permuted_once(u64 i, u32 half, u64 key, u64 epoch) {  // one step of the cycle walk
   const u64 mask = (u64{1} << half) - 1;
   u64 left = i >> half;
   u64 right = i & mask;

@@ -13,7 +13,7 @@ std::size_t SourceLines::offset_of(int line, int column) {
 }
 
 void SourceLines::locate(Diagnostic& diagnostic, std::size_t offset) {
-  // Of data that stand on one huge line, a message needs only what is near; beyond the reach, not even that.
+  // In data with one huge line, a message needs only the text near the position; beyond kReach, not even that.
   constexpr std::size_t kReach = 10000, kTail = 200;
   offset = std::min(offset, text_.size());
   while (begin_ > offset) to_previous();

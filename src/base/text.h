@@ -1,5 +1,5 @@
-// text.h: lines, trimming and numbers of a text.
-// Contract: pure. A view is valid as long as the text it came from.
+// text.h: splits lines, trims and parses numbers.
+// Contract: pure. A view is valid as long as its source text.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace graphrun {
 
-// Lines without their ends, "\n" or "\r\n"; the last one may lack its end.
+// Lines without their ends, "\n" or "\r\n"; the last end is optional.
 inline std::vector<std::string_view> lines_of(std::string_view text) {
   std::vector<std::string_view> lines;
   while (!text.empty()) {
@@ -23,7 +23,7 @@ inline std::vector<std::string_view> lines_of(std::string_view text) {
   return lines;
 }
 
-// Without spaces and tabs at its ends.
+// Trims spaces and tabs at both ends.
 inline std::string_view trimmed(std::string_view text) {
   text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
   return text.substr(0, text.find_last_not_of(" \t") + 1);
