@@ -24,7 +24,7 @@ ArrayPtr raw(const NamedArray& column, const FitContext& table) {
   return fill_gaps(column, array, table);
 }
 
-// The record of the list's numeric steps: fitted to the training rows, or as the weights have it.
+// Record of the list's numeric steps: fitted to the training rows, or loaded with weights.
 void fit_numbers(Pipeline& pipeline, const NamedArray& column, const ArrayPtr& array, const InputDecl& input,
                  const FitContext& table) {
   const std::string key = fmt::format("{}:{}", column.name, pipeline.names());

@@ -1,6 +1,6 @@
-// encoding.h: whether the bytes of a text file are UTF-8.
-// Contract: throws Error with the line (from `lines_before` + 1) and the column of the first byte that is not, the
-// likely encoding and a command that converts the file. Checks eight bytes of ASCII at a time.
+// encoding.h: checks that a text file is UTF-8.
+// Contract: throws Error with the line (from `lines_before` + 1) and column of the first invalid byte, the likely
+// encoding and a command that converts the file. Checks eight bytes of ASCII at a time.
 #pragma once
 
 #include <string>

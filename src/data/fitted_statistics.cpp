@@ -17,7 +17,7 @@ const std::vector<double>* FittedStatistics::find(const std::string& name) {
 }
 
 void FittedStatistics::set(const std::string& name, std::vector<double> values) {
-  if (find(name)) return;  // a column that two inputs take
+  if (find(name)) return;  // shared by two inputs
   index_.emplace(name, numbers_.size());
   numbers_.push_back({name, std::move(values)});
   used_.push_back(1);

@@ -11,7 +11,7 @@
 namespace graphrun::data {
 namespace {
 
-// Columns of one number a row, side by side, each row in the shape of `sample`.
+// Combines columns of one number per row; each row has the shape of `sample`.
 ArrayPtr side_by_side(const std::vector<NamedArray>& columns, const Shape& sample) {
   auto together = std::make_shared<Array>();
   for (const NamedArray& column : columns) together->columns.push_back(column.name);
@@ -52,7 +52,7 @@ void gather(json::Reader& reader, const json::Ref& at, Table& table, const std::
                     did_you_mean(name, table.names()));
       break;
     }
-    // One that was reported keeps its name, so that it is not taken for a formula.
+    // A column with a reported error keeps its name, so it is not parsed as a formula.
     const bool is_complete = static_cast<std::int64_t>(columns.size()) == width;
     table.gathered.emplace(one.array, is_complete ? gathered(one.array, at, std::move(columns), one.sample)
                                                   : NamedArray{one.array, at, [] { return ArrayPtr(); }});

@@ -1,4 +1,4 @@
-// The source "grid": every combination of points on axes.
+// The source "grid": all combinations of points on axes.
 #include <fmt/format.h>
 
 #include "base/input_limit.h"
@@ -11,7 +11,7 @@ struct Axis {
   double first = 0, last = 0;
   std::int64_t points = 1;
 
-  // The last point is `last` itself, not what rounding makes of it.
+  // The last point is exactly `last`, without rounding errors.
   double point(std::int64_t i) const {
     return i + 1 == points ? last : first + (last - first) * (static_cast<double>(i) / static_cast<double>(points - 1));
   }
@@ -56,7 +56,7 @@ Loaded read_grid(SourceContext& context) {
     axes.push_back(*axis);
   }
   if (axes.size() != context.value.value->members.size()) return loaded;
-  std::int64_t repeats = rows;  // rows that share a point of the axis, one after the other
+  std::int64_t repeats = rows;  // consecutive rows with the same point of the axis
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const Axis axis = axes[i];
     repeats /= axis.points;

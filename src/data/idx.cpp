@@ -17,7 +17,7 @@
 namespace graphrun::data {
 namespace {
 
-// The types of IDX, as NumPy calls them.
+// IDX types under NumPy's names.
 constexpr std::pair<std::uint8_t, std::string_view> kIdxTypes[] = {{0x08, "u1"}, {0x09, "i1"}, {0x0B, "i2"},
                                                                    {0x0C, "i4"}, {0x0D, "f4"}, {0x0E, "f8"}};
 

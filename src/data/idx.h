@@ -1,6 +1,6 @@
 // idx.h: the IDX format of the MNIST files: two zero bytes, a type, a rank, big-endian extents, big-endian values.
-// Contract: plain or gzip. Throws Error that names the file; nothing is allocated that the file's length does not bear
-// out, or that is beyond the limit of input_limit.h.
+// Contract: plain or gzip. Throws Error that names the file. Allocations are bounded by the length of the file and by
+// input_limit.h.
 #pragma once
 
 #include <string>

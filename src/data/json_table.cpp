@@ -9,7 +9,7 @@
 namespace graphrun::data {
 namespace {
 
-// The numbers of nested arrays, in row-major order.
+// Numbers of nested arrays, in row-major order.
 void flatten(const json::Value& value, std::vector<const json::Value*>& leaves) {
   if (value.kind != json::Kind::array) return leaves.push_back(&value);
   for (const json::Value& item : value.items) flatten(item, leaves);
@@ -77,7 +77,7 @@ void JsonTable::add_value(Row& row, const std::string& name, const json::Value& 
 std::string_view JsonTable::text(std::size_t row, std::size_t column) const {
   const std::vector<Cell>& cells = rows_[row].cells;
   if (column < cells.size() && cells[column].line > 0) return cells[column].text;
-  // A misspelt key would otherwise be a value that is missing, and filled.
+  // A misspelled key would otherwise count as a missing value and be imputed.
   fail_at(row, column, fmt::format("the row has no key '{}'", names_[column]), "use null for a missing value");
 }
 

@@ -16,7 +16,7 @@ namespace {
 constexpr std::uint64_t kLengthSize = 8;
 constexpr std::string_view kTexts = "__metadata__", kCut = "the file may have been cut short when it was copied";
 
-// `type` as NpyHeader has it, `name` as graphrun does; empty: its values are not read.
+// `type`: as in NpyHeader. `name`: graphrun's name; empty: values are not supported.
 struct Dtype {
   std::string_view word, type, name;
   std::uint64_t width;  // bytes
@@ -42,7 +42,7 @@ std::optional<Shape> shape_of(const std::vector<std::int64_t>& extents) {
   return shape;
 }
 
-// The whole numbers of an array, none below 0; nothing when it is something else.
+// Nonnegative integers of an array; nothing for any other value.
 std::optional<std::vector<std::int64_t>> whole_numbers(const json::Value* list) {
   if (list == nullptr || list->kind != json::Kind::array) return std::nullopt;
   std::vector<std::int64_t> numbers;
@@ -136,7 +136,7 @@ Safetensors::Entry Safetensors::entry_of(const json::Member& member, std::uint64
   return {dtype->string, *extents, data + begin, data + end};
 }
 
-// The values of one tensor begin where those of another end: so nobody reads what another wrote, and nothing is hidden.
+// Tensors must be contiguous, so that none overlap and no data is hidden between them.
 void Safetensors::check_layout(std::uint64_t data) const {
   std::vector<std::size_t> order(entries_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -1,4 +1,4 @@
-// Writing safetensors: no time and no chance in it, so that equal tensors are equal bytes.
+// Writes safetensors: no timestamps or random data, so equal tensors give equal bytes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ constexpr std::size_t kAlignment = 64, kLength = 8;
   throw Error(ErrorKind::input, "data.safetensors", std::move(message), "NPZ has no such limit: FILE.npz");
 }
 
-// The header's JSON is UTF-8; a name that is not would come back as another.
+// The header's JSON is UTF-8; any other name would change on reading.
 void require_name(const std::string& name) {
   if (name == "__metadata__") cannot_write("the name '__metadata__' is reserved in safetensors files");
   if (json::parse("name", json_string(name)).root.string != name)
@@ -30,7 +30,7 @@ void require_name(const std::string& name) {
 }
 
 json::Value entry_of(const TensorType& type, std::uint64_t begin) {
-  static constexpr std::string_view kWords[] = {"F32", "F64", "I32", "U64", "BOOL"};  // in the order of DType
+  static constexpr std::string_view kWords[] = {"F32", "F64", "I32", "U64", "BOOL"};  // same order as DType
   static_assert(std::size(kWords) == static_cast<std::size_t>(DType::boolean) + 1);
   json::Value shape = json::make_array();
   for (const std::int64_t extent : type.shape.dims()) shape.items.push_back(json::make(extent));
