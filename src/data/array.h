@@ -77,7 +77,7 @@ NamedArray column_of(std::string name, const json::Ref& place, std::shared_ptr<c
 struct Table {
   std::vector<NamedArray> arrays;
   bool keyed = true;  // arrays are named like inputs; otherwise they are columns to choose from
-  std::function<void(const std::vector<std::size_t>&)> use = {};  // if set: called before any read
+  std::function<void(const std::vector<std::size_t>&)> use = {};  // if set: first gets the indices of arrays to read
   std::unordered_map<std::string, NamedArray> gathered = {};      // built from several of `arrays`; not listed
 
   // First array of that name; call it once `arrays` is complete. "year(sold)" is derived from the date column "sold".

@@ -213,8 +213,8 @@ data::Dialect InferenceInput::dialect(const std::string& path) const {
   return dialect;
 }
 
-// For a prediction, leaves the other transforms to Session::predict(), but keeps those of columns, those that change
-// the shape, and those that produce classes, which have no original units.
+// Transforms to apply on reading. For a prediction: those of columns, shape changes, and complete lists that produce
+// classes, which have no original units. Session::predict() applies the rest.
 json::Value InferenceInput::transforms() const {
   json::Value result = json::make_object();
   if (transform_ == nullptr) return result;
