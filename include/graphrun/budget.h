@@ -1,5 +1,5 @@
-// budget.h: what was done to fit a plan into TrainSpec::max_memory (memory.md). Contract: nothing of it changes a
-// bit of the results; it takes time. Plain values.
+// budget.h: changes to a plan to fit it into TrainSpec::max_memory (memory.md). Contract: results are bitwise
+// identical; only time increases. Plain values.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@ namespace graphrun {
 
 struct RecomputedValue {
   std::string phase, value;
-  std::string step;         // before which it is computed once more, instead of being held until then
-  std::uint64_t bytes = 0;  // of it
+  std::string step;         // step before which it is recomputed, instead of staying live
+  std::uint64_t bytes = 0;  // size of the value
 };
 
 struct SmallerWorkspace {
@@ -21,12 +21,12 @@ struct SmallerWorkspace {
 };
 
 struct BudgetSummary {
-  std::uint64_t limit = 0;         // bytes; 0: there is none
-  std::uint64_t bytes_before = 0;  // of the arena, without what follows
+  std::uint64_t limit = 0;         // bytes; 0: no limit
+  std::uint64_t bytes_before = 0;  // arena size without these changes
   bool shares_all = false;         // small values share bytes, too: launches wait for each other (Target::apart)
   std::vector<SmallerWorkspace> workspaces;
-  bool borrows = false;    // what a state's new value is computed from lies where the state does
-  bool reordered = false;  // steps come in another order
+  bool borrows = false;    // inputs of a state's new value share the state's bytes
+  bool reordered = false;  // the order of steps differs
   std::vector<RecomputedValue> recomputed;
 
   bool is_changed() const { return shares_all || borrows || !workspaces.empty() || reordered || !recomputed.empty(); }

@@ -35,22 +35,22 @@ typedef struct gr_error gr_error;
 typedef struct gr_model gr_model;
 typedef struct gr_session gr_session;
 
-/* Of the library; a program may use it when this is at least the GR_ABI_VERSION it was compiled with. */
+/* ABI version of the library; a program may use it if this is at least its own GR_ABI_VERSION. */
 GR_API uint32_t gr_abi_version(void);
 GR_API const char* gr_version(void); /* "0.2.0" */
 
 /* ---- errors: the kinds are the exit codes of the command line */
 
 typedef enum gr_kind {
-  GR_RUN = 1,   /* the run failed: a loss that is not finite, a file that could not be written */
-  GR_INPUT = 2, /* a mistake in a model, data, options or arguments */
-  GR_CHECK = 3, /* a check that was asked for failed */
+  GR_RUN = 1,   /* the run failed: nonfinite loss, file that could not be written */
+  GR_INPUT = 2, /* invalid model, data, options or arguments */
+  GR_CHECK = 3, /* a requested check failed */
   GR_DEVICE = 4 /* a device, its library or its memory is not available */
 } gr_kind;
 
 GR_API gr_kind gr_error_kind(const gr_error* error);
 GR_API const char* gr_error_message(const gr_error* error); /* all diagnostics, as the command line prints them */
-/* [{"code", "message", "hint", "file", "line", "column", "pointer", "source_line"}, ...]; a line of 0 is not known. */
+/* [{"code", "message", "hint", "file", "line", "column", "pointer", "source_line"}, ...]; line 0: unknown. */
 GR_API const char* gr_error_json(const gr_error* error);
 GR_API void gr_error_free(gr_error* error);
 
@@ -68,62 +68,60 @@ typedef struct gr_type {
 
 /* ---- models */
 
-/* A model file (model-format.md) and its data, or a safetensors file of weights with its model inside.
-   Options: "set": {"train.epochs": 5, ...}, as --set does; "data_dir"; "weights": a file to start from; "data":
-   "values", "sizes" (enough to plan) or "none", where gr_model_set_data gives the rows, or where it is to predict. */
+/* Loads a model file (model-format.md) and its data, or a safetensors weights file that contains its model. Options:
+   "set": {"train.epochs": 5, ...}, as with --set; "data_dir"; "weights": initial weights file; "data": "values",
+   "sizes" (enough to plan) or "none" (rows come from gr_model_set_data, or predictions only). */
 GR_API gr_error* gr_model_load(const char* path, const char* options, gr_model** model);
-/* The same of a model's text. Messages call it <text>; its data files are relative to the working directory. */
+/* The same for a model's text. Messages call it <text>; data paths are relative to the working directory. */
 GR_API gr_error* gr_model_parse(const char* json, const char* options, gr_model** model);
 GR_API void gr_model_free(gr_model* model);
 
-/* Sets the column of an input in a split: "train", "validation", "test". Dimension 0 of `type` counts its samples; all
-   columns of a split have as many. The values are copied, in original units: gr_session_open changes them as the
-   model's "transform" says, fitted to the split "train" unless the numbers came with weights or with data that were
-   read. Where the model lists columns of a table for the input, a row has one number a column (c-api.md, "Rows"). A
-   name that is none of the model's inputs is an error. */
+/* Sets the column of an input in a split: "train", "validation", "test". Dimension 0 of `type` counts the samples and
+   is the same for all columns of a split. Values are copied, in original units; gr_session_open applies the model's
+   "transform", fitted to the split "train" unless statistics came with weights or with data that were read. If the
+   input lists table columns, a row has one number per column (c-api.md, "Rows"). An unknown input is an error. */
 GR_API gr_error* gr_model_set_data(gr_model* model, const char* split, const char* input, const gr_type* type,
                                    const void* values);
 
 /* {"name", "inputs": [{"name", "dtype", "shape", "target": false}], "outputs": [{"name", "target", "classes": false,
    "scores": "plain", "softmax_logits" or "sigmoid_logits", "labels"}]}, before a session takes the model. Shapes are
-   those of one sample; a target is an input that outputs do not depend on; labels are the words of classes. "columns"
-   of an input are those of a table that it lists: [{"name", "words"}], with the words of their classes. Since
-   version 2. */
+   per sample; no output depends on a target; labels are class labels. "columns" of an input are the table columns that
+   it lists: [{"name", "words"}], with their categorical values. Since version 2. */
 GR_API gr_error* gr_model_describe(gr_model* model, char** json);
 
 /* ---- sessions */
 
-/* Plans the model and allocates all that it will need. Takes the model's content, also where it then fails: afterwards
-   it can only be freed. What is wrong with the options themselves leaves it as it is.
-   Options: "executor": "cpu", "cuda:1", "auto", a plug-in's path; "target"; "threads"; "jit": "prefer", "require" or
+/* Plans the model and allocates all memory. Takes the model's content, even on failure: afterwards it can only be
+   freed. Errors in the options leave the model unchanged.
+   Options: "executor": "cpu", "cuda:1", "auto", path of a plug-in; "target"; "threads"; "jit": "prefer", "require" or
    "off"; "tiling"; "fuse": false; "passes": false; since version 2 "rows_vary": ["train"], the splits of
    gr_session_set_rows. */
 GR_API gr_error* gr_session_open(gr_model* model, const char* options, gr_session** session);
 GR_API void gr_session_free(gr_session* session);
 
-/* {"model", "executor", "target", "math", "arena_bytes", "inputs": [{"name", "dtype", "shape"}], "outputs",
-   "states": [{"name", "kind", "dtype", "shape", "bytes"}], "splits": [{"name", "samples"}], "fallbacks", "objectives":
-   ["name"], "counters": {"allocations": 2}}. The extents of inputs and outputs are those of one batch of predictions.
-   Counters are what the executor has counted until now, by its own names: "allocations" of memory on its device, which
-   stay as they are from the first step on. The last two since version 3. */
+/* {"model", "executor", "target", "math", "arena_bytes", "inputs": [{"name", "dtype", "shape"}], "outputs", "states":
+   [{"name", "kind", "dtype", "shape", "bytes"}], "splits": [{"name", "samples"}], "fallbacks", "objectives": ["name"],
+   "counters": {"allocations": 2}}. Shapes of inputs and outputs are those of a prediction batch. Counters have names of
+   the executor: "allocations" counts device memory allocations and stays constant from the first step on. "objectives"
+   and "counters" since version 3. */
 GR_API gr_error* gr_session_describe(gr_session* session, char** json);
 
 typedef struct gr_report {
   size_t struct_size;
-  int64_t epoch, epochs; /* finished, and in all */
+  int64_t epoch, epochs; /* finished, total */
   uint64_t step;
   double loss;            /* mean over the samples of the epoch */
   double validation_loss; /* NaN: not evaluated after this epoch */
   double seconds, steps_per_second;
-  /* Since version 3: of a model with several objectives, the mean loss of each, as `loss` is; in the order of
-     gr_session_describe's "objectives". Valid during the call. */
+  /* Since version 3: mean loss of each objective over the samples of the epoch, in the order of gr_session_describe's
+     "objectives". Valid during the call. */
   size_t objective_count; /* 0: there is one loss */
   const double* objectives;
 } gr_report;
 
 typedef struct gr_train_options {
   size_t struct_size;
-  int (*on_report)(void* user, const gr_report* report); /* in the calling thread; not 0 ends the training */
+  int (*on_report)(void* user, const gr_report* report); /* in the calling thread; nonzero ends training */
   void* user;
 } gr_train_options;
 
@@ -138,48 +136,47 @@ typedef struct gr_train_result {
 /* Trains for the model's epochs; `options` and `result` may be NULL. A step allocates nothing. A callback may read,
    write, predict and evaluate; it may not train or advance the session. */
 GR_API gr_error* gr_session_train(gr_session* session, const gr_train_options* options, gr_train_result* result);
-/* Ends the gr_session_train that is under way after its steps in flight; without one nothing happens. */
+/* Ends a running gr_session_train after its steps in flight; otherwise no effect. */
 GR_API void gr_session_cancel(gr_session* session);
-/* So many training steps, without a look at the loss. */
+/* Runs `steps` training steps without checking the loss. */
 GR_API gr_error* gr_session_advance(gr_session* session, uint64_t steps);
 
 typedef struct gr_advanced {
   size_t struct_size;
-  uint64_t steps; /* that were run */
-  int finite;     /* 0: a loss among them, of the last 4096 at most, was not finite */
-  double loss;    /* of the last step there was; NaN before the first */
+  uint64_t steps; /* steps run */
+  int finite;     /* 0: one of their last 4096 losses is not finite */
+  double loss;    /* last loss; NaN before the first step */
 } gr_advanced;
 
-/* Training steps, `most` at most, until a moment of CLOCK_MONOTONIC in nanoseconds (0: without one): a step is begun
-   where the fastest so far would end in time, and is run to its end. `done` may be NULL. Since version 2, as are the
-   next four. */
+/* Runs at most `most` training steps until a CLOCK_MONOTONIC time in nanoseconds (0: no deadline). A step starts if the
+   fastest so far would end in time, and runs to its end. `done` may be NULL. Since version 2, like the next four. */
 GR_API gr_error* gr_session_advance_until(gr_session* session, uint64_t most, int64_t deadline, gr_advanced* done);
-GR_API uint64_t gr_session_step(const gr_session* session); /* that runs or was run last, from 1 on; 0 before */
-GR_API gr_error* gr_session_loss(gr_session* session, double* loss); /* of that step; NaN before the first */
+GR_API uint64_t gr_session_step(const gr_session* session); /* current or last step, from 1; 0 before the first */
+GR_API gr_error* gr_session_loss(gr_session* session, double* loss); /* loss of that step; NaN before the first */
 
-/* {"loss": 0.1, "metrics": {"accuracy": 0.9}} over a whole split; what is not finite is null. */
+/* {"loss": 0.1, "metrics": {"accuracy": 0.9}} over a whole split; nonfinite values are null. */
 GR_API gr_error* gr_session_evaluate(gr_session* session, const char* split, char** json);
 
-/* ---- states by number: after gr_session_find nothing of this allocates, unless it fails */
+/* ---- states by number: after gr_session_find these functions allocate nothing, unless they fail */
 
 typedef uint32_t gr_value;
 
 GR_API gr_error* gr_session_find(gr_session* session, const char* name, gr_value* value);
 GR_API gr_error* gr_session_type(gr_session* session, gr_value value, gr_type* type);
-/* All elements, row-major; `bytes` must be exactly theirs. */
+/* All elements, row-major; `bytes` must be their exact size. */
 GR_API gr_error* gr_session_read(gr_session* session, gr_value value, void* to, size_t bytes);
 GR_API gr_error* gr_session_write(gr_session* session, gr_value value, const void* from, size_t bytes);
-/* Rows of dimension 0 from `first` on, as many as the bytes hold: a ring of samples costs what is new in it. */
+/* Writes rows of dimension 0 from `first` on, as many as `bytes` holds. Cost depends on these rows only. */
 GR_API gr_error* gr_session_write_rows(gr_session* session, gr_value value, int64_t first, const void* from,
                                        size_t bytes);
 
-/* How many samples of a split are in use, from its first on, up to those of its columns; of a split that was opened
-   with "rows_vary". Not within a callback of gr_session_train. */
+/* Sets how many samples of a split are in use, counted from its first, up to those of its columns. Requires "rows_vary"
+   in gr_session_open. Not allowed in a callback of gr_session_train. */
 GR_API gr_error* gr_session_set_rows(gr_session* session, const char* split, int64_t rows);
 
-/* All that decides how a training goes on but the data and how many rows are in use, in `bytes` of the caller's,
-   exactly those of gr_session_state_bytes. What is put back goes on with the same bits. A state of a model whose
-   parameters have other names or shapes is refused, and nothing changes. Not within a callback of gr_session_train. */
+/* State that determines the rest of a training run, without data and row counts, in the caller's buffer of exactly
+   gr_session_state_bytes. A restored run is bitwise identical. Rejects a state with other parameter names or shapes
+   without changing anything. Not allowed in a callback of gr_session_train. */
 GR_API gr_error* gr_session_state_bytes(gr_session* session, size_t* bytes);
 GR_API gr_error* gr_session_save_state(gr_session* session, void* to, size_t bytes);
 GR_API gr_error* gr_session_load_state(gr_session* session, const void* from, size_t bytes);
@@ -193,7 +190,7 @@ typedef struct gr_bytes {
   size_t size;
 } gr_bytes;
 
-/* Any number of rows: inputs and the first outputs in the order of gr_session_describe, of their dtypes, in original
+/* Any number of rows: inputs and the first outputs in the order of gr_session_describe, with their dtypes, in original
    units. Allocates nothing unless it fails, or "transform" changes columns of an input. */
 GR_API gr_error* gr_session_predict(gr_session* session, const gr_const_bytes* inputs, size_t input_count,
                                     const gr_bytes* outputs, size_t output_count);
@@ -202,31 +199,31 @@ GR_API gr_error* gr_session_predict(gr_session* session, const gr_const_bytes* i
 
 struct DLManagedTensor;
 
-/* What a tensor of the host holds, where it lies: row-major and without gaps, of a dtype of gr_dtype, else an error.
-   The tensor remains the caller's and has to live as long as `data` is used. */
+/* Gives type and data of a host tensor without copying. It must be row-major without gaps, with a dtype of gr_dtype,
+   else an error. The caller keeps the tensor, which must outlive the use of `data`. */
 GR_API gr_error* gr_dlpack_view(const struct DLManagedTensor* tensor, gr_type* type, const void** data);
-/* A tensor over values of the caller's, for another library to take; its deleter calls release(user), where that is not
-   NULL, and frees the tensor. */
+/* Wraps the caller's values as a tensor for another library. Its deleter calls release(user), if not NULL, and frees
+   the tensor. */
 GR_API gr_error* gr_dlpack_wrap(const gr_type* type, void* data, void (*release)(void* user), void* user,
                                 struct DLManagedTensor** tensor);
 
 /* ---- weights */
 
-/* As safetensors where the name ends so, else as NPZ; replaced whole or not at all. */
+/* Writes safetensors if the path ends in .safetensors, else NPZ; replaces the file atomically. */
 GR_API gr_error* gr_session_save_weights(gr_session* session, const char* path);
 GR_API gr_error* gr_session_load_weights(gr_session* session, const char* path);
-GR_API gr_error* gr_session_weights_hash(gr_session* session, char hash[17]); /* 16 hex digits and a 0 */
+GR_API gr_error* gr_session_weights_hash(gr_session* session, char hash[17]); /* 16 hex digits and a terminating 0 */
 
-/* ---- beside sessions */
+/* ---- without a session */
 
-/* Compares an executor with the reference, step by step; takes the model's content as gr_session_open does. Options as
-   there, and "against", "steps". {"passed", "executor", "against", "values", "fused_values", "difference": text or
-   null}. A difference is no error. */
+/* Compares an executor with the reference, step by step; takes the model's content like gr_session_open. Options as
+   there, and "against", "steps". Gives {"passed", "executor", "against", "values", "fused_values", "difference": text
+   or null}. A difference is not an error. */
 GR_API gr_error* gr_verify(gr_model* model, const char* options, char** json);
 /* {"devices": [{"id": "cuda:0", "executor", "name", "capability", "units", "driver", "memory_free", "memory_total"}],
    "missing": [{"executor", "reason"}]} */
 GR_API gr_error* gr_devices(char** json);
-/* What `graphrun help TOPIC` prints: "adam", "dense", "optimizers". */
+/* Text of `graphrun help TOPIC`: "adam", "dense", "optimizers". */
 GR_API gr_error* gr_help(const char* topic, char** text);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-// export.h: the one visibility macro.
-// Contract: everything that libgraphrun.so gives to others is marked GRAPHRUN_API; all else stays hidden.
+// export.h: visibility macro.
+// Contract: GRAPHRUN_API marks every symbol exported by libgraphrun.so; others are hidden.
 #pragma once
 
 #define GRAPHRUN_API __attribute__((visibility("default")))

@@ -21,7 +21,7 @@ namespace graphrun {
 
 struct Value {
   std::uint32_t id = ~std::uint32_t{0};
-  std::uint32_t owner = 0;  // a number of the builder; what no builder made has 0 and is refused
+  std::uint32_t owner = 0;  // id of the builder; 0: none, rejected by every call
   bool valid() const { return id != ~std::uint32_t{0}; }
   friend bool operator==(Value, Value) = default;
 };
@@ -55,14 +55,14 @@ class GRAPHRUN_API GraphBuilder {
   GraphBuilder(GraphBuilder&&) noexcept;
   GraphBuilder& operator=(GraphBuilder&&) noexcept;
 
-  std::int64_t batch() const;  // 0: a model file says "all", and how many that are was not read
+  std::int64_t batch() const;  // 0: the model file says "all" and the row count is unknown
 
-  // kBatch may stand as the first extent.
+  // The first extent may be kBatch.
   Value input(std::string_view name, std::initializer_list<std::int64_t> shape, DType dtype = DType::f32);
   Value input(std::string_view name, std::span<const std::int64_t> shape, DType dtype = DType::f32);
   // `decay`: whether weight_decay and l2 reach it.
   Value parameter(std::string_view name, Shape shape, Init init = Init::zeros(), bool decay = true);
-  // Whether optimizers move a parameter; they do, unless told otherwise.
+  // Whether optimizers update a parameter (default: true).
   void trainable(Value parameter, bool yes);
   // What assign() moves, once in each step of training, and nothing else; it is kept with the weights.
   // `after`: the value is computed from the parameters as the step leaves them, as an average of weights wants it;
@@ -80,9 +80,9 @@ class GRAPHRUN_API GraphBuilder {
   // An expression of model-format.md over the names given so far: "tanh(x @ W1 + b1)".
   // With "name = " in front the value gets that name.
   Value expression(std::string_view text);
-  // A layer of the registry (ops.md, "Layers"), its parameters named after it. Beside its own attributes it takes
-  // "share", the name of a layer of the same kind whose parameters and attributes it takes, "trainable", and false for
-  // a parameter that it can do without ("bias").
+  // A layer of the registry (ops.md, "Layers"); its parameters are named after it. Additional attributes: "share" (a
+  // layer of the same kind whose parameters and attributes it uses), "trainable", and false to omit an optional
+  // parameter ("bias").
   Value layer(std::string_view layer, std::string_view name, std::initializer_list<Value> inputs,
               const AttrList& attributes = {});
   // x @ name.W + name.b: W (in, units) glorot_uniform, b (units) zeros.
@@ -101,7 +101,7 @@ class GRAPHRUN_API GraphBuilder {
 
  private:
   friend class ModelBuild;
-  GraphBuilder();  // of a model file, whose batch may be known later
+  GraphBuilder();  // for a model file, whose batch may be known later
 
   std::unique_ptr<Impl> impl_;
 };

@@ -1,4 +1,4 @@
-// inspection.h: what is inside a model: its named values over a batch of rows, and the gradients of its loss.
+// inspection.h: intermediate values of a model over a batch of rows, and the gradients of its loss.
 // Contract: the constructor plans, loads and runs the first batch of a split once, with the parameters that the model
 // was loaded with (LoadOptions::weights) or its initial ones; nothing is trained. Values are those of evaluation and
 // prediction: dropout passes everything on, and inputs are as the graph sees them, after the data's transforms. Every
@@ -18,12 +18,12 @@
 
 namespace graphrun {
 
-// executor: "auto" is refused. fuse and profiling mean nothing here.
+// "auto" is not supported as executor. fuse and profiling are ignored.
 struct InspectionOptions : SessionOptions {
-  std::string split = {};  // whose first rows, as many as the model's batch has; empty: "train", or the first there is
+  std::string split = {};  // split of the batch; empty: "train", or the first split
   bool gradients = false;
-  // What they are of: an expression over the model's values ("y_hat", "mean(slice(logits, axis=1, start=3, stop=4))"),
-  // summed over all of its elements where it is no scalar. Empty: the loss.
+  // Expression to differentiate ("y_hat", "mean(slice(logits, axis=1, start=3, stop=4))"), summed over all elements if
+  // not a scalar. Empty: the loss.
   std::string of = {};
 };
 
@@ -31,9 +31,9 @@ class GRAPHRUN_API Inspection {
  public:
   enum class Kind : std::uint8_t { input, parameter, value, gradient };
   struct NamedValue {
-    std::string name;  // of a gradient "W:gradient"
+    std::string name;  // "W:gradient" for a gradient
     Kind kind = Kind::value;
-    TensorType type;  // of this batch: numbers throughout
+    TensorType type;  // for this batch: all extents are numbers
   };
 
   explicit Inspection(Model model, const InspectionOptions& options = {});
@@ -41,16 +41,15 @@ class GRAPHRUN_API Inspection {
   Inspection(Inspection&&) noexcept;
   Inspection& operator=(Inspection&&) noexcept;
 
-  // Inputs, parameters and values as the graph has them, then the gradient of each float among them that `of` depends
-  // on.
+  // Inputs, parameters and values in graph order, then gradients of the floats among them that `of` depends on.
   const std::vector<NamedValue>& entries() const;
   HostTensor read(std::string_view name) const;  // throws Error with the nearest name
-  // How long it takes to compute each entry, in seconds: its steps one by one, on the executor, each the fastest of
-  // some rounds within about that time in all. A step without a name counts with the first entry that needs it.
+  // Seconds to compute each entry: the sum of its steps, each the fastest of several rounds, within about `within`
+  // seconds in total. A step without a name counts with the first entry that needs it.
   std::vector<double> times(double within);
   const std::string& split() const;
   std::int64_t rows() const;
-  const std::string& of() const;  // what the gradients are of, the loss by its name; empty: there are none
+  const std::string& of() const;  // differentiated value, or the name of the loss; empty: no gradients
 
  private:
   struct Impl;

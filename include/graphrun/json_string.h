@@ -1,6 +1,5 @@
 // json_string.h: a text as a JSON string, quotes included.
-// Contract: always UTF-8: a byte that is none becomes U+FFFD; control characters, those of text direction among them,
-// are escaped.
+// Contract: always UTF-8: invalid bytes become U+FFFD; control characters, including text-direction ones, are escaped.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// kernel.h: how a kernel is called on a host: operands by address, types by reference, no allocation, no exception.
+// kernel.h: calling convention of host kernels: operands by address, types by reference, no allocation, no exception.
 // Contract: `out` is dense row-major, and so is `in` where it has no strides; an executor gives strides to kernels only
 // that take them. `out` may be the same address as an input only where the op allows
 // reuse; it never overlaps an input in part. Row-valued operands (type.rows > 0) hold `rows_of(type)` valid rows; the
@@ -21,12 +21,12 @@ class Pool;
 struct KernelArgs {
   const void* in[kMaxOperands] = {};
   TensorType in_type[kMaxOperands];
-  const std::int64_t* in_strides[kMaxOperands] = {};  // null: dense; else a stride for each axis, in elements
+  const std::int64_t* in_strides[kMaxOperands] = {};  // null: dense; else a stride per axis, in elements
   int inputs = 0;
   void* out = nullptr;
   TensorType out_type;
   void* workspace = nullptr;
-  std::uint64_t workspace_bytes = 0;        // fewer than asked for only where the kernel can spare them
+  std::uint64_t workspace_bytes = 0;        // smaller than requested only if the kernel supports it
   cpu::Pool* pool = nullptr;                // threads that CPU kernels share their work with; null: the caller's alone
   const std::int32_t* row_count = nullptr;  // samples in this batch; null: `capacity`
   std::int64_t capacity = 0;                // samples of a full batch

@@ -1,6 +1,6 @@
-// limits.h: what is too much, wherever it comes from: stated once, so that nothing behind it has to ask whether a sum
-// or a product of extents wraps. model-format.md lists them.
-// Contract: what reads a file or a Program refuses more, by name. Leaves to others: limits of memory (fit_batch.h).
+// limits.h: upper bounds on sizes, so that later code need not check sums and products of extents for overflow.
+// model-format.md lists them.
+// Contract: readers of files and Programs reject larger values by name. Not here: memory limits (fit_batch.h).
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// model.h: a model ready to run: its graph, what to train and how, and the data.
-// Contract: plain data beside the builder; load_model() reads a model file (model-format.md) and its data and
-// throws Error with every mistake of the file. A Model belongs to one thread at a time.
+// model.h: a model ready to run: its graph, training settings and data.
+// Contract: plain data, except the builder. load_model() reads a model file (model-format.md) and its data; it throws
+// Error with every error of the file. A Model belongs to one thread at a time.
 #pragma once
 
 #include <cmath>
@@ -20,45 +20,44 @@
 
 namespace graphrun {
 
-// What is done to a number before it is shifted and scaled.
+// Applied to a value before it is shifted and scaled.
 enum class LogTransform : std::uint8_t { none, log, log1p };
-inline double apply_log(LogTransform log, double value) {  // not finite where there is no logarithm
+inline double apply_log(LogTransform log, double value) {  // nonfinite outside the domain of the logarithm
   return log == LogTransform::none ? value : log == LogTransform::log ? std::log(value) : std::log1p(value);
 }
 inline double invert_log(LogTransform log, double value) {
   return log == LogTransform::none ? value : log == LogTransform::log ? std::exp(value) : std::expm1(value);
 }
 
-// A change of the numbers of an input's columns that was fitted on the training split:
-// stored = (log(original) - shift) / scale.
+// Transform of an input's columns, fitted on the training split: stored = (log(original) - shift) / scale.
 struct Standardization {
   std::string input;
-  std::vector<double> shift, scale;       // one entry a column
-  LogTransform log = LogTransform::none;  // of all columns
+  std::vector<double> shift, scale;       // one entry per column
+  LogTransform log = LogTransform::none;  // for all columns
 };
 
-// Other numbers that were fitted to the training split, by what they are of: "age:mean" of a column, "x:aggregate.0 of
-// a - mean(a)" of a formula.
+// Other statistics fitted on the training split, named by their source: "age:mean" of a column, "x:aggregate.0 of a -
+// mean(a)" of a formula.
 struct FittedStatistic {
   std::string name;
   std::vector<double> values;
 };
 
-// One part of the data: for each input a tensor whose dimension 0 counts the samples.
+// A split of the data: one tensor per input; dimension 0 counts the samples.
 struct Split {
   std::string name;  // "train", "validation", "test"
   std::vector<std::pair<std::string, HostTensor>> columns;
-  std::int64_t declared = 0;               // samples when the columns were not read (LoadOptions::data)
-  std::vector<std::string> original = {};  // columns in original units, which a Session changes as "transform" says
-  bool rows_vary = false;  // Session::set_rows() may say how many are in use: the columns are their room
+  std::int64_t declared = 0;               // samples, if the columns were not read (LoadOptions::data)
+  std::vector<std::string> original = {};  // columns in original units, to which a Session applies "transform"
+  bool rows_vary = false;                  // Session::set_rows() may set the rows in use; the columns set the capacity
   std::int64_t samples() const { return columns.empty() ? declared : columns.front().second.shape()[0]; }
 };
 
-// The columns of the source that an input lists, as a program gives them side by side.
+// Source columns that an input lists, in the order in which a program passes them.
 struct InputColumns {
   std::string input;
   std::vector<std::string> names;
-  std::vector<std::vector<std::string>> words;  // by column: of its classes, where it is made of some that are known
+  std::vector<std::vector<std::string>> words;  // per column: known categorical values, if any
 };
 
 namespace data {
@@ -70,14 +69,14 @@ struct DataSet {
   std::vector<Standardization> standardizations;
   std::vector<std::string> warnings;
   std::vector<FittedStatistic> fitted;
-  std::string provenance;  // JSON that weights files keep: the columns, the split and its seed
-  // Of data read with LoadOptions::weights: why the splits are not those of the training; empty when they are.
+  std::string provenance;  // JSON stored in weights files: columns, split and seed
+  // With LoadOptions::weights: why the splits differ from those of training; empty if they match.
   std::string split_mismatch;
-  // The words of its classes, for each target that is made of words (data.md); known with weights too.
+  // Class labels of each categorical target (data.md); also known from weights.
   std::vector<std::pair<std::string, std::vector<std::string>>> labels;
-  std::vector<std::string> files;  // that were opened for it
+  std::vector<std::string> files;  // files opened for the data
   std::vector<InputColumns> columns;
-  std::shared_ptr<const data::ArrayRows> arrays;  // changes rows that a program gives; null: there is no "data" section
+  std::shared_ptr<const data::ArrayRows> arrays;  // converts rows given by a program; null: no "data" section
   const Split* find(std::string_view split) const {
     for (const Split& s : splits) {
       if (s.name == split) return &s;
@@ -86,14 +85,14 @@ struct DataSet {
   }
 };
 
-// A scalar of the graph, or one of the built-in names (ops.md, "Metrics") applied to each (output, target). A
-// scalar of such a name has to be what the name says.
+// A scalar of the graph, or a built-in metric (ops.md, "Metrics") applied to each (output, target). A scalar that has a
+// built-in name must compute that metric.
 struct MetricSpec {
   std::string name;
-  Value value;  // not valid: the built-in of that name
+  Value value;  // invalid: the built-in metric of that name
 };
 
-// A number that changes over training: model-format.md, "Schedules".
+// Value that changes during training: model-format.md, "Schedules".
 struct ScheduleSpec {
   std::string name;     // "cosine"
   AttrList attributes;  // from, to, and one of steps or epochs; warmup
@@ -102,80 +101,80 @@ struct ScheduleSpec {
 struct OptimizerSpec {
   std::string name = "sgd";
   std::vector<std::pair<std::string, double>> attributes = {{"lr", 0.01}};
-  std::optional<ScheduleSpec> lr;  // set: used in place of the attribute lr, which then only has to be there
-  // Attributes that the host may change between steps: each is a state, "train:lr", that starts from its value above.
+  std::optional<ScheduleSpec> lr;  // replaces the attribute lr, which must still exist
+  // Runtime hyperparameters: the host may change these attributes between steps. Each is a state ("train:lr").
   std::vector<std::string> runtime = {};
 };
 
 struct OutputSpec {
   Value value;
   std::string name;
-  std::string target;  // the input it answers; may be empty
+  std::string target;  // input with the true values; may be empty
 };
 
-// A figure of the split `validation` that a training goes by, and when it counts as better.
+// Validation metric that training monitors, and the criterion for an improvement.
 struct Monitor {
-  enum class Mode : std::uint8_t { automatic, min, max };  // automatic: what is better of a built-in metric
-  std::string monitor = "loss";                            // or a metric, as it is told
+  enum class Mode : std::uint8_t { automatic, min, max };  // automatic: the direction of a built-in metric
+  std::string monitor = "loss";                            // or the name of a metric
   Mode mode = Mode::automatic;
-  std::int64_t patience = 10;  // so many evaluations in a row without a better one are too many
-  double min_delta = 0;        // better by no more than this is not better
+  std::int64_t patience = 10;  // evaluations without improvement
+  double min_delta = 0;        // smaller improvements do not count
 };
 
-// Ends the training after `patience` evaluations in a row without a better one.
+// Ends training after `patience` evaluations in a row without improvement.
 struct EarlyStopping : Monitor {
-  bool restore_best = true;  // in the end the parameters are those of the best evaluation
+  bool restore_best = true;  // finally restore the parameters of the best evaluation
 };
 
-// Multiplies the learning rate, or what its schedule gives, by `factor` after `patience` evaluations in a row without a
-// better one.
+// Multiplies the learning rate (also a scheduled one) by `factor` after `patience` evaluations in a row without
+// improvement.
 struct LrPlateau : Monitor {
   double factor = 0.1;
-  std::int64_t cooldown = 0;  // evaluations after that which do not count
-  double min_factor = 0;      // the product of all of them stays at least this
+  std::int64_t cooldown = 0;  // evaluations to ignore afterwards
+  double min_factor = 0;      // lower bound of the product of all factors
 };
 
-// One of several losses, with the parameters that it alone moves. An objective sees the parameters of those before it
-// as they have just left them, and no gradient goes through their updates.
+// One of several losses, with the parameters that only it updates. An objective sees the updates of earlier objectives
+// in the same step; no gradient passes through those updates.
 struct ObjectiveSpec {
-  std::string name;  // its loss is told under this name, like a metric
+  std::string name;  // its loss is reported under this name, like a metric
   Value minimize;
   std::vector<Value> parameters;
   OptimizerSpec optimizer;
-  std::int64_t every = 1;  // it moves them in every so manyth step: a critic's steps to one of its generator
+  std::int64_t every = 1;  // update interval in steps, such as critic steps per generator step
 };
 inline constexpr std::int64_t kMaxEvery = std::int64_t{1} << 24;
 
 struct TrainSpec {
-  Value minimize;  // by all parameters that are trained, with `optimizer`
+  Value minimize;  // over all trainable parameters, with `optimizer`
   std::vector<MetricSpec> metrics;
   OptimizerSpec optimizer;
-  // In the order in which a step takes them, instead of `minimize` and `optimizer`; the loss of the model is their sum.
+  // In the order of a step, instead of `minimize` and `optimizer`. The loss of the model is their sum.
   std::vector<ObjectiveSpec> objectives;
-  double clip_norm = 0;  // gradients are scaled down to this norm over all parameters of an objective; 0: not at all
-  bool clip_norm_at_run_time = false;  // it is a state, "train:clip_norm", that starts from this
+  double clip_norm = 0;  // maximum norm of the gradients over all parameters of an objective; 0: no clipping
+  bool clip_norm_at_run_time = false;  // a state, "train:clip_norm", that starts from clip_norm
   std::int64_t epochs = 1;
   std::uint64_t seed = 0;
-  bool shuffle = false;                   // training rows in another order each epoch
-  bool drop_last = false;                 // leave out a last batch that is not full
-  Precision precision = Precision::fp32;  // of products, in every phase
-  MathMode math = MathMode::fast;         // on a device, in regions over rows
-  // Of `validation`, in epochs or in steps, one of them. Both 0: after the last epoch only, or after each one where the
-  // two below go by it.
+  bool shuffle = false;                   // shuffle training rows each epoch
+  bool drop_last = false;                 // skip a last batch that is not full
+  Precision precision = Precision::fp32;  // precision of matrix products, in every phase
+  MathMode math = MathMode::fast;         // on a device, in row regions
+  // Validation interval, in epochs or in steps (only one is set). Both 0: after the last epoch only, or after each
+  // epoch with early_stopping or lr_plateau.
   std::int64_t evaluate_every = 0, evaluate_every_steps = 0;
   std::optional<EarlyStopping> early_stopping;
   std::optional<LrPlateau> lr_plateau;
-  std::int64_t log_every = 0;    // epochs; 0: such that at most 200 reports are made
-  std::uint64_t max_memory = 0;  // bytes that a plan may take; 0: as many as it needs
-  bool largest_batch = false;    // the batch is the largest that fits, of up to the builder's
+  std::int64_t log_every = 0;    // epochs; 0: chosen for at most 200 reports
+  std::uint64_t max_memory = 0;  // limit in bytes for a plan; 0: no limit
+  bool largest_batch = false;    // use the largest batch that fits, up to the builder's
 };
 
 struct Model {
   explicit Model(GraphBuilder builder) : graph(std::move(builder)) {}
   std::string name;
-  std::string file;  // that it was read from; empty when it was built
-  // Says that file as canonical_model() does, overrides included, for weights to keep. Empty: it was built. The text
-  // is empty where it would have more than 16 MiB.
+  std::string file;  // source file; empty if the model was built in code
+  // Returns the file's canonical_model() text, overrides included, for weights to store. Not set if the model was built
+  // in code. The text is empty if it would exceed 16 MiB.
   std::function<std::string()> canonical;
   GraphBuilder graph;
   std::vector<OutputSpec> outputs;
@@ -183,67 +182,67 @@ struct Model {
   DataSet data;
 };
 
-// What is under way, and how much of it is done, from 0 to 1; below 0: not known. Called often, in the thread that
-// called the library: it has to be quick.
+// Current activity and its progress from 0 to 1 (negative: unknown). Called often, in the thread that called the
+// library; it must be fast.
 using OnProgress = std::function<void(std::string_view what, double done)>;
 
-// What load_model() asks of the data.
+// Use of the data by load_model().
 enum class DataUse {
-  values,  // all of it
-  sizes,   // how many samples there are: files are opened only where the model does not say. Enough for plan_program()
-  // No file is opened; a split whose size the model does not say is left out. A batch "all" is then not known: with
-  // weights, and where no output depends on the other rows of its batch, it is 1024, to predict with.
+  values,  // all values
+  sizes,   // sample counts only; opens files only if the model lacks the sizes. Enough for plan_program()
+  // Opens no file and leaves out splits of unknown size. A batch "all" is unknown; with weights it is 1024, to predict
+  // with, unless an output depends on more than its own row.
   none,
-  // As `none`, and without the splits whose sizes the model says: the program gives its own, or predicts. A batch "all"
-  // is all rows of what it gives.
+  // Like `none`, but without splits: the program passes its own data, or predicts. A batch "all" is all rows of that
+  // data.
   given,
 };
 
 struct LoadOptions {
   std::string data_dir;                                        // searched after the model's own folder
-  std::vector<std::pair<std::string, std::string>> overrides;  // "train.epochs" -> "100", as --set gives them
+  std::vector<std::pair<std::string, std::string>> overrides;  // "train.epochs" -> "100", as with --set
   DataUse data = DataUse::values;
-  // A file of weights.h to start from: parameters, the numbers the data are changed with, and the seed of their split.
+  // Weights file (weights.h) to start from: parameters, fitted statistics and the seed of the split.
   std::string weights = {};
-  // Above 0: the model is loaded to predict so many rows. No split is read, and the batch follows from the model; it is
-  // that of the training where an output depends on the other rows of its batch (data.md).
+  // Positive: load the model to predict this many rows. No split is read. The batch follows from the model; it is the
+  // training batch if an output depends on more than its own row (data.md).
   std::int64_t predicts = 0;
-  // A file of labelled rows to evaluate in place of the model's own data: the one split is then "data". `weights` have
-  // what was fitted. `format` as in InputOptions.
+  // File of labelled rows to evaluate instead of the model's data; the only split is then "data". Fitted statistics
+  // come from `weights`. `format` as in InputOptions.
   std::string evaluates = {}, format = {};
-  // When set, the first call keeps the model file's bytes here and the next ones take it: a pipe is read once only.
+  // If set, the first call stores the model file's bytes here for later calls: a pipe can be read only once.
   std::shared_ptr<std::optional<std::string>> text = {};
-  std::shared_ptr<std::optional<std::string>> piped_weights = {};  // the same of `weights`, where that is a pipe
-  OnProgress on_progress = {};                                     // of reading the data
+  std::shared_ptr<std::optional<std::string>> piped_weights = {};  // the same for `weights`, if that is a pipe
+  OnProgress on_progress = {};                                     // progress of reading the data
 };
 
-// `path` is a model file, or a safetensors file of weights with its model inside (weights.h): then LoadOptions::weights
-// is that file, too, unless it names another.
+// `path` is a model file, or a safetensors weights file that contains its model (weights.h). LoadOptions::weights then
+// defaults to that file.
 GRAPHRUN_API Model load_model(const std::string& path, const LoadOptions& options = {});
 
-// Changes the columns of Split::original as "transform" says, fitted to the split "train" unless the numbers came with
-// weights or with data that were read. A Session does it to the model that it is given. Throws Error.
+// Applies "transform" to the columns of Split::original. It is fitted to the split "train" unless the statistics came
+// with weights or with data that were read. A Session calls it on its model. Throws Error.
 GRAPHRUN_API void change_original(Model& model);
 
-// Whether `model` is such a file of weights.
+// Returns whether `model` is such a weights file.
 GRAPHRUN_API bool is_weights(const std::string& model, const LoadOptions& options = {});
 
-// How a file of rows is read.
+// Options for reading a file of rows.
 struct InputOptions {
-  std::string format = {};             // "csv", "json", "npy", "npz" or "idx"; empty: the file tells (data.md)
-  std::vector<std::string> keep = {};  // columns whose texts are wanted beside the inputs
+  std::string format = {};             // "csv", "json", "npy", "npz" or "idx"; empty: detect (data.md)
+  std::vector<std::string> keep = {};  // columns whose text is returned in addition to the inputs
 };
 
 struct InputRows {
   std::vector<std::pair<std::string, HostTensor>> inputs;  // for Session::predict()
-  std::vector<std::vector<std::string>> kept;              // for each of InputOptions::keep: its texts, by row
+  std::vector<std::vector<std::string>> kept;              // for each of InputOptions::keep, its text by row
   std::int64_t rows() const { return inputs.front().second.shape()[0]; }
 };
 
-// The rows of a file as the inputs of Session::predict(), in original units; f32 inputs as f64, so that nothing is
-// rounded before it is standardized. Names are those of data.md, "Predictions"; what no input takes is left out.
-// What was fitted to the training rows comes from LoadOptions::weights. The constructor reads the model and opens the
-// file ("-" is stdin). Throws Error. Belongs to one thread at a time.
+// Reads the rows of a file as inputs of Session::predict(), in original units. f32 inputs are f64, so that
+// standardization sees unrounded values. Names follow data.md, "Predictions"; unused columns are ignored. Fitted
+// statistics come from LoadOptions::weights. The constructor reads the model and opens the file ("-": stdin). Throws
+// Error. Belongs to one thread at a time.
 class GRAPHRUN_API InputReader {
  public:
   InputReader(const std::string& model, const std::string& path, const LoadOptions& options = {},
@@ -252,17 +251,17 @@ class GRAPHRUN_API InputReader {
   InputReader(InputReader&&) noexcept;
   InputReader& operator=(InputReader&&) noexcept;
 
-  // All rows of a file; of a pipe of CSV or JSON Lines those that have come since, for which it waits; nothing at the
-  // end. Rows of a model whose outputs depend on other rows come at once.
+  // All rows of a file. For a pipe of CSV or JSON Lines: waits for rows and returns those that arrived; nullopt at the
+  // end. If outputs depend on more than their own row, all rows are returned together.
   std::optional<InputRows> next();
-  bool streams() const;  // whether there may be several
+  bool streams() const;  // whether next() may return several blocks
 
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 
-// All rows at once.
+// Reads all rows in one call.
 GRAPHRUN_API std::vector<std::pair<std::string, HostTensor>> load_inputs(const std::string& model,
                                                                          const std::string& path,
                                                                          const LoadOptions& options = {});

@@ -1,7 +1,7 @@
-// model_template.h: a model file to begin with, written from a CSV file: what `graphrun init` prints.
-// Contract: the file is looked at whole; how it is written, what its columns hold and what is missing is guessed and
-// stands in the model's text, where its user can change it. The text loads, trains and predicts as it is. Throws Error:
-// no such target, or nothing to learn from. Leaves to others: writing it to a file.
+// model_template.h: a starter model file inferred from a CSV file, as printed by `graphrun init`.
+// Contract: reads the whole file. CSV format, column types and missing values are inferred and written into the model's
+// text, where users can change them. The text loads, trains and predicts unchanged. Throws Error if the target does not
+// exist or nothing can be learned. Not here: writing the text to a file.
 #pragma once
 
 #include <string>
@@ -13,13 +13,13 @@ namespace graphrun {
 
 struct ModelTemplate {
   std::string text;                // JSON, model-format.md
-  std::vector<std::string> notes;  // what was guessed or left out
+  std::vector<std::string> notes;  // inferred or omitted items
 };
 
-// The names of its columns. Throws Error for a file that is no table.
+// Column names. Throws Error if the file is not a table.
 GRAPHRUN_API std::vector<std::string> table_columns(const std::string& csv);
 
-// `target` is the column to predict; `source` what the model calls the file, a path relative to its own folder.
+// `target`: the column to predict. `source`: path of the CSV file relative to the model's folder.
 GRAPHRUN_API ModelTemplate model_template(const std::string& csv, const std::string& target, const std::string& source);
 
 }  // namespace graphrun

@@ -15,11 +15,11 @@ namespace graphrun {
 enum class CombineOp : std::uint8_t;    // program.h
 enum class ParamsKind : std::uint32_t;  // params.h
 
-// Where the output may lie over an operand.
+// Storage that the output may share with an operand.
 enum class Overlay : std::uint8_t {
-  none,   // nowhere
-  reuse,  // exactly over an operand of the output's own type
-  state,  // it is operand 0
+  none,   // none
+  reuse,  // exactly that of an operand of the output's own type
+  state,  // operand 0 is the output
 };
 
 struct OpTraits {
@@ -27,18 +27,18 @@ struct OpTraits {
   // B: bool; U: u64, and one element; L: the float of F, or i32. The last operand before + may come more than once.
   // Empty: a source or a state, which is no step.
   std::string_view dtypes = {};
-  ParamsKind params = {};  // of no attributes: {}
+  ParamsKind params = {};  // {} without attributes
   Overlay overlay = Overlay::none;
   std::optional<CombineOp> combine = {};  // how partial results over rows become one; none: they cannot
 };
 
 GRAPHRUN_API std::optional<Op> find_op(std::string_view name);
-GRAPHRUN_API const OpTraits& traits_of(Op op);  // of a number that is no op: those of a source
+GRAPHRUN_API const OpTraits& traits_of(Op op);  // an unknown number has the traits of a source
 
-// Whether element i of the result follows from element i of the operands, or what is broadcast to it.
+// Returns whether element i of the result depends only on element i of the operands, after broadcasting.
 GRAPHRUN_API bool is_elementwise(Op op);
 
-// What is wrong with the number of operands or a dtype of a step, or "".
+// Error in the operand count or a dtype of a step, or "".
 GRAPHRUN_API std::string operand_fault(Op op, std::span<const TensorType> inputs, const TensorType& output);
 
 }  // namespace graphrun

@@ -1,7 +1,7 @@
-// profile.h: where the time of a run went: a row for each name, and single events for a timeline.
-// Contract: all times are seconds; `source` says whose clock it was and, where there is a better one, why not that.
-// A Profiler belongs to one thread at a time; add() allocates nothing.
-// Leaves to others: what is timed (the executors), tables and files (the command line).
+// profile.h: time profile of a run: a row per name, and single events for a timeline.
+// Contract: all times are seconds. `source` names the clock and, if a better one exists, why it was not used. A
+// Profiler belongs to one thread at a time; add() allocates nothing. Not here: timing (the executors), output (the
+// CLI).
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace graphrun {
 
 enum class Profiling {
   off,
-  on,        // by the best means there is
-  own_clock  // without the help of a vendor's library
+  on,        // best available means
+  own_clock  // without a vendor's library
 };
 
 struct ProfileRow {
@@ -33,7 +33,7 @@ struct ProfileEvent {
 
 struct Profile {
   std::string source;
-  std::vector<std::string> notes;  // what the rows do not say by themselves: that only some steps were timed
+  std::vector<std::string> notes;  // caveats, such as "only some steps were timed"
   std::vector<ProfileRow> rows;
   std::vector<ProfileEvent> events;  // the first ones; rows count all
   std::uint64_t events_left_out = 0;
@@ -42,14 +42,14 @@ struct Profile {
 // Collects a Profile.
 class GRAPHRUN_API Profiler {
  public:
-  static double now();  // of the steady clock
+  static double now();  // steady clock, in seconds
 
   Profiler();
-  double begin() const { return begin_; }                            // now() when it was made
-  std::uint32_t row(std::string_view group, std::string_view name);  // the row of that name, made at first use
-  void add(std::uint32_t row, double start, double duration);        // start: as now() tells it
+  double begin() const { return begin_; }                            // now() at construction
+  std::uint32_t row(std::string_view group, std::string_view name);  // finds or adds the row
+  void add(std::uint32_t row, double start, double duration);        // start: a value of now()
 
-  // Rows that were called, the longest of a group first; groups in the order of their first row, but `last` at the end.
+  // Rows with calls, longest first within a group. Groups come in the order of their first row, `last` at the end.
   Profile take(std::string source, std::string_view last = {}) const;
 
  private:
@@ -57,8 +57,8 @@ class GRAPHRUN_API Profiler {
   Profile profile_;
 };
 
-// For executors that run a step's kernels one after the other on the host: times every kEvery-th step, kernel by
-// kernel, so that the clock costs little beside kernels of a few dozen nanoseconds.
+// For executors that run a step's kernels one after another on the host: times every kEvery-th step kernel by kernel,
+// to keep the clock's overhead small for kernels of a few dozen nanoseconds.
 class GRAPHRUN_API StepClock {
  public:
   static constexpr std::uint64_t kEvery = 16;
@@ -82,7 +82,7 @@ class GRAPHRUN_API StepClock {
  private:
   struct Timed {
     std::string name;
-    std::vector<std::uint32_t> rows;  // of each kernel
+    std::vector<std::uint32_t> rows;  // one per kernel
     std::uint64_t steps = 0;
   };
   Profiler profiler_;

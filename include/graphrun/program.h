@@ -1,4 +1,4 @@
-// program.h: the narrow waist: all that an executor sees of a model.
+// program.h: the complete description of a model for an executor.
 // Contract: plain data without a pointer into the graph; prints (to_string), compares, and can be written by hand.
 // Offsets and sizes are bytes from the start of the one arena; shapes and addresses never change during a run.
 // Rules a Program keeps (check() throws Error, kind input, code "program.rule", for the first one broken):
@@ -8,7 +8,7 @@
 //     both name the same storage, and only where its op allows that;
 //   - a step has the operands, parameters, dtypes and shapes of its op (src/types/op_rules.h);
 //   - rows of a row-valued buffer past the phase's row count are zero: whoever writes the buffer keeps that.
-// Leaves to others: how it came to be (src/compiler), how it runs (executor.h).
+// Not here: compilation (src/compiler), execution (executor.h).
 #pragma once
 
 #include <cstdint>
@@ -27,10 +27,10 @@ namespace graphrun {
 using BufferId = std::uint32_t;
 using PhaseId = std::uint32_t;
 inline constexpr BufferId kNoBuffer = ~BufferId{0};
-inline constexpr std::uint64_t kAlignment = 256;  // bytes; that of cudaMalloc, and enough for any vector unit
+inline constexpr std::uint64_t kAlignment = 256;  // bytes; same as cudaMalloc, enough for any vector unit
 
-// State (everything before `activation`) keeps its value between steps and phases; the rest lives within one step.
-// `tile` lives within a region, in a tile or in registers, and has no bytes in the arena.
+// State (everything before `activation`) keeps its value between steps and phases; other buffers last for one step. A
+// `tile` exists within a region, in a tile or in registers, and has no bytes in the arena.
 enum class BufferKind : std::uint8_t { data, constant, parameter, slot, counter, metric, activation, workspace, tile };
 
 GRAPHRUN_API std::string_view name_of(BufferKind kind);
@@ -53,30 +53,30 @@ struct Buffer {
   std::string name;
   TensorType type;
   BufferKind kind = BufferKind::activation;
-  BufferId storage = kNoBuffer;  // whose bytes these are: its own id, or that of the buffer it is a view of or reuses
-  std::uint64_t offset = 0;      // bytes from the start of the arena; kind tile: of the region's tile scratch
+  BufferId storage = kNoBuffer;  // owner of the bytes: its own id, or that of the viewed or reused buffer
+  std::uint64_t offset = 0;      // bytes from the start of the arena; kind tile: in the region's tile scratch
   std::uint64_t bytes = 0;
   bool poll = false;  // the host reads it after every run(): executors with a device mirror it in host memory
   Layout layout = Layout::rows;
   std::int64_t block = 0;                  // vectors, of a data set: rows after which a new vector begins
-  std::vector<std::int64_t> strides = {};  // strided: of each axis, in elements
+  std::vector<std::int64_t> strides = {};  // strided: one per axis, in elements
   friend bool operator==(const Buffer&, const Buffer&) = default;
 };
 
 struct Step {
-  Op op = {};        // op.h has the enumerators; 0 is no op of a step
-  std::string name;  // of the graph node, for messages
+  Op op = {};        // enumerators in op.h; 0 is invalid
+  std::string name;  // name of the graph node, for messages
   std::vector<BufferId> inputs;
   BufferId output = kNoBuffer;
   BufferId workspace = kNoBuffer;
-  BufferId row_count = kNoBuffer;  // i32 scalar: samples in this batch; kNoBuffer: the capacity, always
+  BufferId row_count = kNoBuffer;  // i32 scalar: samples in this batch; kNoBuffer: always the capacity
   Params params;
   friend bool operator==(const Step&, const Step&) = default;
 };
 
 // ---- regions: steps that run as one (regions.md): tile by tile over the rows, or over elements
 
-// How partial results over rows become one.
+// Operation that merges partial results over rows.
 enum class CombineOp : std::uint8_t { sum, product, max, min };
 GRAPHRUN_API std::string_view name_of(CombineOp op);
 
@@ -102,7 +102,7 @@ struct TileMove {
 inline constexpr std::uint32_t kNoStep = ~std::uint32_t{0};
 struct FusedSteps {
   std::uint32_t product = kNoStep, bias = kNoStep, epilogue = kNoStep, sum = kNoStep;  // steps of the phase
-  // Whose place in the order of steps they take, and whose output they write.
+  // Step whose position in the order they take, and whose output they write.
   std::uint32_t last() const { return epilogue != kNoStep ? epilogue : bias != kNoStep ? bias : product; }
   friend bool operator==(const FusedSteps&, const FusedSteps&) = default;
 };
@@ -114,31 +114,31 @@ struct Stage {
   std::uint32_t first = 0, rows = 0, last = 0;
   std::vector<TileMove> loads, stores;
   std::vector<Combine> combines;
-  std::vector<FusedSteps> fused = {};  // of the row steps; no step is in two
+  std::vector<FusedSteps> fused = {};  // row steps; no step occurs twice
   friend bool operator==(const Stage&, const Stage&) = default;
 };
 
-// How a region runs: all that decides its bits and bytes, and nothing that decides neither. Executor::plan_region()
-// says it; the tiling's type tells what kind of machine it is for.
+// How a region runs: exactly the parameters that affect its results or its memory use, from Executor::plan_region().
+// The type of the tiling identifies the kind of machine.
 struct HostTiling {
   std::int64_t tile_rows = 0;           // samples of a full tile; tile t holds those from t * tile_rows on
   std::int32_t partitions = 1;          // partition s has tiles [s * tiles / partitions, (s + 1) * tiles / partitions)
-  std::uint64_t tile_bytes = 0;         // scratch of one tile, which a worker has once
-  std::uint64_t accumulator_bytes = 0;  // of one partition
+  std::uint64_t tile_bytes = 0;         // scratch of one tile, one per worker
+  std::uint64_t accumulator_bytes = 0;  // per partition
   // A partition keeps kTileLanes partial sums for each number of its accumulators, and adds them when it ends.
   bool lanes = false;
   friend bool operator==(const HostTiling&, const HostTiling&) = default;
 };
 
-// Of a region over elements: one launch, whose chains lie side by side in the grid.
+// Tiling of an element region: one launch, with its chains next to each other in the grid.
 struct GpuTiling {
-  std::uint32_t threads = 0;  // of a block
+  std::uint32_t threads = 0;  // per block
   std::uint32_t blocks = 0;
   friend bool operator==(const GpuTiling&, const GpuTiling&) = default;
 };
 
-// A sample's numbers in the registers of a thread, those of 16 samples in the registers of a warp, in memory, in the
-// registers of two neighbouring threads, or in the shared memory of the blocks of a cluster.
+// Storage of a sample's values: registers of a thread; of a warp (16 samples); memory; registers of two neighbouring
+// threads; or shared memory of the blocks of a cluster.
 enum class RowTile : std::uint8_t { thread, warp, block, pair, split };
 
 // Of a region over rows: one launch of clusters that run at once and repeat the region's steps. Of T threads in each
@@ -152,14 +152,14 @@ enum class RowTile : std::uint8_t { thread, warp, block, pair, split };
 // values of some of the samples.
 inline constexpr std::int64_t kBlockRows = 8;
 struct StepTiling {
-  std::uint32_t threads = 0;        // of a block
+  std::uint32_t threads = 0;        // per block
   std::uint32_t cluster = 1;        // blocks that reach each other's shared memory
-  std::uint32_t clusters = 1;       // more than one exchange through the arena
-  std::uint64_t scratch_bytes = 0;  // there
+  std::uint32_t clusters = 1;       // if more than one, they communicate through the arena
+  std::uint64_t scratch_bytes = 0;  // scratch in the arena
   std::uint32_t groups = 1;         // of a block's warps: each has all rows of the block, and its own reduced values
-  RowTile tile = RowTile::thread;   // others are of one group
+  RowTile tile = RowTile::thread;   // tiles other than `thread` have one group
   std::uint32_t blocks() const { return cluster * clusters; }
-  // By threads or pairs: samples that a block takes at a time.
+  // For threads or pairs: samples that a block processes at a time.
   std::uint32_t block_rows() const { return threads / groups / (tile == RowTile::pair ? 2 : 1); }
   friend bool operator==(const StepTiling&, const StepTiling&) = default;
 };
@@ -171,7 +171,7 @@ GRAPHRUN_API std::string to_string(const Tiling& tiling);
 // offset + (f * stride + r) * size of its type, stride being the tile's number of rows rounded up to kTileLanes; a
 // value with k rows a sample has k times as many features.
 inline constexpr std::int64_t kTileLanes = 16;
-constexpr std::int64_t whole_lanes(std::int64_t rows) {  // with those that fill up the last vector
+constexpr std::int64_t whole_lanes(std::int64_t rows) {  // rounded up to whole vectors
   return (rows + kTileLanes - 1) / kTileLanes * kTileLanes;
 }
 
@@ -201,12 +201,12 @@ struct Region {
 struct Phase {
   std::string name;                  // "train", "evaluate.test", "predict"
   std::int64_t capacity = 0;         // samples of a full batch
-  std::vector<Step> steps;           // in order of execution
-  std::vector<Region> regions = {};  // in order of their steps, which they do not share
+  std::vector<Step> steps;           // in execution order
+  std::vector<Region> regions = {};  // in step order; they share no steps
   friend bool operator==(const Phase&, const Phase&) = default;
 };
 
-// Written once by load(): constants, and the zeros or ones that states start from.
+// Written once by load(): constants, and the zeros or ones of initial states.
 struct InitialValue {
   BufferId buffer = kNoBuffer;
   std::vector<std::byte> bytes;
@@ -215,37 +215,37 @@ struct InitialValue {
 
 struct Program {
   std::string name;
-  std::string target;  // the target numbers it was planned for
+  std::string target;  // name of the Target used for planning
   std::uint64_t arena_bytes = 0;
-  // Peak of the padded live bytes, and of what Target::apart keeps apart: no plan can be smaller.
+  // Peak of the padded live bytes, including what Target::apart keeps separate: no plan can be smaller.
   std::uint64_t lower_bound = 0;
   std::vector<Buffer> buffers;
   std::vector<Phase> phases;
   std::vector<InitialValue> initial;
-  MathMode math = MathMode::exact;  // of scalar functions in regions over rows; hosts have no other
+  MathMode math = MathMode::exact;  // for scalar functions in row regions; hosts only have exact
   friend bool operator==(const Program&, const Program&) = default;
 };
 
-GRAPHRUN_API std::string to_string(const Program& program);  // golden text: stable, one line a buffer and a step
+GRAPHRUN_API std::string to_string(const Program& program);  // stable golden text, one line per buffer and step
 GRAPHRUN_API void check(const Program& program);
-// For executors: throws std::logic_error when a buffer in rows does not have these bytes.
+// For executors: throws std::logic_error if a buffer in rows does not contain this byte range.
 GRAPHRUN_API void check_range(const Buffer& buffer, std::uint64_t first, std::uint64_t bytes);
-// The same for whole rows of dimension 0, from row `first` on; how many bytes a row has.
+// The same for whole rows of dimension 0 from row `first` on. Returns the bytes per row.
 GRAPHRUN_API std::uint64_t check_rows(const Buffer& buffer, std::int64_t first, std::uint64_t bytes);
-// Where a buffer's elements lie, from its offset on, if not in vectors.
+// Strides of a buffer's elements, from its offset on. Not for Layout::vectors.
 GRAPHRUN_API View view_of(const Buffer& buffer);
-// The elements of a strided buffer whose first one is at `data`, in row-major order.
+// Copy a strided buffer, whose first element is at `data`, to and from row-major order.
 GRAPHRUN_API void gather(const Buffer& buffer, const std::byte* data, std::span<std::byte> to);
 GRAPHRUN_API void scatter(const Buffer& buffer, std::span<const std::byte> from, std::byte* data);
-GRAPHRUN_API std::int64_t elements_of(const Program& program, const Step& step);   // that it computes: a record, one
-GRAPHRUN_API BufferId find_buffer(const Program& program, std::string_view name);  // kNoBuffer when there is none
-GRAPHRUN_API BufferId storage_root(const Program& program, BufferId id);           // the end of its chain of storages
-GRAPHRUN_API PhaseId find_phase(const Program& program, std::string_view name);    // throws Error, names the phases
-// The block of the arena that the host mirrors: from the first to the last byte of polled buffers, so that one copy
-// brings them all. The planner lays polled states side by side.
+GRAPHRUN_API std::int64_t elements_of(const Program& program, const Step& step);  // elements computed; a record has one
+GRAPHRUN_API BufferId find_buffer(const Program& program, std::string_view name);  // kNoBuffer if not found
+GRAPHRUN_API BufferId storage_root(const Program& program, BufferId id);           // end of its chain of storages
+GRAPHRUN_API PhaseId find_phase(const Program& program, std::string_view name);    // throws Error that lists the phases
+// Arena range that the host mirrors: from the first to the last byte of polled buffers, so that one copy is enough. The
+// planner places polled states next to each other.
 struct PollBlock {
   std::uint64_t offset = 0, bytes = 0;
 };
-GRAPHRUN_API PollBlock poll_block(const Program& program);  // empty when nothing is polled
+GRAPHRUN_API PollBlock poll_block(const Program& program);  // empty if nothing is polled
 
 }  // namespace graphrun

@@ -1,7 +1,7 @@
-// run_folder.h: folders that a training left (`graphrun train --run-dir`): what was run, how, and what came of it.
-// Contract: a folder has run.json (command, environment) from the beginning of the run, result.json (what `train
-// --json` prints) from its end, and model.json, log.csv and weights beside them; runs.md. Reads only. Throws Error
-// (kind input) for a file that is not JSON, with its place.
+// run_folder.h: run folders (`graphrun train --run-dir`): command, settings and results of a training run.
+// Contract: a folder has run.json (command, environment) from the start of the run, result.json (output of `train
+// --json`) from its end, and model.json, log.csv and weights; see runs.md. Read-only. Throws Error (kind input), with
+// position, for a file that is not JSON.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +18,19 @@ struct RunRecord {
   enum class State {
     done,
     interrupted,
-    failed,      // its loss or a parameter was not finite: the entries "failed" and "steps" tell why and when
-    unfinished,  // no result: it runs or was killed
-    unreadable   // of read_run_or_error(): the entry "error" tells why
+    failed,      // nonfinite loss or parameter; the fields "failed" and "steps" say why and when
+    unfinished,  // no result: still running, or killed
+    unreadable   // only from read_run_or_error(): the field "error" says why
   };
   struct Field {
     std::string key;               // "graph.h.units", "settings.optimizer.sgd.lr", "test.loss", "scores.test.out.f1"
-    std::string text;              // a number with the digits that give it back; a word without quotes
-    std::optional<double> number;  // none: it is no number
+    std::string text;              // numbers with enough digits to round-trip; strings without quotes
+    std::optional<double> number;  // nullopt if it is not a number
   };
 
-  std::string folder, name;  // as it was found; the last part of it
+  std::string folder, name;  // path as given; its last component
   State state = State::unfinished;
-  // Of model.json, then of result.json, in their order; without what is only in long lists. Then "changes", if any.
+  // Fields of model.json, then of result.json, in file order, without long lists. Then "changes", if any.
   std::vector<Field> fields;
 
   const Field* find(std::string_view key) const {
@@ -41,29 +41,29 @@ struct RunRecord {
   }
 };
 
-// A number of the optimizer that was changed while the run trained: changes.json, which no other run has.
+// Hyperparameter change during training, from changes.json (absent without changes).
 struct HyperparameterChange {
-  std::uint64_t step = 0;  // after so many steps
-  std::string name;        // "lr"; of one of several objectives "NAME.lr"
+  std::uint64_t step = 0;  // steps finished before the change
+  std::string name;        // "lr", or "NAME.lr" with several objectives
   double from = 0, to = 0;
 };
 GRAPHRUN_API std::vector<HyperparameterChange> read_changes(const std::string& folder);  // in the order of their steps
 GRAPHRUN_API std::string to_string(const HyperparameterChange& change);  // "lr 0.1 -> 0.05 after step 120"
 
-// How a run was started, as run.json has it.
+// Start of a run, as recorded in run.json.
 struct RunProvenance {
-  std::vector<std::string> command;  // words, the program's name first
-  std::string folder;                // it was given in
-  std::string model_file;            // as the command names it
+  std::vector<std::string> command;  // arguments, program name first
+  std::string folder;                // working directory of the command
+  std::string model_file;            // as given in the command
   std::string version, executor;
 };
 GRAPHRUN_API RunProvenance read_provenance(const std::string& folder);
 
 GRAPHRUN_API bool is_run_folder(const std::string& folder);
 GRAPHRUN_API RunRecord read_run(const std::string& folder);
-// The same, but the record tells of a file that is broken.
+// The same, but a broken file gives a record with an "error" field.
 GRAPHRUN_API RunRecord read_run_or_error(const std::string& folder);
-// The runs that lie in a folder, by name. Throws Error when there is no such folder.
+// All runs in a folder, sorted by name. Throws Error if the folder does not exist.
 GRAPHRUN_API std::vector<RunRecord> read_runs(const std::string& folder);
 
 }  // namespace graphrun

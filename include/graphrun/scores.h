@@ -1,6 +1,6 @@
-// scores.h: what the outputs of a split are worth beside its targets, over the whole split and by class or column.
-// Contract: everything in double, independent of batches; a figure that these rows do not have (the area under a curve
-// where one class is missing) is NaN. metrics.md defines each one. Plain data.
+// scores.h: metrics of the outputs over a whole split, in total and by class or column.
+// Contract: computed in double, independent of batches. A metric that these rows do not define (AUC with one class) is
+// NaN. metrics.md defines each metric. Plain data.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,14 @@ namespace graphrun {
 
 inline constexpr double kNoScore = std::numeric_limits<double>::quiet_NaN();
 
-// Of one class against all others.
+// One-vs-rest metrics of a class.
 struct PerClassScores {
-  std::string name;             // its word or number
-  std::uint64_t rows = 0;       // that are of it,
-  std::uint64_t predicted = 0;  // and that are said to be
+  std::string name;             // class label or number
+  std::uint64_t rows = 0;       // rows with this true class
+  std::uint64_t predicted = 0;  // rows with this predicted class
   double precision = 0, recall = 0, f1 = 0;
   double auc = kNoScore;                // area under the ROC curve
-  double average_precision = kNoScore;  // area under the curve of precision over recall
+  double average_precision = kNoScore;  // area under the precision-recall curve
 };
 
 struct ClassAverages {
@@ -32,26 +32,26 @@ struct ClassAverages {
 };
 
 struct ClassScores {
-  // Two classes of which the second is looked for, several of which a row is one, or labels of which it may be several.
+  // two: binary, the second class is positive. several: one class per row. labels: multilabel.
   enum class Kind : std::uint8_t { two, several, labels };
   Kind kind = Kind::several;
   std::vector<PerClassScores> classes;
-  // (classes, classes): rows are true, columns predicted. Empty for labels, and for more than 1000 classes.
+  // (classes, classes): rows are actual, columns predicted. Empty for labels and for more than 1000 classes.
   std::vector<std::uint64_t> confusion;
-  double accuracy = 0;  // of labels: rows of which all are right
+  double accuracy = 0;  // labels: fraction of rows with all labels correct
   double balanced_accuracy = kNoScore, mcc = kNoScore;
-  ClassAverages macro, micro;  // over the classes, over their rows
+  ClassAverages macro, micro;  // averages over classes and over rows
   double log_loss = kNoScore;
-  double auc = kNoScore, average_precision = kNoScore;  // of the class looked for, or the mean over classes
-  std::vector<std::pair<int, double>> top;              // how often the class is among the best 2, 3, 5 of more
+  double auc = kNoScore, average_precision = kNoScore;  // positive class, or the mean over classes
+  std::vector<std::pair<int, double>> top;              // top-k accuracy for k = 2, 3, 5, if there are more classes
 };
 
-// Of a column of a target, in original units. A residual is what was predicted, less what is true.
+// Metrics of a target column, in original units. A residual is predicted minus actual.
 struct ColumnScores {
   double r2 = kNoScore, mae = kNoScore, rmse = kNoScore;
-  double mape = kNoScore;  // a share, not percent; none where a target is zero
+  double mape = kNoScore;  // fraction, not percent; NaN if a target is zero
   double mean_residual = kNoScore;
-  std::vector<std::pair<double, double>> quantiles;  // of the residuals: share and value
+  std::vector<std::pair<double, double>> quantiles;  // quantiles of the residuals: probability and value
 };
 
 struct RegressionScores {
@@ -62,11 +62,11 @@ struct RegressionScores {
 struct OutputScores {
   std::string output, target;
   std::uint64_t rows = 0;
-  std::optional<ClassScores> classes;  // one of the two
+  std::optional<ClassScores> classes;  // exactly one of classes and regression is set
   std::optional<RegressionScores> regression;
 };
 
-// Whether a built-in metric is told under this name ("auc", "auc.TARGET"): one that these rows may not have.
+// Returns whether a built-in metric has this name ("auc", "auc.TARGET") and may be undefined for some rows.
 GRAPHRUN_API bool is_score(std::string_view metric);
 
 }  // namespace graphrun

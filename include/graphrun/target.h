@@ -1,6 +1,6 @@
-// target.h: the numbers of a machine that decisions may depend on, as a table: no device is needed to plan for one.
-// Contract: grid, tile, partition and region choices are pure functions of (graph, target). Rows are only added, and
-// live for ever.
+// target.h: table of machine parameters for planning decisions; planning needs no device.
+// Contract: grid, tile, partition and region choices are pure functions of (graph, target). Entries are only added,
+// never removed.
 #pragma once
 
 #include <cstddef>
@@ -12,36 +12,36 @@
 
 namespace graphrun {
 
-// What regions over rows go by (regions.md). Beyond the first three a step runs by itself, over all rows.
+// Limits and costs of row regions (regions.md). Steps beyond the first three limits run alone, over all rows.
 struct RegionCosts {
   std::uint64_t most_weights = 0;   // bytes of the matrix that rows are multiplied with
   std::uint64_t most_reduced = 0;   // bytes of one reduced value
   std::uint64_t most_row = 0;       // bytes of one sample's part of a value
-  std::uint64_t tile_bytes = 0;     // of scratch that a tile should take: near the core, not all of it
-  std::uint64_t lane_bytes = 0;     // of lanes that a partition may keep beside its tile
-  std::int64_t partition_work = 0;  // that is worth a partition; a unit is 8 additions of elements
+  std::uint64_t tile_bytes = 0;     // desired scratch per tile: near the core, not all of it
+  std::uint64_t lane_bytes = 0;     // bytes of lanes per partition, in addition to its tile
+  std::int64_t partition_work = 0;  // minimum work per partition; a unit is 8 element additions
   std::int64_t most_partitions = 0;
-  std::int64_t least_rows = 0;  // of a tile that ends with reductions, and of a partition
+  std::int64_t least_rows = 0;  // minimum for a partition, and for a tile that ends with reductions
 };
 
-// How steps over elements are grouped (src/compiler/elements.h). `least` 0: they are not.
+// Grouping of steps over elements (src/compiler/elements.h). `least` 0: no grouping.
 struct ElementLimits {
-  std::int64_t least = 0;    // elements of a chain: with fewer, steps by themselves are as fast
-  std::size_t chains = 1;    // of a region: many where a launch is dear
-  std::size_t steps = 64;    // of a chain
-  std::size_t operands = 0;  // of a region, in memory
-  std::size_t numbers = 0;   // that a step has computed anew; 0: numbers are steps like others
+  std::int64_t least = 0;    // minimum elements of a chain: below, single steps are as fast
+  std::size_t chains = 1;    // per region: many if a launch is expensive
+  std::size_t steps = 64;    // per chain
+  std::size_t operands = 0;  // per region, in memory
+  std::size_t numbers = 0;   // recomputed per step; 0: numbers are steps like others
 };
 
 struct Target {
   std::string_view name;       // "h200", "a100", "host"
-  std::string_view executor;   // which executor plans for it: "cuda"; "cpu" also stands for ref
+  std::string_view executor;   // executor that plans for it: "cuda"; "cpu" also means ref
   int compute_capability = 0;  // 90 for 9.0; 0 on a host
   int multiprocessors = 0;     // SMs
   int max_threads_per_sm = 0;
   std::uint64_t shared_memory = 0;      // bytes a block may opt in to
   std::uint64_t registers = 0;          // 32-bit registers of an SM
-  int cluster_blocks = 0;               // the largest portable cluster, 0 = none
+  int cluster_blocks = 0;               // largest portable cluster; 0: none
   std::uint64_t library_workspace = 0;  // bytes kept in the arena for the matrix library
   // Bytes of a phase's smallest values and scratch that no other of the phase uses again. Where launches run side by
   // side, one waits for the other when the plan lays what they write over each other. 0: steps run one by one.
@@ -53,8 +53,8 @@ struct Target {
 GRAPHRUN_API std::span<const Target> targets();
 GRAPHRUN_API const Target& find_target(std::string_view name);  // throws Error with the known names
 
-// A machine of a plug-in: steps run there one by one. Once more is nothing; throws Error where the name is that of
-// another executor's machine.
+// Adds the machine of a plug-in, which runs steps one by one. Idempotent. Throws Error if another executor has taken
+// the name.
 GRAPHRUN_API void add_target(std::string_view name, std::string_view executor);
 
 }  // namespace graphrun

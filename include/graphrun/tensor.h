@@ -1,6 +1,6 @@
-// tensor.h: a dense row-major tensor in host memory: what goes into a run and what comes out.
-// Contract: owns its bytes. Values that do not fill the shape, and elements<T>() of another dtype, throw Error. One
-// that was moved away from is empty, as a default one is. No thread rules: a plain value.
+// tensor.h: a dense row-major tensor in host memory, for inputs and results.
+// Contract: owns its bytes. Throws Error if values do not fill the shape or elements<T>() has another dtype. A
+// moved-from tensor is empty, like a default one. No thread rules: a plain value.
 #pragma once
 
 #include <cstddef>

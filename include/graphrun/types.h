@@ -1,6 +1,6 @@
 // types.h: dtype, shape and tensor type, the vocabulary of every layer.
 // Contract: plain values, no heap, no dependency but std; safe to copy and to use from any thread.
-// Leaves to others: where the bytes lie (program.h), what an op does with them (graph/ops).
+// Not here: memory layout (program.h), semantics of ops (graph/ops).
 #pragma once
 
 #include <array>
@@ -17,50 +17,50 @@
 namespace graphrun {
 
 enum class Op : std::uint16_t;                 // op.h
-GRAPHRUN_API std::string_view name_of(Op op);  // "?" for a number that is no op
+GRAPHRUN_API std::string_view name_of(Op op);  // "?" for an unknown number
 
 enum class DType : std::uint8_t { f32, f64, i32, u64, boolean };
 
 GRAPHRUN_API std::size_t size_of(DType dtype);  // bytes of one element
 GRAPHRUN_API std::string_view name_of(DType dtype);
-GRAPHRUN_API bool parse_dtype(std::string_view name, DType& out);  // false: no such name
+GRAPHRUN_API bool parse_dtype(std::string_view name, DType& out);  // false: unknown name
 inline bool is_float(DType dtype) {
   return dtype == DType::f32 || dtype == DType::f64;
 }
 
-// How exact products of f32 have to be. tf32: an executor may round their operands to 10 bits after the point, which
-// tensor cores multiply several times faster; sums stay f32. Those that have no such units compute as for fp32.
+// Required precision of f32 products. tf32: an executor may round operands to 10 fraction bits, which tensor cores
+// multiply several times faster; sums stay f32. Executors without such units compute as for fp32.
 enum class Precision : std::uint8_t { fp32, tf32 };
 
 inline constexpr int kMaxRank = 8;
-inline constexpr int kMaxOperands = 8;  // of an op
+inline constexpr int kMaxOperands = 8;  // per op
 
-// The batch is a symbol until a graph is compiled: dimension 0 then has so many rows for each of its samples. Such an
-// extent lies far below every number, so that nothing takes it for one: Shape::elements() refuses it, and what is
-// multiplied with it leaves 64 bits.
+// The batch is symbolic until a graph is compiled: dimension 0 then has `rows` rows per sample. Such an extent is far
+// below every real one, so it cannot pass for a number: Shape::elements() rejects it, and products with it
+// overflow 64 bits.
 inline constexpr std::int64_t kBatch = std::numeric_limits<std::int64_t>::min() + 1;
 constexpr std::int64_t batch_extent(std::int64_t rows) {
   return kBatch - 1 + rows;
 }
-constexpr std::int64_t batch_rows(std::int64_t extent) {  // of a sample; 0: the extent is a number
+constexpr std::int64_t batch_rows(std::int64_t extent) {  // rows per sample; 0: the extent is a number
   return extent < kBatch / 2 ? extent - (kBatch - 1) : 0;
 }
 GRAPHRUN_API std::string extent_text(std::int64_t extent);  // "6", "batch", "2*batch"
 
-// Extents in row-major order; rank 0 is a scalar with one element. An extent may be 0: then there are no elements.
+// Extents in row-major order; rank 0 is a scalar with one element. An extent of 0 means no elements.
 class GRAPHRUN_API Shape {
  public:
   Shape() = default;
   Shape(std::initializer_list<std::int64_t> dims) : Shape(std::span(dims.begin(), dims.size())) {}
-  explicit Shape(std::span<const std::int64_t> dims);  // throws Error when there are more than kMaxRank
+  explicit Shape(std::span<const std::int64_t> dims);  // throws Error beyond kMaxRank
 
   int rank() const { return rank_; }
   std::int64_t operator[](int axis) const { return dims_[static_cast<std::size_t>(axis)]; }
   std::int64_t& operator[](int axis) { return dims_[static_cast<std::size_t>(axis)]; }
   std::span<const std::int64_t> dims() const { return {dims_.data(), static_cast<std::size_t>(rank_)}; }
   void push_back(std::int64_t extent);           // throws Error beyond kMaxRank
-  std::int64_t elements() const;                 // product of the extents; 1 for a scalar. Throws Error for a symbol
-  Shape with_batch(std::int64_t samples) const;  // the symbol replaced; with 1, of each sample
+  std::int64_t elements() const;                 // product of the extents; 1 for a scalar. Throws Error if symbolic
+  Shape with_batch(std::int64_t samples) const;  // replaces the symbol; 1: shape of one sample
 
   friend GRAPHRUN_API bool operator==(const Shape& a, const Shape& b);
 
@@ -71,9 +71,9 @@ class GRAPHRUN_API Shape {
 
 GRAPHRUN_API std::string to_string(const Shape& shape);  // "(321, 6)", "()" for a scalar
 
-// `rows` says whether dimension 0 is the batch: 0 = no, k = k rows for each sample, so that the extent of dimension 0
-// is batch_extent(k), and in a Program k times the row capacity of the phase. It is declared on inputs and propagated
-// by ops, never guessed from sizes.
+// `rows`: whether dimension 0 is the batch. 0: no; k: k rows per sample, so the extent of dimension 0 is
+// batch_extent(k), and in a Program k times the row capacity of the phase. Declared on inputs and propagated by ops,
+// never guessed from sizes.
 struct TensorType {
   DType dtype = DType::f32;
   Shape shape;
@@ -83,7 +83,7 @@ struct TensorType {
   friend bool operator==(const TensorType&, const TensorType&) = default;
 };
 
-// "f32(batch, 6)" when dimension 0 is the batch, "f32(2*batch, 6)" for two rows a sample, else "f32(6)".
+// "f32(batch, 6)" if dimension 0 is the batch, "f32(2*batch, 6)" for two rows per sample, else "f32(6)".
 GRAPHRUN_API std::string to_string(const TensorType& type);
 
 }  // namespace graphrun

@@ -1,4 +1,4 @@
-// view.h: where the elements of a value lie in its storage: a stride for each axis and an offset, in elements.
+// view.h: mapping from the elements of a value to its storage: a stride per axis and an offset, in elements.
 // Contract: the element at index (i, j, …) is number offset + i * strides[0] + j * strides[1] + … of the storage.
 // Strides are never negative; 0 shows the same elements again. Every function here gives a view of the same storage.
 // Leaves to others: walking over the elements of several views at once (kernels/dims.h).
@@ -17,7 +17,7 @@ struct View {
   friend bool operator==(const View&, const View&) = default;
 };
 
-// Row-major, one element after the other.
+// Row-major, without gaps.
 inline View dense(const Shape& shape) {
   View view{shape};
   std::int64_t step = 1;
@@ -25,7 +25,7 @@ inline View dense(const Shape& shape) {
   return view;
 }
 
-// Wherever it begins.
+// Ignores the offset.
 inline bool is_dense(const View& view) {
   View other = dense(view.extents);
   other.offset = view.offset;
@@ -41,7 +41,7 @@ inline View broadcast(const View& from, const Shape& to) {
   return view;
 }
 
-// Axis i is axis axes[i] of what is given.
+// Axis i of the result is axis axes[i] of `from`.
 inline View permuted(const View& from, const std::int32_t* axes) {
   View view = from;
   for (int axis = 0; axis < from.extents.rank(); ++axis) {
@@ -51,7 +51,7 @@ inline View permuted(const View& from, const std::int32_t* axes) {
   return view;
 }
 
-// The last two axes exchanged.
+// Swaps the last two axes.
 inline View transposed(const View& from) {
   View view = from;
   const int last = from.extents.rank() - 1;
@@ -70,7 +70,7 @@ inline View sliced(const View& from, int axis, std::int64_t start, std::int64_t 
   return view;
 }
 
-// From its first element to its last, both included; 0 of nothing.
+// Number of storage elements from first to last inclusive; 0 if the view is empty.
 inline std::int64_t span_of(const View& view) {
   std::int64_t last = 0;
   for (int axis = 0; axis < view.extents.rank(); ++axis) last += (view.extents[axis] - 1) * view.strides[axis];

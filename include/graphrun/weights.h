@@ -1,13 +1,11 @@
-// weights.h: a model's parameters, and the numbers fitted to its data, as one file: NPZ, which NumPy reads, or
-// safetensors, which also has the model inside, so that it can be given in a model file's place (load_model()).
-// Contract: read by content, whatever the name; written as safetensors where the name ends with .safetensors, else as
-// NPZ. An array for each parameter under its name (f32), and for each input whose values were standardized or scaled
-// "x:shift" and "x:scale" (f64, one entry a column; stored = (original - shift) / scale); what else was fitted to the
-// training rows, and where they came from (data.md, "Weights files"). The same weights are the same bytes: no time
-// and no folder is in them. The model inside is the file that the session's model was read from; one that was built has
-// none. Errors: Error of kind input with every mistake of a file at once, kind run when it cannot be written; a file is
-// replaced whole or not at all. Leaves to others: starting a model file from such a file, its fitted numbers included
-// (LoadOptions::weights).
+// weights.h: a model's parameters and fitted statistics in one file: NPZ, which NumPy reads, or safetensors, which also
+// contains the model and can replace a model file (load_model()).
+// Contract: the format is detected from the content; safetensors is written if the name ends with .safetensors, else
+// NPZ. One array per parameter under its name (f32). Standardized or scaled inputs add "x:shift" and "x:scale" (f64,
+// one entry per column; stored = (original - shift) / scale); further entries are other fitted statistics and their
+// provenance (data.md, "Weights files"). Equal weights give equal bytes: no time or folder. The model inside is the
+// session's model file; a model built in code has none. Errors: kind input with every error of a file, kind run if it
+// cannot be written; files are replaced atomically. Not here: starting a model from weights (LoadOptions::weights).
 #pragma once
 
 #include <memory>
@@ -22,22 +20,21 @@ namespace graphrun {
 
 GRAPHRUN_API void save_weights(Session& session, const std::string& path);
 
-// The same into a file that was opened before the training, so that one which cannot be written is found out then.
+// The same, into a file opened before training, so that an unwritable path fails early.
 GRAPHRUN_API void save_weights(Session& session, OutputFile& file);
 
-// For weights that could not be saved where they should be: into a new NPZ file in $TMPDIR or, where that fails, the
-// home folder: $HOME, else that of the system's entry for the user. Its path.
+// Saves weights whose own path failed: to a new NPZ file in $TMPDIR or, if that fails, the home folder ($HOME, else the
+// user's entry in the system). Returns its path.
 GRAPHRUN_API std::string rescue_weights(Session& session);
 
-// Sets the parameters. Names, shapes, dtypes must be the session's own, the fitted numbers those that its data were
-// changed with, and its data split as the file says.
+// Sets the parameters. Names, shapes, dtypes, fitted statistics and data split must match the session's.
 GRAPHRUN_API void load_weights(Session& session, const std::string& path);
 
-// What a file holds, without a model, whoever wrote it: any NPZ or safetensors file.
+// Content of any NPZ or safetensors file; needs no model.
 class GRAPHRUN_API WeightsFile {
  public:
   struct ArrayInfo {
-    std::string name, dtype;  // as NumPy or the file calls it where no tensor here is of it
+    std::string name, dtype;  // as named by NumPy or the file if no DType matches
     Shape shape;
   };
 
@@ -48,7 +45,7 @@ class GRAPHRUN_API WeightsFile {
 
   const std::vector<ArrayInfo>& entries() const;   // in the file's order
   HostTensor read(const std::string& name) const;  // f32, f64 or i32. Throws Error with the nearest name
-  const std::string& provenance() const;           // DataSet::provenance; empty: it is not there
+  const std::string& provenance() const;           // DataSet::provenance; empty: not in the file
 
  private:
   struct Impl;
