@@ -190,10 +190,10 @@ class GRAPHRUN_API Session {
 
   // Runs `steps` training steps. Returns false if one of their last 4096 losses is not finite.
   bool advance(std::uint64_t steps);
-  // Runs at most `most` training steps until the deadline; returns the number run. A step starts if the fastest so far
-  // would end in time (the session's first: if any time is left), and always runs to its end.
+  // Runs at most `max_steps` training steps until the deadline; returns the number run. A step starts if the fastest so
+  // far would end in time (the session's first: if any time is left), and always runs to its end.
   std::uint64_t run_until(std::chrono::steady_clock::time_point deadline,
-                          std::uint64_t most = std::numeric_limits<std::uint64_t>::max());
+                          std::uint64_t max_steps = std::numeric_limits<std::uint64_t>::max());
   // Returns whether the losses of the last `steps` training steps (at most 4096) are all finite.
   bool losses_finite(std::uint64_t steps);
   // Current or last training step, counted from 1; 0 before the first. Safe from any thread or signal handler.

@@ -68,12 +68,12 @@ bool Session::losses_finite(std::uint64_t steps) {
   return session.losses_finite(std::min(steps, session.done[session.training()]));
 }
 
-std::uint64_t Session::run_until(std::chrono::steady_clock::time_point deadline, std::uint64_t most) {
+std::uint64_t Session::run_until(std::chrono::steady_clock::time_point deadline, std::uint64_t max_steps) {
   Impl& session = not_moved(impl_);
   session.reject_in_train("run_until");
   const std::size_t index = session.training();
   std::uint64_t ran = 0;
-  while (ran < most) {
+  while (ran < max_steps) {
     const auto now = std::chrono::steady_clock::now();
     if (now >= deadline) break;
     const double left = std::chrono::duration<double>(deadline - now).count();
@@ -86,7 +86,7 @@ std::uint64_t Session::run_until(std::chrono::steady_clock::time_point deadline,
       steps = static_cast<std::uint64_t>(std::clamp(fitting / 2, 1.0, 1e15));
       steps = std::min(steps, session.steps_per_poll(index, steps));
     }
-    steps = std::min(steps, most - ran);
+    steps = std::min(steps, max_steps - ran);
     session.run(index, steps);
     ran += steps;
   }

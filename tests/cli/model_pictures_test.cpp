@@ -67,8 +67,10 @@ TEST_F(ModelPictures, OfClasses) {
   EXPECT_EQ(confusion, "y on test: 66.67 % of 3 correct\nactual\n  0 1\n0 1 1\n1 0 1\n  predicted\n");
   EXPECT_EQ(drawn({model, "--weights", weights, "--what=confusion", "--split=train"}),
             "y on train: 100 % of 2 correct\nactual\n  0 1\n0 1 0\n1 0 1\n  predicted\n");
-  EXPECT_EQ(drawn({model, "--weights", weights, "--what=misclassified"}), "test: 1 of 3 misclassified\n0 as 1\n@@\n\n\n\n");
-  EXPECT_EQ(drawn({model, "--weights", weights, "--what=misclassified", "--split=train"}), "train: 0 of 2 misclassified\n");
+  EXPECT_EQ(drawn({model, "--weights", weights, "--what=misclassified"}),
+            "test: 1 of 3 misclassified\n0 as 1\n@@\n\n\n\n");
+  EXPECT_EQ(drawn({model, "--weights", weights, "--what=misclassified", "--split=train"}),
+            "train: 0 of 2 misclassified\n");
 }
 
 TEST_F(ModelPictures, OfNumbers) {

@@ -24,8 +24,8 @@ using ir::NodeId;
 using List = std::vector<std::int64_t>;
 using Reals = std::vector<double>;
 
-constexpr double kMargin = 1e-2;            // between a value and an edge
-constexpr double kLargest = 1e3;            // of all values
+constexpr double kMargin = 1e-2;                 // between a value and an edge
+constexpr double kLargest = 1e3;                 // of all values
 constexpr std::int64_t kMaxValueElements = 500;  // of a value, for the usual batch
 constexpr std::int64_t kUsualBatch = 6;
 constexpr int kTries = 60;  // of operands and attributes for one op
