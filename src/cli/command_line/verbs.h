@@ -31,14 +31,19 @@ const Verb* find_verb(std::string_view name);  // matches name or alias; null if
 std::vector<std::string> verb_names();         // with aliases
 
 // Every verb; its Verb is at the end of its own file.
-#define GRAPHRUN_VERBS(X)                                                                                \
-  X(train)                                                                                               \
-  X(eval)                                                                                                \
-  X(predict)                                                                                             \
-  X(init)                                                                                                \
-  X(plan)                                                                                                \
-  X(verify) X(bench) X(show) X(check) X(sweep) X(runs) X(replay) X(report) X(studio) X(plot) X(export_c) \
-      X(export_onnx) X(import_onnx) X(devices) X(completion) X(help)
+#define GRAPHRUN_VERBS(X) \
+  X(train)                \
+  X(eval)                 \
+  X(predict)              \
+  X(init)                 \
+  X(plan)                 \
+  X(verify)               \
+  X(bench)                \
+  X(show)                 \
+  X(check)                \
+  X(sweep)                \
+  X(runs)                 \
+  X(replay) X(report) X(studio) X(plot) X(export_c) X(export_onnx) X(import_onnx) X(devices) X(completion) X(help)
 #define GRAPHRUN_VERB(name) extern const Verb name##_verb;
 GRAPHRUN_VERBS(GRAPHRUN_VERB)
 #undef GRAPHRUN_VERB
