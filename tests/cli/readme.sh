@@ -46,6 +46,7 @@ near() { awk -v what="$1" 'NR == 1 { wrong += $1 < 200 || $1 > 260 } NR == 2 { w
                            END { exit wrong || NR != 2 }' || fail "$1: wrong predictions"; }
 awk '$0 == "```sh" { inside = 1; next } /^```/ { inside = 0 } inside' "$root/README.md" | run README.md 9
 graphrun predict houses.safetensors new.csv | tail -n 2 | near shell
+block text "$root/README.md" | tail -n 2 | near "README's result"
 block cpp "$root/README.md" | cmp - "$root/examples/houses.cpp" || fail "the C++ program is not examples/houses.cpp"
 [ "$(wc -l <"$root/examples/houses.cpp")" -lt 20 ] || fail "examples/houses.cpp has 20 lines or more"
 "$houses" | near "examples/houses.cpp"
@@ -60,8 +61,7 @@ else
 fi
 if [ -n "$library" ] && command -v g++ >/dev/null; then
   block cpp "$root/README.md" >houses.cpp
-  # shellcheck disable=SC2016
-  grep -o '^`g++ .*`$' "$root/README.md" | tr -d '`' >compile
+  grep '^g++ ' "$root/README.md" >compile
   bash -euo pipefail compile || fail "README's g++ command"
   ./houses | near "the C++ program"
 else
