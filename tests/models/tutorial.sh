@@ -40,6 +40,6 @@ while IFS= read -r line; do
     cat "$folder/printed"
     exit 1
   fi
-done < <(blocks text | grep -E '^((loss|rmse|mae|r2|accuracy) |[0-9.]+$)')
+done < <(blocks text | grep -E '^((loss|rmse|mae|r2|accuracy) |[0-9][0-9.]*$)')
 [ "$checked" -gt 3 ] || { echo "tutorial: only $checked lines of results"; exit 1; }
 echo "tutorial: $(grep -c . "$folder/commands") lines of commands, $checked lines of results"
