@@ -47,6 +47,9 @@ near() { awk -v what="$1" 'NR == 1 { wrong += $1 < 200 || $1 > 260 } NR == 2 { w
 awk '$0 == "```sh" { inside = 1; next } /^```/ { inside = 0 } inside' "$root/README.md" | run README.md 9
 graphrun predict houses.safetensors new.csv | tail -n 2 | near shell
 block text "$root/README.md" | tail -n 2 | near "README's result"
+# The error on the test rows, to two digits.
+rmse=$(sed -n 's/^(.rmse.) is \([0-9.]*\)\. .*/\1/p' "$root/README.md")
+awk -v shown="$rmse" '$1 == "rmse" { exit sprintf("%.1f", $4) != sprintf("%.1f", shown) }' printed || fail "rmse is not $rmse"
 block cpp "$root/README.md" | cmp - "$root/examples/houses.cpp" || fail "the C++ program is not examples/houses.cpp"
 [ "$(wc -l <"$root/examples/houses.cpp")" -lt 20 ] || fail "examples/houses.cpp has 20 lines or more"
 "$houses" | near "examples/houses.cpp"
