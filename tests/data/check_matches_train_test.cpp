@@ -1,7 +1,6 @@
 // check_model() next to a training of no epochs, over mutated model files whose data are there: what check rejects
 // train rejects, and what train rejects for a reason in the file alone check rejects. Only codes of data may differ.
 #include <fmt/format.h>
-#include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
 #include <set>
@@ -252,8 +251,8 @@ TEST_F(CheckAndTrain, CheckReadsWhatStandsBesideADataFile) {
             "/data/train/csv: only one input can take the columns that are left; list those of the others");
   EXPECT_EQ(checked(R"({"csv": "no.csv", "y": "y", "header": "yes"})"),
             "/data/train/header: must be true or false, got the string \"yes\"");
-  EXPECT_THAT(checked(R"({"csv": "no.csv", "y": "y", "missing": {"a": "men"}})"),
-              testing::HasSubstr("/data/train/missing/a"));
+  const std::string message = checked(R"({"csv": "no.csv", "y": "y", "missing": {"a": "men"}})");
+  EXPECT_NE(message.find("/data/train/missing/a"), std::string::npos) << message;
   EXPECT_EQ(checked(R"({"npy": {"x": "x.npy"}})"), "/data/train/npy: no array for input 'y'; the source has x");
   EXPECT_EQ(checked(R"({"idx": {}})"), "/data/train/idx: the source has no arrays");
 }
