@@ -29,8 +29,8 @@ struct CheckpointInfo {
   bool same_plan = true;                        // the plans match: resuming is bitwise identical
 };
 
-// Hashes (16 hex digits): model_hash() of everything that determines training except the number of epochs, plan_hash()
-// of everything the executor sees.
+// Hashes (16 hex digits). model_hash() covers everything that determines training except the number of epochs;
+// plan_hash() covers everything that the executor sees.
 GRAPHRUN_API std::string model_hash(const Model& model);
 GRAPHRUN_API std::string plan_hash(const Program& program);
 

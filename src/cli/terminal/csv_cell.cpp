@@ -40,7 +40,7 @@ void LineErrors::add(std::string code, int line, std::size_t column, std::string
 }
 
 void LineErrors::check() const {
-  if (any()) throw Error(ErrorKind::input, list_, more_);
+  if (!list_.empty()) throw Error(ErrorKind::input, list_, more_);
 }
 
 }  // namespace graphrun::cli

@@ -35,7 +35,6 @@ class LineErrors {
 
   void add(std::string code, int line, std::size_t column, std::string_view source, std::string message,
            std::string hint = {});
-  bool any() const { return !list_.empty(); }
   void check() const;  // throws Error
 
  private:

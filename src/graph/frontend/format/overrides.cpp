@@ -267,9 +267,9 @@ class Settings {
     Value* value = &root_;
     std::string pointer;
     for (const std::string_view key : path.keys) {
-      const Member* member = value->find(key);
-      if (member == nullptr) return;
-      value = const_cast<Value*>(&member->value);
+      const auto member = std::ranges::find(value->members, key, &Member::key);
+      if (member == value->members.end()) return;
+      value = &member->value;
       pointer += "/" + json::escape_pointer(key);
     }
     if (value->kind != Kind::object || value->members.size() != 1 || is_only(*value, name)) return;
