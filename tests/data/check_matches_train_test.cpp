@@ -258,7 +258,7 @@ TEST_F(CheckAndTrain, CheckReadsWhatStandsBesideADataFile) {
 }
 
 TEST_F(CheckAndTrain, AgreeOnMutants) {
-  const std::uint64_t count = test::all_cases() ? 20000 : static_cast<std::uint64_t>(test::rounds(400));
+  const std::uint64_t count = test::all_cases() ? 20000 : static_cast<std::uint64_t>(test::rounds(600));
   const std::uint64_t first = test::first_step_graph();
   std::size_t accepted = 0, rejected = 0;
   for (std::uint64_t seed = first; seed < first + count; ++seed) {
