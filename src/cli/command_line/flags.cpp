@@ -137,7 +137,7 @@ constexpr Flag kFlags[] = {
      [](Arguments& a, std::string_view v) { a.session.threads = number<int>(v, 0, 1024); }, Completes::nothing,
      "GRAPHRUN_THREADS"},
     {"--isa", "NAME", "Execution", kRunning,
-     "instruction set of the cpu executor: plain, avx2 or avx512 (default: the best available)", set_isa,
+     "instruction set of the cpu executor: plain, avx2 or avx512 (default: the best)", set_isa,
      Completes::instruction_sets, "GRAPHRUN_ISA"},
     {"--math", "NAME", "Execution", kReading,
      "exp, tanh etc. in fused regions on cuda: fast, or exact as on cpu (default: fast)",
@@ -147,9 +147,9 @@ constexpr Flag kFlags[] = {
     {"--no-fuse", "", "Execution", kPlanning, "run op by op, without fused regions",
      [](Arguments& a, std::string_view) { a.session.fuse = false; }},
     {"--jit", "HOW", "Execution", kPlanning,
-     "fuse each training step into one GPU kernel: prefer, require or off (default: prefer)", set_jit, Completes::jit},
+     "fuse each training step into a GPU kernel: prefer, require, off (default: prefer)", set_jit, Completes::jit},
     {"--tiling", "NAME", "Execution", kReading,
-     "tile layout of the step kernel: thread, pair, warp, block, split, ... (default: automatic)",
+     "tile layout of step kernels: thread, pair, warp, block, split (default: automatic)",
      [](Arguments& a, std::string_view v) { a.session.tiling = v; }},
 
     {"--set", "PATH=VALUE", "Model", kReading, "change a value of the model file; may be repeated", set_override,
@@ -201,7 +201,7 @@ constexpr Flag kFlags[] = {
      set<&Arguments::dump_to>, Completes::files},
 
     {"--steps", "N", "Measurement", "verify bench",
-     "number of training steps (default: verify 3, with --dump 0; bench as many as fit in 2 s)",
+     "training steps (default: verify 3, or 0 with --dump; bench as many as fit in 2 s)",
      [](Arguments& a, std::string_view v) {
        a.steps = a.verb == "bench" ? number<std::uint64_t>(v, 1, 10000000) : number<std::uint64_t>(v);
      }},
@@ -248,8 +248,8 @@ constexpr Flag kFlags[] = {
      [](Arguments& a, std::string_view v) { a.time_limit = number<double>(v, 0, 1e9); }},
 
     {"--run-dir", "FOLDER", "Runs", "train sweep studio",
-     "store each run in its own folder here (default: train none, sweep MODEL-sweep, studio runs)",
-     set<&Arguments::run_dir>, Completes::folders},
+     "store runs in folders here (default: train none, sweep MODEL-sweep, studio runs)", set<&Arguments::run_dir>,
+     Completes::folders},
     {"--run-name", "NAME", "Runs", "train", "name of the run's folder (default: a number)", set<&Arguments::run_name>},
     {"--over", "PATH=VALUES", "Runs", "sweep", "values to try: 0.1,0.01 or 4:64:2x or 1:9:+2; may be repeated",
      [](Arguments& a, std::string_view v) { a.over.emplace_back(v); }, Completes::settings},
@@ -262,7 +262,7 @@ constexpr Flag kFlags[] = {
     {"--checkpoint-dir", "FOLDER", "Checkpoints", "train", "write checkpoints to this folder, to resume from",
      set<&Arguments::checkpoint_dir>, Completes::folders},
     {"--checkpoint-every", "K", "Checkpoints", "train",
-     "interval in epochs, or as 500steps or 30s (default: 1, or 1s in runs of over 200 epochs)", set_checkpoint_every},
+     "interval in epochs, or as 500steps or 30s (default: 1, or 1s if over 200 epochs)", set_checkpoint_every},
     {"--checkpoint-keep", "N", "Checkpoints", "train",
      "number of newest checkpoints to keep, in addition to the best one (default: 3)",
      [](Arguments& a, std::string_view v) { a.checkpoint_keep = number<int>(v, 1, 1000000); }},
@@ -271,10 +271,9 @@ constexpr Flag kFlags[] = {
      "", "", "auto"},
 
     {"--what", "NAME", "Plots", "plot",
-     "model plot: confusion, misclassified, predicted, residuals, surface, weights or histogram",
-     set<&Arguments::picture>},
+     "plot: confusion, misclassified, predicted, residuals, surface, weights, histogram", set<&Arguments::picture>},
     {"--columns", "NAMES", "Plots", "runs plot",
-     "columns to print or draw, as in loss,validation_loss; may be repeated (default: automatic)",
+     "columns to print or draw: loss,validation_loss; may be repeated (default: automatic)",
      [](Arguments& a, std::string_view v) { add_names(a.columns, v); }},
     {"--x", "COLUMN", "Plots", "plot", "column of the x axis (default: epoch)", set<&Arguments::x_column>},
     {"--log-scale", "AXES", "Plots", "plot", "logarithmic axes: x, y or xy (default: none)", set_log_axes,

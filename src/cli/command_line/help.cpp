@@ -183,9 +183,9 @@ const Verb help_verb = {
     "",
     Positionals::verb,
     "print the help of a command, or of a name in a model file",
-    R"(Prints the help of a command (graphrun help plan is graphrun plan --help), or of a topic. A topic is a name in a
-model file, such as adam or dense, or a list of names, such as optimizers. Without a word it lists the topics.
---man prints all commands and flags as the man page graphrun(1).)",
+    R"(Prints the help of a command (graphrun help plan is graphrun plan --help), or of a topic. A topic is a name in
+a model file, such as adam or dense, or a list of names, such as optimizers. Without a word it lists the
+topics. --man prints all commands and flags as the man page graphrun(1).)",
     R"(graphrun help verify
 graphrun help optimizers
 graphrun help adam

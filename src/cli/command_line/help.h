@@ -1,5 +1,5 @@
 // help.h: texts of --help, `help` and --version, generated from the tables of verbs and flags; man.h shares parts.
-// Contract: --help has at most 40 lines of 100 columns; the help of a verb lists all its flags, in 118 columns.
+// Contract: --help has at most 40 lines of 100 columns; the help of a verb lists all its flags, in 110 columns.
 #pragma once
 
 #include <string>

@@ -105,8 +105,9 @@ const Verb devices_verb = {
     Positionals::none,
     "list the devices of every executor",
     R"(Prints each executor's devices: name for --executor, free and total memory, capability and driver, or one line
-with the reason if there is none. Plug-ins in the folders of --plugin-path are listed too, and unusable ones with
-the reason. The exit code is always 0. With --json, stdout is one object with the arrays devices and missing.)",
+with the reason if there is none. Plug-ins in the folders of --plugin-path are listed too, and unusable ones
+with the reason. The exit code is always 0. With --json, stdout is one object with the arrays devices and
+missing.)",
     R"(graphrun devices
 graphrun devices --json)",
     run_devices};

@@ -47,9 +47,9 @@ const Verb eval_verb = {
     "test",
     Positionals::model,
     "evaluate trained weights on the model's splits",
-    R"(Evaluates loss and metrics of --weights on every split of the model, without training. Classifiers get accuracy,
-precision, recall, F1, areas under curves and the confusion matrix; regressions get R2, errors and quantiles of
-the residuals (docs/reference/metrics.md).
+    R"(Evaluates loss and metrics of --weights on every split of the model, without training. Classifiers get
+accuracy, precision, recall, F1, areas under curves and the confusion matrix; regressions get R2, errors and
+quantiles of the residuals (docs/reference/metrics.md).
 
 The data are split and transformed as in the training run, whatever --seed is. If the rows or the split have
 changed, the exit code is 2. --data evaluates the labelled rows of another file instead; its columns have the

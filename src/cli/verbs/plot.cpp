@@ -219,9 +219,9 @@ const Verb plot_verb = {
     "",
     Positionals::tables,
     "plot training logs or a model's evaluation, as text, SVG or PNG",
-    R"(Reads logs of train --log, or CSV files with a header, and draws the loss and the metrics over the epochs. With
-several files, each run has its own colour and is named after its file. Empty cells are skipped. For a run
-folder, plot draws its log, or with --what its model.
+    R"(Reads logs of train --log, or CSV files with a header, and draws the loss and the metrics over the epochs.
+With several files, each run has its own colour and is named after its file. Empty cells are skipped. For a
+run folder, plot draws its log, or with --what its model.
 
 With a model and its --weights it draws the plot --what: confusion matrix or misclassified images for
 classifiers, predicted vs. actual or residuals for regressions, the surface over two inputs with contours, one

@@ -85,8 +85,8 @@ const Verb report_verb = {
     "write a stored run as one HTML page",
     R"(Writes the results of a run stored by `train --run-dir` as one self-contained HTML page: metrics and curves,
 metrics of every split by class or column, evaluation plots, graph, memory plan, settings, command and
-environment. It evaluates the weights again. Without --output the page is report.html in the run's folder. `train
---report` and `eval --report` write the same page for their results.)",
+environment. It evaluates the weights again. Without --output the page is report.html in the run's folder.
+`train --report` and `eval --report` write the same page for their results.)",
     R"(graphrun train model.json --run-dir runs
 graphrun report runs/0001 -o run.html)",
     run_report};

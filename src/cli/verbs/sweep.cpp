@@ -347,15 +347,16 @@ const Verb sweep_verb = {
     "",
     Positionals::model,
     "train with many settings and seeds, and compare them",
-    R"(Trains the model with every combination of the --over values, and with --seeds seeds each, --jobs at a time. Each
-run gets a folder in --run-dir, as in `train` (default: MODEL-sweep). Prints mean and standard deviation of loss
-and metrics for each setting.
+    R"(Trains the model with every combination of the --over values, and with --seeds seeds each, --jobs at a time.
+Each run gets a folder in --run-dir, as in `train` (default: MODEL-sweep). Prints mean and standard deviation
+of loss and metrics for each setting.
 
 All runs use the same split: that of the first seed, or of the model's split_seed, which --over
-data.split_seed=1:5 varies. The same command resumes an interrupted sweep and skips completed runs. --executor,
---set and other training flags apply to each run.
+data.split_seed=1:5 varies. The same command resumes an interrupted sweep and skips completed runs.
+--executor, --set and other training flags apply to each run.
 
-With --json, stdout is one array with an object for each setting; docs/reference/command-line.md lists the keys.)",
+With --json, stdout is one array with an object for each setting; docs/reference/command-line.md lists the
+keys.)",
     R"(graphrun sweep model.json --over train.optimizer.adam.lr=0.1,0.01 --seeds 5 --jobs 2
 graphrun sweep model.json --over graph.h.units=4:64:2x --run-dir units --sort validation.loss
 graphrun runs units)",

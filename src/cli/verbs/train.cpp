@@ -291,11 +291,12 @@ const Verb train_verb = {
     "",
     Positionals::model,
     "train a model and evaluate it on its splits",
-    R"(Trains for the model's number of epochs, then evaluates loss and metrics on every split with the final weights.
-Progress goes to stderr, results to stdout. Ctrl-C stops the training after the current steps, prints the results
-so far and exits with code 130; losses and hashes that take long to compute are omitted.
+    R"(Trains for the model's number of epochs, then evaluates loss and metrics on every split with the final
+weights. Progress goes to stderr, results to stdout. Ctrl-C stops the training after the current steps, prints
+the results so far and exits with code 130; losses and hashes that take long to compute are omitted.
 
---json prints one object; docs/reference/command-line.md lists its keys. `eval` also prints the confusion matrix.)",
+--json prints one object; docs/reference/command-line.md lists its keys. `eval` also prints the confusion
+matrix.)",
     R"(graphrun model.json
 graphrun train model.json --epochs=5 --set train.optimizer.sgd.lr=0.1
 graphrun model.json --json --quiet > result.json)",

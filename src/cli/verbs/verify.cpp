@@ -195,8 +195,8 @@ const Verb verify_verb = {
     R"(Checks each step alone first: both executors get the same inputs, and every value is compared within the op's
 tolerance. Then it checks a whole run: the program with its fused regions from equal states, each phase in one
 call, predictions of full and partial batches, and many steps in one call, which must be bitwise identical to
-single steps. A difference is printed with step, op and element, and the exit code is 3. --dump prints one value
-of one executor instead.)",
+single steps. A difference is printed with step, op and element, and the exit code is 3. --dump prints one
+value of one executor instead.)",
     R"(graphrun verify model.json --executor=cuda
 graphrun verify model.json --steps=10 -v
 graphrun verify model.json --trajectory --steps=500 --tolerance=1e-4
