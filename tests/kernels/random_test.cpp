@@ -7,6 +7,8 @@
 #include <cstring>
 #include <random>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "base/random_bits.h"
 #include "graphrun/family_op.h"
@@ -125,6 +127,53 @@ TEST(RandomTiles, HaveTheBitsOfTheDefinition) {
                 << " of " << width;
           }
           EXPECT_EQ(tile.back(), 77.0f);
+        }
+      }
+    }
+  }
+}
+
+// The mask that a dropout left serves the next one in the tile, whose numbers are divided without a division where none
+// is extreme: numbers of any bits, and numbers between 2^-100 and 2^100 with zeros among them.
+TEST(RandomTiles, AMaskServesTheNextDropout) {
+  constexpr std::int64_t kWidth = 640, kRows = 29, kStride = 32;
+  constexpr std::size_t kSize = kWidth * kStride;
+  constexpr std::uint64_t kMask = 2 * kSize * sizeof(float);
+  for (const Isa isa : available_isas()) {
+    for (const double rate : {1e-7, 0.1, 0.2, 0.3, 1.0 / 3, 0.5, 0.7, 0.97, 0.999999}) {
+      for (const bool extreme : {false, true}) {
+        std::vector<float> scratch(3 * kSize);  // a tile of x, one of the result, the mask
+        const TensorType type{DType::f32, {kRows, kWidth}, 1};
+        const Params params = RandomParams{kKey, rate, 0};
+        cpu::TileCall call{.op = Op::dropout, .params = &params, .inputs = {}, .output = {type, kSize * sizeof(float)}};
+        call.inputs.push_back({type, 0});
+        call.inputs.push_back({{DType::u64, {}, 0}, 0, reinterpret_cast<const std::byte*>(&kStep)});
+        call.mask_at = kMask;
+        std::mt19937 random(1);
+        for (const bool known : {false, true}) {
+          for (std::size_t i = 0; i < kSize; ++i) {
+            auto word = static_cast<std::uint32_t>(random());
+            if (!extreme) word = (word & 0x807fffffu) | (27 + word / 8 % 200) << 23;
+            scratch[i] =
+                random() % 16 == 0 ? std::copysign(0.0f, std::bit_cast<float>(word)) : std::bit_cast<float>(word);
+            if (std::isnan(scratch[i])) scratch[i] = INFINITY;
+          }
+          call.mask_known = known;
+          std::string reason;
+          const cpu::TileStep step = cpu::make_tile_step(call, isa, reason);
+          ASSERT_NE(step, nullptr) << reason;
+          cpu::TileContext context;
+          context.tile = reinterpret_cast<std::byte*>(scratch.data());
+          context.first = 64;
+          context.rows = kRows;
+          context.stride = kStride;
+          step(context);
+          for (std::int64_t i = 0; i < kRows * kWidth; ++i) {
+            const auto at = static_cast<std::size_t>(i % kWidth * kStride + i / kWidth);
+            const float want = Draw{Op::dropout, rate, 0}.element(context.first * kWidth + i, scratch[at]);
+            ASSERT_TRUE(same(scratch[kSize + at], want))
+                << scratch[at] << " on " << name_of(isa) << " with a rate of " << rate << ", known " << known;
+          }
         }
       }
     }

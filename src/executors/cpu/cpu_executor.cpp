@@ -73,7 +73,7 @@ std::uint64_t most_scratch(const Program& program) {
   std::uint64_t most = 0;
   for (const Phase& phase : program.phases)
     for (const Region& region : phase.regions)
-      if (region.chains.empty()) most = std::max(most, RegionRunner::scratch_bytes(region));
+      if (region.chains.empty()) most = std::max(most, RegionRunner::scratch_bytes(region, phase, program));
   return most;
 }
 

@@ -8,12 +8,14 @@
 #include <map>
 #include <new>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
 #include "executors/cpu/combine.h"
 #include "graphrun/error.h"
 #include "graphrun/op.h"
 #include "graphrun/params/minibatch.h"
+#include "graphrun/params/random.h"
 #include "graphrun/partial_results.h"
 #include "kernels/cpu/batch/batch_rows.h"
 #include "kernels/cpu/simd/isa.h"
@@ -40,6 +42,42 @@ std::uint64_t whole_lines(std::uint64_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
 
+// The masks of a stage's dropouts, stored after its tile. The dropout of a gradient has the key, rate and step of the
+// dropout of the value, hence the same mask, which is drawn once.
+class TileMasks {
+ public:
+  explicit TileMasks(const HostTiling& tiling) : tiling_(tiling), end_(whole_lines(tiling.tile_bytes)) {}
+
+  // Offset of a dropout's mask, and whether an earlier dropout of the stage has drawn it.
+  std::pair<std::uint64_t, bool> of(const Step& step, const TensorType& type) {
+    const auto& params = step.params.as<RandomParams>();
+    const std::int64_t features = cpu::feature_count(type);
+    const auto [at, added] = at_.try_emplace({params.key, params.a, step.inputs.back(), features}, end_);
+    if (added) end_ += whole_lines(static_cast<std::uint64_t>(features * tiling_.tile_rows));
+    return {at->second, !added};
+  }
+  std::uint64_t end() const { return end_; }
+
+ private:
+  const HostTiling& tiling_;
+  std::uint64_t end_;
+  std::map<std::tuple<std::uint64_t, double, BufferId, std::int64_t>, std::uint64_t> at_;
+};
+
+// Offset of the lanes in a thread's scratch: after the tile and the masks of the stage with most masks.
+std::uint64_t lanes_at(const Region& region, const Phase& phase, const Program& program) {
+  std::uint64_t at = 0;
+  for (const Stage& stage : region.stages) {
+    TileMasks masks(tiling_of(region));
+    for (std::uint32_t i = stage.rows; i < stage.last; ++i) {
+      const Step& step = phase.steps[i];
+      if (step.op == Op::dropout) masks.of(step, program.buffers[step.output].type);
+    }
+    at = std::max(at, masks.end());
+  }
+  return at;
+}
+
 }  // namespace
 
 TileScratch::TileScratch(std::uint64_t bytes, int threads)
@@ -53,10 +91,9 @@ TileScratch::~TileScratch() {
   ::operator delete (data_, std::align_val_t{kPage});
 }
 
-std::uint64_t RegionRunner::scratch_bytes(const Region& region) {
-  const HostTiling& tiling = tiling_of(region);
-  const std::uint64_t lanes = lane_bytes(tiling);
-  return whole_lines(tiling.tile_bytes) + lanes + (lanes > 0 ? kBeyondLanes : 0);
+std::uint64_t RegionRunner::scratch_bytes(const Region& region, const Phase& phase, const Program& program) {
+  const std::uint64_t lanes = lane_bytes(tiling_of(region));
+  return lanes_at(region, phase, program) + lanes + (lanes > 0 ? kBeyondLanes : 0);
 }
 
 RegionRunner::RegionRunner(const Region& region, const Phase& phase, const Program& program, std::byte* arena, Isa isa,
@@ -68,7 +105,7 @@ RegionRunner::RegionRunner(const Region& region, const Phase& phase, const Progr
       partitions_(tiling_of(region).partitions),
       accumulator_bytes_(tiling_of(region).accumulator_bytes),
       has_lanes_(tiling_of(region).lanes),
-      lanes_at_(whole_lines(tiling_of(region).tile_bytes)),
+      lanes_at_(lanes_at(region, phase, program)),
       scratch_(scratch),
       pool_(pool),
       isa_(isa) {
@@ -78,11 +115,12 @@ RegionRunner::RegionRunner(const Region& region, const Phase& phase, const Progr
     accumulators_ = arena + sets.offset;
     if (accumulator_bytes_ > 0) group_ = largest_group(partitions_, sets.bytes / accumulator_bytes_);
   }
-  for (const Stage& stage : region.stages) bind_stage(stage, phase, program, arena, isa);
+  for (const Stage& stage : region.stages) bind_stage(region, stage, phase, program, arena, isa);
 }
 
-void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Program& program, std::byte* arena,
-                              Isa isa) {
+void RegionRunner::bind_stage(const Region& region, const Stage& stage, const Phase& phase, const Program& program,
+                              std::byte* arena, Isa isa) {
+  TileMasks masks(tiling_of(region));
   BoundStage& bound = stages_.emplace_back();
   bound.first = stage.first;
   bound.rows = stage.rows;
@@ -166,6 +204,7 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
       }
     }
     call.output = {output.type, output.kind == BufferKind::tile ? output.offset : accumulators_of.at(step.output)};
+    if (step.op == Op::dropout) std::tie(call.mask_at, call.mask_known) = masks.of(step, output.type);
     if (fused.sum != kNoStep) call.sums_at = accumulators_of.at(phase.steps[fused.sum].output);
     std::string reason;
     bound.steps.push_back(cpu::make_tile_step(call, isa, reason));

@@ -38,7 +38,8 @@ class RegionRunner {
   RegionRunner(const Region& region, const Phase& phase, const Program& program, std::byte* arena, Isa isa,
                const TileScratch& scratch, cpu::Pool* pool);
 
-  static std::uint64_t scratch_bytes(const Region& region);  // that a thread needs
+  static std::uint64_t scratch_bytes(const Region& region, const Phase& phase,
+                                     const Program& program);  // that a thread needs
 
   void run(const std::vector<BoundStep>& steps_of_phase) const;
 
@@ -69,7 +70,8 @@ class RegionRunner {
     const std::int32_t* row_count = nullptr;
   };
 
-  void bind_stage(const Stage& stage, const Phase& phase, const Program& program, std::byte* arena, Isa isa);
+  void bind_stage(const Region& region, const Stage& stage, const Phase& phase, const Program& program,
+                  std::byte* arena, Isa isa);
   void run_partition(const BoundStage& stage, int partition) const;
   std::uint64_t set_of(int partition) const { return static_cast<std::uint64_t>(partition % group_); }
   void add_lanes(const BoundStage& stage, const cpu::TileContext& partition) const;

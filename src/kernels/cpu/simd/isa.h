@@ -70,6 +70,8 @@ struct RandomDraw {
   const float* x = nullptr;
   std::int32_t dropped = 0;
   float kept = 1;
+  std::uint8_t* mask = nullptr;  // dropout in a tile: 255 where an element is kept, indexed as `out`
+  bool mask_known = false;       // true: the mask is read instead of drawn; false: it is written
   std::int64_t first = 0, rows = 0, width = 1, stride = 0;
 };
 

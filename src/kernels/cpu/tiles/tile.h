@@ -74,6 +74,10 @@ struct TileCall {
   // Of a matmul over the rows whose partitions have lanes: where the accumulators of its second operand's sum over rows
   // lie, which it then adds to as the step `sum` does.
   std::optional<std::uint64_t> sums_at = {};
+  // Offset in the thread's scratch of a dropout's mask, one byte per element, and whether an earlier step of the tile
+  // has drawn the mask, as the forward pass does for the backward pass.
+  std::optional<std::uint64_t> mask_at = {};
+  bool mask_known = false;
 };
 
 // Which input of `op` a product of rows may be that does this op too; -1: none.

@@ -238,12 +238,14 @@ TileStep make_move_tile(const TileCall& call, Isa isa, std::string& reason) {
 TileStep make_draw_tile(const TileCall& call, Isa isa, std::string&) {
   const auto* p = call.params->get_if<RandomParams>();
   if (p == nullptr || !in_tile(call.output) || call.op == family_op::permutation) return nullptr;
-  return [inputs = call.inputs, result = call.output, op = call.op, params = *p,
-          &table = isa_table(isa)](const TileContext& c) {
+  return [inputs = call.inputs, result = call.output, op = call.op, params = *p, mask = call.mask_at,
+          known = call.mask_known, &table = isa_table(isa)](const TileContext& c) {
     fill_random(table, op, params,
                 {.step = *read<std::uint64_t>(inputs.back(), c),
                  .out = written<float>(result, c),
                  .x = op == Op::dropout ? read<float>(inputs[0], c) : nullptr,
+                 .mask = mask ? reinterpret_cast<std::uint8_t*>(c.tile + *mask) : nullptr,
+                 .mask_known = known,
                  .first = c.first,
                  .rows = c.rows,
                  .width = feature_count(result.type),
