@@ -118,6 +118,7 @@ void expect_the_same_weights(const std::string& what, MakeModel make) {
       const SessionOptions options = with(executor, fuse);
       const BudgetRun unlimited = run(make({}), options);
       for (const std::uint64_t off : {1u, 2u, 3u}) {
+        if (what == "wide_mlp" && !all_cases() && (off == 2 || !fuse)) continue;  // takes long
         const std::uint64_t limit = plain.arena_bytes - off * tenth;
         const std::string where =
             what + " on " + executor + (fuse ? "" : " unfused") + " at 0." + std::to_string(10 - off);
@@ -162,7 +163,7 @@ TEST(Budget, FewerPartialResultsAtATime) {
 // However small: it fits and gives the same weights, or is refused with what was reached.
 TEST(Budget, FitsOrIsRejected) {
   int rejected = 0, recomputed = 0;
-  for (std::uint64_t seed = 10; seed < (all_cases() ? 60 : is_too_slow() ? 11 : 13); ++seed) {
+  for (std::uint64_t seed = 10; seed < (all_cases() ? 60 : is_too_slow() ? 11 : 12); ++seed) {
     for (const bool fuse : {false, true}) {
       const SessionOptions options = with("cpu", fuse);
       const BudgetRun unlimited = run(random_network(seed), options);

@@ -35,7 +35,7 @@ using ir::NodeId;
 using Extents = std::vector<std::int64_t>;
 using Bytes = std::vector<std::byte>;
 
-const std::uint64_t kSeeds = cases(150, 500);
+const std::uint64_t kSeeds = cases(100, 500);
 constexpr std::uint64_t kParts = 5;
 constexpr std::int64_t kLargestBatch = 40;
 

@@ -167,7 +167,7 @@ TEST(Pack, ProofsHold) {
 }
 
 TEST(Pack, NoSlackIsPackedToCapacity) {
-  const std::uint32_t step = test::is_too_slow() ? 6 : 1;
+  const std::uint32_t step = test::all_cases() ? 1 : test::is_too_slow() ? 6 : 2;
   for (std::uint32_t seed = 1; seed <= 20; seed += step) {
     const std::size_t pieces = 150 + 300 * (seed - 1) / 19;
     // Straight cuts and pinwheels, times that few blocks share and times that many do, few sizes and many.

@@ -86,11 +86,15 @@ if grep -vE "lib(graphrun|stdc\+\+|m|gcc_s|c|dl|pthread$system_zlib)\.so|ld-linu
 fi
 
 step "each public header compiles alone"
-for header in "$prefix"/include/graphrun/*.h; do
-  name="graphrun/$(basename "$header")"
-  echo "#include <$name>" |
-    "$cxx" -std=c++20 -Wall -Wextra -Werror -fsyntax-only -I "$prefix/include" -x c++ - || fail "$name needs others"
-done
+# At night; otherwise all of them in both orders, which finds a header that needs one on either side of it.
+compile_headers() { "$cxx" -std=c++20 -Wall -Wextra -Werror -fsyntax-only -I "$prefix/include" -x c++ -; }
+(cd "$prefix/include" && printf '#include "%s"\n' graphrun/*.h) >"$work/headers"
+if [ -n "${GRAPHRUN_ALL_CASES:-}" ]; then
+  while read -r include; do compile_headers <<<"$include" || fail "$include needs others"; done <"$work/headers"
+else
+  compile_headers <"$work/headers" || fail "a public header needs a later one"
+  sort -r "$work/headers" | compile_headers || fail "a public header needs an earlier one"
+fi
 
 step "a C99 program"
 cc=$(command -v gcc || command -v clang || echo cc)

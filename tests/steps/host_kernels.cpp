@@ -35,7 +35,7 @@ std::string named(std::string text, const std::string& name) {
 void run_compiler(const TemporaryFolder& folder, const std::string& source, const std::string& options) {
   const std::string messages = folder.file("messages"), root = source_folder();
   const std::string command = fmt::format(
-      "{0} -std=c++20 -O1 -ffp-contract=off -w -fPIC -I{1}/tests/emulation/shim -I{1}/tests -I{1}/src -I{1}/include "
+      "{0} -std=c++20 -O0 -ffp-contract=off -w -fPIC -I{1}/tests/emulation/shim -I{1}/tests -I{1}/src -I{1}/include "
       "{2} {3} > {4} 2>&1",
       GRAPHRUN_HOST_COMPILER, root, options, source, messages);
   if (std::system(command.c_str()) != 0)

@@ -28,7 +28,7 @@ std::shared_ptr<EmulatedExecutor> emulated(std::optional<Blocks> shape, RowTile 
   return std::make_shared<EmulatedExecutor>(options);
 }
 
-constexpr RowTile kTiles[] = {RowTile::thread, RowTile::warp, RowTile::block, RowTile::pair, RowTile::split};
+constexpr RowTile kAllTiles[] = {RowTile::thread, RowTile::warp, RowTile::block, RowTile::pair, RowTile::split};
 constexpr const char* kTileNames[] = {"rows of threads", "rows of warps", "tiles of blocks", "rows of pairs",
                                       "split tiles"};
 
@@ -47,7 +47,7 @@ Model load(const Case& c) {
   return load_model(source_folder() + folder + c.name + ".json", options);
 }
 
-const std::vector<Case>& cases() {
+const std::vector<Case>& step_cases() {
   static const std::vector<Case> list = {
       {"xor", {{32, 1, 1}, {32, 2, 2}}},
       {"realestate_1h", {{128, 1, 1}, {32, 2, 1}}},
@@ -113,26 +113,26 @@ void expect_verified(const Model& model, const Blocks& shape, RowTile tile) {
 
 // Each case by itself, so that processes share them.
 class StepKernelsOfCases : public ::testing::TestWithParam<std::size_t> {};
-INSTANTIATE_TEST_SUITE_P(Models, StepKernelsOfCases, ::testing::Range(std::size_t{0}, cases().size()));
+INSTANTIATE_TEST_SUITE_P(Models, StepKernelsOfCases, ::testing::Range(std::size_t{0}, step_cases().size()));
 
 TEST_P(StepKernelsOfCases, AreVerified) {
   if (is_too_slow()) GTEST_SKIP() << "takes minutes under a sanitizer: runs in builds without one";
-  const Case& c = cases()[GetParam()];
+  const Case& c = step_cases()[GetParam()];
   SCOPED_TRACE(c.name);
   Model model = load(c);
   std::size_t run = 0;  // counted over all cases
-  for (std::size_t i = 0; i < GetParam(); ++i) run += cases()[i].shapes.size();
+  for (std::size_t i = 0; i < GetParam(); ++i) run += step_cases()[i].shapes.size();
   for (const Blocks& shape : c.shapes) {
     model.train.math = model.train.math == MathMode::fast ? MathMode::exact : MathMode::fast;
-    for (const RowTile tile : kTiles)
-      if (c.tile ? tile == *c.tile : all_cases() || tile == kTiles[run % std::size(kTiles)])
+    for (const RowTile tile : kAllTiles)
+      if (c.tile ? tile == *c.tile : all_cases() || tile == kAllTiles[run % std::size(kAllTiles)])
         expect_verified(model, shape, tile);
     ++run;
   }
 }
 
 class StepKernelsOfTiles : public ::testing::TestWithParam<RowTile> {};
-INSTANTIATE_TEST_SUITE_P(Models, StepKernelsOfTiles, ::testing::ValuesIn(kTiles));
+INSTANTIATE_TEST_SUITE_P(Models, StepKernelsOfTiles, ::testing::ValuesIn(kAllTiles));
 
 TEST_P(StepKernelsOfTiles, AreVerified) {
   if (is_too_slow()) GTEST_SKIP() << "takes minutes under a sanitizer: runs in builds without one";
@@ -143,7 +143,7 @@ TEST_P(StepKernelsOfTiles, AreVerified) {
 
 // A norm of all gradients, which no block has: the step goes on after all have told theirs. Adam's moments are made
 // after it; with a penalty on weights, a number that only the loss reads is made of arrays, too.
-const Case& clipped() {
+const Case& clipped_case() {
   static const Case c{"mnist_mlp",
                       {},
                       {{"data.train.random.rows", "100"},
@@ -160,19 +160,20 @@ const Case& clipped() {
 
 TEST(StepKernelsOfModels, WithAClippedNormAreVerified) {
   if (is_too_slow()) GTEST_SKIP() << "takes minutes under a sanitizer: runs in builds without one";
-  Case loose = clipped(), plain = clipped(), lone = clipped();
+  Case loose = clipped_case(), plain = clipped_case(), lone = clipped_case();
   loose.overrides.back() = {"train.optimizer", R"({"sgd": {"lr": 0.01}})"};
   loose.overrides[7] = {"train.clip_norm", "1000"};  // which changes nothing
   plain.overrides.pop_back();
   lone.overrides.emplace_back("train.math", "exact");
-  for (const Case& c : {clipped(), loose, plain, lone}) {
+  for (const Case& c :
+       all_cases() ? std::vector{clipped_case(), lone, loose, plain} : std::vector{clipped_case(), lone}) {
     expect_verified(load(c), {32, 1, 3}, RowTile::block);
     if (all_cases()) expect_verified(load(c), {64, 1, 1}, RowTile::block);
   }
   const std::shared_ptr<Executor> executor = emulated(Blocks{32, 1, 3}, RowTile::block, 0);
   PlanOptions options;
   options.fuse = true;
-  const CompiledModel compiled = compile_model(load(clipped()), {&executor, 1}, options);
+  const CompiledModel compiled = compile_model(load(clipped_case()), {&executor, 1}, options);
   ASSERT_EQ(compiled.program.phases[0].regions.size(), 1u);
   EXPECT_EQ(compiled.program.phases[0].regions[0].last, compiled.program.phases[0].steps.size());
 }
@@ -200,7 +201,7 @@ TEST_P(StepKernelsOfTiles, LeaveTheSameBytesHoweverTheyRun) {
   runs.emplace_back(load(partial), Blocks{32, 2, 2});
   runs.emplace_back(load(peaks), tile == RowTile::thread ? Blocks{32, 2, 1} : Blocks{64, 2, 1});
   runs.emplace_back(classifier(), Blocks{32, 1, 3});
-  if (tile == RowTile::block) runs.emplace_back(load(clipped()), Blocks{32, 1, 3});
+  if (tile == RowTile::block) runs.emplace_back(load(clipped_case()), Blocks{32, 1, 3});
   for (const auto& [model, shape] : runs) {
     const std::vector<std::byte> once = after_ten(model, shape, tile, 0, true);
     EXPECT_EQ(after_ten(model, shape, tile, 1, false), once) << model.name;
