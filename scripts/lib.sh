@@ -42,12 +42,12 @@ install_packages() {
 build_packages=(build-essential cmake ninja-build git pkg-config libfmt-dev nlohmann-json3-dev zlib1g-dev
   libgtest-dev)
 
-# One compiler process per core, limited by memory (about 1.5 GB each).
+# One compiler process per core, limited by memory (up to 2 GB each).
 job_count() {
   local cores kilobytes by_memory
   cores="$(nproc)"
   kilobytes="$(awk '/^MemAvailable:/ { print $2 }' /proc/meminfo 2>/dev/null || true)"
-  by_memory=$((${kilobytes:-64000000} / 1500000))
+  by_memory=$((${kilobytes:-64000000} / 2000000))
   [ "$by_memory" -ge 1 ] || by_memory=1
   echo "${JOBS:-$((cores < by_memory ? cores : by_memory))}"
 }

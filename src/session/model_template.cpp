@@ -20,7 +20,6 @@ namespace {
 
 using data::InferredColumn;
 using data::InferredTable;
-using json::Value;
 using Kind = InferredColumn::Kind;
 
 constexpr std::size_t kShownCategories = 12;  // plus "other"
@@ -47,7 +46,7 @@ bool holds_signs(const InferredColumn& column) {
          });
 }
 
-Value text_value(std::string_view text) {
+json::Value text_value(std::string_view text) {
   return json::make(text);
 }
 
@@ -55,7 +54,7 @@ Value text_value(std::string_view text) {
 struct Feature {
   std::string item;
   std::int64_t width = 1;
-  Value transform = json::make_null();  // column transform; null: no transform
+  json::Value transform = json::make_null();  // column transform; null: no transform
 };
 
 class ModelTemplateWriter {
@@ -79,7 +78,7 @@ class ModelTemplateWriter {
     if (features_.empty())
       throw Error(ErrorKind::input, "init.columns", "no column is left to predict from",
                   result_.notes.empty() ? "" : result_.notes.front());
-    Value data = json::make_object();
+    json::Value data = json::make_object();
     json::add(data, "source", source());
     if (has_validation())
       json::add(data, "split", json::make_array({json::make(0.7), json::make(0.15), json::make(0.15)}));
@@ -91,7 +90,7 @@ class ModelTemplateWriter {
     if (is_classification_ && rows() >= std::max(kTestRows, 2 * classes())) json::add(data, "stratify", text_value(y_));
     json::add(data, "transform", transforms());
 
-    Value model = json::make_object();
+    json::Value model = json::make_object();
     json::add(model, "format", json::make(std::int64_t{1}));
     json::add(model, "name", text_value(std::filesystem::path(source_).stem().stem().string()));
     json::add(model, "data", std::move(data));
@@ -186,7 +185,7 @@ class ModelTemplateWriter {
     std::vector<std::string> names;
     for (const auto& one : all) names.push_back(one.first);
     const bool is_pair = names.size() == 2 && !has_rare;
-    Value argument = json::make_list(names);
+    json::Value argument = json::make_list(names);
     if (has_other || has_rare)
       argument = json::make_object({{"categories", std::move(argument)}, {"other", json::make(true)}});
     const auto count = static_cast<std::int64_t>(names.size()) + (has_other || has_rare ? 1 : 0);
@@ -194,9 +193,9 @@ class ModelTemplateWriter {
             json::make_array({json::make_object({{is_pair ? "classes" : "one_hot", std::move(argument)}})})};
   }
 
-  Value source() {
+  json::Value source() {
     const data::Dialect& dialect = inferred_.dialect;
-    Value source = json::make_object({{"csv", text_value(source_)}});
+    json::Value source = json::make_object({{"csv", text_value(source_)}});
     if (!dialect.header) json::add(source, "header", json::make(false));
     const std::string extension = std::filesystem::path(source_).extension().string();
     if (dialect.delimiter != (extension == ".tsv" || extension == ".tab" ? '\t' : ','))
@@ -220,30 +219,30 @@ class ModelTemplateWriter {
     return source;
   }
 
-  Value transforms() const {
-    Value transforms = json::make_object();
+  json::Value transforms() const {
+    json::Value transforms = json::make_object();
     for (const Feature& feature : features_) json::add(transforms, feature.item, feature.transform);
     std::vector<std::string> names;
     for (const auto& one : target_.categories) names.push_back(one.first);
     std::sort(names.begin(), names.end());
-    Value own = text_value("standardize");
+    json::Value own = text_value("standardize");
     if (is_classification_) own = json::make_object({{classes() > 2 ? "one_hot" : "classes", json::make_list(names)}});
     json::add(transforms, y_, json::make_array({std::move(own)}));
     return transforms;
   }
 
-  Value graph(std::int64_t outputs) const {
+  json::Value graph(std::int64_t outputs) const {
     const auto dense = [](std::string_view name, std::string_view input, std::int64_t units,
                           std::string_view activation) {
-      Value entry = json::make_object({{"name", text_value(name)},
-                                       {"op", text_value("dense")},
-                                       {"inputs", json::make_list({std::string(input)})},
-                                       {"units", json::make(units)}});
+      json::Value entry = json::make_object({{"name", text_value(name)},
+                                             {"op", text_value("dense")},
+                                             {"inputs", json::make_list({std::string(input)})},
+                                             {"units", json::make(units)}});
       if (!activation.empty()) json::add(entry, "activation", text_value(activation));
       return entry;
     };
     const std::int64_t units = std::clamp<std::int64_t>(2 * width(), 8, 64);
-    std::vector<Value> entries = {dense("h", x_, units, "relu")};
+    std::vector<json::Value> entries = {dense("h", x_, units, "relu")};
     if (!is_classification_) {
       entries.push_back(dense("y_hat", "h", outputs, ""));
       entries.push_back(text_value(fmt::format("loss = mean(square(y_hat - {}))", y_)));
@@ -259,7 +258,7 @@ class ModelTemplateWriter {
   }
 
   // About 3000 steps, or 5 epochs of a large table.
-  Value train() const {
+  json::Value train() const {
     const std::int64_t tenths = has_validation() ? 7 : this->rows() < kTestRows ? 10 : 8;
     const std::int64_t rows = this->rows() * tenths / 10;
     const std::int64_t wanted = std::clamp<std::int64_t>(rows / 16, std::min<std::int64_t>(rows, 16), 1024);
@@ -267,7 +266,7 @@ class ModelTemplateWriter {
     const std::int64_t epochs = std::clamp<std::int64_t>(3000 / std::max<std::int64_t>(rows / batch, 1), 5, 200);
     std::vector<std::string> metrics = {"rmse", "mae", "r2"};
     if (is_classification_) metrics = {"accuracy"};
-    Value train =
+    json::Value train =
         json::make_object({{"minimize", text_value("loss")},
                            {"metrics", json::make_list(metrics)},
                            {"optimizer", json::make_object({{"adam", json::make_object({{"lr", json::make(0.003)}})}})},
@@ -286,7 +285,7 @@ class ModelTemplateWriter {
   std::string x_ = "x", y_ = "y";  // input names
   bool is_classification_ = false;
   std::vector<Feature> features_;
-  Value missing_ = json::make_object();
+  json::Value missing_ = json::make_object();
   ModelTemplate result_;
 };
 

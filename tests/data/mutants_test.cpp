@@ -18,9 +18,9 @@ namespace graphrun {
 namespace {
 
 // One of the ways in which a file goes wrong, by the words of a stream.
-class Mutator {
+class ModelMutator {
  public:
-  explicit Mutator(std::uint64_t seed) : stream_(Stream::named(seed, "mutants")) {}
+  explicit ModelMutator(std::uint64_t seed) : stream_(Stream::named(seed, "mutants")) {}
 
   std::string mutant(std::string bytes) {
     for (std::uint64_t changes = 1 + below(3); changes > 0 && !bytes.empty(); --changes) change(bytes);
@@ -89,7 +89,7 @@ class MutantsTest : public DataTest {
   template <class F>
   int run(const std::string& good, F read) {
     EXPECT_NO_THROW(read(good));
-    Mutator mutator(good.size());
+    ModelMutator mutator(good.size());
     int rejected = 0;
     for (int i = 0; i < count(); ++i) {
       const std::string bad = mutator.mutant(good);

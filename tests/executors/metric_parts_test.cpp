@@ -58,7 +58,7 @@ struct MetricCase {
   double expected;
 };
 
-std::vector<MetricCase> cases() {
+std::vector<MetricCase> metric_cases() {
   const auto error = [](double a, double, double p) { return (p - a) * (p - a); };
   const double mean_a = mean([](double a, double, double) { return a; });
   const double of_squares = mean([](double a, double, double) { return a * a; });
@@ -109,7 +109,7 @@ double evaluated(const std::string& metric, std::int64_t batch, const std::strin
 }
 
 TEST(MetricParts, AreTheSameWhateverTheBatches) {
-  for (const MetricCase& c : cases()) {
+  for (const MetricCase& c : metric_cases()) {
     for (const char* executor : {"cpu", "ref"}) {
       for (const std::int64_t batch : {1, 2, 5, 16, 36, 37}) {
         EXPECT_NEAR(evaluated(c.metric, batch, executor), c.expected, 3e-6 * std::max(1.0, std::fabs(c.expected)))

@@ -26,7 +26,7 @@ SessionOptions on(const char* executor) {
   return options;
 }
 
-struct Planted {
+struct NotFiniteCase {
   const char* name;
   std::vector<const char*> formulas;
   std::uint64_t step;  // that begins it, from 1 on
@@ -49,7 +49,7 @@ Model falling(const std::vector<const char*>& formulas) {
   return model;
 }
 
-const Planted kPlanted[] = {
+const NotFiniteCase kNotFiniteCases[] = {
     {"log",
      {"g = log(c)", "loss = sum(c) + 0 * sum(g) + 0 * mean(z)"},
      9,
@@ -73,7 +73,7 @@ const Planted kPlanted[] = {
      {"op log", "g[0] is -inf"}},
 };
 
-class NotFiniteOps : public ::testing::TestWithParam<std::tuple<Planted, const char*>> {};
+class NotFiniteOps : public ::testing::TestWithParam<std::tuple<NotFiniteCase, const char*>> {};
 
 TEST_P(NotFiniteOps, AreNamed) {
   const auto& [planted, executor] = GetParam();
@@ -96,14 +96,14 @@ TEST_P(NotFiniteOps, AreNamed) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, NotFiniteOps,
-                         ::testing::Combine(::testing::ValuesIn(kPlanted), ::testing::Values("cpu", "ref")),
+                         ::testing::Combine(::testing::ValuesIn(kNotFiniteCases), ::testing::Values("cpu", "ref")),
                          [](const auto& one) {
                            return std::string(std::get<0>(one.param).name) + "_" + std::get<1>(one.param);
                          });
 
 // The states before the step are those that a callback has written, so no step is run again to find it.
 TEST(NotFinite, LeavesTheStepOfTheStatesThatWereWritten) {
-  Session session(falling(kPlanted[0].formulas), on("cpu"));
+  Session session(falling(kNotFiniteCases[0].formulas), on("cpu"));
   TrainOptions options;
   options.step_end_every = 8;
   options.on_step_end = [&](const StepEnd&) { session.write("c", session.read("c")); };
@@ -177,7 +177,7 @@ TEST(NotFinite, AParameterBesideAFiniteLoss) {
   }
 }
 
-// Planted once only: run again, op by op, it does not recur, and that is said.
+// NotFiniteCase once only: run again, op by op, it does not recur, and that is said.
 TEST(NotFinite, WhatDoesNotRecur) {
   test::Mutation planted;
   planted.pick = test::writes("train/loss:ring");
@@ -227,7 +227,7 @@ TEST(NotFinite, IsFoundInTheRegionsOfAStep) {
 }
 
 TEST(NotFinite, WithoutATraceTheStepIsNamed) {
-  Session session(falling(kPlanted[0].formulas));
+  Session session(falling(kNotFiniteCases[0].formulas));
   TrainOptions options;
   options.trace_not_finite = false;
   const std::string text = told(session, options);

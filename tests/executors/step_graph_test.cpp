@@ -18,7 +18,7 @@ namespace {
 
 using Reals = std::vector<double>;
 
-HostTensor column(const Reals& values) {
+HostTensor reals(const Reals& values) {
   return test::tensor_of(DType::f32, {static_cast<std::int64_t>(values.size()), 1}, values);
 }
 // Row i holds 2^i: the sum over any rows tells which they were.
@@ -33,7 +33,7 @@ Reals uneven(int rows) {
   for (int i = 0; i < rows; ++i) values.push_back((i * i * 7 + i * 3) % 41 / 4.0);
   return values;
 }
-double mean_of(const Reals& values) {
+double mean_loss(const Reals& values) {
   double sum = 0;
   for (const double value : values) sum += value;
   return sum / static_cast<double>(values.size());
@@ -49,7 +49,7 @@ Model model_of(const Reals& train, std::int64_t batch, std::string_view loss) {
   model.name = "rows";
   model.train.minimize = model.graph.find("loss");
   model.train.optimizer = {"sgd", {{"lr", 0.0}}, {}};
-  model.data.splits = {{"train", {{"x", column(train)}}}};
+  model.data.splits = {{"train", {{"x", reals(train)}}}};
   return model;
 }
 
@@ -137,7 +137,7 @@ TEST_P(StepGraphOn, ShuffleKeepsTheColumnsTogether) {
   model.train.optimizer = {"sgd", {{"lr", 0.0}}, {}};
   model.train.shuffle = true;
   model.train.epochs = 3;
-  model.data.splits = {{"train", {{"x", column(uneven(10))}, {"y", column(uneven(10))}}}};
+  model.data.splits = {{"train", {{"x", reals(uneven(10))}, {"y", reals(uneven(10))}}}};
   for (const double loss : losses(std::move(model))) EXPECT_EQ(loss, 0);
 }
 
@@ -178,16 +178,16 @@ TEST_P(StepGraphOn, TheLossOfAnEpochIsTheMeanOverAllRows) {
       Reals reported;
       run.train([&](const Report& report) { reported.push_back(report.loss); });
       ASSERT_EQ(reported.size(), 3U);
-      for (const double loss : reported) EXPECT_NEAR(loss, mean_of(rows), 1e-6) << "batch " << batch;
-      EXPECT_NEAR(run.evaluate("train").loss, mean_of(rows), 1e-6) << "evaluation, batch " << batch;
+      for (const double loss : reported) EXPECT_NEAR(loss, mean_loss(rows), 1e-6) << "batch " << batch;
+      EXPECT_NEAR(run.evaluate("train").loss, mean_loss(rows), 1e-6) << "evaluation, batch " << batch;
     }
   }
 }
 
 TEST_P(StepGraphOn, EvaluationCoversItsOwnSplit) {
   Model model = model_of(uneven(9), 4, "mean(x * w)");
-  model.data.splits.push_back({"test", {{"x", column({1, 2, 3, 4, 5, 60})}}});
-  model.data.splits.push_back({"validation", {{"x", column({8})}}});
+  model.data.splits.push_back({"test", {{"x", reals({1, 2, 3, 4, 5, 60})}}});
+  model.data.splits.push_back({"validation", {{"x", reals({8})}}});
   Session run = session(std::move(model));
   for (int again = 0; again < 2; ++again) {
     EXPECT_DOUBLE_EQ(run.evaluate("test").loss, 12.5);
@@ -210,14 +210,14 @@ TEST_P(StepGraphOn, RingsWrapAround) {
   for (std::size_t step = 0; step < result.losses.size(); ++step) {
     ASSERT_EQ(result.losses[step], rows[step % 7]) << "step " << step;
   }
-  EXPECT_NEAR(reported, mean_of(rows), 1e-6);
+  EXPECT_NEAR(reported, mean_loss(rows), 1e-6);
 }
 
 TEST_P(StepGraphOn, EvaluationRingsWrapAround) {
   Reals rows(static_cast<std::size_t>(kRingSize) + 404, 1.0);
   rows.back() = 4501;
   Model model = model_of({1, 2}, 1, "mean(x * w)");
-  model.data.splits.push_back({"test", {{"x", column(rows)}}});
+  model.data.splits.push_back({"test", {{"x", reals(rows)}}});
   Session run = session(std::move(model));
   for (int again = 0; again < 2; ++again) EXPECT_DOUBLE_EQ(run.evaluate("test").loss, 2);
 }
@@ -276,7 +276,7 @@ TEST_P(StepGraphOn, DropoutKeepsTheMeanInTrainingAndIsTheIdentityInEvaluation) {
   const Reals losses = run.train().losses;
   ASSERT_EQ(losses.size(), 80U);
   // 40000 elements that are 0 or 4/3 with deviation sqrt(1/3): the mean's own deviation is 0.0029.
-  EXPECT_NEAR(mean_of(losses), 1, 0.015);
+  EXPECT_NEAR(mean_loss(losses), 1, 0.015);
   EXPECT_GT(std::set<double>(losses.begin(), losses.end()).size(), 20U) << "each step draws again";
   for (const double loss : losses) {
     const double kept = loss * 500 * 0.75;  // a whole number of elements times 4/3

@@ -22,7 +22,7 @@ namespace {
 
 // Few threads, in every kind of exchange; with 150 samples each has several rows.
 constexpr Blocks kShapes[] = {{32, 1, 1}, {32, 2, 2}, {64, 1, 1}, {32, 1, 3}, {32, 4, 1}, {96, 1, 1}, {32, 4, 3}};
-constexpr RowTile kTiles[] = {RowTile::thread, RowTile::warp, RowTile::block, RowTile::pair};
+constexpr RowTile kGraphTiles[] = {RowTile::thread, RowTile::warp, RowTile::block, RowTile::pair};
 constexpr std::int64_t kBatches[] = {6, 40, 150};
 
 std::uint64_t graphs() {
@@ -73,7 +73,7 @@ TEST(StepKernelsOfRandomGraphs, AgreeWithTheReference) {
     EmulationOptions options;
     options.blocks = kShapes[seed % std::size(kShapes)];
     options.schedule = seed;
-    options.tile = kTiles[seed / std::size(kShapes) % std::size(kTiles)];
+    options.tile = kGraphTiles[seed / std::size(kShapes) % std::size(kGraphTiles)];
     const auto executor = std::make_shared<EmulatedExecutor>(options);
     const RandomGraph random = random_graph(seed, *executor, kBatches[seed % std::size(kBatches)]);
     Pair pair{seed, executor, std::make_unique<RegionCase>(random, executor, RegionCase::Keep::some),

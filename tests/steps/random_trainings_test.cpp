@@ -17,7 +17,8 @@
 namespace graphrun::test {
 namespace {
 
-constexpr Blocks kShapes[] = {{32, 1, 1}, {32, 2, 2}, {64, 1, 1}, {32, 1, 3}, {32, 4, 1}, {96, 1, 1}, {32, 4, 3}};
+constexpr Blocks kTrainingShapes[] = {{32, 1, 1}, {32, 2, 2}, {64, 1, 1}, {32, 1, 3},
+                                      {32, 4, 1}, {96, 1, 1}, {32, 4, 3}};
 constexpr RowTile kTiles[] = {RowTile::thread, RowTile::warp, RowTile::block, RowTile::pair, RowTile::split};
 
 TEST(StepKernelsOfRandomTrainings, AreVerified) {
@@ -27,7 +28,8 @@ TEST(StepKernelsOfRandomTrainings, AreVerified) {
   std::uint64_t fused = 0;
   for (std::uint64_t seed = first_step_graph(); seed < first_step_graph() + trainings; ++seed) {
     EmulationOptions emulation;
-    if (seed % 5 != 4) emulation.blocks = kShapes[seed % std::size(kShapes)];  // or what is chosen for a GPU
+    if (seed % 5 != 4)
+      emulation.blocks = kTrainingShapes[seed % std::size(kTrainingShapes)];  // or what is chosen for a GPU
     emulation.tile = kTiles[seed / 2 % std::size(kTiles)];
     emulation.schedule = seed;
     const bool shows = std::getenv("GRAPHRUN_SHOW_KERNELS") != nullptr;

@@ -47,14 +47,14 @@ NamedFigures figures_of(const Results& results, std::size_t split) {
 }
 
 // Last available split of train, validation, test, which best represents the model's quality.
-std::size_t summary_split(const Results& results) {
+std::size_t summarized_split(const Results& results) {
   for (std::size_t i = kSplits.size(); i-- > 0;)
     if (results.splits[i]) return i;
   return kSplits.size();
 }
 
 std::string verdict(const Results& results) {
-  const std::size_t split = summary_split(results);
+  const std::size_t split = summarized_split(results);
   if (split == kSplits.size()) return {};
   std::string text = fmt::format("<p>On the {} rows of <b>{}</b>:</p>\n<ul class=\"figures\">\n",
                                  grouped(results.rows[split]), kSplits[split]);
@@ -86,7 +86,7 @@ std::string scores_table(const Results& results) {
 std::string details_section(const Results& results) {
   constexpr std::size_t kMaxRows = 100;
   std::string text;
-  const std::size_t split = summary_split(results);
+  const std::size_t split = summarized_split(results);
   if (split == kSplits.size()) return text;
   for (const OutputScores& scores : results.scores[split]) {
     for (const ScoreTable& table : details_of(scores, kMaxRows)) {
@@ -115,7 +115,7 @@ class Pictures {
 };
 
 std::string model_section(Session& session, const Results& results, Pictures& pictures) {
-  const std::size_t split = summary_split(results);
+  const std::size_t split = summarized_split(results);
   if (split == kSplits.size() || !session.has_split(kSplits[split])) return {};
   std::string text;
   for (const std::string& name : pictures_of(session)) {

@@ -83,13 +83,13 @@ Axis axis_of(const std::string& over) {
   return axis;
 }
 
-std::vector<Setting> settings_of(const std::vector<Axis>& axes) {
-  std::vector<Setting> settings(1);
+std::vector<GridPoint> settings_of(const std::vector<Axis>& axes) {
+  std::vector<GridPoint> settings(1);
   for (const Axis& axis : axes) {
-    std::vector<Setting> longer;
+    std::vector<GridPoint> longer;
     if (settings.size() * axis.values.size() > kMaxSettings)
       throw Error(ErrorKind::input, "sweep.settings", fmt::format("a sweep has at most {} settings", kMaxSettings));
-    for (const Setting& setting : settings) {
+    for (const GridPoint& setting : settings) {
       for (const std::string& value : axis.values) {
         longer.push_back(setting);
         longer.back().push_back(value);

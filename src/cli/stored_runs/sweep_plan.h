@@ -15,9 +15,9 @@ struct Axis {
   std::vector<std::string> values;
 };
 
-using Setting = std::vector<std::string>;  // one value per axis
+using GridPoint = std::vector<std::string>;  // one value per axis
 
 Axis axis_of(const std::string& over);
-std::vector<Setting> settings_of(const std::vector<Axis>& axes);
+std::vector<GridPoint> settings_of(const std::vector<Axis>& axes);
 
 }  // namespace graphrun::cli

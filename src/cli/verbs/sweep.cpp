@@ -33,7 +33,7 @@ struct Trial {
 
 struct Plan {
   std::vector<Axis> axes;
-  std::vector<Setting> settings;
+  std::vector<GridPoint> settings;
   std::vector<Trial> trials;
   std::optional<std::uint64_t> split_seed;  // same for all runs, regardless of their seeds
 };
@@ -100,7 +100,7 @@ std::string identity(const Arguments& arguments, const Plan& plan) {
 
 // Reports errors once, before any training.
 void check_settings(const Arguments& arguments, const Plan& plan) {
-  for (const Setting& setting : plan.settings) {
+  for (const GridPoint& setting : plan.settings) {
     LoadOptions load = arguments.load;
     for (std::size_t a = 0; a < plan.axes.size(); ++a) load.overrides.emplace_back(plan.axes[a].path, setting[a]);
     (void)canonical_model(arguments.model, load);

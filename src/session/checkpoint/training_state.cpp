@@ -19,7 +19,7 @@
 namespace graphrun {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{1} << 20;  // bytes per read from a device
+constexpr std::size_t kBytesPerRead = std::size_t{1} << 20;
 constexpr std::size_t kSumBytes = 8;
 constexpr std::string_view kFormat = "1";
 constexpr std::string_view kText = "checkpoint", kPlan = "checkpoint.plan_hash", kModel = "checkpoint.model_hash",
@@ -126,7 +126,7 @@ TrainingState::TrainingState(SessionAccess::Impl& session)
   std::vector<StoredValue> ordered;
   for (const std::size_t i : header.order) ordered.push_back(std::move(parts_[i]));
   parts_ = std::move(ordered);
-  piece_.resize(kPiece);
+  piece_.resize(kBytesPerRead);
 }
 
 void TrainingState::add_states(BufferKind kind) {
@@ -184,8 +184,8 @@ bool TrainingState::write(const std::function<void(std::string_view)>& sink) {
   put(std::as_bytes(std::span(header_)));
   for (const StoredValue& part : std::span(parts_).first(parts_.size() - 1)) {
     const std::uint64_t bytes = part.type.bytes();
-    for (std::uint64_t first = 0; first < bytes; first += kPiece) {
-      const auto piece = std::span(piece_).first(std::min<std::uint64_t>(kPiece, bytes - first));
+    for (std::uint64_t first = 0; first < bytes; first += kBytesPerRead) {
+      const auto piece = std::span(piece_).first(std::min<std::uint64_t>(kBytesPerRead, bytes - first));
       read(part, first, piece);
       put(piece);
     }

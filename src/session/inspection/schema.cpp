@@ -21,7 +21,6 @@ namespace graphrun {
 namespace {
 
 using json::add;
-using json::make;
 using json::make_array;
 using json::make_list;
 using json::make_object;
@@ -31,42 +30,42 @@ using Members = std::vector<std::pair<std::string, Json>>;
 constexpr std::int64_t kMaxExtent = std::int64_t{1} << 40;
 
 Json ref(std::string_view name) {
-  return make_object({{"$ref", make(fmt::format("#/$defs/{}", name))}});
+  return make_object({{"$ref", json::make(fmt::format("#/$defs/{}", name))}});
 }
 Json type(std::string_view name) {
-  return make_object({{"type", make(name)}});
+  return make_object({{"type", json::make(name)}});
 }
 Json described(Json schema, std::string_view text) {
-  add(schema, "description", make(text));
+  add(schema, "description", json::make(text));
   return schema;
 }
 Json any_of(std::vector<Json> schemas) {
   return make_object({{"anyOf", make_array(std::move(schemas))}});
 }
 Json integer(std::int64_t low) {
-  return make_object({{"type", make("integer")}, {"minimum", make(low)}});
+  return make_object({{"type", json::make("integer")}, {"minimum", json::make(low)}});
 }
 Json list_of(Json items) {
-  return make_object({{"type", make("array")}, {"items", std::move(items)}});
+  return make_object({{"type", json::make("array")}, {"items", std::move(items)}});
 }
 Json map_of(Json values) {
-  return make_object({{"type", make("object")}, {"additionalProperties", std::move(values)}});
+  return make_object({{"type", json::make("object")}, {"additionalProperties", std::move(values)}});
 }
 Json words(const std::vector<std::string>& list) {
   return make_object({{"enum", make_list(list)}});
 }
 Json exactly(std::int64_t count, Json items) {
   Json list = list_of(std::move(items));
-  add(list, "minItems", make(count));
-  add(list, "maxItems", make(count));
+  add(list, "minItems", json::make(count));
+  add(list, "maxItems", json::make(count));
   return list;
 }
 
 // An object with exactly these keys allowed.
 Json closed(Members properties, const std::vector<std::string>& required) {
-  Json object = make_object({{"type", make("object")}, {"properties", make_object(std::move(properties))}});
+  Json object = make_object({{"type", json::make("object")}, {"properties", make_object(std::move(properties))}});
   if (!required.empty()) add(object, "required", make_list(required));
-  add(object, "additionalProperties", make(false));
+  add(object, "additionalProperties", json::make(false));
   return object;
 }
 Json named(const Members& values, std::string_view name) {
@@ -81,8 +80,8 @@ Json only(std::string_view key, Json value) {
 
 Json number_like(std::string_view kind, const ir::AttrDef& def) {
   Json schema = type(kind);
-  if (def.low) add(schema, def.above ? "exclusiveMinimum" : "minimum", make(*def.low));
-  if (def.high) add(schema, "maximum", make(*def.high));
+  if (def.low) add(schema, def.above ? "exclusiveMinimum" : "minimum", json::make(*def.low));
+  if (def.high) add(schema, "maximum", json::make(*def.high));
   return schema;
 }
 
@@ -106,7 +105,7 @@ Json kind_of(const ir::AttrDef& def) {
 // null is equivalent to an absent key.
 Json attribute(const ir::AttrDef& def) {
   Json schema = def.required ? kind_of(def) : any_of({kind_of(def), type("null")});
-  add(schema, "description", make(def.doc));
+  add(schema, "description", json::make(def.doc));
   if (!def.required) add(schema, "default", json_of(def.fallback));
   return schema;
 }
@@ -128,9 +127,9 @@ struct Object {
 
 Object entry_of(const Entry& entry, std::size_t operands, bool variadic) {
   Json inputs = list_of(type("string"));
-  add(inputs, "minItems", make(static_cast<std::int64_t>(operands)));
-  if (!variadic) add(inputs, "maxItems", make(static_cast<std::int64_t>(operands)));
-  Object object{{{"name", ref("name")}, {"op", make_object({{"const", make(entry.name)}})}, {"inputs", inputs}},
+  add(inputs, "minItems", json::make(static_cast<std::int64_t>(operands)));
+  if (!variadic) add(inputs, "maxItems", json::make(static_cast<std::int64_t>(operands)));
+  Object object{{{"name", ref("name")}, {"op", make_object({{"const", json::make(entry.name)}})}, {"inputs", inputs}},
                 {"name", "op", "inputs"}};
   object.add(entry.attributes);
   return object;
@@ -187,13 +186,13 @@ Json entries() {
 
 Json extents(bool batch) {
   Json extent = integer(1);
-  add(extent, "maximum", make(kMaxExtent));
+  add(extent, "maximum", json::make(kMaxExtent));
   Json shape = list_of(std::move(extent));
   if (batch) {
-    add(shape, "prefixItems", make_array({make_object({{"const", make("batch")}})}));
-    add(shape, "minItems", make(std::int64_t{1}));
+    add(shape, "prefixItems", make_array({make_object({{"const", json::make("batch")}})}));
+    add(shape, "minItems", json::make(std::int64_t{1}));
   }
-  add(shape, "maxItems", make(std::int64_t{kMaxRank}));
+  add(shape, "maxItems", json::make(std::int64_t{kMaxRank}));
   return shape;
 }
 
@@ -209,7 +208,7 @@ Json init() {
       forms.push_back(described(closed({{"npz", type("string")}, {"key", type("string")}}, {"npz", "key"}), doc.doc));
     } else {
       Json number = type("number");
-      if (doc.name == "normal") add(number, "minimum", make(std::int64_t{0}));
+      if (doc.name == "normal") add(number, "minimum", json::make(std::int64_t{0}));
       forms.push_back(described(only(doc.name, std::move(number)), doc.doc));
     }
   }
@@ -307,7 +306,7 @@ Json split() {
     for (const data::Doc& option : format.options) describe(option);
   }
   for (const data::Doc& option : data::common_options()) describe(option);
-  Json schema = make_object({{"type", make("object")}, {"properties", make_object(std::move(properties))}});
+  Json schema = make_object({{"type", json::make("object")}, {"properties", make_object(std::move(properties))}});
   add(schema, "additionalProperties",
       described(any_of({type("string"), list_of(type("string"))}), "a column, a formula, or a list of them"));
   add(schema, "oneOf", make_array(std::move(one)));
@@ -353,22 +352,22 @@ Json data_section() {
 
 Json with_names(Json map, std::int64_t least = 0) {
   add(map, "propertyNames", ref("name"));
-  if (least > 0) add(map, "minProperties", make(least));
+  if (least > 0) add(map, "minProperties", json::make(least));
   return map;
 }
 
 Json outputs() {
   Json object = map_of(type("string"));
-  add(object, "minProperties", make(std::int64_t{1}));
+  add(object, "minProperties", json::make(std::int64_t{1}));
   Json list = list_of(type("string"));
-  add(list, "minItems", make(std::int64_t{1}));
+  add(list, "minItems", json::make(std::int64_t{1}));
   return any_of({std::move(object), std::move(list)});
 }
 
 Json name() {
   return make_object(
-      {{"type", make("string")},
-       {"pattern", make("^[A-Za-z_][A-Za-z0-9_.]*$")},
+      {{"type", json::make("string")},
+       {"pattern", json::make("^[A-Za-z_][A-Za-z0-9_.]*$")},
        {"not", words({"and", "or", "not", "true", "false", "none", "True", "False", "None", "pi", "e"})}});
 }
 
@@ -390,7 +389,7 @@ Json section(const Fields& fields, const Members& values) {
   for (const Field& field : fields) {
     Json schema = field.get == nullptr ? named(values, field.name) : kind_of(field);
     if (field.runtime != nullptr) schema = or_runtime(std::move(schema));
-    add(schema, "description", make(without_links(field.doc)));
+    add(schema, "description", json::make(without_links(field.doc)));
     if (field.has_default()) add(schema, "default", json_of(field.fallback));
     properties.emplace_back(field.name, std::move(schema));
     if (field.required) required.emplace_back(field.name);
@@ -400,9 +399,9 @@ Json section(const Fields& fields, const Members& values) {
 
 Json train_section() {
   Json batch = integer(1);
-  add(batch, "maximum", make(kMaxBatch));
+  add(batch, "maximum", json::make(kMaxBatch));
   Json every = integer(1);
-  add(every, "maximum", make(kMaxEvery));
+  add(every, "maximum", json::make(kMaxEvery));
   const Json objective = section(objective_fields(), {{"minimize", type("string")},
                                                       {"parameters", list_of(type("string"))},
                                                       {"optimizer", optimizer()},
@@ -425,15 +424,15 @@ Json train_section() {
 }  // namespace
 
 std::string model_schema() {
-  Json root = make_object({{"$schema", make("https://json-schema.org/draft/2020-12/schema")},
-                           {"title", make("graphrun model file, format 1")}});
+  Json root = make_object({{"$schema", json::make("https://json-schema.org/draft/2020-12/schema")},
+                           {"title", json::make("graphrun model file, format 1")}});
   const Json input = section(input_fields(), {{"dtype", words({"f32", "i32"})}, {"shape", ref("batch_shape")}});
   const Json parameter = section(
       parameter_fields(),
       {{"shape", extents(false)}, {"init", ref("init")}, {"decay", type("boolean")}, {"trainable", type("boolean")}});
   const Json state = section(state_fields(), {{"shape", extents(false)}, {"init", ref("init")}});
   const Json body = section(file_fields(), {{"$schema", type("string")},
-                                            {"format", make_object({{"const", make(std::int64_t{1})}})},
+                                            {"format", make_object({{"const", json::make(std::int64_t{1})}})},
                                             {"name", type("string")},
                                             {"description", type("string")},
                                             {"constants", with_names(map_of(or_runtime(type("number"))))},

@@ -23,7 +23,7 @@ constexpr std::uint64_t kSteps = 2;  // per phase, at most; the second starts fr
 constexpr int kRounds = 2;           // perturbed runs of the plain steps
 constexpr int kMaxRounds = 24;       // before a value out of tolerance counts as a difference
 
-struct Value {
+struct PlainValue {
   TensorType type;
   Agreement rule = Agreement::exact;
   Bytes expected;
@@ -37,7 +37,7 @@ float next_up(float x) {
   return std::isinf(x) ? x : std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) + 1);
 }
 
-void note_moves(Value& value, std::span<const std::byte> moved) {
+void note_moves(PlainValue& value, std::span<const std::byte> moved) {
   const auto elements = static_cast<std::size_t>(value.type.shape.elements());
   if (same_bytes(moved, value.expected)) return;
   value.moves.resize(elements, 0.0f);
@@ -54,7 +54,7 @@ void note_moves(Value& value, std::span<const std::byte> moved) {
 }
 
 // First element that exceeds its tolerance.
-std::optional<std::size_t> first_wrong(const Value& value, std::span<const std::byte> got) {
+std::optional<std::size_t> first_wrong(const PlainValue& value, std::span<const std::byte> got) {
   const auto elements = static_cast<std::size_t>(value.type.shape.elements());
   std::atomic<std::size_t> wrong{elements};
   with_type(value.type.dtype, [&](auto zero) {
@@ -184,7 +184,7 @@ class RunVerification {
   const std::vector<Step>& steps(PhaseId phase) const { return plain_.program.phases[phase].steps; }
 
   // Reference result for a value of the whole Program; null if there is none.
-  Value* value_of(BufferId whole) {
+  PlainValue* value_of(BufferId whole) {
     const BufferId plain = plain_of_[whole];
     if (plain == kNoBuffer || !(plain_buffer(plain).type == whole_buffer(whole).type)) return nullptr;
     const auto found = values_.find(plain);
@@ -245,7 +245,7 @@ class RunVerification {
   void run_reference(PhaseId phase) {
     if (phase_ != phase) values_.clear();
     phase_ = phase;
-    const auto set = [&](Value& value, BufferId id, Agreement rule) {
+    const auto set = [&](PlainValue& value, BufferId id, Agreement rule) {
       value.type = plain_buffer(id).type;
       value.rule = rule;
       value.moves.clear();
@@ -338,7 +338,7 @@ class RunVerification {
     }
     candidate_->run_steps(phase, unit.first, unit.last);
     for (const Leaving& value : values) {
-      if (Value* expected = value_of(value.buffer)) compare(phase, value.buffer, *expected, value.step);
+      if (PlainValue* expected = value_of(value.buffer)) compare(phase, value.buffer, *expected, value.step);
       if (!v_.report.passed()) return;
     }
   }
@@ -384,7 +384,7 @@ class RunVerification {
     }
     candidate_->run(phase, 1);
     for (const BufferId id : outputs) {
-      Value* expected = value_of(id);
+      PlainValue* expected = value_of(id);
       if (v_.report.passed() && expected) compare(phase, id, *expected, std::nullopt);
     }
     if (v_.report.passed()) compare_states(phase);
@@ -395,7 +395,7 @@ class RunVerification {
       compare(phase, states_[i].whole, after_[i], std::nullopt);
   }
 
-  void compare(PhaseId phase, BufferId id, Value& value, std::optional<std::uint32_t> step) {
+  void compare(PhaseId phase, BufferId id, PlainValue& value, std::optional<std::uint32_t> step) {
     Bytes got = std::move(compared_);  // run_moved() uses got_
     read_bytes(*candidate_, whole_.program, id, got);
     v_.report.fused_values += static_cast<std::uint64_t>(value.type.shape.elements());
@@ -409,7 +409,7 @@ class RunVerification {
     compared_ = std::move(got);
   }
 
-  void report_difference(PhaseId phase, BufferId id, const Value& value, const Bytes& got, std::size_t wrong,
+  void report_difference(PhaseId phase, BufferId id, const PlainValue& value, const Bytes& got, std::size_t wrong,
                          std::optional<std::uint32_t> step) {
     const Phase& fused = whole_.program.phases[phase];
     const Sides sides{value.type, got, value.expected, value.rule};
@@ -447,12 +447,12 @@ class RunVerification {
   std::vector<BufferId> plain_of_, whole_of_;  // buffer of the same value in the other Program
   std::vector<State> states_;                  // states that change
   // State of the current step:
-  std::uint64_t at_ = 0;              // the phase's step counter
-  States start_;                      // states before it
-  std::map<BufferId, Value> values_;  // reference values, by buffer of the plain Program
-  std::vector<Value> after_;          // states after it, in the order of states_
-  int rounds_ = 0;                    // perturbed runs so far
-  std::optional<PhaseId> phase_;      // phase of values_
+  std::uint64_t at_ = 0;                   // the phase's step counter
+  States start_;                           // states before it
+  std::map<BufferId, PlainValue> values_;  // reference values, by buffer of the plain Program
+  std::vector<PlainValue> after_;          // states after it, in the order of states_
+  int rounds_ = 0;                         // perturbed runs so far
+  std::optional<PhaseId> phase_;           // phase of values_
   Bytes got_, scaled_, compared_;
 };
 

@@ -15,13 +15,12 @@
 namespace graphrun {
 namespace {
 
-using json::make;
 using json::make_array;
 using json::make_object;
 
 // Numbers in the form that json_text gives them; 1.0 and 1 are the same number.
 json::Value normalized(json::Value value) {
-  if (value.kind == json::Kind::real) return make(value.real);
+  if (value.kind == json::Kind::real) return json::make(value.real);
   std::erase_if(value.members, [](const json::Member& member) {
     return member.value.kind == json::Kind::null && member.value.boolean;
   });
@@ -50,7 +49,7 @@ class Canonical {
 
   json::Value run() const {
     const json::Value& root = *file_.reader_.root().value;
-    json::Value out = make_object({{"format", make(std::int64_t{1})}, {"name", make(model_.name)}});
+    json::Value out = make_object({{"format", json::make(std::int64_t{1})}, {"name", json::make(model_.name)}});
     if (const json::Value* description = find(root, "description")) json::add(out, "description", *description);
     if (const json::Value* constants = find(root, "constants")) json::add(out, "constants", normalized(*constants));
     if (file_.data_) json::add(out, "data", normalized(*file_.data_->value));
@@ -71,7 +70,7 @@ class Canonical {
     for (const ModelFile::Input& input : file_.inputs_) {
       const json::Value* shape = find(*input.place.value, "shape");
       json::add(out, input.name,
-                make_object({{"dtype", make(name_of(input.dtype))},
+                make_object({{"dtype", json::make(name_of(input.dtype))},
                              {"shape", normalized(shape ? *shape : *input.place.value)}}));
     }
     return out;
@@ -83,9 +82,9 @@ class Canonical {
       const json::Value* init = find(*p.place.value, "init");
       json::add(out, p.name,
                 make_object({{"shape", normalized(*find(*p.place.value, "shape"))},
-                             {"init", init ? normalized(*init) : make("zeros")}}));
-      if (with_decay) json::add(out.members.back().value, "decay", make(p.decay));
-      if (!p.trainable) json::add(out.members.back().value, "trainable", make(false));
+                             {"init", init ? normalized(*init) : json::make("zeros")}}));
+      if (with_decay) json::add(out.members.back().value, "decay", json::make(p.decay));
+      if (!p.trainable) json::add(out.members.back().value, "trainable", json::make(false));
     }
     return out;
   }
@@ -93,12 +92,12 @@ class Canonical {
   // Ops become assignments; layers stay objects, for an expression cannot say how parameters start.
   json::Value graph_entry(const json::Ref& at) const {
     const json::Value& entry = *at.value;
-    if (entry.kind == json::Kind::string) return make(expression::text(graph_, expression::parse(entry.string)));
+    if (entry.kind == json::Kind::string) return json::make(expression::text(graph_, expression::parse(entry.string)));
     const std::string& op = find(entry, "op")->string;
     if (const Layer* layer = find_layer(op)) return layer_entry(at, *layer);
     const ir::AttrSchema& schema = find_function(op)->attributes;
-    return make(fmt::format("{} = {}({}{})", find(entry, "name")->string, op, operands(entry),
-                            expression::attributes_text(graph_, schema, given(at, schema))));
+    return json::make(fmt::format("{} = {}({}{})", find(entry, "name")->string, op, operands(entry),
+                                  expression::attributes_text(graph_, schema, given(at, schema))));
   }
 
   AttrList given(const json::Ref& entry, const ir::AttrSchema& schema) const {
@@ -108,8 +107,8 @@ class Canonical {
 
   json::Value layer_entry(const json::Ref& at, const Layer& layer) const {
     const json::Value& entry = *at.value;
-    json::Value out =
-        make_object({{"name", *find(entry, "name")}, {"op", make(layer.name)}, {"inputs", *find(entry, "inputs")}});
+    json::Value out = make_object(
+        {{"name", *find(entry, "name")}, {"op", json::make(layer.name)}, {"inputs", *find(entry, "inputs")}});
     if (const json::Value* share = find(entry, "share");
         share && share->kind == json::Kind::string && !share->string.empty()) {
       json::add(out, "share", *share);  // and nothing else, which the other says
@@ -127,7 +126,7 @@ class Canonical {
     }
     const json::Value* trainable = find(entry, "trainable");
     if (trainable && trainable->kind == json::Kind::boolean && !trainable->boolean)
-      json::add(out, "trainable", make(false));
+      json::add(out, "trainable", json::make(false));
     return out;
   }
 
@@ -138,9 +137,9 @@ class Canonical {
     json::Value out = all ? make_object() : make_array();
     for (const OutputSpec& output : model_.outputs) {
       if (all) {
-        json::add(out, output.name, make(output.target));
+        json::add(out, output.name, json::make(output.target));
       } else {
-        out.items.push_back(make(output.name));
+        out.items.push_back(json::make(output.name));
       }
     }
     return out;
@@ -180,13 +179,14 @@ class Canonical {
   }
 
   json::Value part_of_train(std::string_view key) const {
-    if (key == "minimize") return make(file_.minimize_->value->string);
+    if (key == "minimize") return json::make(file_.minimize_->value->string);
     if (key == "optimizer") return optimizer(model_.train.optimizer);
     if (key == "objectives") return objectives();
-    if (key == "batch") return file_.batch_ ? make(*file_.batch_) : make(model_.train.largest_batch ? "max" : "all");
-    if (key == "max_memory") return make(static_cast<std::int64_t>(model_.train.max_memory));
+    if (key == "batch")
+      return file_.batch_ ? json::make(*file_.batch_) : json::make(model_.train.largest_batch ? "max" : "all");
+    if (key == "max_memory") return json::make(static_cast<std::int64_t>(model_.train.max_memory));
     json::Value metrics = make_array();
-    for (const MetricSpec& metric : model_.train.metrics) metrics.items.push_back(make(metric.name));
+    for (const MetricSpec& metric : model_.train.metrics) metrics.items.push_back(json::make(metric.name));
     return metrics;
   }
 
@@ -197,7 +197,7 @@ class Canonical {
                 make_object({{"minimize", *one.minimize->value},
                              {"parameters", *one.parameters->value},
                              {"optimizer", optimizer(one.optimizer)},
-                             {"every", make(one.every)}}));
+                             {"every", json::make(one.every)}}));
     }
     return out;
   }
@@ -220,7 +220,7 @@ class Canonical {
     json::Value fields = make_object();
     for (const auto& [name, value] : spec.attributes) json::add(fields, name, json_of(value));
     const bool timed = fields.find("steps") || fields.find("epochs");
-    if (timed && !fields.find("warmup")) json::add(fields, "warmup", make(std::int64_t{0}));
+    if (timed && !fields.find("warmup")) json::add(fields, "warmup", json::make(std::int64_t{0}));
     return make_object({{spec.name, std::move(fields)}});
   }
 

@@ -25,7 +25,7 @@ namespace {
 using expression::ExpressionError;
 using expression::Scope;
 using ir::NodeId;
-using Operands = std::vector<NodeId>;
+using NodeIds = std::vector<NodeId>;
 using json::Kind;
 using json::Member;
 using json::ObjectReader;
@@ -177,7 +177,7 @@ class ModelBuild {
     object.require("name", "other entries and \"outputs\" refer to it");
     const std::optional<std::string> name = object.string("name");
     if (name) attempt(*object.get("name"), [&] { graph_.check_new_name(*name); });
-    const std::optional<Operands> operands = read_operands(object);
+    const std::optional<NodeIds> operands = read_operands(object);
     const std::optional<Ref> op = object.require("op", "an op or a layer, for instance \"op\": \"dense\"");
     const std::optional<std::string> op_name = op ? reader_.string(*op) : std::nullopt;
     if (!op_name) return;
@@ -238,12 +238,12 @@ class ModelBuild {
   }
 
   // Nothing when one is unknown or broken.
-  std::optional<Operands> read_operands(ObjectReader& object) {
+  std::optional<NodeIds> read_operands(ObjectReader& object) {
     const std::optional<Ref> list =
         object.require("inputs", "the names of its operands, for instance \"inputs\": [\"x\"]");
     if (!list) return std::nullopt;
     if (!is_array(reader_, *list, "inputs must be an array of names", "for instance [\"x\"]")) return std::nullopt;
-    Operands operands;
+    NodeIds operands;
     bool complete = true;
     for (std::size_t i = 0; i < list->value->items.size(); ++i) {
       const Ref item = list->item(i);

@@ -22,7 +22,6 @@ namespace {
 using json::Kind;
 using json::Member;
 using json::Ref;
-using json::Value;
 
 std::string shown(const Override& o) {
   return fmt::format("--set {}={}", o.path, o.value);
@@ -40,17 +39,17 @@ void check_path(const Override& o) {
 }
 
 // A value that was set stands at no line of the file.
-void forget_places(Value& value) {
+void forget_places(json::Value& value) {
   value.line = value.column = 0;
-  for (Value& item : value.items) forget_places(item);
+  for (json::Value& item : value.items) forget_places(item);
   for (Member& member : value.members) {
     member.line = member.column = 0;
     forget_places(member.value);
   }
 }
 
-Value json_of_setting(const Override& o) {
-  Value value;
+json::Value json_of_setting(const Override& o) {
+  json::Value value;
   try {
     value = json::parse(shown(o), o.value).root;
   } catch (const Error&) {
@@ -84,26 +83,26 @@ OptimizerPath optimizer_path(std::string_view path) {
 }
 
 // {"adam": {"lr": 0.01}}: what its keys have where nothing is said, and the learning rate that its row shows.
-Value whole_optimizer(const Override& o, const std::string& name) {
+json::Value whole_optimizer(const Override& o, const std::string& name) {
   const OptimizerDef* def = find_row(optimizers(), name);
   if (def == nullptr) {
     const Diagnostic d = unknown("optimizer", name, names_of(optimizers())).diagnostics().front();
     fail(o, d.message, d.hint);
   }
-  Value keys = json::make_object();
+  json::Value keys = json::make_object();
   for (const ir::AttrDef& attr : def->attributes) {
     if (attr.required) json::add(keys, attr.name, json_of(attr.fallback));
   }
   return json::make_object({{name, std::move(keys)}});
 }
 
-bool is_only(const Value& object, std::string_view key) {
+bool is_only(const json::Value& object, std::string_view key) {
   return object.kind == Kind::object && object.members.size() == 1 && object.members.front().key == key;
 }
 
 // The value that is set; of the optimizer a bare name will do, and that of the one that is there keeps its keys.
-Value meant(const Override& o, const Value& old) {
-  Value value = json_of_setting(o);
+json::Value meant(const Override& o, const json::Value& old) {
+  json::Value value = json_of_setting(o);
   const OptimizerPath path = optimizer_path(o.path);
   if (path.keys.empty() || !path.rest.empty() || value.kind != Kind::string) return value;
   return is_only(old, value.string) ? old : whole_optimizer(o, value.string);
@@ -141,7 +140,7 @@ void set_argument(const Override& o, std::string& text, const std::string& point
          whole);
   if (found.size() > 1) fail(o, fmt::format("{} calls in {} take '{}'", found.size(), pointer, key), whole);
   const expression::Argument* argument = argument_of(*found.front());
-  const Value value = json_of_setting(o);
+  const json::Value value = json_of_setting(o);
   const std::string said = value.kind == Kind::string ? json::line(value) : o.value;
   const std::size_t close = found.front()->end - 1;
   if (argument == nullptr) {
@@ -162,7 +161,7 @@ void set_argument(const Override& o, std::string& text, const std::string& point
 }
 
 // Of an item of a list: its "name", or what its formula defines; "" when it has none.
-std::string entry_name(const Value& item) {
+std::string entry_name(const json::Value& item) {
   const Member* name = item.find("name");
   return name == nullptr ? expression::assigned_name(item.string) : name->value.string;
 }
@@ -186,17 +185,17 @@ struct Index {
 // list or its name apart: what they go through is indexed.
 class Settings {
  public:
-  explicit Settings(Value& root) : root_(root) {}
+  explicit Settings(json::Value& root) : root_(root) {}
 
   void apply(Override& o) {
     check_path(o);
     take_other_optimizer(o);
-    Value* value = &root_;
+    json::Value* value = &root_;
     Ref place{&root_, ""};
     std::string path;  // as the pointer, which cuts long keys
     bool in_list = false;
-    Value* owner = nullptr;  // of the value
-    std::size_t at = 0;      // in the owner
+    json::Value* owner = nullptr;  // of the value
+    std::size_t at = 0;            // in the owner
     std::string_view rest = o.path;
     for (int depth = 0; !rest.empty(); ++depth) {
       if (depth == json::kMaxDepth) fail(o, fmt::format("the path is deeper than {} levels", json::kMaxDepth));
@@ -264,7 +263,7 @@ class Settings {
     const OptimizerPath path = optimizer_path(o.path);
     if (path.rest.empty() || removes(o)) return;
     const std::string name(path.rest.substr(0, path.rest.find('.')));
-    Value* value = &root_;
+    json::Value* value = &root_;
     std::string pointer;
     for (const std::string_view key : path.keys) {
       const auto member = std::ranges::find(value->members, key, &Member::key);
@@ -278,7 +277,7 @@ class Settings {
     forget(pointer, false);
   }
 
-  Index& index_of(const Value& value, const std::string& path) {
+  Index& index_of(const json::Value& value, const std::string& path) {
     const auto [entry, fresh] = indexes_.try_emplace(path);
     Index& index = entry->second;
     for (std::size_t i = 0; fresh && i < value.members.size(); ++i) index.add(value.members[i].key, i);
@@ -298,8 +297,8 @@ class Settings {
     if (path.ends_with("/name")) indexes_.erase(std::string(parent(parent(path))));
   }
 
-  std::size_t item_index(const Override& o, const Value& list, const std::string& path, const std::string& segment,
-                         const std::string& pointer) {
+  std::size_t item_index(const Override& o, const json::Value& list, const std::string& path,
+                         const std::string& segment, const std::string& pointer) {
     if (const std::optional<std::size_t> index = parse_number<std::size_t>(segment)) {
       if (*index < list.items.size()) return *index;
       fail(o, fmt::format("{} has {} items, there is none with index {}", pointer, list.items.size(), segment));
@@ -315,7 +314,7 @@ class Settings {
   }
 
   // Names may contain dots: the longest key that the rest of the path begins with wins.
-  Member* existing_member(Value& object, const std::string& path, std::string_view rest) {
+  Member* existing_member(json::Value& object, const std::string& path, std::string_view rest) {
     const Index& index = index_of(object, path);
     std::size_t end = rest.size() <= index.longest ? rest.size() : rest.rfind('.', index.longest);
     for (; end != std::string_view::npos && end > 0; end = rest.rfind('.', end - 1)) {
@@ -325,7 +324,7 @@ class Settings {
     return nullptr;
   }
 
-  Value& root_;
+  json::Value& root_;
   std::map<std::string, Index> indexes_;  // by path
 };
 

@@ -70,7 +70,7 @@ ScheduleDef row(std::string_view name, std::string_view doc, Var (*build)(const 
   return {{name, doc, std::move(keys)}, build};
 }
 
-[[noreturn]] void fail(std::string code, std::string message, std::string hint = {}) {
+[[noreturn]] void reject(std::string code, std::string message, std::string hint = {}) {
   throw Error(ErrorKind::input, std::move(code), std::move(message), std::move(hint));
 }
 
@@ -84,30 +84,30 @@ Parsed parse(const ScheduleSpec& spec) {
   Parsed parsed{&row_named("schedule", schedules(), spec.name), {}, {}};
   for (const auto& [name, value] : spec.attributes) {
     if (name != "steps" && name != "epochs") continue;
-    if (!parsed.unit.empty()) fail("schedule.unit", "give the length in 'steps' or in 'epochs', not both");
+    if (!parsed.unit.empty()) reject("schedule.unit", "give the length in 'steps' or in 'epochs', not both");
     parsed.unit = name;
   }
   const bool timed = !parsed.unit.empty();
   if (!timed && spec.name != "constant") {
-    fail("schedule.unit", fmt::format("the schedule '{}' needs its length in 'steps' or 'epochs'", spec.name),
+    reject("schedule.unit", fmt::format("the schedule '{}' needs its length in 'steps' or 'epochs'", spec.name),
          "for instance \"epochs\": 100");
   }
   parsed.attrs = ir::Attrs(parsed.def->attributes, spec.attributes);
   if (!timed) {
     if (parsed.attrs.real("warmup") > 0) {
-      fail("schedule.unit", "'warmup' needs its unit: add \"steps\" or \"epochs\"");
+      reject("schedule.unit", "'warmup' needs its unit: add \"steps\" or \"epochs\"");
     }
     parsed.unit = "steps";
   } else if (spec.name != "piecewise") {
     const double length = parsed.attrs.real(parsed.unit);
-    if (!(length > 0)) fail("attribute.range", fmt::format("'{}' must be > 0, got {}", parsed.unit, length));
+    if (!(length > 0)) reject("attribute.range", fmt::format("'{}' must be > 0, got {}", parsed.unit, length));
   } else {
     const Reals& at = parsed.attrs.reals(parsed.unit);
     if (parsed.attrs.reals("values").size() != at.size() + 1) {
-      fail("schedule.piecewise", fmt::format("'values' must have one entry more than '{}'", parsed.unit));
+      reject("schedule.piecewise", fmt::format("'values' must have one entry more than '{}'", parsed.unit));
     }
     for (std::size_t i = 1; i < at.size(); ++i) {
-      if (!(at[i - 1] < at[i])) fail("schedule.piecewise", fmt::format("'{}' must increase", parsed.unit));
+      if (!(at[i - 1] < at[i])) reject("schedule.piecewise", fmt::format("'{}' must increase", parsed.unit));
     }
   }
   return parsed;

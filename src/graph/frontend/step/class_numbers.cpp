@@ -152,16 +152,15 @@ class Tracer {
 // What a node takes as probabilities: the float target of softmax_cross_entropy, or of the sigmoid's, which is
 // softplus(z) - z * target (library/functions.cpp).
 std::optional<std::pair<NodeId, ClassRange>> probabilities(const ir::Graph& graph, const Node& node) {
-  using Kind = ClassRange::Kind;
-  const auto range = [&](std::string_view name, NodeId logits, Kind kind) {
+  const auto range = [&](std::string_view name, NodeId logits, ClassRange::Kind kind) {
     return ClassRange{{}, {}, 0, {}, fmt::format("{}_cross_entropy of '{}'", name, graph[logits].name), kind};
   };
   if (node.op == family_op::softmax_cross_entropy && is_float(graph[node.inputs[1]].type.dtype))
-    return std::pair(node.inputs[1], range("softmax", node.inputs[0], Kind::distributions));
+    return std::pair(node.inputs[1], range("softmax", node.inputs[0], ClassRange::Kind::distributions));
   if (node.op != Op::sub) return std::nullopt;
   const Node &soft = graph[node.inputs[0]], &chosen = graph[node.inputs[1]];
   if (soft.op != scalar_op::softplus || chosen.op != Op::mul || chosen.inputs[0] != soft.inputs[0]) return std::nullopt;
-  return std::pair(chosen.inputs[1], range("sigmoid", soft.inputs[0], Kind::probabilities));
+  return std::pair(chosen.inputs[1], range("sigmoid", soft.inputs[0], ClassRange::Kind::probabilities));
 }
 
 std::vector<ClassRange> class_numbers(const ir::Graph& graph, const std::vector<Value>& roots) {

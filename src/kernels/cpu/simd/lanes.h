@@ -12,10 +12,13 @@ namespace {
 
 using i64 = std::int64_t;
 
-template <int kCount, int kIndex = 0, class F>
+template <class F, int... kIndex>
+GRAPHRUN_FN void for_each_index(F& f, std::integer_sequence<int, kIndex...>) {
+  (f(Part<kIndex>{}), ...);
+}
+template <int kCount, class F>
 GRAPHRUN_FN void unrolled(F&& f) {
-  f(Part<kIndex>{});
-  if constexpr (kIndex + 1 < kCount) unrolled<kCount, kIndex + 1>(f);
+  for_each_index(f, std::make_integer_sequence<int, kCount>{});
 }
 
 // The low and the high half of every group of 2 * kApart lanes: those of a, then those of b.
