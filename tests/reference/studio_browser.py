@@ -196,7 +196,7 @@ def odd_tables(page):
 def controls(page):
     """Split fractions that sum to 1, emptied boxes, invalid numbers."""
     def choose(label, value, wanted):
-        page.run(f"(() => {{ const box = document.querySelector('[aria-label=\"{label}\"]'); box.value = '{value}'; box.dispatchEvent(new Event('change')); }})()")
+        page.run(f"(() => {{ const box = document.querySelector('[data-path=\"{label}\"], [aria-label=\"{label}\"]'); box.value = '{value}'; box.dispatchEvent(new Event('change')); }})()")
         page.until(f"document.querySelector('#diagnostics .ok') && ({wanted})")
         time.sleep(0.4)  # until it is checked
     text = "document.querySelector('#text').value"
@@ -256,10 +256,10 @@ def use(page, url, work, graphrun, folder):
     # Layers and settings by controls.
     page.click("#add-layer")
     page.until("document.querySelector('#text').value.includes('\"h1\"') && document.querySelectorAll('.layer').length === 3 && document.querySelector('#diagnostics .ok')")
-    page.run("(() => { const epochs = document.querySelector('[aria-label=\"train.epochs\"]'); epochs.value = 3000000; epochs.dispatchEvent(new Event('change')); })()")
+    page.run("(() => { const epochs = document.querySelector('[data-path=\"train.epochs\"]'); epochs.value = 3000000; epochs.dispatchEvent(new Event('change')); })()")
     page.until("/\"epochs\": 3000000/.test(document.querySelector('#text').value) && document.querySelector('#diagnostics .ok')")
     def choose(label, value):
-        page.run(f"(() => {{ const list = document.querySelector('[aria-label=\"{label}\"]'); list.value = '{value}'; list.dispatchEvent(new Event('change')); }})()")
+        page.run(f"(() => {{ const list = document.querySelector('[data-path=\"{label}\"], [aria-label=\"{label}\"]'); list.value = '{value}'; list.dispatchEvent(new Event('change')); }})()")
     choose("transform 1 of minutes", "minmax")
     page.until("/\"minutes\": \\[\"minmax\"\\]/.test(document.querySelector('#text').value) && document.querySelector('#diagnostics .ok')")
     choose("data.source.range", "1500")
@@ -280,14 +280,14 @@ def use(page, url, work, graphrun, folder):
     page.until("document.querySelector('#state').textContent === 'running'")
 
     # Change the learning rate; a reload keeps the change.
-    page.click("#hyperparameters [aria-label='lr ÷2']")
-    page.until("/changed: lr .* after step/.test(document.querySelector('#hyperparameters').textContent)")
+    page.click("#hyperparameters [aria-label='Learning rate ÷2']")
+    page.until("/Changed: Learning rate .* after step/.test(document.querySelector('#hyperparameters').textContent)")
     pictures(page, folder, "change")
     page.call("Page.reload")
     page.until("document.documentElement?.dataset.ready === 'yes' && document.querySelector('#state').textContent === 'running'")
-    page.until("/changed: lr .* after step/.test(document.querySelector('#hyperparameters').textContent)")
+    page.until("/Changed: Learning rate .* after step/.test(document.querySelector('#hyperparameters').textContent)")
     page.click("#stop")
-    page.until("document.querySelector('#state').textContent === 'stopped'")
+    page.until("document.querySelector('#state').textContent === 'interrupted'")
     page.until("/^graphrun replay runs.0001.# hyperparameters changed/s.test(document.querySelector('#command').textContent)")
 
     # Restart and train to the end: the printed command gives the same weights.

@@ -51,7 +51,7 @@ document.addEventListener("keydown", (event) => {
 
 function showTraining() {
   const {state: now, facts, error} = state.training;
-  $("state").textContent = now;
+  $("state").textContent = now === "stopped" ? "interrupted" : now;
   $("state").className = now;
   $("train").textContent = isUnderWay() ? "Restart" : "Train";
   $("pause").disabled = now !== "running" && now !== "paused";
@@ -141,8 +141,8 @@ events.addEventListener("error", () => {
   $("state").className = "failed";
   for (const id of ["train", "pause", "step", "stop", "reset"]) $(id).disabled = true;
   isDisconnected = true;
-  notify(events.readyState === EventSource.CLOSED ? "The studio was restarted: open the address that it prints. This page keeps its text while it is open."
-    : "No connection to the studio. Retrying…");
+  notify(events.readyState !== EventSource.CLOSED ? "No connection to the studio. Retrying…"
+    : "The studio has restarted. Open the address that it printed. Your edits stay here until you close this page.");
 });
 
 // ---- startup

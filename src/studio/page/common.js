@@ -15,19 +15,20 @@ export function element(name, attributes = {}, ...children) {
 
 export class RequestError extends Error {
   constructor(answer) {
-    super(answer.error || "no response from the studio");
+    super(answer.error || "The studio did not respond.");
     this.diagnostics = answer.diagnostics || [];
   }
 }
 
 async function answered(response) {
   let answer;
-  try { answer = await response.json(); } catch { answer = {error: `the studio returned HTTP status ${response.status}`}; }
+  const failed = {error: `The studio returned HTTP status ${response.status}.`};
+  try { answer = await response.json(); } catch { answer = failed; }
   if (!response.ok || answer.error) throw new RequestError(answer);
   return answer;
 }
 
-const gone = () => new RequestError({error: "the studio has exited: restart it with `graphrun studio`"});
+const gone = () => new RequestError({error: "The studio has exited. Restart it with `graphrun studio`."});
 
 export const ask = (path) => fetch(path).then(answered, () => { throw gone(); });
 export async function askFile(path) {
@@ -61,6 +62,31 @@ export function short(value, digits = 4) {
   if (Number.isInteger(value) && size < 1e12) return value.toLocaleString("en");
   return size >= 1e6 || size < 1e-4 ? value.toExponential(digits - 1) : String(Number(value.toPrecision(digits)));
 }
+
+// Names of common settings: keys of "train" and "data", and attributes of optimizers.
+const kLabels = {
+  epochs: "Epochs", batch: "Batch size", seed: "Seed", shuffle: "Shuffle rows", clip_norm: "Clip gradient norm",
+  optimizer: "Optimizer", lr: "Learning rate", momentum: "Momentum", weight_decay: "Weight decay", l2: "L2 penalty",
+  beta1: "Beta 1", beta2: "Beta 2", eps: "Epsilon", minimize: "Loss", metrics: "Metrics", last_batch: "Last batch",
+  max_memory: "Memory budget", precision: "Matrix precision", math: "GPU math", log_every: "Report every (epochs)",
+  evaluate_every: "Evaluate every (epochs)", evaluate_every_steps: "Evaluate every (steps)", lr_plateau: "LR plateau",
+  early_stopping: "Early stopping", every: "Update every (steps)", split_seed: "Split seed", stratify: "Stratify by",
+  objectives: "Objectives", "source.csv": "CSV file",
+};
+
+// "Early stopping: patience" for train.early_stopping.patience, "Learning rate" for train.optimizer.adam.lr. A path of
+// another section keeps its keys, which the user has named.
+export function labelOf(path) {
+  const [section] = path.split("."), key = path.replace(/^(train|data|graph|constants|parameters)\./, "");
+  if (section === "data") return kLabels[key] ?? key;
+  const parts = key.replace(/^objectives\./, "").split(/\.?\boptimizer\.\w+\.|[.:]/).filter(Boolean);
+  const at = ["graph", "constants", "parameters"].includes(section) ? -1 : parts.findIndex((part) => part in kLabels);
+  return at < 0 ? key
+    : [...parts.slice(0, at), kLabels[parts[at]], parts.slice(at + 1).join(" ")].filter(Boolean).join(": ");
+}
+
+// A term with its explanation as a tooltip.
+export const term = (text, title) => element("abbr", {title}, text);
 
 export const counted = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
 

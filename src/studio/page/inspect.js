@@ -1,8 +1,11 @@
 // inspect.js: the Inspect tab: graph, profile, values, memory plan, fused regions, verification.
-import {$, ask, bytes, colour, counted, element, guarded, onNight, post, prepared, short, style, table, notify} from "./common.js";
+import {$, ask, bytes, colour, counted, element, guarded, onNight, post, prepared, short, style, table, term, notify}
+  from "./common.js";
 import {on, state} from "./state.js";
 
-const weightsText = ({trained}) => trained ? "current weights" : state.training.run || state.points.length ? "initial weights (the trained weights do not fit the edited model)" : "initial weights";
+const weightsText = ({trained}) => trained ? "current weights"
+  : !state.training.run && !state.points.length ? "initial weights"
+  : "initial weights (the trained weights do not fit the edited model)";
 const isSeen = () => !$("inspect").hidden;
 let version = 0, values = null, plan = null, costs = null, chosen = "", plannedText = "";
 
@@ -60,7 +63,8 @@ const profile = guarded(async () => {
         return {...node, back, share: (node.seconds + back) / total};
       },
     };
-    $("profiled").textContent = `${answer.executor}: first ${answer.rows} rows of ${answer.split}, ${weightsText(answer)}; steps timed separately, error vs. ref`;
+    $("profiled").textContent = `${answer.executor}: first ${answer.rows} rows of ${answer.split}, ` +
+      weightsText(answer) + "; each step timed separately, error relative to ref";
   } catch (error) {
     $("profiled").textContent = "";
     throw error;
@@ -75,7 +79,10 @@ $("executor").addEventListener("change", () => { costs = null; plannedText = "";
 function showCosts() {
   const rows = costs ? state.check.graph.boxes.map((box) => [box, costs.of(box)]).filter(([, cost]) => cost) : [];
   rows.sort(([, a], [, b]) => b.share - a.share);
-  $("costs").replaceChildren(rows.length ? table(["value", "type", "forward", "backward", "share", "memory", "in arena", "max. error", "ulp"],
+  $("costs").replaceChildren(rows.length ? table(["value", "type", "forward", "backward", "share", "memory",
+    term("in arena", "Whether the plan stores the value in memory. Other values stay in tiles or registers."),
+    term("max. error", "Largest difference from the reference executor"),
+    term("ulp", "Largest error, counted in f32 steps at the value's largest element")],
     rows.map(([box, cost]) => [element("button", {type: "button", onclick: () => choose(box)}, box.name), box.type, duration(cost.seconds), duration(cost.back),
       `${Math.round(100 * cost.share)} %`, bytes(cost.bytes), cost.in_arena ? "yes" : "no", short(cost.difference, 3), short(cost.ulp, 2)])) : "");
 }
@@ -120,7 +127,10 @@ $("run-batch").addEventListener("click", async () => { if (await runBatch()) sho
 
 // ---- memory plan, with a cursor over its steps
 
-const kKinds = ["parameter", "activation", "workspace", "metric", "counter", "slot", "data", "constant"];
+const kTitles = {parameter: "Values that training updates", activation: "Values of one step, and their gradients",
+  workspace: "Scratch memory of a step", metric: "Sums of losses and metrics", counter: "Step counters",
+  slot: "State of the optimizer, such as moments", data: "The data set", constant: "Values that never change"};
+const kKinds = Object.keys(kTitles);
 const kindColour = (kind) => colour([0, 1, 2, 3, 4, 5, 6, 7][Math.max(0, kKinds.indexOf(kind))]);
 
 const loadPlan = guarded(async () => {
@@ -184,10 +194,10 @@ function drawPlan() {
     const swatch = element("i");
     swatch.style.background = kindColour(kind);
     const sum = plan.blocks.filter((block) => block.kind === kind).reduce((total, block) => total + block.bytes, 0);
-    return element("span", {}, swatch, `${kind} ${bytes(sum)}`);
+    return element("span", {title: kTitles[kind]}, swatch, `${kind} ${bytes(sum)}`);
   }));
   const largest = live.sort((a, b) => b.bytes - a.bytes).slice(0, 8);
-  $("live-values").replaceChildren(table(["value in memory", "kind", "type", "bytes", "offset"],
+  $("live-values").replaceChildren(table(["live buffer", "kind", "type", "bytes", "offset"],
     largest.map((one) => [one.name, one.kind, one.type, one.bytes.toLocaleString("en"), one.offset.toLocaleString("en")])));
 }
 $("cursor").addEventListener("input", drawPlan);
@@ -200,9 +210,21 @@ $("plan").addEventListener("pointermove", (event) => {
 new ResizeObserver(drawPlan).observe($("plan"));
 onNight(drawPlan);
 
+const kTerms = {
+  chain: "Elementwise steps that run together on one element before the next element begins.",
+  stage: "A part of a region that ends by combining sums over all rows, which the next stage may read.",
+  "per-row step": "A step that runs on one tile of rows at a time.",
+};
+const countedTerm = (count, word) => term(counted(count, word), kTerms[word]);
+
 function showRegions() {
-  const rows = plan.regions.map((one) => [one.phase, String(one.steps), one.chains ? counted(one.chains, "chain") : `${counted(one.stages, "stage")}, ${counted(one.row_steps, "per-row step")}`, one.tiling, bytes(one.bytes_in_tiles)]);
-  $("regions").replaceChildren(rows.length ? table(["phase", "steps", "structure", "tiling", "memory in tiles"], rows) : element("p", {class: "quiet"}, "No fused regions."),
+  const rows = plan.regions.map((one) => [one.phase, String(one.steps), one.chains ? countedTerm(one.chains, "chain")
+    : element("span", {}, countedTerm(one.stages, "stage"), ", ", countedTerm(one.row_steps, "per-row step")),
+    one.tiling, bytes(one.bytes_in_tiles)]);
+  const tiling = term("tiling", "How the executor cuts a region into tiles and shares them among its threads.");
+  const inTiles = term("memory in tiles", "Size of the values that take no space in the arena.");
+  $("regions").replaceChildren(rows.length ? table(["phase", "steps", "structure", tiling, inTiles], rows)
+    : element("p", {class: "quiet"}, "No fused regions."),
     ...[...plan.notes, ...plan.fallbacks].map((note) => element("p", {class: "quiet"}, note)));
 }
 
@@ -218,7 +240,9 @@ $("verify").addEventListener("click", guarded(async () => {
       ? element("p", {}, `verified: ${report.values.toLocaleString("en")} values of ${counted(report.steps, "training step")} and ${counted(report.evaluation_steps, "evaluation step")}; ` +
           (worst && worst.worst > 0 ? `largest error ${short(worst.worst, 2)} of the tolerance (${worst.node})` : "no differences"))
       : element("pre", {class: "command"}, report.difference),
-      element("div", {class: "wide"}, table(["op", "steps", "values", "error / tolerance"], report.ops.map((op) => [op.op, String(op.steps), op.values.toLocaleString("en"), short(op.worst, 2)]))));
+      element("div", {class: "wide"}, table(["op", "steps", "values",
+        term("error / tolerance", "Largest error of the op; verification fails above 1.")], report.ops.map((op) =>
+        [op.op, String(op.steps), op.values.toLocaleString("en"), short(op.worst, 2)]))));
   } catch (error) {
     $("verified").textContent = "";
     throw error;

@@ -1,5 +1,6 @@
 // model.js: the Model tab: data, layers, settings, and the text of the model file, which holds all of them.
-import {$, ask, askFile, bytes, counted, download, element, guarded, post, RequestError, notify} from "./common.js";
+import {$, ask, askFile, bytes, counted, download, element, guarded, labelOf, post, RequestError, notify}
+  from "./common.js";
 import {examples} from "./examples.js";
 import {indexAt, inserted, parsed, withValue, without} from "./json_text.js";
 import {on, emit, state} from "./state.js";
@@ -106,8 +107,7 @@ function control(setting, model) {
   const given = valueAt(model, path);
   const value = parsed(setting.value) ?? setting.value;
   if (typeof value === "object" && setting.choices.length === 0) return null;
-  const label = setting.path.replace(/^(train\.optimizer\.\w+|train|data|graph|constants|parameters)\./, "");
-  const shared = {class: given === undefined ? "" : "given", "aria-label": setting.path, title: setting.path};
+  const shared = {class: given === undefined ? "" : "given", "data-path": setting.path, title: setting.path};
   let input;
   if (setting.choices.length) {
     const choices = setting.choices.includes(String(value)) ? setting.choices : [String(value), ...setting.choices];
@@ -125,7 +125,8 @@ function control(setting, model) {
     }});
     input.value = String(value);
   }
-  return element("label", {class: "setting"}, element("span", {title: setting.path}, setting.label ?? label), input);
+  const label = setting.label ?? labelOf(setting.path);
+  return element("label", {class: "setting"}, element("span", {title: setting.path}, label), input);
 }
 
 // Another optimizer keeps the learning rate of {"adam": {"lr": 0.01}}.
@@ -157,17 +158,18 @@ function showControls() {
     return made;
   };
   const of = (section) => settings.filter((one) => one.path.startsWith(section + ".") && !isFirst(one.path));
-  const focused = document.activeElement?.getAttribute("aria-label");
+  const focused = ["data-path", "aria-label"].find((name) => document.activeElement?.hasAttribute(name));
+  const place = focused && `[${focused}="${CSS.escape(document.activeElement.getAttribute(focused))}"]`;
   $("settings").replaceChildren(...[
     group("Training", settings.filter((one) => isFirst(one.path)), true),
     group("Data", [...splitSettings(model), ...of("data")], true, rowControls(model)),
     transformGroup(model, open),
-    group("More training settings", of("train"), false),
+    group("Advanced training settings", of("train"), false),
     group("Graph", of("graph"), false),
     group("Parameters and constants", [...of("parameters"), ...of("constants")], false),
     otherNumbers(model, [...settings, ...splitSettings(model)], open),
   ].filter(Boolean));
-  if (focused) document.querySelector(`#settings [aria-label="${CSS.escape(focused)}"]`)?.focus();
+  if (place) document.querySelector(`#settings ${place}`)?.focus();
   showLayers(model);
 }
 
@@ -175,7 +177,8 @@ function showControls() {
 function splitSettings(model) {
   const split = model.data?.split;
   if (!Array.isArray(split)) return [];
-  return split.map((value, i) => ({path: `data.split.${i}`, label: `split: ${["training", "validation", "test"][i] ?? i}`, value: String(value), choices: [],
+  const labels = ["Training fraction", "Validation fraction", "Test fraction"];
+  return split.map((value, i) => ({path: `data.split.${i}`, label: labels[i], value: String(value), choices: [],
     change: (json) => {
       const shares = split.map((share, k) => k === i ? Number(json) : share), other = i === split.length - 1 ? 0 : split.length - 1;
       const rest = Number((1 - shares.reduce((sum, share, k) => k === other ? sum : sum + share, 0)).toPrecision(12));
@@ -189,10 +192,11 @@ function rowControls(model) {
   const inMemory = ["random", "inline", "grid"];
   return ["source", "train"].filter((part) => model.data?.[part] && !inMemory.some((kind) => kind in model.data[part])).map((part) => {
     const path = ["data", part, "range"], name = path.join("."), [first = 0, end = ""] = model.data[part].range ?? [];
-    const input = element("input", {type: "number", min: first + 1, step: "1", placeholder: "all", "aria-label": name, title: name, class: end === "" ? "" : "given",
+    const input = element("input", {type: "number", min: first + 1, step: "1", placeholder: "all", "data-path": name,
+      title: name, class: end === "" ? "" : "given",
       onchange: () => setText(input.value === "" ? without(state.text, path) : withValue(state.text, path, `[${first}, ${first + Number(input.value)}]`))});
     input.value = end === "" ? "" : end - first;
-    return element("label", {class: "setting"}, element("span", {title: name}, `${part}: samples`), input);
+    return element("label", {class: "setting"}, element("span", {title: name}, "Rows to read"), input);
   });
 }
 
@@ -209,13 +213,14 @@ function columnsOf(model) {
 
 function transformGroup(model, open) {
   if (!model.data) return null;
+  const transforms = () => state.transforms.map((one) => element("option", {value: one}, one));
   const rows = columnsOf(model).map((column) => {
     const path = ["data", "transform", column], steps = model.data.transform?.[column] ?? [];
     const parts = steps.map((step, i) => {
       const name = typeof step === "string" ? step : Object.keys(step)[0];
       const list = element("select", {"aria-label": `transform ${i + 1} of ${column}`,
         onchange: () => list.value !== "" ? change([...path, i], stepJson(list.value)) : setText(without(state.text, steps.length > 1 ? [...path, i] : path))},
-        element("option", {value: ""}, "none"), ...state.transforms.map((one) => element("option", {value: one}, one)));
+        element("option", {value: ""}, "remove"), ...transforms());
       list.value = name;
       return list;
     });
@@ -223,7 +228,7 @@ function transformGroup(model, open) {
       if (more.value === "") return;
       if (!model.data.transform) change(["data", "transform"], `{${JSON.stringify(column)}: [${stepJson(more.value)}]}`);
       else change(path, JSON.stringify([...steps, parsed(stepJson(more.value))]).replace(/([:,])/g, "$1 "));
-    }}, element("option", {value: ""}, steps.length ? "+" : "none"), ...state.transforms.map((one) => element("option", {value: one}, one)));
+    }}, element("option", {value: ""}, "add transform…"), ...transforms());
     return element("div", {class: "transform"}, element("span", {title: `/data/transform/${column}`}, column), element("span", {class: "steps"}, ...parts, more));
   });
   if (!rows.length) return null;
@@ -249,7 +254,7 @@ function otherNumbers(model, settings, open) {
   const made = element("details", {"data-group": "Other values", class: "card"}, element("summary", {}, "Other values"),
     element("div", {class: "settings"}, ...found.map(([path, value]) => {
       const pointer = "/" + path.map((key) => String(key).replace(/~/g, "~0").replace(/\//g, "~1")).join("/");
-      const input = element("input", {type: "number", step: "any", class: "given", "aria-label": pointer, title: pointer,
+      const input = element("input", {type: "number", step: "any", class: "given", "data-path": pointer, title: pointer,
         onchange: () => { if (input.value !== "") change(path, input.value); else input.value = String(value); }});
       input.value = String(value);
       return element("label", {class: "setting"}, element("span", {title: pointer}, pointer), input);
@@ -290,9 +295,10 @@ function showLayers(model) {
   if (layers.length) {
     rows.push(element("div", {class: "row"},
       element("button", {type: "button", id: "add-layer", onclick: () => addLayer(entries, layers.at(-1))}, "Add layer"),
-      element("span", {class: "quiet"}, "inserted before the output layer")));
+      element("span", {class: "quiet"}, "A new layer is inserted before the output layer.")));
   } else {
-    rows.push(element("span", {class: "quiet"}, "Entries with \"op\": \"dense\" have controls here. Edit other ops in the model file."));
+    rows.push(element("span", {class: "quiet"},
+      "Only dense layers can be edited here. Edit other entries in the model file."));
   }
   $("layers").replaceChildren(...rows);
 }
@@ -328,13 +334,14 @@ function decoded(bytes) {
   try {
     return [new TextDecoder(name, {fatal: true}).decode(bytes), ""];
   } catch {
-    return [new TextDecoder("windows-1252").decode(bytes), "not UTF-8: read as Windows-1252"];
+    return [new TextDecoder("windows-1252").decode(bytes), "The file is not UTF-8, so it was read as Windows-1252."];
   }
 }
 
 const take = guarded(async (file) => {
   notify(null);
-  const tooLarge = () => new RequestError({error: `${file.name} has ${bytes(file.size)}, more than the limit of ${bytes(kMaxTable)}: copy it to the model's folder and select it under Table`});
+  const tooLarge = () => new RequestError({error: `${file.name} has ${bytes(file.size)}, but the limit is ` +
+    `${bytes(kMaxTable)}. Copy it to the model's folder and select it under Table.`});
   if (file.size > kMaxTable) throw tooLarge();
   const [text, note] = decoded(new Uint8Array(await file.arrayBuffer()));
   if (JSON.stringify(text).length > kMaxTable) throw tooLarge();  // JSON escapes line breaks
@@ -435,7 +442,8 @@ $("save").addEventListener("click", () => {
 let warned = false;
 addEventListener("focus", async () => {
   const model = await ask("/api/model").catch(() => null);
-  if (model?.changed && !warned) notify(`${model.name} has changed on disk: select it under Model file to reload it`, "warning");
+  if (model?.changed && !warned)
+    notify(`${model.name} has changed on disk. Select it under Model file to reload it.`, "warning");
   warned = Boolean(model?.changed);
 });
 
@@ -448,9 +456,10 @@ $("copy-command").addEventListener("click", () => navigator.clipboard?.writeText
 // Notes below the command state where it cannot reproduce the weights.
 function commandText({command, state: now, result, changes}) {
   const notes = [];
-  if (changes.length) notes.push(`# hyperparameters changed during training: ${command ? "replay applies the same changes" : "no command reproduces this run, which is not saved"}`);
-  if (now === "stopped" && result) notes.push(`# stopped after step ${result.steps} with weights ${result.weights_hash}`);
-  else if (result) notes.push(`# weights ${result.weights_hash}`);
+  const note = command ? "replay applies the same changes" : "no command reproduces this run, which is not saved";
+  if (changes.length) notes.push(`# hyperparameters changed during training: ${note}`);
+  const end = now === "stopped" ? `interrupted after step ${result?.steps} with ` : "";
+  if (result) notes.push(`# ${end}weights ${result.weights_hash}`);
   return [command, ...notes].filter(Boolean).join("\n");
 }
 on("training", () => {

@@ -28,7 +28,8 @@ function value(row, key) {
 
 function show() {
   if (!runs.rows.length) {
-    return $("run-table").replaceChildren(element("p", {class: "quiet"}, "No runs yet. The studio saves every training run here, as graphrun train --run-dir does."));
+    return $("run-table").replaceChildren(element("p", {class: "quiet"},
+      "No runs yet. Click Train to create the first run. The studio saves every run, like graphrun train --run-dir."));
   }
   const wanted = $("run-filter").value.trim().toLowerCase();
   const rows = runs.rows.filter((row) => !wanted || [row.run, row.state, ...row.cells].some((cell) => cell.toLowerCase().includes(wanted)));
@@ -48,7 +49,8 @@ function show() {
       return element("tr", {class: state.others.has(row.run) ? "selected" : ""}, element("td", {}, box), element("th", {scope: "row"}, row.run), element("td", {class: row.error ? "broken" : "", title: row.error ?? ""}, row.state),
         ...row.cells.map((cell) => element("td", {title: cell}, digits(cell))),
         element("td", {}, ["done", "interrupted"].includes(row.state) ? element("a", {href: `/api/run-file?run=${encodeURIComponent(row.run)}&file=weights.npz`, download: ""}, "weights") : null));
-    }))), rows.length > kMaxShown ? element("p", {class: "quiet"}, `${rows.length - kMaxShown} more runs: filter or sort to see them`) : "");
+    }))), rows.length > kMaxShown ? element("p", {class: "quiet"},
+    `${rows.length - kMaxShown} more runs are not shown: filter or sort the list`) : "");
 }
 
 // Parses the log of a run into curve points.

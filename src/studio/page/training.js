@@ -1,5 +1,5 @@
 // training.js: the Training tab: curves, runtime hyperparameters, evaluation plots, predictions.
-import {$, colour, element, guarded, onNight, post, RequestError, table, notify} from "./common.js";
+import {$, colour, element, guarded, labelOf, onNight, post, RequestError, table, notify} from "./common.js";
 import {Curves} from "./curves.js";
 import {on, state} from "./state.js";
 
@@ -60,7 +60,8 @@ $("metric").addEventListener("change", drawCurves);
 
 // ---- runtime hyperparameters
 
-const changeText = (one) => `${one.number} ${one.from} → ${one.to} after step ${one.step.toLocaleString("en")}`;
+const changeText = ({number, from, to, step}) =>
+  `${labelOf(number)} ${from} → ${to} after step ${step.toLocaleString("en")}`;
 
 function showHyperparameters() {
   const {numbers = {}, changes = [], state: now} = state.training;
@@ -83,17 +84,19 @@ function showHyperparameters() {
     const input = element("input", {type: "number", step: "any", min: "0", id: `hyperparameter-${name}`,
       onchange: () => { if (input.value !== "") set(Number(input.value)); else input.value = numbers[name]; }});
     input.value = numbers[name];
-    const times = (factor, sign) => element("button", {type: "button", "aria-label": `${name} ${sign}`,
+    const times = (factor, sign) => element("button", {type: "button", "aria-label": `${labelOf(name)} ${sign}`,
       onclick: () => set(Number((numbers[name] * factor).toPrecision(6)))}, sign);
-    return element("span", {class: "hyperparameter"}, element("label", {for: input.id}, name), times(0.5, "÷2"), input, times(2, "×2"));
-  }), element("span", {class: "quiet"}, changes.length ? `changed: ${changes.map(changeText).join("; ")}` : "changes apply from the next step"));
+    const label = element("label", {for: input.id, title: name}, labelOf(name));
+    return element("span", {class: "hyperparameter"}, label, times(0.5, "÷2"), input, times(2, "×2"));
+  }), element("span", {class: "quiet"}, changes.length ? `Changed: ${changes.map(changeText).join("; ")}`
+    : "A change takes effect in the next step."));
   if (focused?.startsWith("hyperparameter-")) $(focused)?.focus();
 }
 
 // ---- evaluation plots, drawn by the studio between two steps
 
 const kTitles = {surface: "Predicted and target surface", confusion: "Confusion matrix (rows: actual, columns: predicted)",
-  misclassified: "Misclassified samples", predicted: "Predicted vs. actual", residuals: "Residuals", weights: "Weights",
+  misclassified: "Misclassified images", predicted: "Predicted vs. actual", residuals: "Residuals", weights: "Weights",
   histogram: "Weight histogram"};
 let shown = "", isBusy = false, isStale = false, version = 0, refreshed = 0;
 
