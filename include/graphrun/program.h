@@ -2,12 +2,12 @@
 // Contract: plain data without a pointer into the graph; prints (to_string), compares, and can be written by hand.
 // Offsets and sizes are bytes from the start of the one arena; shapes and addresses never change during a run.
 // Rules a Program keeps (check() throws Error, kind input, code "program.rule", for the first one broken):
-//   - buffers, kinds, dtypes and shapes are what they can be, and a buffer has the bytes of its type;
-//   - every buffer lies inside the arena, at a multiple of kAlignment plus its offset inside its storage;
+//   - kinds, dtypes and shapes of buffers are valid, and a buffer has the size of its type;
+//   - every buffer is inside the arena, at a multiple of kAlignment plus its offset inside its storage;
 //   - a step writes exactly its output (and scratches its workspace); it may write in place of an input only when
 //     both name the same storage, and only where its op allows that;
 //   - a step has the operands, parameters, dtypes and shapes of its op (src/types/op_rules.h);
-//   - rows of a row-valued buffer past the phase's row count are zero: whoever writes the buffer keeps that.
+//   - rows of a row-valued buffer beyond the phase's row count are zero; a step that writes the buffer ensures this.
 // Not here: compilation (src/compiler), execution (executor.h).
 #pragma once
 
@@ -38,15 +38,16 @@ inline bool is_state(BufferKind kind) {
   return kind < BufferKind::activation;
 }
 
-// How the elements of a value lie in the arena. `vectors` is for data sets that only regions read: kTileLanes rows at a
-// time feature-major, each block of `block` rows (a batch) from a new vector on. Element (row r, feature f) of a block
-// is its number (r / 16 * features + f) * 16 + r % 16; rows that fill up the last vector of a block are zero. The host
-// writes and reads rows all the same, type.bytes() of them. A buffer of kind `tile` in vectors has no bytes: its rows
-// are read in place, in the data set that is loaded or selected into it. `registers` is for tile values between fused
-// steps (FusedSteps) and within a chain (ElementChain): they have no bytes at all.
-// `strided` is for what shows a part of another value, its axes in another order or repeated: element (i, j, …) lies
-// i * strides[0] + j * strides[1] + … elements after the offset. It has no bytes of its own, is only read, and only by
-// steps whose executor takes it.
+// Order of a value's elements in the arena.
+// `rows`: row-major.
+// `vectors`: for data sets that only regions read. Groups of kTileLanes rows are feature-major, and each block of
+// `block` rows (a batch) starts a new vector. Element (row r, feature f) of a block has index (r / 16 * features + f) *
+// 16 + r % 16. Rows that fill up the last vector of a block are zero. The host still writes and reads type.bytes()
+// bytes in row-major order. A buffer of kind `tile` in vectors has no bytes: steps read its rows in place, in the data
+// set that is loaded or selected into it. `registers`: for tile values between fused steps (FusedSteps) and within a
+// chain (ElementChain). They have no bytes. `strided`: for a view of another value, such as a slice, a transpose or a
+// broadcast. Element (i, j, …) is at i * strides[0] + j * strides[1] + … elements after the offset. A strided buffer
+// has no bytes of its own. It is read-only, and only steps whose executor supports it read it.
 enum class Layout : std::uint8_t { rows, vectors, registers, strided };
 
 struct Buffer {
@@ -74,14 +75,14 @@ struct Step {
   friend bool operator==(const Step&, const Step&) = default;
 };
 
-// ---- regions: steps that run as one (regions.md): tile by tile over the rows, or over elements
+// ---- regions: fused steps (regions.md), which run tile by tile over rows, or over elements
 
 // Operation that merges partial results over rows.
 enum class CombineOp : std::uint8_t { sum, product, max, min };
 GRAPHRUN_API std::string_view name_of(CombineOp op);
 
-// A value that row steps reduce over rows. Each partition has a partial result at `offset` of its accumulators; partial
-// results of partitions 1, 2, 4, ... apart are combined, and the last one is written to `value`.
+// A value that row steps reduce over rows. Each partition has a partial result at byte `offset` of its accumulators.
+// The results of partitions at distance 1, then 2, 4, ... are combined, and the final one is written to `value`.
 struct Combine {
   BufferId value = kNoBuffer;
   CombineOp op = CombineOp::sum;
@@ -96,20 +97,20 @@ struct TileMove {
   friend bool operator==(const TileMove&, const TileMove&) = default;
 };
 
-// Row steps that run as one, when the last of them is due. A matmul of rows applies `bias` (an add of a number for each
-// feature) and then `epilogue` (one more step on its result) before it stores anything; what lies between is in
-// Layout::registers. A matmul that is summed over rows also does the `sum` over rows of its second operand.
+// Row steps that run as one, at the position of the last of them. A matmul of rows applies `bias` (adds one number per
+// feature) and then `epilogue` (another step on the result) before it stores anything; values in between are in
+// Layout::registers. A matmul that sums over rows also computes `sum`, the sum over rows of its second operand.
 inline constexpr std::uint32_t kNoStep = ~std::uint32_t{0};
 struct FusedSteps {
   std::uint32_t product = kNoStep, bias = kNoStep, epilogue = kNoStep, sum = kNoStep;  // steps of the phase
-  // Step whose position in the order they take, and whose output they write.
+  // Step whose position and output the fused steps have.
   std::uint32_t last() const { return epilogue != kNoStep ? epilogue : bias != kNoStep ? bias : product; }
   friend bool operator==(const FusedSteps&, const FusedSteps&) = default;
 };
 
-// Steps [first, rows) of the phase run once; steps [rows, last) run on every tile: they read row values from the tile
-// and shared ones from the arena, and write a tile buffer or the accumulators of a combined value. A load comes before
-// the first row step that reads the tile buffer, a store after the one that writes it.
+// Steps [first, rows) of the phase run once. Steps [rows, last) run on every tile: they read row values from the tile
+// and shared values from the arena, and write a tile buffer or the accumulators of a combined value. A load runs before
+// the first row step that reads the tile buffer, and a store after the one that writes it.
 struct Stage {
   std::uint32_t first = 0, rows = 0, last = 0;
   std::vector<TileMove> loads, stores;
@@ -121,7 +122,7 @@ struct Stage {
 // How a region runs: exactly the parameters that affect its results or its memory use, from Executor::plan_region().
 // The type of the tiling identifies the kind of machine.
 struct HostTiling {
-  std::int64_t tile_rows = 0;           // samples of a full tile; tile t holds those from t * tile_rows on
+  std::int64_t tile_rows = 0;           // samples of a full tile; tile t starts at sample t * tile_rows
   std::int32_t partitions = 1;          // partition s has tiles [s * tiles / partitions, (s + 1) * tiles / partitions)
   std::uint64_t tile_bytes = 0;         // scratch of one tile, one per worker
   std::uint64_t accumulator_bytes = 0;  // per partition
@@ -141,14 +142,16 @@ struct GpuTiling {
 // threads; or shared memory of the blocks of a cluster.
 enum class RowTile : std::uint8_t { thread, warp, block, pair, split };
 
-// Of a region over rows: one launch of clusters that run at once and repeat the region's steps. Of T threads in each
-// group thread t of block b takes sample b * T + t, then every (T * blocks)th one after it; so does pair t of T / 2; of
-// W warps of B blocks warp w of block b takes samples 16 t to 16 t + 15 for t = w * B + b, then every (W * B)th t after
-// it. Its parts of reduced values are combined lane by lane, warp by warp, and so on in a fixed tree; every block then
-// has them and runs the steps that run once for itself. Tiles of a block: blocks wait for each other between phases,
-// and take turns at the parts of each: parts of products, kBlockRows samples, parts of reduced values, whose steps that
-// run once the same block runs. Split tiles: a cluster has every (clusters)th part of the batch, each of its blocks
-// some of the features of wide data, of the weights that multiply them and of what is updated with those, and the other
+// Tiling of a region over rows: one launch of clusters that run at the same time and repeat the region's steps.
+// Thread tiles: with T threads per group, thread t of block b processes sample b * T + t, and then every
+// (T * blocks)th sample. Pair tiles: the same for pair t of T / 2 pairs.
+// Warp tiles: with W warps in each of B blocks, warp w of block b processes samples 16 t to 16 t + 15 for t = w * B +
+// b, and then for every (W * B)th t. In all three, partial results are combined by lane, then by warp, and so on in a
+// fixed tree. Every block then has the reduced values, and each block runs the steps that run once. Block tiles: blocks
+// wait for each other between phases and share the work of each phase in units: parts of products, groups of kBlockRows
+// samples, and parts of reduced values. The block that reduces a part also runs the part's steps that run once. Split
+// tiles: each cluster has every (clusters)th part of the batch. Each of its blocks has some of the features of wide
+// data, with the weights that multiply these features and the states updated with those weights. It also has all other
 // values of some of the samples.
 inline constexpr std::int64_t kBlockRows = 8;
 struct StepTiling {
@@ -156,8 +159,8 @@ struct StepTiling {
   std::uint32_t cluster = 1;        // blocks that reach each other's shared memory
   std::uint32_t clusters = 1;       // if more than one, they communicate through the arena
   std::uint64_t scratch_bytes = 0;  // scratch in the arena
-  std::uint32_t groups = 1;         // of a block's warps: each has all rows of the block, and its own reduced values
-  RowTile tile = RowTile::thread;   // tiles other than `thread` have one group
+  std::uint32_t groups = 1;  // groups of warps per block; each has all rows of the block and its own reduced values
+  RowTile tile = RowTile::thread;  // tiles other than `thread` have one group
   std::uint32_t blocks() const { return cluster * clusters; }
   // For threads or pairs: samples that a block processes at a time.
   std::uint32_t block_rows() const { return threads / groups / (tile == RowTile::pair ? 2 : 1); }
@@ -166,32 +169,35 @@ struct StepTiling {
 using Tiling = std::variant<HostTiling, GpuTiling, StepTiling>;
 GRAPHRUN_API std::string to_string(const Tiling& tiling);
 
-// Stages one after the other, each combined before the next begins; then steps [stages.back().last, last) once. Run one
-// by one over whole batches the steps would compute the same. In a tile, element (row r, feature f) of a buffer lies at
-// offset + (f * stride + r) * size of its type, stride being the tile's number of rows rounded up to kTileLanes; a
-// value with k rows a sample has k times as many features.
+// Rows per vector. A region runs its stages in order and combines each before the next one begins; then it runs steps
+// [stages.back().last, last) once. The steps compute the same values if they run one by one over whole batches.
+// In a tile, element (row r, feature f) of a buffer is at byte offset + (f * stride + r) * (size of an element).
+// `stride` is the tile's number of rows, rounded up to kTileLanes. A value with k rows per sample has k times as many
+// features.
 inline constexpr std::int64_t kTileLanes = 16;
-constexpr std::int64_t whole_lanes(std::int64_t rows) {  // rounded up to whole vectors
+constexpr std::int64_t whole_lanes(std::int64_t rows) {  // number of rows, rounded up to whole vectors
   return (rows + kTileLanes - 1) / kTileLanes * kTileLanes;
 }
 
-// Elementwise steps [first, last) of the phase over one index space, that of the last one's output (a record has one
-// element), and all with rows or none. A step with one element and no rows in a chain of more, or of one row, gives a
-// number, from numbers alone: whoever runs the chain may compute it as often as there are elements. What an earlier
-// step of the chain wrote, itself or as a view of it, is read as that value; what only the chain reads is in
-// Layout::registers, as numbers always are. All else is read from memory, and what meets a write of the chain there is
-// read at the element that is written.
+// Elementwise steps [first, last) of the phase over one index space, that of the last step's output (a record has one
+// element). Either all steps have rows or none has.
+// Numbers: in a chain of several elements, or of one row, a step with one element and no rows computes a number from
+// numbers only. An executor may recompute it for each element.
+// Reads: a step reads the result of an earlier step of the chain, or a view of it, as that value. Values that only the
+// chain reads are in Layout::registers; numbers always are. All other operands are read from memory. If an operand's
+// memory overlaps a write of the chain, it is read at the element that is written.
 struct ElementChain {
   std::uint32_t first = 0, last = 0;
   friend bool operator==(const ElementChain&, const ElementChain&) = default;
 };
 
-// A region over rows has stages. One over elements has chains instead, one after the other, and nothing else: they have
-// no order among them, and none touches what another writes.
+// A region over rows has stages. A region over elements has only chains. Chains are adjacent steps of the phase, may
+// run in any order, and never access memory that another chain writes.
 struct Region {
   std::vector<Stage> stages;
   std::uint32_t last = 0;
-  BufferId accumulators = kNoBuffer;  // workspace: sets (partial_results.h), or scratch; none when nothing is combined
+  BufferId accumulators =
+      kNoBuffer;  // workspace: partial results (partial_results.h) or scratch; none if nothing is combined
   Tiling tiling;
   std::vector<ElementChain> chains = {};
   std::uint32_t first() const { return chains.empty() ? stages.front().first : chains.front().first; }
@@ -228,7 +234,7 @@ struct Program {
 
 GRAPHRUN_API std::string to_string(const Program& program);  // stable golden text, one line per buffer and step
 GRAPHRUN_API void check(const Program& program);
-// For executors: throws std::logic_error if a buffer in rows does not contain this byte range.
+// For executors: throws std::logic_error if a buffer with Layout::rows does not contain this byte range.
 GRAPHRUN_API void check_range(const Buffer& buffer, std::uint64_t first, std::uint64_t bytes);
 // The same for whole rows of dimension 0 from row `first` on. Returns the bytes per row.
 GRAPHRUN_API std::uint64_t check_rows(const Buffer& buffer, std::int64_t first, std::uint64_t bytes);

@@ -1,6 +1,6 @@
-// params/all.h: the list of the structs that Params can hold, for the few who need them all.
-// Contract: a struct that no list names can be held, but neither printed nor compared: std::logic_error.
-// To add a struct: declare it in the header of its family, give it kKind and describe(), name it in the list there.
+// params/all.h: list of all structs that Params can contain, for code that handles every one of them.
+// Contract: Params can contain a struct that is in no list, but printing or comparing it throws std::logic_error.
+// To add a struct, declare it in the header of its family with kKind and describe(), and add it to the list there.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,8 @@ struct ParamsList {
     const Params all[] = {T{}...};
     return all[i];
   }
-  // f(the struct that is held). P: Params or const Params.
+  // Calls f with the struct that params contains. P is Params or const Params. Throws std::logic_error if no list has
+  // it.
   template <class P, class F>
   static void visit(P& params, F&& f) {
     if (!((params.template get_if<T>() != nullptr && (f(params.template as<T>()), true)) || ...)) {

@@ -1,5 +1,5 @@
-// params/axes.h: parameters of reductions and of ops that look along one axis.
-// Contract: that of params.h. Leaves to others: whether axes fit the operand (src/types/op_rules.cpp).
+// params/axes.h: parameters of reductions and of ops along one axis.
+// Contract: see params.h. Not here: the check that axes fit the operand (src/types/op_rules.cpp).
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace graphrun {
 
-// Reductions. Bit i of `axes` is set when axis i of the input is reduced.
+// Reductions. Bit i of `axes` is set if the op reduces axis i of the input.
 struct ReduceParams {
   static constexpr ParamsKind kKind = params_kind("reduce");
   std::uint32_t axes = 0;
@@ -17,7 +17,7 @@ struct ReduceParams {
   friend bool operator==(const ReduceParams&, const ReduceParams&) = default;
 };
 
-// Ops that look along one axis: softmax, log_softmax, argmax, argmin, concat. Counted from 0.
+// Ops along one axis, counted from 0: softmax, log_softmax, argmax, argmin, concat.
 struct AxisParams {
   static constexpr ParamsKind kKind = params_kind("axis");
   std::int32_t axis = 0;

@@ -1,5 +1,5 @@
-// params/matmul.h: parameters of products.
-// Contract: that of params.h. Leaves to others: shapes (src/types/op_rules.cpp).
+// params/matmul.h: parameters of matrix products.
+// Contract: see params.h. Not here: shapes (src/types/op_rules.cpp).
 #pragma once
 
 #include "graphrun/params.h"
@@ -7,7 +7,7 @@
 
 namespace graphrun {
 
-// matmul: out(m, n) = op(a) @ op(b), where op() transposes the last two axes when the flag is set.
+// matmul: out(m, n) = op(a) @ op(b), where op() transposes the last two axes if the flag is set.
 struct MatmulParams {
   static constexpr ParamsKind kKind = params_kind("matmul");
   bool transpose_a = false;

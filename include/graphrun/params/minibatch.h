@@ -1,5 +1,5 @@
-// params/minibatch.h: parameters of what goes through a data set batch by batch.
-// Contract: that of params.h. Leaves to others: how samples fall into batches (graphrun/batches.h).
+// params/minibatch.h: parameters of ops that read a data set batch by batch.
+// Contract: see params.h. Not here: the distribution of samples over batches (graphrun/batches.h).
 #pragma once
 
 #include <algorithm>
@@ -10,15 +10,15 @@
 
 namespace graphrun {
 
-// minibatch(data, step) and row_count(step): batch number b = step mod batches holds rows [b*capacity, b*capacity +
-// count), count = min(capacity, total - b*capacity).
+// minibatch(data, step) and row_count(step): batch b = step mod batches has rows [b*capacity, b*capacity + count), with
+// count = min(capacity, total - b*capacity).
 struct MinibatchParams {
   static constexpr ParamsKind kKind = params_kind("minibatch");
   std::int64_t total = 0;     // rows of the data set
   std::int64_t capacity = 0;  // rows of a batch
   bool shuffle = false;
   std::uint64_t key = 0;
-  bool drop_last = false;  // a last batch that is not full is left out
+  bool drop_last = false;  // omits an incomplete last batch
   constexpr void describe(auto&& f) const {
     f("total", total);
     f("capacity", capacity);
@@ -27,8 +27,9 @@ struct MinibatchParams {
     f("drop_last", drop_last);
   }
   std::int64_t batches() const { return Batches{total, capacity, drop_last}.count(); }
-  // Of varying_minibatch(data, step, rows) and varying_row_count(step, rows): the same of the first `rows` rows. A
-  // batch at least, whatever stands there: a kernel that reads them stays within its data.
+  // Parameters for varying_minibatch(data, step, rows) and varying_row_count(step, rows), which use only the first
+  // `rows` rows. The result always has at least one batch and at most `total` rows, so that a kernel stays within its
+  // data whatever number `rows` contains.
   MinibatchParams of_rows(std::uint64_t rows) const {
     MinibatchParams some = *this;
     const std::int64_t least = drop_last ? std::min(capacity, total) : 1;

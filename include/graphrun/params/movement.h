@@ -1,5 +1,5 @@
 // params/movement.h: parameters of transpose, slice and pad.
-// Contract: that of params.h. Leaves to others: whether they fit the operand (src/types/op_rules.cpp).
+// Contract: see params.h. Not here: the check that they fit the operand (src/types/op_rules.cpp).
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace graphrun {
 
-// transpose: axis i of the output is axis axes[i] of the input; entries past the rank are 0.
+// transpose: axis i of the output is axis axes[i] of the input; entries beyond the rank are 0.
 struct PermuteParams {
   static constexpr ParamsKind kKind = params_kind("permute");
   std::int32_t axes[kMaxRank] = {};
@@ -18,7 +18,7 @@ struct PermuteParams {
   friend bool operator==(const PermuteParams&, const PermuteParams&) = default;
 };
 
-// slice: the output begins at `start` of the input along the axis.
+// slice: the output starts at index `start` of the input along the axis.
 struct SliceParams {
   static constexpr ParamsKind kKind = params_kind("slice");
   std::int32_t axis = 0;
@@ -27,7 +27,7 @@ struct SliceParams {
   friend bool operator==(const SliceParams&, const SliceParams&) = default;
 };
 
-// pad: the input begins at `before` of the output along the axis; around it stands `value`.
+// pad: the input starts at index `before` of the output along the axis; all other elements are `value`.
 struct PadParams {
   static constexpr ParamsKind kKind = params_kind("pad");
   std::int32_t axis = 0;

@@ -1,5 +1,5 @@
-// params/random.h: parameters of draws.
-// Contract: that of params.h. Leaves to others: the bits that are drawn (base/random_bits.h).
+// params/random.h: parameters of random ops.
+// Contract: see params.h. Not here: the random bits (base/random_bits.h).
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace graphrun {
 
-// Draws: element i at a step is word (key, step, i) of base/random_bits.h. random_uniform: [a, b); random_normal: mean
-// a, deviation b; dropout: rate a; permutation: none.
+// Random ops: element i at a step comes from word (key, step, i) of base/random_bits.h. random_uniform: range [a, b);
+// random_normal: mean a, standard deviation b; dropout: rate a; permutation: neither a nor b.
 struct RandomParams {
   static constexpr ParamsKind kKind = params_kind("random");
   std::uint64_t key = 0;

@@ -1,5 +1,5 @@
 // params/scalar.h: parameters of scalar ops with attributes.
-// Contract: that of params.h. Leaves to others: which they are (scalar_op_list.h).
+// Contract: see params.h. Not here: the list of these ops (scalar_op_list.h).
 #pragma once
 
 #include "graphrun/params.h"
