@@ -206,8 +206,8 @@ const Verb replay_verb = {
     R"(Repeats a run stored by `train --run-dir`, with its own model, command line and data. After each report it
 compares the loss and the hash of the weights with the log, and the hash again at the end. Runtime
 hyperparameters that were changed in the studio change after the same steps. If the runs differ, the message
-names the step and the exit code is 3. An interrupted run is repeated up to the same step; a run without a
-result, up to its last report. Nothing is written.
+names the step and the exit code is 3. An interrupted run is repeated up to the same step; a killed or
+failed run, up to its last report. Nothing is written.
 
 With --json, stdout is one object; docs/reference/command-line.md lists the keys.)",
     R"(graphrun train model.json --run-dir runs
