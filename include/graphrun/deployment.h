@@ -17,8 +17,8 @@ namespace graphrun {
 
 // Heading above Deployment::columns.
 inline constexpr std::string_view kColumnsBefore =
-    "Inputs are columns of a table after these changes: shift and scale, (number - shift) / scale; what fills a gap; "
-    "classes";
+    "Inputs are table columns after preprocessing: standardization, (number - shift) / scale; imputation; class "
+    "indices";
 
 // Input or output of a prediction.
 struct DeployedValue {

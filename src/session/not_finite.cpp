@@ -62,25 +62,25 @@ std::string hint_for(std::string_view op) {
     std::string_view op, text;
   };
   static constexpr std::string_view kLog =
-      "the logarithm of 0 is -inf, of less than 0 NaN: log(x + 1e-7), or a loss that takes logits";
-  static constexpr std::string_view kDivision = "a division by 0: add a small number to the divisor";
+      "log(0) is -inf and the log of a negative number is NaN: use log(x + 1e-7), or a loss that takes logits";
+  static constexpr std::string_view kDivision = "division by 0: add a small number to the divisor";
   static constexpr std::string_view kExp =
-      "exp of more than 88.7 is too large for f32: subtract the largest first, as softmax and logsumexp do, or clip";
+      "exp(x) overflows f32 for x > 88.7: subtract the maximum first, as softmax and logsumexp do, or clip x";
   static constexpr Hint kHints[] = {
       {"log", kLog},
       {"log1p", kLog},
       {"div", kDivision},
       {"reciprocal", kDivision},
-      {"rsqrt", "1 / sqrt of 0 is inf, of less than 0 NaN: add a small number under the root"},
-      {"sqrt", "the root of less than 0 is NaN: relu(x) or abs(x) under it"},
+      {"rsqrt", "1 / sqrt(0) is inf and the root of a negative number is NaN: use rsqrt(x + 1e-7)"},
+      {"sqrt", "the root of a negative number is NaN: use sqrt(relu(x)) or sqrt(abs(x))"},
       {"exp", kExp},
       {"expm1", kExp},
-      {"pow", "a power of 0 to less than 0 is inf, of less than 0 to a fraction NaN"},
+      {"pow", "0 to a negative power is inf, and a negative number to a fractional power is NaN"},
   };
   for (const Hint& hint : kHints) {
     if (hint.op == op) return std::string(hint.text);
   }
-  return "too large for f32: a smaller learning rate, clip_norm, or data that are standardized";
+  return "too large for f32: use a smaller learning rate, clip_norm or standardized data";
 }
 
 // One training step of a loaded program, run in pieces.

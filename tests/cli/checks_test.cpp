@@ -228,8 +228,8 @@ TEST_F(Checks, AutoMeasuresSaysSoAndStartsAfresh) {
   const Outcome outcome = graphrun({model_, "--executor=auto", "--json"}, no_gpu);
   ASSERT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_TRUE(has(outcome.err, "auto: cpu ")) << outcome.err;
-  EXPECT_TRUE(has(outcome.err, "s per step, cuda not (")) << outcome.err;
-  EXPECT_TRUE(has(outcome.err, "; taking cpu")) << outcome.err;
+  EXPECT_TRUE(has(outcome.err, "s per step, cuda unavailable (")) << outcome.err;
+  EXPECT_TRUE(has(outcome.err, "; using cpu")) << outcome.err;
   const Json result = Json::parse(outcome.out);
   EXPECT_EQ(result["executor"], "cpu");
   const Json plain = Json::parse(graphrun({model_, "--executor=cpu", "--json"}).out);

@@ -61,7 +61,7 @@ const NotFiniteCase kNotFiniteCases[] = {
     {"root",
      {"r = sqrt(c + 0.0625)", "loss = sum(c) + 0 * sum(r) + 0 * mean(z)"},
      10,
-     {"op sqrt", "r[0] is nan", "= -0.0625", "root of less than 0"}},
+     {"op sqrt", "r[0] is nan", "= -0.0625", "root of a negative number"}},
     {"exp",
      {"v = exp(99 - 99 * c)", "loss = sum(c) + 0 * sum(v) + 0 * mean(z)"},
      9,

@@ -17,9 +17,9 @@ void report_timings(const Session& session, Diagnostics& diagnostics) {
   for (const ExecutorTiming& timing : session.timings()) {
     text += text.empty() ? "" : ", ";
     text += timing.reason.empty() ? fmt::format("{} {} per step", timing.executor, human_time(timing.seconds_per_step))
-                                  : fmt::format("{} not ({})", timing.executor, timing.reason);
+                                  : fmt::format("{} unavailable ({})", timing.executor, timing.reason);
   }
-  diagnostics.note(fmt::format("auto: {}; taking {}", text, session.timings().front().executor));
+  diagnostics.note(fmt::format("auto: {}; using {}", text, session.timings().front().executor));
 }
 
 }  // namespace
