@@ -13,18 +13,18 @@ namespace graphrun::data {
 
 std::span<const TransformDoc> transform_docs() {
   static constexpr TransformDoc docs[] = {
-      {"standardize", "to mean 0 and standard deviation 1, column by column; fitted on train"},
-      {"minmax", "to 0 for the least and 1 for the greatest value; fitted on train"},
-      {"robust", "to median 0 and interquartile range 1; fitted on train"},
-      {"log", "the natural logarithm, for numbers above 0; the first step that changes numbers"},
-      {"log1p", "log(1 + x), for numbers from 0 on; the first step that changes numbers"},
-      {"scale", "times a number", "a number"},
-      {"flatten", "all axes but the batch become one"},
-      {"one_hot", "a class becomes a row of zeros with 1 at its place: an integer below k, or a word",
+      {"standardize", "scales each column to mean 0 and standard deviation 1; fitted on train"},
+      {"minmax", "scales each column to minimum 0 and maximum 1; fitted on train"},
+      {"robust", "scales each column to median 0 and interquartile range 1; fitted on train"},
+      {"log", "takes the natural logarithm, for x > 0; must be the first step that changes numbers"},
+      {"log1p", "computes log(1 + x), for x >= 0; must be the first step that changes numbers"},
+      {"scale", "multiplies by a number", "a number"},
+      {"flatten", "merges all axes except the batch into one"},
+      {"one_hot", "encodes a category, or an integer from 0 to k-1, as a row of zeros with a single 1",
        "k, a list of categories, or {\"categories\": [...], \"other\": true}", true},
-      {"classes", "a word becomes the number of its class, from 0 on",
+      {"classes", "encodes a category as its class index, counted from 0",
        "a list of categories, or {\"categories\": [...], \"other\": true}", true},
-      {"class_weight", "a class becomes its weight in the loss", "\"balanced\" or weights by category"},
+      {"class_weight", "replaces a class by its weight in the loss", "\"balanced\" or weights by category"},
   };
   return docs;
 }

@@ -196,7 +196,7 @@ TEST_F(WeightsTest, FilesThatAreNone) {
             std::string::npos);
 }
 
-// {"npz": "file.npz", "key": "W"} as an initialiser.
+// {"npz": "file.npz", "key": "W"} as an initializer.
 TEST_F(WeightsTest, ParametersStartFromAnArray) {
   HostTensor wide = tensor(DType::f32, Shape{2, 4}), three = tensor(DType::f32, Shape{3});
   for (std::size_t i = 0; i < 8; ++i) wide.elements<float>()[i] = static_cast<float>(i) / 8;

@@ -64,7 +64,7 @@ std::string layer_table() {
     std::string attrs = attributes(layer.attributes);
     for (const LayerInit& init : layer.inits) {
       const json::Value usual = json_of(init.fallback);
-      attrs += fmt::format("<br>`{}` ({}): an initialiser{}", init.name,
+      attrs += fmt::format("<br>`{}` ({}): an initializer{}", init.name,
                            usual.kind == json::Kind::string ? usual.string : json::line(usual),
                            init.optional ? ", or false to omit it" : "");
     }
@@ -102,10 +102,11 @@ std::string dtype_table() {
 
 std::string op_reference() {
   std::string text =
+      "<!-- Generated from the registries: GRAPHRUN_WRITE_GOLDEN=1 test_graph --gtest_filter='Generated*' -->\n\n"
       "# Functions, layers, optimizers, schedules, metrics\n\n"
-      "Generated from the registries (`GRAPHRUN_WRITE_GOLDEN=1 test_graph --gtest_filter='Generated*'`); a test fails "
-      "when "
-      "it is stale.\n[model-format.md](model-format.md) lists where each is allowed.\n\n";
+      "Every function, layer, loss, optimizer, schedule and metric that a model file can use, with attributes and "
+      "defaults.\n`graphrun help NAME` prints one entry. [model-format.md](model-format.md) describes where each entry "
+      "is allowed.\n\n";
   text +=
       "## Functions\n\nCall a function in an expression, or name it as the `\"op\"` of an object in the graph. `axis` "
       "and `axes` are\nsynonyms.\n\n" +
@@ -118,12 +119,12 @@ std::string op_reference() {
       "\n## Layers\n\nA layer creates its own parameters. Name it as the `\"op\"` of an object in the graph, or call "
       "it: `\"y = dense(…)\"`.\n\n" +
       layer_table();
-  text += "\n## Initialisers\n\n| initialiser | argument | values |\n|---|---|---|\n";
+  text += "\n## Initializers\n\n| initializer | argument | description |\n|---|---|---|\n";
   for (const InitDoc& doc : init_docs()) text += fmt::format("| `{}` | {} | {} |\n", doc.name, doc.argument, doc.doc);
   text += "\n## Optimizers\n\n| optimizer | keys (default) | description |\n|---|---|---|\n";
   for (const OptimizerDef& def : optimizers()) text += keyed_row(def);
   text +=
-      "\n## Schedules\n\nt is the time in the unit that is named, warmup apart.\n\n"
+      "\n## Schedules\n\nt is the time in steps or epochs, after the warmup.\n\n"
       "| schedule | keys (default) | description |\n|---|---|---|\n";
   for (const ScheduleDef& def : schedules()) text += keyed_row(def);
   text += "\n## Metrics\n\n| metric | description |\n|---|---|\n";

@@ -5,7 +5,9 @@
 #include <algorithm>
 
 #include "base/json_text.h"
+#include "data/sources.h"
 #include "data/transform_list.h"
+#include "graph/frontend/format/fields.h"
 #include "graph/frontend/format/json_values.h"
 #include "graph/frontend/library/functions.h"
 #include "graph/frontend/library/layers.h"
@@ -34,9 +36,8 @@ struct TopicKind {
 };
 
 // Formats "  name  text", with a hanging indent.
-std::string help_row(std::string_view name, std::string_view text) {
-  std::string out, line = fmt::format("  {:<22}", name);
-  const std::size_t indent = 24;
+std::string help_row(std::string_view name, std::string_view text, std::size_t indent = 24) {
+  std::string out, line = fmt::format("  {:<{}}", name, indent - 2);
   while (!text.empty()) {
     const std::size_t end = std::min(text.find(' '), text.size());
     if (line.size() > indent && line.size() + 1 + end > kHelpColumns) {
@@ -106,8 +107,8 @@ Topic item_of(const Layer& layer) {
   std::string details = operand_row(layer) + key_rows(layer.attributes);
   for (const LayerInit& init : layer.inits) {
     const json::Value usual = json_of(init.fallback);
-    details += help_row(init.name, fmt::format("initial values: an initialiser{} (default: {})",
-                                               init.optional ? ", or false: without this parameter" : "",
+    details += help_row(init.name, fmt::format("initial values: an initializer{} (default: {})",
+                                               init.optional ? ", or false to omit the parameter" : "",
                                                usual.kind == json::Kind::string ? usual.string : json::line(usual)));
   }
   details += key_rows(common_layer_attributes());
@@ -154,7 +155,15 @@ std::vector<TopicKind> topic_kinds() {
   for (const Function& f : functions()) {
     if (is_activation(f)) activations.items.push_back(item_of(f));
   }
-  TopicKind inits{"initialisers", "an initialiser", "the \"init\" of a parameter or layer", {}};
+  TopicKind losses{
+      "losses",
+      "a loss",
+      "called in \"graph\", as in \"loss = mean(softmax_cross_entropy(logits, y))\"; \"minimize\" names the loss",
+      {},
+      true};
+  for (const std::string_view name : {"mse", "mae", "softmax_cross_entropy", "sigmoid_cross_entropy"})
+    losses.items.push_back(item_of(*find_function(name)));
+  TopicKind inits{"initializers", "an initializer", "the \"init\" of a parameter or layer", {}};
   for (const InitDoc& doc : init_docs()) {
     inits.items.push_back({doc.name, doc.doc, argument_row(doc.argument, false),
                            "\"init\": " + argument_example(doc.name, doc.argument, false)});
@@ -177,15 +186,72 @@ std::vector<TopicKind> topic_kinds() {
            items_of(layers())},
           std::move(ops),
           std::move(activations),
+          std::move(losses),
           std::move(inits),
           std::move(transforms),
           std::move(measures)};
 }
 
 std::string text_of(const TopicKind& kind, const Topic& item) {
-  std::string text = fmt::format("{}: {}\n  {}\n", item.name, kind.one, item.doc);
+  std::string text = fmt::format("{}: {}\n{}", item.name, kind.one, help_row("", item.doc, 2));
   if (!item.details.empty()) text += "\n" + item.details;
   return text + "\nIn a model file:\n  " + item.example + "\n";
+}
+
+// Markdown of model-format.md as plain text: no backquotes, and links without their addresses.
+std::string plain(std::string_view markdown) {
+  std::string text;
+  for (std::size_t at = 0; at < markdown.size(); ++at) {
+    const std::string_view rest = markdown.substr(at);
+    const std::size_t end = rest.find_first_of("]`");  // a list of numbers is in backquotes
+    const bool opens = rest[0] == '[' && end != std::string_view::npos && rest.substr(end).starts_with("](");
+    if (rest.starts_with(": [keys](") || rest.starts_with("]("))
+      at = markdown.find(')', at);
+    else if (rest[0] != '`' && !opens)
+      text += rest[0];
+  }
+  return text;
+}
+
+std::string field_rows(const Fields& fields) {
+  std::string text;
+  for (const Field& field : fields) {
+    const std::string usual = plain(default_text(field));
+    text += help_row(field.name, fmt::format("{} ({}{})", plain(field.doc),
+                                             usual.starts_with("required") ? "" : "default: ", usual));
+  }
+  return text;
+}
+
+struct Section {
+  std::string_view name;
+  std::string text;
+};
+
+// Keys of a model file.
+std::vector<Section> sections() {
+  std::string formats;
+  for (const data::SourceFormat& format : data::source_formats())
+    formats += fmt::format("{}{}", formats.empty() ? "" : ", ", format.name);
+  std::string keys = "data: the section \"data\" of a model file\n\n";
+  const std::pair<std::string_view, std::string> rows[] = {
+      {"source", "where the rows come from, one of " + formats + ", as in {\"csv\": \"houses.csv\", \"y\": \"price\"}"},
+      {"split", "fractions of the rows for train, validation and test: [0.7, 0.15, 0.15]"},
+      {"folds", "k folds instead of split, for cross-validation: {\"k\": 5, \"fold\": 0}"},
+      {"stratify", "an input or a column: gives every split the same share of each of its values"},
+      {"split_seed", "seed of the split (default: the seed of \"train\")"},
+      {"train, test, ...", "a source for each split (train, validation and test), instead of source and split"},
+      {"transform",
+       "lists of transforms by input or column: {\"x\": [\"standardize\"]}; see graphrun help transforms"}};
+  for (const auto& [key, text] : rows) keys += help_row(key, text);
+  return {{"model", "model: the keys of a model file\n\n" + field_rows(file_fields()) +
+                        "\nSee also: graphrun help data, training, layers, ops, initializers\n"},
+          {"data", keys + "\nRun `graphrun init DATA.csv --label COLUMN` to write this section for a CSV file.\n"},
+          {"training", "training: the section \"train\" of a model file\n\n" + field_rows(train_fields()) +
+                           "\nKeys of early_stopping:\n" + field_rows(early_stopping_fields()) +
+                           "\nKeys of lr_plateau:\n" + field_rows(lr_plateau_fields()) + "\nKeys of each objective:\n" +
+                           field_rows(objective_fields()) +
+                           "\nSee also: graphrun help losses, optimizers, schedules, metrics\n"}};
 }
 
 std::string text_of(const TopicKind& kind) {
@@ -207,6 +273,7 @@ std::vector<std::string> help_topics() {
   for (const TopicKind& kind : topic_kinds()) {
     for (const Topic& item : kind.items) names.emplace_back(item.name);
   }
+  for (const Section& section : sections()) names.emplace_back(section.name);
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
@@ -222,7 +289,11 @@ std::vector<std::string> help_topics(std::string_view kind) {
 }
 
 std::string help_topic(const std::string& topic) {
+  if (topic == "initialisers") return help_topic("initializers");
   std::string text;
+  for (Section& section : sections()) {
+    if (section.name == topic) return std::move(section.text);
+  }
   for (const TopicKind& kind : topic_kinds()) {
     if (kind.name == topic) return text_of(kind);
     if (kind.is_part) continue;
@@ -232,8 +303,8 @@ std::string help_topic(const std::string& topic) {
   }
   if (!text.empty()) return text;
   std::string hint = did_you_mean(topic, help_topics());
-  if (hint.empty()) hint = fmt::format("there are lists of {}", fmt::join(help_kinds(), ", "));
-  throw Error(ErrorKind::input, "help.unknown", fmt::format("there is no help of '{}'", topic), std::move(hint));
+  if (hint.empty()) hint = fmt::format("the lists are {}", fmt::join(help_kinds(), ", "));
+  throw Error(ErrorKind::input, "help.unknown", fmt::format("unknown topic '{}'", topic), std::move(hint));
 }
 
 }  // namespace graphrun

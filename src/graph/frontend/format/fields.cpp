@@ -105,14 +105,14 @@ std::optional<AttrValue> read_plain(json::Reader& reader, const json::Ref& at, c
   return std::nullopt;
 }
 
+}  // namespace
+
 std::string default_text(const Field& field) {
   if (field.required) return "required";
   if (!field.has_default()) return field.get != nullptr ? "none" : std::string(field.otherwise);
   const std::string text = ir::to_string(field.fallback);
   return field.one_of.empty() ? fmt::format("`{}`", text) : fmt::format("`\"{}\"`", text);
 }
-
-}  // namespace
 
 const Fields& file_fields() {
   static const Fields table = {
@@ -151,7 +151,7 @@ const Fields& parameter_fields() {
   static const Fields table = {
       required("shape", "the extents; `[]` is a scalar", R"(for instance "shape": [784, 256])"),
       required("init",
-               "the initial values: an initialiser from [ops.md](ops.md), or nested arrays of numbers; a number if the "
+               "the initial values: an initializer from [ops.md](ops.md), or nested arrays of numbers; a number if the "
                "shape is `[]`",
                R"(for instance "init": {"normal": 0.1} or "init": "zeros")"),
       other("decay", "if false, `weight_decay` and `l2` do not apply to it", "`true`"),
@@ -183,8 +183,8 @@ const Fields& train_fields() {
             "`max_memory`, or in the memory of the machine. For predictions see [data.md](data.md#predictions)",
             R"(`"all"`)"),
       other("max_memory",
-            "memory budget of the plan, in bytes or as `\"512MiB\"`: a larger plan is made to fit without changing a "
-            "bit, or rejected before anything is allocated ([memory.md](../internals/memory.md#a-budget))"),
+            "memory budget of the plan, in bytes or as `\"512MiB\"`. graphrun shrinks a larger plan without changing "
+            "results, or rejects it before allocating ([memory.md](../internals/memory.md#a-budget))"),
       plain<&TrainSpec::drop_last>("last_batch",
                                    R"(`"drop"` omits an incomplete last batch. Evaluation always includes it)", {},
                                    {"keep", "drop"}),

@@ -42,6 +42,7 @@ const Fields& lr_plateau_fields();
 // reported.
 void read_fields(json::Reader& reader, json::ObjectReader& object, const Fields& fields, TrainSpec& plain);
 
-std::string key_table(const Fields& fields);  // of model-format.md, in Markdown
+std::string default_text(const Field& field);  // in Markdown: "`1`", "none", "required"
+std::string key_table(const Fields& fields);   // of model-format.md, in Markdown
 
 }  // namespace graphrun

@@ -104,7 +104,7 @@ std::optional<Init> read_named_init(Reader& reader, const Ref& at) {
   }
   std::string hint = did_you_mean(name, candidates);
   if (hint.empty()) hint = kInits;
-  const std::string message = fmt::format("there is no initialiser named {}", name);
+  const std::string message = fmt::format("there is no initializer named {}", name);
   if (is_word) {
     reader.report(at, "model.init", message, hint);
   } else {
@@ -118,20 +118,20 @@ std::optional<Init> read_named_init(Reader& reader, const Ref& at) {
 const std::vector<InitDoc>& init_docs() {
   using Read = std::optional<Init>;
   static const std::vector<InitDoc> docs = {
-      {{"zeros", "0"}, {}, [](Reader&, const Ref&) -> Read { return Init::zeros(); }},
-      {{"ones", "1"}, {}, [](Reader&, const Ref&) -> Read { return Init::constant(1); }},
-      {{"glorot_uniform", "uniform in ±sqrt(6 / (in + out)), the last two extents being in and out"},
+      {{"zeros", "sets every element to 0"}, {}, [](Reader&, const Ref&) -> Read { return Init::zeros(); }},
+      {{"ones", "sets every element to 1"}, {}, [](Reader&, const Ref&) -> Read { return Init::constant(1); }},
+      {{"glorot_uniform", "samples uniformly in ±sqrt(6 / (in + out)), where in and out are the last two extents"},
        {},
        [](Reader&, const Ref&) -> Read { return Init::glorot_uniform(); }},
-      {{"constant", "that number"},
+      {{"constant", "sets every element to the number"},
        "a number",
        [](Reader& reader, const Ref& at) -> Read {
          const std::optional<double> value = reader.number(at);
          return value ? Read(Init::constant(*value)) : std::nullopt;
        }},
-      {{"normal", "normal with mean 0"}, "the standard deviation", read_normal},
-      {{"uniform", "uniform from low to high"}, "[low, high]", read_uniform},
-      {{"npz", "the array of that name of an NPZ file"}, "a file, with \"key\": a name"},  // read_init_file()
+      {{"normal", "samples a normal distribution with mean 0"}, "the standard deviation", read_normal},
+      {{"uniform", "samples uniformly from low to high"}, "[low, high]", read_uniform},
+      {{"npz", "reads the array with that name from an NPZ file"}, "a file, with \"key\": a name"},  // read_init_file()
   };
   return docs;
 }
@@ -197,7 +197,7 @@ json::Value json_of(const Init& init) {
     case Init::Kind::values:
       break;
   }
-  throw std::logic_error("a model file has no form for this initialiser");
+  throw std::logic_error("a model file has no form for this initializer");
 }
 
 json::Value json_of(const AttrValue& value) {
@@ -219,11 +219,12 @@ std::optional<Init> read_init(Reader& reader, const Ref& at, const ReadArray& re
   if (at.value->kind == Kind::object) {
     if (at.value->find("npz")) return read_init_file(reader, at, read_array);
     if (at.value->members.size() == 1) return read_named_init(reader, at);
-    reader.report(at, "model.init", "an initialiser is an object with one key", std::string(kInits));
+    reader.report(at, "model.init", "an initializer is an object with one key", std::string(kInits));
     return std::nullopt;
   }
   if (at.value->kind != Kind::array && !at.value->is_number()) {
-    reader.report(at, "model.init", fmt::format("no initialiser: {}", name_of(at.value->kind)), std::string(kInits));
+    reader.report(at, "model.init", fmt::format("not an initializer: {}", name_of(at.value->kind)),
+                  std::string(kInits));
     return std::nullopt;
   }
   std::vector<std::int64_t> extents;

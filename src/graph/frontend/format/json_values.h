@@ -1,4 +1,4 @@
-// json_values.h: the values that several sections of a model file share: names, shapes, initialisers, attributes.
+// json_values.h: the values that several sections of a model file share: names, shapes, initializers, attributes.
 // Contract: each reports what does not fit to the Reader, at its own place, and returns nothing.
 // Leaves to others: which section wants which (model_file.h).
 #pragma once

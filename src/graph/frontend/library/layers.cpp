@@ -89,22 +89,25 @@ const std::vector<Layer>& layers() {
                                  entry = {{"init", Init::normal(1)}}, scale = {{"scale", Init::constant(1), true}},
                                  affine = {{"scale", Init::constant(1), true}, {"bias", Init::zeros(), true}};
     std::vector<Layer> rows;
-    rows.push_back(layer("dense",
-                         "activation(x @ W + b): x (batch, in), W (in, units), b (units); result (batch, units)",
-                         of_dense, weights, dense));
-    rows.push_back(layer("embedding",
-                         "E[x]: the row of the table E (entries, units) for each class index in x, i32 of any shape",
-                         of_embedding, entry, embedding));
     rows.push_back(
-        layer("layer_norm",
-              "(x - mean) / sqrt(variance + eps) * scale + b, with mean and variance of each row; scale, b (columns)",
-              of_norm, affine, layer_norm));
-    rows.push_back(layer("rms_norm", "x / sqrt(mean(x^2) + eps) * scale, with the mean of each row; scale (columns)",
+        layer("dense", "computes activation(x @ W + b): x (batch, in), W (in, units), b (units); result (batch, units)",
+              of_dense, weights, dense));
+    rows.push_back(
+        layer("embedding",
+              "looks up E[x]: the row of the table E (entries, units) for each class index in x, i32 of any shape",
+              of_embedding, entry, embedding));
+    rows.push_back(layer(
+        "layer_norm",
+        "computes (x - mean) / sqrt(variance + eps) * scale + b, with the statistics of each row; scale, b (columns)",
+        of_norm, affine, layer_norm));
+    rows.push_back(layer("rms_norm",
+                         "computes x / sqrt(mean(x^2) + eps) * scale, with the mean of each row; scale (columns)",
                          of_rms_norm, scale, rms_norm));
-    rows.push_back(layer("batch_norm",
-                         "(x - mean) / sqrt(variance + eps) * scale + b by column: batch statistics in training, else "
-                         "the running statistics",
-                         of_batch_norm, affine, batch_norm));
+    rows.push_back(
+        layer("batch_norm",
+              "computes (x - mean) / sqrt(variance + eps) * scale + b by column: with statistics of the batch "
+              "in training, running ones otherwise",
+              of_batch_norm, affine, batch_norm));
     return rows;
   }();
   return table;
@@ -145,7 +148,7 @@ const ir::AttrSchema& common_layer_attributes() {
       {.name = "share",
        .fallback = std::string(),
        .doc = "earlier layer of the same kind, to share its parameters and attributes"},
-      {.name = "trainable", .fallback = true, .doc = "false: its parameters are frozen"}};
+      {.name = "trainable", .fallback = true, .doc = "if false, freezes the layer's parameters"}};
   return table;
 }
 
@@ -160,7 +163,7 @@ const Callable& layer_in_text(const Layer& layer) {
       for (const ir::AttrDef& def : common_layer_attributes()) text.attributes.push_back(def);
       for (const LayerInit& init : row.inits) {
         if (init.optional) {
-          text.attributes.push_back({.name = init.name, .fallback = true, .doc = "false: without this parameter"});
+          text.attributes.push_back({.name = init.name, .fallback = true, .doc = "if false, omits this parameter"});
         }
       }
       for (ir::AttrDef& def : text.attributes) def.required = false;  // where it shares, it has them already

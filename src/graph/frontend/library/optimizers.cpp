@@ -127,7 +127,7 @@ const std::vector<OptimizerDef>& optimizers() {
       {{"adagrad", "s = s + g^2; p - lr g / (sqrt(s) + eps)", schema({number("eps", 1e-10, "added for stability")})},
        adagrad},
       {{"adam", "m, v = bias-corrected moments of g; p - lr m / (sqrt(v) + eps)", schema(betas)}, adam},
-      {{"adamw", "adam with decoupled weight decay", schema(betas, 0.01)}, adam},
+      {{"adamw", "adam with weight_decay 0.01 by default", schema(betas, 0.01)}, adam},
   };
   return table;
 }

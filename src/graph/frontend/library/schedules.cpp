@@ -90,7 +90,7 @@ Parsed parse(const ScheduleSpec& spec) {
   const bool timed = !parsed.unit.empty();
   if (!timed && spec.name != "constant") {
     reject("schedule.unit", fmt::format("the schedule '{}' needs its length in 'steps' or 'epochs'", spec.name),
-         "for instance \"epochs\": 100");
+           "for instance \"epochs\": 100");
   }
   parsed.attrs = ir::Attrs(parsed.def->attributes, spec.attributes);
   if (!timed) {
@@ -118,18 +118,20 @@ Parsed parse(const ScheduleSpec& spec) {
 const std::vector<ScheduleDef>& schedules() {
   static const ir::AttrSchema ends = {real("from", "initial value"), real("to", "final value", 0.001)};
   static const std::vector<ScheduleDef> table = {
-      row("constant", "the same value in every step",
+      row("constant", "keeps the same value in every step",
           [](const ScheduleCall& c) { return like(c.attrs.real("value"), c.time); }, {real("value", "the constant")}),
       row(
-          "linear", "linear from `from` to `to` over the length, then `to`",
+          "linear", "changes linearly from `from` to `to` over the length, then stays at `to`",
           [](const ScheduleCall& c) { return lerp(c, at_most_one(lengths(c))); }, ends),
-      row("cosine", "from + (to - from) (1 - cos(pi t / length)) / 2, then `to`", cosine, ends),
-      row("step", "from * factor^floor(t / length)", step,
+      row("cosine", "follows from + (to - from) (1 - cos(pi t / length)) / 2, then stays at `to`", cosine, ends),
+      row("step", "multiplies by factor after each length: from * factor^floor(t / length)", step,
           {real("from", "initial value"), positive("factor", "factor per length")}),
-      row("exponential", "from * factor^(t / length)", [](const ScheduleCall& c) { return power(c, lengths(c)); },
+      row("exponential", "changes exponentially: from * factor^(t / length)",
+          [](const ScheduleCall& c) { return power(c, lengths(c)); },
           {real("from", "initial value"), positive("factor", "factor over the length")}),
-      row("piecewise", "values[i] from the i-th boundary on; steps or epochs lists the boundaries", piecewise,
-          {{"values", Reals{0.1, 0.01}, "one value more than boundaries", true}}, Reals{},
+      row("piecewise",
+          "starts at values[0] and takes values[i] from the i-th boundary on; steps or epochs lists the boundaries",
+          piecewise, {{"values", Reals{0.1, 0.01}, "one value more than boundaries", true}}, Reals{},
           "boundaries, increasing; give steps or epochs"),
   };
   return table;
