@@ -1,6 +1,8 @@
 // help_test.cpp: `graphrun help TOPIC`: every name of the registries, and examples that a model may be made of.
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "fixture.h"
 #include "graphrun/show.h"
 
@@ -52,6 +54,22 @@ TEST_F(Help, ReportsALayerWithItsShapes) {
 TEST_F(Help, ANameOfTwoKindsTellsBoth) {
   const std::string mse = graphrun({"help", "mse"}).out;
   EXPECT_TRUE(has(mse, "mse: a function") && has(mse, "mse: a metric")) << mse;
+}
+
+TEST_F(Help, SectionsListTheirKeysAndExecutionItsFlags) {
+  for (const auto& [topic, parts] : std::map<std::string, std::vector<std::string>>{
+           {"model", {"constants", "outputs", "See also"}},
+           {"data", {"source", "csv", "stratify", "transform"}},
+           {"training", {"minimize", "Keys of early_stopping:", "patience", "min_factor", "every"}},
+           {"losses", {"softmax_cross_entropy", "mae"}},
+           {"execution", {"--executor", "--jit", "--tiling"}}}) {
+    const Outcome help = graphrun({"help", topic});
+    EXPECT_EQ(help.code, 0) << topic;
+    for (const std::string& line : lines(help.out)) EXPECT_LE(line.size(), 110u) << topic << "\n" << line;
+    for (const std::string& part : parts) EXPECT_TRUE(has(help.out, part)) << part << " is not in\n" << help.out;
+    EXPECT_FALSE(has(help.out, "`\"") || has(help.out, "](")) << help.out;
+  }
+  EXPECT_EQ(graphrun({"help", "initialisers"}).out, graphrun({"help", "initializers"}).out);
 }
 
 TEST_F(Help, EveryListedNameIsATopicAndEveryLineFits) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "cli/command_line/flags.h"
+#include "cli/command_line/help.h"
 #include "cli/command_line/verbs.h"
 #include "graphrun/error.h"
 #include "graphrun/executor.h"
@@ -204,16 +206,16 @@ void take_shell(const std::vector<std::string>& words, Arguments& arguments) {
   reject_extra(words, 2, "completion");
 }
 
-// Rejects a word after `help` that is neither a verb nor a topic of the library.
+// Rejects a word after `help` that is neither a verb nor a topic. Suggests a name only if it begins with the same
+// letter.
 void reject_help(const std::string& word) {
-  std::vector<std::string> known = help_topics();
+  std::vector<std::string> known = topics();
   if (std::find(known.begin(), known.end(), word) != known.end()) return;
   for (const std::string& verb : verb_names()) known.push_back(verb);
   const std::string near = nearest_name(word, known);
-  throw usage("help.unknown", fmt::format("there is no command and no topic '{}'", word),
-              near.empty() ? fmt::format("the commands are {}; the topics are {}, and each name in these lists",
-                                         fmt::join(verb_names(), ", "), fmt::join(help_kinds(), ", "))
-                           : did_you_mean(near));
+  const bool is_near = !near.empty() && std::tolower(near[0]) == std::tolower(static_cast<unsigned char>(word[0]));
+  throw usage("help.unknown", fmt::format("unknown command or topic '{}'", word),
+              is_near ? did_you_mean(near) : "graphrun --help lists the commands, graphrun help the topics");
 }
 
 void take_data(const std::vector<std::string>& words, const Verb& verb, Arguments& arguments) {
@@ -244,8 +246,9 @@ void take_tables(const std::vector<std::string>& words, const Verb& verb, Argume
 }
 
 void take_verb(const std::vector<std::string>& words, Arguments& arguments) {
-  if (words.size() > 1 && find_verb(words[1]) == nullptr) reject_help(words[1]);
   arguments.word = words.size() > 1 ? words[1] : "";
+  if (arguments.word == "initialisers") arguments.word = "initializers";
+  if (words.size() > 1 && find_verb(arguments.word) == nullptr) reject_help(arguments.word);
   reject_extra(words, 2, "help");
 }
 
@@ -254,7 +257,7 @@ void take_usual_folder(const Verb& verb, Arguments& arguments) {
   std::error_code ignored;
   if (verb.name != "runs" || !std::filesystem::is_directory(kRuns, ignored)) {
     throw usage("no_folder", fmt::format("{0} needs a folder: graphrun {0} FOLDER", verb.name),
-                fmt::format("graphrun train MODEL.json --run-dir {} keeps a run in one", kRuns));
+                fmt::format("graphrun train MODEL.json --run-dir {} stores a run in one", kRuns));
   }
   arguments.names = {kRuns};
 }
@@ -276,6 +279,7 @@ void take_words(const std::vector<std::string>& words, Arguments& arguments) {
     case Positionals::data:
     case Positionals::onnx:
       return take_data(words, *verb, arguments);
+    case Positionals::folder:
     case Positionals::folders:
       if (words.size() == at) return take_usual_folder(*verb, arguments);
       arguments.names.assign(words.begin() + static_cast<std::ptrdiff_t>(at), words.end());

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "cli/command_line/flags.h"
+#include "cli/command_line/help.h"
 #include "cli/command_line/verbs.h"
 #include "cli/terminal/terminal.h"
 #include "graphrun/executor.h"
@@ -142,8 +143,7 @@ _graphrun() {{
 complete -o filenames -F _graphrun graphrun
 )script",
                      kChoices, value_branches("    ", reply), fmt::join(verb_names(), " "), verb_branches("    "),
-                     kShells, fmt::join(verb_names(), " "), fmt::join(help_topics(), " "),
-                     fmt::join(verb_names(), " "));
+                     kShells, fmt::join(verb_names(), " "), fmt::join(topics(), " "), fmt::join(verb_names(), " "));
 }
 
 std::string zsh_script() {
@@ -205,7 +205,7 @@ _graphrun() {{
 if [[ $funcstack[1] == _graphrun ]]; then _graphrun "$@"; else compdef _graphrun graphrun; fi
 )script",
                      kChoices, fmt::join(verb_names(), " "), value_branches("    ", reply), verb_branches("    "),
-                     kShells, fmt::join(help_topics(), " "));
+                     kShells, fmt::join(topics(), " "));
 }
 
 // Quotes text for fish.
@@ -232,7 +232,7 @@ std::string fish_flag(const Flag& flag) {
   } else if (!flag.value.empty()) {
     line += fmt::format(" -x -a '{}'", words_of(flag.completes));
   }
-  return line + " -d " + fish_quoted(flag.help) + "\n";
+  return line + " -d " + fish_quoted(help_of(flag)) + "\n";
 }
 
 // `case` branches that replace an alias by its verb.
@@ -294,7 +294,7 @@ complete -c graphrun -n '__graphrun_verb_is completion' -a '{}'
 complete -c graphrun -n '__graphrun_verb_is help' -a '{} {}'
 )script",
                                  fmt::join(verb_names(), " "), fish_aliases(), kChoices, kShells,
-                                 fmt::join(verb_names(), " "), fmt::join(help_topics(), " "));
+                                 fmt::join(verb_names(), " "), fmt::join(topics(), " "));
   for (const Verb& verb : verbs())
     text += fmt::format("complete -c graphrun -n 'test -z \"$(__graphrun_verb)\"' -a {} -d {}\n", verb.name,
                         fish_quoted(verb.summary));
@@ -314,8 +314,9 @@ const Verb completion_verb = {
     "",
     Positionals::shell,
     "print a completion script for bash, zsh or fish",
-    R"(The script completes commands, flags, their values and model files. After --set and --over it completes
-paths in the model on the line, and after = their values. An installed graphrun includes the scripts.)",
+    R"(The script completes commands, flags, their values and model files. After --set and --over it completes the
+settings of the model on the command line, and after = their values. An installed graphrun includes the
+scripts.)",
     R"(source <(graphrun completion bash)
 graphrun completion zsh > ~/.zfunc/_graphrun
 graphrun completion fish > ~/.config/fish/completions/graphrun.fish)",

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "cli/command_line/arguments.h"
@@ -31,7 +32,7 @@ struct Flag {
   std::string_view value;  // placeholder of its value in the help: "N"; empty: a switch
   std::string_view group;  // its heading in the help
   std::string_view verbs;  // "plan verify"; empty: every verb
-  std::string_view help;
+  std::string_view help;   // "{train: none; sweep: MODEL-sweep}" lists texts by verb, "{stdout; report: r.html}" too
   void (*set)(Arguments& arguments, std::string_view value);  // throws BadValue; the last one given wins
   Completes completes = Completes::nothing;
   std::string_view variable = {};  // environment variable, read if the flag is absent
@@ -47,7 +48,8 @@ struct BadValue {
 
 std::span<const Flag> flags();
 bool belongs(const Flag& flag, std::string_view verb);
-const Flag* find_flag(std::string_view name);  // null if there is none
+std::string help_of(const Flag& flag, std::string_view verb = {});  // with the text of one verb, or of all
+const Flag* find_flag(std::string_view name);                       // null if there is none
 // Flag that replaced a former spelling; any other name is returned unchanged.
 std::string_view current_name(std::string_view name, std::string_view verb);
 

@@ -31,6 +31,16 @@ constexpr std::pair<std::string_view, std::string_view> kGroups[] = {
     {"Export", "export-c export-onnx import-onnx"}};
 constexpr std::string_view kCommonFlags[] = {"--executor", "--set", "--weights", "--json"};
 
+// Groups that follow a verb's own; the model's flags are own flags of train.
+constexpr std::string_view kSharedGroups = "Model Output Execution General";
+
+// Execution flags in the help of verbs that do not train; `graphrun help execution` lists all.
+constexpr std::pair<std::string_view, std::string_view> kShortLists[] = {
+    {"eval predict", "--executor --threads --math"},
+    {"plan show check", "--executor --target --math"},
+    {"studio", "--executor --threads"}};
+constexpr std::string_view kExecution = "execution";
+
 std::string row(std::string_view name, std::string_view text, std::size_t width = 24) {
   return fmt::format("  {:<{}}{}\n", name, width, text);
 }
@@ -41,25 +51,38 @@ std::string rows(std::string_view title, const std::vector<HelpRow>& table, std:
   return text;
 }
 
-std::string flag_row(const Flag& flag) {
+std::string flag_row(const Flag& flag, std::string_view verb) {
   return row(flag_name(flag) + (flag.value.empty() || !flag.bare.empty() ? "" : fmt::format(" {}", flag.value)),
-             flag.help);
+             help_of(flag, verb));
 }
 
-std::string flags_text(const Verb& verb) {
+std::string group_text(std::string_view group, std::string_view verb, std::string_view only = {}) {
   std::string text;
-  std::string_view group;
   for (const Flag& flag : flags()) {
-    if (!belongs(flag, verb.name)) continue;
-    if (flag.group != group) text += fmt::format("\n{}:\n", group = flag.group);
-    text += flag_row(flag);
+    if (flag.group != group || !belongs(flag, verb)) continue;
+    if (only.empty() || only.find(flag.name) != std::string_view::npos) text += flag_row(flag, verb);
   }
-  return text;
+  if (!text.empty() && !only.empty()) text += "More: graphrun help execution\n";
+  return text.empty() ? "" : fmt::format("\n{}:\n{}", group, text);
 }
 
-std::string environment_text(const Verb* verb) {
-  const std::vector<HelpRow> variables = environment(verb);
-  return variables.empty() ? "" : rows("Environment (a flag overrides its variable)", variables, 24);
+std::string flags_text(std::string_view verb) {
+  std::string own, shared;
+  std::string_view only, group;
+  for (const auto& [verbs, list] : kShortLists) {
+    if (verbs.find(verb) != std::string_view::npos) only = list;
+  }
+  for (const Flag& flag : flags()) {
+    if (flag.group == group) continue;
+    group = flag.group;
+    const bool is_shared = kSharedGroups.find(group) != std::string_view::npos && (verb != "train" || group != "Model");
+    (is_shared ? shared : own) += group_text(group, verb, group == "Execution" ? only : "");
+  }
+  return own + shared;
+}
+
+std::string environment_text() {
+  return rows("Environment (a flag overrides its variable)", environment(), 24);
 }
 
 std::string indented(std::string_view lines) {
@@ -73,23 +96,20 @@ std::string indented(std::string_view lines) {
 std::vector<HelpRow> exit_codes() {
   return {{"0", "success"},
           {"1", "the run failed: a non-finite loss, or results or files that could not be written"},
-          {"2", "invalid usage, model file or data file"},
-          {"3", "a requested check failed"},
+          {"2", "invalid usage, model file or data, or a weights file that does not match the model"},
+          {"3", "a requested check failed, such as verify or --deadline-us"},
           {"4", "a device, its library or its memory is not available"},
           {"130", "interrupted; the results so far are printed"}};
 }
 
-std::vector<HelpRow> environment(const Verb* verb) {
+std::vector<HelpRow> environment() {
   std::vector<HelpRow> rows;
   for (const Flag& flag : flags()) {
-    if (flag.variable.empty() || (verb != nullptr && !belongs(flag, verb->name))) continue;
-    rows.push_back({std::string(flag.variable), fmt::format("same as {}", flag.name)});
+    if (!flag.variable.empty()) rows.push_back({std::string(flag.variable), fmt::format("same as {}", flag.name)});
   }
-  if (verb == nullptr || belongs(*find_flag("--executor"), verb->name)) {
-    rows.push_back({"CUDA_VISIBLE_DEVICES", "GPUs to use; the first is cuda:0"});
-    rows.push_back({"GRAPHRUN_KERNEL_CACHE", "cache folder of compiled GPU kernels, or off"});
-  }
-  if (verb == nullptr) rows.push_back({"NO_COLOR", "disables colour if set"});
+  rows.push_back({"CUDA_VISIBLE_DEVICES", "GPUs that graphrun may use; the first is cuda:0"});
+  rows.push_back({"GRAPHRUN_KERNEL_CACHE", "cache folder for compiled GPU kernels, or off"});
+  rows.push_back({"NO_COLOR", "disables colour if set"});
   return rows;
 }
 
@@ -102,13 +122,21 @@ std::string flag_name(const Flag& flag) {
 
 std::vector<HelpRow> examples() {
   return {{"graphrun model.json --epochs=5 --set train.batch=32", "train with other settings"},
-          {"graphrun plan model.json --executor=cuda --target=h200", "plan for a GPU without one"}};
+          {"graphrun plan model.json --executor=cuda --target=h200", "plan for an H200 without having one"}};
 }
 
 std::string_view positionals_text(Positionals positionals) {
-  static constexpr std::string_view kTexts[] = {
-      "",          " MODEL.json", " [MODEL.json]", " MODEL.json DATA", " DATA.csv",
-      " NET.onnx", " FOLDER...",  " RUN.csv...",   " bash|zsh|fish",   " [COMMAND|TOPIC]"};
+  static constexpr std::string_view kTexts[] = {"",
+                                                " MODEL.json",
+                                                " [MODEL.json]",
+                                                " MODEL.json DATA",
+                                                " DATA.csv --label COLUMN",
+                                                " NET.onnx -o MODEL.safetensors",
+                                                " FOLDER",
+                                                " [FOLDER...]",
+                                                " RUN.csv...|MODEL.json",
+                                                " bash|zsh|fish",
+                                                " [COMMAND|TOPIC]"};
   static_assert(std::size(kTexts) == static_cast<std::size_t>(Positionals::verb) + 1);
   return kTexts[static_cast<std::size_t>(positionals)];
 }
@@ -123,17 +151,17 @@ std::string help_text() {
     for (std::string name; names >> name;) text += row(name, find_verb(name)->summary);
   }
   text += "\nCommon flags:\n";
-  for (const std::string_view name : kCommonFlags) text += flag_row(*find_flag(name));
+  for (const std::string_view name : kCommonFlags) text += flag_row(*find_flag(name), "train");
   text += "\nExamples:\n";
   for (const auto& [command, meaning] : examples()) text += row(command, meaning, 56);
-  return text + "See also: graphrun COMMAND --help (all flags), graphrun help (topics), graphrun completion SHELL\n";
+  return text + "See also: graphrun COMMAND --help (its flags), graphrun help (topics), graphrun completion SHELL\n";
 }
 
 std::string help_text(const Verb& verb) {
   const std::string also = verb.alias.empty() ? "" : fmt::format(" (also: {})", verb.alias);
   return fmt::format("graphrun {}{}: {}\n\nUsage: graphrun {} [FLAGS]{}\n\n{}\n\nExamples:\n{}", verb.name, also,
                      verb.summary, verb.name, positionals_text(verb.positionals), verb.about, indented(verb.examples)) +
-         flags_text(verb) + environment_text(&verb) + "\nSee also: graphrun help (topics, environment, exit codes)\n";
+         flags_text(verb.name) + "\nSee also: graphrun help (topics, environment variables, exit codes)\n";
 }
 
 std::string version_text() {
@@ -155,15 +183,17 @@ std::string topics_text() {
   constexpr std::size_t kListed = 6;
   std::string text =
       "Usage: graphrun help [COMMAND|TOPIC], for instance graphrun help adam; --man prints the man page\n\n"
-      "Topics (names in a model file):\n";
+      "Topics (lists, and each name in them):\n";
   for (const std::string& kind : help_kinds()) {
     std::vector<std::string> names = help_topics(kind);
     if (names.size() > kListed) names.resize(kListed + 1), names.back() = "...";
     text += row(kind, fmt::format("{}", fmt::join(names, ", ")));
   }
+  text += row("model, data, training", "keys of a model file, and of its sections data and train") +
+          row(kExecution, "flags that select and tune the executor");
   return text +
          "\nFlags may precede or follow other words; --flag=value and --flag value are equivalent; -- ends flags.\n" +
-         environment_text(nullptr) + rows("Exit codes", exit_codes(), 5);
+         environment_text() + rows("Exit codes", exit_codes(), 5);
 }
 
 int run_help(const Arguments& arguments, Diagnostics&) {
@@ -172,22 +202,38 @@ int run_help(const Arguments& arguments, Diagnostics&) {
                 : verb != nullptr        ? help_text(*verb)
                 : arguments.help         ? help_text()
                 : arguments.word.empty() ? topics_text()
-                                         : help_topic(arguments.word));
+                                         : topic_text(arguments.word));
   return kDone;
 }
 
 }  // namespace
 
+std::vector<std::string> topics() {
+  std::vector<std::string> names = help_topics();
+  names.emplace_back(kExecution);
+  return names;
+}
+
+std::string topic_text(const std::string& topic) {
+  if (topic != kExecution) return help_topic(topic);
+  return fmt::format(
+      "execution: flags that select and tune the executor, for commands that run or plan a model\n{}\n"
+      "Run `graphrun devices` for the devices, and `graphrun --version` for the names of executors and "
+      "targets.\n",
+      group_text("Execution", "train"));
+}
+
 const Verb help_verb = {
     "help",
     "",
     Positionals::verb,
-    "print the help of a command, or of a name in a model file",
-    R"(Prints the help of a command (graphrun help plan is graphrun plan --help), or of a topic. A topic is a name in
-a model file, such as adam or dense, or a list of names, such as optimizers. Without a word it lists the
-topics. --man prints all commands and flags as the man page graphrun(1).)",
+    "explain a command, or a name in a model file",
+    R"(Prints the help of a command (the same as graphrun COMMAND --help) or of a topic. A topic is a name in a model
+file, such as adam or dense, or a list, such as optimizers or training. Without an argument, help lists the
+topics, the environment variables and the exit codes. --man prints the help of all commands and flags as the
+man page graphrun(1).)",
     R"(graphrun help verify
-graphrun help optimizers
+graphrun help training
 graphrun help adam
 graphrun help --man > graphrun.1)",
     run_help};

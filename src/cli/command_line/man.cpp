@@ -75,7 +75,7 @@ std::string flags_section() {
   for (const Flag& flag : flags()) {
     if (flag.group != group) text += fmt::format(".SS {}\n", roff_text(group = flag.group));
     const std::string goes_with = flag.verbs.empty() ? "" : fmt::format("\n({})", flag.verbs);
-    text += roff_item(flag_name(flag), flag.bare.empty() ? flag.value : "", std::string(flag.help) + goes_with);
+    text += roff_item(flag_name(flag), flag.bare.empty() ? flag.value : "", help_of(flag) + goes_with);
   }
   return text;
 }
@@ -100,7 +100,7 @@ std::string manual() {
                              "file:\n{}, and each name in these lists.",
                              fmt::join(help_kinds(), ", ")));
   text += verbs_section() + flags_section();
-  text += roff_items("ENVIRONMENT", environment(nullptr)) + roff_items("EXIT STATUS", exit_codes());
+  text += roff_items("ENVIRONMENT", environment()) + roff_items("EXIT STATUS", exit_codes());
   return text + roff_items("FILES", files()) + roff_items("EXAMPLES", examples());
 }
 

@@ -15,7 +15,7 @@
 namespace graphrun::cli {
 
 // The words that follow a verb.
-enum class Positionals { none, model, model_or_none, model_and_data, data, onnx, folders, tables, shell, verb };
+enum class Positionals { none, model, model_or_none, model_and_data, data, onnx, folder, folders, tables, shell, verb };
 
 struct Verb {
   std::string_view name, alias;  // alias: a second name; may be empty

@@ -216,11 +216,12 @@ const Verb bench_verb = {
     "bench",
     "time",
     Positionals::model,
-    "measure the time of training steps",
-    R"(Trains without reading the loss. Measures steps per second in one run of many steps, and p50 to max step by
-step, after the warm-up. Startup time, up to the end of the first step, is reported separately. --idle-gap-ms
-pauses before each step, as in a program with occasional requests. With --deadline-us, the exit code is 3 if a
-step takes longer.)",
+    "measure the speed and the latency of training steps",
+    R"(Trains without reading the loss. Measures steps per second over one run of many steps, and latencies (p50 to
+max) of single steps after a warm-up. Startup time, up to the end of the first step, is reported separately.
+
+--idle-gap-ms pauses before each step, to measure a program that trains on occasional requests. With
+--deadline-us, the exit code is 3 if a step takes longer.)",
     R"(graphrun bench model.json
 graphrun bench model.json --executor=cuda --steps=1000 --json
 graphrun bench model.json --idle-gap-ms=5 --deadline-us=200)",

@@ -104,10 +104,9 @@ const Verb devices_verb = {
     "device-query",
     Positionals::none,
     "list the devices of every executor",
-    R"(Prints each executor's devices: name for --executor, free and total memory, capability and driver, or one line
-with the reason if there is none. Plug-ins in the folders of --plugin-path are listed too, and unusable ones
-with the reason. The exit code is always 0. With --json, stdout is one object with the arrays devices and
-missing.)",
+    R"(Prints the devices of each executor: name for --executor, free and total memory, capability and driver. If an
+executor has no device, or if a plug-in in the folders of --plugin-path is unusable, one line states the
+reason. The exit code is always 0. With --json, stdout is one object with the arrays devices and missing.)",
     R"(graphrun devices
 graphrun devices --json)",
     run_devices};

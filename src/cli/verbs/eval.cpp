@@ -46,18 +46,20 @@ const Verb eval_verb = {
     "eval",
     "test",
     Positionals::model,
-    "evaluate trained weights on the model's splits",
-    R"(Evaluates loss and metrics of --weights on every split of the model, without training. Classifiers get
-accuracy, precision, recall, F1, areas under curves and the confusion matrix; regressions get R2, errors and
-quantiles of the residuals (docs/reference/metrics.md).
+    "evaluate trained weights on every split of the data",
+    R"(Evaluates trained weights, without training: loss and metrics of every split. Needs --weights, or a
+safetensors file as the model. Classifiers get accuracy, precision, recall, F1, ROC AUC, average precision and
+the confusion matrix; regressions get R2, errors and quantiles of the residuals (docs/reference/metrics.md).
 
-The data are split and transformed as in the training run, whatever --seed is. If the rows or the split have
-changed, the exit code is 2. --data evaluates the labelled rows of another file instead; its columns have the
-names of the model's own data, and the result has one split, data.
+To keep training rows out of the test split, eval splits and transforms the data as in the training run,
+regardless of --seed. If the rows or the split have changed, the exit code is 2. --data evaluates the labelled
+rows of another file instead. That file must have the column names of the model's own data, and the result has
+a single split, data.
 
 With --json, stdout is one object; docs/reference/command-line.md lists the keys.)",
     R"(graphrun train model.json --save-weights model.npz
 graphrun eval model.json --weights model.npz
+graphrun eval model.safetensors
 graphrun eval model.json --weights model.npz --data held-out.csv)",
     run_eval};
 

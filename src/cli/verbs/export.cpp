@@ -109,10 +109,15 @@ const Verb export_c_verb = {
     "",
     Positionals::model,
     "write a trained model as one C99 file without dependencies",
-    R"(Writes a function that predicts one sample, with the weights as constants and no allocation. Inputs and
-outputs are in the units of the data. Names begin with the output file's name, or with the model's name
-without --output. The file (net.c) compiled with -DNET_SELF_TEST has a main() that checks predictions of
-graphrun. Needs --weights, or a safetensors file as the model, and no data.)",
+    R"(Writes a function that predicts one sample. It has the weights as constants and allocates no memory. Needs
+--weights, or a safetensors file as the model, but no data.
+
+Inputs and outputs are in the units of the data. The export does not include changes to single columns of a
+table (transforms, categories, imputation, formulas), so your program must make these changes. The comment at
+the top of the file lists the statistics for them.
+
+All names begin with the name of the output file, or of the model without --output. To check the predictions
+against graphrun's, compile net.c with -DNET_SELF_TEST, which adds a main().)",
     R"(graphrun train model.json --save-weights model.safetensors
 graphrun export-c model.safetensors -o net.c
 cc -std=c99 -DNET_SELF_TEST net.c -lm -o net && ./net)",
@@ -123,8 +128,12 @@ const Verb export_onnx_verb = {
     "",
     Positionals::model,
     "write a trained model's prediction as an ONNX file",
-    R"(Writes IR version 8, opset 17, with a variable batch size. Inputs and outputs are in the units of the data.
-Needs --weights, or a safetensors file as the model, and no data. Reports all unsupported ops together.)",
+    R"(Writes ONNX with IR version 8 and opset 17, for any batch size. Needs --weights, or a safetensors file as the
+model, but no data. All unsupported ops are reported together.
+
+Inputs and outputs are in the units of the data. The export does not include changes to single columns of a
+table (transforms, categories, imputation, formulas), so your program must make these changes. The doc_string
+of the model lists the statistics for them.)",
     R"(graphrun export-onnx model.safetensors -o net.onnx)",
     run_export_onnx};
 
@@ -134,8 +143,8 @@ const Verb import_onnx_verb = {
     Positionals::onnx,
     "read a dense network from an ONNX file",
     R"(Reads dense layers and activations (docs/guide/deployment.md lists the nodes) and writes a safetensors file
-with model and weights. It can predict, or train further once the model names its data. Reports all
-unsupported nodes together.)",
+with model and weights. graphrun can predict with this file at once, and train it further if you add a section
+data to the model. All unsupported nodes are reported together.)",
     R"(graphrun import-onnx net.onnx -o model.safetensors
 graphrun show model.safetensors --json > model.json)",
     run_import_onnx};

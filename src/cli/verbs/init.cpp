@@ -49,10 +49,12 @@ const Verb init_verb = {
     "",
     Positionals::data,
     "write a model file for a CSV file",
-    R"(Inspects a CSV file and writes a model that predicts the column --label from the others. The model file
-contains everything that was inferred, for review: table format (separator, decimal comma), the types of the
-columns (number, date or category) and imputation. A categorical label makes a classifier. stderr lists the
-omitted columns. Without --output the model goes to stdout. An existing file is never overwritten.)",
+    R"(Inspects a CSV file and writes a model that predicts the column --label from the others. A categorical label,
+or one with two distinct numbers, makes a classifier.
+
+For review, the model file contains everything that was inferred: format of the table (separator, decimal
+comma), types of the columns (number, date or category) and imputation. stderr lists the omitted columns.
+Without --output the model goes to stdout. An existing file is never overwritten.)",
     R"(graphrun init houses.csv --label price -o houses.json
 graphrun houses.json)",
     run_init};

@@ -299,10 +299,12 @@ const Verb plan_verb = {
     "",
     Positionals::model,
     "print the memory plan and the steps; needs no device",
-    R"(Prints the memory that a run takes, its uses, and the steps of each phase. Nothing is allocated or computed;
-planning for a GPU works without one. --svg draws the offsets in the arena over time, --html writes one page
-with the whole plan, and --csv lists the buffers for other solvers. --lock writes a plan snapshot and --check
-compares the plan with it: exit code 3 if they differ. --buffers packs the buffers of a CSV file, without a
+    R"(Prints the memory that a run needs, by kind, and the number of steps of each phase. Nothing is allocated or
+computed, so you can plan for a GPU that this machine does not have.
+
+--svg draws the offsets in the arena over time, --html writes the whole plan as a page, and --csv lists the
+buffers for other solvers. To notice when a plan changes, write a snapshot with --lock and compare later
+plans with --check: the exit code is 3 if they differ. --buffers packs the buffers of a CSV file, without a
 model.)",
     R"(graphrun plan model.json
 graphrun plan model.json --executor=cuda --target=h200 --json

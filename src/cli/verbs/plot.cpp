@@ -219,16 +219,16 @@ const Verb plot_verb = {
     "",
     Positionals::tables,
     "plot training logs or a model's evaluation, as text, SVG or PNG",
-    R"(Reads logs of train --log, or CSV files with a header, and draws the loss and the metrics over the epochs.
-With several files, each run has its own colour and is named after its file. Empty cells are skipped. For a
-run folder, plot draws its log, or with --what its model.
+    R"(Draws the loss and the metrics over the epochs, from logs of train --log or from CSV files with a header. With
+several files, each run has its own colour and is named after its file. Empty cells are skipped. For the
+folder of a stored run, plot draws the log, or with --what the model.
 
-With a model and its --weights it draws the plot --what: confusion matrix or misclassified images for
-classifiers, predicted vs. actual or residuals for regressions, the surface over two inputs with contours, one
-weight matrix, or histograms of all weights.
+For a model with --weights, or a safetensors file, it draws the plot that --what names: confusion matrix or
+misclassified images for classifiers, predicted vs. actual values or residuals for regressions, the surface
+over two inputs with contours, one weight matrix, or histograms of all weights.
 
-The suffix of --output selects the format: .svg, .png or .txt. Without --output the plot is text on stdout, as
-wide as the terminal or 80 columns, in ASCII if the locale is not UTF-8.)",
+The suffix of --output selects the format: .svg, .png or .txt. Without --output, the plot is text on stdout.
+It is as wide as the terminal, or 80 columns, and uses ASCII only if the locale is not UTF-8.)",
     R"(graphrun train model.json --log run.csv && graphrun plot run.csv
 graphrun plot before.csv after.csv --columns validation_loss --log-scale y -o loss.svg
 graphrun plot model.json --weights model.npz --what confusion -o confusion.svg

@@ -287,14 +287,16 @@ const Verb predict_verb = {
     Positionals::model_and_data,
     "print the model's outputs for the rows of a file, as CSV",
     R"(Reads a CSV, JSON, NPY, NPZ or IDX file (- for stdin) and prints the model's outputs for each row as CSV, in
-the units of the targets, with the class name for categorical targets.
+the units of the targets, with the class name for categorical targets. Needs --weights, or a safetensors file
+as the model, but none of the model's own data.
 
 Columns are matched by name: the names of the model's table, or x0, x1, ... for an array x with several
 columns. Other columns are ignored. JSON is an array of objects, or one object per line. An NPY or IDX file
-holds the model's only input; an NPZ file holds inputs by name. Rows of CSV or JSON lines from a pipe are
-answered as they arrive. The outputs of a row depend on that row alone, unless the model mixes rows. Needs
---weights, or a safetensors file as the model, but none of the model's own data. --json prints one object;
-docs/reference/command-line.md lists its keys.)",
+contains the model's only input; an NPZ file contains inputs by name.
+
+If CSV or JSON lines come from a pipe, rows are predicted as they arrive. The outputs of a row depend on that
+row alone, unless the model mixes rows. With --json, stdout is one object; docs/reference/command-line.md
+lists the keys.)",
     R"(graphrun train model.json --save-weights model.safetensors
 graphrun predict model.safetensors new.csv > predictions.csv
 tail -f log.csv | graphrun predict model.json - --weights model.npz --keep time)",

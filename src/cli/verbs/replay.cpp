@@ -201,13 +201,15 @@ int run_replay(const Arguments& given, Diagnostics& diagnostics) {
 const Verb replay_verb = {
     "replay",
     "",
-    Positionals::folders,
+    Positionals::folder,
     "repeat a stored run and compare the weights",
-    R"(Repeats a run stored by `train --run-dir`, with its own model, command line and data. After each report it
-compares the loss and the hash of the weights with the log, and the hash again at the end. Runtime
-hyperparameters that were changed in the studio change after the same steps. If the runs differ, the message
-names the step and the exit code is 3. An interrupted run is repeated up to the same step; a killed or
-failed run, up to its last report. Nothing is written.
+    R"(To check that a result is reproducible, replay repeats a run that `train --run-dir` stored, with its own
+model, command line and data. At each report it compares the loss and the hash of the weights with the log,
+and at the end the hash of the final weights. If the runs differ, the message names the step and the exit code
+is 3.
+
+Runtime hyperparameters that were changed in the studio change after the same steps. An interrupted run is
+repeated up to its last step, and a killed or failed run up to its last report. No file is written.
 
 With --json, stdout is one object; docs/reference/command-line.md lists the keys.)",
     R"(graphrun train model.json --run-dir runs

@@ -81,12 +81,12 @@ int run_report(const Arguments& given, Diagnostics& diagnostics) {
 const Verb report_verb = {
     "report",
     "",
-    Positionals::folders,
+    Positionals::folder,
     "write a stored run as one HTML page",
-    R"(Writes the results of a run stored by `train --run-dir` as one self-contained HTML page: metrics and curves,
-metrics of every split by class or column, evaluation plots, graph, memory plan, settings, command and
-environment. It evaluates the weights again. Without --output the page is report.html in the run's folder.
-`train --report` and `eval --report` write the same page for their results.)",
+    R"(Writes a run that `train --run-dir` stored as one self-contained HTML page: metrics and curves, metrics of
+every split by class or column, evaluation plots, graph, memory plan, settings, command and environment. To
+draw the plots, it evaluates the weights again. Without --output, the page is report.html in the run's folder.
+`train --report` and `eval --report` write the same page for their own results.)",
     R"(graphrun train model.json --run-dir runs
 graphrun report runs/0001 -o run.html)",
     run_report};

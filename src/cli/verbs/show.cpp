@@ -123,21 +123,21 @@ const Verb show_verb = {
     "show",
     "",
     Positionals::model,
-    "print the model's graph with all shapes; needs no data",
-    R"(Prints inputs, parameters, graph, outputs and training settings, with the shape of every value. --gradients
-prints every node, including those that compute gradients; --dot prints the graph for Graphviz; --json prints
-the canonical model file, with every default filled in; --settings prints the values that --set can change.
---svg draws the graph: a box for each name of the file, with its shape and parameters, or with --whole-step
-for each node of a training step.
+    "print the model's graph with all shapes",
+    R"(Prints inputs, parameters, graph, outputs and training settings, with the shape of every value. Needs data
+only for --values, --whole-step, --rows and --source.
 
---values prints statistics of every named value over a batch: minimum, maximum, mean, standard deviation, norm
-and share of zeros. With --gradients it adds the gradients of the loss with respect to parameters, inputs and
-values, or of --of EXPRESSION, summed if it is not a scalar. Names, such as h or h.W:gradient, select values;
-each gets a histogram, a heat map and its first elements. The weights are the initial ones unless --weights is
-given.
+--json prints the canonical model file, with every default filled in. --svg draws the graph: a box for each
+name of the file, with its shape and parameters, or with --whole-step a box for each node of a training step.
 
-show --weights FILE, without a model, lists the arrays of an NPZ or safetensors file with their statistics.
-Named arrays also get a histogram, a heat map and their first elements. --save-array writes one as NPY or CSV.)",
+show MODEL --values [NAME...] prints statistics of every named value over one batch: minimum, maximum, mean,
+standard deviation, norm and share of zeros. Values that you name, such as h or h.W:gradient, also get a
+histogram, a heat map and their first elements. --gradients adds the gradients of the loss, or of
+--of EXPRESSION (summed if it is not a scalar), with respect to parameters, inputs and values. The weights are
+the initial ones, unless --weights is given.
+
+show --weights FILE [NAME...], without a model, prints the same for the arrays of an NPZ or safetensors file.
+--save-array writes the named array as NPY or CSV.)",
     R"(graphrun show model.json --gradients
 graphrun show model.json --svg -o model.svg
 graphrun show model.json --json > canonical.json
@@ -151,9 +151,9 @@ const Verb check_verb = {
     "",
     Positionals::model,
     "report every error in a model file; needs no data",
-    R"(Reads the file, infers all shapes, checks the gradients and plans for --executor, without the data. Sizes that
-depend on the data are assumed. Reports all errors with their positions, and exits with code 2 if there are
-any.)",
+    R"(Reads the file, infers all shapes, checks the gradients and plans for --executor. It does not read the data:
+sizes that depend on them are assumed. Reports all errors with their positions, and exits with code 2 if there
+are any.)",
     R"(graphrun check model.json
 graphrun check model.json --diagnostics=json)",
     run_check};

@@ -51,10 +51,11 @@ const Verb studio_verb = {
     Positionals::model_or_none,
     "build, train and inspect a model in the browser",
     R"(Prints the address of a page on this machine and opens it in the browser. On the page you choose data or drop
-a CSV file, change the model by controls or as JSON, train, watch curves, surfaces and misclassified rows,
-inspect graph, values and memory plan, and compare stored runs. Runs are stored in the folder runs next to the
-model, as by train --run-dir, and the page shows the command that trains the same weights. The server listens
-on 127.0.0.1 only and requires the token in the address. Ctrl-C stops it.)",
+a CSV file, change the model with controls or as JSON, and train while you watch curves, surfaces and
+misclassified rows. You can also inspect graph, values and memory plan, and compare stored runs.
+
+Runs are stored next to the model, as by train --run-dir, and the page shows the command that trains the same
+weights. The server listens on 127.0.0.1 only and requires the token in the address. Ctrl-C stops it.)",
     R"(graphrun studio
 graphrun studio model.json
 graphrun studio model.json --port 8000 --no-browser)",

@@ -346,16 +346,16 @@ const Verb sweep_verb = {
     "sweep",
     "",
     Positionals::model,
-    "train with many settings and seeds, and compare them",
-    R"(Trains the model with every combination of the --over values, and with --seeds seeds each, --jobs at a time.
-Each run gets a folder in --run-dir, as in `train` (default: MODEL-sweep). Prints mean and standard deviation
-of loss and metrics for each setting.
+    "train with many settings and seeds, and compare the results",
+    R"(Trains the model with every combination of the --over values, and each combination with --seeds seeds. Each
+run is stored in a folder of its own in --run-dir, as by `train`. Prints mean and standard deviation of loss
+and metrics for each combination.
 
-All runs use the same split: that of the first seed, or of the model's split_seed, which --over
-data.split_seed=1:5 varies. The same command resumes an interrupted sweep and skips completed runs.
---executor, --set and other training flags apply to each run.
+To make the runs comparable, all of them use the same split: that of the first seed, or of the model's
+split_seed. --over data.split_seed=1:5 varies the split. --executor, --set and other training flags apply to
+each run. To resume an interrupted sweep, repeat the command; it skips completed runs.
 
-With --json, stdout is one array with an object for each setting; docs/reference/command-line.md lists the
+With --json, stdout is one array with an object for each combination; docs/reference/command-line.md lists the
 keys.)",
     R"(graphrun sweep model.json --over train.optimizer.adam.lr=0.1,0.01 --seeds 5 --jobs 2
 graphrun sweep model.json --over graph.h.units=4:64:2x --run-dir units --sort validation.loss

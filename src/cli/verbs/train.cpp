@@ -290,13 +290,13 @@ const Verb train_verb = {
     "train",
     "",
     Positionals::model,
-    "train a model and evaluate it on its splits",
-    R"(Trains for the model's number of epochs, then evaluates loss and metrics on every split with the final
-weights. Progress goes to stderr, results to stdout. Ctrl-C stops the training after the current steps, prints
-the results so far and exits with code 130; losses and hashes that take long to compute are omitted.
+    "train a model and evaluate it on every split of the data",
+    R"(Trains for the number of epochs in the model file, then evaluates loss and metrics of every split with the
+final weights. `eval` also prints the confusion matrix. Progress goes to stderr, results to stdout.
 
---json prints one object; docs/reference/command-line.md lists its keys. `eval` also prints the confusion
-matrix.)",
+Ctrl-C stops training after the current steps, prints the results so far and exits with code 130. Losses and
+hashes that would take long to compute are omitted. With --json, stdout is one object;
+docs/reference/command-line.md lists the keys.)",
     R"(graphrun model.json
 graphrun train model.json --epochs=5 --set train.optimizer.sgd.lr=0.1
 graphrun model.json --json --quiet > result.json)",

@@ -191,12 +191,14 @@ const Verb verify_verb = {
     "verify",
     "",
     Positionals::model,
-    "compare two executors step by step, value by value",
-    R"(Checks each step alone first: both executors get the same inputs, and every value is compared within the op's
-tolerance. Then it checks a whole run: the program with its fused regions from equal states, each phase in one
-call, predictions of full and partial batches, and many steps in one call, which must be bitwise identical to
-single steps. A difference is printed with step, op and element, and the exit code is 3. --dump prints one
-value of one executor instead.)",
+    "compare two executors step by step and value by value",
+    R"(First checks each step alone: both executors get the same inputs, and every value must agree within the op's
+tolerance. Then checks whole runs from equal states: the program with its fused regions, each phase in one
+call, and predictions of full and partial batches. Many steps in one call must be bitwise identical to single
+steps.
+
+If values differ, verify prints step, op and element, and the exit code is 3. To debug a value, --dump prints
+it as one executor computes it, without a comparison.)",
     R"(graphrun verify model.json --executor=cuda
 graphrun verify model.json --steps=10 -v
 graphrun verify model.json --trajectory --steps=500 --tolerance=1e-4
