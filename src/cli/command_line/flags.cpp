@@ -222,7 +222,7 @@ constexpr Flag kFlags[] = {
     {"--checkpoint-dir", "FOLDER", "Checkpoints", "train", "write checkpoints to this folder, for --resume",
      set<&Arguments::checkpoint_dir>, Completes::folders},
     {"--checkpoint-every", "K", "Checkpoints", "train",
-     "interval in epochs, or as in 500steps or 30s (default: 1, or 1s if over 200 epochs)", set_checkpoint_every},
+     "interval: epochs, 500steps or 30s (default: 1; 1s for runs of over 200 epochs)", set_checkpoint_every},
     {"--checkpoint-keep", "N", "Checkpoints", "train",
      "number of newest checkpoints to keep, in addition to the best (default: 3)",
      [](Arguments& a, std::string_view v) { a.checkpoint_keep = number<int>(v, 1, 1000000); }},
@@ -239,7 +239,7 @@ constexpr Flag kFlags[] = {
     {"--title", "TEXT", "Plots", "plot", "title of the plot", set<&Arguments::title>},
 
     {"--log", "FILE", "Logs", "train",
-     "write each report as a line of CSV, or of JSON if named .jsonl; may be repeated",
+     "write each report as a line of CSV (JSON for .jsonl or .ndjson); may be repeated",
      [](Arguments& a, std::string_view v) { a.logs.emplace_back(v); }, Completes::files},
     {"--tensorboard", "FOLDER", "Logs", "train", "write the values of --log to this folder, for TensorBoard",
      set<&Arguments::tensorboard>, Completes::folders},
@@ -264,7 +264,7 @@ constexpr Flag kFlags[] = {
        a.profile_trace = v;
      },
      Completes::files},
-    {"--no-cupti", "", "Logs", "train", "time with graphrun's clock, not NVIDIA's CUPTI; implies --profile",
+    {"--no-cupti", "", "Logs", "train", "measure time with graphrun's clock instead of CUPTI; implies --profile",
      [](Arguments& a, std::string_view) { profile(a, Profiling::own_clock); }},
 
     {"--steps", "N", "Measurement", "verify bench",
@@ -296,7 +296,7 @@ constexpr Flag kFlags[] = {
      set<&Arguments::output>, Completes::files, "", "-o"},
     {"--report", "FILE", "Output", "train eval", "write the results as one HTML page", set<&Arguments::report>,
      Completes::files},
-    {"--svg", "", "Output", "plan show", "print a drawing as SVG, or as PNG to -o FILE.png", on<&Arguments::svg>},
+    {"--svg", "", "Output", "plan show", "draw the result as SVG (as PNG with -o FILE.png)", on<&Arguments::svg>},
     {"--html", "", "Output", "plan", "write the whole plan as one HTML page, with its drawing", on<&Arguments::html>},
     {"--program", "", "Output", "plan", "print the steps of the program that executors run", on<&Arguments::program>},
     {"--json", "", "Output", kAnswering, "print results as JSON on stdout", on<&Arguments::json>},
@@ -337,7 +337,7 @@ constexpr Flag kFlags[] = {
      [](Arguments& a, std::string_view v) { a.session.tiling = v; }},
 
     {"--man", "", "General", "help", "print the man page graphrun(1), in roff", on<&Arguments::man>},
-    {"--help", "", "General", "", "print help, on the command if one is given, and exit", on<&Arguments::help>,
+    {"--help", "", "General", "", "print help (for the command, if given) and exit", on<&Arguments::help>,
      Completes::nothing, "", "-h"},
     {"--version", "", "General", "", "print version, build, executors and targets, and exit", on<&Arguments::version>},
 };

@@ -34,9 +34,10 @@ constexpr std::string_view kCommonFlags[] = {"--executor", "--set", "--weights",
 // Groups that follow a verb's own; the model's flags are own flags of train.
 constexpr std::string_view kSharedGroups = "Model Output Execution General";
 
-// Execution flags in the help of verbs that do not train; `graphrun help execution` lists all.
+// Model and Execution flags in the help of verbs that do not train; `graphrun help execution` lists those of the
+// latter.
 constexpr std::pair<std::string_view, std::string_view> kShortLists[] = {
-    {"eval predict", "--executor --threads --math"},
+    {"eval predict", "--set --batch --max-memory --weights --data-dir --max-input --executor --threads --math"},
     {"plan show check", "--executor --target --math"},
     {"studio", "--executor --threads"}};
 constexpr std::string_view kExecution = "execution";
@@ -62,8 +63,14 @@ std::string group_text(std::string_view group, std::string_view verb, std::strin
     if (flag.group != group || !belongs(flag, verb)) continue;
     if (only.empty() || only.find(flag.name) != std::string_view::npos) text += flag_row(flag, verb);
   }
-  if (!text.empty() && !only.empty()) text += "More: graphrun help execution\n";
+  if (group == "Execution" && !only.empty()) text += "  (more: graphrun help execution)\n";
   return text.empty() ? "" : fmt::format("\n{}:\n{}", group, text);
+}
+
+// Whether a short list names flags of the group.
+bool is_listed(std::string_view group, std::string_view list) {
+  return std::ranges::any_of(
+      flags(), [&](const Flag& flag) { return flag.group == group && list.find(flag.name) != std::string_view::npos; });
 }
 
 std::string flags_text(std::string_view verb) {
@@ -76,13 +83,13 @@ std::string flags_text(std::string_view verb) {
     if (flag.group == group) continue;
     group = flag.group;
     const bool is_shared = kSharedGroups.find(group) != std::string_view::npos && (verb != "train" || group != "Model");
-    (is_shared ? shared : own) += group_text(group, verb, group == "Execution" ? only : "");
+    (is_shared ? shared : own) += group_text(group, verb, is_listed(group, only) ? only : "");
   }
   return own + shared;
 }
 
 std::string environment_text() {
-  return rows("Environment (a flag overrides its variable)", environment(), 24);
+  return rows("Environment (a flag overrides its variable, except GRAPHRUN_DATA)", environment(), 24);
 }
 
 std::string indented(std::string_view lines) {
@@ -105,7 +112,10 @@ std::vector<HelpRow> exit_codes() {
 std::vector<HelpRow> environment() {
   std::vector<HelpRow> rows;
   for (const Flag& flag : flags()) {
-    if (!flag.variable.empty()) rows.push_back({std::string(flag.variable), fmt::format("same as {}", flag.name)});
+    if (!flag.variable.empty())
+      rows.push_back({std::string(flag.variable), flag.name == "--data-dir"
+                                                      ? "folders to search for data files, after --data-dir"
+                                                      : fmt::format("same as {}", flag.name)});
   }
   rows.push_back({"CUDA_VISIBLE_DEVICES", "GPUs that graphrun may use; the first is cuda:0"});
   rows.push_back({"GRAPHRUN_KERNEL_CACHE", "cache folder for compiled GPU kernels, or off"});
@@ -122,7 +132,7 @@ std::string flag_name(const Flag& flag) {
 
 std::vector<HelpRow> examples() {
   return {{"graphrun model.json --epochs=5 --set train.batch=32", "train with other settings"},
-          {"graphrun plan model.json --executor=cuda --target=h200", "plan for an H200 without having one"}};
+          {"graphrun plan model.json --executor=cuda --target=h200", "plan for an H200 (no GPU needed)"}};
 }
 
 std::string_view positionals_text(Positionals positionals) {

@@ -17,7 +17,7 @@ int run_eval(const Arguments& arguments, Diagnostics& diagnostics) {
   OutputFiles outputs(arguments);
   Session session = open_session(arguments, diagnostics, nullptr, &outputs);
   if (const std::string& split_mismatch = session.model().data.split_mismatch; !split_mismatch.empty()) {
-    throw Error(ErrorKind::input, "weights.split", split_mismatch + ": 'test' may hold rows that were trained with",
+    throw Error(ErrorKind::input, "weights.split", split_mismatch + ": 'test' may contain training rows",
                 "evaluate with the data and the split of the training, or give new rows a split of their own: "
                 "\"test\": {...}");
   }

@@ -294,8 +294,8 @@ Columns are matched by name: the names of the model's table, or x0, x1, ... for 
 columns. Other columns are ignored. JSON is an array of objects, or one object per line. An NPY or IDX file
 contains the model's only input; an NPZ file contains inputs by name.
 
-If CSV or JSON lines come from a pipe, rows are predicted as they arrive. The outputs of a row depend on that
-row alone, unless the model mixes rows. With --json, stdout is one object; docs/reference/command-line.md
+graphrun predicts CSV rows and JSON lines from a pipe as they arrive. The outputs of a row depend on that row
+alone, unless the model mixes rows. With --json, stdout is one object; docs/reference/command-line.md
 lists the keys.)",
     R"(graphrun train model.json --save-weights model.safetensors
 graphrun predict model.safetensors new.csv > predictions.csv

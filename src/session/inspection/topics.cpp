@@ -198,8 +198,10 @@ std::string text_of(const TopicKind& kind, const Topic& item) {
   return text + "\nIn a model file:\n  " + item.example + "\n";
 }
 
-// Markdown of model-format.md as plain text: no backquotes, and links without their addresses.
+// Markdown of model-format.md as plain text: no backquotes, and pages that a shell's user can open instead of links.
 std::string plain(std::string_view markdown) {
+  static constexpr std::pair<std::string_view, std::string_view> kPages[] = {
+      {"ops.md]", "graphrun help"}, {"data.md]", "docs/reference/data.md"}, {"memory.md]", "docs/internals/memory.md"}};
   std::string text;
   for (std::size_t at = 0; at < markdown.size(); ++at) {
     const std::string_view rest = markdown.substr(at);
@@ -209,6 +211,11 @@ std::string plain(std::string_view markdown) {
       at = markdown.find(')', at);
     else if (rest[0] != '`' && !opens)
       text += rest[0];
+    for (const auto& [page, shown] : kPages) {
+      if (!opens || !rest.substr(1).starts_with(page)) continue;
+      text += shown;
+      at += page.size() - 1;
+    }
   }
   return text;
 }
@@ -235,10 +242,10 @@ std::vector<Section> sections() {
     formats += fmt::format("{}{}", formats.empty() ? "" : ", ", format.name);
   std::string keys = "data: the section \"data\" of a model file\n\n";
   const std::pair<std::string_view, std::string> rows[] = {
-      {"source", "where the rows come from, one of " + formats + ", as in {\"csv\": \"houses.csv\", \"y\": \"price\"}"},
+      {"source", "source of the rows, one of " + formats + ", as in {\"csv\": \"houses.csv\", \"y\": \"price\"}"},
       {"split", "fractions of the rows for train, validation and test: [0.7, 0.15, 0.15]"},
       {"folds", "k folds instead of split, for cross-validation: {\"k\": 5, \"fold\": 0}"},
-      {"stratify", "an input or a column: gives every split the same share of each of its values"},
+      {"stratify", "input or column whose values have the same shares in every split"},
       {"split_seed", "seed of the split (default: the seed of \"train\")"},
       {"train, test, ...", "a source for each split (train, validation and test), instead of source and split"},
       {"transform",

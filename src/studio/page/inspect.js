@@ -221,7 +221,7 @@ function showRegions() {
   const rows = plan.regions.map((one) => [one.phase, String(one.steps), one.chains ? countedTerm(one.chains, "chain")
     : element("span", {}, countedTerm(one.stages, "stage"), ", ", countedTerm(one.row_steps, "per-row step")),
     one.tiling, bytes(one.bytes_in_tiles)]);
-  const tiling = term("tiling", "How the executor cuts a region into tiles and shares them among its threads.");
+  const tiling = term("tiling", "Tile layout of a region, and the assignment of tiles to threads.");
   const inTiles = term("memory in tiles", "Size of the values that take no space in the arena.");
   $("regions").replaceChildren(rows.length ? table(["phase", "steps", "structure", tiling, inTiles], rows)
     : element("p", {class: "quiet"}, "No fused regions."),

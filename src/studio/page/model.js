@@ -456,7 +456,7 @@ $("copy-command").addEventListener("click", () => navigator.clipboard?.writeText
 // Notes below the command state where it cannot reproduce the weights.
 function commandText({command, state: now, result, changes}) {
   const notes = [];
-  const note = command ? "replay applies the same changes" : "no command reproduces this run, which is not saved";
+  const note = command ? "replay applies the same changes" : "this run is not saved, so no command reproduces it";
   if (changes.length) notes.push(`# hyperparameters changed during training: ${note}`);
   const end = now === "stopped" ? `interrupted after step ${result?.steps} with ` : "";
   if (result) notes.push(`# ${end}weights ${result.weights_hash}`);

@@ -175,7 +175,7 @@ const Fields& train_fields() {
             "`[]`"),
       other(
           "optimizer",
-          R"(from [ops.md](ops.md), with PyTorch's names and equations, but decoupled weight decay (AdamW): `{"adam": {"lr": 0.01}}`)",
+          R"(an optimizer of [ops.md](ops.md); equations as in PyTorch, but with decoupled weight decay: `{"adam": {"lr": 0.01}}`)",
           "required, unless there are `objectives`"),
       other("objectives", "several losses, each with its own parameters and optimizer: [keys](#objectives)"),
       other("batch",
@@ -241,7 +241,7 @@ const Fields& early_stopping_fields() {
   static const Fields table = [] {
     Fields fields = monitor_fields<&TrainSpec::early_stopping, EarlyStopping>();
     fields.push_back(plain<&TrainSpec::early_stopping, &EarlyStopping::restore_best>(
-        "restore_best", "at the end take the parameters of the best evaluation, not the last ones"));
+        "restore_best", "restore the parameters of the best evaluation when training ends"));
     return fields;
   }();
   return table;
