@@ -350,6 +350,8 @@ struct FormerFlag {
 constexpr FormerFlag kFormerFlags[] = {
     {"--log", "--log-scale", "plot"}, {"--target", "--label", "init"}, {"--no-forensics", "--no-nan-trace", ""}};
 
+}  // namespace
+
 bool has_word(std::string_view words, std::string_view word) {
   for (std::size_t at = words.find(word); at != std::string_view::npos; at = words.find(word, at + 1)) {
     const std::size_t end = at + word.size();
@@ -357,8 +359,6 @@ bool has_word(std::string_view words, std::string_view word) {
   }
   return false;
 }
-
-}  // namespace
 
 std::span<const Flag> flags() {
   return kFlags;

@@ -47,6 +47,7 @@ struct BadValue {
 };
 
 std::span<const Flag> flags();
+bool has_word(std::string_view words, std::string_view word);  // words separated by blanks
 bool belongs(const Flag& flag, std::string_view verb);
 std::string help_of(const Flag& flag, std::string_view verb = {});  // with the text of one verb, or of all
 const Flag* find_flag(std::string_view name);                       // null if there is none

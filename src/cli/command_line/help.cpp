@@ -61,23 +61,23 @@ std::string group_text(std::string_view group, std::string_view verb, std::strin
   std::string text;
   for (const Flag& flag : flags()) {
     if (flag.group != group || !belongs(flag, verb)) continue;
-    if (only.empty() || only.find(flag.name) != std::string_view::npos) text += flag_row(flag, verb);
+    if (only.empty() || has_word(only, flag.name)) text += flag_row(flag, verb);
   }
-  if (group == "Execution" && !only.empty()) text += "  (more: graphrun help execution)\n";
+  if (group == "Execution" && !only.empty()) text += "More: graphrun help execution\n";
   return text.empty() ? "" : fmt::format("\n{}:\n{}", group, text);
 }
 
 // Whether a short list names flags of the group.
 bool is_listed(std::string_view group, std::string_view list) {
-  return std::ranges::any_of(
-      flags(), [&](const Flag& flag) { return flag.group == group && list.find(flag.name) != std::string_view::npos; });
+  return std::ranges::any_of(flags(),
+                             [&](const Flag& flag) { return flag.group == group && has_word(list, flag.name); });
 }
 
 std::string flags_text(std::string_view verb) {
   std::string own, shared;
   std::string_view only, group;
   for (const auto& [verbs, list] : kShortLists) {
-    if (verbs.find(verb) != std::string_view::npos) only = list;
+    if (has_word(verbs, verb)) only = list;
   }
   for (const Flag& flag : flags()) {
     if (flag.group == group) continue;
