@@ -55,15 +55,15 @@ Model classifier() {
   graph.input("label", {kBatch}, DType::i32);
   graph.parameter("W", {4, 6}, Init::uniform(-20, 20));  // confident: some losses are nearly 0
   graph.parameter("table", {6, 2}, Init::uniform(-1, 1));
-  using List = std::vector<std::int64_t>;
+  using Integers = std::vector<std::int64_t>;
   graph.name(graph.op("dropout", {graph.find("x")}, {{"rate", 0.25}}), "kept");
   graph.expression("logits = kept @ W");
   graph.name(graph.op("softmax", {graph.find("logits")}), "probability");
   graph.name(graph.op("log_softmax", {graph.find("logits")}), "logarithm");
   graph.name(graph.op("softmax_cross_entropy", {graph.find("logits"), graph.find("label")}), "surprise");
-  graph.name(graph.op("logsumexp", {graph.find("logits")}, {{"axes", List{1}}}), "top");
-  graph.name(graph.op("max", {graph.find("logits")}, {{"axes", List{1}}}), "largest");
-  graph.name(graph.op("prod", {graph.find("probability")}, {{"axes", List{1}}}), "product");
+  graph.name(graph.op("logsumexp", {graph.find("logits")}, {{"axes", Integers{1}}}), "top");
+  graph.name(graph.op("max", {graph.find("logits")}, {{"axes", Integers{1}}}), "largest");
+  graph.name(graph.op("prod", {graph.find("probability")}, {{"axes", Integers{1}}}), "product");
   graph.name(graph.op("argmax", {graph.find("logits")}), "guess");
   graph.name(graph.op("one_hot", {graph.find("guess")}, {{"classes", std::int64_t{6}}}), "hot");
   graph.name(graph.op("gather", {graph.find("table"), graph.find("label")}), "rows");

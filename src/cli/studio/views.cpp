@@ -236,12 +236,12 @@ std::string StudioViews::predicted(const Arguments& arguments) {
 }
 
 void StudioViews::read_runs(const std::string& folder) {
-  constexpr double kReading = 0.02;  // seconds per call; the page requests the rest later
+  constexpr double kRefreshSeconds = 0.02;  // per call; the page requests the rest later
   std::error_code error;
   if (!std::filesystem::is_directory(folder, error)) {
     stored_runs = {};
     runs_json = R"({"keys":[],"rows":[]})";
-  } else if (stored_runs.refresh(folder, kReading)) {
+  } else if (stored_runs.refresh(folder, kRefreshSeconds)) {
     runs_json.clear();
   }
 }

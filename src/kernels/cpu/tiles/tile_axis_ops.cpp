@@ -67,12 +67,12 @@ TileStep make_line_tile(const TileCall& call, Isa isa, std::string& reason) {
   const TileTable& table = tile_table(isa);
   if (const auto* reduce = call.params->get_if<ReduceParams>()) {
     const std::uint32_t axes = reduce->axes;
-    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    constexpr float kInfinite = std::numeric_limits<float>::infinity();
     if (call.op == Op::sum) return line_step(call, axes, table.sum_features);
     if (call.op == Op::logsumexp) return line_step(call, axes, table.log_sum_exp);
     const auto fold = [&](Op op, float start) { return fold_step(call, axes, scalar_loop(isa_table(isa), op), start); };
-    if (call.op == Op::max) return fold(Op::maximum, -kInfinity);
-    if (call.op == Op::min) return fold(Op::minimum, kInfinity);
+    if (call.op == Op::max) return fold(Op::maximum, -kInfinite);
+    if (call.op == Op::min) return fold(Op::minimum, kInfinite);
     if (call.op == Op::prod) return fold(Op::mul, 1.0f);
     return nullptr;
   }
