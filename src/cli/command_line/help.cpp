@@ -82,14 +82,15 @@ std::string flags_text(std::string_view verb) {
   for (const Flag& flag : flags()) {
     if (flag.group == group) continue;
     group = flag.group;
-    const bool is_shared = kSharedGroups.find(group) != std::string_view::npos && (verb != "train" || group != "Model");
+    const bool is_shared = has_word(kSharedGroups, group) && (verb != "train" || group != "Model");
     (is_shared ? shared : own) += group_text(group, verb, is_listed(group, only) ? only : "");
   }
   return own + shared;
 }
 
 std::string environment_text() {
-  return rows("Environment (a flag overrides its variable, except GRAPHRUN_DATA)", environment(), 24);
+  return rows("Environment (a flag overrides its variable; GRAPHRUN_DATA is searched after --data-dir)", environment(),
+              24);
 }
 
 std::string indented(std::string_view lines) {
@@ -112,10 +113,7 @@ std::vector<HelpRow> exit_codes() {
 std::vector<HelpRow> environment() {
   std::vector<HelpRow> rows;
   for (const Flag& flag : flags()) {
-    if (!flag.variable.empty())
-      rows.push_back({std::string(flag.variable), flag.name == "--data-dir"
-                                                      ? "folders to search for data files, after --data-dir"
-                                                      : fmt::format("same as {}", flag.name)});
+    if (!flag.variable.empty()) rows.push_back({std::string(flag.variable), fmt::format("same as {}", flag.name)});
   }
   rows.push_back({"CUDA_VISIBLE_DEVICES", "GPUs that graphrun may use; the first is cuda:0"});
   rows.push_back({"GRAPHRUN_KERNEL_CACHE", "cache folder for compiled GPU kernels, or off"});

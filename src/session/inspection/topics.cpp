@@ -201,7 +201,9 @@ std::string text_of(const TopicKind& kind, const Topic& item) {
 // Markdown of model-format.md as plain text: no backquotes, and pages that a shell's user can open instead of links.
 std::string plain(std::string_view markdown) {
   static constexpr std::pair<std::string_view, std::string_view> kPages[] = {
-      {"ops.md]", "graphrun help"}, {"data.md]", "docs/reference/data.md"}, {"memory.md]", "docs/internals/memory.md"}};
+      {"ops.md]", "docs/reference/ops.md"},
+      {"data.md]", "docs/reference/data.md"},
+      {"memory.md]", "docs/internals/memory.md"}};
   std::string text;
   for (std::size_t at = 0; at < markdown.size(); ++at) {
     const std::string_view rest = markdown.substr(at);
