@@ -152,9 +152,8 @@ std::vector<TopicKind> topic_kinds() {
                 items_of(functions())};
   TopicKind activations{
       "activations", "an activation", "the \"activation\" of a layer, and functions of expressions", {}, true};
-  for (const Function& f : functions()) {
+  for (const Function& f : functions())
     if (is_activation(f)) activations.items.push_back(item_of(f));
-  }
   TopicKind losses{
       "losses",
       "a loss",
@@ -175,9 +174,8 @@ std::vector<TopicKind> topic_kinds() {
          "\"transform\": {\"x\": [" + argument_example(doc.name, doc.argument, doc.is_optional) + "]}"});
   }
   TopicKind measures{"metrics", "a metric", "in the list \"metrics\" of \"train\"", {}};
-  for (const MetricDef& def : metrics()) {
+  for (const MetricDef& def : metrics())
     measures.items.push_back({def.name, def.doc, "", fmt::format("\"train\": {{\"metrics\": [\"{}\"]}}", def.name)});
-  }
   return {{"optimizers", "an optimizer", "the \"optimizer\" of \"train\"", items_of(optimizers())},
           {"schedules", "a schedule", "the \"lr\" of an optimizer; t is the time in steps or epochs, after the warmup",
            items_of(schedules())},
