@@ -165,8 +165,7 @@ TEST(StepKernelsOfModels, WithAClippedNormAreVerified) {
   loose.overrides[7] = {"train.clip_norm", "1000"};  // which changes nothing
   plain.overrides.pop_back();
   lone.overrides.emplace_back("train.math", "exact");
-  for (const Case& c :
-       all_cases() ? std::vector{clipped_case(), lone, loose, plain} : std::vector{clipped_case(), lone}) {
+  for (const Case& c : all_cases() ? std::vector{clipped_case(), lone, loose, plain} : std::vector{lone}) {
     expect_verified(load(c), {32, 1, 3}, RowTile::block);
     if (all_cases()) expect_verified(load(c), {64, 1, 1}, RowTile::block);
   }
@@ -205,7 +204,7 @@ TEST_P(StepKernelsOfTiles, LeaveTheSameBytesHoweverTheyRun) {
   for (const auto& [model, shape] : runs) {
     const std::vector<std::byte> once = after_ten(model, shape, tile, 0, true);
     EXPECT_EQ(after_ten(model, shape, tile, 1, false), once) << model.name;
-    for (std::uint64_t schedule = 2; schedule < (all_cases() ? 32 : 5); ++schedule)
+    for (std::uint64_t schedule = 2; schedule < (all_cases() ? 32 : 4); ++schedule)
       ASSERT_EQ(after_ten(model, shape, tile, schedule, true), once) << model.name << ", schedule " << schedule;
   }
 }

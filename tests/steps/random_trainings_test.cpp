@@ -24,7 +24,7 @@ constexpr RowTile kTiles[] = {RowTile::thread, RowTile::warp, RowTile::block, Ro
 TEST(StepKernelsOfRandomTrainings, AreVerified) {
   if (is_too_slow()) GTEST_SKIP() << "takes minutes under a sanitizer: runs in builds without one";
   const TemporaryFolder folder;
-  const std::uint64_t trainings = step_graphs(all_cases() ? 300 : 10);
+  const std::uint64_t trainings = step_graphs(all_cases() ? 300 : 6);
   std::uint64_t fused = 0;
   for (std::uint64_t seed = first_step_graph(); seed < first_step_graph() + trainings; ++seed) {
     EmulationOptions emulation;

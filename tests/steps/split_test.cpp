@@ -64,7 +64,7 @@ std::string network(Draw& draw) {
 TEST(SplitTiles, AgreeWithTheReference) {
   const TemporaryFolder folder;
   const std::string path = (folder.path() / "network.json").string();
-  const std::uint64_t wanted = all_cases() ? 200 : cases(4);
+  const std::uint64_t wanted = cases(3, 200);
   for (std::uint64_t seed = 0; seed < wanted; ++seed) {
     const AtSeed at{seed};
     Draw draw(seed);
