@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# readme.sh GRAPHRUN XOR HOUSES ROOT [LIBRARY]: README.md shows programs and commands that work. Its C++ lines are in
-# examples/houses.cpp, which predicts as the shell does; its Python program learns; its commands succeed. So do the first
-# commands of command-line.md. The model of training.md gives the results shown there, and the C++ program of
-# embedding.md is examples/xor.cpp, which learns its data. Without LIBRARY the Python program and the compiler
-# are not run.
+# readme.sh GRAPHRUN XOR HOUSES ROOT [LIBRARY]: README.md shows programs and commands that work. Its JSON lines are what
+# init writes; its C++ program is examples/houses.cpp, which predicts as the shell does; its Python program learns; its
+# commands succeed. So do the first commands of command-line.md. The model of training.md gives the results shown there,
+# and the C++ program of embedding.md is examples/xor.cpp, which learns its data. Without LIBRARY the Python program and
+# the compiler are not run.
 set -euo pipefail
 
 graphrun=$(readlink -f "$1") example=$(readlink -f "$2") houses=$(readlink -f "$3") root=$(readlink -f "$4") library=${5:-}
@@ -50,11 +50,12 @@ block text "$root/README.md" | tail -n 2 | near "README's result"
 # The error on the test rows, to two digits.
 rmse=$(block text "$root/README.md" | awk '$1 == "rmse" { print $4 }')
 awk -v shown="$rmse" '$1 == "rmse" { exit sprintf("%.1f", $4) != sprintf("%.1f", shown) }' printed || fail "rmse is not $rmse"
-block cpp "$root/README.md" >excerpt
-[ -s excerpt ] || fail "README.md shows no C++"
+block json "$root/README.md" >excerpt
+[ -s excerpt ] || fail "README.md shows no model file"
 while IFS= read -r line; do
-  grep -qF -- "$line" "$root/examples/houses.cpp" || fail "not in examples/houses.cpp: $line"
+  grep -qxF -- "$line" houses.json || fail "not in the file that init writes: $line"
 done <excerpt
+block cpp "$root/README.md" | cmp - "$root/examples/houses.cpp" || fail "README's program is not examples/houses.cpp"
 [ "$(wc -l <"$root/examples/houses.cpp")" -lt 20 ] || fail "examples/houses.cpp has 20 lines or more"
 "$houses" | near "examples/houses.cpp"
 # Variables that the README exports.
