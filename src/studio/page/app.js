@@ -75,7 +75,7 @@ function showStatus() {
     const point = state.live.findLast(has) ?? state.points.findLast(has), end = state.training.result?.[split]?.loss;
     const isOld = end === undefined && point && epoch !== undefined && Math.floor(epoch) > Math.floor(point.epoch);
     $(split).textContent = short(end ?? point?.[split].loss, 5);
-    $(split).previousElementSibling.textContent = isOld ? `${split} loss, epoch ${short(Math.floor(point.epoch))}` : `${split} loss`;
+    $(split).previousElementSibling.textContent = `${split === "test" ? "Test" : "Validation"} loss${isOld ? `, epoch ${short(Math.floor(point.epoch))}` : ""}`;
   };
   $("epoch").textContent = epoch === undefined ? "–" : epochs ? `${short(epoch)} / ${short(epochs)}` : short(epoch);
   $("steps").textContent = short(fresh?.step ?? last?.step);

@@ -79,10 +79,10 @@ $("executor").addEventListener("change", () => { costs = null; plannedText = "";
 function showCosts() {
   const rows = costs ? state.check.graph.boxes.map((box) => [box, costs.of(box)]).filter(([, cost]) => cost) : [];
   rows.sort(([, a], [, b]) => b.share - a.share);
-  $("costs").replaceChildren(rows.length ? table(["value", "type", "forward", "backward", "share", "memory",
-    term("in arena", "Whether the plan stores the value in memory. Other values stay in tiles or registers."),
+  $("costs").replaceChildren(rows.length ? table(["value", "type", "forward", "backward", "of total time", "memory",
+    term("in arena", "yes: the value has a buffer in the arena; no: it stays in the tiles or registers of a fused region"),
     term("max. error", "Largest difference from the reference executor"),
-    term("ulp", "Largest error, counted in f32 steps at the value's largest element")],
+    term("ulp", "Largest error, in units of the f32 spacing at the value's largest element")],
     rows.map(([box, cost]) => [element("button", {type: "button", onclick: () => choose(box)}, box.name), box.type, duration(cost.seconds), duration(cost.back),
       `${Math.round(100 * cost.share)} %`, bytes(cost.bytes), cost.in_arena ? "yes" : "no", short(cost.difference, 3), short(cost.ulp, 2)])) : "");
 }
@@ -128,8 +128,8 @@ $("run-batch").addEventListener("click", async () => { if (await runBatch()) sho
 // ---- memory plan, with a cursor over its steps
 
 const kTitles = {parameter: "Values that training updates", activation: "Values of one step, and their gradients",
-  workspace: "Scratch memory of a step", metric: "Sums of losses and metrics", counter: "Step counters",
-  slot: "State of the optimizer, such as moments", data: "The data set", constant: "Values that never change"};
+  workspace: "Scratch memory of a step", metric: "Sums from which losses and metrics are computed", counter: "Step counters",
+  slot: "State of the optimizer, such as the moments of adam", data: "The data set", constant: "Values that never change"};
 const kKinds = Object.keys(kTitles);
 const kindColour = (kind) => colour([0, 1, 2, 3, 4, 5, 6, 7][Math.max(0, kKinds.indexOf(kind))]);
 
@@ -211,9 +211,9 @@ new ResizeObserver(drawPlan).observe($("plan"));
 onNight(drawPlan);
 
 const kTerms = {
-  chain: "Elementwise steps that run together on one element before the next element begins.",
-  stage: "A part of a region that ends by combining sums over all rows, which the next stage may read.",
-  "per-row step": "A step that runs on one tile of rows at a time.",
+  chain: "Elementwise steps that run one after the other on each element, without storing the results in between.",
+  stage: "Steps that end with sums over all rows, which the next stage may read.",
+  "per-row step": "A step that runs on one tile (some rows of the batch) at a time.",
 };
 const countedTerm = (count, word) => term(counted(count, word), kTerms[word]);
 
@@ -221,8 +221,8 @@ function showRegions() {
   const rows = plan.regions.map((one) => [one.phase, String(one.steps), one.chains ? countedTerm(one.chains, "chain")
     : element("span", {}, countedTerm(one.stages, "stage"), ", ", countedTerm(one.row_steps, "per-row step")),
     one.tiling, bytes(one.bytes_in_tiles)]);
-  const tiling = term("tiling", "Tile layout of a region, and the assignment of tiles to threads.");
-  const inTiles = term("memory in tiles", "Size of the values that take no space in the arena.");
+  const tiling = term("tiling", "How a region divides the batch into tiles, and the tiles among threads.");
+  const inTiles = term("memory in tiles", "Size of the values that stay in tiles and need no buffer.");
   $("regions").replaceChildren(rows.length ? table(["phase", "steps", "structure", tiling, inTiles], rows)
     : element("p", {class: "quiet"}, "No fused regions."),
     ...[...plan.notes, ...plan.fallbacks].map((note) => element("p", {class: "quiet"}, note)));
@@ -238,7 +238,7 @@ $("verify").addEventListener("click", guarded(async () => {
     const worst = report.ops[0];
     $("verified").replaceChildren(report.passed
       ? element("p", {}, `verified: ${report.values.toLocaleString("en")} values of ${counted(report.steps, "training step")} and ${counted(report.evaluation_steps, "evaluation step")}; ` +
-          (worst && worst.worst > 0 ? `largest error ${short(worst.worst, 2)} of the tolerance (${worst.node})` : "no differences"))
+          (worst && worst.worst > 0 ? `largest error: ${short(worst.worst, 2)} × tolerance (${worst.node})` : "no differences"))
       : element("pre", {class: "command"}, report.difference),
       element("div", {class: "wide"}, table(["op", "steps", "values",
         term("error / tolerance", "Largest error of the op; verification fails above 1.")], report.ops.map((op) =>

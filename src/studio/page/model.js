@@ -443,7 +443,7 @@ let warned = false;
 addEventListener("focus", async () => {
   const model = await ask("/api/model").catch(() => null);
   if (model?.changed && !warned)
-    notify(`${model.name} has changed on disk. Select it under Model file to reload it.`, "warning");
+    notify(`${model.name} has changed on disk. Select it under Open model to reload it.`, "warning");
   warned = Boolean(model?.changed);
 });
 
