@@ -34,12 +34,15 @@ constexpr std::string_view kCommonFlags[] = {"--executor", "--set", "--weights",
 // Groups that follow a verb's own; the model's flags are own flags of train.
 constexpr std::string_view kSharedGroups = "Model Output Execution General";
 
-// Model and Execution flags in the help of verbs that do not train; `graphrun help execution` lists those of the
-// latter.
+// Model and Execution flags in the help of a verb. `graphrun help execution` lists all of the latter.
 constexpr std::pair<std::string_view, std::string_view> kShortLists[] = {
+    {"train", "--executor --target --threads --math"},
     {"eval predict", "--set --batch --max-memory --weights --data-dir --max-input --executor --threads --math"},
     {"plan show check", "--executor --target --math"},
     {"studio", "--executor --threads"}};
+// Purpose of groups that few runs need, after their titles.
+constexpr std::pair<std::string_view, std::string_view> kUses[] = {{"Checkpoints", " (to resume an interrupted run)"},
+                                                                   {"Logs", " (to record, watch or profile a run)"}};
 constexpr std::string_view kExecution = "execution";
 
 std::string row(std::string_view name, std::string_view text, std::size_t width = 24) {
@@ -63,8 +66,10 @@ std::string group_text(std::string_view group, std::string_view verb, std::strin
     if (flag.group != group || !belongs(flag, verb)) continue;
     if (only.empty() || has_word(only, flag.name)) text += flag_row(flag, verb);
   }
-  if (group == "Execution" && !only.empty()) text += "More: graphrun help execution\n";
-  return text.empty() ? "" : fmt::format("\n{}:\n{}", group, text);
+  if (group == "Execution" && !only.empty())
+    text += row("graphrun help execution", "lists more flags for the executor");
+  const auto use = std::ranges::find(kUses, group, [](const auto& entry) { return entry.first; });
+  return text.empty() ? "" : fmt::format("\n{}{}:\n{}", group, use == std::end(kUses) ? "" : use->second, text);
 }
 
 // Whether a short list names flags of the group.
@@ -191,16 +196,16 @@ std::string topics_text() {
   constexpr std::size_t kListed = 6;
   std::string text =
       "Usage: graphrun help [COMMAND|TOPIC], for instance graphrun help adam; --man prints the man page\n\n"
-      "Topics (lists, and each name in them):\n";
+      "Topics (these lists, and every name in them):\n";
   for (const std::string& kind : help_kinds()) {
     std::vector<std::string> names = help_topics(kind);
     if (names.size() > kListed) names.resize(kListed + 1), names.back() = "...";
     text += row(kind, fmt::format("{}", fmt::join(names, ", ")));
   }
-  text += row("model, data, training", "keys of a model file, and of its sections data and train") +
+  text += row("model, data, training", "keys of a model file, of its section data and of its section train") +
           row(kExecution, "flags that select and tune the executor");
   return text +
-         "\nFlags may precede or follow other words; --flag=value and --flag value are equivalent; -- ends flags.\n" +
+         "\nFlags may precede or follow the model; --flag=value and --flag value are equivalent; -- ends flags.\n" +
          environment_text() + rows("Exit codes", exit_codes(), 5);
 }
 

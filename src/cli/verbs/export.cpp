@@ -108,7 +108,7 @@ const Verb export_c_verb = {
     "export-c",
     "",
     Positionals::model,
-    "write a trained model as one C99 file without dependencies",
+    "export a trained model as one C99 file without dependencies",
     R"(Writes a function that predicts one sample. It has the weights as constants and allocates no memory. Needs
 --weights, or a safetensors file as the model, but no data.
 
@@ -127,7 +127,7 @@ const Verb export_onnx_verb = {
     "export-onnx",
     "",
     Positionals::model,
-    "write a trained model's prediction as an ONNX file",
+    "export a trained model as an ONNX file",
     R"(Writes ONNX with IR version 8 and opset 17, for any batch size. Needs --weights, or a safetensors file as the
 model, but no data. All unsupported ops are reported together.
 

@@ -223,9 +223,9 @@ const Verb plot_verb = {
 several files, each run has its own colour and is named after its file. Empty cells are skipped. For the
 folder of a stored run, plot draws the log, or with --what the model.
 
-For a model with --weights, or a safetensors file, it draws the plot that --what names: confusion matrix or
-misclassified images for classifiers, predicted vs. actual values or residuals for regressions, the surface
-over two inputs with contours, one weight matrix, or histograms of all weights.
+For a model with --weights, or a safetensors file, --what selects the plot: confusion matrix or misclassified
+images for classifiers, the surface over two inputs, predicted vs. actual values or residuals for regressions,
+one weight matrix, or histograms of all weights. The default is the first of these that fits the model.
 
 The suffix of --output selects the format: .svg, .png or .txt. Without --output, the plot is text on stdout.
 It is as wide as the terminal, or 80 columns, and uses ASCII only if the locale is not UTF-8.)",

@@ -131,7 +131,7 @@ only for --values, --whole-step, --rows and --source.
 name of the file, with its shape and parameters, or with --whole-step a box for each node of a training step.
 
 show MODEL --values [NAME...] prints statistics of every named value over one batch: minimum, maximum, mean,
-standard deviation, norm and share of zeros. Values that you name, such as h or h.W:gradient, also get a
+standard deviation, norm and fraction of zeros. Values that you name, such as h or h.W:gradient, also get a
 histogram, a heat map and their first elements. --gradients adds the gradients of the loss, or of
 --of EXPRESSION (summed if it is not a scalar), with respect to parameters, inputs and values. The weights are
 the initial ones, unless --weights is given.

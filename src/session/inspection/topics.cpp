@@ -245,7 +245,7 @@ std::vector<Section> sections() {
       {"source", "source of the rows, one of " + formats + ", as in {\"csv\": \"houses.csv\", \"y\": \"price\"}"},
       {"split", "fractions of the rows for train, validation and test: [0.7, 0.15, 0.15]"},
       {"folds", "k folds instead of split, for cross-validation: {\"k\": 5, \"fold\": 0}"},
-      {"stratify", "input or column whose values have the same shares in every split"},
+      {"stratify", "input or column whose values are equally frequent in every split"},
       {"split_seed", "seed of the split (default: the seed of \"train\")"},
       {"train, test, ...", "a source for each split (train, validation and test), instead of source and split"},
       {"transform",
