@@ -217,8 +217,8 @@ const Verb bench_verb = {
     "time",
     Positionals::model,
     "measure the speed and the latency of training steps",
-    R"(Trains without reading the loss. Measures steps per second over one run of many steps, and latencies (p50 to
-max) of single steps after a warm-up. Startup time, up to the end of the first step, is reported separately.
+    R"(Measures steps per second over a run of many steps, and latencies (p50 to max) of single steps after a
+warm-up, without reading the loss. Startup time, up to the end of the first step, is reported separately.
 
 --idle-gap-ms pauses before each step, to measure a program that trains on occasional requests. With
 --deadline-us, the exit code is 3 if a step takes longer.)",

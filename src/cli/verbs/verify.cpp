@@ -197,7 +197,7 @@ tolerance. Then checks whole runs from equal states: the program with its fused 
 call, and predictions of full and partial batches. Many steps in one call must be bitwise identical to single
 steps.
 
-If values differ, verify prints step, op and element and exits with code 3. --dump only prints one value.)",
+If values differ, verify prints step, op and element and exits with code 3. --dump prints one value instead.)",
     R"(graphrun verify model.json --executor=cuda
 graphrun verify model.json --steps=10 -v
 graphrun verify model.json --trajectory --steps=500 --tolerance=1e-4

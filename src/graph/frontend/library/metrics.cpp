@@ -30,7 +30,7 @@ std::vector<MetricDef> all_metrics() {
   return {
       {{"mse", "mean squared error"}, nullptr, nullptr, false, "mse", 2},
       {{"rmse", "root of mse; the mean over the columns"}, nullptr, &Column::rmse, false, "mse", 2, Finish::root},
-      {{"accuracy", "share of correctly classified samples; with several labels, all must be correct"},
+      {{"accuracy", "fraction of correctly classified samples; with several labels, all must be correct"},
        [](Of s) { return s.accuracy; },
        nullptr,
        true,
