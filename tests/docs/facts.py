@@ -21,7 +21,7 @@ NO_PATHS = {"src/executors/X", "models/mnist", "models/a.json", "models/NAME.jso
 NO_NAMES = {"math.h", "stdint.h", "cupti.h", "dlpack.h", "PAGE.md", "NAME_target", "manylinux_2_34", "_by_const",
             "_GLIBCXX_DEBUG", "FETCHCONTENT_SOURCE_DIR_GRAPHRUN", "Σ_k", "Σ_r", "CCTL", "test_wait"}
 FOREIGN_FLAGS = {
-    "pip": {"--no-deps"}, "vcpkg": {"--overlay-ports"}, "docker": {"--user", "--network"}, "tensorboard": {"--logdir"},
+    "pip": {"--no-deps"}, "vcpkg": {"--overlay-ports"}, "docker": {"--rm", "--user", "--network"}, "tensorboard": {"--logdir"},
     "cmake": {"--preset", "--build", "--install", "--prefix", "--target"}, "pkg-config": {"--cflags", "--libs"},
     "compute-sanitizer": {"--num-cuda-barriers"}, "GoogleTest": {"--gtest_filter", "--gtest_output"},
     "an example": {"--flag"},
