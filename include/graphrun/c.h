@@ -44,7 +44,7 @@ GR_API const char* gr_version(void); /* "0.2.0" */
 typedef enum gr_kind {
   GR_RUN = 1,   /* the run failed: nonfinite loss, file that could not be written */
   GR_INPUT = 2, /* invalid model, data, options or arguments */
-  GR_CHECK = 3, /* a requested check failed */
+  GR_CHECK = 3, /* a requested check or limit failed */
   GR_DEVICE = 4 /* a device, its library or its memory is not available */
 } gr_kind;
 

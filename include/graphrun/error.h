@@ -18,7 +18,7 @@ namespace graphrun {
 enum class ErrorKind {
   run,     // 1: the run failed, for instance with a nonfinite loss
   input,   // 2: bad usage, model file, data file or checkpoint
-  check,   // 3: a requested check failed
+  check,   // 3: a requested check or limit failed
   device,  // 4: a device, its driver or its memory is not available
 };
 

@@ -1,6 +1,6 @@
 // model.h: a model ready to run: its graph, training settings and data.
 // Contract: plain data, except the builder. load_model() reads a model file (model-format.md) and its data; it throws
-// Error with every error of the file. A Model belongs to one thread at a time.
+// Error with up to 50 errors of the file. A Model belongs to one thread at a time.
 #pragma once
 
 #include <cmath>

@@ -1,7 +1,7 @@
 // show.h: inspect a model without running it: check it, print its canonical form, list and outline its graph.
 // Contract: check_model(), canonical_model() and show_model() read the model file and no data; like load_model() they
-// throw Error with every error of the file. All texts end with a newline and are stable for the same file. Not here:
-// data files (load_model() in model.h), memory layout (program.h).
+// throw Error with up to 50 errors of the file. All texts end with a newline and are stable for the same file. Not
+// here: data files (load_model() in model.h), memory layout (program.h).
 #pragma once
 
 #include <cstdint>

@@ -4,8 +4,8 @@
 // NPZ. One array per parameter under its name (f32). Standardized or scaled inputs add "x:shift" and "x:scale" (f64,
 // one entry per column; stored = (original - shift) / scale); further entries are other fitted statistics and their
 // provenance (data.md, "Weights files"). Equal weights give equal bytes: no time or folder. The model inside is the
-// session's model file; a model built in code has none. Errors: kind input with every error of a file, kind run if it
-// cannot be written; files are replaced atomically. Not here: starting a model from weights (LoadOptions::weights).
+// session's model file; a model built in code has none. Errors: kind input with up to 50 errors of a file, kind run if
+// it cannot be written; files are replaced atomically. Not here: starting a model from weights (LoadOptions::weights).
 #pragma once
 
 #include <memory>

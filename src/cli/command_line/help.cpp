@@ -110,7 +110,7 @@ std::vector<HelpRow> exit_codes() {
   return {{"0", "success"},
           {"1", "the run failed: a non-finite loss, or results or files that could not be written"},
           {"2", "invalid usage, model file or data, or a weights file that does not match the model"},
-          {"3", "a requested check failed, such as verify or --deadline-us"},
+          {"3", "a requested check or limit failed, such as verify or --max-memory"},
           {"4", "a device, its library or its memory is not available"},
           {"130", "interrupted; the results so far are printed"}};
 }

@@ -104,16 +104,17 @@ std::string op_reference() {
   std::string text =
       "<!-- Generated from the registries: GRAPHRUN_WRITE_GOLDEN=1 test_graph --gtest_filter='Generated*' -->\n\n"
       "# Functions, layers, optimizers, schedules, metrics\n\n"
-      "Every function, layer, loss, optimizer, schedule and metric that a model file can use, with attributes and "
-      "defaults.\n`graphrun help NAME` prints one entry. [model-format.md](model-format.md) describes where each entry "
-      "is allowed.\n\n";
+      "This page lists every function, layer, initializer, optimizer, schedule and metric of a model file, with "
+      "attributes and\ndefaults. `graphrun help NAME` prints one entry. [model-format.md](model-format.md) describes "
+      "where each is allowed.\n\n- [Functions](#functions) and [dtypes](#dtypes)\n- [Layers](#layers) and "
+      "[initializers](#initializers)\n- [Optimizers](#optimizers), [schedules](#schedules) and [metrics](#metrics)\n\n";
   text +=
       "## Functions\n\nCall a function in an expression, or name it as the `\"op\"` of an object in the graph. `axis` "
       "and `axes` are\nsynonyms.\n\n" +
       function_table();
   text +=
-      "\n## Dtypes\n\nThe built-in executors that support each dtype. Plug-ins, including `cuda`, report their support "
-      "when graphrun\nplans a model. An unsupported value is an error that names its place in the file.\n\n" +
+      "\n## Dtypes\n\nThe dtypes of `cpu` and `ref` are fixed; `cuda` and plug-ins report theirs when graphrun plans a "
+      "model. An\nunsupported value is an error that names its place in the file.\n\n" +
       dtype_table();
   text +=
       "\n## Layers\n\nA layer creates its own parameters. Name it as the `\"op\"` of an object in the graph, or call "

@@ -199,9 +199,7 @@ std::string text_of(const TopicKind& kind, const Topic& item) {
 // Markdown of model-format.md as plain text: no backquotes, and pages that a shell's user can open instead of links.
 std::string plain(std::string_view markdown) {
   static constexpr std::pair<std::string_view, std::string_view> kPages[] = {
-      {"ops.md]", "docs/reference/ops.md"},
-      {"data.md]", "docs/reference/data.md"},
-      {"memory.md]", "docs/internals/memory.md"}};
+      {"data.md]", "docs/reference/data.md"}, {"memory.md]", "docs/internals/memory.md"}};
   std::string text;
   for (std::size_t at = 0; at < markdown.size(); ++at) {
     const std::string_view rest = markdown.substr(at);
@@ -245,7 +243,7 @@ std::vector<Section> sections() {
       {"source", "source of the rows, one of " + formats + ", as in {\"csv\": \"houses.csv\", \"y\": \"price\"}"},
       {"split", "fractions of the rows for train, validation and test: [0.7, 0.15, 0.15]"},
       {"folds", "k folds instead of split, for cross-validation: {\"k\": 5, \"fold\": 0}"},
-      {"stratify", "input or column whose values are equally frequent in every split"},
+      {"stratify", "input or column whose values occur in the same proportions in every split"},
       {"split_seed", "seed of the split (default: the seed of \"train\")"},
       {"train, test, ...", "a source for each split (train, validation and test), instead of source and split"},
       {"transform",

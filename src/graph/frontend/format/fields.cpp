@@ -73,7 +73,7 @@ Fields monitor_fields() {
               "mode", R"(`"min"`: lower is better; `"max"`: higher is better; `"auto"`: as for the built-in metric)",
               {}, {"auto", "min", "max"}),
           plain<kPart, &Part::patience>("patience", "consecutive evaluations without improvement", 1),
-          plain<kPart, &Part::min_delta>("min_delta", "an improvement must exceed this", 0)};
+          plain<kPart, &Part::min_delta>("min_delta", "smallest change that counts as an improvement", 0)};
 }
 
 Field required(std::string_view name, std::string_view doc, std::string_view hint) {
@@ -151,8 +151,8 @@ const Fields& parameter_fields() {
   static const Fields table = {
       required("shape", "the extents; `[]` is a scalar", R"(for instance "shape": [784, 256])"),
       required("init",
-               "the initial values: an initializer from [ops.md](ops.md), or nested arrays of numbers; a number if the "
-               "shape is `[]`",
+               "the initial values: an [initializer](ops.md#initializers), or nested arrays of numbers; a number if "
+               "the shape is `[]`",
                R"(for instance "init": {"normal": 0.1} or "init": "zeros")"),
       other("decay", "if false, `weight_decay` and `l2` do not apply to it", "`true`"),
       other("trainable", "if false, the parameter is frozen", "`true`"),
@@ -171,11 +171,11 @@ const Fields& state_fields() {
 const Fields& train_fields() {
   static const Fields table = {
       other("minimize", "the name of the loss: an f32 scalar of the graph", "required, unless there are `objectives`"),
-      other("metrics", "scalars of the graph, and built-in metrics from [ops.md](ops.md). The loss is always reported",
+      other("metrics", "scalars of the graph, and [built-in metrics](ops.md#metrics). The loss is always reported",
             "`[]`"),
       other(
           "optimizer",
-          R"(an optimizer of [ops.md](ops.md); equations as in PyTorch, but with decoupled weight decay: `{"adam": {"lr": 0.01}}`)",
+          R"(an [optimizer](ops.md#optimizers); equations as in PyTorch, but with decoupled weight decay: `{"adam": {"lr": 0.01}}`)",
           "required, unless there are `objectives`"),
       other("objectives", "several losses, each with its own parameters and optimizer: [keys](#objectives)"),
       other("batch",
@@ -202,8 +202,8 @@ const Fields& train_fields() {
           {}, {"fp32", "tf32"}),
       plain<&TrainSpec::math>(
           "math",
-          R"(for regions over rows on `cuda` only. `"exact"`: `exp`, `tanh`, division and similar functions equal )"
-          R"(those of `cpu` bit for bit. `"fast"`: they are faster, and off by a few units in the last place)",
+          R"(how `cuda` computes `exp`, `tanh`, division and similar functions in regions over rows. `"exact"`: as on )"
+          R"(`cpu`, bit for bit; `"fast"`: faster, and off by a few units in the last place. Other kernels are exact)",
           {}, {"exact", "fast"}),
       set_at_run_time<&TrainSpec::clip_norm_at_run_time>(plain<&TrainSpec::clip_norm>(
           "clip_norm",
