@@ -124,7 +124,7 @@ void on(Arguments& arguments, std::string_view) {
 }
 
 constexpr Flag kFlags[] = {
-    {"--set", "PATH=VALUE", "Model", kReading, "change a value of the model file; may be repeated", set_override,
+    {"--set", "PATH=VALUE", "Model", kReading, "override a value of the model file; may be repeated", set_override,
      Completes::settings},
     {"--epochs", "N", "Model", kReading, "number of epochs; same as --set train.epochs=N",
      [](Arguments& a, std::string_view v) { override_train(a, "epochs", v); }},
@@ -236,7 +236,7 @@ constexpr Flag kFlags[] = {
     {"--title", "TEXT", "Plots", "plot", "title of the plot", set<&Arguments::title>},
 
     {"--log", "FILE", "Logs", "train",
-     "write each report as a line of CSV (JSON for .jsonl or .ndjson); may be repeated",
+     "write losses and metrics during training, as CSV (JSON for .jsonl, .ndjson); may be repeated",
      [](Arguments& a, std::string_view v) { a.logs.emplace_back(v); }, Completes::files},
     {"--tensorboard", "FOLDER", "Logs", "train", "write the values of --log to this folder, for TensorBoard",
      set<&Arguments::tensorboard>, Completes::folders},

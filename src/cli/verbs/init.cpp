@@ -52,7 +52,7 @@ const Verb init_verb = {
     R"(Inspects a CSV file and writes a model that predicts the column --label from the others. A categorical label,
 or one with two distinct numbers, makes a classifier.
 
-For review, the model file contains everything that was inferred: format of the table (separator, decimal
+The model file contains every inferred setting for you to review: format of the table (separator, decimal
 comma), types of the columns (number, date or category) and imputation. stderr lists the omitted columns.
 Without --output the model goes to stdout. An existing file is never overwritten.)",
     R"(graphrun init houses.csv --label price -o houses.json

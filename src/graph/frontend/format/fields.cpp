@@ -228,8 +228,8 @@ const Fields& objective_fields() {
       required("minimize", "the name of its loss: an f32 scalar of the graph",
                "the name of its loss: a scalar of the graph"),
       required("parameters",
-               R"(parameters to update: their names, and names of layers for all of theirs; `"D"` also stands for )"
-               R"(`D.W` and `D.h1.W`. A parameter belongs to one objective)",
+               R"(parameters to update: names of parameters, or of layers for all of a layer's parameters; `"D"` also )"
+               R"(selects `D.W` and `D.h1.W`. A parameter belongs to one objective)",
                R"(for instance "parameters": ["W", "h2"])"),
       required("optimizer", "its optimizer, as that of `train`", R"(for instance "optimizer": {"sgd": {"lr": 0.1}})"),
       other("every", "update interval in steps: parameters are updated in the last step of each interval", "`1`"),
