@@ -1,5 +1,5 @@
-// broken_rule.h: how the checks of a Program tell of the first rule that is broken. Contract: throws Error (kind input,
-// code "program.rule") that names the rule. Leaves to others: the rules.
+// broken_rule.h: error reporting shared by the checks of a Program. Contract: throws Error (kind input, code
+// "program.rule") that names the broken rule. Does not define rules.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@ template <class... Values>
               fmt::format("program breaks rule '{}': {}", rule, fmt::format(what, std::forward<Values>(values)...)));
 }
 
-// What checks of regions look at: the steps of a phase, and buffers with the ends of their chains of storages.
+// Base class of the region checks. `root` is storage_root() of each buffer.
 class RegionRules {
  protected:
   RegionRules(const Phase& phase, const Program& program, const std::vector<BufferId>& root)

@@ -29,7 +29,7 @@ class ElementChecker : RegionRules {
   }
 
  private:
-  // What a step does in memory.
+  // Byte range of the arena that a step reads or writes.
   struct Access {
     std::uint64_t begin, end;
     BufferId root;
@@ -59,7 +59,7 @@ class ElementChecker : RegionRules {
     const Step& last = phase_.steps[chain.last - 1];
     const std::int64_t count = elements_of(program_, last);
     const bool rows = buffer(last.output).type.rows > 0;
-    std::map<BufferId, BufferId> values;  // of the chain, by storage
+    std::map<BufferId, BufferId> values;  // outputs of the chain so far, keyed by storage root
     if (count == 0) broken(chain.last - 1, "has no elements");
     for (std::uint32_t i = chain.first; i < chain.last; ++i) {
       const Step& step = phase_.steps[i];
@@ -73,7 +73,7 @@ class ElementChecker : RegionRules {
       if (in_registers && (output.layout != Layout::registers || output.storage != step.output))
         broken(i, "writes {}, which is not in registers", named(step.output));
       if (in_registers && values.count(step.output) > 0) broken(i, "{} is written twice", named(step.output));
-      // An assign and a record name what they write.
+      // Input 0 of assign and record is the state they overwrite.
       for (std::size_t k = traits_of(step.op).overlay == Overlay::state ? 1 : 0; k < step.inputs.size(); ++k) {
         const BufferId input = step.inputs[k];
         const std::int64_t has = buffer(input).type.shape.elements();
@@ -90,7 +90,7 @@ class ElementChecker : RegionRules {
     }
   }
 
-  // Accesses that meet, directly or through others, and among them a write: all of one chain, element by element.
+  // Overlapping accesses form a group. If a group has a write, all of it must be one chain's, element by element.
   void check_accesses() {
     std::sort(accesses_.begin(), accesses_.end(), [](const Access& a, const Access& b) { return a.begin < b.begin; });
     for (std::size_t first = 0; first < accesses_.size();) {

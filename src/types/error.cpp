@@ -14,17 +14,17 @@
 namespace graphrun {
 namespace {
 
-constexpr std::size_t kWindow = 160;  // columns of a source line that are shown; data may stand on one huge line
+constexpr std::size_t kWindow = 160;  // source columns shown; the input may be one huge line
 constexpr std::size_t kMaxDistance = 3;
-constexpr std::size_t kLongestName = 64;  // that is worth a suggestion
-// Bytes of a diagnostic's texts. A path is never longer than the system allows; a pointer may be of a --set.
+constexpr std::size_t kLongestName = 64;  // longer names get no suggestion
+// Limits in bytes. kLongestFile is PATH_MAX; a pointer is user input if it comes from --set.
 constexpr std::size_t kLongestMessage = 1000, kLongestFile = 4096, kLongestPointer = 1000, kLongestLine = 16384;
 
 bool continues_character(char byte) {
-  return (static_cast<unsigned char>(byte) & 0xc0u) == 0x80u;  // second and later bytes of a UTF-8 sequence
+  return (static_cast<unsigned char>(byte) & 0xc0u) == 0x80u;  // UTF-8 continuation byte
 }
 
-// What one character of a text is: its bytes, and its code point where it is one that must not reach a terminal.
+// One character: length in bytes, and its code point if it is a control character, which must not reach a terminal.
 struct Character {
   std::size_t length = 1;
   std::optional<char32_t> control = {};
@@ -35,7 +35,7 @@ bool is_control(char32_t code) {
          (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
 }
 
-// A byte that is no UTF-8 is a character of its own, and its value is the code.
+// Treats a byte that is not valid UTF-8 as one character whose code point is the byte value.
 Character character_at(std::string_view text, std::size_t at) {
   const auto first = static_cast<unsigned char>(text[at]);
   if (first < 0x80) return {1, is_control(first) ? std::optional<char32_t>(first) : std::nullopt};
@@ -51,8 +51,8 @@ Character character_at(std::string_view text, std::size_t at) {
   return {length, is_control(code) ? std::optional(code) : std::nullopt};
 }
 
-// The source line and a caret line. A control character is one '?', so that the caret stands right; tabs are kept
-// before the caret, so that it does at any tab width.
+// The source line and a caret line. Each control character is shown as one '?' to keep the caret aligned. The caret
+// line repeats the tabs before the caret, which aligns it at any tab width.
 std::string excerpt(std::string_view line, int column) {
   std::size_t caret = column > 0 ? static_cast<std::size_t>(column - 1) : 0;
   std::string_view before, after;
@@ -80,7 +80,7 @@ std::string excerpt(std::string_view line, int column) {
   return fmt::format("\n    {}{}\n    {}^", shown, after, pointing);
 }
 
-// Its first two thirds and its last third, for the end says what was expected.
+// Cuts out the middle: the end of a message says what was expected.
 void shorten(std::string& text, std::size_t limit) {
   if (text.size() <= limit) return;
   std::size_t head = limit * 2 / 3, tail = text.size() - (limit - head);
@@ -95,11 +95,11 @@ void shorten(Diagnostic& d) {
   shorten(d.file, kLongestFile);
   shorten(d.pointer, kLongestPointer);
   if (d.source_line.size() <= kLongestLine) return;
-  // What is near the column; beyond the reach, not even that.
+  // Drops the line if the cut would remove the column that the caret points at.
   d.source_line.resize(d.column >= 0 && static_cast<std::size_t>(d.column) < kLongestLine ? kLongestLine : 0);
 }
 
-// A message may have lines of its own; a name with a line end does not make one that looks like another message.
+// Indents continuation lines, so that a newline in a user's name cannot fake a second message.
 std::string printable_lines(std::string_view text) {
   std::string out = printable(text.substr(0, text.find('\n')));
   for (std::size_t at = text.find('\n'); at != std::string_view::npos; at = text.find('\n', at + 1)) {
@@ -115,14 +115,14 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-// Which letters there are, of 64 classes.
+// Bit set of the characters in the text, hashed into 64 classes.
 std::uint64_t letters_of(std::string_view text) {
   std::uint64_t mask = 0;
   for (const char c : text) mask |= std::uint64_t{1} << (static_cast<unsigned char>(c) & 63u);
   return mask;
 }
 
-// Damerau-Levenshtein in its optimal string alignment form: insert, delete, replace, or swap two neighbours.
+// Optimal string alignment distance: insertions, deletions, replacements and swaps of adjacent characters.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -227,15 +227,15 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
     const std::size_t lengths[] = {name.size(), candidate.size()};
     const std::size_t longer = std::max(lengths[0], lengths[1]) - std::min(lengths[0], lengths[1]);
     if (longer > most) continue;
-    // Each edit brings or takes one letter at most: of many candidates, few need more than this.
+    // An edit adds at most one character and removes at most one: this cheap bound rejects most candidates.
     const std::string low = lower_case(candidate);
     const std::uint64_t own = letters_of(low);
     if (std::max(std::popcount(own & ~letters), std::popcount(letters & ~own)) > static_cast<int>(most)) continue;
     const std::size_t folded = edit_distance(lower, low);
-    // A wrong case is one mistake, however many letters it changes: RELU is next to relu.
+    // Wrong case counts as one edit, however many letters it changes: RELU is at distance 1 from relu.
     const std::size_t exact = folded == 0 && name != candidate ? 1 : edit_distance(name, candidate);
     if (exact > most || (exact >= name.size() && folded != 0)) continue;
-    // Of equals, the one with the same letters: who writes tahn means tanh and not tan.
+    // A permutation of the letters wins a tie: tahn suggests tanh, not tan.
     const bool swapped = longer == 0 && std::is_permutation(low.begin(), low.end(), lower.begin());
     const std::array<std::size_t, 4> distance = {exact, folded, swapped ? 0u : 1u, longer};
     if (best == nullptr || distance < best_distance) {

@@ -39,7 +39,6 @@ bool has_axis(const TensorType& type, std::int64_t axis) {
 Fault no_axis(const TensorType& type, std::int64_t axis) {
   return fmt::format("{} has no axis {}", to_string(type), axis);
 }
-// The type with another extent along the axis.
 TensorType with_extent(TensorType type, int axis, std::int64_t extent) {
   type.shape[axis] = extent;
   return type;
@@ -47,7 +46,7 @@ TensorType with_extent(TensorType type, int axis, std::int64_t extent) {
 Fault expect(const TensorType& wanted, const TensorType& given) {
   return same_shape(wanted, given) ? kFine : types_differ(wanted, given);
 }
-// With one more axis behind.
+// Expects `wanted` with `extent` appended as the last axis.
 Fault expect_longer(TensorType wanted, std::int64_t extent, const TensorType& given) {
   if (wanted.shape.rank() == kMaxRank) return types_differ(wanted, given);
   wanted.shape.push_back(extent);
@@ -72,7 +71,7 @@ Fault broadcast_to(const StepTypes& step) {
   return kFine;
 }
 
-// Each extent of the output is that of an operand, and it has rows where one of them has.
+// Each extent of the output must occur in an operand, and it has rows exactly if an operand has.
 Fault elementwise(const StepTypes& step) {
   if (Fault fault = broadcast_to(step); !fault.empty()) return fault;
   const Shape& out = step.output.shape;
@@ -103,7 +102,7 @@ Fault clip(const StepTypes& step) {
   return scalars(step);
 }
 
-// Operand 0 as it is.
+// The output has the shape of operand 0.
 Fault same(const StepTypes& step) {
   return expect(step.inputs[0], step.output);
 }
@@ -141,13 +140,13 @@ Fault matmul(const StepTypes& step) {
     const std::int64_t of_b = axis < rank - rb ? 1 : b.shape[axis - (rank - rb)];
     if ((of_a != of_b && of_a != 1 && of_b != 1) || out.shape[axis] != (of_a == 1 ? of_b : of_a)) return fault;
   }
-  if (rank > 2) {  // the batch is the first of the leading dimensions of both
+  if (rank > 2) {  // the batch is dimension 0 of each operand with rows
     for (const TensorType* x : {&a, &b}) {
       if (x->rows > 0 && (x->shape.rank() != rank || x->rows != out.rows)) return fault;
     }
     return out.rows == std::max(a.rows, b.rows) ? kFine : fault;
   }
-  // It is contracted away, or it is the rows of the left operand.
+  // The batch is contracted away, or it is the rows of the left operand.
   if (a.rows > 0 && transpose_a) return b.rows == a.rows && !transpose_b && out.rows == 0 ? kFine : fault;
   return b.rows == 0 && out.rows == a.rows ? kFine : fault;
 }
@@ -165,7 +164,7 @@ Fault reduce(const StepTypes& step) {
   return expect(wanted, step.output);
 }
 
-// ---- along one axis, which is not the batch
+// ---- ops along one axis other than the batch
 
 Fault axis_of(const TensorType& in, std::int64_t axis) {
   if (!has_axis(in, axis)) return no_axis(in, axis);
@@ -213,7 +212,7 @@ Fault permute(const StepTypes& step) {
   return in.rows == step.output.rows && (in.rows == 0 || axes[0] == 0) ? kFine : types_differ(in, step.output);
 }
 
-// `whole` has all that `part` has from `first` on along the axis, and the same along the others.
+// `part` fits in `whole` at offset `first` along the axis, and the other extents are equal.
 Fault holds(const TensorType& whole, const TensorType& part, int axis, std::int64_t first) {
   if (Fault fault = axis_of(whole, axis); !fault.empty()) return fault;
   if (part.shape.rank() != whole.shape.rank() || !same_shape(with_extent(whole, axis, part.shape[axis]), part))
@@ -252,7 +251,7 @@ Fault one_hot(const StepTypes& step) {
   return expect_longer(step.inputs[0], out[out.rank() - 1], step.output);
 }
 
-// Of a table and its indices: the rows that they name.
+// `rows` must have one table row per index.
 Fault rows_of(const TensorType& table, const TensorType& indices, const TensorType& rows) {
   if (table.shape.rank() != 2 || table.rows > 0) return fmt::format("{} is not a table", to_string(table));
   return expect_longer(indices, table.shape[1], rows);
@@ -264,7 +263,7 @@ Fault scatter_add(const StepTypes& step) {
   return rows_of(step.output, step.inputs[0], step.inputs[1]);
 }
 
-// ---- batches, counters, draws
+// ---- batches, counters, random samples
 
 Fault batches(const StepTypes& step) {
   const auto& params = step.params.as<MinibatchParams>();
@@ -318,8 +317,7 @@ Fault permutation(const StepTypes& step) {
   return counts ? kFine : fmt::format("{} is not a list of i32 numbers", to_string(step.output));
 }
 
-// The traits of an op, a function that says what is wrong with shapes, rows and the range of parameters, and whether it
-// goes element by element.
+// `fault` describes a violation in the shapes, rows or parameter ranges of a step.
 struct OpRule {
   OpTraits traits = {};
   Fault (*fault)(const StepTypes&) = nullptr;
@@ -366,7 +364,7 @@ constexpr NamedRule kStructured[] = {
     {Op::dropout, {{"FU>F", RandomParams::kKind, Overlay::reuse}, dropout}},
 };
 
-// An op that is missing does not compile: the table below is made from it by the compiler.
+// The table below evaluates this at compile time, so a missing op is a compile error.
 constexpr OpRule rule(Op op) {
   switch (static_cast<std::uint16_t>(op)) {
 #define GRAPHRUN_SOURCE(name) case static_cast<std::uint16_t>(Op::name):
@@ -397,7 +395,7 @@ struct Row {
   std::string_view name = kNoOp;
   OpRule rule = {};
 };
-// By number; the last one is of all numbers that are larger.
+// Indexed by op number; the last row is for all unknown, larger numbers.
 constexpr auto kRows = [] {
   std::array<Row, kOps + 1> rows;
 #define GRAPHRUN_ROW(list, name) rows[static_cast<std::size_t>(list::name)] = {#name, rule(list::name)};
@@ -419,7 +417,7 @@ const Row& row_of(Op op) {
   return kRows[std::min(static_cast<std::size_t>(op), kOps)];
 }
 
-// Goes through the letters of a rule; F and T stand for what they met first.
+// Matches types against the letters of a signature; F and T bind to the first dtype they match.
 class DTypes {
  public:
   bool take(char letter, const TensorType& type) {

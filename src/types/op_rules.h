@@ -1,7 +1,7 @@
-// op_rules.h: what a step of a Program must look like, by its op.
-// Contract: a step that keeps the rule of its op reads and writes within its operands, whatever they hold. The extents
-// of the types were checked before: none negative, kMaxElements at most.
-// Leaves to others: what an op computes (graph/ops, kernels), where operands lie (program_check.cpp).
+// op_rules.h: the rule of each op: constraints on the types and parameters of its steps in a Program.
+// Contract: a step that satisfies its op's rule reads and writes within its operands, whatever values they contain.
+// Precondition: extents are >= 0 and no type has more than kMaxElements elements.
+// Out of scope: results of ops (graph/ops, kernels) and buffer placement (program_check.cpp).
 #pragma once
 
 #include <span>
@@ -16,10 +16,10 @@ namespace graphrun {
 struct StepTypes {
   std::span<const TensorType> inputs;
   const TensorType& output;
-  const Params& params;  // the alternative that the op's traits ask for
+  const Params& params;  // must be of the kind in the op's traits
 };
 
-// What is wrong with the step, or "".
+// Describes the rule violation; empty if the step is valid.
 std::string fault_of(Op op, std::span<const TensorType> inputs, const TensorType& output, const Params& params);
 
 }  // namespace graphrun

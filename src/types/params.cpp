@@ -39,7 +39,7 @@ std::string to_string(const Params& params) {
     if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::span<const std::int32_t>>) {
       text += fmt::format(" {}=[{}]", name, fmt::join(value, ", "));
     } else {
-      text += fmt::format(" {}={}", name, value);  // the shortest digits that read back as the same double
+      text += fmt::format(" {}={}", name, value);  // shortest digits that round-trip
     }
   };
   AllParams::visit(params, [&print](const auto& held) { held.describe(print); });

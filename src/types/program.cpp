@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kKindNames[] = {"data",   "constant",   "parameter", "slot", "counter",
                                            "metric", "activation", "workspace", "tile"};
 
-// The id makes a buffer unique, the name makes it readable: "h.W#4".
+// Name for readability, id for uniqueness: "h.W#4".
 std::string label(const Program& program, BufferId id) {
   if (id == kNoBuffer) return "none";
   const std::string_view name = id < program.buffers.size() ? std::string_view(program.buffers[id].name) : "?";
@@ -45,13 +45,13 @@ std::string element(const std::vector<std::byte>& bytes, DType dtype, std::size_
   throw std::logic_error("element: no such dtype");
 }
 
-// The first elements; a run of equal elements, which is the common case, is named once.
+// The first elements, or "N times x" for the common case that all are equal.
 std::string elements(const std::vector<std::byte>& bytes, DType dtype) {
   constexpr std::size_t kShown = 8;
   const std::size_t width = size_of(dtype);
   const std::size_t count = bytes.size() / width;
   if (count == 0) return "nothing";
-  // All elements are the first one exactly when the bytes, moved by one element, are the same.
+  // All elements are equal exactly if the bytes match themselves shifted by one element.
   if (count > 1 && std::equal(bytes.begin() + static_cast<std::ptrdiff_t>(width), bytes.end(), bytes.begin())) {
     return fmt::format("{} times {}", count, element(bytes, dtype, 0));
   }
@@ -84,7 +84,7 @@ std::string step_line(const Program& program, const Step& step, std::size_t numb
                                  fmt::join(inputs, ", "), to_string(step.params));
   if (step.row_count != kNoBuffer) text += fmt::format(" rows={}", label(program, step.row_count));
   if (step.workspace != kNoBuffer) text += fmt::format(" workspace={}", label(program, step.workspace));
-  // The node's name is often that of its value; then it says nothing new.
+  // A step usually has the name of its output, which is already printed.
   if (step.output >= program.buffers.size() || program.buffers[step.output].name != step.name) {
     text += fmt::format("  ({})", step.name);
   }
@@ -114,7 +114,7 @@ std::string element_lines(const Region& region, std::size_t number) {
   return fmt::format("  region {}: over elements, steps {}{}\n", number, fmt::join(chains, ", "), tiling);
 }
 
-// Of a Program that may be broken, too.
+// The program may be invalid.
 std::string groups_text(const Program& program, BufferId accumulators, const HostTiling& tiling) {
   if (accumulators >= program.buffers.size() || tiling.accumulator_bytes == 0 || tiling.partitions < 1) return {};
   const std::uint64_t sets = program.buffers[accumulators].bytes / tiling.accumulator_bytes;
@@ -219,7 +219,7 @@ View view_of(const Buffer& buffer) {
   return view;
 }
 
-// Of its elements in row-major order: bytes after the buffer's offset.
+// Byte offsets of the elements in row-major order, relative to the buffer's offset.
 static std::vector<std::uint64_t> element_offsets(const Buffer& buffer) {
   const View view = view_of(buffer);
   std::vector<std::uint64_t> offsets = {0};

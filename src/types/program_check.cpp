@@ -1,5 +1,5 @@
-// The rules of a Program that need no search: what every executor may rely on. That no two live buffers overlap is
-// shown by the validator of src/compiler, which knows the lifetimes.
+// The rules of a Program that can be checked without live ranges; every executor may rely on them. The validator in
+// src/compiler checks that no two live buffers overlap.
 #include <set>
 
 #include "graphrun/limits.h"
@@ -36,11 +36,11 @@ class Checker {
 
  private:
   const Program& program_;
-  std::vector<BufferId> root_;  // of each buffer: the end of its chain of storages
+  std::vector<BufferId> root_;  // storage_root() of each buffer
 
   std::string named(BufferId id) const { return fmt::format("buffer {}#{}", program_.buffers[id].name, id); }
 
-  // What else is looked at with a table, or multiplied.
+  // Runs first: later checks index tables with these enumerators and multiply these extents.
   void check_type(BufferId id) const {
     const Buffer& buffer = program_.buffers[id];
     if (buffer.kind > BufferKind::tile || buffer.layout > Layout::strided || buffer.type.dtype > DType::boolean)
@@ -75,7 +75,7 @@ class Checker {
 
   void check_buffer(BufferId id) const {
     const Buffer& buffer = program_.buffers[id];
-    const bool tile = buffer.kind == BufferKind::tile;  // its place is held against the region that uses it
+    const bool tile = buffer.kind == BufferKind::tile;  // check_regions() checks its placement
     if (tile != (program_.buffers[root_[id]].kind == BufferKind::tile))
       broken("tile", "{} shares storage with {}, and one of them is in the arena", named(id), named(root_[id]));
     const bool registers = tile && buffer.layout == Layout::registers;
@@ -112,7 +112,7 @@ class Checker {
   void check_layout(BufferId id) const {
     const Buffer& buffer = program_.buffers[id];
     const Buffer& root = program_.buffers[root_[id]];
-    if (buffer.kind == BufferKind::workspace) {  // bytes without a type
+    if (buffer.kind == BufferKind::workspace) {  // untyped bytes
       if (buffer.layout != Layout::rows || buffer.poll) broken("layout", "{} is a workspace", named(id));
       return;
     }
@@ -127,14 +127,14 @@ class Checker {
       const std::int64_t rows =
           shape[0] / buffer.block * whole_lanes(buffer.block) + whole_lanes(shape[0] % buffer.block);
       bytes = bytes / static_cast<std::uint64_t>(shape[0]) * static_cast<std::uint64_t>(rows);
-      // Of a data set of few rows in large blocks; no memory holds it anyway.
+      // A few rows in huge blocks are padded to more elements than any memory can store.
       if (rows > kMaxElements) broken("layout", "{} has {} rows in vectors", named(id), rows);
     }
     if (buffer.bytes != bytes)
       broken("bytes", "{} has {} bytes, its type {} needs {}", named(id), buffer.bytes, to_string(buffer.type), bytes);
   }
 
-  // From the first element to the last: what lies inside its storage.
+  // Span from the first element to the last, which must fit in the storage.
   std::uint64_t strided_bytes(BufferId id) const {
     const Buffer& buffer = program_.buffers[id];
     const Shape& shape = buffer.type.shape;
@@ -203,14 +203,14 @@ class Checker {
   const TensorType& operand_type(const Phase& phase, const std::string& here, BufferId id) const {
     const Buffer& buffer = program_.buffers[id];
     if (buffer.kind == BufferKind::workspace) broken("operand", "{}: {} is a workspace", here, named(id));
-    const std::int64_t rows = buffer.type.rows;  // divided by: a product could wrap
+    const std::int64_t rows = buffer.type.rows;  // dividing avoids the overflow of a product
     if (rows > 0 && (buffer.type.shape[0] % rows != 0 || buffer.type.shape[0] / rows != phase.capacity))
       broken("capacity", "{}: {} has {} rows, the phase has {} for each of {} samples", here, named(id),
              buffer.type.shape[0], buffer.type.rows, phase.capacity);
     return buffer.type;
   }
 
-  // Where the output meets an operand, it lies exactly over it, and its op is one that can.
+  // An output may overlap an operand only if both have the same place and type and the op can run in place.
   void check_overlay(const Step& step, const std::string& here) const {
     const Overlay overlay = traits_of(step.op).overlay;
     const Buffer& output = program_.buffers[step.output];

@@ -54,7 +54,7 @@ class RegionChecker : RegionRules {
     check_order(region);
   }
 
-  // Sums are as large as they are: their places say only that there is room for each.
+  // StepTiling has no accumulator size: it is the largest end of a combined value.
   void check_launch(const Region& region, const StepTiling& tiling) {
     if (phase_.capacity < 1 || tiling.threads < 32 || tiling.threads > 1024 || tiling.threads % 32 != 0 ||
         tiling.cluster < 1 || tiling.cluster > 16 || tiling.clusters < 1 || tiling.clusters > kMostPartitions ||
@@ -94,7 +94,7 @@ class RegionChecker : RegionRules {
     if (region.accumulators != kNoBuffer && buffer(region.accumulators).kind != BufferKind::workspace)
       broken("accumulators", "{} is not a workspace", named(region.accumulators));
     const std::uint64_t least = tiling_.accumulator_bytes * least_sets(tiling_.partitions);
-    if (least == 0) return;  // of empty values only
+    if (least == 0) return;  // all combined values are empty
     if (region.accumulators == kNoBuffer || buffer(region.accumulators).bytes < least)
       broken("accumulators", "{} partitions need {} bytes of workspace", tiling_.partitions, least);
     const std::uint64_t all = tiling_.accumulator_bytes * static_cast<std::uint64_t>(tiling_.partitions);
@@ -102,7 +102,7 @@ class RegionChecker : RegionRules {
     for (const Stage& stage : region.stages) check_waiting(stage);
   }
 
-  // Partial results that wait lie where the combined values will.
+  // With fewer sets than partitions, partial results wait in the combined values, which row steps then must not read.
   void check_waiting(const Stage& stage) const {
     for (std::uint32_t i = stage.rows; i < stage.last && i < phase_.steps.size(); ++i) {
       for (const BufferId input : phase_.steps[i].inputs) {
@@ -125,7 +125,7 @@ class RegionChecker : RegionRules {
       written.insert(root_[load.tile]);
     }
     std::set<BufferId> combined;
-    std::multimap<std::uint64_t, std::uint64_t> taken;  // of the accumulators: begin to end
+    std::multimap<std::uint64_t, std::uint64_t> taken;  // byte ranges of the accumulators: begin, end
     for (const Combine& combine : stage.combines) {
       check_combine(region, combine);
       taken.emplace(combine.offset, combine.offset + buffer(combine.value).bytes);
@@ -168,7 +168,7 @@ class RegionChecker : RegionRules {
     }
   }
 
-  // Fused steps are a chain, each link of which is read by the next alone; only such links are in registers.
+  // Fused steps form a chain in which only the next step reads a link. Only links are in registers.
   void check_fused(const Stage& stage) const {
     if (in_registers_) return check_registers(stage);
     std::set<std::uint32_t> taken;
@@ -186,7 +186,7 @@ class RegionChecker : RegionRules {
         check_chain(fused, links);
       }
     }
-    std::set<BufferId> unwritten = links;  // each by the one step before it
+    std::set<BufferId> unwritten = links;  // erased at the one step that writes it
     std::map<BufferId, int> reads;
     for (std::uint32_t i = stage.rows; i < stage.last; ++i) {
       const BufferId output = phase_.steps[i].output;
@@ -204,7 +204,7 @@ class RegionChecker : RegionRules {
       for (const TileMove& move : *moves)
         if (buffer(move.tile).layout == Layout::registers) broken("fused", "{} is in registers", named(move.tile));
   }
-  // All rows, and nothing is read in the data set.
+  // All tile buffers must be in registers, so none is read in place in the data set.
   void check_registers(const Stage& stage) const {
     const auto check = [&](BufferId id) {
       if (is_tile(id) && buffer(id).layout != Layout::registers) broken("tile", "{} is not in registers", named(id));
@@ -304,7 +304,7 @@ class RegionChecker : RegionRules {
     check_place(move.tile);
   }
 
-  // A batch of a data set in vectors is one block of it, row after row.
+  // Batches from a data set in vectors must be its blocks, in order.
   void check_vectors(const Step& step) const {
     if (step.op != Op::minibatch || buffer(step.inputs[0]).layout != Layout::vectors) return;
     const auto& params = step.params.as<MinibatchParams>();
@@ -317,7 +317,7 @@ class RegionChecker : RegionRules {
 
   bool is_in_place(BufferId id) const { return is_tile(id) && buffer(id).layout == Layout::vectors; }
 
-  // What lies in a data set is read by products, or as the one feature that it is, and written by nobody.
+  // Only matmul reads a batch in place in the data set, or any op if it has one feature. Only minibatch writes one.
   void check_in_place(const Step& step) const {
     for (std::size_t i = 0; i < step.inputs.size(); ++i) {
       const bool selects = step.op == Op::minibatch && i == 0;
@@ -361,11 +361,11 @@ class RegionChecker : RegionRules {
   }
 
   static constexpr std::int32_t kMostPartitions = 1 << 16;
-  static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 43;  // as of a tensor: sums of them do not wrap
+  static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 43;  // as for a tensor: sums cannot overflow
 
   std::vector<bool> in_region_;
-  HostTiling tiling_;          // of the region that is looked at
-  bool in_registers_ = false;  // its rows are
+  HostTiling tiling_;          // the current region's
+  bool in_registers_ = false;  // whether the tiles of the current region are in registers
 };
 
 }  // namespace

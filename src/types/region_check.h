@@ -1,6 +1,6 @@
-// region_check.h: the rules that regions of a phase keep, for check().
-// Contract: throws Error for the first broken one. `root` is the end of each buffer's chain of storages, and
-// all buffer ids of the phase's steps exist. Leaves to others: rules of buffers and steps (program_check.cpp).
+// region_check.h: the part of check() that validates the regions of a phase.
+// Contract: throws Error for the first broken rule. `root` is storage_root() of each buffer. All buffer ids in the
+// phase's steps must be valid. Buffers and steps themselves are checked in program_check.cpp.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@
 namespace graphrun {
 
 void check_regions(const Phase& phase, const Program& program, const std::vector<BufferId>& root);
-// Of a region over elements, which has chains.
+// Checks an element region, which has chains instead of stages.
 void check_elements(const Region& region, const Phase& phase, const Program& program,
                     const std::vector<BufferId>& root);
 

@@ -16,13 +16,13 @@ namespace {
 constexpr std::uint64_t kKiB = 1024;
 constexpr std::uint64_t kMiB = 1024 * kKiB;
 
-// A core of the last ten years (2026-11-21-regions.md). All weights are read for each tile and a partition
-// has accumulators for each, so both stay in a second-level cache of some hundred KiB; a sample of 16 KiB would take
-// 256 of them in the smallest tile. Lanes stay in the first-level cache, a tile there or in the second. A partition is
-// worth two to three microseconds: handing partitions over costs 0.3 (2026-11-21-cpu-threads.md), weights
-// then wander between cores, and ending a partition costs one thread as much: shares of half this size gained nothing
-// with two threads and cost a tenth with one. A reduction over rows ends with about three operations a value for each
-// tile, beside one a vector of rows: with fewer than 64 rows the ends would cost more than the sums.
+// A core of the last ten years (2026-11-21-regions.md). Each tile reads all weights, and a partition has an accumulator
+// for each weight, so both must fit in a second-level cache of some hundred KiB. Samples of 16 KiB would make the
+// smallest tile 256 KiB. Lanes fit in the first-level cache, a tile in the first or second. A partition should take two
+// to three microseconds: a handover costs 0.3 (2026-11-21-cpu-threads.md) and migrates the weights to another core, and
+// ending a partition costs one thread as much. Partitions of half this size gained nothing with two threads and cost a
+// tenth with one. A reduction over rows takes one operation per vector of rows, and about three per value to finish
+// each tile: with fewer than 64 rows, finishing costs more than summing.
 constexpr RegionCosts kHostRegions = {
     .most_weights = 256 * kKiB,
     .most_reduced = 256 * kKiB,
@@ -34,17 +34,17 @@ constexpr RegionCosts kHostRegions = {
     .least_rows = 64,
 };
 
-// From 16384 elements on the buffers of a step do not stay in the nearest cache of a host. A launch costs a GPU more
-// than most steps; each operand of a region is an address among its kernel's parameters, of 4 KB.
+// From 16384 elements on, the buffers of a step exceed the first-level cache of a host. On a GPU a launch costs more
+// than most steps. The operands of a region are addresses in the 4 KB of its kernel's parameters.
 constexpr ElementLimits kHostElements{16384, 1, 64, 200, 0};
 constexpr ElementLimits kGpuElements{1, 64, 64, 200, 12};
 
-// Of the models of bench/ all steps that are independent run side by side with this much, but for two with values of
-// many MiB; a training step of peaks is a row of 13 launches then, and of 17 without.
+// Enough for all independent steps of the models in bench/ to run concurrently, except in two models with values of
+// many MiB. It shortens the critical path of a training step of peaks from 17 launches to 13.
 constexpr std::uint64_t kApart = 4 * kMiB;
 
-// From NVIDIA's CUDA programming guide (table of technical specifications) and the data sheets of the boards. Shared
-// memory is what one block may opt in to. h100 is the SXM board; h200 has the same chip and other memory.
+// Sources: CUDA programming guide (table of technical specifications) and NVIDIA's data sheets. Shared memory is the
+// opt-in maximum per block. h100 is the SXM board; h200 has the same chip with different memory.
 constexpr Target kTargets[] = {
     // name, executor, capability, SMs, threads/SM, shared bytes, registers/SM, cluster, library workspace, apart,
     // regions, elements
@@ -55,7 +55,7 @@ constexpr Target kTargets[] = {
     {"l4", "cuda", 89, 58, 1536, 101376, 65536, 0, 32 * kMiB, kApart, {}, kGpuElements},
 };
 
-// Whoever holds a span or a row keeps it: a longer table takes the place of one that stays.
+// Spans and rows that were handed out stay valid: add() appends a longer copy and keeps the old tables.
 class TargetTable {
  public:
   TargetTable() : tables_{std::vector<Target>(std::begin(kTargets), std::end(kTargets))} {}

@@ -10,7 +10,7 @@
 namespace graphrun {
 namespace {
 
-constexpr std::string_view kDTypeNames[] = {"f32", "f64", "i32", "u64", "bool"};  // by DType
+constexpr std::string_view kDTypeNames[] = {"f32", "f64", "i32", "u64", "bool"};  // indexed by DType
 static_assert(std::size(kDTypeNames) == static_cast<std::size_t>(DType::boolean) + 1);
 constexpr std::size_t kDTypeBytes[] = {4, 8, 4, 8, 1};
 static_assert(std::size(kDTypeBytes) == static_cast<std::size_t>(DType::boolean) + 1);
