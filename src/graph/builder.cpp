@@ -123,7 +123,7 @@ NodeId copy_as_f64(Builder& builder, const Graph& from, NodeId wanted, const std
       if (name == "dtype" && value == make::dtype(DType::f32)) value = make::dtype(DType::f64);
     }
     copy = builder.add(name_of(from[id].op), std::move(inputs), attrs);
-    if (builder.type(copy).dtype == DType::f32) copy = make::cast({&builder, copy}, DType::f64).id;  // of one_hot
+    if (builder.type(copy).dtype == DType::f32) copy = make::cast({&builder, copy}, DType::f64).id;  // one_hot
   }
   return copied.at(wanted);
 }

@@ -1,6 +1,6 @@
-// builder.h: adds nodes to a graph: looks the op up, fills in attributes, infers the type, names the node.
-// Contract: add() throws Error (kind input) with the node's name and the operands' names and types when they do not
-// fit.
+// builder.h: adds nodes to a graph: looks up the op, fills in attributes, infers the type, names the node.
+// Contract: if operands do not fit, add() throws Error (kind input) with the node's name and the operands' names and
+// types.
 #pragma once
 
 #include <functional>
@@ -23,15 +23,15 @@ class Builder final : public NodeFactory {
   NodeId sample_count(DType dtype) override;
 
   NodeId step() override;
-  NodeId training() override;  // made on first use: few models ask
+  NodeId training() override;  // created on first use
 
-  void enter(std::uint32_t phase);                            // nodes added from now on belong to it
-  void count_steps(NodeId counter) { step_ = counter; }       // what step() gives from now on
-  void at(SourceRef source) { source_ = std::move(source); }  // where nodes added from now on come from
-  void rename(NodeId id, std::string name);                   // throws Error when the name is taken
-  NodeId find(std::string_view name) const;                   // kNoNode
+  void enter(std::uint32_t phase);                            // later nodes belong to this phase
+  void count_steps(NodeId counter) { step_ = counter; }       // later step() calls return it
+  void at(SourceRef source) { source_ = std::move(source); }  // source of later nodes
+  void rename(NodeId id, std::string name);                   // throws Error if the name is taken
+  NodeId find(std::string_view name) const;                   // kNoNode if there is none
   std::string unique(std::string_view stem) const;
-  NodeId training_or_none() const { return training_; }  // kNoNode: nobody has asked
+  NodeId training_or_none() const { return training_; }  // kNoNode before the first training()
   Graph& graph() { return graph_; }
   const Graph& graph() const override { return graph_; }
 
@@ -43,11 +43,11 @@ class Builder final : public NodeFactory {
   std::map<std::string, NodeId, std::less<>> names_;
   mutable std::map<std::string, int, std::less<>> counters_;
   std::map<std::pair<std::uint32_t, DType>, NodeId> sample_counts_;
-  std::map<std::pair<std::uint64_t, DType>, NodeId> scalars_;  // by their bits: -0 is not 0, and NaN is itself
+  std::map<std::pair<std::uint64_t, DType>, NodeId> scalars_;  // keyed by bits: -0 != 0, and NaN == NaN
 };
 
-// Adds what `wanted` of another graph is computed from, with f64 wherever f32 stood, and gives the node for it.
-// `given`: the node that is there already; kNoNode: none.
+// Copies `wanted` and its ancestors from another graph, with f64 in place of f32, and returns the new node.
+// `given` maps a node to an existing replacement, or to kNoNode.
 NodeId copy_as_f64(Builder& builder, const Graph& from, NodeId wanted, const std::function<NodeId(NodeId)>& given);
 
 }  // namespace graphrun::ir

@@ -14,8 +14,8 @@ namespace {
 using ir::kNoNode;
 using ir::NodeId;
 
-// The gradient of a value that was broadcast is the sum over what it was repeated along: leading axes that it does not
-// have, and axes where its extent is 1. Rows are handled alike: a shared value that met rows gets a sum over rows.
+// Sums over the axes along which the value was broadcast: leading axes that it does not have, and axes where its extent
+// is 1. Rows are handled alike: the gradient of a shared value that was combined with rows is a sum over rows.
 Var unbroadcast(Var gradient, const TensorType& wanted) {
   const TensorType have = gradient.type();
   const int shift = have.shape.rank() - wanted.shape.rank();
@@ -43,9 +43,9 @@ std::vector<NodeId> gradients(NodeFactory& make, NodeId loss, std::span<const No
 }
 
 namespace {
-// By node, those that were there before: its gradient, where one comes to it.
+// Gradients indexed by node, for the nodes that existed before the call; Var{} if no gradient reaches the node.
 std::vector<Var> sweep(NodeFactory& make, NodeId output, NodeId cotangent, std::span<const NodeId> wanted) {
-  // On a path from a wanted node to the output.
+  // True for nodes on a path from a wanted node to the output.
   std::vector<bool> on_path = ir::needed_by(make.graph(), {&output, 1});
   const std::vector<bool> depends = ir::depending_on(make.graph(), wanted);
   std::transform(on_path.begin(), on_path.end(), depends.begin(), on_path.begin(), std::logical_and<>());
@@ -54,7 +54,7 @@ std::vector<Var> sweep(NodeFactory& make, NodeId output, NodeId cotangent, std::
 
   for (NodeId id = output + 1; id-- > 0;) {
     if (!on_path[id] || gradient[id].id == kNoNode) continue;
-    const ir::Node node = make.graph()[id];  // a copy: adding nodes moves them
+    const ir::Node node = make.graph()[id];  // a copy: adding nodes invalidates references
     std::vector<Var> inputs;
     std::vector<bool> input_wanted;
     for (const NodeId input : node.inputs) {

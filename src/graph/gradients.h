@@ -1,7 +1,7 @@
 // gradients.h: the reverse sweep: adds to the graph the nodes that compute d(loss)/d(each wanted node).
-// Contract: loss is a float scalar; throws Error (kind input) that names the op when a path runs through one without a
-// gradient. A wanted node that the loss does not depend on gets a zero gradient. The result is again plain nodes, so
-// gradients of gradients work. Un-broadcasting is done here, once, for all ops.
+// Contract: loss is a float scalar. Throws Error (kind input) that names the op if a path contains an op without a
+// gradient. A wanted node that the loss does not depend on gets a zero gradient. The results are plain nodes, so
+// gradients of gradients work. The sweep un-broadcasts for all ops.
 #pragma once
 
 #include <span>
@@ -12,10 +12,10 @@
 namespace graphrun {
 
 std::vector<ir::NodeId> gradients(NodeFactory& make, ir::NodeId loss, std::span<const ir::NodeId> wanted);
-// The same, starting from a given cotangent of `output` instead of one.
+// Starts from the given cotangent of `output` instead of 1.
 std::vector<ir::NodeId> gradients(NodeFactory& make, ir::NodeId output, ir::NodeId cotangent,
                                   std::span<const ir::NodeId> wanted);
-// The gradient of a float scalar by one node; kNoNode where none comes to it.
+// Gradient of a float scalar with respect to one node; kNoNode if no gradient reaches it.
 ir::NodeId gradient_or_none(NodeFactory& make, ir::NodeId loss, ir::NodeId wanted);
 
 }  // namespace graphrun

@@ -65,7 +65,7 @@ bool is_name(std::string_view text) {
 }
 
 namespace {
-// The builders that there are, for operators on values, which carry a number only.
+// Registry of live builders, for operators on Values, which store only the builder's number.
 struct Builders {
   std::mutex mutex;
   std::map<std::uint32_t, GraphBuilder::Impl*> by_number;
@@ -136,10 +136,10 @@ void GraphBuilder::Impl::check_new_name(std::string_view name) const {
 
 void GraphBuilder::Impl::define(std::string_view name, ir::NodeId id) {
   check_new_name(name);
-  // A number is one node for all its uses, so it takes no name of one of them.
+  // All uses of a number share one node, so it does not get a name.
   const bool shared_number = graph[id].op == Op::constant && graph[id].type.shape.rank() == 0;
   if (!named.contains(id) && !shared_number) {
-    const ir::NodeId other = builder.find(name);  // a node that was named after its op gives way
+    const ir::NodeId other = builder.find(name);  // a node with a generated name is renamed
     if (other != ir::kNoNode && other != id) builder.rename(other, builder.unique(name));
     if (other != id) builder.rename(id, std::string(name));
     named.insert(id);

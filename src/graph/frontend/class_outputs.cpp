@@ -12,12 +12,12 @@
 namespace graphrun {
 namespace {
 
-// Logits and targets of the cross-entropies of a graph.
+// Logits and targets of all cross-entropies in a graph.
 struct CrossEntropies {
   std::set<ir::NodeId> softmax_logits, sigmoid_logits, targets;
 };
 
-// The sigmoid's is softplus(z) - z * t (functions.cpp): a product of what a softplus takes.
+// Sigmoid cross-entropy is softplus(z) - z * t (functions.cpp): its logits feed a softplus and a product.
 CrossEntropies cross_entropies(const ir::Graph& graph) {
   CrossEntropies found;
   std::set<ir::NodeId> softened;

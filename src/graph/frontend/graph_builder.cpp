@@ -1,4 +1,4 @@
-// graph_builder.cpp: the public GraphBuilder, a thin face of its Impl.
+// graph_builder.cpp: the public GraphBuilder, a thin wrapper around its Impl.
 #include "graphrun/graph_builder.h"
 
 #include <fmt/format.h>
@@ -20,7 +20,7 @@ std::vector<ir::NodeId> nodes(const GraphBuilder::Impl& impl, std::span<const Va
   return ids;
 }
 
-// Shows the text with a caret, as if it were the first line of a file.
+// Locates the error in the text, as if that were the first line of a file.
 Error located(const expression::ExpressionError& error, std::string_view text) {
   std::vector<Diagnostic> diagnostics = error.diagnostics();
   for (Diagnostic& d : diagnostics) {
@@ -148,7 +148,7 @@ void GraphBuilder::name(Value value, std::string_view name) {
 }
 
 Value GraphBuilder::find(std::string_view name) const {
-  const Impl& own = impl();  // before it is used below
+  const Impl& own = impl();  // throws if moved from, before *impl_
   return own.value(expression::resolve({*impl_}, name));
 }
 

@@ -117,7 +117,7 @@ class Checker {
     return found == inputs_.end() ? nullptr : found->second;
   }
 
-  // Of one sample.
+  // Elements per sample.
   static std::int64_t columns_of(const TensorType& type) { return type.shape.with_batch(1).elements(); }
 
   void check_split(const Split& split) {
@@ -184,7 +184,7 @@ class Checker {
     if (train.lr_plateau) check_monitor("train: lr_plateau", *train.lr_plateau, lr_plateau_fields());
   }
 
-  // Accepts the default outside the bounds: it stands for a key that is left out.
+  // Accepts a default outside the bounds, which marks a key that was left out.
   void check_bounds(std::string_view part, const Fields& fields) {
     for (const Field& field : fields) {
       if (!field.low || field.name == "seed") continue;  // all 64 bits are valid
@@ -218,7 +218,7 @@ void check_usable(const Model& model) {
 }
 
 namespace {
-// Names of a run's reports, each with its metric; null: the loss and those of objectives.
+// All names in the reports of a run, each with its metric; null for the loss and the objectives.
 std::vector<std::pair<std::string, const MetricSpec*>> reported_names(const Model& model) {
   std::vector<std::pair<std::string, const MetricSpec*>> all = {{"loss", nullptr}};
   for (const ObjectiveSpec& one : model.train.objectives) all.emplace_back(one.name, nullptr);

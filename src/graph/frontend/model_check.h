@@ -1,8 +1,8 @@
-// model_check.h: whether a Model that was put together in C++ can be used.
-// Contract: check_usable() throws Error with every mistake: values of no or another builder, splits whose columns have
-// not as many rows or are not what the inputs are, fitted numbers that are not one for each column, numbers of training
-// out of range. A model that was read from a file has passed these where it was read.
-// Leaves to others: whether operands fit (graph/builder.h), whether a loss can be differentiated (gradients.h).
+// model_check.h: validation of a Model that was built in C++.
+// Contract: check_usable() throws Error with all problems: values that are empty or from another builder, split columns
+// that differ in their rows or do not match the inputs, standardizations without one number per column, training
+// settings out of range. The reader of model files checks the same rules for models from files.
+// Checked elsewhere: operand types (graph/builder.h), differentiability of the loss (gradients.h).
 #pragma once
 
 #include <optional>
@@ -17,16 +17,16 @@ namespace graphrun {
 
 void check_usable(const Model& model);
 
-// The names under which results have what a metric gives: its own, or "mse.price" for each of several targets.
+// Names of a metric in results: its own name, or one per target ("mse.price") if there are several.
 std::vector<std::string> told_names(const Model& model, const MetricSpec& metric);
 
-// The outputs that a built-in metric is applied to: of a metric of classes those whose targets are classes, otherwise
-// the others. Where there are none, all outputs with targets, if a function computes it.
+// The outputs that a built-in metric evaluates: those with class targets for a class metric, otherwise those with
+// numeric targets. If there are none and the metric has a function, all outputs with targets.
 std::vector<const OutputSpec*> measured(const Model& model, const MetricDef& def);
 
-// Whether more of what is monitored is better; nothing where the model has to say it and does not.
+// Whether a higher monitored value is better; nullopt if the model must specify it and does not.
 std::optional<bool> monitor_rises(const Model& model, const Monitor& monitor);
-// Why a training cannot go by it: no metric of that name, or "train.monitor_mode": no word on what is better.
+// Describes why the monitor is invalid: unknown metric, or "train.monitor_mode": mode required but not given.
 std::optional<Diagnostic> monitor_problem(const Model& model, const Monitor& monitor);
 
 }  // namespace graphrun

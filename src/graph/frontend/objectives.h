@@ -1,5 +1,5 @@
-// objectives.h: what a model is trained for: the one loss of `train.minimize`, or the objectives of a list, in order.
-// Contract: of a model whose values are its builder's. Leaves to others: their gradients and updates (step_graph.h).
+// objectives.h: the training objectives of a model: the single loss of `train.minimize`, or the list of objectives.
+// Contract: the model's values are from its own builder. step_graph.h adds the gradients and updates.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@
 namespace graphrun {
 
 struct Objective {
-  std::string name;  // empty where there is one loss
+  std::string name;  // empty for the single loss
   ir::NodeId loss = ir::kNoNode;
   std::vector<ir::NodeId> parameters;
   const OptimizerSpec* optimizer = nullptr;
-  std::int64_t every = 1;  // steps to one that moves the parameters
+  std::int64_t every = 1;  // steps per parameter update
 };
 
-std::vector<Objective> objectives_of(const Model& model);  // none: it is not trained
+std::vector<Objective> objectives_of(const Model& model);  // in order; empty if the model is not trained
 
 }  // namespace graphrun

@@ -13,7 +13,7 @@
 namespace graphrun::ir {
 namespace {
 
-// Nothing when the given value cannot stand for the wanted kind.
+// nullopt if the value cannot be converted to the wanted kind.
 std::optional<AttrValue> converted(const AttrValue& wanted, const AttrValue& given) {
   using Integers = std::vector<std::int64_t>;
   using Reals = std::vector<double>;

@@ -1,5 +1,5 @@
 // attributes.h: the attributes of a node: values in the order of their op's schema.
-// Contract: a schema gives names, kinds, defaults and bounds once; parsing, printing, equality and hash follow from it.
+// Contract: the schema is the only definition of names, kinds, defaults and bounds; parsing and printing use it.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ namespace graphrun::ir {
 
 struct AttrDef {
   std::string_view name;
-  AttrValue fallback;                         // its alternative is the attribute's kind
+  AttrValue fallback;                         // its alternative defines the attribute's kind
   std::string_view doc;                       // one phrase for the reference page
-  bool required = false;                      // then the fallback only tells the kind
+  bool required = false;                      // the fallback then only defines the kind
   std::optional<double> low = {}, high = {};  // inclusive bounds of a number
-  std::vector<std::string_view> one_of = {};  // allowed words of a string
+  std::vector<std::string_view> one_of = {};  // allowed values of a string
   bool above = false;                         // `low` itself is not allowed
   bool at_run_time = false;                   // a number, or the name of a runtime hyperparameter
 };
@@ -30,9 +30,9 @@ using AttrSchema = std::vector<AttrDef>;
 bool is_same_attr(std::string_view a, std::string_view b);  // treats axis and axes as one name, as NumPy does
 const AttrDef* find_attr(const AttrSchema& schema, std::string_view name);
 std::string expected(const AttrDef& wanted);               // "an integer >= 1"
-bool fits(const AttrDef& wanted, const AttrValue& value);  // of the right kind: bounds and words
+bool fits(const AttrDef& wanted, const AttrValue& value);  // checks bounds and allowed strings, not the kind
 
-// A mistake in the attribute of that name, so that the caller can point at it.
+// Error in one attribute, whose name lets the caller point at it.
 class AttrError : public Error {
  public:
   AttrError(std::string_view name, std::string code, std::string message, std::string hint = {})
@@ -40,15 +40,15 @@ class AttrError : public Error {
   std::string attribute;
 };
 
-// The value as the schema wants it: an integer may stand for a real, and one number for a list of one. Throws AttrError
-// that says what was expected.
+// Converts the value to the kind in the schema: an integer to a real, a number to a list of one. Throws AttrError with
+// what was expected.
 AttrValue coerce(const AttrDef& wanted, const AttrValue& given);
 
 class Attrs {
  public:
   Attrs() = default;
-  // Fills in defaults and coerces what is given. Throws Error (kind input): unknown name (with the nearest), missing;
-  // AttrError: what coerce() does not take.
+  // Fills in defaults and coerces the given values. Throws Error (kind input) for an unknown name (with the nearest
+  // one) or a missing attribute, and AttrError from coerce().
   Attrs(const AttrSchema& schema, const AttrList& given);
 
   bool boolean(std::string_view name) const { return get<bool>(name); }
@@ -59,10 +59,10 @@ class Attrs {
     return get<std::vector<std::int64_t>>(name);
   }
   const std::vector<double>& reals(std::string_view name) const { return get<std::vector<double>>(name); }
-  // Null: it is a number.
+  // Null if the attribute is a number.
   const std::string* name_at_run_time(std::string_view name) const { return std::get_if<std::string>(&value(name)); }
 
-  AttrList list() const;     // to make the same node again
+  AttrList list() const;     // arguments that recreate these attributes
   std::string text() const;  // " axes=[0, 1] keepdims=false", defaults included
   friend bool operator==(const Attrs& a, const Attrs& b) { return a.schema_ == b.schema_ && a.values_ == b.values_; }
 

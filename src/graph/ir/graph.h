@@ -1,8 +1,8 @@
 // graph.h: the intermediate representation: typed nodes in topological order, each with one value.
-// Contract: a node's id is its index; its inputs have smaller ids; side tables are vectors indexed by id. A graph holds
+// Contract: a node's id is its index; its inputs have smaller ids; side tables are vectors indexed by id. A graph has
 // states shared by all phases (phase == kShared) and, for each phase, the nodes of its step in insertion order.
-// A node gives one value, so node id and value id are the same thing; an op with several results is several ops.
-// Leaves to others: what ops mean (ops/), how nodes are added (builder.h), rules (verifier.h).
+// A node has one value, so node ids identify values too; an operation with several results needs several ops.
+// Defined elsewhere: the ops (ops/), adding nodes (builder.h), invariants (verifier.h).
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ using NodeId = std::uint32_t;
 inline constexpr NodeId kNoNode = ~NodeId{0};
 inline constexpr std::uint32_t kShared = ~std::uint32_t{0};
 
-// Where a node came from in the model file; line 0 = from C++.
+// Position of a node's definition in the model file; line 0: built in C++.
 struct SourceRef {
   std::string pointer;
   int line = 0, column = 0;
@@ -31,32 +31,32 @@ struct SourceRef {
 
 struct Node {
   Op op = {};
-  const OpDef* def = nullptr;  // of the op
+  const OpDef* def = nullptr;
   std::vector<NodeId> inputs;
   Attrs attrs;
   TensorType type;
-  std::string name;  // unique; made from the op's name when the user gave none
+  std::string name;  // unique; derived from the op if the user gave none
   std::uint32_t phase = kShared;
   bool poll = false;  // the host reads it during a run
-  bool keep = false;  // read by the host after a step: stays though no node reads it
+  bool keep = false;  // the host reads it after a step, so it is live without a reader
   SourceRef source;
 };
 
 struct Phase {
   std::string name;
-  std::int64_t capacity = 0;   // samples of a full batch; 0: the batch is a symbol yet (compiler/bind_batch.h)
+  std::int64_t capacity = 0;   // samples of a full batch; 0: symbolic (compiler/bind_batch.h)
   NodeId row_count = kNoNode;  // i32 scalar; kNoNode: every batch is full
-  // What is known with the batch only: the constant of the steps of an epoch, and rings that hold a number of each of
-  // them, with as many elements as they have at most.
+  // Nodes that depend on the batch size: the constant with the steps per epoch, and ring buffers with one element per
+  // step of an epoch. Until the batch is bound, the extent of a ring is its maximum.
   NodeId epoch_steps = kNoNode;
   std::vector<NodeId> rings = {};
 };
 
-// Nodes that run as one region of a Program (program.h, regions.md), found by regions.h: in stages, nodes
-// [first, rows) once and [rows, last) over rows; then [stages.back().last, last) once.
+// Nodes that run as one region of a Program (program.h, regions.md), found by regions.h. Each stage runs nodes
+// [first, rows) once and [rows, last) over rows; nodes [stages.back().last, last) then run once.
 struct FusedNodes {  // FusedSteps of program.h
   NodeId product = kNoNode, bias = kNoNode, epilogue = kNoNode;
-  bool in_place = false;  // the result may lie where the epilogue's other operand is
+  bool in_place = false;  // the result may overwrite the epilogue's other operand
   NodeId last() const { return epilogue != kNoNode ? epilogue : bias; }
 };
 struct RegionStage {
@@ -70,7 +70,7 @@ struct Region {
   std::uint32_t phase = 0;
   std::vector<RegionStage> stages;
   NodeId last = 0;
-  std::vector<NodeRange> chains = {};  // over elements: instead of stages, found by elements.h
+  std::vector<NodeRange> chains = {};  // element region (elements.h): chains instead of stages
 };
 inline NodeId first_of(const Region& region) {
   return region.chains.empty() ? region.stages.front().first : region.chains.front().first;
@@ -79,7 +79,7 @@ inline NodeId first_of(const Region& region) {
 struct Graph {
   std::vector<Node> nodes;
   std::vector<Phase> phases;
-  std::vector<Region> regions;  // in order of their nodes, which they do not share
+  std::vector<Region> regions;  // disjoint, in node order
 
   const Node& operator[](NodeId id) const { return nodes[id]; }
   Node& operator[](NodeId id) { return nodes[id]; }
@@ -88,7 +88,7 @@ struct Graph {
 
 std::vector<TensorType> input_types(const Graph& graph, const Node& node);
 
-// One line a node: "%3 h1 = tanh(%2 z1) : f32(batch, 6)"; states first, then each phase under its name.
+// One line per node: "%3 h1 = tanh(%2 z1) : f32(batch, 6)"; states first, then each phase under its name.
 std::string to_string(const Graph& graph);
 
 }  // namespace graphrun::ir

@@ -1,6 +1,6 @@
-// needed.h: what nodes are computed from, and what from them.
-// Contract: needed_by() and depending_on() take time in the graph; needed_nodes() in what it finds, so that a caller
-// may ask for one node after another.
+// needed.h: ancestors and descendants of nodes.
+// Contract: needed_by() and depending_on() take time linear in the graph; needed_nodes() in its result, so that a
+// caller may query many nodes.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace graphrun::ir {
 
-// By node: whether it is one of `roots`, or one of them is computed from it.
+// Marks the roots and their ancestors; indexed by node.
 inline std::vector<bool> needed_by(const Graph& graph, std::span<const NodeId> roots) {
   std::vector<bool> needed(graph.size(), false);
   for (const NodeId id : roots) needed[id] = true;
@@ -23,7 +23,7 @@ inline std::vector<bool> needed_by(const Graph& graph, std::span<const NodeId> r
   return needed;
 }
 
-// By node: whether it is one of `roots`, or computed from one of them.
+// Marks the roots and their descendants; indexed by node.
 inline std::vector<bool> depending_on(const Graph& graph, std::span<const NodeId> roots) {
   std::vector<bool> depends(graph.size(), false);
   for (const NodeId id : roots) depends[id] = true;
@@ -33,7 +33,7 @@ inline std::vector<bool> depending_on(const Graph& graph, std::span<const NodeId
   return depends;
 }
 
-// `wanted` and what it is computed from, by rising id. `ends(id)`: what that one is computed from is not looked for.
+// `wanted` and its ancestors, in ascending order. The search does not go beyond nodes where `ends(id)` is true.
 template <class Ends>
 std::vector<NodeId> needed_nodes(const Graph& graph, NodeId wanted, Ends ends) {
   std::vector<NodeId> found = {wanted};

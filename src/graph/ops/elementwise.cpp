@@ -1,6 +1,6 @@
 // elementwise.cpp: the scalar ops, applied element by element with NumPy broadcasting: one entry and one gradient each.
-// Their values are defined in scalar_op_list.h; a new one is a row there and an entry here.
-// Un-broadcasting is not done here: the reverse sweep sums what was broadcast.
+// scalar_op_list.h defines their values; a new op needs a row there and an entry here.
+// Gradients here need not un-broadcast: the reverse sweep does.
 #include <numbers>
 
 #include "graph/ops/infer.h"
@@ -39,11 +39,11 @@ TensorType infer_where(const InferContext& context) {
   return infer::broadcast({as_values, context.attrs, context.operand_names});
 }
 
-// ---- gradients; g is the gradient of the output y
+// ---- gradients; g is dL/dy for the output y
 
 using make::op;
 using make::square;
-using Gradient = Var (*)(Var g, Var x, Var y);  // of the one operand x
+using Gradient = Var (*)(Var g, Var x, Var y);  // dL/dx of a unary op
 
 Var where(Var condition, Var a, Var b) {
   return op("where", {condition, a, b});
@@ -62,8 +62,8 @@ void grad_div(GradContext& c) {  // d(a/b)/db = -(a/b)/b
   c.result[0] = scaled;
   if (c.wanted[1]) c.result[1] = -(scaled * c.output);
 }
-// y x^(y-1), and 0 where y = 0;  x^y log x, and 0 where x = 0 <= y. What is not taken stays finite, or its own gradient
-// would be 0 times infinity.
+// d/dx = y x^(y-1), and 0 where y = 0; d/dy = x^y log x, and 0 where x = 0 <= y. The branch that is not selected must
+// be finite, or its own gradient would be 0 times infinity.
 void grad_pow(GradContext& c) {
   const Var x = c.inputs[0];
   const Var y = c.inputs[1];
@@ -78,7 +78,7 @@ void grad_pow(GradContext& c) {
     c.result[1] = c.gradient * (c.output * op("log", {where(at_zero, make::like(1, x), x)}));
   }
 }
-// The larger (smaller) operand takes the gradient; equal ones take half each.
+// The larger (smaller) operand gets the gradient; equal operands get half each.
 GradFn extremum(std::string_view strictly) {
   return [strictly](GradContext& c) {
     const Var half = c.gradient * 0.5;
@@ -112,7 +112,7 @@ Var grad_gelu_tanh(Var g, Var x, Var) {  // y = x (1 + t) / 2, t = tanh(k (x + c
   return g * ((t + 1) * 0.5 + through_t);
 }
 
-// The gradient of a gradient in one pass. op(v, g) is linear in g; `slope` is its derivative by v over g.
+// Second derivative of a one-pass gradient op(v, g), which is linear in g. `slope` gives (d op / dv) / g.
 GradFn of_gradient(std::string_view name, Var (*slope)(Var v)) {
   return [name, slope](GradContext& c) {
     if (c.wanted[1]) c.result[1] = op(name, {c.inputs[0], c.gradient});
@@ -126,7 +126,7 @@ void grad_leaky_relu(GradContext& c) {
   const Var small = c.gradient * c.attrs.real("slope");
   c.result[0] = where(greater(c.inputs[0], 0), c.gradient, small);
 }
-// For x <= 0, y = s a (e^x - 1), so dy/dx = y + s a; for x > 0 it is s.
+// For x <= 0, y = s a (e^x - 1), so dy/dx = y + s a; for x > 0, dy/dx = s.
 Var grad_exponential_unit(Var g, Var x, Var y, double scale, double alpha) {
   const Var left = g * (y + scale * alpha);
   const Var right = g * scale;
@@ -136,7 +136,7 @@ Var grad_exponential_unit(Var g, Var x, Var y, double scale, double alpha) {
 Var grad_selu(Var g, Var x, Var y) {
   return grad_exponential_unit(g, x, y, 1.0507009873554804934, 1.6732632423543772848);
 }
-// 0 at the bounds, as relu's is at 0.
+// The gradient is 0 at the bounds, like that of relu at 0.
 void grad_clip(GradContext& c) {
   const Var x = c.inputs[0];
   const Var above = greater(x, c.attrs.real("low"));
@@ -172,7 +172,7 @@ OpDef unary(Op op, std::string_view doc, GradFn grad, ir::AttrSchema attrs = {})
 OpDef unary(Op op, std::string_view doc, Gradient gradient) {
   return unary(op, doc, [gradient](GradContext& c) { c.result[0] = gradient(c.gradient, c.inputs[0], c.output); });
 }
-// The op `gradient` computes its gradient, from the result or from x.
+// Unary op whose gradient is the one-pass op `gradient` of the result or of x.
 OpDef unary_by(Op op, std::string_view doc, std::string_view gradient, bool from_result = true) {
   return unary(op, doc, [gradient, from_result](GradContext& c) {
     c.result[0] = make::op(gradient, {from_result ? c.output : c.inputs[0], c.gradient});
@@ -193,7 +193,7 @@ OpDef boolean(Op op, std::string_view doc, InferFn infer, std::vector<std::strin
 
 }  // namespace
 
-// A gradient in one pass over `g` asks the result where it tells enough: then x itself need not be kept.
+// A one-pass gradient op reads the result instead of x where possible, so that x need not stay in memory.
 std::vector<OpDef> elementwise() {
   std::vector<OpDef> list = {
       binary(Op::add, "x + y",

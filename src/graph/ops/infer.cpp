@@ -17,7 +17,7 @@ std::string operand_list(const InferContext& context, std::size_t first) {
   return text;
 }
 
-// Rows of a broadcast result. Sizes are never compared to find the batch: only declared rows count.
+// Rows of a broadcast result. Only declared rows identify the batch; extents are never compared to find it.
 std::int64_t broadcast_rows(const InferContext& context, std::size_t first, int rank) {
   std::int64_t rows = 0;
   for (std::size_t i = first; i < context.inputs.size(); ++i) {
@@ -46,7 +46,7 @@ std::int64_t broadcast_rows(const InferContext& context, std::size_t first, int 
   return rows;
 }
 
-// Every value passes here, so that what follows may multiply extents and sizes without another look.
+// Checks every value once, so that later code may multiply extents and sizes without overflow checks.
 void check_limits(const TensorType& type) {
   const std::int64_t first = type.shape.rank() == 0 ? 0 : type.shape[0];
   try {

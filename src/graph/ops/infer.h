@@ -1,5 +1,5 @@
-// infer.h: the inference rules that several ops share.
-// Contract: each returns the full type of the output, `rows` included, or fails through the context.
+// infer.h: type inference rules shared by several ops.
+// Contract: each returns the full type of the output, including `rows`, or fails through the context.
 #pragma once
 
 #include <array>
@@ -11,14 +11,14 @@
 
 namespace graphrun::infer {
 
-// The type of a node from its inputs in the graph, within the limits. Throws Error.
+// Infers the type of a node from its inputs in the graph. Throws Error, also if the type exceeds limits.h.
 TensorType type_of(const ir::Graph& graph, const ir::Node& node);
 
-// NumPy broadcasting of all operands from index `first` on; their dtypes must be equal. Row operands must meet at
-// dimension 0: a row operand of smaller rank would pair every row with every other, and is an error.
+// NumPy broadcasting of the operands from index `first` on; their dtypes must be equal. Row operands must align at
+// dimension 0: a row operand of smaller rank would pair every row with every other, so it is an error.
 TensorType broadcast(const InferContext& context, std::size_t first = 0);
 
-TensorType float_broadcast(const InferContext& context);  // and the dtype must be a float
+TensorType float_broadcast(const InferContext& context);  // broadcast() of floats
 TensorType same_float(const InferContext& context);       // one float operand, same type out
 
 void require_scalar(const InferContext& context, std::size_t i, DType dtype);
@@ -26,19 +26,19 @@ void require_float(const InferContext& context, std::size_t i);
 DType dtype_attribute(const InferContext& context);
 Shape declared_shape(const InferContext& context);  // the attribute "shape"; dimension 0 may be the batch
 
-// Axes of a reduction: negative ones counted from the end, none = all. Fails on duplicates and out-of-range axes.
+// Axes of a reduction, >= 0 and sorted; an empty list means all. Fails on duplicates and out-of-range axes.
 std::vector<int> axes(const std::vector<std::int64_t>& given, int rank, const InferContext& context);
-std::uint32_t axis_mask(const std::vector<std::int64_t>& given, int rank);  // of axes that were inferred before
+std::uint32_t axis_mask(const std::vector<std::int64_t>& given, int rank);  // unchecked
 
-// The attribute "axis" of an op that looks along one axis, counted from 0.
+// The attribute "axis" as an index >= 0, unchecked.
 int axis_of(const ir::Attrs& attrs, int rank);
-// The same of operand 0, checked. `why`: what speaks against the axis of the batch.
+// Checked variant for operand 0. `why` ends the error message for the batch axis, which is not allowed.
 int one_axis(const InferContext& context, std::string_view why);
-// The real attributes in the order of the schema, at most two; 0 for what is not there.
+// The real attributes in schema order, at most two, padded with 0.
 std::array<double, 2> two_reals(const ir::Attrs& attrs);
 Params pack_axis(const ir::Attrs& attrs, std::span<const TensorType> inputs, const TensorType&);
 
-// The multiplicity of a shape that regroups an operand with rows: follows dimension 0; fails when it does not divide.
+// Rows per sample after a reshape to `shape`. Fails if dimension 0 is not a multiple of the batch.
 std::int64_t regrouped_rows(const InferContext& context, const TensorType& operand, const Shape& shape);
 
 }  // namespace graphrun::infer

@@ -1,7 +1,7 @@
-// make.h: gradients and functions as formulas: nodes are added, multiplied and so on like numbers.
-// Contract: an operator adds one node, and a number beside a node a constant of that node's dtype, made after it.
-// C++ does not say which of two operands is made first: where both make nodes, the second gets a name of its own
-// before, so that every compiler builds the same graph.
+// make.h: operators on nodes, so that gradients and functions can be written as formulas.
+// Contract: an operator adds one node. A number operand first becomes a constant of the other operand's dtype.
+// C++ leaves the evaluation order of operands unspecified. If both operands add nodes, store the second in a variable
+// first, so that every compiler builds the same graph.
 #pragma once
 
 #include <initializer_list>
@@ -28,7 +28,7 @@ inline std::vector<std::int64_t> dims(const Shape& shape) {
 inline AttrValue dtype(DType dtype) {
   return std::string(name_of(dtype));
 }
-// A node without operands: an input, a state, a parameter, a constant. Rows are an attribute of their own.
+// A node without operands: an input, a state, a parameter, a constant. Pass `rows` in `attrs`, not in `type`.
 inline Var source(NodeFactory& f, std::string_view op, const TensorType& type, AttrList attrs = {}) {
   attrs.insert(attrs.begin(), {{"dtype", dtype(type.dtype)}, {"shape", dims(type.shape)}});
   return {&f, f.add(op, {}, attrs)};

@@ -1,4 +1,4 @@
-// matmul.cpp: the product of matrices, with either operand transposed; leading dimensions broadcast as in NumPy.
+// matmul.cpp: matrix product with optional transposes; leading dimensions broadcast as in NumPy.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace graphrun::ops {
 namespace {
 
-// Where the batch may run: through the rows of a plain matrix, contracted away, or over the leading dimensions.
+// Rows of the product. The batch may be the rows of a plain matrix, contracted away, or a leading dimension.
 std::int64_t output_rows(const InferContext& context, const Shape& out, bool transpose_a, bool transpose_b) {
   const TensorType& a = context.inputs[0];
   const TensorType& b = context.inputs[1];
@@ -43,7 +43,6 @@ std::int64_t output_rows(const InferContext& context, const Shape& out, bool tra
   return a.rows;
 }
 
-// Leading dimensions broadcast as in NumPy.
 void append_leading(const InferContext& context, Shape& out) {
   const Shape& a = context.inputs[0].shape;
   const Shape& b = context.inputs[1].shape;
@@ -107,7 +106,7 @@ void grad_matmul(GradContext& c) {
   };
   const Var a = c.inputs[0];
   const Var b = c.inputs[1];
-  // Each only where it is wanted: the gradient of a batch of inputs costs as much as the forward product.
+  // Only wanted gradients are added: that of a batch of inputs costs as much as the forward product.
   if (c.wanted[0]) c.result[0] = ta ? product(b, c.gradient, tb, true) : product(c.gradient, b, false, !tb);
   if (c.wanted[1]) c.result[1] = tb ? product(c.gradient, a, true, ta) : product(a, c.gradient, !ta, false);
 }

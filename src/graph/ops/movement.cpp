@@ -1,4 +1,4 @@
-// movement.cpp: elements in another shape, type, order or place; one_hot, gather and scatter_add, too.
+// movement.cpp: ops that change the shape, type, order or position of elements; also one_hot, gather, scatter_add.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ using List = std::vector<std::int64_t>;
 TensorType infer_reshape(const InferContext& context) {
   const TensorType& in = context.inputs[0];
   const List& wanted = context.attrs.integers("shape");
-  // The batch is left out of both sides: so many elements of each sample.
+  // A symbolic batch is excluded on both sides: element counts are per sample.
   const bool symbolic = in.shape.rank() > 0 && batch_rows(in.shape[0]) > 0;
   std::int64_t known = 1;
   int open = -1;
@@ -92,7 +92,7 @@ TensorType infer_transpose(const InferContext& context) {
   const TensorType& in = context.inputs[0];
   const int rank = in.shape.rank();
   const List order = permutation(context.attrs, rank);
-  infer::axes(context.attrs.integers("axes"), rank, context);  // each is there, and none twice
+  infer::axes(context.attrs.integers("axes"), rank, context);  // fails on duplicates and out-of-range axes
   if (static_cast<int>(order.size()) != rank)
     context.fail("attribute.axis", fmt::format("'axes' must name each axis of {} once", context.operand(0)));
   if (in.rows > 0 && order.front() != 0) {
@@ -232,7 +232,7 @@ TensorType infer_gather(const InferContext& context) {
   return out;
 }
 
-// A row of the table takes the sum over the places where it was read.
+// The gradient of a table row is the sum over all reads of it.
 void grad_gather(GradContext& c) {
   const std::int64_t entries = c.inputs[0].type().shape[0];
   c.result[0] = make::op("scatter_add", {c.inputs[1], c.gradient}, {{"entries", entries}});
@@ -270,7 +270,7 @@ std::vector<OpDef> movement() {
        .doc = "x, with a gradient of zero",
        .operands = {"x"},
        .infer = [](const InferContext& context) { return context.inputs[0]; },
-       .grad = [](GradContext&) {},  // none for any operand
+       .grad = [](GradContext&) {},
        .rows = RowRule::regroup,
        .view = [](const ir::Attrs&, std::span<const TensorType>) { return true; }},
       {.op = Op::broadcast_to,
@@ -279,7 +279,7 @@ std::vector<OpDef> movement() {
        .attrs = {{"shape", List{}, "the new extents", true},
                  {"rows", std::int64_t{0}, "rows a sample of the result, 0 = no batch", false, 0.0}},
        .infer = infer_broadcast_to,
-       .grad = [](GradContext& c) { c.result[0] = c.gradient; },  // the reverse sweep sums what was broadcast
+       .grad = [](GradContext& c) { c.result[0] = c.gradient; },  // the reverse sweep un-broadcasts it
        .rows = RowRule::broadcast,
        .internal = true},
       {.op = Op::cast,
@@ -360,7 +360,7 @@ std::vector<OpDef> movement() {
          return Classes{0, attrs.integer("entries"), "index"};
        }}};
   for (OpDef& def : list) {
-    if (def.rows == RowRule::rowwise) def.agreement = Agreement::exact;  // they move values
+    if (def.rows == RowRule::rowwise) def.agreement = Agreement::exact;  // they only copy values
   }
   return list;
 }

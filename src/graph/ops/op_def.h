@@ -1,6 +1,6 @@
-// op_def.h: what an op is: the one description from which parsing, printing, inference, gradients, planning and tests
-// follow. Contract: no device word in it. A family file (elementwise.cpp, matmul.cpp, …) returns its OpDefs;
-// registry.cpp lists the families. adding-an-op.md walks through adding one.
+// op_def.h: definition of an op, the single source for parsing, printing, inference, gradients, planning and tests.
+// Contract: independent of devices. A family file (elementwise.cpp, matmul.cpp, …) returns its OpDefs; registry.cpp
+// lists the families. adding-an-op.md walks through adding one.
 #pragma once
 
 #include <cstdint>
@@ -19,23 +19,23 @@
 
 namespace graphrun {
 
-// Makes nodes; what gradients and functions made of ops build with. Implemented by ir::Builder.
+// Interface through which gradients and library functions add nodes. Implemented by ir::Builder.
 class NodeFactory {
  public:
   virtual ~NodeFactory() = default;
   virtual ir::NodeId add(std::string_view op, std::vector<ir::NodeId> inputs, const AttrList& attrs = {}) = 0;
-  virtual TensorType type(ir::NodeId id) const = 0;          // a copy: adding a node moves the others
-  virtual ir::NodeId scalar(double value, DType dtype) = 0;  // a constant; one node for each value
-  // Samples in this batch as a scalar of the given float type: what a mean over rows divides by.
+  virtual TensorType type(ir::NodeId id) const = 0;          // a copy: adding a node invalidates references
+  virtual ir::NodeId scalar(double value, DType dtype) = 0;  // a constant; one node per value
+  // Samples in this batch as a scalar of the given float type: the divisor of a mean over rows.
   virtual ir::NodeId sample_count(DType dtype) = 0;
-  // The counter of finished steps (u64 scalar): what draws new numbers each step.
+  // The counter of finished steps (u64 scalar), which gives random ops new samples each step.
   virtual ir::NodeId step() = 0;
-  // Whether the step is one of training, as a bool scalar.
+  // Whether the phase is training, as a bool scalar.
   virtual ir::NodeId training() = 0;
   virtual const ir::Graph& graph() const = 0;
 };
 
-// A node and who made it: what formulas are written with (make.h).
+// A node and its factory: the operand type of formulas (make.h).
 struct Var {
   NodeFactory* make = nullptr;
   ir::NodeId id = ir::kNoNode;
@@ -45,7 +45,7 @@ struct Var {
 struct InferContext {
   std::span<const TensorType> inputs;
   const ir::Attrs& attrs;
-  std::span<const std::string> operand_names;  // "x", "W1": how messages name the inputs
+  std::span<const std::string> operand_names;  // "x", "W1": names of the inputs in messages
 
   // Throws Error (kind input).
   [[noreturn]] void fail(std::string code, std::string message, std::string hint = {}) const;
@@ -57,58 +57,58 @@ struct GradContext {
   std::vector<Var> inputs;
   const ir::Attrs& attrs;
   Var output;
-  Var gradient;                     // of the output: its shape and dtype
-  const std::vector<bool>& wanted;  // whether the gradient of each input is asked for
-  std::vector<Var> result;          // of each input; Var{}: none. May have the shape before un-broadcasting.
+  Var gradient;                     // d loss / d output, in the output's shape and dtype
+  const std::vector<bool>& wanted;  // per input: whether its gradient is needed
+  std::vector<Var> result;          // per input, un-broadcast or not; Var{}: no gradient
 };
 using GradFn = std::function<void(GradContext&)>;
 
-// How the batch runs through an op: what row analysis (compiler/row_analysis.h) and inference of `rows` go by.
+// How an op maps rows, for row analysis (compiler/row_analysis.h) and inference of `rows`.
 enum class RowRule : std::uint8_t {
-  state,        // no computation: as declared
-  elementwise,  // rows in, rows out; all row operands have the same multiplicity and meet at dimension 0
-  contraction,  // matmul: rows of a stay; rows contracted away give Reduced
-  reduction,    // axis 0 reduced: Reduced; otherwise rows stay
-  scatter,      // rows are added to rows of a table that they name: Reduced
-  regroup,      // reshape: the multiplicity follows dimension 0
-  rowwise,      // along an axis that is not the batch: rows in, rows out
-  broadcast,    // Shared to Row where dimension 0 is declared the batch
+  state,        // not computed: as declared
+  elementwise,  // rows in, rows out; row operands have equal multiplicity and align at dimension 0
+  contraction,  // matmul: rows of a are kept, or contracted away: reduced
+  reduction,    // over axis 0: reduced; otherwise rows are kept
+  scatter,      // rows are added to the table rows that they index: reduced
+  regroup,      // reshape: dimension 0 determines the multiplicity
+  rowwise,      // along an axis other than the batch: rows in, rows out
+  broadcast,    // shared to row if dimension 0 is declared as the batch
   select,       // minibatch: data set in, rows out
   scalar,       // counters and records: never rows
 };
 
-// Where an output may live. Decided before planning.
+// Storage of an output. Decided before planning.
 enum class Alias : std::uint8_t {
   none,
-  view,       // the same bytes as operand 0; no kernel runs
-  may_reuse,  // may be written in place of any input of the same type, if that one dies here
-  must_be,    // is written in place of operand 0
+  view,       // in the bytes of operand 0; no kernel runs
+  may_reuse,  // may overwrite an input of the same type whose live range ends here
+  must_be,    // overwrites operand 0
 };
-// Whether the output is the bytes of operand 0. Where else it may live, the traits say.
+// Whether the output is a view of operand 0. OpTraits::overlay has the other ways to share memory.
 using ViewFn = bool (*)(const ir::Attrs&, std::span<const TensorType> inputs);
 using PackFn = Params (*)(const ir::Attrs&, std::span<const TensorType> inputs, const TensorType& output);
-// An operand that numbers classes or the rows of a table, and how many there are.
+// An operand that has class numbers or table indices, and the number of classes or table rows.
 struct Classes {
   std::size_t operand = 0;
   std::int64_t count = 0;
-  std::string_view noun = "class";  // what a number is called
+  std::string_view noun = "class";  // term for one of its numbers in messages
 };
 using ClassesFn = std::optional<Classes> (*)(const ir::Attrs&, std::span<const TensorType> inputs);
 using StateFn = BufferKind (*)(const ir::Attrs&);
 
-// How near two executors must come to each other from equal inputs; what `graphrun verify` goes by.
+// How closely two executors must agree on equal inputs; `graphrun verify` checks it.
 enum class Agreement : std::uint8_t {
-  exact,     // the op moves or selects values, or jumps
-  relative,  // to the expected value: one rounding, or a function of known accuracy
-  absolute,  // to max(1, |expected|): where the result may cancel to nothing, as a logarithm does near 1
-  scaled,    // to the sum of absolute terms: the order of adding is each executor's own
+  exact,     // the op copies or selects values, or is discontinuous
+  relative,  // error relative to |expected|: one rounding, or a function of known accuracy
+  absolute,  // relative to max(1, |expected|): the result may cancel to 0, as a logarithm near 1
+  scaled,    // relative to the sum of absolute terms: executors may add in any order
 };
 
 struct OpDef {
-  Op op;                                        // its number and name; what is known of it below the graph: traits_of
-  std::string_view doc;                         // one line, the formula included
-  std::vector<std::string_view> operands = {};  // their names, which also is the arity
-  bool variadic = false;                        // the last operand may come any number of times, at least once
+  Op op;                                        // number and name; traits_of() serves the layers below the graph
+  std::string_view doc;                         // one line, including the formula
+  std::vector<std::string_view> operands = {};  // names; their count is the arity
+  bool variadic = false;                        // the last operand may be repeated
   ir::AttrSchema attrs = {};
   InferFn infer = nullptr;
   GradFn grad = nullptr;
@@ -116,18 +116,18 @@ struct OpDef {
   RowRule rows = RowRule::elementwise;
   ViewFn view = nullptr;                    // null: never
   PackFn pack = nullptr;                    // null: NoParams
-  ClassesFn classes = nullptr;              // null: no operand numbers anything
-  StateFn state = nullptr;                  // set: the node is a state or source, no step
-  std::optional<Agreement> agreement = {};  // unset: follows from `rows`
-  bool internal = false;                    // made by the library only; not for model files
+  ClassesFn classes = nullptr;              // null: no operand has class numbers or indices
+  StateFn state = nullptr;                  // not null: the node is a state or source, not a step
+  std::optional<Agreement> agreement = {};  // unset: derived from `rows`
+  bool internal = false;                    // created by the library only, not available in model files
 
   std::string_view name() const { return name_of(op); }  // JSON name, error text, reference page
 };
 
 const std::vector<OpDef>& all_ops();  // in listing order
 const OpDef& op_def(Op op);
-const OpDef* find_op_def(std::string_view name);  // nullptr when there is none
-std::vector<std::string> op_names();              // those that model files may use
+const OpDef* find_op_def(std::string_view name);  // nullptr if there is none
+std::vector<std::string> op_names();              // ops available in model files
 
 namespace ops {  // the families
 std::vector<OpDef> sources();

@@ -1,6 +1,6 @@
-// random.cpp: draws from counters (base/random_bits.h): the same bits on every executor, for every tiling and thread
-// count. `key` is the stream's; the step graph sets it from the seed and a node's name, which in a model's graph is the
-// node's own where the key is 0, else that of node number key - 1. `step` makes each step's draws new.
+// random.cpp: counter-based random samples (base/random_bits.h), bitwise identical on every executor, for every tiling
+// and thread count. `key` selects the stream. In a model's graph, 0 means the node's own stream, and k > 0 that of node
+// k - 1; the step graph derives the final key from the seed and that node's name. `step` gives new samples each step.
 #include <fmt/format.h>
 
 #include <limits>
@@ -82,7 +82,7 @@ std::vector<OpDef> random() {
        .operands = {"x", "step"},
        .attrs = {{"rate", 0.5, "probability of 0", true, 0.0, 0.999999}, key},
        .infer = infer_dropout,
-       .grad =  // the same mask again: it is drawn, not stored
+       .grad =  // regenerates the mask from its stream instead of storing it
        [](GradContext& c) {
          const std::int64_t own = c.attrs.integer("key");
          const std::int64_t stream = own != 0 ? own : static_cast<std::int64_t>(c.output.id) + 1;

@@ -1,4 +1,4 @@
-// reductions.cpp: sums, products, extrema, their positions and logsumexp over axes.
+// reductions.cpp: sum, product, extrema and their positions, and logsumexp over axes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ Params pack_reduction(const ir::Attrs& attrs, std::span<const TensorType> inputs
   return ReduceParams{infer::axis_mask(attrs.integers("axes"), inputs[0].shape.rank()), attrs.boolean("keepdims")};
 }
 
-// `x`, which has the result's shape, in the one that the reduction has with keepdims: it broadcasts back from there.
+// Reshapes `x` from the result's shape to that with keepdims, which broadcasts against the operand.
 Var kept(const GradContext& c, Var x) {
   Shape shape = c.inputs[0].type().shape;
   const std::uint32_t axes = infer::axis_mask(c.attrs.integers("axes"), shape.rank());
@@ -40,7 +40,7 @@ Var kept(const GradContext& c, Var x) {
   return make::reshape(x, shape);
 }
 
-// The operand where an extremum is reached takes the gradient; equal ones share it.
+// The element at the extremum gets the gradient; equal elements share it.
 void grad_extremum(GradContext& c) {
   const Var reached = make::op("equal", {c.inputs[0], kept(c, c.output)});
   const Var mask = make::cast(reached, c.inputs[0].type().dtype);
@@ -48,10 +48,10 @@ void grad_extremum(GradContext& c) {
   c.result[0] = mask * (kept(c, c.gradient) / count);
 }
 
-// The product of the others: y / x where nothing is zero. With zeros taken apart, y = product * zeros and the others of
-// a number are product / number * zeros; those of the only zero are the product, those of one of two zeros the product
-// and the other zero. `zeros` is 1 or 0 and the other zero is 0, but they are computed, so that the second derivative
-// knows them.
+// dy/dx is the product of the other elements: y / x if there is no zero. Otherwise y = product * zeros, with `product`
+// over the nonzero elements. The others of a nonzero x are product / x * zeros, of the only zero `product`, and of one
+// of two zeros `product` times the other zero. `zeros` and the other zero are computed from x although their values are
+// known (1 or 0, and 0): second derivatives depend on them.
 void grad_prod(GradContext& c) {
   using make::op;
   const Var x = c.inputs[0];

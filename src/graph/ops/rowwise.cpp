@@ -1,4 +1,4 @@
-// rowwise.cpp: ops that look along one axis as a whole: softmax and what belongs to it.
+// rowwise.cpp: ops that read whole vectors along one axis: softmax, log_softmax, softmax_cross_entropy.
 #include <fmt/format.h>
 
 #include "graph/ops/infer.h"

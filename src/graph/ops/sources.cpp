@@ -1,5 +1,4 @@
-// sources.cpp: where values come from and where they stay: states, constants, the minibatch, and assign, the only
-// effect.
+// sources.cpp: inputs, constants, states, minibatches and step counters; also assign, the only op with a side effect.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -22,7 +21,7 @@ TensorType infer_input(const InferContext& context) {
   return type;
 }
 
-// Rounded to the dtype it is still a number, if it was one.
+// Whether the value is in the range of the dtype. A finite value must stay finite after rounding.
 bool represents(DType dtype, double value) {
   if (dtype == DType::f64) return true;
   if (dtype == DType::f32) return !std::isfinite(value) || std::isfinite(static_cast<float>(value));
@@ -62,7 +61,7 @@ TensorType infer_minibatch(const InferContext& context) {
   return type;
 }
 
-// The whole data set as one batch is the data set itself.
+// One unshuffled batch of all rows is the data set itself, so the output can be a view.
 bool is_whole(const ir::Attrs& attrs, std::span<const TensorType> inputs) {
   return inputs[0].shape[0] == attrs.integer("capacity") && !attrs.boolean("shuffle");
 }

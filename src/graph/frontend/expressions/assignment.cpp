@@ -1,4 +1,4 @@
-// assignment.cpp: "assign(m, 0.9 * m + 0.1 * x)": the entry of a graph that gives no value.
+// assignment.cpp: "assign(m, 0.9 * m + 0.1 * x)": the only graph entry without a value.
 #include <algorithm>
 
 #include "graph/frontend/expressions/expression.h"
@@ -28,7 +28,7 @@ StateAssignment state_assignment(GraphBuilder::Impl& graph, const Expression& pa
     throw ExpressionError(state.begin, "assign.state", "the first operand of assign is the name of a state");
   }
   StateAssignment found{.state = state.word, .at = state.begin, .value = parsed, .after = false};
-  found.value.terms.resize(call.operands[1] + std::size_t{1});  // attributes come behind
+  found.value.terms.resize(call.operands[1] + std::size_t{1});  // drops the attributes, which follow
   const std::vector<std::optional<AttrValue>> values = literals(graph, parsed);
   for (const Argument& argument : call.attributes) {
     const ir::AttrDef* def = ir::find_attr(assign_call().attributes, argument.key);

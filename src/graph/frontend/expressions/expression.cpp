@@ -1,4 +1,4 @@
-// expression.cpp: the grammar: characters to terms. expression_build.cpp makes nodes of them.
+// expression.cpp: the parser, from characters to terms. expression_build.cpp turns terms into nodes.
 #include "graph/frontend/expressions/expression.h"
 
 #include <fmt/format.h>
@@ -29,7 +29,7 @@ std::string_view name_at(std::string_view text, std::size_t at) {
   return text.substr(at, end - at);
 }
 
-// Where the expression begins after "name =", and the name; {0, ""} when the text assigns nothing.
+// Offset of the expression after "name =", and the name; {0, ""} if the text is not an assignment.
 std::pair<std::size_t, std::string_view> assignment(std::string_view text) {
   const std::size_t begin = skip_spaces(text, 0);
   const std::string_view name = name_at(text, begin);
@@ -55,7 +55,7 @@ class Parser {
   }
 
  private:
-  // One for each (, [, - and ^; the levels of operators are not counted.
+  // Limits recursion: counts each (, [, prefix operator and ^, but not the levels of binary operators.
   struct Nested {
     explicit Nested(Parser& owner) : parser(owner) {
       if (++parser.depth_ > kMaxDepth) {
@@ -91,7 +91,7 @@ class Parser {
     if (rest[0] == '&' || rest[0] == '|' || rest[0] == '!') hint = "logic is written and, or, not";
     if (static_cast<unsigned char>(rest[0]) >= 0x80) hint = "operators are plain: + - * / @ % ^";
     if (is_name_start(rest[0]) && !before.empty() && is_digit(before.back())) hint = "a product is written with *";
-    std::size_t length = 1;  // a character of UTF-8 is named whole
+    std::size_t length = 1;  // includes all bytes of a UTF-8 character
     while (length < rest.size() && (static_cast<unsigned char>(rest[length]) & 0xc0u) == 0x80u) ++length;
     const std::string_view word = is_name_start(rest[0]) ? name_at(rest, 0) : rest.substr(0, length);
     throw ExpressionError(at_, "expression.syntax", fmt::format("{}, got '{}'", expectation, word), hint);
@@ -107,7 +107,7 @@ class Parser {
     return static_cast<TermId>(out_.terms.size() - 1);
   }
 
-  // Of one operand or two; `begin`: of the text it spans.
+  // Adds a unary or binary term; `begin` is the start of its text.
   TermId operation(std::string_view op, std::size_t at, std::size_t begin, std::vector<TermId> operands) {
     const auto kind = operands.size() == 1 ? Term::Kind::unary : Term::Kind::binary;
     const std::size_t end = out_.terms[operands.back()].end;
@@ -118,14 +118,14 @@ class Parser {
   const Operator* accept_of(int level) {
     for (const Operator& o : kOperators) {
       if (o.level != level) continue;
-      // "*" is not the first half of "**".
+      // Keeps "**" from being read as "*".
       if (o.sign == "*" && text_.substr(skip_spaces(text_, at_), 2) == "**") continue;
       if (accept(o.sign)) return &o;
     }
     return nullptr;
   }
 
-  // What binds at least as tightly as the level.
+  // Parses operators that bind at least as tightly as `level`.
   TermId expression(int level = 1) {
     if (level == kPrimary) return primary();
     if (level == kNot || level == kNegate) {
@@ -161,7 +161,7 @@ class Parser {
     if (c == '(') return parenthesis();
     if (c == '[') return list();
     if (literal_ && (c == '"' || c == '\'')) return quoted(Term::Kind::text);
-    if (c == '`' || c == '\'') return quoted(Term::Kind::name);  // of a column, with spaces
+    if (c == '`' || c == '\'') return quoted(Term::Kind::name);  // a column name with spaces
     const std::string_view name = name_at(text_, at_);
     if (name.empty() || name == "and" || name == "or" || name == "not") fail_here("expected a value");
     return name_or_call(name);

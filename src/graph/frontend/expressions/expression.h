@@ -1,7 +1,7 @@
 // expression.h: the expressions of the model file: "h1 = tanh(x @ W1 + b1)".
-// Contract: parse() knows the grammar only; check() finds names, functions and attributes that do not exist, all of a
-// text at once; build() adds the nodes, numbers folded as doubles. Every mistake is an ExpressionError with the byte of
-// the text it stands at. Leaves to others: what functions do (functions.h), where the text stands (model_file.h).
+// Contract: parse() checks only the grammar; check() finds all unknown names, functions and attributes of a text;
+// build() adds the nodes and folds numbers as doubles. Every error is an ExpressionError with its byte offset in the
+// text. Defined elsewhere: functions (functions.h), the position of the text in the file (model_file.h).
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ class ExpressionError : public Error {
   std::size_t offset;  // from 0, in bytes
 };
 
-// The operators by how tightly they bind. Within a level a sign stands before those it begins with (<= before <); of
-// two signs of an op the first is the canonical one.
+// The operators in order of precedence, loosest first. Within a level, a sign precedes its own prefixes (<= before <).
+// If an op has two signs, the first is canonical.
 struct Operator {
   std::string_view sign, op;
   int level;
@@ -35,7 +35,7 @@ inline constexpr int kNot = 3, kCompare = 4, kNegate = 7, kPower = 8, kPrimary =
 inline constexpr Operator kOperators[] = {
     {"or", "logical_or", 1},
     {"and", "logical_and", 2},
-    {"not", "logical_not", kNot},  // before its operand, as is the sign
+    {"not", "logical_not", kNot},  // a prefix operator, like unary minus
     {"==", "equal", kCompare},
     {"!=", "not_equal", kCompare},
     {"<=", "less_equal", kCompare},
@@ -57,48 +57,48 @@ using TermId = std::uint32_t;
 
 struct Argument {
   std::string key;
-  std::size_t at = 0;  // of the key
+  std::size_t at = 0;  // offset of the key
   TermId value = 0;
 };
 
 struct Term {
   enum class Kind : std::uint8_t { number, name, text, list, call, unary, binary };
   Kind kind = Kind::number;
-  bool literal = false;  // inside the value of an attribute, where no name means a node
-  bool integer = false;  // a number written without point and exponent
+  bool literal = false;  // inside an attribute value, where names are not nodes
+  bool integer = false;  // a number without decimal point or exponent
   double number = 0;
-  std::string word = {};                  // a name, the text, or the function or op that is called
-  std::vector<TermId> operands = {};      // items of a list too
-  std::vector<Argument> attributes = {};  // of a call
-  std::size_t begin = 0, end = 0;         // the bytes it spans
-  std::size_t at = 0;                     // where mistakes of it stand: an operator, a function's name
+  std::string word = {};                  // name, text, or called function or op
+  std::vector<TermId> operands = {};      // or items of a list
+  std::vector<Argument> attributes = {};  // keyword arguments of a call
+  std::size_t begin = 0, end = 0;         // byte range
+  std::size_t at = 0;                     // offset for errors: the operator or function name
 };
 
-// Operands have smaller ids than what uses them, and the last term is the whole: no pass needs to recurse.
+// Operands have smaller ids than their users, and the last term is the root: no pass needs to recurse.
 struct Expression {
   std::string text;
-  std::string name;  // empty when the text assigns none
+  std::string name;  // empty if the text is not an assignment
   std::vector<Term> terms;
 };
 
 inline constexpr int kMaxDepth = 64;
 
 Expression parse(std::string_view text);
-std::string assigned_name(std::string_view text);  // of "name = …", also when the rest is no expression; else ""
+std::string assigned_name(std::string_view text);  // from "name = …", even if the rest is invalid; else ""
 
-// What an expression may refer to beside the names of the graph.
+// The names that an expression may refer to, and context for error messages.
 struct Scope {
   GraphBuilder::Impl& graph;
-  std::set<std::string, std::less<>> broken = {};              // definitions that were reported: their uses are not
-  std::map<std::string, std::string, std::less<>> later = {};  // names defined further down, and where
-  bool nameless = false;  // an entry that should have given a name was reported: it may be the one that is missed
-  bool layers = false;    // whether a layer may be called, which brings parameters
-  bool suggest = true;    // whether a hint is worth the search: of thousands of mistakes, few are shown
+  std::set<std::string, std::less<>> broken = {};  // already reported definitions; their uses are not reported
+  std::map<std::string, std::string, std::less<>> later = {};  // names defined further down, and their places
+  bool nameless = false;  // a reported entry lost its name: an unknown name may be that one
+  bool layers = false;    // whether layers, which add parameters, may be called
+  bool suggest = true;    // whether to search for hints: only the first of many errors are shown
 };
 
 struct Findings {
   std::vector<ExpressionError> errors;  // the first kMaxDiagnostics
-  std::size_t more = 0;                 // those that are counted only
+  std::size_t more = 0;                 // count of further errors
   void add(ExpressionError error) {
     if (!full())
       errors.push_back(std::move(error));
@@ -106,35 +106,35 @@ struct Findings {
       ++more;
   }
   bool full() const { return errors.size() >= kMaxDiagnostics; }
-  bool broken = false;  // it depends on a broken definition: it cannot be built, and that is no new mistake
+  bool broken = false;  // depends on a broken definition: cannot be built, already reported
 };
 Findings check(const Scope& scope, const Expression& expression);
-// Whether a name is unknown for a reason that was reported.
+// Whether an already reported error explains that the name is unknown.
 bool excused(const Scope& scope, std::string_view name);
-// The node a name stands for. Throws Error with the nearest name.
+// Looks up the node of a name. Throws Error with the nearest name.
 ir::NodeId resolve(const Scope& scope, std::string_view name);
 
-// Of an expression that check() passed. Does not give the node its name.
+// Builds an expression that passed check(). The caller names the node.
 ir::NodeId build(GraphBuilder::Impl& graph, const Expression& expression);
 
-// Of "assign(m, x, after=true)", which gives no value.
+// Parsed "assign(m, x, after=true)", which has no value.
 struct StateAssignment {
   std::string state;
-  std::size_t at = 0;  // of its name
+  std::size_t at = 0;  // offset of its name
   Expression value;
   bool after = false;
 };
-bool assigns_state(std::string_view text);  // whether it is meant as one
+bool assigns_state(std::string_view text);  // whether the text is an assign(…), valid or not
 // Throws ExpressionError.
 StateAssignment state_assignment(GraphBuilder::Impl& graph, const Expression& parsed);
 
-// By term: the values of those in attributes; nothing for "none".
+// Values of attribute terms, indexed by term; nullopt for other terms and for "none".
 std::vector<std::optional<AttrValue>> literals(GraphBuilder::Impl& graph, const Expression& expression);
 
-// Which attributes a text says: all of them, or those that are not as they would be without.
+// Attributes in a text: all of them, or those that differ from their defaults.
 enum class Attributes : std::uint8_t { all, changed };
 
-// The canonical text of an expression that was built: text(parse(text(e))) == text(e), and it builds the same nodes.
+// Canonical text of an expression that was built: text(parse(text(e))) == text(e), and both build the same nodes.
 std::string text(GraphBuilder::Impl& graph, const Expression& expression, Attributes which = Attributes::all);
 // ", axis=1, keepdims=false"
 std::string attributes_text(const GraphBuilder::Impl& graph, const ir::AttrSchema& schema, const AttrList& given,

@@ -1,4 +1,4 @@
-// expression_build.cpp: terms to nodes: names, folding of numbers, attributes.
+// expression_build.cpp: from terms to nodes: name lookup, constant folding, attributes.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -24,7 +24,7 @@ struct Number {
   double value = 0;
   bool integer = false;
 };
-struct None {};  // "axis=none": as if the attribute were not there
+struct None {};  // "axis=none": same as leaving the attribute out
 using Item = Variant<NodeId, Number, AttrValue, None>;
 
 bool is_integral(double value) {
@@ -38,7 +38,7 @@ std::vector<std::string> value_names(const GraphBuilder::Impl& graph) {
   return names;
 }
 
-// Whether the first parenthesis is closed by the last.
+// Whether the first parenthesis matches the last.
 bool spans_whole(std::string_view text) {
   int depth = 0;
   for (std::size_t i = 0; i + 1 < text.size(); ++i) {
@@ -48,7 +48,7 @@ bool spans_whole(std::string_view text) {
   return true;
 }
 
-// "known: x, y, W and 3 more", in order of definition.
+// "known: x, y, W and 3 more", in definition order.
 std::string known_names(const GraphBuilder::Impl& graph) {
   constexpr std::size_t kShown = 8;
   std::string text;
@@ -61,7 +61,7 @@ std::string known_names(const GraphBuilder::Impl& graph) {
   return more == 0 ? text : fmt::format("{} and {} more", text, more);
 }
 
-// What true, false and none are; nothing for another word.
+// Value of true, false or none; nullopt for other words.
 std::optional<Item> word_value(std::string_view word) {
   if (word == "true" || word == "True") return AttrValue(true);
   if (word == "false" || word == "False") return AttrValue(false);
@@ -86,8 +86,8 @@ Error unknown_name(const Scope& scope, std::string_view name, bool suggest) {
   return Error(ErrorKind::input, "name.unknown", fmt::format("there is no value named {}", name), std::move(hint));
 }
 
-// In double, by the reference column of scalar_op_list.h; an op of one operand ignores y. None: no op of that name, or
-// one with attributes.
+// Computes in double, by the reference column of scalar_op_list.h. A unary op ignores y. Returns nullopt if no op
+// without attributes has that name.
 std::optional<double> fold_scalar(std::string_view op, double x, double y) {
 #define GRAPHRUN_FOLD(name, functor, ulps, result, meaning) \
   if (op == #name) return meaning;
@@ -193,7 +193,7 @@ class Evaluator {
     return std::string_view(expression_.text).substr(t.begin, t.end - t.begin);
   }
 
-  // A number takes the dtype of what it meets.
+  // A number takes the dtype of the other operands.
   NodeId node(TermId id, DType beside) {
     const Item& item = items_[id];
     if (const NodeId* value = std::get_if<NodeId>(&item)) return *value;
@@ -216,7 +216,7 @@ class Evaluator {
       const NodeId* value = std::get_if<NodeId>(&items_[id]);
       if (!value) continue;
       beside = graph_.builder.type(*value).dtype;
-      if (beside != DType::boolean) break;  // where(condition, x, 0): 0 meets x
+      if (beside != DType::boolean) break;  // in where(condition, x, 0), 0 takes the dtype of x
     }
     operands_.clear();
     for (const TermId id : ids) operands_.push_back(node(id, beside));
@@ -236,7 +236,7 @@ class Evaluator {
     return graphrun::call(graph_.builder, t.word, nodes(t.operands), std::move(attrs));
   }
 
-  // Its parameters are named after the value that is assigned, or as the attribute "name" says.
+  // Parameter names start with the attribute "name" or, without it, with the assigned name.
   NodeId layer(const Term& t, const Layer& row, AttrList attrs) {
     const bool is_whole = &t == &expression_.terms.back();
     std::string name = is_whole ? expression_.name : "";
@@ -250,7 +250,7 @@ class Evaluator {
     }
     const std::vector<NodeId> operands = nodes(t.operands);
     LayerOptions options = split_layer_attributes(row, attrs);
-    // What is assigned gets its name where it is.
+    // The caller defines the assigned name.
     if (is_whole && name == expression_.name) return build_layer(graph_, row, name, operands, std::move(options));
     return add_layer(graph_, row, name, operands, std::move(options));
   }
@@ -260,7 +260,7 @@ class Evaluator {
     if (n && n->integer) return static_cast<std::int64_t>(n->value);
     if (n) return n->value;
     if (const auto* value = std::get_if<AttrValue>(&items_[id])) return *value;
-    return std::nullopt;  // none: no literal is a node
+    return std::nullopt;  // "none": a literal is never a node
   }
 
   Error explained(const Term& t, const Error& error) const {
@@ -268,7 +268,7 @@ class Evaluator {
     for (std::size_t i = 0; i < operands_.size() && i < t.operands.size(); ++i) {
       std::string_view text = text_of(term(t.operands[i]));
       if (text.size() > 2 && text.front() == '(' && term(t.operands[i]).kind != Term::Kind::name) {
-        // Parentheses are put around it anyway.
+        // with_notes() adds parentheses itself.
         if (text.back() == ')' && spans_whole(text)) text = text.substr(1, text.size() - 2);
       }
       notes.push_back({operands_[i], std::string(text)});
@@ -278,8 +278,8 @@ class Evaluator {
 
   GraphBuilder::Impl& graph_;
   const Expression& expression_;
-  std::vector<Item> items_;       // of each term
-  std::vector<NodeId> operands_;  // of the call or operation that is being made
+  std::vector<Item> items_;       // indexed by term
+  std::vector<NodeId> operands_;  // operands of the current call or operation
 };
 
 void check_call(const Scope& scope, const Term& t, Findings& findings) {

@@ -1,5 +1,5 @@
-// expression_text.cpp: terms back to text, the canonical way: one way to set spaces and parentheses, every attribute by
-// name, defaults included.
+// expression_text.cpp: from terms to canonical text: unique spacing and parentheses, every attribute by name, including
+// defaults.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ const Operator& operator_of(std::string_view op) {
 }
 
 std::string number_text(double value) {
-  if (value == 0 && std::signbit(value)) return "-0.0";  // -0 is a whole number, and these have one zero
+  if (value == 0 && std::signbit(value)) return "-0.0";  // the integer form below has no negative zero
   if (value == std::floor(value) && std::abs(value) < 0x1p53) {
     return std::to_string(static_cast<std::int64_t>(value));
   }
@@ -30,7 +30,7 @@ std::string quoted(std::string_view word) {
   return fmt::format("{}{}{}", mark, word, mark);
 }
 
-// An attribute's value as the grammar has it.
+// Formats the value of an attribute in the expression grammar.
 struct ToText {
   const GraphBuilder::Impl& graph;
   std::string operator()(bool v) const { return v ? "true" : "false"; }
@@ -49,8 +49,8 @@ struct ToText {
   }
 };
 
-// What stands for nothing given: "none" for no axes; nothing for a number that text cannot hold (expressions count in
-// double), such as the end of a slice that has none.
+// Text of a default that needs a special form: "none" for no axes, and "" (left out) for an integer that a double
+// cannot represent, such as the default end of a slice.
 std::optional<std::string> default_text(const ir::AttrDef& def) {
   if (const auto* list = std::get_if<std::vector<std::int64_t>>(&def.fallback); list && list->empty()) return "none";
   const auto* integer = std::get_if<std::int64_t>(&def.fallback);
@@ -68,7 +68,7 @@ class Writer {
   Writer(GraphBuilder::Impl& graph, const Expression& expression, Attributes which)
       : graph_(graph), expression_(expression), which_(which), literals_(literals(graph, expression)) {}
 
-  // Bottom up, and each text moved into the one it is part of: a sum may have many thousand terms.
+  // Bottom-up, moving each text into its parent: a sum may have thousands of terms.
   std::string run() {
     for (const Term& term : expression_.terms) written_.push_back(term.literal ? Written{} : write(term));
     return std::move(written_.back().text);
@@ -109,7 +109,7 @@ class Writer {
     return {std::move(text), own.level};
   }
 
-  // An operand's text, in parentheses when it binds less than `level`.
+  // Moves out an operand's text, in parentheses if it binds less tightly than `level`.
   std::string taken(TermId id, int level) {
     Written& operand = written_[id];
     return operand.level < level ? "(" + operand.text + ")" : std::move(operand.text);
@@ -132,7 +132,7 @@ class Writer {
       const std::optional<AttrValue>& value = literals_[argument.value];
       if (value) given.emplace_back(argument.key, *value);
     }
-    // What a layer takes depends on what else is given: it is said as it was.
+    // Defaults of a layer may depend on other attributes, so only the given ones are printed.
     if (find_layer(term.word)) {
       for (const ir::AttrDef& def : callable->attributes) {
         for (const auto& [name, value] : given)
@@ -148,7 +148,7 @@ class Writer {
   GraphBuilder::Impl& graph_;
   const Expression& expression_;
   Attributes which_;
-  const std::vector<std::optional<AttrValue>> literals_;  // by term
+  const std::vector<std::optional<AttrValue>> literals_;  // indexed by term
   std::vector<Written> written_;
 };
 

@@ -8,9 +8,9 @@
 namespace graphrun {
 namespace {
 
-constexpr std::size_t kLongest = 60;  // of an operand's text that takes the place of its node's name
+constexpr std::size_t kLongest = 60;  // bytes of an operand's text in a message
 
-// Replaces a whole name, not a part of another.
+// Replaces only whole names, not parts of longer ones.
 void replace_name(std::string& text, const std::string& name, const std::string& with) {
   for (std::size_t at = 0; (at = text.find(name, at)) != std::string::npos;) {
     const std::size_t end = at + name.size();

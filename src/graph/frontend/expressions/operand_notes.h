@@ -1,5 +1,5 @@
-// operand_notes.h: what a shape error says about its operands: where each was defined, or what it is in the text.
-// Contract: errors that are not about shapes or dtypes pass unchanged. Leaves to others: both shapes (ops/infer.h).
+// operand_notes.h: notes on the operands of a shape error: where each is defined, or its text in the expression.
+// Contract: errors that do not concern shapes or dtypes pass unchanged. ops/infer.h reports the shapes.
 #pragma once
 
 #include <span>
@@ -13,10 +13,10 @@ namespace graphrun {
 
 struct OperandNote {
   ir::NodeId node = ir::kNoNode;
-  std::string text;  // of an operand without a name: "x @ W"
+  std::string text;  // for an operand without a name: "x @ W"
 };
 
-// Which of the given attributes the error speaks of, or one that was not given; "" when none.
+// The attribute that the error refers to, in the user's spelling if it was given; "" if there is none.
 std::string attribute_at_fault(const Error& error, const std::vector<std::string>& given);
 
 Error with_notes(const GraphBuilder::Impl& graph, std::span<const OperandNote> operands, const Error& error);

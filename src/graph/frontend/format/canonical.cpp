@@ -18,7 +18,7 @@ namespace {
 using json::make_array;
 using json::make_object;
 
-// Numbers in the form that json_text gives them; 1.0 and 1 are the same number.
+// Normalizes numbers as json_text prints them (1.0 as 1) and drops keys that were removed.
 json::Value normalized(json::Value value) {
   if (value.kind == json::Kind::real) return json::make(value.real);
   std::erase_if(value.members, [](const json::Member& member) {
@@ -29,7 +29,7 @@ json::Value normalized(json::Value value) {
   return value;
 }
 
-// "x, W" of an entry of the graph.
+// The operands of a graph entry as "x, W".
 std::string operands(const json::Value& entry) {
   std::string text;
   for (const json::Value& input : entry.find("inputs")->value.items) text += (text.empty() ? "" : ", ") + input.string;
@@ -89,7 +89,7 @@ class Canonical {
     return out;
   }
 
-  // Ops become assignments; layers stay objects, for an expression cannot say how parameters start.
+  // Ops become assignments; layers stay objects, because expressions cannot specify initializers.
   json::Value graph_entry(const json::Ref& at) const {
     const json::Value& entry = *at.value;
     if (entry.kind == json::Kind::string) return json::make(expression::text(graph_, expression::parse(entry.string)));
@@ -111,7 +111,7 @@ class Canonical {
         {{"name", *find(entry, "name")}, {"op", json::make(layer.name)}, {"inputs", *find(entry, "inputs")}});
     if (const json::Value* share = find(entry, "share");
         share && share->kind == json::Kind::string && !share->string.empty()) {
-      json::add(out, "share", *share);  // and nothing else, which the other says
+      json::add(out, "share", *share);  // the other layer defines everything else
       return out;
     }
     const ir::Attrs attrs(layer.attributes, given(at, layer.attributes));
@@ -130,7 +130,7 @@ class Canonical {
     return out;
   }
 
-  // An object when every output answers a target; a list does it in order.
+  // An object if every output has a target; otherwise a list, in the model's order.
   json::Value outputs() const {
     const bool all = std::none_of(model_.outputs.begin(), model_.outputs.end(),
                                   [](const OutputSpec& output) { return output.target.empty(); });
@@ -149,7 +149,7 @@ class Canonical {
     const TrainSpec& train = model_.train;
     json::Value out = make_object();
     for (const Field& field : train_fields()) {
-      if (field.name == "early_stopping" || field.name == "lr_plateau") continue;  // which may be left out
+      if (field.name == "early_stopping" || field.name == "lr_plateau") continue;  // optional, added below
       if (field.name == "objectives" && train.objectives.empty()) continue;
       if ((field.name == "minimize" || field.name == "optimizer") && !train.objectives.empty()) continue;
       if (field.name == "max_memory" && train.max_memory == 0) continue;
@@ -168,7 +168,7 @@ class Canonical {
     const AttrValue value = field.get(field, model_.train);
     if (field.runtime != nullptr && model_.train.*field.runtime)
       return json::add(out, field.name, make_object({{"runtime", json_of(value)}}));
-    // Of some keys no value says the same as leaving them out.
+    // Some keys have no value that is equivalent to leaving them out.
     if (field.has_default() || value != field.fallback) json::add(out, field.name, json_of(value));
   }
 

@@ -1,6 +1,6 @@
-// canonical.h: a model file said again with every default filled in.
-// Contract: the file has been read and built without a mistake. Reading the canonical form gives the same model, and
-// its canonical form is itself. Sources of data stand as they were given. Leaves to others: layout (base/json_text.h).
+// canonical.h: the canonical form of a model file, with every default filled in.
+// Contract: the file was read and built without errors. Reading the canonical form gives the same model, and its
+// canonical form is itself. Data sources are copied as given. base/json_text.h does the layout.
 #pragma once
 
 #include "base/json.h"
@@ -10,7 +10,7 @@ namespace graphrun {
 
 json::Value canonical(const ModelFile& file, Model& model);
 
-// One entry of the graph as text, for listings: "h = tanh(x @ W)", "h2 = dense(h, units=10, ...)".
+// Formats one entry of the graph for listings: "h = tanh(x @ W)", "h2 = dense(h, units=10, ...)".
 std::string entry_text(const json::Value& canonical_entry);
 
 }  // namespace graphrun

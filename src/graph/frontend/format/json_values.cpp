@@ -91,7 +91,7 @@ std::optional<Init> read_uniform(Reader& reader, const Ref& at) {
   return std::nullopt;
 }
 
-// "zeros", or the one key of {"normal": 0.1}. Nothing when the value was reported.
+// "zeros", or the only key of {"normal": 0.1}. Returns nullopt if it reported an error.
 std::optional<Init> read_named_init(Reader& reader, const Ref& at) {
   const bool is_word = at.value->kind == Kind::string;
   const json::Member* const member = is_word ? nullptr : &at.value->members.front();
@@ -237,7 +237,7 @@ std::optional<AttrValue> attr_value(const json::Value& value) {
   const auto integer = [](const json::Value& number) -> std::optional<std::int64_t> {
     if (number.kind == Kind::integer) return number.integer;
     if (number.kind != Kind::real || !is_whole(number.real)) return std::nullopt;
-    return static_cast<std::int64_t>(number.real);  // 1e3 and 10.0 are integers, too
+    return static_cast<std::int64_t>(number.real);  // 1e3 and 10.0 count as integers
   };
   if (value.kind == Kind::boolean) return value.boolean;
   if (value.kind == Kind::string) return value.string;
@@ -274,7 +274,7 @@ std::optional<AttrList> read_attrs(Reader& reader, json::ObjectReader& object, c
   AttrList attrs;
   for (const ir::AttrDef& def : schema) {
     std::optional<Ref> place = object.get(def.name);
-    // NumPy says axis for one and for several: both words are understood, as in expressions.
+    // Accepts both axis and axes, as expressions do; NumPy uses axis for one and for several.
     if (!place && (def.name == "axis" || def.name == "axes")) place = object.get(def.name == "axis" ? "axes" : "axis");
     if (!place) {
       if (def.required) {
@@ -283,7 +283,7 @@ std::optional<AttrList> read_attrs(Reader& reader, json::ObjectReader& object, c
       }
       continue;
     }
-    if (place->value->kind == Kind::null && !def.required) continue;  // as if it were not there
+    if (place->value->kind == Kind::null && !def.required) continue;  // same as leaving it out
     const std::optional<AttrValue> value = attr_value(*place->value);
     if (!value) {
       reader.report(*place, "attribute.value",

@@ -1,4 +1,4 @@
-// model_file.cpp: the sections of the file. model_file_build.cpp makes the graph.
+// model_file.cpp: reads the sections of the file. model_file_build.cpp builds the graph.
 #include "graph/frontend/format/model_file.h"
 
 #include <fmt/format.h>
@@ -19,7 +19,7 @@
 namespace graphrun {
 namespace {
 
-// False: reported.
+// Returns false if it reported an error.
 bool check_name(json::Reader& reader, const json::Ref& object, const json::Member& member) {
   if (is_name(member.key)) return true;
   reader.report_key(object, member, "name.invalid", fmt::format("'{}' is not a name", member.key),
@@ -53,14 +53,14 @@ ModelFile::ModelFile(json::Reader& reader, ReadArray read_array)
   if (const auto at = root.get("states")) read_parameters(*at, state_fields(), states_);
   if (const auto at = root.get("graph")) read_graph(*at);
   if (const auto at = root.get("train")) read_train(*at);
-  // What a misspelt section would have named is no further mistake.
+  // Uses of names from a misspelled section are consequential errors.
   for (const Member* member : root.unread()) {
     for (const Member& inner : member->value.members) broken_.insert(inner.key);
   }
   root.finish();
 }
 
-// Another JSON file is one mistake, not one for each key that a model has.
+// Reports a JSON file that is not a model once, rather than one error per missing key.
 bool ModelFile::looks_like_a_model(ObjectReader& root) {
   std::vector<std::string> keys;
   for (const Field& field : file_fields()) {

@@ -1,7 +1,7 @@
-// model_file.h: a model file of format 1 (model-format.md): what it declares, and the graph it describes.
-// Contract: every mistake goes to the Reader, with its place; consequences of a reported mistake are not reported. The
-// constructor reads all sections but the graph; build() makes the graph, in which the batch is a symbol.
-// Leaves to others: the "data" section and its files (data/), --set (overrides.h), joining them (session/model.cpp).
+// model_file.h: a model file of format 1 (model-format.md): its declarations and its graph.
+// Contract: all errors go to the Reader, with their places; consequential errors are not reported. The constructor
+// reads all sections except the graph; build() builds the graph, with a symbolic batch. Handled elsewhere: the "data"
+// section and its files (data/), --set (overrides.h), the assembly (session/model.cpp).
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ namespace graphrun {
 
 class ModelFile {
  public:
-  // `read_array` reads initial values that stand in files; without it no file is opened, and they count as zeros.
+  // `read_array` reads initial values from files. Without it no file is opened and they are zeros.
   explicit ModelFile(json::Reader& reader, ReadArray read_array = {});
 
   struct Input {
@@ -31,16 +31,16 @@ class ModelFile {
     json::Ref place;
   };
   const std::vector<Input>& inputs() const { return inputs_; }
-  bool inputs_read() const { return inputs_read_; }  // false: a declaration of an input was reported
+  bool inputs_read() const { return inputs_read_; }  // false if a declaration of an input was reported
   const std::optional<json::Ref>& data() const { return data_; }
-  std::optional<std::int64_t> batch() const { return batch_; }  // nothing: "all"
+  std::optional<std::int64_t> batch() const { return batch_; }  // nullopt: "all"
   const json::Ref& batch_place() const { return batch_place_; }
 
   std::uint64_t seed() const { return train_.seed; }
-  // Those that stay as they are.
+  // Excludes runtime constants.
   const std::map<std::string, double, std::less<>>& constants() const { return constants_; }
 
-  // The model without its data; its batch is known unless it is "all". Complete only when the Reader has not failed.
+  // Builds the model without its data. The batch size is unset for "all". Incomplete if the Reader has errors.
   Model build() const;
 
  private:
@@ -62,7 +62,7 @@ class ModelFile {
     std::int64_t every = 1;
   };
 
-  bool looks_like_a_model(json::ObjectReader& root);  // false: reported
+  bool looks_like_a_model(json::ObjectReader& root);  // false if it reported an error
   void read_constants(const json::Ref& at);
   void read_inputs(const json::Ref& at);
   void read_parameters(const json::Ref& at, const Fields& fields, std::vector<Parameter>& to);
@@ -71,7 +71,7 @@ class ModelFile {
   void read_optimizer(const json::Ref& at, OptimizerSpec& to);
   void read_objectives(const json::Ref& at);
   std::optional<ScheduleSpec> read_schedule(const json::Ref& at);
-  // The row that the one key of an object names, and where its numbers stand; null when reported.
+  // Returns the table row for the only key of an object, and the place of its value; null if it reported an error.
   template <class Row>
   std::pair<const Row*, json::Ref> read_choice(const json::Ref& at, std::string_view what, std::string_view example,
                                                const std::vector<Row>& table);
@@ -96,13 +96,13 @@ class ModelFile {
   std::vector<json::Ref> graph_;
   bool graph_read_ = false;
   std::optional<json::Ref> data_, outputs_, minimize_, metrics_, early_stopping_, lr_plateau_;
-  std::set<std::string, std::less<>> broken_;  // declared names whose declaration was reported
+  std::set<std::string, std::less<>> broken_;  // names with a reported declaration
   std::optional<std::int64_t> batch_;
   json::Ref batch_place_;
   TrainSpec train_;
 };
 
-// Inputs that no output depends on.
+// Names of the inputs that no output depends on.
 std::vector<std::string> target_names(const Model& model);
 
 }  // namespace graphrun

@@ -1,4 +1,4 @@
-// model_file_build.cpp: from the sections of a model file to nodes.
+// model_file_build.cpp: builds the graph from the sections of a model file.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -35,11 +35,11 @@ ir::SourceRef source(const Ref& at) {
   return {at.pointer, at.value->line, at.value->column};
 }
 
-// The name a graph entry gives; "" when it is too broken to tell.
+// Name that a graph entry defines; "" if the entry is too broken.
 std::string entry_name(const Ref& entry) {
   if (entry.value->kind == Kind::string) return expression::assigned_name(entry.value->string);
   const Member* name = entry.value->find("name");
-  for (const Member& member : entry.value->members) {  // the misspelt key is reported; uses of the name are right
+  for (const Member& member : entry.value->members) {  // a misspelled "name" is reported; uses of its value are valid
     if (!name && !nearest_name(member.key, {"name"}).empty()) name = &member;
   }
   return name && name->value.kind == Kind::string ? name->value.string : std::string();
@@ -66,7 +66,7 @@ class ModelBuild {
     graph_.builder.at({});
     model_.name = file_.name_;
     model_.train = file_.train_;
-    if (!file_.graph_read_) return std::move(model_);  // no name of it is known
+    if (!file_.graph_read_) return std::move(model_);  // its names are unknown
     outputs_broken_ = !file_.outputs_;
     if (file_.outputs_) read_outputs(*file_.outputs_);
     if (file_.minimize_) read_minimize(*file_.minimize_);
@@ -78,7 +78,7 @@ class ModelBuild {
   }
 
  private:
-  // Runs f; what it throws is reported at `at`, and then the answer is false.
+  // Runs f. Reports an Error at `at` and returns false.
   template <class F>
   bool attempt(const Ref& at, F&& f) {
     try {
@@ -145,13 +145,13 @@ class ModelBuild {
         reader_.report_inside(entry, text.find(parsed.name), error);
       }
       if (!passes(entry, parsed)) return;
-      if (reader_.errors() != before && find_layer(parsed.terms.back().word)) return;  // it would take the name, too
+      if (reader_.errors() != before && find_layer(parsed.terms.back().word)) return;  // a layer defines it again
       const NodeId id = build(graph_, parsed);
       if (reader_.errors() == before) graph_.define(parsed.name, id);
     });
   }
 
-  // Returns false if it cannot be built, which was reported.
+  // Returns false if the expression cannot be built, after an error was reported.
   bool passes(const Ref& entry, const expression::Expression& parsed) {
     const expression::Findings findings = check(scope_, parsed);
     for (const ExpressionError& error : findings.errors) reader_.report_inside(entry, error.offset, error);
@@ -192,7 +192,7 @@ class ModelBuild {
     if (layer) options = read_layer_options(object, *layer);
     ir::AttrSchema schema = layer ? layer->attributes : function->attributes;
     if (!options.share.empty()) {
-      for (ir::AttrDef& def : schema) def.required = false;  // the other layer says them
+      for (ir::AttrDef& def : schema) def.required = false;  // the other layer has them
     }
     const std::optional<AttrList> attrs = read_attrs(reader_, object, schema, layer ? layer->name : function->name);
     object.finish();
@@ -237,7 +237,7 @@ class ModelBuild {
     return options;
   }
 
-  // Nothing when one is unknown or broken.
+  // Returns nullopt if an operand is unknown or broken.
   std::optional<NodeIds> read_operands(ObjectReader& object) {
     const std::optional<Ref> list =
         object.require("inputs", "the names of its operands, for instance \"inputs\": [\"x\"]");
@@ -321,7 +321,7 @@ class ModelBuild {
     model_.train.objectives.push_back(std::move(spec));
   }
 
-  // By node, those that gradients of the loss come to, where no op on the way lacks one.
+  // Marks the nodes that gradients of the loss reach through differentiable ops; indexed by node.
   std::vector<bool> reached_by_gradients(NodeId loss) const {
     std::vector<bool> reached(graph_.graph.size(), false);
     reached[loss] = true;
@@ -334,7 +334,7 @@ class ModelBuild {
     return reached;
   }
 
-  // Nothing when one was reported or depends on what was.
+  // Returns nullopt if a parameter was reported or depends on a reported error.
   std::optional<std::vector<NodeId>> read_objective_parameters(const ModelFile::Objective& objective) {
     const Ref& list = *objective.parameters;
     if (!is_array(reader_, list, "parameters are an array of names", R"(for instance ["W", "h2"])")) return {};
@@ -353,14 +353,14 @@ class ModelBuild {
       for (const NodeId id : named) {
         if (take_parameter(item, id, objective.name)) continue;
         complete = false;
-        break;  // of a whole layer one is enough to say
+        break;  // one report per layer is enough
       }
       found.insert(found.end(), named.begin(), named.end());
     }
     return complete ? std::optional(found) : std::nullopt;
   }
 
-  // The parameter of that name, or those whose names begin with it and a dot.
+  // The parameter with that name, or all whose names start with "name.".
   std::vector<NodeId> parameters_named(const Ref& at, const std::string& name) {
     std::vector<NodeId> found, frozen;
     for (const NodeId id : graph_.parameters) {
@@ -394,7 +394,7 @@ class ModelBuild {
     return found;
   }
 
-  // False: reported.
+  // Returns false if it reported an error.
   bool take_parameter(const Ref& at, NodeId id, const std::string& objective) {
     const auto [entry, fresh] = moved_by_.emplace(id, objective);
     if (fresh) return true;
@@ -406,12 +406,12 @@ class ModelBuild {
     return false;
   }
 
-  // The reverse sweep goes back from the loss through float values; training needs a parameter on its way.
+  // The reverse sweep follows float values back from the loss; it must reach a parameter.
   bool check_gradient(const Ref& at, NodeId loss, const std::vector<NodeId>& parameters) {
     const std::vector<bool> trained = ir::depending_on(graph_.graph, parameters);
     std::vector<bool> swept(graph_.graph.size(), false);
     swept[loss] = true;
-    NodeId last = loss;  // on the way to a parameter
+    NodeId last = loss;  // last node on a path to a parameter
     bool stopped = false;
     for (NodeId id = loss + 1; id-- > 0;) {
       const ir::Node& node = graph_.graph[id];
@@ -481,7 +481,7 @@ class ModelBuild {
     if (check_answers(at, *built_in)) add_metric(at, {*name, {}});
   }
 
-  // What is told has a name of its own; the loss has one already.
+  // Names in reports must be unique; "loss" is taken.
   void add_metric(const Ref& at, MetricSpec metric) {
     const std::vector<std::string> told = told_names(model_, metric);
     for (const std::string& name : told) {
@@ -515,7 +515,7 @@ class ModelBuild {
     if (const Member* member = part.value->find("monitor");
         member && find_metric(built_in) && !listed_metrics_.contains(built_in) && !told_.contains(monitor.monitor)) {
       const std::size_t before = reader_.errors();
-      listed_metrics_.insert(built_in);  // it is a metric, too
+      listed_metrics_.insert(built_in);  // counts as listed
       if (check_answers(part.member(*member), *find_metric(built_in))) add_metric(part.member(*member), {built_in, {}});
       if (reader_.errors() != before) return;
     }
@@ -526,7 +526,7 @@ class ModelBuild {
     reader_.report(member == nullptr ? part : part.member(*member), problem->code, problem->message, problem->hint);
   }
 
-  // A built-in compares each output with its target, element by element.
+  // Built-in metrics compare each output with its target element by element, so their types must match.
   bool check_answers(const Ref& at, const MetricDef& metric) {
     if (outputs_broken_) return false;
     const std::vector<const OutputSpec*> outputs = measured(model_, metric);
@@ -550,7 +550,7 @@ class ModelBuild {
     return false;
   }
 
-  // Scores of each class and the class that is right: (batch, classes) and i32 (batch).
+  // Class scores of shape (batch, classes) with target classes of type i32(batch).
   static bool answers_classes(const TensorType& scores, const TensorType& classes) {
     const int last = scores.shape.rank() - 1;
     if (classes.dtype != DType::i32 || last < 1 || classes.shape.rank() != last) return false;
@@ -562,7 +562,7 @@ class ModelBuild {
 
   void read_outputs(const Ref& at) {
     const std::size_t before = reader_.errors();
-    std::vector<std::pair<Ref, std::string>> named;  // of the object form: where the target's name stands
+    std::vector<std::pair<Ref, std::string>> named;  // object form only: place and name of the target
     if (at.value->kind == Kind::object) {
       for (const Member& member : at.value->members) {
         const Ref target = at.member(member);
@@ -637,7 +637,7 @@ class ModelBuild {
     }
   }
 
-  // A loss would compare each of the target's columns with several of the output's.
+  // Broadcasting in a loss would compare each target column with several output columns.
   bool lacks_columns(const OutputSpec& output) const {
     const TensorType& given = graph_.builder.type(output.value.id);
     const TensorType& wanted = graph_.builder.type(graph_.names.at(output.target));
@@ -671,8 +671,8 @@ class ModelBuild {
   const ModelFile& file_;
   json::Reader& reader_;
   Model model_;
-  std::set<std::string> told_ = {"loss"};   // names of what a run tells
-  std::map<NodeId, std::string> moved_by_;  // the objective of each parameter that one lists
+  std::set<std::string> told_ = {"loss"};   // names in the reports of a run
+  std::map<NodeId, std::string> moved_by_;  // objective that lists the parameter
   GraphBuilder::Impl& graph_;
   Scope scope_;
   bool outputs_broken_ = false;

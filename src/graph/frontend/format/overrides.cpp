@@ -38,7 +38,7 @@ void check_path(const Override& o) {
   if (empty_segment) fail(o, "the path must be keys with dots between them", "for instance train.epochs=100");
 }
 
-// A value that was set stands at no line of the file.
+// An overridden value has no position in the file.
 void forget_places(json::Value& value) {
   value.line = value.column = 0;
   for (json::Value& item : value.items) forget_places(item);
@@ -54,7 +54,7 @@ json::Value json_of_setting(const Override& o) {
     value = json::parse(shown(o), o.value).root;
   } catch (const Error&) {
     const std::size_t first = o.value.find_first_not_of(" \t\n");
-    // What begins like JSON was meant as JSON.
+    // Text that starts like JSON must be valid JSON.
     if (first != std::string::npos && std::string_view("{[\"").find(o.value[first]) != std::string_view::npos) throw;
     value.kind = Kind::string;
     value.string = o.value;
@@ -63,10 +63,10 @@ json::Value json_of_setting(const Override& o) {
   return value;
 }
 
-// The optimizer of `train` or of an objective that a path names or leads into.
+// The part of a path that leads to the optimizer of `train` or of an objective.
 struct OptimizerPath {
-  std::vector<std::string_view> keys = {};  // empty: none
-  std::string_view rest = {};               // the path from there on
+  std::vector<std::string_view> keys = {};  // empty: not an optimizer path
+  std::string_view rest = {};               // remainder of the path
 };
 OptimizerPath optimizer_path(std::string_view path) {
   constexpr std::string_view kTrain = "train", kObjectives = "train.objectives.", kKey = ".optimizer";
@@ -82,7 +82,7 @@ OptimizerPath optimizer_path(std::string_view path) {
   return found;
 }
 
-// {"adam": {"lr": 0.01}}: what its keys have where nothing is said, and the learning rate that its row shows.
+// {"adam": {"lr": 0.01}}: the optimizer with its required keys set to the values in its row.
 json::Value whole_optimizer(const Override& o, const std::string& name) {
   const OptimizerDef* def = find_row(optimizers(), name);
   if (def == nullptr) {
@@ -100,7 +100,7 @@ bool is_only(const json::Value& object, std::string_view key) {
   return object.kind == Kind::object && object.members.size() == 1 && object.members.front().key == key;
 }
 
-// The value that is set; of the optimizer a bare name will do, and that of the one that is there keeps its keys.
+// The value to set. An optimizer may be given by name alone; the current optimizer then keeps its keys.
 json::Value meant(const Override& o, const json::Value& old) {
   json::Value value = json_of_setting(o);
   const OptimizerPath path = optimizer_path(o.path);
@@ -113,7 +113,7 @@ bool removes(const Override& o) {
   return begin != std::string::npos && o.value.substr(begin, end + 1 - begin) == "null";
 }
 
-// Sets, adds or removes a keyword argument: of the one call that has it or, if none has, that may have it.
+// Sets, adds or removes a keyword argument in the only call that has it or, if none has, the only one that accepts it.
 void set_argument(const Override& o, std::string& text, const std::string& pointer, const std::string& key) {
   const expression::Expression parsed = expression::parse(text);
   std::set<std::string_view> known;
@@ -153,14 +153,14 @@ void set_argument(const Override& o, std::string& text, const std::string& point
     text.replace(old.begin, old.end - old.begin, said);
     return;
   }
-  // With the comma before it or, of the first, behind it.
+  // Also removes the comma before it or, for the first argument, after it.
   const std::size_t before = text.find_last_not_of(" \t\n\r", argument->at - 1);
   const std::size_t next = text.find_first_not_of(" \t\n\r", old.end);
   const std::size_t begin = text[before] == ',' ? before : argument->at;
   text.erase(begin, (begin != before && text[next] == ',' ? next + 1 : old.end) - begin);
 }
 
-// Of an item of a list: its "name", or what its formula defines; "" when it has none.
+// Name of a list item: its "name", or the name that its formula defines; "" if it has none.
 std::string entry_name(const json::Value& item) {
   const Member* name = item.find("name");
   return name == nullptr ? expression::assigned_name(item.string) : name->value.string;
@@ -170,10 +170,10 @@ std::string_view parent(std::string_view path) {
   return path.substr(0, path.rfind('/'));
 }
 
-// Members of an object by key, or items of a list by "name"; of equals the first.
+// Index of object members by key, or of list items by name. The first of equal keys wins.
 struct Index {
   std::unordered_map<std::string, std::size_t> at;
-  std::size_t longest = 0;  // of the keys
+  std::size_t longest = 0;  // length of the longest key
 
   void add(const std::string& key, std::size_t i) {
     longest = std::max(longest, key.size());
@@ -181,8 +181,8 @@ struct Index {
   }
 };
 
-// Applies settings one after the other, in time of their number, those that replace an item of a
-// list or its name apart: what they go through is indexed.
+// Applies settings in order, in time linear in their number because objects and lists on their paths are indexed.
+// Exception: replacing a list item or its name drops the index of the list.
 class Settings {
  public:
   explicit Settings(json::Value& root) : root_(root) {}
@@ -192,10 +192,10 @@ class Settings {
     take_other_optimizer(o);
     json::Value* value = &root_;
     Ref place{&root_, ""};
-    std::string path;  // as the pointer, which cuts long keys
+    std::string path;  // full path; `place.pointer` truncates long keys
     bool in_list = false;
-    json::Value* owner = nullptr;  // of the value
-    std::size_t at = 0;            // in the owner
+    json::Value* owner = nullptr;  // owner of the value
+    std::size_t at = 0;            // position in the owner
     std::string_view rest = o.path;
     for (int depth = 0; !rest.empty(); ++depth) {
       if (depth == json::kMaxDepth) fail(o, fmt::format("the path is deeper than {} levels", json::kMaxDepth));
@@ -249,7 +249,7 @@ class Settings {
         owner->items.erase(owner->items.begin() + static_cast<std::ptrdiff_t>(at));
       else
         owner->members.erase(owner->members.begin() + static_cast<std::ptrdiff_t>(at));
-      o.pointer = place.pointer + "/-";  // of nothing: what has its place is another value
+      o.pointer = place.pointer + "/-";  // matches nothing: another value may take this place
       return forget(std::string(parent(path)), false);
     }
     *value = meant(o, *value);
@@ -258,7 +258,7 @@ class Settings {
   }
 
  private:
-  // A key of an optimizer that the model has not: it can only be meant instead of the one that is there.
+  // A path into an optimizer that the model does not use replaces the current optimizer.
   void take_other_optimizer(Override& o) {
     const OptimizerPath path = optimizer_path(o.path);
     if (path.rest.empty() || removes(o)) return;
@@ -287,7 +287,7 @@ class Settings {
     return index;
   }
 
-  // What was indexed of a value that was set, and of lists whose items may have another name now.
+  // Drops the indexes of a changed value, and of lists whose item names may have changed.
   void forget(const std::string& path, bool in_list) {
     indexes_.erase(path);
     const std::string below = path + "/";
@@ -313,7 +313,7 @@ class Settings {
          hint.empty() ? "an index from 0 works too" : hint);
   }
 
-  // Names may contain dots: the longest key that the rest of the path begins with wins.
+  // Names may contain dots: the longest key that is a prefix of the rest of the path wins.
   Member* existing_member(json::Value& object, const std::string& path, std::string_view rest) {
     const Index& index = index_of(object, path);
     std::size_t end = rest.size() <= index.longest ? rest.size() : rest.rfind('.', index.longest);
@@ -325,7 +325,7 @@ class Settings {
   }
 
   json::Value& root_;
-  std::map<std::string, Index> indexes_;  // by path
+  std::map<std::string, Index> indexes_;  // keyed by path
 };
 
 bool within(std::string_view pointer, std::string_view outer) {
@@ -348,7 +348,7 @@ Error blame(const Error& error, const std::vector<Override>& overrides) {
     for (const Override& o : overrides) {
       if (!within(d.pointer, o.pointer)) continue;
       d.file = shown(o);
-      if (d.line == 0) continue;  // it shows the value itself
+      if (d.line == 0) continue;  // it already shows the value
       d.line = d.column = 0;
       d.source_line.clear();
     }

@@ -20,7 +20,7 @@ namespace {
 
 using ir::Node;
 using ir::NodeId;
-// [begin, end) along each axis of a value; of the batch one sample stands for all.
+// [begin, end) along each axis of a value; one sample represents the batch.
 using Box = std::vector<std::pair<std::int64_t, std::int64_t>>;
 
 Box whole(const Shape& shape) {
@@ -34,8 +34,8 @@ bool is_empty(const Box& box) {
   return std::any_of(box.begin(), box.end(), [](const auto& part) { return part.first >= part.second; });
 }
 
-// Follows parts of values back to the inputs that they were moved from. A part that several ways lead to is followed
-// once: a value may be put beside itself again and again, and many ops may read it.
+// Traces parts of values back to the inputs that they were copied from. Each part is traced once even if many paths
+// reach it: a value may be concatenated with itself repeatedly, and many ops may read it.
 class Tracer {
  public:
   Tracer(const ir::Graph& graph, std::vector<ClassRange>& ranges) : graph_(graph), ranges_(ranges) {}
@@ -50,14 +50,14 @@ class Tracer {
   }
 
  private:
-  static constexpr std::size_t kMostParts = 1'000'000;  // of a graph; what is beyond is not checked when it is read
+  static constexpr std::size_t kMostParts = 1'000'000;  // limit per graph; further parts are not checked
 
   void trace(NodeId id, const Box& box, const ClassRange& range) {
     if (is_empty(box) || seen_.size() == kMostParts || !seen_.emplace(range.kind, range.count, id, box).second) return;
     open_.push_back({id, box, range.kind});
   }
 
-  // Values of which it is not known that those along the last axis are still one row's classes.
+  // Downgrades the kind if the last axis may no longer be the classes of one row.
   static ClassRange without_sum(ClassRange range) {
     if (range.kind == ClassRange::Kind::distributions) range.kind = ClassRange::Kind::probabilities;
     return range;
@@ -68,7 +68,7 @@ class Tracer {
     if (node.op == Op::input) {
       ClassRange found = range;
       found.input = node.name;
-      found.part.assign(box.begin() + 1, box.end());  // every row
+      found.part.assign(box.begin() + 1, box.end());  // without the batch axis
       ranges_.push_back(std::move(found));
     } else if (node.op == Op::reshape) {
       reshaped(node, box, range);
@@ -96,7 +96,7 @@ class Tracer {
 
   Params packed(const Node& node) const { return node.def->pack(node.attrs, ir::input_types(graph_, node), node.type); }
 
-  // All of it stays all of it; a part is followed where only axes of extent 1 come or go.
+  // Traces a whole value through any reshape; a part only if the reshape just adds or drops axes of extent 1.
   void reshaped(const Node& node, const Box& box, const ClassRange& range) {
     const Shape& from = graph_[node.inputs[0]].type.shape;
     Box source = whole(from);
@@ -145,12 +145,12 @@ class Tracer {
     Box box;
     ClassRange::Kind kind;
   };
-  std::set<std::tuple<ClassRange::Kind, std::int64_t, NodeId, Box>> seen_;  // by how many classes there are
+  std::set<std::tuple<ClassRange::Kind, std::int64_t, NodeId, Box>> seen_;  // includes the class count
   std::vector<Part> open_;
 };
 
-// What a node takes as probabilities: the float target of softmax_cross_entropy, or of the sigmoid's, which is
-// softplus(z) - z * target (library/functions.cpp).
+// The operand that a node takes as probabilities: the float target of softmax_cross_entropy, or of
+// sigmoid_cross_entropy, which is softplus(z) - z * target (library/functions.cpp).
 std::optional<std::pair<NodeId, ClassRange>> probabilities(const ir::Graph& graph, const Node& node) {
   const auto range = [&](std::string_view name, NodeId logits, ClassRange::Kind kind) {
     return ClassRange{{}, {}, 0, {}, fmt::format("{}_cross_entropy of '{}'", name, graph[logits].name), kind};

@@ -1,8 +1,8 @@
-// class_numbers.h: which inputs of a model hold class numbers or indices, and how many there are of what they number;
-// which hold probabilities, the targets of cross-entropies.
-// Contract: from what OpDef::classes says of the ops that the roots depend on, followed back to inputs through ops
-// that only move values. A number that was computed is nobody's mistake in the data: the op says what it does with one
-// out of range. Allocates by ops, not by extents.
+// class_numbers.h: the inputs of a model that contain class numbers or indices, and their ranges; also the inputs that
+// contain probabilities (targets of cross-entropies).
+// Contract: starts from OpDef::classes of the ops that the roots depend on, and traces back to inputs through ops that
+// only copy values. Computed numbers are not checked: they are not errors in the data, and each op defines its result
+// for numbers out of range. Memory use grows with the number of ops, not with extents.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@
 
 namespace graphrun {
 
-// Of all that the model computes from its data: loss, metrics and outputs; or of its outputs alone, numbers only.
+// Ranges for loss, metrics and outputs; the second function covers outputs only, and only class numbers and indices.
 std::vector<ClassRange> class_numbers(const Model& model);
 std::vector<ClassRange> class_numbers_of_outputs(const Model& model);
 

@@ -21,15 +21,15 @@ using ir::kNoNode;
 using ir::Node;
 using ir::NodeId;
 
-constexpr std::int64_t kMostNumbers = 64;  // of the parts of one metric: each has a ring
+constexpr std::int64_t kMostNumbers = 64;  // numbers per metric, because each needs a ring buffer
 
-// What reduces rows to none; nothing for an op whose batches do not add up to the whole. Batches become one as partial
-// results do in a region.
+// How results of a reduction over rows combine across batches, like partial results in a region; nullopt if they
+// cannot be combined.
 std::optional<Combined> combined_by(const Node& node) {
   if (node.op == Op::logsumexp) return Combined::logsumexp;
   const std::optional<CombineOp> combine = traits_of(node.op).combine;
   if (!combine) return std::nullopt;
-  constexpr Combined kSame[] = {Combined::sum, Combined::product, Combined::max, Combined::min};  // as CombineOp's
+  constexpr Combined kSame[] = {Combined::sum, Combined::product, Combined::max, Combined::min};  // CombineOp order
   return kSame[static_cast<std::size_t>(*combine)];
 }
 
@@ -52,7 +52,7 @@ MetricAnalysis::MetricAnalysis(const Graph& graph, std::span<const NodeId> roots
 MetricParts MetricAnalysis::parts(NodeId metric) const {
   MetricParts found;
   if (has_rows(metric) || graph_[metric].type.shape.rank() > 0) {
-    found.is_mean = true;  // no scalar: whoever records it says so
+    found.is_mean = true;  // not a scalar: add_ring() reports it
     return found;
   }
   if (problems_[metric] != kNoNode) {

@@ -1,8 +1,8 @@
-// metric_parts.h: how the value of a metric over a whole split follows from its batches.
-// Contract: pure functions of the model's graph, which is looked at once for all metrics. A metric is the mean of the
-// batches' values where it is linear in means over rows; otherwise its outermost reductions over rows are combined
-// batch by batch, exactly, and what is computed from them is a formula of its own. Leaves to others: recording
-// (step_graph.h), adding up and evaluating (session/metric_formula.h).
+// metric_parts.h: decomposes a metric so that its value over a whole split can be computed from batches.
+// Contract: pure functions of the model's graph, which is analyzed once for all metrics. A metric that is linear in
+// means over rows is the mean of the batches' values. Otherwise its outermost reductions over rows are combined
+// exactly, batch by batch, and a separate formula computes the metric from them. Done elsewhere: recording
+// (step_graph.h), summation and evaluation (session/metric_formula.h).
 #pragma once
 
 #include <span>
@@ -13,7 +13,7 @@
 
 namespace graphrun {
 
-// How the values of batches become that of all rows; `same`: the rows have no part in it.
+// How batch values combine into the value for all rows; `same`: the value does not depend on rows.
 enum class Combined { sum, product, max, min, logsumexp, same };
 
 struct MetricPart {
@@ -22,26 +22,26 @@ struct MetricPart {
 };
 
 struct MetricParts {
-  bool is_mean = false;           // the mean of the batches' values, by their samples, is the metric
+  bool is_mean = false;           // the metric is the sample-weighted mean of batch values
   std::vector<MetricPart> parts;  // otherwise
-  std::string problem;            // or why it is neither: a clause for a message
+  std::string problem;            // reason if it is neither: a clause for a message
 };
 
-// The number of samples of a batch, which a mean over rows divides by.
+// Whether the node is the sample count of a batch, the divisor of a mean over rows.
 bool is_sample_count(const ir::Graph& model, ir::NodeId id);
 
 class MetricAnalysis {
  public:
-  // `roots`: what the model is for, its outputs and its loss. Where these depend on how rows fall into batches that is
-  // the model's meaning, and none of the metric's doing.
+  // `roots`: the outputs and losses of the model. If these depend on the composition of batches (as with batch norm),
+  // that is the model's semantics and not a problem of the metric.
   MetricAnalysis(const ir::Graph& graph, std::span<const ir::NodeId> roots);
 
   MetricParts parts(ir::NodeId metric) const;
 
  private:
-  // How a value without rows grows with the batch.
+  // How a value without rows scales with the batch.
   enum class Form { constant, count, sum, mean, other };
-  enum class Role { passes_on, part, known, problem };  // of a value that a metric is computed from
+  enum class Role { passes_on, part, known, problem };  // role of an ancestor of a metric
 
   bool has_rows(ir::NodeId id) const { return graph_[id].type.rows > 0; }
   bool reduces_rows(ir::NodeId id) const;
@@ -52,14 +52,14 @@ class MetricAnalysis {
 
   const ir::Graph& graph_;
   std::vector<bool> of_model_;
-  // By node:
-  std::vector<bool> of_batch_;        // depends on rows or their number
-  std::vector<ir::NodeId> couples_;   // a value of the whole batch that its rows depend on, beside the model
-  std::vector<ir::NodeId> problems_;  // the last node that keeps a metric of this one from having parts
+  // Indexed by node:
+  std::vector<bool> of_batch_;        // depends on rows or on their number
+  std::vector<ir::NodeId> couples_;   // whole-batch value outside the model that rows depend on
+  std::vector<ir::NodeId> problems_;  // last ancestor that prevents a split into parts
   std::vector<Form> form_;
 };
 
-// The metric from its parts and the number of samples, in f64: one phase without rows.
+// Computes the metric from its parts and the sample count, in f64: one phase without rows.
 struct MetricFormula {
   ir::Graph graph;
   std::vector<ir::NodeId> parts;  // inputs, in order

@@ -14,8 +14,8 @@ ir::Graph with_phase_choices(const ir::Builder& model, bool training) {
   const ir::NodeId flag = model.training_or_none();
   for (ir::Node& node : graph.nodes) {
     if (node.op != Op::where || node.inputs[0] != flag) continue;
-    // The side that is taken, as it is: a reshape to its own shape, which is a view and has its gradient. One that the
-    // choice would broadcast still is.
+    // Replaces the choice by the selected side: a reshape to the same shape, which is a differentiable view, or a
+    // broadcast if the choice would broadcast that side.
     node.inputs = {node.inputs[training ? 1 : 2]};
     const TensorType& side = graph[node.inputs[0]].type;
     const bool is_whole = side.shape == node.type.shape && side.rows == node.type.rows;

@@ -1,6 +1,6 @@
-// phase_choices.h: a model's graph as training or the other phases compute it.
-// Contract: ids are those of the model's graph, and so are types and names; of in_training(x, otherwise) only the side
-// that the phase takes is left. Leaves to others: what phases there are (step_graph.h).
+// phase_choices.h: specializes a model's graph for training or for the other phases.
+// Contract: node ids, types and names stay the same. Each in_training(x, otherwise) is replaced by the side that the
+// phase selects. step_graph.h defines the phases.
 #pragma once
 
 #include "graph/builder.h"

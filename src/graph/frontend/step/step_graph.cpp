@@ -29,8 +29,8 @@ namespace {
 using ir::kNoNode;
 using ir::NodeId;
 
-// Names of the step graph: parameters as the model names them, "phase/name" for its other nodes, "data/split/input" for
-// data, and with a colon what the library adds ("train/W1:gradient"); model names have neither '/' nor ':'.
+// Names in the step graph: parameters keep their names, other model nodes are "phase/name", data is "data/split/input".
+// Names of nodes that the library adds have a colon ("train/W1:gradient"). Model names have neither '/' nor ':'.
 class StepGraphBuilder {
  public:
   explicit StepGraphBuilder(const Model& model)
@@ -55,7 +55,7 @@ class StepGraphBuilder {
  private:
   ir::Graph& graph() { return result_.graph; }
 
-  // The model's graph as the present phase computes it.
+  // The model's graph as specialized for the current phase.
   const ir::Graph& source() const {
     const std::optional<ir::Graph>& chosen = result_.phases.back().name == "train" ? in_training_ : otherwise_;
     return chosen ? *chosen : source_.graph;
@@ -83,7 +83,7 @@ class StepGraphBuilder {
     }
     for (const auto& [column, tensor] : split.columns) add_column(split, column, {tensor.dtype(), tensor.shape(), 0});
     if (!split.columns.empty()) return;
-    // Only its size is known: it has a column for each input.
+    // Only the size of the split is known: it gets a column per input.
     for (const NodeId input : source_.inputs) {
       TensorType type = source_.graph[input].type;
       type.shape[0] = split.samples();
@@ -98,7 +98,7 @@ class StepGraphBuilder {
     data_.emplace(name, id);
   }
 
-  // A phase over the rows of a split: counter, row count, and the model's inputs bound to minibatches.
+  // Starts a phase over the rows of a split: adds counter and row count, and binds the model's inputs to minibatches.
   StepPhase& enter_split(const std::string& name, const Split& split) {
     const bool training = name == "train";
     const std::int64_t samples = split.samples();
@@ -111,7 +111,7 @@ class StepGraphBuilder {
     make_.count_steps(counter_);
     copied_[source_.step] = counter_;
     const AttrList counts = {{"total", samples}, {"drop_last", drops}};
-    std::vector<Var> in_use;  // how many rows are, where that varies
+    std::vector<Var> in_use;  // number of rows in use, if it varies
     for (const auto& [of, rows] : result_.rows) {
       if (of == split.name) in_use.push_back(var(rows));
     }
@@ -122,11 +122,11 @@ class StepGraphBuilder {
     for (NodeId input : source_.inputs) {
       const std::string& column = source_.graph[input].name;
       const auto data = data_.find(fmt::format("data/{}/{}", split.name, column));
-      if (data == data_.end()) continue;  // a node that needs it says so
+      if (data == data_.end()) continue;  // nodes that need it report it
       AttrList attrs = {{"drop_last", drops}};
       if (training && model_.train.shuffle) {
         attrs.emplace_back("shuffle", true);
-        attrs.emplace_back("key", stream_key("data.shuffle"));  // one order for all columns
+        attrs.emplace_back("key", stream_key("data.shuffle"));  // same order for all columns
       }
       const Var rows = in_use.empty()
                            ? make::op("minibatch", {var(data->second), var(counter_)}, attrs)
@@ -152,7 +152,7 @@ class StepGraphBuilder {
     }
   }
 
-  // The node of the step graph that computes a node of the model in the present phase, made on first use.
+  // The step graph's node for a node of the model in the current phase; created on first use.
   NodeId copy(NodeId wanted) {
     if (copied_[wanted] != kNoNode) return copied_[wanted];
     const std::string phase = result_.phases.back().name;
@@ -177,7 +177,7 @@ class StepGraphBuilder {
     AttrList attrs = node.attrs.list();
     for (auto& [name, value] : attrs) {
       if (name != "key") continue;
-      const auto other = static_cast<std::size_t>(std::get<std::int64_t>(value));  // + 1: whose draws these are
+      const auto other = static_cast<std::size_t>(std::get<std::int64_t>(value));  // id + 1 of the stream's node
       value = stream_key(other > 0 ? source()[static_cast<NodeId>(other - 1)].name : node.name);
     }
     make_.at(node.source);
@@ -185,11 +185,11 @@ class StepGraphBuilder {
     make_.at({});
     if (node.phase != ir::kShared) {
       std::string name = fmt::format("{}/{}", phase, node.name);
-      // What is computed again, from parameters that were moved, has the turn behind its name.
+      // Values recomputed from updated parameters get the suffix of the turn.
       if (!turn_.empty() && make_.find(name) != kNoNode) name += turn_;
       make_.rename(result, name);
     } else if (node.op == Op::parameter || node.op == Op::state) {
-      make_.rename(result, node.name);  // a constant keeps the name it got: nobody asks for it by name
+      make_.rename(result, node.name);  // constants keep generated names
     }
     if (node.op == Op::parameter) result_.parameters.emplace_back(node.name, result);
     if (const auto scalar = source_.runtime.find(id); scalar != source_.runtime.end())
@@ -206,7 +206,7 @@ class StepGraphBuilder {
     value = make::cast(var(value), DType::f32).id;
     const NodeId ring = add_state(fmt::format("{}/{}:ring", phase.name, name), {DType::f32, {kRingSize}, 0}, "metric");
     graph()[ring].poll = true;
-    // Training records the steps of many epochs between two looks of the host, an evaluation those of one.
+    // Between two polls, training may record many epochs. An evaluation records one, so its ring can be smaller.
     if (phase.name != "train") graph().phases.back().rings.push_back(ring);
     make_.add("assign", {ring, make_.add("record", {ring, value, counter_})});
     return ring;
@@ -215,9 +215,9 @@ class StepGraphBuilder {
     phase.recorded.push_back({name, add_ring(phase, name, value)});
   }
 
-  // A value of the model's graph over all batches of an evaluation: their mean, or computed from their parts.
+  // Records a model value over all batches of an evaluation, as a mean or as the parts of a formula.
   void add_figure(StepPhase& phase, const std::string& name, NodeId value) {
-    const MetricParts found = analysis().parts(value);  // as evaluations compute it
+    const MetricParts found = analysis().parts(value);  // on the evaluation graph
     const bool is_loss = phase.recorded.empty();
     if (found.is_mean || !found.problem.empty()) {
       if (!found.is_mean && !is_loss && phase.needs_one_batch.empty()) {
@@ -260,7 +260,7 @@ class StepGraphBuilder {
 
   void add_training() {
     StepPhase& phase = enter_split("train", *model_.data.find("train"));
-    std::vector<std::pair<NodeId, NodeId>> assigned;  // a state and its next value
+    std::vector<std::pair<NodeId, NodeId>> assigned;  // state, next value
     add_assignments(false, assigned);
     Var total;
     std::vector<NodeId> losses;
@@ -301,8 +301,8 @@ class StepGraphBuilder {
     }
   }
 
-  // From here on `moved` parameters (of the model, with their next values) are what the step has made of them, and what
-  // is computed from them is computed anew. No gradient goes back through an update.
+  // Makes later nodes use the updated values of the `moved` parameters (model node, next value) and recompute their
+  // dependents. Gradients do not flow back through an update.
   void take_turn(std::string_view name, std::vector<std::pair<NodeId, NodeId>>& moved) {
     turn_ = fmt::format(":{}", name);
     std::vector<NodeId> changed;
@@ -324,7 +324,7 @@ class StepGraphBuilder {
     if (graph()[gradient].phase != ir::kShared && !named) make_.rename(gradient, name);
   }
 
-  // Gives the parameters' next values.
+  // Adds the updates and returns the parameters' next values.
   std::vector<NodeId> update(const Objective& objective, const std::vector<NodeId>& parameters,
                              std::vector<Var> gradient) {
     const OptimizerSpec& spec = *objective.optimizer;
@@ -355,7 +355,7 @@ class StepGraphBuilder {
     return moved;
   }
 
-  // TrainSpec::clip_norm, for all objectives.
+  // TrainSpec::clip_norm; all objectives share one state.
   Factor most_norm() {
     if (!model_.train.clip_norm_at_run_time) return {model_.train.clip_norm};
     if (clip_norm_ == kNoNode) {
@@ -365,8 +365,8 @@ class StepGraphBuilder {
     return {model_.train.clip_norm, var(clip_norm_)};
   }
 
-  // Whether an objective moves its parameters in this step, the last of every so many. By a state that counts them:
-  // f32 has not all numbers of steps.
+  // Whether this step, the last of each `every` steps, updates the objective's parameters. A state counts the steps
+  // since the last update, because f32 cannot represent all step numbers.
   Var is_due(const Objective& objective) {
     const Var waited = var(add_state(fmt::format("train/{}:waited", objective.name), {DType::f32, {}, 0}, "slot"));
     const Var due = make::op("equal", {waited, make::like(static_cast<double>(objective.every - 1), waited)});
@@ -375,7 +375,7 @@ class StepGraphBuilder {
     return due;
   }
 
-  // The optimizer's attributes that are states: "train:lr", or of one of several objectives "train:NAME.lr".
+  // States for runtime hyperparameters of the optimizer: "train:lr", or "train:NAME.lr" for one of several objectives.
   std::map<std::string, Var, std::less<>> runtime_attributes(const OptimizerSpec& spec, const OptimizerDef& optimizer,
                                                              const ir::Attrs& attrs, const std::string& objective) {
     std::map<std::string, Var, std::less<>> states;
@@ -430,7 +430,7 @@ class StepGraphBuilder {
     finish_phase();
   }
 
-  // A built-in is applied to each (output, target); with several targets its name says which: "mse.price".
+  // Adds a built-in metric per (output, target) pair; with several targets its name includes the target: "mse.price".
   void add_built_in(StepPhase& phase, const std::string& name) {
     const MetricDef* def = find_metric(name);
     if (def == nullptr) throw std::logic_error("no built-in metric " + name);
@@ -464,8 +464,8 @@ class StepGraphBuilder {
     }
   }
 
-  // Where no mean over all elements is the metric: scikit-learn's rmse and r2 are means over the columns, its accuracy
-  // of several labels is that of whole rows, and of logits it goes by 0.
+  // Whether the metric is not a mean over all elements, so that the host must compute it. As in scikit-learn, rmse and
+  // r2 are means over columns, and accuracy for several labels compares whole rows, with threshold 0 for logits.
   bool needs_score(const MetricDef& def, const OutputSpec& output) const {
     if (def.function.empty()) return true;
     const TensorType target = source_.graph[model_.graph.find(output.target).id].type;
@@ -477,8 +477,8 @@ class StepGraphBuilder {
            (several && how.numbers != ClassOutput::Numbers::softmax_logits);
   }
 
-  // Of all elements of a split's column about their means, column by column, in original units. On the host: it is the
-  // data's alone, and in double nothing cancels.
+  // Variance of a split's column about the mean of each feature, in original units. Computed on the host because it
+  // depends on data only, and in double to avoid cancellation.
   double variance(const std::string& target) const {
     const auto column = columns_.find(target);
     if (column == columns_.end()) return 0;
@@ -489,7 +489,7 @@ class StepGraphBuilder {
     const std::size_t width = values.size() / static_cast<std::size_t>(tensor.shape()[0]);
     const LogTransform log = log_of(target);
     const std::vector<double> units = units_of(target, width);
-    // Without a curve the shift falls out of the differences.
+    // Without a log transform the shift cancels in the differences.
     const auto number = [&](std::size_t i) {
       const auto value = static_cast<double>(values[i]);
       if (log == LogTransform::none) return value;
@@ -508,7 +508,7 @@ class StepGraphBuilder {
     return sum / static_cast<double>(values.size());
   }
 
-  // One of a target's columns is so many original units.
+  // Original units per unit of the standardized target, by column.
   std::vector<double> units_of(const std::string& target, std::size_t width) const {
     std::vector<double> units(width, 1.0);
     for (const Standardization* fitted : fitted_of(target)) {
@@ -526,7 +526,7 @@ class StepGraphBuilder {
     return fitted_of(target).empty() ? LogTransform::none : fitted_of(target).front()->log;
   }
 
-  // One number a column of `target`, in the shape that its samples have.
+  // One number per column of `target`, in the shape of its samples.
   Var constant_row(const std::vector<double>& values, const std::string& target) {
     const std::span<const std::int64_t> dims = source_.graph[model_.graph.find(target).id].type.shape.dims();
     Shape shape(dims.empty() ? dims : dims.subspan(1));
@@ -534,7 +534,7 @@ class StepGraphBuilder {
     return make::source(make_, "constant", {DType::f32, shape}, {{"values", values}});
   }
 
-  // What was done to the numbers of the target, undone.
+  // Transforms values back to the original units of the target. Returns their unit, 1.
   double undo(std::span<NodeId> values, const std::string& target) {
     for (const Standardization* fitted : fitted_of(target)) {
       for (NodeId& value : values) {
@@ -547,8 +547,8 @@ class StepGraphBuilder {
     return 1;
   }
 
-  // Of what knows no shift: the columns weighed against each other, and the unit that all have then. In f32 an error of
-  // 1 in 2e9 would be lost where values had their shifts back, and its square might overflow in small units.
+  // For metrics of differences, where shifts cancel: scales columns to a common unit, which is returned. Undoing the
+  // shift in f32 would lose an error of 1 in 2e9, and without the common unit its square might overflow.
   double weigh(std::span<NodeId> values, const std::string& target) {
     if (fitted_of(target).empty()) return 1;
     std::vector<double> units = units_of(target, fitted_of(target).front()->scale.size());
@@ -568,12 +568,12 @@ class StepGraphBuilder {
     for (const OutputSpec& output : model_.outputs) outputs.push_back(output.value.id);
     const std::vector<bool> is_needed = ir::needed_by(source(), outputs);
     for (NodeId input : source_.inputs) {
-      if (!is_needed[input]) continue;  // a target (model-format.md, "outputs")
+      if (!is_needed[input]) continue;  // a target (see "outputs" in model-format.md)
       const std::string& name = source_.graph[input].name;
       copied_[input] = add_input("predict/" + name, source_.graph[input].type);
       predict.inputs.emplace_back(name, copied_[input]);
     }
-    copied_[source_.step] = make_.scalar(0, DType::u64);  // a prediction draws the same numbers every time
+    copied_[source_.step] = make_.scalar(0, DType::u64);  // same random samples in every prediction
     predict.count = add_input("predict/batch:count", {DType::i32, {}, 0});
     graph().phases.back().row_count = predict.count;
     for (const OutputSpec& output : model_.outputs) {
@@ -585,19 +585,19 @@ class StepGraphBuilder {
   const Model& model_;
   const GraphBuilder::Impl& source_;
   const std::vector<Objective> objectives_;
-  std::optional<ir::Graph> in_training_, otherwise_;  // the model's graph, where phases take different sides of it
-  std::vector<std::pair<NodeId, NodeId>> unmoved_;    // parameters that copied_ has moved, and their own nodes
-  std::string turn_;  // of the objective whose nodes are added, behind their names; empty: the first
+  std::optional<ir::Graph> in_training_, otherwise_;  // set if phases select different sides of the graph
+  std::vector<std::pair<NodeId, NodeId>> unmoved_;    // updated parameters, with their original nodes
+  std::string turn_;  // name suffix for nodes of the current objective; empty for the first
   StepGraph result_;
   ir::Builder make_{result_.graph};
-  std::vector<NodeId> copied_;  // by node of the model: its node in the present phase
+  std::vector<NodeId> copied_;  // node in the current phase, indexed by model node
   std::map<std::string, NodeId> data_;
-  std::map<std::string_view, const HostTensor*> columns_;                   // of the present split, by input
-  std::map<std::string_view, std::vector<const Standardization*>> fitted_;  // by input
+  std::map<std::string_view, const HostTensor*> columns_;  // columns of the current split, keyed by input
+  std::map<std::string_view, std::vector<const Standardization*>> fitted_;  // keyed by input
   std::optional<MetricAnalysis> analysis_;
-  std::map<NodeId, std::size_t> formulas_;  // by value of the model
+  std::map<NodeId, std::size_t> formulas_;  // index in result_.formulas, keyed by model value
   NodeId counter_ = kNoNode;
-  NodeId clip_norm_ = kNoNode;  // the state that is one
+  NodeId clip_norm_ = kNoNode;  // state of a runtime clip_norm
 };
 
 }  // namespace
@@ -610,7 +610,7 @@ double finished(const Recorded& recorded, double mean) {
     case MetricDef::Finish::root:
       return std::sqrt(mean);
     case MetricDef::Finish::r2:
-      // A target that does not vary has nothing to explain: right or wrong is all there is to say.
+      // For a constant target, R² is defined as 1 for exact predictions and 0 otherwise.
       return recorded.variance != 0 ? 1 - mean / recorded.variance : mean == 0 ? 1 : 0;
   }
   return mean;
