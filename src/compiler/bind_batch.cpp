@@ -26,7 +26,7 @@ void make_constant(Node& node, double value) {
                          {{"values", std::vector<double>{value}}, {"dtype", std::string(name_of(node.type.dtype))}});
 }
 
-// `change` sees each attribute's name and value.
+// Calls `change` with the name and a reference to the value of each attribute.
 template <class Change>
 void change_attributes(Node& node, Change change) {
   AttrList attrs = node.attrs.list();
@@ -34,7 +34,7 @@ void change_attributes(Node& node, Change change) {
   node.attrs = ir::Attrs(node.def->attrs, attrs);
 }
 
-// Numbers in place of the symbol, in all that mentions it.
+// Replaces the symbol by the capacity in all attributes.
 void bind_attributes(Node& node, std::int64_t capacity) {
   change_attributes(node, [&](std::string_view name, AttrValue& value) {
     if (auto* extents = std::get_if<std::vector<std::int64_t>>(&value)) {
@@ -73,7 +73,7 @@ class Binder {
   }
 
  private:
-  // What the host writes for each batch is shared, but one phase reads it.
+  // Values that the host writes for each batch are shared nodes, but only one phase reads them.
   void find_readers() {
     phase_.assign(graph_.size(), 0);
     for (NodeId id = graph_.size(); id-- > 0;) {
@@ -116,8 +116,8 @@ class Binder {
 
   const Graph& given_;
   Graph graph_;
-  std::vector<std::uint32_t> phase_;                                     // by node: its own, or that of who reads it
-  std::vector<bool> is_full_ = std::vector<bool>(graph_.size(), false);  // counts rows, which are always all
+  std::vector<std::uint32_t> phase_;                                     // per node: its own, or that of its readers
+  std::vector<bool> is_full_ = std::vector<bool>(graph_.size(), false);  // row counts of full batches
 };
 
 }  // namespace

@@ -1,8 +1,8 @@
-// compile.h: from a graph to a Program: the list of passes. Contract: needs no device; the same graph and options give
-// the same Program. The batch is a symbol in the graph and gets its numbers here: another batch is another compilation
-// of the same graph. A value is known by its id from the graph that was given to its buffer: names lead to buffers only
-// where a user gave them (find()). Throws Error (kind input, code "step.unsupported") that lists every step that
-// `supports` declines, with its reason. Leaves to others: what is compiled (frontend/step/step_graph.h), who runs it
+// compile.h: compiles a graph to a Program by a list of passes. Contract: needs no device; the same graph and options
+// give the same Program. The batch is symbolic in the graph and gets its size here, so each batch size is a separate
+// compilation of the same graph. A value's id in the given graph leads to its buffer; names lead to buffers only if a
+// user gave them (find()). Throws Error (kind input, code "step.unsupported") that lists every step that `supports`
+// rejects, with the reason. Not here: building the graph (frontend/step/step_graph.h), running the Program
 // (executor.h).
 #pragma once
 
@@ -25,37 +25,37 @@ namespace graphrun {
 
 struct CompileOptions {
   std::string name;
-  std::vector<std::int64_t> capacities = {};  // of each phase: what the batch is; empty: the graph has no symbol
+  std::vector<std::int64_t> capacities = {};  // batch size of each phase; empty if the graph has no batch symbol
   std::string target;
   std::function<Support(const StepSignature&)> supports;
-  std::function<bool(const StepSignature&)> takes_views = {};  // empty: what could be shown is computed
-  PlanRegion plan_region = {};                                 // empty for graphs without regions
-  bool fuse = false;                                           // make regions
-  bool simplify = false;                                       // and remove what is dead
+  std::function<bool(const StepSignature&)> takes_views = {};  // empty: slices, transposes and broadcasts are computed
+  PlanRegion plan_region = {};                                 // may be empty for graphs without regions
+  bool fuse = false;                                           // form regions
+  bool simplify = false;                                       // also remove dead nodes
   plan::TileChoice tiles = {};
-  Precision precision = Precision::fp32;  // of all products
-  MathMode math = MathMode::fast;         // where the target is a device
-  std::uint64_t max_memory = 0;           // bytes that the arena may take, if that can be (fit_memory.h); 0: any
+  Precision precision = Precision::fp32;  // in all matrix products
+  MathMode math = MathMode::fast;         // used only if the target is a GPU
+  std::uint64_t max_memory = 0;           // limit on arena bytes, if it can be met (fit_memory.h); 0: no limit
 };
 
 struct Compiled {
   Program program;
-  IdMap values;                     // from the given graph to the values that passes left of it
-  std::vector<BufferId> buffer_of;  // by value; the state's for an assign
-  Regions regions;                  // the graph that was lowered, what its ids were, why it has no other regions
-  std::vector<std::vector<RegionChoice>> choices;  // of each region over rows, in the order of phases and steps
+  IdMap values;                     // from the given graph to the graph before regions are formed
+  std::vector<BufferId> buffer_of;  // per node of that graph; an assign has its state's buffer
+  Regions regions;                  // lowered graph, ids from the graph before regions, reasons against other regions
+  std::vector<std::vector<RegionChoice>> choices;  // per row region, in the order of phases and steps
   std::unordered_map<std::string, BufferId> by_name;
-  BudgetSummary budget;  // what was done for CompileOptions::max_memory
+  BudgetSummary budget;  // changes made to meet CompileOptions::max_memory
 
-  // Of a node of the given graph that passes keep: a state, or one that is kept, polled or counts rows.
+  // Buffer of a node of the given graph that passes keep: a state, a row count, or one that is kept or polled.
   BufferId buffer(ir::NodeId node) const;
-  // Of a name that a user gave; kNoBuffer when there is none.
+  // Returns the buffer with a name that a user gave, or kNoBuffer.
   BufferId find(std::string_view name) const;
 };
 
 Compiled compile(const ir::Graph& graph, const CompileOptions& options);
 
-// How often compile() was called in this process: for tests.
+// Number of compile() calls in this process, for tests.
 std::uint64_t compilations();
 
 }  // namespace graphrun

@@ -14,7 +14,7 @@ using ir::kNoNode;
 using ir::Node;
 using ir::NodeId;
 
-// Batches that are filled up to whole vectors may make a data set larger by an eighth.
+// Padding the batches to whole vectors may enlarge a data set by up to an eighth.
 constexpr std::int64_t kMostFilling = 8;
 
 class DataLayoutFinder {
@@ -50,16 +50,16 @@ class DataLayoutFinder {
  private:
   struct Readers {
     std::int64_t block = 0;
-    std::vector<NodeId> views;  // of the data set
-    std::vector<NodeId> rows;   // values with rows: views of all of it, and minibatches
+    std::vector<NodeId> views;  // into the data set
+    std::vector<NodeId> rows;   // values with rows: views of the whole data set, and minibatches
   };
 
   bool is_view(NodeId id) const { return analysis_.is_view(id); }
 
-  // False when somebody cannot read vectors.
+  // Returns false if a reader cannot read vectors.
   bool find_readers(NodeId data, std::int64_t samples, Readers& readers) const {
     if (!find_readers_of(data, samples, readers)) return false;
-    for (std::size_t i = 0; i < readers.views.size(); ++i) {  // which grow meanwhile
+    for (std::size_t i = 0; i < readers.views.size(); ++i) {  // grows during the loop
       if (!find_readers_of(readers.views[i], samples, readers)) return false;
     }
     return true;
@@ -75,7 +75,7 @@ class DataLayoutFinder {
         return true;
       }
       if (stage_[reader] == 0) return false;
-      if (graph_[id].type.rows > 0) return agree(samples, samples, readers);  // all of it is one batch
+      if (graph_[id].type.rows > 0) return agree(samples, samples, readers);  // the whole data set is one batch
       return node.def->rows == RowRule::select && !node.attrs.boolean("shuffle") && counts_its_rows(reader, samples) &&
              agree(node.type.shape[0], samples, readers) && (readers.rows.push_back(reader), true);
     });
@@ -89,7 +89,7 @@ class DataLayoutFinder {
     return readers.block == block;
   }
 
-  // The rows that the phase counts are there: nothing beyond them is read.
+  // Whether the phase counts the rows of this minibatch: then nothing beyond them is read.
   bool counts_its_rows(NodeId minibatch, std::int64_t samples) const {
     const Node& node = graph_[minibatch];
     const Batches batches{samples, node.type.shape[0], node.attrs.boolean("drop_last")};
@@ -101,13 +101,13 @@ class DataLayoutFinder {
   }
 
   void mark_in_place(NodeId id, std::vector<bool>& in_place) const {
-    std::vector<NodeId> values = {id};  // and its views
+    std::vector<NodeId> values = {id};  // `id` and its views
     for (std::size_t i = 0; i < values.size(); ++i) {
       if (!read_in_place(values[i], id, values)) return;
     }
     for (NodeId value : values) in_place[value] = true;
   }
-  // Minibatches stay in the stage that makes them; a view of the data is loaded by each stage that reads it.
+  // A minibatch is read in place only by the stage that makes it; a view of the data set, by every stage that loads it.
   bool read_in_place(NodeId id, NodeId rows, std::vector<NodeId>& views) const {
     if (graph_[id].keep || graph_[id].poll) return false;
     const bool one_feature = graph_[id].type.shape.elements() == graph_.phases[graph_[id].phase].capacity;
@@ -123,7 +123,7 @@ class DataLayoutFinder {
 
   const Graph& graph_;
   const GraphAnalysis& analysis_;
-  std::vector<int> stage_;  // by node: whose rows it belongs to, counted from 1; 0: none
+  std::vector<int> stage_;  // per node: stage of its row step, counted from 1; 0: none
 };
 
 }  // namespace

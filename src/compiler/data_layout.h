@@ -1,7 +1,7 @@
-// data_layout.h: which data sets lie in vectors of rows, as tiles want them (Layout::vectors), and who reads them
-// there. Contract: a pure function. A data set lies in vectors when nothing but regions reads it, in batches that begin
-// at whole vectors. A value of it with rows is read in place when its readers can: products, and all that read one
-// feature. Leaves to others: what a region is, places in a tile (region_layout.h), buffers (lower.h).
+// data_layout.h: which data sets are stored in vectors of rows, as tiles need them (Layout::vectors), and which values
+// are read there in place. Contract: a pure function. A data set is stored in vectors if only regions read it, in
+// batches that begin at whole vectors. A value of it with rows is read in place if its readers can: products, and all
+// readers of a single feature. Not here: regions, places in a tile (region_layout.h), buffers (lower.h).
 #pragma once
 
 #include <vector>
@@ -13,9 +13,9 @@
 namespace graphrun::plan {
 
 struct DataLayout {
-  // By node: data sets in vectors, and the views of them: how many rows make a batch. 0: lies in rows.
+  // Rows per batch, by node, for data sets in vectors and their views. 0: stored in rows.
   std::vector<std::int64_t> block;
-  std::vector<bool> in_place;  // by node: values that row steps read where the data lie
+  std::vector<bool> in_place;  // per node: values that row steps read directly from the data set
 };
 
 DataLayout lay_out_data(const ir::Graph& graph, const GraphAnalysis& analysis, const TileChoice& choice,

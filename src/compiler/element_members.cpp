@@ -65,18 +65,18 @@ class MemberFinder {
     may_be_number_[id] = number;
   }
 
-  // One number that follows from others.
+  // A single element that is a function of other values.
   bool is_number(NodeId id) const {
     const Op op = facts_.graph[id].op;
     return facts_.count(id) == 1 && !facts_.has_rows(id) && !facts_.writes_state(id) && op != Op::increment &&
            op != Op::row_count;
   }
 
-  // Of which no state that they come from is written before their last reader.
+  // Finds the scalars for which no state that they depend on is written before their last reader.
   void find_numbers() {
-    using At = std::pair<std::uint32_t, NodeId>;  // a node in a phase
-    std::map<At, NodeId> written;                 // of a state: the node that writes it
-    std::map<NodeId, NodeId> last_reader;         // of a number, directly or through other numbers
+    using At = std::pair<std::uint32_t, NodeId>;  // phase and node
+    std::map<At, NodeId> written;                 // writer, by phase and state
+    std::map<NodeId, NodeId> last_reader;         // keyed by scalar: last reader, directly or through other scalars
     for (NodeId id = facts_.graph.size(); id-- > 0;) {
       if (facts_.writes_state(id)) written[{facts_.graph[id].phase, facts_.state_of(id)}] = id;
       const auto own = last_reader.find(id);

@@ -1,6 +1,6 @@
-// element_members.h: which nodes of a phase may be in a chain of elementwise steps, and which of them are numbers that
-// may be computed wherever they are read. Contract: a pure function of the graph; asks the executor about each step.
-// Leaves to others: order, chains and regions (elements.h).
+// element_members.h: which nodes of a phase may be in a chain of elementwise steps, and which of them are scalars that
+// may be recomputed wherever they are read. Contract: a pure function of the graph; asks the executor about each step.
+// Not here: order, chains and regions (elements.h).
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@
 
 namespace graphrun {
 
-// What order and chains go by: reads and writes of values and states, through views.
+// Reads and writes of values and states, through views: the basis of order and chains.
 struct ElementFacts {
   const ir::Graph& graph;
   GraphAnalysis analysis;
@@ -24,16 +24,16 @@ struct ElementFacts {
   bool writes_state(ir::NodeId id) const { return analysis.aliases[id] == Alias::must_be; }
   ir::NodeId state_of(ir::NodeId id) const { return graph[id].inputs[0]; }
   std::vector<ir::NodeId> reads(ir::NodeId id) const;
-  // Of what is no step and comes with another node, that node: a view, or the assign of what was written in place.
+  // Node that a view or an in-place assign goes with: the root or the written value. Other nodes: kNoNode.
   ir::NodeId source_of(ir::NodeId id) const;
 };
 
-// By node of the graph.
+// Indexed by node of the graph.
 struct ElementMembers {
-  std::vector<bool> in_chain;  // may be
+  std::vector<bool> in_chain;  // may be in a chain
   std::vector<std::vector<ir::NodeId>>
-      numbers;               // of one that may be computed anew: those it needs and itself, in order
-  std::vector<bool> stored;  // false: such a number, and nobody reads it but chains
+      numbers;               // for a scalar that may be recomputed: those it needs and itself, in order
+  std::vector<bool> stored;  // false: such a scalar, and only chains read it
 
   bool is_number(ir::NodeId id) const { return !numbers[id].empty(); }
 };

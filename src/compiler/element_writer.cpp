@@ -77,7 +77,7 @@ NodeId ElementWriter::append(Node node, Anew& anew) {
   return result_.graph.size() - 1;
 }
 
-// Where the chain has its own of a number, that one; a view of a number comes with its readers.
+// Returns the chain's own copy of a scalar, if any. A view of a scalar is copied into each chain that reads it.
 NodeId ElementWriter::in_chain(NodeId id, Anew& anew) {
   if (const auto own = anew.find(id); own != anew.end()) return own->second;
   if (!facts_.analysis.is_view(id)) return to_[id];

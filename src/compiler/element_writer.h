@@ -1,8 +1,8 @@
-// element_writer.h: writes the graph in its new order, with the regions over elements that were chosen (elements.h).
-// Contract: every node is added once, after what it reads. A number that chains compute for themselves is added in each
-// of them: what is stored stands for the node, otherwise the first copy does; other copies get a name of their own, and
+// element_writer.h: writes the graph in its new order, with the chosen element regions (elements.h). Contract: every
+// node is added once, after its operands. A scalar that chains compute for themselves is added to each of them. If it
+// is also stored, the stored node keeps its id and name, otherwise the first copy does. Other copies get new names, and
 // the host does not read them.
-// Leaves to others: the order, and what is in a chain (elements.h).
+// Not here: the order, and the members of a chain (elements.h).
 #pragma once
 
 #include <cstddef>
@@ -19,18 +19,18 @@
 
 namespace graphrun {
 
-// Nodes in order, those of a chain or by themselves. A chain has copies of numbers that it computes for itself, each
-// before its first reader.
+// Nodes in order, in a chain or single. A chain has copies of the scalars that it computes for itself, each before its
+// first reader.
 struct ChainItem {
   ir::NodeId node = ir::kNoNode;
   bool copy = false;
 };
 struct ChainNodes {
   std::vector<ChainItem> items;
-  std::set<ir::NodeId> copies, operands;  // operands: what lies in memory, by root
+  std::set<ir::NodeId> copies, operands;  // operands: values in memory, by root
   std::size_t steps = 0;
 };
-// What follows in the new order: a region over rows of the given graph, chains that are one region, or neither.
+// Next unit of the new order: a row region of the given graph, chains that form one region, or steps without one.
 struct ElementUnit {
   const ir::Region* over_rows = nullptr;
   std::vector<ChainNodes> chains = {};
@@ -39,16 +39,16 @@ struct ElementUnit {
 
 class ElementWriter {
  public:
-  // Both outlive it.
+  // Both must outlive the writer.
   ElementWriter(const ElementFacts& facts, const ElementMembers& members);
 
-  void add(ir::NodeId id);  // a node by itself
+  void add(ir::NodeId id);  // a single node
   void add(const ir::Region& over_rows);
   void add(std::uint32_t phase, const ElementUnit& unit);
-  Rewritten finish();  // once
+  Rewritten finish();  // call once
 
  private:
-  using Anew = std::map<ir::NodeId, ir::NodeId>;  // of a chain: its own of a number
+  using Anew = std::map<ir::NodeId, ir::NodeId>;  // from a scalar to the chain's own copy
 
   ir::NodeId add_copy(ir::NodeId id, Anew& anew);
   ir::NodeId append(ir::Node node, Anew& anew);

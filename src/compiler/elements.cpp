@@ -66,7 +66,7 @@ class Elements {
       for (const ElementUnit& unit : units_) out_.add(phase, unit);
       return;
     }
-    for (const NodeId id : nodes) {  // then the order it came in is as good as any
+    for (const NodeId id : nodes) {  // without regions, the given order is as good as any
       if (over_rows_[id] == nullptr)
         out_.add(id);
       else if (id == over_rows_[id]->stages.front().first)
@@ -74,7 +74,7 @@ class Elements {
     }
   }
 
-  // ---- which members wait, and until when
+  // ---- waiting members
 
   void take(NodeId id) {
     place(id);
@@ -117,18 +117,18 @@ class Elements {
                        [&](NodeId read) { return waits_[read] || writes_wait_.count(read) > 0; });
   }
 
-  // `later` comes after `earlier`: in the same chain (0), or in a later region (1).
+  // `later` must run after `earlier`: in the same chain (apart = 0) or in a later region (apart = 1).
   struct Edge {
     std::size_t earlier, later;
     std::uint32_t apart;
   };
 
-  // What could come later and needs no more than what has run or waits comes now, where it shares a region: what reads
-  // a waiting value element by element, and a state's new value when nobody is left who reads the old one. A state is
-  // looked at again when what was in its way is taken.
+  // Takes later steps now if they depend only on steps that have run or wait and can share a region: elementwise
+  // readers of a waiting value, and a state's new value when no other reader of the old one is left. A blocked state is
+  // checked again when its blocker is taken.
   void take_along() {
     for (std::size_t i = 0; i < waiting_.size(); ++i) take_readers(waiting_[i], waiting_[i]);
-    std::vector<NodeId> after_this;  // states of which a reader waits elsewhere
+    std::vector<NodeId> after_this;  // states with a reader that waits in another chain
     bool grew = false;
     for (auto at = due_.begin(); !due_.empty();) {
       const NodeId state = *at, writer = writer_[state];
@@ -167,10 +167,10 @@ class Elements {
   bool alike(NodeId a, NodeId b) const {
     return facts_.count(a) == facts_.count(b) && facts_.has_rows(a) == facts_.has_rows(b);
   }
-  // Adds the steps that are missing, each after what it reads, and the node itself: all may be in one chain. False when
-  // one of them cannot be, or not yet: it reads what does not run yet, or a state that another step writes before. That
-  // one has to be taken first: it is the blocker of the node, and of those between them that go into the same chains as
-  // the node does.
+  // Adds the missing steps, each after its operands, and the node itself: all may be in one chain. Returns false if a
+  // step cannot be in the chain, or not yet: it reads a step that cannot run yet, or a state that another step writes
+  // before. That step must be taken first: it becomes the blocker of the node and of the nodes between them that go
+  // into the same chains as the node.
   bool gather(NodeId wanted, std::vector<NodeId>& steps) {
     struct Visit {
       NodeId id;
@@ -192,7 +192,7 @@ class Elements {
       }
       gathered_[next] = round_;
       path.push_back({next, 0});
-      for (next = kNoNode; next == kNoNode;) {  // the next input that is missing, of the last node that has one
+      for (next = kNoNode; next == kNoNode;) {  // next missing input of the last node that has one
         Visit& visit = path.back();
         if (visit.input < graph_[visit.id].inputs.size()) {
           const NodeId input = graph_[visit.id].inputs[visit.input++];
@@ -214,8 +214,8 @@ class Elements {
       return writer == kNoNode || writer >= id;
     });
   }
-  // A reader of the state besides those gathered last that has not run, and does not wait in a chain that the writer
-  // can be in; the last one. kNoNode: there is none. Who reads a number that waits may compute it anew.
+  // Returns the last reader of the state that has not run and does not wait in a chain that the writer can join, except
+  // those gathered last; kNoNode if there is none. Readers of a waiting scalar count, as they may recompute it.
   NodeId other_reader(NodeId writer, NodeId state) const {
     const std::vector<NodeId>& readers = facts_.analysis.consumers[state];
     for (auto at = readers.rbegin(); at != readers.rend(); ++at) {
@@ -231,14 +231,14 @@ class Elements {
     return kNoNode;
   }
 
-  // All that wait run: as few regions one after the other as their order allows, each step in the last one it can.
+  // Runs all waiting steps in as few successive regions as their order allows, each step in the last possible one.
   void flush() {
     take_along();
     const std::vector<Edge> edges = edges_of_waiting();
-    std::vector<std::uint32_t> height(waiting_.size(), 0);  // regions that come after
+    std::vector<std::uint32_t> height(waiting_.size(), 0);  // number of regions after it
     std::vector<std::size_t> chain(waiting_.size());
     std::iota(chain.begin(), chain.end(), std::size_t{0});
-    for (auto edge = edges.rbegin(); edge != edges.rend(); ++edge)  // by `later`, the last first
+    for (auto edge = edges.rbegin(); edge != edges.rend(); ++edge)  // in descending order of `later`
       height[edge->earlier] = std::max(height[edge->earlier], height[edge->later] + edge->apart);
     const auto root = [&](std::size_t i) {
       while (chain[i] != i) i = chain[i] = chain[chain[i]];
@@ -249,7 +249,7 @@ class Elements {
       const std::size_t a = root(edge.earlier), b = root(edge.later);
       chain[std::max(a, b)] = std::min(a, b);
     }
-    std::map<std::pair<std::uint32_t, std::size_t>, std::vector<NodeId>> chains;  // by height and first member
+    std::map<std::pair<std::uint32_t, std::size_t>, std::vector<NodeId>> chains;  // key: height and first member
     for (std::size_t i = 0; i < waiting_.size(); ++i) chains[{height[i], root(i)}].push_back(waiting_[i]);
     std::map<std::uint32_t, std::vector<std::vector<ChainNodes>>, std::greater<>> levels;
     for (const auto& [key, members] : chains) {
@@ -271,8 +271,8 @@ class Elements {
 
   std::vector<Edge> edges_of_waiting() const {
     std::vector<Edge> edges;
-    std::map<NodeId, std::size_t> at, writer;            // of a node; of a state
-    std::map<NodeId, std::vector<std::size_t>> readers;  // of a state
+    std::map<NodeId, std::size_t> at, writer;            // keyed by node; by state
+    std::map<NodeId, std::vector<std::size_t>> readers;  // keyed by state
     for (std::size_t i = 0; i < waiting_.size(); ++i) {
       const NodeId id = waiting_[i];
       const auto follows = [&](std::size_t earlier, bool may_share) {
@@ -304,14 +304,14 @@ class Elements {
     }
     return edges;
   }
-  // Each element of the state for one of its own.
+  // Whether the node reads one element of the state for each of its own.
   bool reads_alike(NodeId id, NodeId state) const { return facts_.count(id) == graph_[state].type.shape.elements(); }
-  // Whether the number is computed in the reader's own chain.
+  // Whether the reader's chain has its own copy of the scalar.
   bool is_anew(NodeId reader, NodeId number) const {
     return members_.is_number(number) && (!members_.stored[number] || (waits_[number] && facts_.count(reader) > 1));
   }
 
-  // ---- chains of moderate size, and regions of them
+  // ---- chains within the limits, and their regions
 
   std::vector<ChainNodes> cut(const std::vector<NodeId>& members) const {
     std::vector<ChainNodes> pieces(1);
@@ -353,8 +353,8 @@ class Elements {
     }
     return pieces;
   }
-  // Appends the number, and before it those that it needs, unless the chain has them; and what they read in memory. A
-  // number that has run is read there: the state that it came from may have its new value (other_reader).
+  // Appends the scalar and, before it, the scalars that it needs, unless the chain has them; also their operands in
+  // memory. A scalar that has run is read from memory: its state may have its new value by then (other_reader).
   void copy(NodeId number, const ChainNodes& chain, const std::set<NodeId>& inside, std::vector<NodeId>& numbers,
             std::vector<NodeId>& operands) const {
     if (chain.copies.count(number) > 0 || inside.count(number) > 0) return;
@@ -406,19 +406,19 @@ class Elements {
   const ElementLimits& limits_;
   const ElementFacts facts_;
   const ElementMembers members_;
-  std::vector<const ir::Region*> over_rows_;  // by node: its region over rows
+  std::vector<const ir::Region*> over_rows_;  // per node: its row region
   std::vector<NodeId> waiting_;
-  std::vector<bool> waits_, taken_;          // taken: waits, or has its place in the order
-  std::vector<NodeId> writer_;               // of a state, in this phase: the node that writes it first
-  std::set<NodeId> due_;                     // states whose writers may come now
-  std::vector<NodeId> blocker_;              // of a node: what is taken before it can be gathered
-  std::vector<std::vector<NodeId>> blocks_;  // of a node: states that are due when it is taken
-  std::vector<std::uint32_t> gathered_;      // of a node: the round of gather() that came to it
+  std::vector<bool> waits_, taken_;          // taken: waiting, or placed in the order
+  std::vector<NodeId> writer_;               // per state: the first node that writes it in this phase
+  std::set<NodeId> due_;                     // states whose writers may be taken now
+  std::vector<NodeId> blocker_;              // per node: must be taken before it can be gathered
+  std::vector<std::vector<NodeId>> blocks_;  // per node: states that are due when it is taken
+  std::vector<std::uint32_t> gathered_;      // per node: last round of gather() that reached it
   std::uint32_t round_ = 0;
-  std::set<NodeId> reads_wait_, writes_wait_;  // who reads it waits, or who writes the state
-  std::vector<std::vector<NodeId>> attached_;  // what comes with a node that waits
-  NodeId row_count_ = kNoNode;                 // of the phase
-  std::vector<ElementUnit> units_;             // of the phase
+  std::set<NodeId> reads_wait_, writes_wait_;  // values with a waiting reader; states with a waiting writer
+  std::vector<std::vector<NodeId>> attached_;  // per waiting node: views and assigns placed with it
+  NodeId row_count_ = kNoNode;                 // current phase
+  std::vector<ElementUnit> units_;             // current phase
   ElementWriter out_;
 };
 

@@ -24,16 +24,16 @@ using ir::Graph;
 using ir::NodeId;
 
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
-constexpr std::uint64_t kMostWork = 3'000'000;  // nodes of all graphs that are looked at: a second or two
-constexpr std::size_t kMostTried = 16;          // recomputations, of which the best is taken
+constexpr std::uint64_t kMostWork = 3'000'000;  // nodes of all evaluated graphs: a second or two
+constexpr std::size_t kMostTried = 16;          // recomputations per batch, of which the best is taken
 constexpr int kMostPackings = 6;
 
-// A graph of which nothing but order and repetition differs from the one that was given.
+// A graph that differs from the given one only in the order and repetition of steps.
 struct Draft {
   Graph graph;
   IdMap ids;                         // from the given graph
-  std::vector<NodeId> origins;       // by node: of the given graph
-  std::vector<std::size_t> regions;  // by region: of the given graph
+  std::vector<NodeId> origins;       // per node: its node in the given graph
+  std::vector<std::size_t> regions;  // per region: its index in the given graph
   Layouts layouts;
   bool reordered = false;
 };
@@ -64,7 +64,7 @@ class MemoryFitter {
   }
 
  private:
-  // What packing loses beyond the live bytes is taken off what may live.
+  // The bytes that packing adds to the live bytes are subtracted from the target of the next attempt.
   void make_smaller() {
     const std::uint64_t limit = options_.max_memory - std::min(options_.max_memory, states_);
     std::uint64_t target = limit;
@@ -89,8 +89,8 @@ class MemoryFitter {
 
   // ---- the arena of the draft
 
-  // What steps and regions get beside their operands: all that they want, or what the target leaves them, if they can
-  // do with that. Regions come last: in smaller groups fewer threads share the work.
+  // Bytes that steps and regions get in addition to their operands: all that they want, or as much as the target
+  // allows, but at least their minimum. Regions come last: in smaller groups fewer threads share the work.
   GivenBytes given_for(std::uint64_t target) const {
     const Layouts& layouts = draft_.layouts;
     GivenBytes given = least_given(draft_);
@@ -145,7 +145,7 @@ class MemoryFitter {
     return arena;
   }
 
-  // By time, with padding.
+  // Live bytes at each time, with padding.
   static std::vector<std::uint64_t> live_bytes(const Draft& draft, const GivenBytes& given) {
     const std::size_t times =
         draft.layouts.storage.ends.empty() ? 1 : draft.layouts.storage.ends.back() + std::size_t{1};
@@ -160,9 +160,9 @@ class MemoryFitter {
     return live;
   }
 
-  // ---- fewer bytes at a time
+  // ---- lower peaks of live bytes
 
-  // By time: what is above the target even if no step or region gets more than it needs.
+  // Bytes above the target at each time, even if steps and regions get only their minimum.
   std::vector<std::uint64_t> excess(const Draft& draft, std::uint64_t target) {
     work_ += draft.graph.size();
     std::vector<std::uint64_t> live = live_bytes(draft, least_given(draft));
@@ -173,7 +173,7 @@ class MemoryFitter {
     return std::accumulate(bytes.begin(), bytes.end(), std::uint64_t{0});
   }
 
-  // Changes the draft; what is still too much, summed over time.
+  // Changes the draft. Returns the excess that remains, summed over time.
   std::uint64_t lower_peaks(std::uint64_t target) {
     std::vector<std::uint64_t> now = excess(draft_, target);
     if (sum_of(now) > 0) borrow(target, now);
@@ -236,7 +236,7 @@ class MemoryFitter {
     return false;
   }
 
-  // Nothing, if a step would be needed that no executor was asked about: a copy of a state.
+  // Returns nullopt if it needs a step that no executor was asked about: a copy of a state.
   std::optional<Draft> draft_of(Rewritten next, const std::vector<NodeId>& from,
                                 const std::vector<std::size_t>& regions) const {
     Draft draft;
@@ -295,7 +295,7 @@ class MemoryFitter {
       for (int i = 1; !names.insert(node.name).second; ++i)
         node.name = i == 1 ? value + ":again" : fmt::format("{}:again_{}", value, i);
       if (!is_plain_step(graph, draft_.layouts, id)) continue;
-      NodeId reader = id + 1;  // what else is computed again for the same step comes first
+      NodeId reader = id + 1;  // skip other values that are recomputed for the same step
       while (reader < graph.size() && is_again(reader)) ++reader;
       budget_.recomputed.push_back({graph.phases[node.phase].name, value,
                                     reader < graph.size() ? graph[reader].name : std::string(), node.type.bytes()});
@@ -305,9 +305,9 @@ class MemoryFitter {
   const CompileOptions& options_;
   Draft draft_;
   Arena arena_;
-  Workspaces needs_;                   // of the graph that was given
-  std::vector<RegionLayout> regions_;  // of the graph that was given
-  std::vector<std::size_t> same_;      // regions in their order
+  Workspaces needs_;                   // for the given graph
+  std::vector<RegionLayout> regions_;  // those of the given graph
+  std::vector<std::size_t> same_;      // indices of all regions in order
   std::uint64_t states_ = 0, apart_ = 0;
   std::uint64_t work_ = 0;
   BudgetSummary budget_;

@@ -1,11 +1,10 @@
-// fit_memory.h: what lies in the arena and where; and how a plan is made smaller where CompileOptions::max_memory wants
-// that. Contract: regions and their tilings are those of the graph that is given, and no bit of a result depends on the
-// limit. Where the plan is too large, in this order and no further than needed: workspaces that steps can spare are
-// made smaller, partitions of regions run in groups, and values that were kept apart share bytes; states lend their
-// bytes while they are updated (storage.h); steps come in another order (step_order.h); values are computed again
-// (recompute.h), products last. A plan that is still too large is the smallest that was found. Effort is counted in
-// nodes, not seconds. Throws Error "step.unsupported" (lives.h). Leaves to others: what to tell
-// (session/compiling/fit_batch.h).
+// fit_memory.h: contents and offsets of the arena; shrinks a plan that is larger than CompileOptions::max_memory.
+// Contract: regions and their tilings are those of the given graph, and results are bitwise identical with any limit. A
+// plan that is too large is changed in this order, no further than needed: workspaces give up their spare bytes,
+// partitions of regions run in groups, and values that were kept apart share bytes; states lend their bytes during
+// their update (storage.h); steps are reordered (step_order.h); values are recomputed (recompute.h), products last. A
+// plan that is still too large is the smallest found. Effort is counted in nodes, not seconds. Throws Error
+// "step.unsupported" (lives.h). Not here: messages to the user (session/compiling/fit_batch.h).
 #pragma once
 
 #include <cstdint>
@@ -24,12 +23,12 @@ namespace graphrun::plan {
 struct Arena {
   GivenBytes given;
   std::vector<Life> lives;
-  Packing packing;  // of the lives, above the states
+  Packing packing;  // offsets of the live ranges, above the states
 };
 
 struct FittedGraph {
   ir::Graph graph;
-  IdMap ids;  // from the graph that was given
+  IdMap ids;  // from the given graph
   Layouts layouts;
   Arena arena;
   BudgetSummary budget;

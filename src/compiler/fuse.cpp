@@ -44,7 +44,7 @@ class Fuser {
   }
 
  private:
-  // The one row step of the stage that reads `id`, where nobody else sees its value.
+  // Returns the row step of the stage that is the only reader of `id`, or kNoNode if others see its value.
   NodeId only_reader(NodeId id, const ir::RegionStage& stage) const {
     const std::vector<NodeId>& readers = analysis_.consumers[id];
     if (graph_[id].keep || graph_[id].poll || readers.size() != 1) return kNoNode;
@@ -55,7 +55,7 @@ class Fuser {
     return analysis_.is_view(reader) ? kNoNode : reader;
   }
 
-  // A number for each feature of a row.
+  // Whether `add` adds one value per feature of a row.
   bool adds_bias(NodeId add, NodeId product) const {
     const Node& node = graph_[add];
     if (node.op != Op::add || node.inputs[0] != product || node.type != graph_[product].type) return false;
@@ -65,7 +65,7 @@ class Fuser {
            bias.shape.elements() == width;
   }
 
-  // Element by element, on equal rows.
+  // Whether `next` is elementwise on operands of the type of `value`.
   bool follows(NodeId next, NodeId value) const {
     const Node& node = graph_[next];
     return node.def->rows == RowRule::elementwise && node.inputs.size() <= 2 &&
@@ -93,7 +93,7 @@ class Fuser {
 
 Graph fuse(Graph graph, const RegionOptions& options) {
   const Fuser fuser(graph, options);
-  std::vector<std::vector<FusedNodes>> fused;  // of each stage; the graph is not changed while it is looked at
+  std::vector<std::vector<FusedNodes>> fused;  // per stage; stored in the graph at the end, because `fuser` reads it
   for (const ir::Region& region : graph.regions)
     for (const ir::RegionStage& stage : region.stages) fused.push_back(fuser.run(stage));
   std::size_t next = 0;

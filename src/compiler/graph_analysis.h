@@ -1,6 +1,6 @@
-// graph_analysis.h: what passes ask of a graph: who reads a node, what it may share memory with, and what a view shows,
-// found once; and a node as executors are asked about it. Contract: pure functions of the graph; vectors by node id.
-// Leaves to others: what follows from it: storage (storage.h), regions (regions.h), layouts.
+// graph_analysis.h: readers, aliases and view roots of a graph's nodes, computed once for all passes; and a node's
+// signature for executors. Contract: pure functions of the graph; vectors are indexed by node id. Not here: decisions
+// based on this: storage (storage.h), regions (regions.h), layouts.
 #pragma once
 
 #include <vector>
@@ -14,25 +14,25 @@ namespace graphrun {
 
 struct GraphAnalysis {
   std::vector<std::vector<ir::NodeId>> consumers;  // in order
-  std::vector<Alias> aliases;                      // by OpDef::view and the traits
-  std::vector<ir::NodeId> roots;                   // what a view shows, through others; of any other node itself
+  std::vector<Alias> aliases;                      // from OpDef::view and the traits
+  std::vector<ir::NodeId> roots;                   // node that a view shows, through other views; any other node itself
 
   bool is_view(ir::NodeId id) const { return aliases[id] == Alias::view; }
 };
 
-std::int64_t elements_of(const ir::Node& node);  // that it computes: a record writes one
+std::int64_t elements_of(const ir::Node& node);  // elements that it computes: a record writes one
 
 GraphAnalysis analyze(const ir::Graph& graph);
 
-// What GraphAnalysis::roots says of one node.
+// Returns GraphAnalysis::roots of a single node.
 ir::NodeId root_of(const ir::Graph& graph, ir::NodeId id);
 
 std::vector<ir::NodeId> nodes_of(const ir::Graph& graph, std::uint32_t phase);
 
-// Also while a pass still makes the graph, as long as it has the node's operands.
+// Also works while a pass is building the graph, if the node's operands are in it.
 Params params_of(const ir::Graph& graph, const ir::Node& node);
 
-// What a StepSignature of a node refers to.
+// Owns everything that a StepSignature of a node refers to.
 struct NodeSignature {
   Op op = {};
   Params params;
@@ -46,7 +46,7 @@ struct NodeSignature {
 };
 NodeSignature signature_of(const ir::Graph& graph, ir::NodeId id);
 
-// Puts the node's name, op and place in the model file to what was found about it.
+// Adds the node's name, op and position in the model file to the diagnostic.
 void point_to(const ir::Node& node, Diagnostic& diagnostic);
 
 }  // namespace graphrun

@@ -5,7 +5,7 @@
 namespace graphrun::plan {
 namespace {
 
-// Whether regions over rows run in tiles of a host's vectors: a GPU has a row in each lane.
+// Whether row regions run in tiles of a host's vectors. On a GPU, each lane has a row.
 bool tiles_have_lanes(const CompileOptions& options) {
   return options.target.empty() || find_target(options.target).compute_capability == 0;
 }
@@ -43,7 +43,7 @@ Layouts lay_out(const ir::Graph& graph, const CompileOptions& options) {
 Layouts lay_out(const ir::Graph& graph, const CompileOptions& options, const std::vector<RegionLayout>& before) {
   std::size_t next = 0;
   const PlanRegion as_before = [&](const RegionSignature&) {
-    while (!graph.regions[next].chains.empty()) ++next;  // are not asked about
+    while (!graph.regions[next].chains.empty()) ++next;  // element regions need no plan
     const RegionLayout& region = before[next++];
     return RegionPlan{true, {}, region.tiling, region.choices};
   };

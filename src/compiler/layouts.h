@@ -1,7 +1,6 @@
-// layouts.h: what passes found out about a graph that is to be lowered, found once: who shares bytes, and how tiles are
-// laid out. Contract: pure; with `before` regions keep the tilings that they have there, so that a
-// graph whose steps come in another order, or that has some of them twice, runs its regions as before; and states lend
-// their bytes (storage.h).
+// layouts.h: facts about a graph that is to be lowered, found once: which nodes share bytes, and how tiles are laid
+// out. Contract: pure. With `before`, regions keep the tilings that they have there, so a graph with reordered or
+// repeated steps runs its regions unchanged, and states lend their bytes (storage.h).
 #pragma once
 
 #include <vector>
@@ -21,9 +20,9 @@ struct Layouts {
   Views views;
   Storage storage;
   DataLayout data;
-  std::vector<RegionLayout> regions;  // of the graph's
-  std::vector<bool> in_rows;          // by node: a row step of a region, or a view there
-  std::vector<bool> in_tile_only;     // by node: has no bytes in the arena
+  std::vector<RegionLayout> regions;  // per region of the graph
+  std::vector<bool> in_rows;          // per node: a row step of a region, or a view there
+  std::vector<bool> in_tile_only;     // per node: no bytes in the arena
 };
 
 Layouts lay_out(const ir::Graph& graph, const CompileOptions& options);

@@ -20,8 +20,8 @@ using ir::Graph;
 using ir::Node;
 using ir::NodeId;
 
-// Blocks of a launch begin when they do: what one of them has read, and no longer needs, another may still have to
-// read. So what a region of blocks reads lives as long as the region.
+// The blocks of a launch start at arbitrary times: when one has read a value for the last time, another may not have
+// read it yet. Hence values that a region of blocks reads stay live until the region ends.
 std::vector<std::uint32_t> last_uses(const Graph& graph, const Layouts& layouts) {
   const Storage& storage = layouts.storage;
   std::vector<std::uint32_t> last = storage.last;
@@ -39,7 +39,7 @@ std::vector<std::uint32_t> last_uses(const Graph& graph, const Layouts& layouts)
   return last;
 }
 
-// Of a data set whose batches of `block` rows begin at whole vectors.
+// Bytes of a data set in which each batch of `block` rows begins at a whole vector.
 std::uint64_t in_whole_vectors(const TensorType& type, std::int64_t block) {
   const std::int64_t rows = type.shape[0];
   const std::int64_t padded_rows = rows / block * whole_lanes(block) + whole_lanes(rows % block);

@@ -1,6 +1,6 @@
-// lives.h: what lies in the arena beside states, and from when to when: values, workspaces of steps, accumulators of
-// regions. Contract: pure; times are those of storage.h. Executors are asked about each step once, by
-// ask_workspaces(). Leaves to others: which values share bytes (storage.h), offsets (offsets.h), buffers (lower.h).
+// lives.h: live ranges of everything in the arena except states: values, workspaces of steps, accumulators of regions.
+// Contract: pure; times are those of storage.h. Executors are asked about each step once, by ask_workspaces(). Not
+// here: sharing of bytes between values (storage.h), offsets (offsets.h), buffers (lower.h).
 #pragma once
 
 #include <cstdint>
@@ -12,49 +12,49 @@
 
 namespace graphrun::plan {
 
-// By node: what a step gets beside its operands.
+// Workspace of each step, indexed by node.
 struct Workspaces {
-  std::vector<bool> asked;            // it is a step that the executor takes
+  std::vector<bool> asked;            // whether the node is a step that the executor supports
   std::vector<std::uint64_t> wanted;  // bytes
-  std::vector<std::uint64_t> least;   // with as few the bits are the same (Support::spare_workspace_bytes)
+  std::vector<std::uint64_t> least;   // minimum for identical results (Support::spare_workspace_bytes)
 };
 
-// Throws Error (kind input, code "step.unsupported") that lists every step that `supports` declines.
+// Throws Error (kind input, code "step.unsupported") that lists every step that `supports` rejects.
 Workspaces ask_workspaces(const ir::Graph& graph, const Layouts& layouts, const CompileOptions& options);
 
-// A step by itself, as executors are asked about it and as it is in the Program.
+// A single step, as executors are asked about it and as the Program stores it.
 NodeSignature step_signature(const ir::Graph& graph, ir::NodeId id, const CompileOptions& options);
 
-// Whether the node is a step of a phase that is run by itself, not tile by tile.
+// Returns whether the node is a step of a phase and does not run tile by tile.
 bool is_plain_step(const ir::Graph& graph, const Layouts& layouts, ir::NodeId id);
 
-// Of a region: for the partial results of all partitions, or scratch; and what it can do with (partial_results.h).
+// Bytes of a region's partial results for all partitions, or of its scratch; and the minimum (partial_results.h).
 std::uint64_t accumulator_bytes(const Tiling& tiling);
 std::uint64_t least_accumulator_bytes(const Tiling& tiling);
 
 Interval life_of_accumulators(const ir::Region& region, const Tiling& tiling, std::uint64_t bytes,
                               const Storage& storage);
-std::string accumulators_name(std::size_t region, const Tiling& tiling);  // of the buffer, and where a budget is told
+std::string accumulators_name(std::size_t region, const Tiling& tiling);  // buffer's name, also in BudgetSummary
 
-// What steps and regions get beside their operands.
+// Bytes that steps and regions get in addition to their operands.
 struct GivenBytes {
-  std::vector<std::uint64_t> steps;    // by node
-  std::vector<std::uint64_t> regions;  // those of the graph
+  std::vector<std::uint64_t> steps;    // per node
+  std::vector<std::uint64_t> regions;  // per region of the graph
 };
 
 struct Life {
   enum class Of : std::uint8_t { value, workspace, accumulators };
   Of of = Of::value;
-  std::uint32_t id = 0;  // a node, a step's node, or a region
+  std::uint32_t id = 0;  // node, node of the step, or region
   Interval interval = {};
 };
 
 std::vector<Life> lives_of(const ir::Graph& graph, const Layouts& layouts, const GivenBytes& given);
 
-// The smallest of each phase live as long as it lasts: `bytes` of them (Target::apart).
+// Extends the live ranges of each phase's smallest items to the whole phase, up to `bytes` in sum (Target::apart).
 void keep_apart(std::vector<Life>& lives, const Storage& storage, std::uint64_t bytes);
 
-// Of a node that has bytes of its own; those of states, together, with padding.
+// Bytes of a node with its own storage; bytes of all states together, with padding.
 std::uint64_t bytes_of(const ir::Graph& graph, const DataLayout& data, ir::NodeId id);
 std::uint64_t state_bytes(const ir::Graph& graph, const DataLayout& data);
 

@@ -60,7 +60,7 @@ class Lowering {
     place();
     try {
       check(program());
-    } catch (const Error& error) {  // a plan of ours
+    } catch (const Error& error) {  // a bug: the plan is our own
       throw std::logic_error(error.what());
     }
     return std::move(result_);
@@ -69,7 +69,7 @@ class Lowering {
  private:
   Program& program() { return result_.program; }
 
-  // In a storage of its own.
+  // Adds a buffer with its own storage.
   Buffer& add_buffer(std::string name, const TensorType& type, BufferKind kind) {
     const auto id = static_cast<BufferId>(program().buffers.size());
     return program().buffers.emplace_back(Buffer{std::move(name), type, kind, id});
@@ -78,7 +78,7 @@ class Lowering {
     return node.def->state != nullptr ? node.def->state(node.attrs) : BufferKind::activation;
   }
 
-  // States come first, by kind, so that what the host polls is one block; then the other storages.
+  // States come first, by kind, so that the polled ones are contiguous; then the other storages.
   void make_buffers() {
     std::vector<NodeId> order;
     for (NodeId id = 0; id < graph_.size(); ++id) {
@@ -94,7 +94,7 @@ class Lowering {
       Buffer& buffer = add_buffer(node.name, node.type, in_tile_only_[id] ? BufferKind::tile : kind_of(node));
       buffer.bytes = node.type.bytes();
       buffer.poll = node.poll;
-      if (data_.block[id] > 0 && !in_tile_only_[id]) {  // a view within a tile lies as the tile has it
+      if (data_.block[id] > 0 && !in_tile_only_[id]) {  // a view within a tile has the tile's layout
         buffer.layout = Layout::vectors;
         buffer.block = data_.block[id];
         buffer.bytes = bytes_of(graph_, data_, id);
@@ -118,7 +118,7 @@ class Lowering {
       buffer.layout = Layout::registers;
       buffer.bytes = 0;
     }
-    // An assign that copies names the state it writes.
+    // An assign that copies writes the buffer of its state.
     for (NodeId id = 0; id < graph_.size(); ++id) {
       if (graph_[id].op == Op::assign) result_.buffer_of[id] = result_.buffer_of[graph_[id].inputs[0]];
     }
@@ -147,11 +147,11 @@ class Lowering {
 
   // ---- regions
 
-  // What leaves the tile, or is loaded into it, has a buffer in the arena and one in the tile.
+  // Values that leave the tile, or are loaded into it, have a buffer in the arena and one in the tile.
   void make_tile_buffers() {
     for (std::size_t r = 0; r < layouts_.size(); ++r) {
       for (const StageLayout& stage : layouts_[r].stages) {
-        std::vector<BufferId>& tiles = tiles_.emplace_back();  // by position in stage.values
+        std::vector<BufferId>& tiles = tiles_.emplace_back();  // indexed like stage.values
         std::map<NodeId, BufferId> of;
         for (const TileValue& value : stage.values) {
           BufferId id = result_.buffer_of[value.node];
@@ -172,7 +172,7 @@ class Lowering {
     }
   }
 
-  // Without chains whose steps all happen in place, where their values are made; nothing if one step is left.
+  // Drops chains whose steps all happen in place, with their values; returns nullopt if at most one step is left.
   std::optional<Region> region_of_chains(const ir::Region& from, const std::vector<std::uint32_t>& steps_before) const {
     Region region;
     RegionQuestion question(graph_, from.phase);
@@ -198,7 +198,7 @@ class Lowering {
     Region out;
     out.last = steps_before[region.last];
     out.tiling = layout.tiling;
-    std::size_t at = 0;  // of tiles_: stages of the regions before
+    std::size_t at = 0;  // index into tiles_, after the stages of the regions before
     for (std::size_t r = 0; r < index; ++r) at += layouts_[r].stages.size();
     for (std::size_t s = 0; s < region.stages.size(); ++s, ++at) {
       const ir::RegionStage& from = region.stages[s];
@@ -213,7 +213,7 @@ class Lowering {
         const TileMove move{result_.buffer_of[value.node], tiles_[at][i]};
         if (value.loaded) stage.loads.push_back(move);
         if (value.stored && !storage_.no_step[value.node])
-          stage.stores.push_back(move);  // a view comes with its storage
+          stage.stores.push_back(move);  // a view needs no store of its own
       }
       for (const auto& [node, combine] : layout.stages[s].combines) {
         stage.combines.push_back({result_.buffer_of[node], combine.op, combine.offset});
@@ -233,7 +233,7 @@ class Lowering {
     return out;
   }
 
-  // Row steps read and write the tile where there are rows.
+  // Makes row steps read and write the buffers in the tile where there are rows.
   void bind_rows(const ir::RegionStage& stage, const std::map<NodeId, BufferId>& tile_of, std::span<Step> steps) {
     std::size_t next = 0;
     for (NodeId id = stage.rows; id < stage.last; ++id) {
@@ -292,7 +292,7 @@ class Lowering {
       program().buffers[placed(arena_.lives[i])].offset = states + arena_.packing.offsets[i];
     for (Buffer& buffer : program().buffers) {
       const Buffer& storage = program().buffers[buffer.storage];
-      // Of a view: after the first byte of its storage.
+      // Until here the offset of a view is relative to its storage.
       if (buffer.kind != BufferKind::tile && &storage != &buffer) buffer.offset += storage.offset;
     }
     program().arena_bytes = states + arena_.packing.total;
@@ -305,11 +305,11 @@ class Lowering {
   const Views& views_;
   const Storage& storage_;
   const DataLayout& data_;
-  const std::vector<RegionLayout>& layouts_;  // of the graph's regions
-  const std::vector<bool>& in_tile_only_;     // by node
+  const std::vector<RegionLayout>& layouts_;  // per region of the graph
+  const std::vector<bool>& in_tile_only_;     // per node
   Lowered result_;
-  std::vector<std::vector<BufferId>> tiles_;                     // of each stage of each region
-  std::map<std::uint32_t, BufferId> workspaces_, accumulators_;  // of nodes, of regions
+  std::vector<std::vector<BufferId>> tiles_;                     // one entry per stage of each region
+  std::map<std::uint32_t, BufferId> workspaces_, accumulators_;  // per node, per region
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // lower.h: the last pass: writes buffers and steps of a Program. Contract: regions of the graph become regions of the
-// Program; what lives only in a tile gets no bytes of the arena. Leaves to others: order of steps (insertion order of
-// the graph), what shares storage (storage.h), what lies in the arena and where (fit_memory.h), tiles and partitions
+// Program; values that exist only in a tile get no bytes in the arena. Not here: order of steps (insertion order of the
+// graph), sharing of storage (storage.h), contents and offsets of the arena (fit_memory.h), tiles and partitions
 // (region_layout.h).
 #pragma once
 
@@ -16,7 +16,7 @@ namespace graphrun::plan {
 
 struct Lowered {
   Program program;
-  std::vector<BufferId> buffer_of;  // by node; the state's for an assign
+  std::vector<BufferId> buffer_of;  // per node; an assign has its state's buffer
 };
 
 Lowered lower(const ir::Graph& graph, const Layouts& layouts, const Arena& arena, const CompileOptions& options);

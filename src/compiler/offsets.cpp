@@ -15,7 +15,7 @@
 namespace graphrun::plan {
 namespace {
 
-// Padded to `alignment`, so that all offsets are multiples of it; those of `alignments` are not.
+// Sizes are padded to `alignment`, so that all offsets are multiples of it; `alignments` cause no padding.
 std::vector<Block> blocks_of(std::span<const Interval> intervals, Bytes alignment, std::span<const Bytes> alignments) {
   std::vector<Block> blocks;
   blocks.reserve(intervals.size());
@@ -35,9 +35,9 @@ std::vector<Block> blocks_of(std::span<const Interval> intervals, Bytes alignmen
   return blocks;
 }
 
-// Groups by time, recursively: where nothing lives across a moment the two sides are independent; a block that lives
-// as long as its whole group lies under the rest, which may then fall apart further. A training step, whose
-// activations nest, often dissolves completely.
+// Splits blocks into groups by time, recursively: where no block is live across a moment, the two sides are
+// independent. A block that is live as long as its whole group goes under the rest, which may then split further. A
+// training step, whose activations nest, often dissolves completely.
 class Packer {
  public:
   Packer(std::size_t intervals, const Effort& effort)
@@ -58,13 +58,13 @@ class Packer {
 
  private:
   struct Level {
-    Bytes total;   // the end of the highest block
-    Bytes proven;  // no packing ends below
+    Bytes total;   // end of the highest block
+    Bytes proven;  // proven lower bound of total
   };
 
-  // Blocks by first use.
+  // Requires blocks sorted by first use.
   Level pack_level(std::span<Block> blocks, Bytes base) {
-    // Thousands of nested lives are a level each: beyond a depth that any stack bears, they are solved as they are.
+    // Each of thousands of nested live ranges is a level: beyond a depth that fits any stack, they are solved directly.
     constexpr int kMaxDepth = 2000;
     if (depth_ == kMaxDepth) return solve_at(blocks, base);
     ++depth_;
@@ -96,7 +96,7 @@ class Packer {
     return pack_level(rest, base);
   }
 
-  // Without a byte lost to alignment.
+  // Whether no byte is lost to alignment.
   static bool can_lie_under(std::span<const Block> whole, std::span<const Block> rest) {
     Bytes most = 1;
     for (const std::span<const Block>& blocks : {whole, rest}) {

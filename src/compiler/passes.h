@@ -1,4 +1,4 @@
-// passes.h: the passes that rewrite a graph into a smaller one that gives the same bits.
+// passes.h: passes that rewrite a graph into a smaller one with bitwise identical results.
 // Contract: a node that is kept, polled, a state or an effect still exists, under its name.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace graphrun {
 
-Rewritten simplify(const ir::Graph& graph);     // equal nodes once; broadcasts that the reader does itself; identities
-Rewritten remove_dead(const ir::Graph& graph);  // nodes that no effect, kept or polled node needs
+Rewritten simplify(const ir::Graph& graph);     // merges equal nodes; drops identities and implicit broadcasts
+Rewritten remove_dead(const ir::Graph& graph);  // drops nodes that no effect, kept or polled node needs
 
 }  // namespace graphrun

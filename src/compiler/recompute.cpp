@@ -15,9 +15,9 @@ using ir::kShared;
 using ir::Node;
 using ir::NodeId;
 
-constexpr std::size_t kMostNodes = 12;  // of one recomputation, views apart
+constexpr std::size_t kMostNodes = 12;  // per recomputation, not counting views
 
-// Costs about as much as writing it; with `dear`, or is a product or a sum.
+// Whether the node costs about as much as writing its result or, with `dear`, is a product or a sum.
 bool may_come_again(const Node& node, bool dear) {
   switch (node.def->rows) {
     case RowRule::elementwise:
@@ -73,7 +73,7 @@ class RecomputationFinder {
            graph_.phases[node.phase].row_count != id;
   }
 
-  // Steps that read it, where a region begins if they are in one; and what shows it.
+  // Finds the steps that read `id`, for a step in a region the start of the region, and the views of `id`.
   void find_uses(NodeId id, std::set<NodeId>& uses, std::vector<NodeId>& shown) const {
     for (const NodeId reader : layouts_.analysis.consumers[id]) {
       if (in_region_[reader] || !(layouts_.analysis.is_view(reader) || layouts_.views.shown[reader])) {
@@ -94,14 +94,14 @@ class RecomputationFinder {
     return sum;
   }
 
-  // Between two steps that read it, or from where it is made to the first.
+  // Considers the time between two readers, and from the value's own step to its first reader.
   void look_at(NodeId id) {
     std::set<NodeId> uses;
     std::vector<NodeId> shown;
     find_uses(id, uses, shown);
     NodeId earlier = id;
     for (const NodeId later : uses) {
-      if (later == graph_.size()) break;  // the host reads what was computed first
+      if (later == graph_.size()) break;  // the host reads the first computation
       if (const std::uint64_t bytes = worth(id, last_of(earlier), later); bytes > 0) add(id, shown, later, bytes);
       earlier = later;
     }
@@ -128,7 +128,7 @@ class RecomputationFinder {
     if (nodes.size() > own && computed <= kMostNodes && reads_the_same(nodes, before))
       add_in_order(nodes, before, bytes);
   }
-  // What the node reads and nothing else holds any more comes again, too.
+  // Adds the node's operands that nothing else keeps live.
   void add_lost_operands(std::vector<NodeId>& nodes, std::size_t of, NodeId before, std::size_t& computed) const {
     for (const NodeId input : graph_[nodes[of]].inputs) {
       if (graph_[input].phase == kShared || std::find(nodes.begin(), nodes.end(), input) != nodes.end()) continue;
@@ -152,7 +152,7 @@ class RecomputationFinder {
     found_.push_back({std::move(nodes), before, bytes});
   }
 
-  // States hold what they held.
+  // Whether no state that the nodes read is written in between.
   bool reads_the_same(const std::vector<NodeId>& nodes, NodeId before) const {
     return std::all_of(nodes.begin(), nodes.end(), [&](NodeId id) {
       return std::all_of(graph_[id].inputs.begin(), graph_[id].inputs.end(), [&](NodeId input) {
@@ -168,9 +168,9 @@ class RecomputationFinder {
   const Layouts& layouts_;
   const std::vector<std::uint64_t>& excess_;
   bool dear_;
-  std::vector<NodeId> first_;  // by node: of its region, or itself
+  std::vector<NodeId> first_;  // per node: first node of its region, or itself
   std::vector<bool> in_region_;
-  std::vector<std::vector<NodeId>> writers_;  // by state
+  std::vector<std::vector<NodeId>> writers_;  // per state
   std::vector<Recomputation> found_;
 };
 

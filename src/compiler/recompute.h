@@ -1,8 +1,8 @@
-// recompute.h: values that are computed a second time where they are needed late, instead of being held until then.
-// Contract: pure and deterministic. Nothing in a region is, so regions run as before, and no state that is read again
-// has been written in between: no bit changes. What costs about as much as writing it are elementwise steps, rows
-// picked from data, draws (they are counter-based: the same bits), moved and broadcast elements, and operations along a
-// row; `dear` ones are products and sums too. Never effects. Leaves to others: which are worth it (fit_memory.h).
+// recompute.h: values that are computed a second time when they are needed late, instead of staying live until then.
+// Contract: pure and deterministic. No recomputed value is in a region, so regions run unchanged, and no state that is
+// read again has been written in between: results are bitwise identical. Candidates cost about as much as writing their
+// result: elementwise steps, rows selected from data, random numbers (counter-based: the same bits), moved or broadcast
+// elements, operations along a row; with `dear` products and sums, too. Never effects. Not here: choice (fit_memory.h).
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@
 namespace graphrun::plan {
 
 struct Recomputation {
-  std::vector<ir::NodeId> nodes;  // in order: the value, what shows it, and what it needs that is not held any more
-  ir::NodeId before = 0;          // the first step that then reads the second computation
-  std::uint64_t worth = 0;        // at most so many bytes, summed over the steps where there are too many
+  std::vector<ir::NodeId> nodes;  // in order: the value, its views, and those of its operands that are not live by then
+  ir::NodeId before = 0;          // first step that reads the second computation
+  std::uint64_t worth = 0;        // upper bound of the bytes saved, summed over the times with an excess
 };
 
-// The most promising first; with `dear` products and sums among them. `excess`: bytes that are too many at each time.
+// Most promising first; `dear` includes products and sums. `excess`: bytes above the target at each time.
 std::vector<Recomputation> recomputations(const ir::Graph& graph, const Layouts& layouts,
                                           const std::vector<std::uint64_t>& excess, bool dear);
 
 struct Recomputed {
   ir::Graph graph;
-  IdMap ids;                     // to what was there
-  std::vector<ir::NodeId> from;  // by node of the graph: which node of the old one it is, for the first or second time
+  IdMap ids;                     // from the old graph
+  std::vector<ir::NodeId> from;  // per node: the node of the old graph that it computes, for the first or second time
 };
 Recomputed recompute(const ir::Graph& graph, const Recomputation& what);
 

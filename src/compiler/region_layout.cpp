@@ -17,7 +17,7 @@ using ir::Graph;
 using ir::Node;
 using ir::NodeId;
 
-constexpr std::uint64_t kTileAlignment = 64;  // a cache line, and the widest register
+constexpr std::uint64_t kTileAlignment = 64;  // size of a cache line and of the widest register
 
 class StageBuilder {
  public:
@@ -41,10 +41,10 @@ class StageBuilder {
     return std::move(layout_);
   }
 
-  // Whole lines: partitions share none.
+  // Padded to whole cache lines, so that partitions share none.
   std::uint64_t accumulator_bytes() const { return round_up(accumulators_, kTileAlignment); }
 
-  // Places for tiles of kTileLanes rows; returns the bytes of such a tile.
+  // Assigns places for tiles of kTileLanes rows. Returns the bytes of such a tile.
   std::uint64_t pack_values(StageLayout& layout) const {
     std::vector<Interval> intervals;
     std::vector<std::size_t> owners;
@@ -72,13 +72,13 @@ class StageBuilder {
     const auto found = fused_with_.find(id);
     return found == fused_with_.end() ? nullptr : found->second;
   }
-  // When a step reads and writes.
+  // Step at which `id` reads and writes: the last one of its fused group, or itself.
   NodeId due(NodeId id) const { return fused(id) == nullptr ? id : fused(id)->last(); }
   bool in_registers(NodeId id) const { return due(id) != id; }
 
   bool inside(NodeId id) const { return id >= stage_.rows && id < stage_.last; }
 
-  // By row node of the stage: whether it, or a view of it, is read outside. Views follow what they show.
+  // Whether the node or a view of it is read outside, by row node of the stage. Views come after their operand.
   std::vector<bool> leaving() const {
     std::vector<bool> leaves(stage_.last - stage_.rows, false);
     for (NodeId id = stage_.last; id-- > stage_.rows;) {
@@ -96,7 +96,7 @@ class StageBuilder {
     const Node& node = graph_[id];
     if (analysis_.is_view(id)) {
       const NodeId of = node.inputs[0];
-      // A view of what is not in the tile is loaded as it is where it is read.
+      // A view of a value outside of the tile is loaded by its readers like a value of its own.
       if (inside(of) && place_.count(of) != 0) append(id, layout_.values[place_.at(of)].storage, false);
       return;
     }
@@ -127,7 +127,7 @@ class StageBuilder {
                        [&](NodeId input) { return graph_[input].type.rows > 0; });
   }
 
-  // Side by side, so that all of them are combined, and their lanes added, as if they were one value.
+  // Accumulators are adjacent, so that all are combined, and their lanes added, as if they were one value.
   std::uint64_t reserve(const Node& node) {
     const std::uint64_t offset = accumulators_;
     accumulators_ += node.type.bytes();
@@ -148,14 +148,14 @@ class StageBuilder {
     layout_.values.push_back(value);
     if (storage == id) lives_[id] = {now(id, loaded), now(id, loaded)};
     Life& life = lives_.at(storage);
-    life.first = std::min(life.first, first_use(id));  // of a view that is read before what was loaded
+    life.first = std::min(life.first, first_use(id));  // a view may be read before the loaded value
     life.last = std::max(life.last, last_use(id));
     for (NodeId reader : analysis_.consumers[id]) {
       if (inside(reader) && analysis_.is_view(reader)) views_[storage].push_back(reader);
     }
-    // A stored value is written to the arena right after its step.
+    // Stores do not extend the live range: a value is written to the arena right after its step.
   }
-  // A load happens when its first reader runs.
+  // A value is loaded when its first reader runs.
   std::uint32_t now(NodeId id, bool loaded) const { return loaded ? first_use(id) : id; }
   std::uint32_t first_use(NodeId id) const {
     std::uint32_t first = ir::kNoNode;
@@ -172,18 +172,18 @@ class StageBuilder {
     return last;
   }
 
-  // Nothing that shares the input's place is read after node `id`.
+  // Whether nothing that shares the input's place is read after node `id`.
   bool dies_at(NodeId input, NodeId id) {
     const auto found = place_.find(input);
     if (found == place_.end() || in_place_[input] || in_registers(input)) return false;
     const NodeId storage = layout_.values[found->second].storage;
     if (lives_.at(storage).last > id) return false;
-    // Views that have a place of their own by now stay so: each is looked at once.
+    // A view that has a place by now keeps it, so each view is checked once.
     std::vector<NodeId>& views = views_[storage];
     while (!views.empty() && place_.count(views.back()) != 0) views.pop_back();
     return views.empty();
   }
-  // A product reads its rows while it writes; whether it may write over its epilogue's operand, the executor has said.
+  // A product reads its rows while it writes; the executor has decided whether it may overwrite its epilogue's operand.
   bool leaves_product_alone(NodeId id, NodeId input) const {
     const ir::FusedNodes* group = fused(id);
     if (group == nullptr) return true;
@@ -191,7 +191,7 @@ class StageBuilder {
     return group->in_place &&
            (rows == place_.end() || layout_.values[rows->second].storage != layout_.values[place_.at(input)].storage);
   }
-  // Each operand in that place is read element by element.
+  // Whether each operand in that place is read element by element.
   bool reads_alone(NodeId id, NodeId input) const {
     const NodeId storage = layout_.values[place_.at(input)].storage;
     return std::all_of(graph_[id].inputs.begin(), graph_[id].inputs.end(), [&](NodeId other) {
@@ -209,15 +209,15 @@ class StageBuilder {
   std::map<NodeId, const ir::FusedNodes*> fused_with_;
   StageLayout layout_;
   std::map<NodeId, std::size_t> place_;
-  std::map<NodeId, Life> lives_;                 // of places
-  std::map<NodeId, std::vector<NodeId>> views_;  // of places: views in the stage that may have none
+  std::map<NodeId, Life> lives_;                 // keyed by storage
+  std::map<NodeId, std::vector<NodeId>> views_;  // keyed by storage: views in the stage that may have no place
   std::uint64_t accumulators_ = 0;
 };
 
-// A weight gradient x^T dz reads dz, as the sum of dz over the rows would: a number for each feature of a row, over
-// rows alone or over both axes of rows of one feature.
+// Pairs each weight gradient x^T dz, which reads dz, with a sum of dz over the rows: one value per feature of a row,
+// summed over rows alone, or over both axes if rows have one feature.
 std::vector<std::pair<NodeId, NodeId>> sums_beside_gradients(const Graph& graph, const ir::RegionStage& stage) {
-  std::map<NodeId, std::vector<NodeId>> sums;  // by what they add up, the last first
+  std::map<NodeId, std::vector<NodeId>> sums;  // keyed by operand; the last sum first
   for (NodeId id = stage.last; id-- > stage.rows;) {
     const Node& node = graph[id];
     if (node.op != Op::sum || node.type.rows > 0) continue;
@@ -235,7 +235,7 @@ std::vector<std::pair<NodeId, NodeId>> sums_beside_gradients(const Graph& graph,
   return pairs;
 }
 
-// Work of the stage on one row, in additions of eight elements.
+// Work of the stage per row, in units of eight additions.
 std::int64_t work_of_row(const Graph& graph, const GraphAnalysis& analysis, const ir::RegionStage& stage,
                          std::int64_t capacity) {
   std::int64_t eighths = 0;
@@ -252,14 +252,14 @@ std::int64_t work_of_row(const Graph& graph, const GraphAnalysis& analysis, cons
       const std::int64_t inner = graph[node.inputs[0]].type.shape.elements() / capacity;
       elements = std::max(elements, inner * other / 2);
     } else if (node.def->rows == RowRule::elementwise && node.inputs.size() == 1) {
-      elements *= 4;  // functions
+      elements *= 4;  // functions such as tanh
     }
     eighths += elements;
   }
   return eighths / 8 + 1;
 }
 
-// The executor's, or what a test wants.
+// Returns the executor's plan with the overrides of a test.
 RegionPlan plan_of(const Graph& graph, const GraphAnalysis& analysis, const ir::Region& region, const RegionSize& size,
                    const PlanRegion& plan, const TileChoice& choice) {
   RegionQuestion question(graph, region.phase);
@@ -286,7 +286,7 @@ RegionPlan plan_of(const Graph& graph, const GraphAnalysis& analysis, const ir::
   return planned;
 }
 
-// Each value by itself, but for views, which are what they show.
+// Gives each value its own storage, except views, which share that of their operand.
 void move_to_registers(const Graph& graph, const GraphAnalysis& analysis, StageLayout& stage) {
   std::map<NodeId, NodeId> storage;
   for (TileValue& value : stage.values) {
@@ -308,8 +308,8 @@ RegionLayout lay_out(const Graph& graph, const GraphAnalysis& analysis, const ir
     StageBuilder builder(graph, stage, capacity, in_place, analysis);
     StageLayout out = builder.run();
     unit = std::max(unit, builder.pack_values(out));
-    // Rows are chosen by the bytes of unfused steps, with which the limit of a tile was measured (regions.md):
-    // fused ones leave the tile nearer to the core instead of making it longer.
+    // Rows are chosen by the bytes of unfused steps, for which the limit of a tile was measured (regions.md): fused
+    // steps keep the tile closer to the core instead of making it longer.
     StageBuilder plain(graph, stage, capacity, in_place, analysis, false);
     StageLayout unfused = plain.run();
     size.tile_bytes = std::max(size.tile_bytes, plain.pack_values(unfused));

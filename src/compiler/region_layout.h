@@ -1,10 +1,10 @@
-// region_layout.h: what lies where in the tiles and accumulators of a region, and its tiling: pure functions of the
-// graph and the executor's answers.
-// Contract: every value that row steps of a stage read or write with rows has a place in the tile, but for those
-// between fused steps; two that are alive at the same row step do not overlap, packed by the function that packs the
-// arena (offsets.h). Fused steps read and write when the last of them is due. Sizes grow with the rows of a tile, so
-// places are found for one vector of rows and scaled. In a StepTiling rows are in registers and have no places. Leaves
-// to others: how many rows and partitions (Executor::plan_region), buffers and steps of the Program (lower.h), legality
+// region_layout.h: layout of the tiles and accumulators of a region, and its tiling: pure functions of the graph and
+// the executor's answers.
+// Contract: every value with rows that row steps of a stage read or write has a place in the tile, except values
+// between fused steps. Values that are live at the same row step do not overlap; the packer of the arena places them
+// (offsets.h). Fused steps read and write when the last of them is due. Sizes grow with the rows of a tile, so places
+// are found for one vector of rows and scaled. In a StepTiling rows are in registers and have no places. Not here:
+// numbers of rows and partitions (Executor::plan_region), buffers and steps of the Program (lower.h), legality
 // (regions.h).
 #pragma once
 
@@ -22,9 +22,9 @@ namespace graphrun::plan {
 
 struct TileValue {
   ir::NodeId node = ir::kNoNode;
-  ir::NodeId storage = ir::kNoNode;  // the value whose place it shares; its own node when it has one
-  bool loaded = false;               // comes from the arena
-  bool stored = false;               // is read outside of the stage's rows
+  ir::NodeId storage = ir::kNoNode;  // value whose place it shares; its own node when it has one
+  bool loaded = false;               // from the arena
+  bool stored = false;               // read outside of the stage's rows
   bool in_registers = false;         // between fused steps: no bytes
   std::uint64_t offset = 0, bytes = 0;
 };
@@ -32,16 +32,16 @@ struct TileValue {
 struct StageLayout {
   std::vector<TileValue> values;  // in order of first use
   std::vector<std::pair<ir::NodeId, Combine>> combines;
-  std::vector<std::pair<ir::NodeId, ir::NodeId>> sums;  // a weight gradient, and the sum over rows that it also does
+  std::vector<std::pair<ir::NodeId, ir::NodeId>> sums;  // a weight gradient, and the sum over rows computed with it
 };
 
 struct RegionLayout {
   std::vector<StageLayout> stages;
   Tiling tiling;
-  std::vector<RegionChoice> choices = {};  // of a RegionPlan
+  std::vector<RegionChoice> choices = {};  // from the RegionPlan
 };
 
-// One for each region of the graph. What is read where the data lie has no bytes in a tile. `plan` chooses the tiling.
+// One per region of the graph. Values read in place in a data set have no bytes in a tile. `plan` chooses the tiling.
 std::vector<RegionLayout> lay_out_regions(const ir::Graph& graph, const GraphAnalysis& analysis, const DataLayout& data,
                                           const PlanRegion& plan, const TileChoice& choice);
 

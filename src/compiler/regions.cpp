@@ -20,8 +20,8 @@ using ir::kShared;
 using ir::Node;
 using ir::NodeId;
 
-// Where a node runs. Places are ordered; within a level, stage s has its once-nodes at 2s and its row nodes at 2s + 1;
-// cuts come after them.
+// Position at which a node runs. Positions are ordered; within a level, stage s has its once-nodes at 2s and its row
+// nodes at 2s + 1; cuts come after them.
 struct Place {
   std::uint32_t level = 0;
   std::uint32_t at = 0;
@@ -51,7 +51,7 @@ class RegionFinder {
 
  private:
   bool is_view(NodeId id) const { return analysis_.is_view(id); }
-  // Runs over rows when it is in a region.
+  // Whether the node runs over rows if it is in a region.
   bool over_rows(NodeId id) const { return kinds_[id] == RowKind::row || kinds_[id] == RowKind::reduced; }
   void note(NodeId id, std::string text) {
     result_.notes.push_back({graph_[id].phase, graph_[id].name, std::move(text)});
@@ -69,7 +69,7 @@ class RegionFinder {
                      [&](NodeId a, NodeId b) { return place_[a] < place_[b]; });
     const std::size_t before = result_.graph.regions.size();
     make_regions(phase, start);
-    if (result_.graph.regions.size() == before)  // then the order it came in is as good as any
+    if (result_.graph.regions.size() == before)  // without regions, the given order is as good as any
       std::copy(nodes.begin(), nodes.end(), order_.begin() + static_cast<std::ptrdiff_t>(start));
   }
 
@@ -88,7 +88,7 @@ class RegionFinder {
         reason = question.ask(options_.plan).reason;
       }
       cut_[id] = !reason.empty();
-      if (cut_[id] && reason != last) note(id, "a cut: " + reason);  // a row of equal reasons is told once
+      if (cut_[id] && reason != last) note(id, "a cut: " + reason);  // a sequence of equal reasons gets one note
       last = std::move(reason);
     }
     const std::vector<bool> is_read_by_cut = read_by_cuts(nodes);
@@ -102,7 +102,7 @@ class RegionFinder {
     }
   }
 
-  // By node: whether a cut reads it or a view of it.
+  // Whether a cut reads the node or a view of it, by node.
   std::vector<bool> read_by_cuts(const std::vector<NodeId>& nodes) const {
     std::vector<bool> read(graph_.size(), false);
     for (auto id = nodes.rbegin(); id != nodes.rend(); ++id) {
@@ -112,7 +112,7 @@ class RegionFinder {
     return read;
   }
 
-  // ---- what else a node comes after: a state is assigned when those have read it that see its old value
+  // ---- order of states: an assign comes after the readers of the old value
 
   void find_waits(std::uint32_t phase, const std::vector<NodeId>& nodes) {
     std::vector<std::vector<NodeId>> readers(graph_.size());
@@ -138,7 +138,7 @@ class RegionFinder {
 
   // ---- rules 2 and 3: places
 
-  // Where the value of `id` can first be read by a node of the kind that `reader` is.
+  // First place at which a node of the given kind (over rows, a cut) can read the value of `id`.
   Place available(NodeId id, bool to_rows, bool to_cut) const {
     const Place from = place_[id];
     if (to_cut) return {from.level, kCut};
@@ -149,7 +149,7 @@ class RegionFinder {
   }
 
   void find_places(std::uint32_t phase, const std::vector<NodeId>& nodes) {
-    std::vector<bool> needed(graph_.size(), false);  // by rows or cuts, directly or not
+    std::vector<bool> needed(graph_.size(), false);  // needed by rows or cuts, directly or indirectly
     if (graph_.phases[phase].row_count != kNoNode) needed[graph_.phases[phase].row_count] = true;
     for (std::size_t i = nodes.size(); i-- > 0;) {
       const NodeId id = nodes[i];
@@ -179,8 +179,8 @@ class RegionFinder {
     for (std::size_t i = nodes.size(); i-- > 0;) draw_later(nodes[i]);
   }
 
-  // Rows that come from nowhere (a minibatch, random numbers), and what is made of them alone, are made where they are
-  // read, if that is one place: then they need not wait in the arena.
+  // Rows without row operands (a minibatch, random numbers), and values made only from them, are computed where they
+  // are read, if that is one place: then they are not stored in the arena.
   void draw_later(NodeId id) {
     if (!from_nowhere_[id] || cut_[id] || graph_[id].keep || analysis_.consumers[id].empty()) return;
     const Place place = place_[analysis_.consumers[id].front()];
@@ -248,7 +248,7 @@ class RegionFinder {
       note(first_row, "region dissolved: " + plan.reason);
       return;
     }
-    // Between stages rows wait in the arena; a kernel that is all of a phase saves launches, which take longer.
+    // Rows pass from stage to stage through the arena; a kernel that is a whole phase saves launches, which cost more.
     const bool is_kernel = is_phase && region.stages.size() > 1 && std::holds_alternative<StepTiling>(plan.tiling);
     const bool saves = !options_.only_if_it_saves || is_kernel;
     if (std::string reason = saves ? "" : saves_nothing(region); !reason.empty()) {
@@ -258,13 +258,13 @@ class RegionFinder {
     result_.graph.regions.push_back(std::move(region));
   }
 
-  // A region is worth its loads and stores when more bytes stay in its tiles.
+  // A region pays off if the bytes that stay in its tiles exceed those that it loads and stores.
   std::string saves_nothing(const ir::Region& region) const {
     std::uint64_t stays = 0, moves = 0;
     std::vector<bool> inside(graph_.size(), false), loaded(graph_.size(), false), leaves(graph_.size(), false);
     std::vector<NodeId> marked;
     for (const ir::RegionStage& stage : region.stages) {
-      for (NodeId id : marked) inside[id] = loaded[id] = false;  // of the stage before
+      for (NodeId id : marked) inside[id] = loaded[id] = false;  // previous stage
       marked.clear();
       for (NodeId i = stage.rows; i < stage.last; ++i) {
         inside[order_[i]] = true;
@@ -289,7 +289,7 @@ class RegionFinder {
     return fmt::format("{} bytes would be moved to keep {} from the arena", moves, stays);
   }
 
-  // It or a view of it; `leaves` says so of those that come after it.
+  // Whether the node or a view of it is read outside of the stage's rows; `leaves` has the result for later nodes.
   bool is_read_outside(NodeId id, const std::vector<bool>& inside, const std::vector<bool>& leaves) const {
     if (graph_[id].keep || graph_[id].poll) return true;
     return std::any_of(analysis_.consumers[id].begin(), analysis_.consumers[id].end(),
@@ -303,7 +303,7 @@ class RegionFinder {
   std::vector<bool> cut_;
   std::vector<std::vector<NodeId>> waits_;
   std::vector<Place> place_;
-  std::vector<bool> from_nowhere_;  // rows that need no other rows
+  std::vector<bool> from_nowhere_;  // rows that depend on no stored rows
   std::vector<NodeId> order_;
   Regions result_;
 };

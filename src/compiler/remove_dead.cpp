@@ -1,4 +1,4 @@
-// remove_dead: keeps what the host or a later step can see, and what that needs. All states stay: they are the model.
+// remove_dead: keeps nodes that the host or a later step can see, and their operands. States stay: they are the model.
 #include "compiler/passes.h"
 #include "graph/ops/op_def.h"
 #include "graphrun/op.h"

@@ -1,5 +1,5 @@
-// rewrite.h: a pass gives a new graph, and where each node of the old one went. Contract: maps compose, so that an id
-// of the graph that compilation began with leads to what it is afterwards; nobody looks for a node by its name.
+// rewrite.h: a pass returns a new graph and a map from the old nodes to the new ones. Contract: maps compose, so an id
+// of the first graph leads to its node in the last one; no pass looks up a node by name.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace graphrun {
 
-// From nodes of one graph to those of another; kNoNode: nothing is left of it.
+// Map from the nodes of one graph to those of another; kNoNode: the node was removed.
 class IdMap {
  public:
   IdMap() = default;
@@ -27,16 +27,16 @@ class IdMap {
 
 struct Rewritten {
   ir::Graph graph;
-  IdMap ids;  // from the graph that was rewritten
+  IdMap ids;  // from the old graph
 };
 
-// The nodes of `order` and no others, in that order, which has what a node reads before it.
+// Returns the nodes of `order` and no others, in that order. Operands must come before their readers.
 Rewritten reordered(const ir::Graph& graph, std::span<const ir::NodeId> order);
 
-// The phases of a rewritten graph.
+// Returns the phases of a rewritten graph.
 std::vector<ir::Phase> renumbered(std::vector<ir::Phase> phases, const IdMap& ids);
 
-// Its regions, of which none was taken apart; they may have come into another order than their nodes.
+// Returns the regions of a rewritten graph. All must be whole; their order may differ from that of their nodes.
 std::vector<ir::Region> renumbered(std::vector<ir::Region> regions, const IdMap& ids);
 
 }  // namespace graphrun

@@ -1,6 +1,6 @@
-// row_analysis.h: what the batch is to each value: the analysis that regions, and later other machines, go by.
-// Contract: follows from the ops' rules (OpDef::rows) and the declared row flags, never from sizes. One kind a node.
-// Leaves to others: what to do about it (regions.h).
+// row_analysis.h: how each value depends on the batch; the basis of regions.
+// Contract: follows from the ops' rules (OpDef::rows) and the declared row flags, never from sizes. One kind per node.
+// Not here: the use of the kinds (regions.h).
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace graphrun {
 enum class RowKind : std::uint8_t {
   row,      // dimension 0 is the batch; rows are independent
   shared,   // the same for all rows
-  reduced,  // a sum, product or extremum over rows of something with rows
+  reduced,  // a sum, product or extremum over the rows of a value
   opaque,   // made from rows in a way that no rule describes
 };
 std::string_view name_of(RowKind kind);

@@ -1,10 +1,10 @@
-// simplify: one forward scan that maps each node to an equal one where it can:
+// simplify: one forward scan that maps each node to an equal one if there is one:
 //   equal nodes (same op, inputs, attributes, phase) are computed once;
-//   an elementwise op broadcasts by itself, so a broadcast_to before it goes when the result keeps its type;
-//   an elementwise op of what is only repeated is computed before it is repeated;
-//   a product of a transposed matrix transposes it itself;
-//   reshape and broadcast_to to the same type, cast to the same dtype, x / 1 and stop_gradient are their operand.
-// Every rewrite gives the same bits.
+//   a broadcast_to before an elementwise op, which broadcasts by itself, is dropped if the result keeps its type;
+//   an elementwise op whose full-size operands are all broadcasts is computed before the broadcast;
+//   a product of a transposed matrix transposes it by itself;
+//   reshape and broadcast_to to the same type, cast to the same dtype, x / 1 and stop_gradient become their operand.
+// Results are bitwise identical.
 #include <map>
 #include <optional>
 #include <tuple>
@@ -34,18 +34,18 @@ bool is_identity(const Graph& graph, const Node& node) {
   return candidate && graph[node.inputs[0]].type == node.type;
 }
 
-// The type that the node would have with these inputs; none where they do not go together.
+// Returns the type that the node would have with these inputs, or nullopt if they are incompatible.
 std::optional<TensorType> type_with(const Graph& graph, const Node& node, const std::vector<NodeId>& inputs) {
   Node changed = node;
   changed.inputs = inputs;
   try {
     return infer::type_of(graph, changed);
   } catch (const Error&) {
-    return std::nullopt;  // rows would no longer meet at dimension 0
+    return std::nullopt;  // rows would not meet at dimension 0
   }
 }
 
-// What a broadcast repeats; of one number also where a reshape shows it.
+// Returns the operand of a broadcast, through reshapes if it has one element; otherwise `id`.
 NodeId repeated(const Graph& graph, NodeId id) {
   NodeId shown = id;
   while (graph[shown].op == Op::reshape) shown = graph[shown].inputs[0];
@@ -54,7 +54,7 @@ NodeId repeated(const Graph& graph, NodeId id) {
   return shown == id || graph[from].type.shape.elements() == 1 ? from : id;
 }
 
-// Drops broadcast_to nodes before an elementwise op as long as inference still gives the same type.
+// Drops broadcast_to nodes before an elementwise op if inference still gives the same type.
 void drop_broadcasts(const Graph& graph, Node& node) {
   if (node.def->rows != RowRule::elementwise) return;
   for (NodeId& input : node.inputs) {
@@ -83,8 +83,8 @@ void drop_transposes(const Graph& graph, Node& node) {
   }
 }
 
-// An elementwise node of broadcasts, such as the gradient of a mean is: the same node without them, and in `node` the
-// broadcast of its result. Nothing if another operand has the shape of the result, too.
+// For an elementwise node of broadcasts, such as the gradient of a mean: returns the node without them, and turns
+// `node` into the broadcast of its result. Returns nullopt if another operand also has the shape of the result.
 std::optional<Node> before_broadcast(const Graph& graph, Node& node) {
   if (node.def->rows != RowRule::elementwise) return std::nullopt;
   NodeId broadcast = ir::kNoNode;
@@ -112,7 +112,7 @@ std::optional<Node> before_broadcast(const Graph& graph, Node& node) {
 Rewritten simplify(const Graph& graph) {
   Graph result;
   std::vector<NodeId> mapped(graph.size(), ir::kNoNode);
-  // Attributes print exactly, so their text stands for them in the key.
+  // Attributes print exactly, so the key holds their text.
   std::map<std::tuple<std::uint32_t, Op, std::vector<NodeId>, std::string>, NodeId> seen;
   const auto add = [&](Node node) {
     const bool pure = node.op != Op::assign && (node.def->state == nullptr || node.op == Op::constant);

@@ -20,7 +20,7 @@ using ir::NodeId;
 
 enum class Choice { frees_early, takes_least };
 
-// The steps of one phase. A unit is a node, or all of a region.
+// Schedules the steps of one phase. A unit is a single node or a whole region.
 class PhaseScheduler {
  public:
   PhaseScheduler(const Graph& graph, const Layouts& layouts, std::uint32_t phase)
@@ -58,7 +58,7 @@ class PhaseScheduler {
   static constexpr std::size_t kNone = ~std::size_t{0};
 
   void make_units() {
-    std::map<NodeId, NodeId> regions;  // last by first
+    std::map<NodeId, NodeId> regions;  // end by first node
     for (const ir::Region& region : graph_.regions)
       if (region.phase == phase_) regions[first_of(region)] = region.last;
     for (NodeId id = 0; id < graph_.size(); ++id) {
@@ -76,9 +76,9 @@ class PhaseScheduler {
     if (unit_of_[earlier] != unit_of_[later]) edges_.insert({unit_of_[earlier], unit_of_[later]});
   }
 
-  // Operands; who reads a state before and after it is written; the count of rows before all that may have rows.
+  // Edges from operands, between readers and writers of a state, and from the row count to all later nodes.
   void find_edges() {
-    std::map<NodeId, std::vector<NodeId>> readers;  // of a state, since it was written
+    std::map<NodeId, std::vector<NodeId>> readers;  // per state, since its last write
     std::map<NodeId, NodeId> writer;
     const auto written = [&](NodeId state, NodeId by) {
       for (const NodeId reader : readers[state])
@@ -97,7 +97,7 @@ class PhaseScheduler {
         if (graph_[state].phase != kShared) continue;
         if (i == 0 && (node.op == Op::assign || layouts_.analysis.aliases[id] == Alias::must_be)) {
           written(state, id);
-          // What is computed in the state's place comes after those who read what it replaces.
+          // A value computed in the state's storage comes after the readers of the old value.
           if (node.op == Op::assign && layouts_.storage.root[node.inputs[1]] == state &&
               unit_of_[node.inputs[1]] != kNone)
             written(state, node.inputs[1]);
@@ -118,7 +118,7 @@ class PhaseScheduler {
     }
   }
 
-  // What a unit reads, and of each value how many units do; of what stays to the end one more.
+  // Values that each unit reads, and the number of units that read each value; one more if it is live to the end.
   void find_readers() {
     reads_.resize(units_.size());
     readers_.assign(graph_.size(), 0);
@@ -140,7 +140,7 @@ class PhaseScheduler {
     }
   }
 
-  // Bytes that are held after the unit and were not before.
+  // Change in live bytes when the unit runs.
   std::int64_t growth(std::size_t u) const {
     std::int64_t bytes = 0;
     for (NodeId id = units_[u].first; id < units_[u].last; ++id)
@@ -159,12 +159,12 @@ class PhaseScheduler {
   const Layouts& layouts_;
   std::uint32_t phase_;
   std::vector<ir::NodeRange> units_;
-  std::vector<std::size_t> unit_of_;                     // by node
-  std::set<std::pair<std::size_t, std::size_t>> edges_;  // of units: earlier and later
-  std::vector<std::vector<std::size_t>> after_;          // by unit
-  std::vector<std::size_t> waits_for_;                   // by unit: how many
-  std::vector<std::vector<NodeId>> reads_;               // by unit
-  std::vector<std::size_t> readers_;                     // by value: units that have not run
+  std::vector<std::size_t> unit_of_;                     // per node
+  std::set<std::pair<std::size_t, std::size_t>> edges_;  // pairs of units: earlier, later
+  std::vector<std::vector<std::size_t>> after_;          // per unit
+  std::vector<std::size_t> waits_for_;                   // per unit: predecessors that have not run
+  std::vector<std::vector<NodeId>> reads_;               // per unit
+  std::vector<std::size_t> readers_;                     // per value: readers that have not run
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
-// step_order.h: other orders of the steps of a graph, in which less may have to be held at one time.
-// Contract: pure and deterministic; each order keeps what every step reads, states included, so that no bit changes;
-// regions stay whole. A heuristic: whoever asks looks which order is better.
+// step_order.h: alternative orders of the steps of a graph that may lower the peak of live bytes. Contract: pure and
+// deterministic; each order preserves what every step reads, states included, so results are bitwise identical; regions
+// stay whole. A heuristic: the caller compares the orders.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,8 @@
 
 namespace graphrun::plan {
 
-// All nodes of the graph: list schedules. First, steps that free more than they take as soon as they can run, all
-// others as they came; second, always the one that takes least.
+// List schedules of all nodes. The first runs steps that free more than they allocate as early as possible and keeps
+// the order of the others. The second always runs the step that allocates least.
 std::vector<std::vector<ir::NodeId>> other_orders(const ir::Graph& graph, const Layouts& layouts);
 
 }  // namespace graphrun::plan

@@ -49,14 +49,14 @@ class Assigner {
   }
 
  private:
-  // storage_.root holds a parent until run() ends: merging two storages is then one write.
+  // storage_.root holds parents until run() ends, so that merging two storages is one write.
   NodeId root(NodeId id) const {
     while (storage_.root[id] != id) id = storage_.root[id];
     return id;
   }
 
-  // All row steps of a region's stage have one time: what one of them reads lives on while any tile is left. So have
-  // the steps of all chains of a region, which have no order.
+  // All row steps of a region's stage share one time: a value that one of them reads stays live while any tile is left.
+  // The steps of all chains of a region also share one time: they have no order.
   void number_the_steps() {
     std::uint32_t now = 0;
     storage_.ends.resize(graph_.phases.size());
@@ -76,7 +76,7 @@ class Assigner {
       for (NodeId id = 0; id < graph_.size(); ++id) {
         if (graph_[id].phase == phase) storage_.time[id] = shares_time[id] ? now - 1 : now++;
       }
-      storage_.ends[phase] = now++;  // a time of its own: what the host reads outlives the last step
+      storage_.ends[phase] = now++;  // a separate time: values that the host reads outlive the last step
     }
   }
 
@@ -89,8 +89,8 @@ class Assigner {
     }
   }
 
-  // Times at which the old value of each state is read, by the state's id: the last in this phase. An assign names the
-  // state without reading it; what an op wrote in place of a state is its new value, not the old one.
+  // Time of the last read of each state's old value in this phase, plus 1, by the state's id. An assign names the state
+  // without reading it, and a value that an op wrote in place of a state is the new one.
   std::vector<std::uint32_t> last_reads(std::uint32_t phase) const {
     std::vector<std::uint32_t> last(graph_.size(), 0);
     for (NodeId id = 0; id < graph_.size(); ++id) {
@@ -103,8 +103,8 @@ class Assigner {
     return last;
   }
 
-  // assign(state, value) costs nothing when the value can be computed straight into the state: its storage is its own,
-  // it has the last word on the old value, and only one state wants it.
+  // assign(state, value) costs nothing if the value can be computed directly into the state: the value has its own
+  // storage, nothing reads the old value later, and no other state claims it.
   void update_states_in_place(std::uint32_t phase) {
     const std::vector<std::uint32_t> last_read = last_reads(phase);
     for (NodeId id = 0; id < graph_.size(); ++id) {
@@ -114,7 +114,7 @@ class Assigner {
       const NodeId value = node.inputs[1];
       const NodeId written_to = root(value);
       storage_.root[id] = state;
-      if (written_to == state) {  // written in place by an op that must (record)
+      if (written_to == state) {  // written in place by an op with Alias::must_be (record)
         check_last_word(value, state, last_read[state]);
         storage_.no_step[id] = true;
         continue;
@@ -131,7 +131,7 @@ class Assigner {
     }
   }
 
-  // What a value is computed from in place, and that from in place, and so on.
+  // Moves into the state's storage the operand that `value` can overwrite, then that operand's operand, and so on.
   void lend(NodeId state, NodeId value, std::uint32_t last_read) {
     for (NodeId to = value; to != ir::kNoNode;) {
       const std::vector<NodeId>& inputs = graph_[to].inputs;
@@ -153,7 +153,7 @@ class Assigner {
            (last_read == written && analysis_.aliases[id] == Alias::may_reuse && reads_whole(id, state));
   }
 
-  // Every operand of `value` in the state's storage has the value's own type, so that it is read element by element.
+  // Whether all operands of `value` in the state's storage have the value's type and so are read element by element.
   bool reads_whole(NodeId value, NodeId state) const {
     for (NodeId input : graph_[value].inputs) {
       const bool whole = views_.view[input] == dense(graph_[input].type.shape);
@@ -162,8 +162,8 @@ class Assigner {
     return true;
   }
 
-  // Within its chain: the region's other readers of `of` are of the same chain, before `writer`, and read element by
-  // element, which those that are shown it do not.
+  // Whether all readers of `of` in the writer's region are in the writer's chain, not after the writer, and read
+  // element by element, which readers through a shown view do not.
   bool reads_last(NodeId writer, NodeId of, bool by_element = true) const {
     if (chain_[writer] == nullptr) return true;
     const std::vector<NodeId>& readers = analysis_.consumers[of];
@@ -177,7 +177,7 @@ class Assigner {
     });
   }
 
-  // What a chain keeps to itself: no other step reads it, and the host does not.
+  // Finds values that stay within a chain: neither the host nor any other step reads them.
   void find_registers() {
     std::vector<bool> leaves(graph_.size(), false), read(graph_.size(), false);
     for (const ir::Phase& phase : graph_.phases)
@@ -235,7 +235,7 @@ class Assigner {
     }
   }
 
-  // In place of an operand, or, in a chain, of one that an earlier step of it read.
+  // Reuses the storage of an operand or, in a chain, of an operand of an earlier step of the chain.
   void reuse(NodeId id) {
     for (NodeId reader = id;; --reader) {
       for (NodeId input : graph_[reader].inputs) {
@@ -259,8 +259,8 @@ class Assigner {
   const GraphAnalysis& analysis_;
   const Views& views_;
   bool lend_;
-  std::vector<const ir::NodeRange*> chain_;  // by node: of a region over elements
-  std::vector<bool> in_rows_;  // of a region: no place in the arena to share, or one that other tiles still read
+  std::vector<const ir::NodeRange*> chain_;  // per node: its chain in an element region
+  std::vector<bool> in_rows_;  // row steps: no bytes in the arena to share, or bytes that other tiles still read
   Storage storage_;
 };
 

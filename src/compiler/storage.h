@@ -1,6 +1,6 @@
-// storage.h: which nodes share bytes: decided from the nodes' aliases (graph_analysis.h) before anything is packed.
-// Contract: root[id] is the node whose storage holds the value of node id. A root that is a state lives for ever; any
-// other lives from `first` to `last`, times counted over the step lists of all phases one after the other.
+// storage.h: which nodes share bytes, decided from their aliases (graph_analysis.h) before memory is laid out.
+// Contract: root[id] is the node whose storage holds the value of node id. A root that is a state is always live; any
+// other is live from `first` to `last`. Times count through the step lists of all phases, one after the other.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@
 namespace graphrun::plan {
 
 struct Storage {
-  std::vector<ir::NodeId> root;      // by node
-  std::vector<std::uint32_t> first;  // by root: time of the step that writes it first
-  std::vector<std::uint32_t> last;   // by root: time of the last step that reads or writes it
-  std::vector<std::uint32_t> time;   // by node: when its step runs
-  std::vector<std::uint32_t> ends;   // by phase: a time of its own after its last step
-  std::vector<bool> no_step;         // by node: a state, a view, shown, or an assign that happens in place
-  std::vector<bool> in_registers;    // by node: read in its own chain alone (ir::Region::chains), or a view of that
+  std::vector<ir::NodeId> root;      // per node
+  std::vector<std::uint32_t> first;  // per root: time of the first step that writes it
+  std::vector<std::uint32_t> last;   // per root: time of the last step that reads or writes it
+  std::vector<std::uint32_t> time;   // per node: time at which its step runs
+  std::vector<std::uint32_t> ends;   // per phase: a separate time after its last step
+  std::vector<bool> no_step;         // per node: a state, a view, shown, or an assign in place
+  std::vector<bool> in_registers;    // per node: read only in its own chain (ir::Region::chains), or a view of one
 };
 
-// `lend`: values on the way to a state's new one lie where the state does, from the last look at its old value on.
+// `lend`: operands of a state's new value may use the state's bytes after the last read of its old value.
 Storage assign_storage(const ir::Graph& graph, const GraphAnalysis& analysis, const Views& views, bool lend = false);
 
 }  // namespace graphrun::plan

@@ -14,7 +14,7 @@ using ir::Graph;
 using ir::Node;
 using ir::NodeId;
 
-// Whether they show the same elements in the same order; the strides of axes of extent 1 say nothing.
+// Whether both show the same elements in the same order. Strides of axes of extent 1 do not matter.
 bool shows_the_same(View a, View b) {
   for (View* view : {&a, &b})
     for (int axis = 0; axis < view->extents.rank(); ++axis)
@@ -55,7 +55,7 @@ class ViewFinder {
         views_.view[id].offset = views_.view[node.inputs[0]].offset;
       } else if (const std::optional<View> view = shown(id)) {
         const NodeId root = views_.root[node.inputs[0]];
-        const bool same = shows_the_same(*view, views_.view[node.inputs[0]]);  // a copy that was asked for
+        const bool same = shows_the_same(*view, views_.view[node.inputs[0]]);  // an explicit copy
         if (same || !may_show(root) || !may_be_shown(id) || !all_take(id, root, *view)) continue;
         views_.root[id] = root;
         views_.view[id] = *view;
@@ -68,7 +68,7 @@ class ViewFinder {
  private:
   bool overwrites(NodeId id) const { return graph_[id].op == Op::assign || analysis_.aliases[id] == Alias::must_be; }
 
-  // How the node's elements lie in the storage of its operand, if they do.
+  // View of the node's elements in the storage of its operand, if they are stored there.
   std::optional<View> shown(NodeId id) const {
     const Node& node = graph_[id];
     if (!takes_views_ || (node.op != Op::slice && node.op != Op::transpose && node.op != Op::broadcast_to))
@@ -85,7 +85,7 @@ class ViewFinder {
     return permuted(from, params.as<PermuteParams>().axes);
   }
 
-  // A batch may be read where it lies in the data set, if nothing shows a part of it.
+  // Nothing may show a part of a batch: otherwise the batch could not be read in place in the data set.
   bool may_show(NodeId root) const {
     return !over_rows_[root] && !overwrites(root) && graph_[root].def->rows != RowRule::select;
   }
@@ -95,7 +95,7 @@ class ViewFinder {
            !analysis_.consumers[id].empty() && node.type.shape.elements() > 0;
   }
 
-  // Whether all readers of the value take it there.
+  // Whether all readers of the value can read it through the view.
   bool all_take(NodeId value, NodeId root, const View& view) const {
     const std::vector<NodeId>& readers = analysis_.consumers[value];
     return std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
@@ -106,7 +106,7 @@ class ViewFinder {
       return is_dense(view) && may_be_shown(reader) && all_take(reader, root, other);
     });
   }
-  // The chains of a region have no order among them.
+  // The chains of a region have no order, so a writer in any of them counts.
   bool written_before(NodeId reader, NodeId state) const {
     const NodeId end = region_of_[reader] != nullptr ? region_of_[reader]->last : reader;
     return std::any_of(writers_[state].begin(), writers_[state].end(),
@@ -123,9 +123,9 @@ class ViewFinder {
   const Graph& graph_;
   const GraphAnalysis& analysis_;
   const std::function<bool(const StepSignature&)>& takes_views_;
-  std::vector<bool> over_rows_;               // a row step of a region
-  std::vector<const ir::Region*> region_of_;  // of a step in a chain: the region over elements
-  std::vector<std::vector<NodeId>> writers_;  // of each state
+  std::vector<bool> over_rows_;               // per node: a row step of a region
+  std::vector<const ir::Region*> region_of_;  // per step in a chain: its element region
+  std::vector<std::vector<NodeId>> writers_;  // per state
   Views views_;
 };
 

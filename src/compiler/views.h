@@ -1,9 +1,9 @@
-// views.h: values that are shown instead of computed: a slice, a transpose or a broadcast whose readers all take its
-// elements where they lie in what it shows.
-// Contract: a pure function; operand 0 of a node that is `shown` has its elements, as `view` tells from the start of
-// the storage of `root` on. What the host reads, what regions read tile by tile, what a chain computes, and what is
-// read when its storage was or may have been written again is computed. Leaves to others: bytes and lifetimes
-// (storage.h), what an executor takes (its takes_views()).
+// views.h: values that are shown instead of computed: a slice, transpose or broadcast whose readers all read its
+// elements in the storage of its operand.
+// Contract: a pure function. A `shown` node has the elements of operand 0; `view` locates them relative to the start of
+// the storage of `root`. A value is computed if the host reads it, if regions read it tile by tile, if a chain computes
+// it, or if its storage has been or may have been overwritten when it is read. Not here: bytes and live ranges
+// (storage.h), support by an executor (its takes_views()).
 #pragma once
 
 #include <functional>
@@ -16,10 +16,10 @@
 
 namespace graphrun {
 
-// By node.
+// Indexed by node.
 struct Views {
   std::vector<bool> shown;
-  std::vector<ir::NodeId> root;  // whose elements these are; its own id, unless it is shown or a view
+  std::vector<ir::NodeId> root;  // node whose elements these are; itself unless it is shown or a view
   std::vector<View> view;
 };
 

@@ -6,7 +6,7 @@
 namespace graphrun::plan {
 
 Bytes peak(std::span<const Block> blocks) {
-  std::vector<std::pair<std::uint64_t, std::int64_t>> changes;  // of the live bytes; ends come before begins
+  std::vector<std::pair<std::uint64_t, std::int64_t>> changes;  // changes of the live bytes; ends sort before begins
   for (const Block& b : blocks) {
     changes.emplace_back(b.first, static_cast<std::int64_t>(b.size));
     changes.emplace_back(std::uint64_t{b.last} + 1, -static_cast<std::int64_t>(b.size));
@@ -18,7 +18,7 @@ Bytes peak(std::span<const Block> blocks) {
 }
 
 Sections::Sections(std::span<const Block> blocks) {
-  std::vector<std::pair<std::uint32_t, bool>> events;  // time, whether it is an end: ends come after the starts
+  std::vector<std::pair<std::uint32_t, bool>> events;  // time, whether it is an end: ends sort after begins
   for (const Block& b : blocks) {
     events.emplace_back(b.first, false);
     events.emplace_back(b.last, true);

@@ -1,6 +1,6 @@
-// block.h: what the parts of the packer share: blocks of memory with a life, and how work is counted.
-// Contract: work is counted in steps of inner loops, so that the same problem and budget give the same answer anywhere.
-// Only a caller who passes `stop` can end it by anything else.
+// block.h: shared by all parts of the packer: memory blocks with live ranges, and a counter of work.
+// Contract: work is counted in inner-loop steps, so the same problem and budget give the same answer on any machine.
+// Only a `stop` function, if the caller passes one, can end the work for another reason.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +18,8 @@ using Index = std::uint32_t;
 struct Block {
   Bytes size = 0;  // > 0
   std::uint32_t first = 0, last = 0;
-  Index id = 0;         // in the caller's list
-  Bytes alignment = 1;  // of its offset
+  Index id = 0;         // index in the caller's list
+  Bytes alignment = 1;  // required for its offset
 };
 
 constexpr Bytes aligned(Bytes offset, Bytes alignment) {
@@ -27,15 +27,15 @@ constexpr Bytes aligned(Bytes offset, Bytes alignment) {
 }
 
 struct Solution {
-  std::vector<Bytes> offsets;  // one a block
+  std::vector<Bytes> offsets;  // one per block
   Bytes total = std::numeric_limits<Bytes>::max();
 };
 
-// The most bytes that live at one time: no packing is lower.
+// Peak of the live bytes: a lower bound on the total of any packing.
 Bytes peak(std::span<const Block> blocks);
 
-// Time cut into the largest sets of blocks that live together, in order of time: two blocks live together where their
-// sections meet. A section begins with the first block that starts after one has ended.
+// Time cut into the maximal sets of blocks that are live together, in order of time: two blocks are live together if
+// their sections overlap. A section begins with the first block that starts after another one has ended.
 class Sections {
  public:
   explicit Sections(std::span<const Block> blocks);
@@ -50,7 +50,7 @@ class Sections {
   std::vector<std::uint32_t> begins_;
 };
 
-// Counts down the steps that are left; asks `stop` about a hundred times a second.
+// Counts down the remaining steps; polls `stop` about a hundred times per second.
 class Meter {
  public:
   explicit Meter(std::uint64_t steps, const std::function<bool()>* stop = nullptr) : left_(steps), stop_(stop) {}

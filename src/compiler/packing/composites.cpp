@@ -9,19 +9,19 @@
 namespace graphrun::plan {
 namespace {
 
-// std::shuffle differs from library to library.
+// std::shuffle differs between standard libraries.
 void shuffle(std::vector<Index>& list, std::mt19937& random) {
   for (std::size_t i = list.size(); i > 1; --i) std::swap(list[i - 1], list[random() % i]);
 }
 
-// Some places are left as they are, at random, so that another try differs where this one was wrong.
+// Skips some candidates at random, so that another attempt differs if this one fails.
 bool is_skipped(std::uint64_t a, std::uint64_t b, std::uint32_t salt, unsigned of_16) {
   std::uint64_t hash = (a * 0x9e3779b97f4a7c15u ^ b) * 0xbf58476d1ce4e5b9u ^ salt;
   hash *= 0x94d049bb133111ebu;
   return hash >> 60 < of_16;
 }
 
-using TimeAndSize = std::pair<std::uint64_t, Bytes>;  // time, size
+using TimeAndSize = std::pair<std::uint64_t, Bytes>;
 
 }  // namespace
 
@@ -29,7 +29,7 @@ Composites::Composites(std::span<const Block> blocks, Boldness boldness, std::mt
     : given_(blocks.size()),
       salt_(static_cast<std::uint32_t>(random())),
       skipped_(static_cast<unsigned>(random() % 8)) {
-  const Sections sections(blocks);  // as times: what ends before another begins is followed by it
+  const Sections sections(blocks);  // used as times, so that a block ends exactly where its successor begins
   for (const Block& b : blocks) {
     Part part{b};
     part.block.first = sections.first_of(b);
@@ -75,7 +75,7 @@ bool Composites::stack(Index a, Index b) {
   return true;
 }
 
-// What ends where another of its size begins.
+// Joins blocks that end where another of the same size begins.
 bool Composites::join_in_time(std::mt19937& random) {
   std::map<TimeAndSize, std::vector<Index>> begins, ends;
   for (Index i = 0; i < parts_.size(); ++i) {
@@ -97,7 +97,7 @@ bool Composites::join_in_time(std::mt19937& random) {
   return joined;
 }
 
-// Two of one life that together have the size of what comes before or after them.
+// Stacks two blocks of one live range that together have the size of a block just before or after them.
 bool Composites::stack_to_fit(std::mt19937& random) {
   std::map<TimeAndSize, bool> begins, ends;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Index>> lives;
@@ -110,7 +110,7 @@ bool Composites::stack_to_fit(std::mt19937& random) {
   bool stacked = false;
   for (auto& [life, list] : lives) {
     shuffle(list, random);
-    constexpr std::size_t kMost = 64;  // pairs are many
+    constexpr std::size_t kMost = 64;  // limits the number of pairs
     for (std::size_t i = 0; i < std::min(list.size(), kMost); ++i) {
       for (std::size_t j = 0; j < i; ++j) {
         const Bytes both = parts_[list[i]].block.size + parts_[list[j]].block.size;
@@ -122,7 +122,7 @@ bool Composites::stack_to_fit(std::mt19937& random) {
   return stacked;
 }
 
-// Two of each life that the fewest have.
+// Stacks two blocks of a live range, for the live ranges with the fewest blocks.
 bool Composites::stack_any(std::mt19937& random) {
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Index>> lives;
   for (Index i = 0; i < parts_.size(); ++i) {
@@ -147,7 +147,7 @@ bool Composites::stack_any(std::mt19937& random) {
 std::vector<Bytes> Composites::expand(std::span<const Bytes> offsets) const {
   std::vector<Bytes> all(parts_.size());
   for (std::size_t i = 0; i < top_.size(); ++i) all[top_[i].id] = offsets[i];
-  for (std::size_t i = parts_.size(); i-- > given_;) {  // parts of a part come before it
+  for (std::size_t i = parts_.size(); i-- > given_;) {  // components come before their part
     const Part& part = parts_[i];
     all[part.below] = all[i];
     all[part.above] = all[i] + (part.is_stack ? parts_[part.below].block.size : 0);

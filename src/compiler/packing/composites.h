@@ -1,8 +1,8 @@
-// composites.h: blocks that are likely to lie together in a tight packing, taken for one: of one size, the one after
-// the other in the same bytes; or of one life, on top of each other. Blocks of real programs and those of tight
-// instances often fit this way, and a problem with a third of the blocks is searched in no time.
-// Contract: any packing of the composites is one of the blocks; the reverse does not hold, so that a search over them
-// proves nothing. Deterministic: chance comes from the given generator.
+// composites.h: merges blocks that are likely to be adjacent in a tight packing: blocks of one size that use the same
+// bytes one after the other, or blocks of one live range on top of each other. Blocks of real programs and of tight
+// instances often fit this way, and a search is very fast with a third of the blocks.
+// Contract: any packing of the composites is a packing of the blocks, but not vice versa, so a search over them proves
+// nothing. Deterministic: randomness comes from the given generator.
 #pragma once
 
 #include <random>
@@ -15,19 +15,19 @@ namespace graphrun::plan {
 
 class Composites {
  public:
-  // The bolder, the fewer composites, and the likelier some are wrong.
+  // A bolder choice means fewer composites, and a higher chance that some do not fit.
   enum class Boldness { joins, fitting_stacks, all_stacks };
 
   Composites(std::span<const Block> blocks, Boldness boldness, std::mt19937& random);
 
   const std::vector<Block>& blocks() const { return top_; }
-  std::uint64_t steps() const { return steps_; }                    // that making them took (Meter)
-  std::vector<Bytes> expand(std::span<const Bytes> offsets) const;  // of the given blocks
+  std::uint64_t steps() const { return steps_; }                    // taken by the constructor (Meter)
+  std::vector<Bytes> expand(std::span<const Bytes> offsets) const;  // for the given blocks
 
  private:
   struct Part {
     Block block;
-    Index below = 0, above = 0;  // parts; for those that follow in time, the earlier and the later
+    Index below = 0, above = 0;  // parts; if joined in time: the earlier and the later one
     bool is_pair = false, is_stack = false;
     bool is_used = false;  // in another part
   };
@@ -39,12 +39,12 @@ class Composites {
   bool stack(Index below, Index above);
   void add(Part part);
 
-  std::vector<Part> parts_;  // first the given blocks
+  std::vector<Part> parts_;  // the given blocks come first
   std::size_t given_ = 0;
   std::uint64_t steps_ = 0;
   std::uint32_t salt_ = 0;
-  unsigned skipped_ = 0;    // of 16 places
-  std::vector<Block> top_;  // ids are those of parts
+  unsigned skipped_ = 0;    // out of 16
+  std::vector<Block> top_;  // ids are indices into parts_
 };
 
 }  // namespace graphrun::plan

@@ -8,13 +8,13 @@
 namespace graphrun::plan {
 namespace {
 
-// Each block in turn goes to the lowest gap it fits in.
+// Places each block in turn in the lowest gap that it fits in.
 Solution place_in_order(std::span<const Block> blocks, std::span<const Index> order, Meter& meter) {
   struct Placed {
     Bytes offset, end;
     std::uint32_t first, last;
   };
-  std::vector<Placed> placed;  // by offset
+  std::vector<Placed> placed;  // sorted by offset
   placed.reserve(blocks.size());
   Solution solution{std::vector<Bytes>(blocks.size()), 0};
   for (const Index i : order) {
@@ -37,7 +37,7 @@ Solution place_in_order(std::span<const Block> blocks, std::span<const Index> or
   return solution;
 }
 
-// Orders are stable sorts by falling keys; ties go by time of first use, then by the caller's order.
+// Stable sort by descending key; ties keep the order of first use, then the caller's order.
 template <class Key>
 std::vector<Index> order_by(std::span<const Block> blocks, Key key) {
   std::vector<Index> order(blocks.size());
@@ -56,7 +56,7 @@ double area(const Block& b) {
   return width(b) * size(b);
 }
 
-// Every second block by time of first use, then the others: the two ends of a chain's memory in turn.
+// Every second block by time of first use, then the others: alternates between the two ends of a chain's memory.
 std::vector<Index> order_by_turns(std::span<const Block> blocks) {
   const std::vector<Index> in_time = order_by(blocks, [](const Block& b) { return -static_cast<double>(b.first); });
   std::vector<Index> order;
@@ -76,8 +76,8 @@ std::vector<std::vector<Index>> greedy_orders(std::span<const Block> blocks) {
           order_by(blocks, [](const Block& b) { return -width(b); })};
 }
 
-// What sticks out above the goal goes half the way forward in the order, again and again: the blocks that are hard to
-// place come to the front by themselves. Keeps the best packing met.
+// Repeatedly moves the blocks that stick out above the goal half the way forward in the order, which brings hard blocks
+// to the front. Keeps the best packing found.
 void improve(std::span<const Block> blocks, std::vector<Index> order, Bytes goal, Meter& meter, Solution& best) {
   Solution now = best;
   std::uint64_t since_best = 0;

@@ -1,5 +1,5 @@
-// greedy.h: packings by rule: each block in turn goes to the lowest gap that it fits in, in several orders.
-// Contract: deterministic; valid whatever the budget, because the first order is always done. O(n^2) an order at worst.
+// greedy.h: greedy packings: each block in turn goes to the lowest gap that it fits in, in several orders.
+// Contract: deterministic; valid for any budget, because the first order always completes. O(n^2) per order at worst.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace graphrun::plan {
 
-// The best packing of several orders, then of orders that bring what sticks out forward, until one reaches `goal`.
+// Returns the best packing of several orders, then of orders that move blocks above `goal` forward; stops at `goal`.
 Solution pack_greedily(std::span<const Block> blocks, Bytes goal, Meter& meter);
 
 }  // namespace graphrun::plan

@@ -1,4 +1,4 @@
-// packing.h by offsets.h.
+// Implements packing.h with offsets.h.
 #include "graphrun/packing.h"
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ void check_block(const BlockLife& block, std::size_t number, std::uint64_t& sum)
   if (!fits) refuse("the sizes add up to more than 63 bits");
 }
 
-// Only the order of times counts.
+// Only the order of times matters.
 std::vector<plan::Interval> intervals_of(std::span<const BlockLife> blocks) {
   std::vector<std::int64_t> times;
   for (const BlockLife& b : blocks) {
@@ -56,8 +56,8 @@ BlockPacking pack_blocks(std::span<const BlockLife> blocks, const PackingSearch&
   effort.enough = search.capacity.value_or(0);
   effort.stop = [&] { return stopped = stopped || (search.stop && search.stop()); };
   BlockPacking best;
-  // A group of blocks leaves some of the steps to those after it. So all are asked again with more, as long as it
-  // helps.
+  // A group of blocks reserves some of the steps for later groups. So the packer runs again with more steps, as long as
+  // that helps.
   std::uint64_t left = search.steps;
   for (effort.search = std::min(left, effort.search);; effort.search = std::min(left, 4 * effort.search)) {
     plan::Packing packing = plan::pack_each(intervals, alignments, effort);

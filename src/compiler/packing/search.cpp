@@ -7,7 +7,7 @@ namespace graphrun::plan {
 namespace {
 
 constexpr Index kNobody = std::numeric_limits<Index>::max();
-constexpr std::size_t kDeepest = 3000;   // what any stack bears
+constexpr std::size_t kDeepest = 3000;   // recursion depth that fits any stack
 constexpr double kWeightGrowth = 1.001;  // recent failures weigh more
 
 }  // namespace
@@ -85,7 +85,7 @@ bool Search::is_wall(Section boundary, Bytes level) const {
          floor_[boundary] > level;
 }
 
-// How high it is; a wall that nothing waits to cross has no edge to be level with.
+// Height of the wall above `level`: up to the ceiling if no waiting block crosses it, as no edge can be level with it.
 Bytes Search::wall_above(Section boundary, Section outside, Bytes level) const {
   if (boundary == 0 || boundary == load_.size() || crossing_[boundary] == 0) return ceiling_ - level;
   return floor_[outside] - level;
@@ -99,7 +99,7 @@ const std::vector<Index>& Search::at_end(const Valley& valley) const {
   return valley.at_left ? starts_[valley.first] : ends_[valley.last];
 }
 
-// Equal neighbours in the order count once.
+// Counts equal neighbours in the order once.
 std::size_t Search::candidates(const Valley& valley) const {
   std::size_t count = slack_[valley.end()] > 0 ? 1 : 0;
   const Span* before = nullptr;
@@ -114,7 +114,7 @@ std::size_t Search::candidates(const Valley& valley) const {
   return count;
 }
 
-// The end of a valley with the fewest possibilities for its weight. False when one has none: the branch has failed.
+// Picks the valley end with the fewest candidates per weight. Returns false if an end has none: the branch fails.
 bool Search::find_valley(Section first, Section last, Valley& best, std::size_t depth) {
   double least = std::numeric_limits<double>::infinity();
   for (Section s = first; s <= last;) {
@@ -164,7 +164,7 @@ void Search::accuse(std::uint64_t* blame, Index decision) const {
   if (decision != kNobody) blame[decision / 64] |= std::uint64_t{1} << decision % 64;
 }
 
-// Which decisions leave no other possibilities for this end than there are.
+// Blames the decisions without which this end would have more candidates.
 void Search::explain(std::uint64_t* blame, const Valley& valley) const {
   const Section end = valley.end();
   const Bytes level = floor_[end];
@@ -186,10 +186,10 @@ void Search::explain(std::uint64_t* blame, const Valley& valley) const {
       accuse(blame, top_[valley.at_left ? valley.last + 1 : valley.first - 1]);
     }
   }
-  if (load_[end] < ceiling_) accuse(blame, static_cast<Index>(blocks_.size()) + end);  // slack is wasted already
+  if (load_[end] < ceiling_) accuse(blame, static_cast<Index>(blocks_.size()) + end);  // some slack is wasted already
 }
 
-// All at one floor; false when the alignment wastes more than there is.
+// Requires sections of equal floor. Returns false if alignment wastes more bytes than the slack.
 bool Search::place(Index block, Bytes floor) {
   const Span& b = blocks_[block];
   const Bytes offset = aligned(floor, b.alignment);
@@ -201,7 +201,7 @@ bool Search::place(Index block, Bytes floor) {
     floor_[s] = offset + b.size;
     waiting_[s] -= b.size;
     has_room = has_room && slack_[s] >= offset - floor;
-    slack_[s] -= offset - floor;  // wraps without room, and back
+    slack_[s] -= offset - floor;  // may wrap around; take_back() reverses it
     if (s > b.first) --crossing_[s];
     saved_tops_.push_back(top_[s]);
     top_[s] = block;
@@ -221,7 +221,7 @@ bool Search::waste(Section section, Bytes floor) {
   return true;
 }
 
-// Down to so many changes.
+// Undoes changes until `changes` of them are left.
 void Search::take_back(std::size_t changes) {
   for (; changes_.size() > changes; changes_.pop_back()) {
     const Change& change = changes_.back();
@@ -246,7 +246,7 @@ void Search::take_back(std::size_t changes) {
   }
 }
 
-// The least height above its floor that a waiting block can have over the valley's end, when none stands on the floor.
+// Lowest offset of a waiting block over the valley's end if none is placed on the floor itself.
 Bytes Search::waste_up_to(const Valley& valley) {
   const Section end = valley.end();
   const Bytes level = floor_[end];
@@ -258,7 +258,7 @@ Bytes Search::waste_up_to(const Valley& valley) {
     Bytes lowest = level;
     for (Section s = b.first; s <= b.last && lowest < least; ++s) lowest = std::max(lowest, floor_[s]);
     steps_ += b.last - b.first + 1;
-    if (lowest == level) {  // it is of the valley and must stand on another that is not over the end
+    if (lowest == level) {  // it fits in the valley: a block that is not over the end must support it
       lowest = std::numeric_limits<Bytes>::max();
       const Section from = valley.at_left ? end + 1 : b.first, to = valley.at_left ? b.last + 1 : end;
       for (Section s = from; s < to; ++s) {
@@ -273,7 +273,7 @@ Bytes Search::waste_up_to(const Valley& valley) {
   return least;
 }
 
-// First what is level with a wall, or fills the valley from end to end: it leaves fewer edges. Then by rank.
+// First the candidates that are level with a wall or fill the valley: they leave fewer edges. Then by rank.
 void Search::order_candidates(const Valley& valley, std::size_t from) {
   const Bytes level = floor_[valley.end()];
   const Bytes left = wall_above(valley.first, valley.first - 1, level);
@@ -292,9 +292,9 @@ void Search::order_candidates(const Valley& valley, std::size_t from) {
   for (std::size_t c = 0; c < scores_.size(); ++c) candidates_[from + c] = by_rank_[scores_[c].second];
 }
 
-// Packs all that waits in these sections, or takes its changes back and says in blame(depth) why it can't.
+// Packs all waiting blocks in these sections, or undoes its changes and stores the decisions at fault in blame(depth).
 bool Search::solve(Section first, Section last, std::size_t depth) {
-  if (++calls_ % 1024 == 0) {  // a caller may want to stop
+  if (++calls_ % 1024 == 0) {  // the caller may want to stop
     meter_->spend(steps_ - told_);
     told_ = steps_;
     if (meter_->ended()) limit_ = 0;
@@ -332,7 +332,7 @@ bool Search::solve_parts(Section first, Section last, std::size_t depth) {
     parts.emplace_back(s, end);
     s = end;
   }
-  // The smallest first: when it fails, the others need not be looked at.
+  // Smallest part first: if it fails, the others need no search.
   std::stable_sort(parts.begin(), parts.end(),
                    [](const auto& a, const auto& b) { return a.second - a.first < b.second - b.first; });
   for (const auto& [begin, end] : parts) {
@@ -343,7 +343,7 @@ bool Search::solve_parts(Section first, Section last, std::size_t depth) {
   return true;
 }
 
-// Sets `settled` when a failure has nothing to do with this place.
+// Sets `settled` if the failure does not depend on this decision.
 bool Search::try_blocks(Section first, Section last, std::size_t depth, const Valley& valley, bool& settled) {
   const std::size_t before = changes_.size(), from = candidates_.size();
   const Bytes level = floor_[valley.end()];
@@ -363,7 +363,7 @@ bool Search::try_blocks(Section first, Section last, std::size_t depth, const Va
                       return o.first == b.first && o.last == b.last && o.size == b.size && o.alignment == b.alignment;
                     });
     if (is_repeated) continue;
-    if (!place(i, level)) {  // whoever wasted bytes over the block may be to blame
+    if (!place(i, level)) {  // any earlier waste over the block may be to blame
       take_back(before);
       std::fill_n(blame(depth), words_, ~std::uint64_t{0});
       continue;
@@ -405,18 +405,18 @@ bool Search::try_waste(Section first, Section last, std::size_t depth, const Val
     std::copy_n(theirs, words_, mine);
     return false;
   }
-  if (wastes_[end] == 0) theirs[decision / 64] &= ~bit;  // otherwise an earlier one there may be meant
+  if (wastes_[end] == 0) theirs[decision / 64] &= ~bit;  // otherwise the bit may stand for an earlier waste there
   for (std::size_t w = 0; w < words_; ++w) mine[w] |= theirs[w];
   return false;
 }
 
-// Which decisions keep waiting blocks over the valley's end from lying lower than `floor`.
+// Blames the decisions that keep waiting blocks over the valley's end from being placed below `floor`.
 void Search::explain_waste(std::uint64_t* blame, const Valley& valley, Bytes floor) {
   const Section end = valley.end();
   const Bytes level = floor_[end];
   const Section near = valley.at_left ? end : end + 1;
   const bool has_wall = near > 0 && near < load_.size();
-  const bool wall_keeps = has_wall && floor_[valley.at_left ? end - 1 : end + 1] >= floor;  // explain() has it
+  const bool wall_keeps = has_wall && floor_[valley.at_left ? end - 1 : end + 1] >= floor;  // explain() blames it
   for (const Index i : covers_[end]) {
     const Span& b = blocks_[i];
     const bool crosses = valley.at_left ? b.first < end : b.last > end;
@@ -433,7 +433,7 @@ void Search::explain_waste(std::uint64_t* blame, const Valley& valley, Bytes flo
       accuse(blame, top_[high]);
       continue;
     }
-    // It stands on the smallest that waits there: those that are placed could have been smaller.
+    // The smallest block that waits there supports it; those that are placed could have been smaller.
     const Section from = valley.at_left ? end + 1 : b.first, to = valley.at_left ? b.last + 1 : end;
     for (Section s = from; s < to; ++s) {
       for (const Index other : valley.at_left ? starts_[s] : ends_[s]) {

@@ -15,10 +15,10 @@ namespace graphrun::plan {
 namespace {
 
 constexpr std::size_t kMaxSearched = 2048;
-constexpr std::uint64_t kFirstRun = 200'000;      // steps; runs that begin badly seldom mend
-constexpr std::uint64_t kFirstTurn = 20'000'000;  // for the lowest ceiling, before higher ones are tried
+constexpr std::uint64_t kFirstRun = 200'000;      // steps; runs that begin badly seldom recover
+constexpr std::uint64_t kFirstTurn = 20'000'000;  // steps at the lowest ceiling, before higher ones are tried
 
-// The same problem with sections for times: what counts of a life is how much it meets.
+// Same problem with sections as times: only the overlaps of live ranges matter.
 std::vector<Block> in_sections(std::span<const Block> blocks) {
   const Sections sections(blocks);
   std::vector<Block> cut(blocks.begin(), blocks.end());
@@ -30,21 +30,21 @@ std::vector<Block> in_sections(std::span<const Block> blocks) {
   return cut;
 }
 
-// Asks whether the blocks fit under a ceiling, with orders that change from run to run.
+// Searches for packings under a ceiling, with orders that change from run to run.
 class Prober {
  public:
   Prober(std::span<const Block> blocks, Meter& meter) : blocks_(in_sections(blocks)), meter_(meter), search_(blocks) {}
 
-  // Offsets are in offsets() where it answers found.
+  // After Answer::found, offsets() has the packing.
   Answer ask(Bytes ceiling, std::uint64_t steps) {
     const std::uint64_t from = meter_.left();
     const auto left = [&] {
       const std::uint64_t spent = from - meter_.left();
       return spent < steps ? steps - spent : 0;
     };
-    // Of each length twice as many runs as of the next: near the best restarts for any problem (Luby et al. 1993).
+    // Twice as many runs of each length as of the next: near-optimal restarts for any problem (Luby et al. 1993).
     const std::uint64_t shortest = std::max<std::uint64_t>(kFirstRun, 16 * blocks_.size());
-    // Both ways take the same steps, whatever a run of them takes.
+    // Plain and joined searches get the same number of steps, whatever a single run takes.
     std::uint64_t spent_plain = 0, spent_joined = 0;
     for (unsigned turn = 0; left() > 0 && !meter_.ended(); ++turn) {
       const std::uint64_t run = shortest << std::countr_zero(turn / 2 + 1);
@@ -67,7 +67,7 @@ class Prober {
     return answer;
   }
 
-  // One set of composites after the other: with a wrong one among them, the search often ends soon.
+  // Tries sets of composites in turn: if one of a set is bad, the search often ends soon.
   Answer joined(Bytes ceiling, std::uint64_t steps) {
     const std::uint64_t end = meter_.left() - std::min(steps, meter_.left());
     while (meter_.left() > end && !meter_.ended()) {
@@ -90,7 +90,7 @@ class Prober {
 
   static Fill order_of(unsigned kind) { return kind / 4 % 2 == 0 ? Fill::fewest : Fill::lowest; }
 
-  // Wide blocks first, then large ones, then tall ones; after a round of them, roughly so.
+  // Keys for wide blocks first, then large ones, then tall ones; after the first round, with noise.
   std::vector<double> keys(std::span<const Block> blocks, unsigned kind) {
     std::vector<double> keys;
     for (const Block& b : blocks) {
@@ -105,7 +105,7 @@ class Prober {
   std::vector<Block> blocks_;
   Meter& meter_;
   Search search_;
-  bool joins_help_ = true;  // where hardly any do, they only take time
+  bool joins_help_ = true;  // false if too few blocks join to be worth the time
   std::mt19937 random_{1};
   unsigned plain_runs_ = 0, joined_runs_ = 0;
   std::vector<Bytes> offsets_;
@@ -136,17 +136,17 @@ TightPacking pack_tightly(std::span<const Block> blocks, Bytes goal, Meter& gree
     if (answer == Answer::impossible) result.proven = std::max(result.proven, ceiling / unit * unit + unit);
     return answer;
   };
-  // A group leaves half of the steps to those after it.
+  // A group reserves half of the steps for later groups.
   const std::uint64_t keep = search.left() == std::numeric_limits<std::uint64_t>::max() ? 0 : search.left() / 2;
   const auto left = [&] { return search.left() > keep && !search.ended() ? search.left() - keep : 0; };
   if (goal >= result.proven) {
     ask(goal, left());
     return result;
   }
-  // A turn: the lowest ceiling that may be possible, then those between it and the best, by halves.
+  // Each turn tries the lowest ceiling that may be possible, then bisects between it and the best total.
   for (std::uint64_t steps = kFirstTurn; best.total > result.proven && left() > 0; steps *= 2) {
     ask(result.proven, std::min(steps, left()));
-    Bytes low = result.proven / unit * unit + unit;  // the lowest ceiling worth asking
+    Bytes low = result.proven / unit * unit + unit;  // lowest ceiling worth trying
     while (low < best.total && left() > 0) {
       const Bytes ceiling = low + (best.total - 1 - low) / unit / 2 * unit;
       if (ask(ceiling, std::min(steps / 2, left())) != Answer::found) low = ceiling + unit;

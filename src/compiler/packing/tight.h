@@ -1,5 +1,5 @@
-// tight.h: the best packing of a group that no moment divides: greedy first, then exact searches under a ceiling.
-// Contract: never worse than greedy. `proven` is what exhausted searches prove, at least the peak.
+// tight.h: the best packing of a group that cannot be split in time: greedy first, then exact searches under a ceiling.
+// Contract: never worse than greedy. `proven` is the bound proven by exhausted searches, at least the peak.
 #pragma once
 
 #include <span>
@@ -10,10 +10,10 @@ namespace graphrun::plan {
 
 struct TightPacking {
   Solution solution;
-  Bytes proven = 0;  // no packing is smaller
+  Bytes proven = 0;  // proven minimum of the total
 };
 
-// Stops where a packing of at most `goal`, or of the peak, is found.
+// Stops at a packing of at most `goal`, or of the peak.
 TightPacking pack_tightly(std::span<const Block> blocks, Bytes goal, Meter& greedy, Meter& search);
 
 }  // namespace graphrun::plan

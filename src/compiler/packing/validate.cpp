@@ -1,4 +1,4 @@
-// The check of offsets.h, which shares nothing with what finds them.
+// Checks the results of offsets.h. Shares no code with the packer.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ std::string validate(std::span<const Interval> intervals, std::span<const std::u
     if (offsets[i] > total || a.size > total - offsets[i])
       return fmt::format("bounds: {} ends beyond the total of {}", text(i), total);
   }
-  // In order of time: what lives when another begins lies by offset, and only its two neighbours can overlap.
+  // Sweep over time: blocks live at the start of another are sorted by offset, so only its two neighbours can overlap.
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < intervals.size(); ++i) {
     if (intervals[i].size > 0) order.push_back(i);
@@ -35,7 +35,7 @@ std::string validate(std::span<const Interval> intervals, std::span<const std::u
   std::vector<std::size_t> ends = order;
   std::stable_sort(ends.begin(), ends.end(),
                    [&](std::size_t a, std::size_t b) { return intervals[a].last < intervals[b].last; });
-  std::map<std::uint64_t, std::size_t> live;  // by offset
+  std::map<std::uint64_t, std::size_t> live;  // keyed by offset
   std::size_t ended = 0;
   for (const std::size_t i : order) {
     for (; intervals[ends[ended]].last < intervals[i].first; ++ended) live.erase(offsets[ends[ended]]);
