@@ -3,7 +3,8 @@
 //   a broadcast_to before an elementwise op, which broadcasts by itself, is dropped if the result keeps its type;
 //   an elementwise op whose full-size operands are all broadcasts is computed before the broadcast;
 //   a product of a transposed matrix transposes it by itself;
-//   reshape and broadcast_to to the same type, cast to the same dtype, x / 1 and stop_gradient become their operand.
+//   reshape and broadcast_to to the same type, cast to the same dtype, x / 1, dropout with rate 0 and stop_gradient
+//   become their operand.
 // Results are bitwise identical.
 #include <map>
 #include <optional>
@@ -30,7 +31,8 @@ bool is_one(const Node& node) {
 
 bool is_identity(const Graph& graph, const Node& node) {
   const bool candidate = node.op == Op::reshape || node.op == Op::broadcast_to || node.op == Op::cast ||
-                         node.op == family_op::stop_gradient || (node.op == Op::div && is_one(graph[node.inputs[1]]));
+                         node.op == family_op::stop_gradient || (node.op == Op::div && is_one(graph[node.inputs[1]])) ||
+                         (node.op == Op::dropout && node.attrs.real("rate") == 0);
   return candidate && graph[node.inputs[0]].type == node.type;
 }
 

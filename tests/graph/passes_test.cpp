@@ -122,6 +122,17 @@ TEST_F(Simplify, WhatIsOnlyRepeatedIsComputedOnce) {
   }
 }
 
+TEST_F(Simplify, DropoutWithRateZeroIsItsOperand) {
+  const NodeId step = make.add("state", {}, {{"dtype", std::string("u64")}, {"kind", std::string("counter")}});
+  const auto dropout = [&](double rate) {
+    return make.add("dropout", {make.add("tanh", {x}), step}, {{"rate", rate}, {"key", std::int64_t{7}}});
+  };
+  keep(make.add("neg", {dropout(0)}));
+  EXPECT_EQ(count(run_passes(graph), "dropout"), 0);
+  keep(make.add("neg", {dropout(0.25)}));
+  EXPECT_EQ(count(run_passes(graph), "dropout"), 1);
+}
+
 TEST_F(Simplify, AKeptValueIsComputedAsItStands) {
   const NodeId wide =
       make.add("broadcast_to", {w}, {{"shape", std::vector<std::int64_t>{4, 3}}, {"rows", std::int64_t{1}}});
