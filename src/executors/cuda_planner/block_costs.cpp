@@ -12,17 +12,17 @@
 namespace graphrun::cuda {
 namespace {
 
-// Of a step, in cycles: beyond, the launches of single kernels are nothing, and a library's products are faster.
+// Limit in cycles per step. Above it, launches of single kernels cost little, and library products are faster.
 constexpr std::int64_t kMostCycles = 600'000;
-// Rows that a block takes one after the other: with more of them single kernels keep a device busy, too, and read
-// weights less often (peaks with 64 units, 40,000 rows: 266 us against 159; mnist_mlp, 5,000 rows: 177 against 261).
+// Limit on row tiles that a block runs in sequence. With more, single kernels keep a device busy as well and read
+// weights less often (peaks with 64 units, 40,000 rows: 266 us vs. 159; mnist_mlp, 5,000 rows: 177 vs. 261).
 constexpr std::int64_t kMostTurns = 16;
 constexpr std::int64_t kMostNumberCycles = 30'000;
-// Of a level of steps that run once: adding up what blocks have summed, with the wait for all; a turn over elements.
+// Cost of a level of steps that run once: combining block sums, with the grid barrier; an iteration over elements.
 constexpr std::int64_t kLevelCycles = 4500, kElementCycles = 300;
 constexpr std::uint64_t kMostScratch = std::uint64_t{1} << 32;
 
-// What runs once does so for one element after the other, by whoever has its sum over rows.
+// Checks that the steps that run once are elementwise, so that the owner of an element's sum over rows can run them.
 class OnceCheck {
  public:
   explicit OnceCheck(const RegionSignature& region)
@@ -91,8 +91,8 @@ class OnceCheck {
 
   const RegionSignature& region_;
   std::vector<std::size_t> groups_;
-  std::vector<int> sums_;          // of each group
-  std::vector<bool> of_elements_;  // of each step: it depends on a sum of elements
+  std::vector<int> sums_;          // number of sums over rows, by group
+  std::vector<bool> of_elements_;  // whether a step depends on a sum of elements
 };
 
 std::int64_t level_cycles(const BlockLevels& levels, const StepTiling& tiling) {
@@ -133,7 +133,7 @@ TileCosts block_costs(const RegionSignature& region, const Target& target) {
   const std::vector<BlockStep> steps = block_steps(region);
   tile.fault = fault_of(region, steps);
   if (!tile.fault.empty()) return tile;
-  // Compiled for an A100, products of blocks do not fit the registers.
+  // Block products compiled for an A100 do not fit the registers.
   if (target.compute_capability < 90)
     return {fmt::format("tiles of blocks are for compute capability 9.0 and later, {} has {}.{}", target.name,
                         target.compute_capability / 10, target.compute_capability % 10),
@@ -143,7 +143,7 @@ TileCosts block_costs(const RegionSignature& region, const Target& target) {
     return {fmt::format("a batch of {} rows keeps single kernels busy, tiles of blocks are for up to {}",
                         region.capacity, most),
             {}};
-  // A finished Program (load_check.cpp) comes without edges, which costs depend on: there a block only has to be able.
+  // A finished Program (load_check.cpp) has no edges, on which the costs depend. For it, only feasibility is checked.
   const bool chooses = !region.makers.empty();
   const BlockLevels levels = block_levels(region);
   for (const std::uint32_t threads : {256u, 512u}) {

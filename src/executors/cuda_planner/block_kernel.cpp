@@ -27,11 +27,11 @@ bool names(std::string_view text, std::string_view name) {
   return false;
 }
 
-// `body` after those of the definitions, a line each, that it names, and those that these name: "float* const v6 =
+// Prepends to `body` the definitions that it uses directly or indirectly. Each is one line, such as "float* const v6 =
 // ...".
 std::string with_definitions(std::string_view definitions, std::string body) {
   while (definitions.size() > 1) {
-    const std::size_t begin = definitions.find_last_of('\n', definitions.size() - 2) + 1;  // 0: the first line
+    const std::size_t begin = definitions.find_last_of('\n', definitions.size() - 2) + 1;  // first line: npos + 1
     const std::string_view line = definitions.substr(begin);
     definitions.remove_suffix(line.size());
     const std::size_t equals = line.find(" = "), first = line.find_first_not_of(' ');
@@ -65,8 +65,8 @@ class BlockWriter : KernelFrame {
   }
 
  private:
-  // Each takes the compiler long, so several are parts. Threads of a larger block have half the registers: there a
-  // part, which has to leave some to its caller, would spill.
+  // Number of matrix products. They take long to compile, so several of them become separately compiled parts. Threads
+  // of a larger block have half the registers: a part, which must leave some to its caller, would spill.
   std::ptrdiff_t products() const {
     return std::ranges::count_if(values_.steps, [](const BlockStep& of) { return of.call.op == Op::matmul; });
   }
@@ -118,7 +118,7 @@ class BlockWriter : KernelFrame {
         "  const int i = 0;  // of numbers\n  (void)first_thread, (void)i;\n  barrier();\n"
         "  for (u32 epoch = 1; epoch <= a.steps; ++epoch) {{\n{}{}  }}\n",
         tiling.blocks() - 1, has_parts ? fmt::format("    const Numbers numbers{{{}}};\n", passed) : "", text_);
-    // Who writes numbers back waits for those who read them at first.
+    // Scalars are written back only after all blocks have read their initial values.
     if (!waits_ && !states.stores.empty()) body += "  grid.sync();\n";
     if (!states.stores.empty()) body += fmt::format("  barrier();\n  if (first_thread) {{\n{}  }}\n", states.stores);
     const std::uint64_t bytes = kBlockFlagBytes + values_.plan.bytes + scratch_bytes_;

@@ -20,7 +20,7 @@ std::uint64_t aligned(std::uint64_t bytes) {
 
 std::vector<int> block_levels(const std::vector<LevelStep>& steps) {
   struct State {
-    int there = 0, read = 0;  // from which level on it is there, the last one that reads it
+    int there = 0, read = 0;  // first level at which it is available, last level that reads it
   };
   std::map<std::uint32_t, State> states;
   std::vector<int> levels;

@@ -1,9 +1,9 @@
-// block_levels.h: in which order the steps that run once go in a kernel with tiles of blocks, where some make a number
-// of an array by summing its elements, as the norm is that gradients are clipped by: each block sums those that it has,
-// all blocks wait for each other, and every block adds the same parts in the same order. What depends on such a number
-// is of a later level, and so is what writes over something that a later level reads.
-// Contract: pure functions. Within a level steps keep their order. What one level makes of arrays and a later one reads
-// lies in the region's scratch. Leaves to others: the text (block_sums.cpp), which steps can have it (block_costs.cpp).
+// block_levels.h: order of the steps that run once in a kernel with block tiles. Some sum all elements of an array to a
+// scalar, such as the norm for gradient clipping: each block sums its own elements, all blocks synchronize, and each
+// adds the partial sums in the same order. Steps that depend on such a scalar, or overwrite a value that a later level
+// reads, belong to that later level.
+// Contract: pure functions. Steps of a level keep their order. Arrays computed at one level and read at a later one are
+// in the region's scratch. Not here: the code (block_sums.cpp), supported steps (block_costs.cpp).
 #pragma once
 
 #include <cstdint>
@@ -14,28 +14,28 @@
 
 namespace graphrun::cuda {
 
-// Values are told apart by numbers: places in memory, or who makes them.
+// Values are identified by number: storage root or producing step.
 struct LevelStep {
   std::vector<std::uint32_t> reads;
   std::uint32_t writes;
   bool sums_elements;
 };
-// The level of each step, 0 the first.
+// Level of each step, starting at 0.
 std::vector<int> block_levels(const std::vector<LevelStep>& steps);
 
-// A number, the sum of all elements of an array of f32 that rows share.
+// Whether the call sums all elements of a shared f32 array to a scalar.
 bool sums_elements(const TextCall& call);
 
-// What a region needs for it.
+// Resources that a region needs for its levels.
 struct BlockLevels {
-  std::vector<int> sums;                                    // of elements, by the level that adds them up; {} none
-  std::int64_t elements = 0;                                // of arrays that a later level makes
-  std::uint64_t kept_bytes = 0;                             // of arrays between levels
-  std::uint64_t shared_bytes(std::uint32_t threads) const;  // of a block
-  std::uint64_t scratch_bytes(std::uint32_t blocks) const;  // with kept_bytes
+  std::vector<int> sums;                                    // number of element sums by level; {} if none
+  std::int64_t elements = 0;                                // elements of arrays computed after level 0
+  std::uint64_t kept_bytes = 0;                             // size of arrays that a later level reads
+  std::uint64_t shared_bytes(std::uint32_t threads) const;  // per block
+  std::uint64_t scratch_bytes(std::uint32_t blocks) const;  // including kept_bytes
 };
 BlockLevels block_levels(const RegionSignature& region);
 std::uint64_t kept_bytes(std::int64_t elements, DType dtype);
-std::uint64_t level_parts_bytes(int sums, std::uint32_t blocks);  // of scratch: what blocks have added up
+std::uint64_t level_parts_bytes(int sums, std::uint32_t blocks);  // scratch for the partial sums of blocks
 
 }  // namespace graphrun::cuda

@@ -1,4 +1,4 @@
-// Of block_sums.h: which of the steps that run once wait for sums of others.
+// Part of block_sums.h: finds the steps that run once and wait for element sums of others.
 #include <algorithm>
 
 #include "executors/cuda_planner/block_levels.h"

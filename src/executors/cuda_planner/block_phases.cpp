@@ -18,10 +18,10 @@
 namespace graphrun::cuda {
 namespace {
 
-// Bytes that a multiprocessor gets of L2 in a cycle while all others ask too; cycles of a part of a product beside what
-// it reads and multiplies; of waiting for all blocks; of a step of a block's rows.
+// L2 bandwidth per multiprocessor while all others read as well, in bytes per cycle; cycles of a grid barrier; cycles
+// of an item of a block's rows.
 constexpr std::int64_t kBytesPerCycle = 25, kSyncCycles = 2500, kItemCycles = 400;
-// Twice the warps wait half as long, with half the registers.
+// Fixed cycles of a product job. Twice the warps wait half as long, with half the registers.
 constexpr std::int64_t job_start(std::uint32_t threads) {
   return threads > 256 ? 1500 : 2500;
 }
@@ -29,14 +29,14 @@ constexpr std::int64_t kMostJobBytes = std::int64_t{1} << 28;
 
 constexpr std::array<ProductTile, 7> kTiles = {{{4, 4}, {2, 4}, {4, 2}, {2, 2}, {1, 4}, {1, 2}, {1, 1}}};
 
-// Of a result (rows, columns) with `inner` terms.
+// Matrix product: a (rows, columns) result with `inner` terms per element.
 struct ProductSize {
   std::int64_t rows, columns, inner;
 };
 std::int64_t jobs_of(const ProductSize& size, const ProductTile& tile) {
   return divide_up(size.rows, 16 * tile.m) * divide_up(size.columns, 8 * tile.n);
 }
-// Tensor cores take 6.2 cycles for 16 by 8 by 8, three times, in each of four quarters.
+// A 16x8x8 product runs three times on the tensor cores, 6.2 cycles each, spread over four quarters.
 std::int64_t job_cycles(const ProductSize& size, const ProductTile& tile, std::uint32_t threads) {
   const std::int64_t bytes = std::min(kMostJobBytes, (16 * tile.m + 8 * tile.n) * size.inner * 4);
   const std::int64_t products = tile.m * tile.n * divide_up(size.inner, 8) * 3 * 62 / 40;
@@ -45,7 +45,7 @@ std::int64_t job_cycles(const ProductSize& size, const ProductTile& tile, std::u
 struct Blocks {
   std::uint32_t count, threads;
 };
-// The fewest jobs among those that take least time.
+// Tile with the shortest time; ties go to the least total work.
 ProductTile tile_for(const ProductSize& size, const Blocks& blocks, std::int64_t most) {
   const auto fits = [&](const ProductTile& tile) { return blocks.threads <= 256 || tile.m * tile.n <= 4; };
   const auto cycles = [&](const ProductTile& tile) {
@@ -63,7 +63,7 @@ ProductTile tile_for_sum(const ProductSize& size, const Blocks& blocks, std::int
     const std::int64_t jobs = jobs_of(of, tile), each = job_cycles(of, tile, blocks.threads);
     return std::pair(std::max(most, divide_up(jobs, blocks.count) * each), jobs * each);
   };
-  // Turned, results lie far apart in memory.
+  // A turned tile writes its results with a large stride.
   const auto other_cycles = cycles(turned, other), as_is_cycles = cycles(size, as_is);
   return other_cycles.first * 5 / 4 < as_is_cycles.first ||
                  (jobs_of(turned, other) <= blocks.count && size.columns <= 16 && other_cycles < as_is_cycles)
@@ -107,7 +107,7 @@ class Planner {
     std::uint64_t numbers = 0;
     for (int i = 0; i < count(); ++i) {
       if (place(i) != BlockPlace::arena) continue;
-      plan_.shared[static_cast<std::size_t>(i)] = false;  // it is with the others
+      plan_.shared[static_cast<std::size_t>(i)] = false;  // stored among the gathered values
       plan_.offsets[static_cast<std::size_t>(i)] = numbers;
       numbers += static_cast<std::uint64_t>(feature_count(call(i).output));
     }
@@ -127,7 +127,7 @@ class Planner {
       if (call(i).output.rows == 0) place(i) = BlockPlace::nowhere;
       if (call(i).op == Op::minibatch) place(i) = BlockPlace::data;
     }
-    std::vector<bool> only_mapped(steps_.size(), true);  // its readers are
+    std::vector<bool> only_mapped(steps_.size(), true);  // all readers are mapped
     for (int i = 0; i < count(); ++i)
       for (const int from : makers(i))
         if (from >= 0 && !is_mapped(call(i))) only_mapped[static_cast<std::size_t>(from)] = false;
@@ -145,14 +145,14 @@ class Planner {
         steps_, [&](const BlockStep& step) { return std::ranges::find(step.makers, i) != step.makers.end(); });
   }
   bool open(int i) { return place(i) == BlockPlace::row && phase_of(i) < 0; }
-  bool is_there(int from, int phase) {  // before the phase, or data
+  bool is_there(int from, int phase) {  // computed before the phase, or data
     return from < 0 || place(from) == BlockPlace::data || place(from) == BlockPlace::remade ||
            (phase_of(from) >= 0 && phase_of(from) < phase);
   }
 
   ProductSize product_size(int i) const { return {capacity_, results(call(i)), terms(call(i))}; }
   std::int64_t row_tiles() const { return divide_up(divide_up(capacity_, kBlockRows), blocks_.count); }
-  // By a block for its rows, instead of a phase of products.
+  // Cost if each block computes the product for its own rows, without a phase of products.
   std::int64_t row_product_cycles(int i) const {
     return row_tiles() * (job_start(blocks_.threads) / 2 + results(call(i)) * terms(call(i)) * 4 / kBytesPerCycle);
   }
@@ -233,7 +233,7 @@ class Planner {
     return place(from) == BlockPlace::remade &&
            std::ranges::any_of(makers(from), [&](int more) { return reads_item(more, item); });
   }
-  // What it reads of the item is in registers: the same feature.
+  // Whether step i can join the item. Values of a loop are in registers, so only the same feature can be read.
   bool joins(int i, const BlockItem& item) {
     const std::int64_t features = feature_count(call(i).output);
     if (!item.loop)
@@ -249,7 +249,7 @@ class Planner {
     }
     return true;
   }
-  // What another item of the phase reads, and what is not made feature by feature.
+  // Values in shared memory: those that another item of the phase reads, and those not computed feature by feature.
   void find_shared(const BlockPhase& phase) {
     for (const BlockItem& item : phase.rows) {
       for (const int i : item.steps) {
@@ -298,7 +298,7 @@ class Planner {
         sum.jobs = jobs_of(s, sum.tile);
         cost = job_cycles(s, sum.tile, blocks_.threads);
       } else if (number) {
-        // One block has all of them to add.
+        // A single block adds all terms.
         const std::int64_t terms = capacity_ * feature_count(call(i).inputs[0].type);
         plan_.number_cycles += 600 + terms * 4 / kBytesPerCycle;
         numbers.push_back(sum);
@@ -316,7 +316,7 @@ class Planner {
     plan_.cycles += std::max({most, largest, divide_up(all, blocks_.count), plan_.number_cycles});
   }
 
-  // A table for each data step: those alike share one.
+  // Upper bound: one table per data step. Identical steps share one.
   std::uint64_t looked_up_bytes() const {
     std::uint64_t bytes = 0;
     for (const BlockStep& step : steps_)
@@ -339,14 +339,14 @@ class Planner {
     return bytes;
   }
 
-  // What another phase reads lies in the arena.
+  // Places values that another phase reads in the arena.
   void find_arena() {
     for (int i = 0; i < count(); ++i) {
       const int phase = call(i).output.rows == 0 ? count() : phase_of(i);
       if (place(i) == BlockPlace::remade || place(i) == BlockPlace::data) continue;
       for (const int from : makers(i)) read(from, phase);
     }
-    // Data's numbers are read everywhere; what is made of them, too.
+    // Rows of data, and rows of fewer than 4 features, are dense; others are padded for reads of 4 elements.
     for (int i = 0; i < count(); ++i) {
       plan_.strides[static_cast<std::size_t>(i)] = place(i) == BlockPlace::data || feature_count(call(i).output) < 4
                                                        ? feature_count(call(i).output)

@@ -47,7 +47,7 @@ class RowsWriter {
   }
 
  private:
-  // What no phase makes.
+  // Stores values that no phase computes: data, and values recomputed from them.
   void stores_of_data() {
     for (const auto& [k, arenas] : v_.stores) {
       if (v_.place(k) != BlockPlace::data && v_.place(k) != BlockPlace::remade) continue;
@@ -78,7 +78,7 @@ class RowsWriter {
     return fmt::format("by_block::across<{}, {}>({}, {}, {}, by_block::Rows{{{}, {}}})", octets,
                        width_of({n, w.view.offset, octets}), first, n, inner, from, n);
   }
-  // How many numbers of a row of value k are read at once, along it; `outside` it is one of its phase.
+  // Vector width for reading along the rows of operand `from` of step k; -1: an input from outside the region.
   std::int64_t row_width(int k, int from, std::int64_t terms) {
     if (from < 0)
       return width_of({terms, feature_count(v_.buffer(v_.loads.at(v_.root(v_.row_step(k).inputs[0]))).type)});
@@ -86,7 +86,7 @@ class RowsWriter {
       return width_of({terms, v_.features(from), v_.call(from).inputs[0].view.offset});
     return width_of({terms});
   }
-  // Jobs [before, before + its own).
+  // Emits jobs [before, before + product.jobs); returns their end.
   std::int64_t product_text(const BlockProduct& product, std::int64_t before) {
     const int k = product.step;
     const Step& of = v_.row_step(k);
@@ -137,7 +137,7 @@ class RowsWriter {
         "barrier();\n    }}\n",
         kBlockRows, kBlockRows * v_.tiling.blocks(), number, v_.has_parts ? "" : rows, calls);
   }
-  // A product of more than one fragment of a tensor core.
+  // Whether the item has a product of more than one tensor core fragment.
   bool is_large(const BlockItem& item) const {
     return std::ranges::any_of(item.steps, [&](int k) { return v_.call(k).op == Op::matmul && v_.features(k) > 16; });
   }
@@ -185,7 +185,7 @@ class RowsWriter {
         row_width(k, v_.maker(k, 0), terms), terms, v_.factor(k, 0, true, "first"));
   }
 
-  // Result i of row b: a sum of what the cluster's blocks have sent, or of a row in shared memory.
+  // Result i of row b: sum of parts sent by the cluster's blocks, or a dot product with a row in shared memory.
   std::string split_product(int k) const {
     const auto wide = std::ranges::find(v_.split->products, k, &SplitProduct::step);
     if (wide != v_.split->products.end())
@@ -199,7 +199,7 @@ class RowsWriter {
                        v_.factor_row(k, 0, true), w.name, w.view.offset, place);
   }
 
-  // What reads whole rows: a warp for each.
+  // Steps that read whole rows: one warp per row, or half a warp for short rows of a split tile.
   void along_rows(const BlockItem& item) {
     BlockContext context;
     context.in_rows = true;
@@ -224,7 +224,7 @@ class RowsWriter {
     }
   }
 
-  // Of a loop: its first function.
+  // First function of a loop: loads its operands before anything is stored.
   static std::string fetch_text(const BlockContext& context, std::string_view parameters, std::string_view before) {
     return fmt::format("[&]({}) {{\n{}      struct Fetched {{ {}}};\n      return Fetched{{{}}};\n      }}", parameters,
                        before, context.members, context.fetched);
@@ -232,7 +232,7 @@ class RowsWriter {
 
   BlockValues& v_;
   BlockText out_;
-  std::string rows_;  // of the phase
+  std::string rows_;  // code of the phase
 };
 
 }  // namespace

@@ -21,7 +21,7 @@ namespace {
 
 class SumsWriter {
   using Value = std::pair<BufferId, std::int64_t>;  // root and offset
-  // Steps over elements of arrays of one size that touch each other: whoever has an element runs them all.
+  // Connected steps over elements of arrays of one size. The owner of an element runs all of them.
   struct Group {
     std::int64_t elements = 0;
     BufferId total = kNoBuffer;
@@ -34,7 +34,7 @@ class SumsWriter {
 
   BlockText run() {
     v_.begin_phase(static_cast<int>(v_.plan.phases.size()));
-    if (!v_.plan.sums.empty() || has_arrays()) {  // what rows read may be written now
+    if (!v_.plan.sums.empty() || has_arrays()) {  // operands of rows may be overwritten from here on
       out_.text += kBlockSync;
       out_.waits = true;
     }
@@ -58,7 +58,7 @@ class SumsWriter {
   }
 
  private:
-  // Numbers, which parts may read from here on.
+  // Emits definitions of scalars, which later parts may read.
   void define(const std::string& text) {
     out_.text += text;
     v_.definitions += text;
@@ -68,7 +68,7 @@ class SumsWriter {
   }
   bool goes_by_element(std::uint32_t i) const { return !is_number_step(i) || order_.sums_elements(i); }
 
-  // A number that an array's step reads may be written over by the next one: it is named here.
+  // Resolves operand names of array steps here, because the next step may overwrite a scalar that they read.
   void run_numbers(std::uint32_t first, std::uint32_t last, int level) {
     for (std::uint32_t i = first; i < last; ++i) {
       if (order_.levels.at(i) != level) continue;
@@ -90,7 +90,7 @@ class SumsWriter {
         "(turn % 2 == 0 ? block_index() : {0}u - 1u - block_index());\n      if (all >= {1}u) continue;\n",
         blocks, jobs);
     std::int64_t before = 0;
-    // Those from `first` on, of which `of` is one.
+    // Code of the sums [first, last); `of` is the variable with the job number.
     const auto chain = [&](std::size_t first, std::size_t last, std::string_view of) {
       std::string text;
       for (std::size_t k = first; k < last; ++k) {
@@ -109,7 +109,7 @@ class SumsWriter {
     const std::size_t all = v_.plan.sums.size();
     if (!v_.has_parts) out_.text += chain(0, all, "all");
     for (std::size_t k = 0, last = 0; v_.has_parts && k < all; k = last) {
-      last = k + 1;  // products by themselves, others together
+      last = k + 1;  // each product by itself, other sums together
       while (!v_.plan.sums[k].product && last < all && !v_.plan.sums[last].product) ++last;
       const std::int64_t first_job = before;
       const std::string text = chain(k, last, "at");
@@ -119,7 +119,7 @@ class SumsWriter {
     }
     out_.text += "    }\n";
   }
-  // Of arrays that no sum over rows comes to.
+  // Loop over a group without a sum over rows.
   void loop(const Group& group, int level) {
     const auto [begin, end] = element_sums(group, "    ");
     if (level == 0) {
@@ -139,7 +139,7 @@ class SumsWriter {
         begin, v_.threads(), v_.tiling.blocks(), group.elements, fetches.members, fetches.fetched, elements, end);
   }
 
-  // ---- sums of elements, and what later levels read
+  // ---- sums of elements, and values that later levels read
 
   void start_sums(int level) {
     const std::vector<std::uint32_t> sums = order_.sums_of(level);
@@ -159,7 +159,7 @@ class SumsWriter {
       v_.once.found(value, fmt::format("t{}_{}", value, sums[k]));
     }
   }
-  // Before and after the elements of a group: each thread has a number of its own for what it finds there.
+  // Code before and after the elements of a group: each thread has a partial sum of its own.
   std::pair<std::string, std::string> element_sums(const Group& group, std::string_view indent) const {
     std::string begin, end;
     for (const std::uint32_t i : group.steps) {
@@ -177,8 +177,8 @@ class SumsWriter {
     return fmt::format("reinterpret_cast<{}*>(scratch + {})", type, at);
   }
 
-  // Who makes each value that is read element by element, and which of them a later level reads. What is there when the
-  // step ends is read where it is.
+  // Finds the producer of each value that is read element by element, and the values that a later level reads. Values
+  // that are written back at the end of the step are read from their arrays.
   void find_kept() {
     std::map<Value, std::uint32_t> makers;
     std::set<std::uint32_t> later;
@@ -221,17 +221,17 @@ class SumsWriter {
     return {v_.root(id), static_cast<std::int64_t>((of.offset - in.offset) / size_of(of.type.dtype))};
   }
 
-  // The next step's data: its number is known now. (Not of a batch that may end beyond them.)
+  // Prefetches the next step's data as soon as its step number is known. Not for batches that may be partial.
   void prefetches() {
     if (v_.frame.count != kNoBuffer) return;
-    // With more levels the addresses of lines, which are the same in each step, would be kept and others spilled.
+    // With several levels, the loop-invariant addresses of cache lines would stay in registers and others would spill.
     const std::string_view thread = order_.count > 1 ? ", opaque(static_cast<int>(thread_index()))" : "";
     for (int k = 0; k < static_cast<int>(v_.steps.size()); ++k) {
       if (v_.place(k) != BlockPlace::data) continue;
       const Step& of = v_.row_step(k);
       const TextCall next = v_.once.call(of);
       const std::int64_t bytes = v_.features(k) * static_cast<std::int64_t>(size_of(next.output.dtype));
-      if (next.inputs[1].name == v_.call(k).inputs[1].name) continue;  // the same, or not known at this level
+      if (next.inputs[1].name == v_.call(k).inputs[1].name) continue;  // unchanged, or unknown at this level
       prefetches_ = true;
       std::string row = batch_row_text(next, "r"), when;
       if (of.params.as<MinibatchParams>().shuffle && !v_.table_of(k).empty()) {
@@ -248,7 +248,7 @@ class SumsWriter {
     return v_.step(i).op == Op::record || v_.frame.places.is_number(v_.root(v_.step(i).output));
   }
 
-  // By the last block, which has the smallest jobs; by each, where rows or arrays need them.
+  // Scalar sums: computed by the last block, which has the smallest jobs, or by all if rows or arrays need them.
   void number_sums() {
     const bool all = numbers_are_read();
     for (const BlockSum& sum : v_.plan.sums) {
@@ -262,7 +262,7 @@ class SumsWriter {
       v_.once.found(value, fmt::format("t{}", value));
     }
   }
-  // By a step that is no number's, through others and through states.
+  // Whether a non-scalar step reads such a sum, directly or through other scalars and states.
   bool numbers_are_read() const {
     std::set<BufferId> from;
     for (const BlockSum& sum : v_.plan.sums)
@@ -398,12 +398,12 @@ class SumsWriter {
     return maker != makers_.end() && level_of(maker->second) < order_.levels.at(i);
   }
 
-  // Element i: its sum over rows is in t, if it has one.
+  // Code for element i. Its sum over rows, if any, is in t.
   std::string elements_text(const Group& group, BlockContext* fetches = nullptr) {
     struct Held {
       std::string name;
       std::uint32_t maker;
-      bool fetched = false;  // and not written
+      bool fetched = false;  // loaded and not overwritten
     };
     std::string text;
     std::map<Value, Held> held;
@@ -465,11 +465,11 @@ class SumsWriter {
   const BlockOrder& order_;
   BlockText out_;
   bool prefetches_ = false;
-  std::vector<Group> groups_;  // of a level
+  std::vector<Group> groups_;  // groups of the current level
   std::map<std::uint32_t, TextCall> array_calls_;
-  std::map<std::pair<std::uint32_t, std::size_t>, std::uint32_t> makers_;  // by step and input
-  std::set<std::uint32_t> last_;                                           // who makes what is there in the end
-  std::map<std::uint32_t, std::string> kept_;  // by who makes it: what a later level reads in the scratch
+  std::map<std::pair<std::uint32_t, std::size_t>, std::uint32_t> makers_;  // producer by step and input
+  std::set<std::uint32_t> last_;                                           // producers of the final values
+  std::map<std::uint32_t, std::string> kept_;  // values in scratch for a later level, by producer
 };
 
 }  // namespace

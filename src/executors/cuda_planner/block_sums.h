@@ -1,8 +1,7 @@
-// block_sums.h: the text of the last phase of a kernel with tiles of blocks: sums over rows, and the steps that run
-// once. Contract: the text runs once in each step, after block_rows(). An element of an array is computed by the block
-// that has its sum over rows, through all steps on it; single numbers by all, from sums of the last block alone where
-// nothing but numbers needs them. Levels (block_levels.h) come one after the other. Leaves to others: steps on numbers
-// (once_text.h).
+// block_sums.h: code for the last phase of a kernel with block tiles: sums over rows, and the steps that run once,
+// level by level (block_levels.h). Contract: the code runs once per step, after block_rows(). The block that computes
+// an array element's sum over rows runs all steps on that element. Every block computes scalars; their sums over rows
+// are computed by the last block alone if only scalars need them. Not here: steps on scalars (once_text.h).
 #pragma once
 
 #include <cstdint>
@@ -13,12 +12,12 @@
 
 namespace graphrun::cuda {
 
-// The steps that run once, by level; those before rows, too, which do so if they are numbers of level 0.
+// Steps that run once, by level. Includes those before the rows, which run there if they are scalars of level 0.
 struct BlockOrder {
   BlockOrder(const Program& program, const Phase& phase, const Region& region, const Places& places);
   int count = 1;
-  std::map<std::uint32_t, int> levels;       // by step of the phase
-  std::map<std::uint32_t, TextCall> before;  // of level 0, of arrays: with the names of operands before rows
+  std::map<std::uint32_t, int> levels;       // level by index of the step in the phase
+  std::map<std::uint32_t, TextCall> before;  // level 0 steps deferred past the rows, with operand names before them
   bool sums_elements(std::uint32_t step) const;
   std::vector<std::uint32_t> sums_of(int level) const;
 

@@ -39,7 +39,7 @@ BlockValues::BlockValues(KernelFrame& of) : frame(of) {
 }
 
 void BlockValues::find_steps() {
-  std::map<BufferId, int> makers;  // by root: the last one
+  std::map<BufferId, int> makers;  // last producer by root
   for (std::uint32_t i = stage.rows; i < stage.last; ++i) {
     const Step& of = step(i);
     BlockStep& made = steps.emplace_back(BlockStep{once.call(of), {}});

@@ -20,7 +20,7 @@
 namespace graphrun::cuda {
 namespace {
 
-// The ops of steps for which find_kernel() has no kernel: a new one stands here until it has, and users read so.
+// Ops of steps for which find_kernel() has no kernel. List a new op until it has one: supports() then reports it.
 constexpr Op kWithoutKernel[] = {Op::reshape, family_op::stop_gradient};
 
 Machine machine_of(const Target& target) {
@@ -74,7 +74,7 @@ Support CudaPlanner::supports(const StepSignature& step, const Target& target) c
   return cuda::supports(step, machine_of(target));
 }
 
-// Where it lies. But of a large transpose neighbours lie far apart: a copy, tile by tile, reads it faster.
+// Elementwise kernels read views in place. A large transpose is copied by tiles first: its neighbors are far apart.
 bool CudaPlanner::takes_views(const StepSignature& step) const {
   return is_elementwise(step.op) && std::all_of(step.views.begin(), step.views.end(), [](const View& view) {
            const Dims<1> dims = merged<1>({view});

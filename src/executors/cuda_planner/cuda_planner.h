@@ -1,8 +1,7 @@
-// cuda_planner.h: the CUDA executor as far as plans go: which steps its kernels run, the scratch they ask for, how
-// they read operands, and how regions run.
-// Contract: pure functions of (signature, machine numbers) without a CUDA header: a build that has no CUDA plans for a
-// GPU with the same bytes as one that has it.
-// Leaves to others: the kernels (kernels/cuda/launcher.h), running them (executors/cuda).
+// cuda_planner.h: planning half of the CUDA executor: supported steps, their scratch, operand views, and region plans.
+// Contract: pure functions of signature and machine numbers, without CUDA headers. A build without CUDA plans for a GPU
+// with the same bytes as a build with it.
+// Not here: the kernels (kernels/cuda/launcher.h), running them (executors/cuda).
 #pragma once
 
 #include "graphrun/executor.h"
@@ -11,7 +10,7 @@ namespace graphrun::cuda {
 
 struct Machine;  // kernels/cuda/launcher.h
 
-// Of an op that a step may have: whether find_kernel() of kernels/cuda finds one.
+// Whether find_kernel() of kernels/cuda finds a kernel for an op that a step may have.
 bool has_kernel(Op op);
 
 Support supports(const StepSignature& step, const Machine& machine);

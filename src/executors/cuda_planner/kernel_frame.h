@@ -1,7 +1,7 @@
-// kernel_frame.h: the frame of a step kernel, the same with all tiles: its pointers into the arena, loads and stores of
-// the values that all rows share, and the text around the body.
-// Contract: pointers are numbered in the order of their first use. Leaves to others: the bodies (step_kernel.cpp,
-// block_kernel.cpp, split_kernel.cpp).
+// kernel_frame.h: parts of a step kernel that are the same for all tiles: its pointers into the arena, loads and stores
+// of the values shared by all rows, and the code around the body.
+// Contract: pointers are numbered in order of first use. Not here: the bodies (step_kernel.cpp, block_kernel.cpp,
+// split_kernel.cpp).
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace graphrun::cuda {
 
 class KernelFrame {
  public:
-  // `arrays` precedes the names of arrays: "" if they stay in the arena.
+  // `arrays` is the prefix of array names; "" if arrays stay in the arena.
   KernelFrame(std::string_view name, const Program& program, const Phase& phase, const Region& region,
               std::string_view arrays = "s.");
   KernelFrame(const KernelFrame&) = delete;
@@ -29,23 +29,23 @@ class KernelFrame {
   StepKernel kernel;
   Places places;
   OnceText once;
-  BufferId count = kNoBuffer;  // of samples, where a batch may be partial
+  BufferId count = kNoBuffer;  // number of samples, if a batch may be partial
 
   const Buffer& buffer(BufferId id) const { return program.buffers[id]; }
   BufferId root(BufferId id) const { return storage_root(program, id); }
   std::string pointer(BufferId id, std::string_view qualifier = "");  // into the arena
-  std::string scratch();                                              // "a.at[2]"; "nullptr": the region has none
+  std::string scratch();                                              // "a.at[2]"; "nullptr" if the region has none
   std::string count_text() const;                                     // number of samples
-  std::string name(BufferId id) const;                                // for a comment, with the end of the line
+  std::string name(BufferId id) const;                                // comment and newline
 
-  // Values that all rows share: members of shared memory, and statements around the loop over steps.
+  // Values shared by all rows: members of shared memory, and statements around the loop over steps.
   struct States {
     std::string members, numbers, loads, stores;
-    std::string slices;  // stores that one cluster does, each block its slice
+    std::string slices;  // stores by one cluster, where each block stores its slice
   };
   States states();
 
-  // The text before the kernel, with definitions and members of its shared memory; the kernel; the text after it.
+  // Code before the kernel, with definitions and members of its shared memory; the kernel; code after it.
   std::string begin(std::string_view definitions, std::string_view members) const;
   std::string definition(std::string_view body) const;
   std::string end() const;
@@ -53,15 +53,15 @@ class KernelFrame {
  private:
   std::size_t pointer_index(BufferId id);
 
-  const bool in_arena_;  // arrays are
+  const bool in_arena_;  // arrays stay in the arena
 };
 
 StepKernel block_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region);
 StepKernel split_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region);
 
-// Names as comments of the text have them.
+// Names for comments in generated code.
 std::string printable_name(std::string_view name);
 std::string comment_of(const Step& step);
-std::string step_comment(const Step& step);  // with the end of the line
+std::string step_comment(const Step& step);  // includes the newline
 
 }  // namespace graphrun::cuda

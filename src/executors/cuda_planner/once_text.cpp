@@ -15,15 +15,15 @@
 namespace graphrun::cuda {
 namespace {
 
-// So many terms each thread adds for itself; more are shared out.
+// Number of terms up to which each thread folds an array by itself. All threads fold longer ones together.
 constexpr std::int64_t kOwnTerms = 32;
 constexpr std::uint32_t kWarp = 32;
 
-// Jumps whose result is a float; comparisons, positions and casts to integers are the others.
+// Discontinuous ops with a float result. The others are comparisons, argmax, argmin and casts to integers.
 constexpr Op kJumps[] = {scalar_op::floor, scalar_op::ceil, scalar_op::round,
                          scalar_op::sign,  scalar_op::mod,  scalar_op::relu_gradient};
 
-// One of them changes what the other looks at.
+// Whether one access changes what the other reads or writes.
 template <class Access>
 bool conflict(const Access& a, const Access& b) {
   return a.root == b.root && (a.writes || b.writes);
@@ -98,8 +98,8 @@ OnceText::OnceText(const Program& program, const Phase& phase, const Region& reg
   if (program.math == MathMode::fast) find_exact();
 }
 
-// Which roots are read before they are written, and which are there at the end: a value that another one of the region
-// is written over is gone.
+// Finds the roots that are read before they are written, and those that are valid at the end. A value is lost if
+// another value of the region overwrites its bytes.
 void OnceText::find_order() {
   struct Bytes {
     BufferId root;
@@ -136,18 +136,18 @@ void OnceText::find_order() {
   for (const Bytes& bytes : written) written_back_.push_back(bytes.root);
 }
 
-// Approximate functions whose results a jump reads: floor(a / b) of a multiple of b would be one less. Values are
-// followed back through the kernels of the phase, their tiles and all ops but products of matrices, which round as
-// much.
+// Finds approximate functions whose results reach a discontinuous op: floor(a / b) of a multiple of b could be one
+// less. Values are traced back through the kernels of the phase, their tiles, and all ops except matrix products, whose
+// rounding error is as large.
 void OnceText::find_exact() {
-  std::multimap<BufferId, BufferId> sources;  // of bytes that are copied, by roots
+  std::multimap<BufferId, BufferId> sources;  // source roots of copies, by target root
   for (const Region& region : phase_.regions) {
     for (const Stage& stage : region.stages) {
       for (const TileMove& load : stage.loads) sources.emplace(root(load.tile), root(load.arena));
       for (const TileMove& store : stage.stores) sources.emplace(root(store.arena), root(store.tile));
     }
   }
-  std::set<BufferId> reached;  // roots that a jump of the steps after the one in hand reads
+  std::set<BufferId> reached;  // roots that reach a discontinuous op among the later steps
   const std::function<void(BufferId)> reach = [&](BufferId id) {
     if (!is_float(buffer(id).type.dtype) || !reached.insert(id).second) return;
     const auto [first, last] = sources.equal_range(id);
@@ -161,12 +161,12 @@ void OnceText::find_exact() {
     if (!jumps && (!is_read || step->op == Op::matmul)) continue;
     for (const BufferId id : step->inputs) {
       reach(root(id));
-      if (step->op == scalar_op::relu_gradient && !is_read) break;  // the other one is no condition
+      if (step->op == scalar_op::relu_gradient && !is_read) break;  // the second operand is not a condition
     }
   }
 }
 
-// Of a number that is always the same: it needs no register.
+// Literal of a constant scalar, which then needs no register; "" for other values.
 std::string OnceText::literal(BufferId of) const {
   if (!places_.is_number(of) || buffer(of).kind != BufferKind::constant || buffer(of).type.dtype != DType::f32)
     return {};
@@ -270,7 +270,7 @@ void OnceText::run(std::uint32_t first, std::uint32_t last) {
   }
 }
 
-// No thread goes on before the others have done what conflicts with these.
+// Ensures that all threads have completed the accesses that conflict with these.
 void OnceText::wait_for(const std::vector<Access>& accesses) {
   if (std::ranges::any_of(open_, [&](const Loop& loop) { return meet(accesses, loop.accesses); })) flush();
   if (meet(accesses, since_barrier_)) barrier();
@@ -284,7 +284,7 @@ void OnceText::number(std::uint32_t index) {
   std::string text = made_text(step.name, [&](std::string& reason) { return element_text(c, reason); });
   if (fold_of(step.op) != nullptr && !c.inputs[0].number && c.inputs[0].type.shape.elements() > kOwnTerms) {
     flush();
-    since_barrier_.clear();  // it begins and ends with a barrier
+    since_barrier_.clear();  // shared_fold() begins and ends with a barrier
     folds_ = true;
     text = fmt::format("shared_fold<{}, {}>(s.fold, {}", c.inputs[0].type.shape.elements(), threads_,
                        text.substr(text.find('(') + 1));
@@ -296,7 +296,7 @@ void OnceText::number(std::uint32_t index) {
   read_by_all(step);
 }
 
-// Each thread by itself, from here on: who writes it next waits for all.
+// Every thread reads the operands by itself from here on, so their next writer waits for all threads.
 void OnceText::read_by_all(const Step& step) {
   for (const Access& access : accesses(step)) {
     if (access.writes) continue;
@@ -314,7 +314,7 @@ void OnceText::record(const Step& step) {
   read_by_all(step);
 }
 
-// Joins the open loops that it must follow, where each thread then reads what it has written itself.
+// Merges the step with the open loops on which it depends, so that each thread reads elements that it has written.
 void OnceText::loop(std::uint32_t index) {
   const Step& step = phase_.steps[index];
   Loop mine{elements(step), {{index, call(step)}}, accesses(step), {}};
@@ -360,7 +360,7 @@ std::string OnceText::text_of(const Loop& loop) {
   std::string text;
   const bool sliced =
       std::ranges::any_of(loop.accesses, [&](const Access& access) { return places_.is_sliced(access.root); });
-  if (sliced) {  // the last blocks of a cluster may have a part of a slice, or none
+  if (sliced) {  // the last blocks of a cluster may have a partial slice or none
     const BufferId array = loop.steps.empty() ? loop.totals.begin()->first : phase_.steps[loop.steps[0].first].output;
     text += fmt::format("      if (rank * {} + i >= {}) return;\n", loop.elements, buffer(array).type.shape.elements());
   }

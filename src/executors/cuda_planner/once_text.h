@@ -1,8 +1,7 @@
-// once_text.h: the text of steps that run once, for what all rows share: each block runs them for itself, numbers in
-// every thread, arrays element by element with a thread each.
-// Contract: steps of one loop read and write the same element only; whatever else one thread reads of what another
-// wrote has a barrier between. Names are those of Places. Leaves to others: expressions (row_text.h), the kernel
-// (step_kernel.h).
+// once_text.h: code of steps that run once, on values shared by all rows. Each block runs them by itself: scalars in
+// every thread, arrays with a thread per element.
+// Contract: steps of one loop read and write only the same element; a barrier precedes any other read of a value that
+// another thread wrote. Names are those of Places. Not here: expressions (row_text.h), the kernel (step_kernel.h).
 #pragma once
 
 #include <algorithm>
@@ -18,7 +17,7 @@
 
 namespace graphrun::cuda {
 
-// Where what all rows share lies in the kernel of a region, by the root of its storage: a number in a variable of each
+// Storage of values shared by all rows in the kernel of a region, by storage root: a scalar in a variable of each
 // thread, an array in shared memory.
 class Places {
  public:
@@ -30,21 +29,21 @@ class Places {
   };
   Places(const Program& program, const Phase& phase, const Region& region);
 
-  // What is read and written where it lies in the arena: rings, and data that batches are taken of.
+  // Whether an input is accessed directly in the arena: a record ring, or data from which batches are taken.
   bool stays_in_arena(const Step& step, std::size_t input) const;
   bool is_number(BufferId root) const;
   std::string name(BufferId root) const;
   const std::vector<Array>& arrays() const { return arrays_; }
   const std::string& passed(BufferId root) const { return passed_.at(root); }
 
-  // An array of which each block has so many elements: no other has the same, or all of a cluster's rank.
+  // Splits an array into slices of `elements` per block. A slice is in one block, or in all blocks of one cluster rank.
   void slice(BufferId root, std::int64_t elements, std::int64_t capacity);
   bool is_sliced(BufferId root) const { return slices_.contains(root); }
-  // A sliced array that no step reads but in the loop that makes it: its numbers go to the arena, at `pointer`, in the
-  // step that `leaves` them, and are in no memory before.
+  // Marks a sliced array that only the loop computing it reads. It is not in shared memory; the step in which `leaves`
+  // is true writes its elements to the arena at `pointer`.
   void pass(BufferId root, std::string pointer) { passed_[root] = std::move(pointer); }
   bool is_passed(BufferId root) const { return passed_.contains(root); }
-  std::int64_t elements(BufferId of) const;  // that a block has
+  std::int64_t elements(BufferId of) const;  // per block
   std::int64_t capacity(BufferId root) const { return std::ranges::find(arrays_, root, &Array::root)->capacity; }
 
  private:
@@ -57,47 +56,47 @@ class Places {
 
 class OnceText {
  public:
-  using Pointer = std::function<std::string(BufferId)>;  // of a ring that records go to
+  using Pointer = std::function<std::string(BufferId)>;  // address of a record ring
   OnceText(const Program& program, const Phase& phase, const Region& region, const Places& places,
            std::uint32_t threads, Pointer ring, std::string_view arrays = "s.");
 
-  void run(std::uint32_t first, std::uint32_t last);  // steps of the phase
+  void run(std::uint32_t first, std::uint32_t last);  // steps [first, last) of the phase
   // Element i of a reduced value is `total(offset + i)` from here on, until the next barrier.
   void combined(BufferId value, const std::string& total, std::int64_t offset);
-  void rows_read(const Step& step);  // what a row step reads of what all rows share
-  void found(BufferId number, std::string name) { numbers_[root(number)] = std::move(name); }  // from here on
+  void rows_read(const Step& step);  // registers a row step's reads of shared values
+  void found(BufferId number, std::string name) { numbers_[root(number)] = std::move(name); }  // value from here on
   void after_barrier() { since_barrier_.clear(); }
 
-  // The text so far, at a point where all threads see what was written.
+  // Code so far, up to a point where all threads see the writes.
   std::string before_rows();
   std::string end_of_step();
 
-  TextCall call(const Step& step) const;     // with the names of operands that have no rows
-  std::string value(BufferId number) const;  // what holds it now
-  std::string array(BufferId of) const;      // its first element's address
-  bool folds() const { return folds_; }      // threads fold arrays together
-  const std::vector<BufferId>& read_first() const { return read_first_; }      // roots whose values come from the arena
-  const std::vector<BufferId>& written_back() const { return written_back_; }  // roots there when the kernel ends
-  std::vector<BufferId> unread_numbers() const;                                // of those: by no step of the region
-  const std::set<BufferId>& read_arrays() const { return read_arrays_; }       // roots: not only where they are made
+  TextCall call(const Step& step) const;     // names the operands without rows
+  std::string value(BufferId number) const;  // its current expression
+  std::string array(BufferId of) const;      // address of the first element
+  bool folds() const { return folds_; }      // some array is folded by all threads together
+  const std::vector<BufferId>& read_first() const { return read_first_; }      // roots read from the arena at the start
+  const std::vector<BufferId>& written_back() const { return written_back_; }  // roots valid at the end
+  std::vector<BufferId> unread_numbers() const;                                // scalars among them not in read_first()
+  const std::set<BufferId>& read_arrays() const { return read_arrays_; }  // roots read outside the loop computing them
 
  private:
   struct Access {
     BufferId root;
     bool writes;
-    bool same;            // element i + offset, for element i of the step
-    std::int64_t offset;  // in the root, where same
+    bool same;            // accesses element i + offset for element i of the step
+    std::int64_t offset;  // in the root, if `same`
   };
   struct Loop {
     std::int64_t elements = 0;
-    std::vector<std::pair<std::uint32_t, TextCall>> steps;  // with the names of operands where the step stands
+    std::vector<std::pair<std::uint32_t, TextCall>> steps;  // with operand names as of that step
     std::vector<Access> accesses;
-    std::map<BufferId, std::string> totals;  // of reduced values that begin in it: element i
+    std::map<BufferId, std::string> totals;  // element i of reduced values that start the loop
   };
 
   const Buffer& buffer(BufferId id) const { return program_.buffers[id]; }
   BufferId root(BufferId id) const { return storage_root(program_, id); }
-  std::int64_t elements(const Step& step) const;  // that a block computes
+  std::int64_t elements(const Step& step) const;  // per block
   View view(BufferId id) const;
   std::vector<Access> accesses(const Step& step) const;
   void number(std::uint32_t index);
@@ -118,11 +117,11 @@ class OnceText {
   const Places& places_;
   std::uint32_t threads_;
   Pointer ring_;
-  std::string arrays_;        // what precedes their names
+  std::string arrays_;        // prefix of their names
   std::set<BufferId> exact_;  // outputs of steps that compute in float
   std::string text_;
-  std::vector<Loop> open_;             // not written yet
-  std::vector<Access> since_barrier_;  // of loops that are written
+  std::vector<Loop> open_;             // not emitted yet
+  std::vector<Access> since_barrier_;  // accesses of emitted code since the last barrier
   std::map<BufferId, std::string> numbers_;
   std::set<BufferId> read_arrays_;
   std::vector<BufferId> read_first_, written_back_;

@@ -11,12 +11,12 @@
 namespace graphrun::cuda {
 namespace {
 
-// In kernels/cuda/tile/pair.h.
+// Same as in kernels/cuda/tile/pair.h.
 std::int64_t half_of(std::int64_t n) {
   return (n + 1) / 2;
 }
 
-// Its feature is that of the same number, or it has only one.
+// Whether output feature i reads feature i of x, or x has only one feature.
 bool is_aligned(const TextOperand& x, const Shape& space) {
   if (!x.has_rows() || feature_count(x.type) == 1) return true;
   return feature_count(x.type) == space.elements() && index_text(broadcast(seen(x), space), "i") == "i";
@@ -30,8 +30,8 @@ bool PairText::is_product() const {
          feature_count(call_.inputs[0].type) == last_extent(features_of(call_.inputs[0].type));
 }
 
-// Or the row is made whole first, where that takes fewer words between lanes, or as many: who sums over rows often
-// needs it, too.
+// Whether each lane multiplies its half of a row and the lanes add their results. Otherwise the row is made whole
+// first, where that takes at most as many messages between lanes: sums over rows often need it, too.
 bool PairText::sums_halves() const {
   return is_product() && halves_[0] && feature_count(call_.inputs[0].type) > feature_count(call_.output);
 }
@@ -52,7 +52,7 @@ bool PairText::fits() const {
   return !is_product_over_rows(call_) || (call_.inputs[0].type.rows == 1 && call_.inputs[1].type.rows == 1);
 }
 
-// Whichever is a half already; of two halves the longer one stays.
+// Splits the operand that is already a half, or the longer one if both or neither are.
 bool PairText::sums_columns() const {
   const std::int64_t k = call_.inputs[0].type.shape[1], n = call_.inputs[1].type.shape[1];
   if (halves_[0] != halves_[1]) return halves_[1];
@@ -69,11 +69,11 @@ PairSums PairText::sums() const {
   return {half_of(k) * n, fmt::format("of_rows<{}, {}>", k, n)};
 }
 
-// What a text reads of an operand that has rows.
+// Form in which the code reads an operand with rows.
 PairText::Form PairText::wanted(std::size_t input) const {
   if (is_product()) return sums_halves() ? Form::half : Form::whole;
   if (is_product_over_rows(call_)) return (input == 1) == sums_columns() ? Form::half : Form::whole;
-  if (call_.output.rows == 0) {  // sums over rows, feature by feature
+  if (call_.output.rows == 0) {  // sum over rows, feature by feature
     if (call_.op == Op::scatter_add || !halves_[input]) return Form::whole;
     const RowTerms terms = row_terms(call_.inputs[input], call_.params->as<ReduceParams>().axes);
     return terms.reduced == 1 ? Form::half : Form::whole;

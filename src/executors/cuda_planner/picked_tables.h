@@ -1,7 +1,6 @@
-// picked_tables.h: which tables of picked rows (kernels/cuda/tile/picks.h) a kernel has: one for each way to shuffle.
-// Contract: a table knows the rows of the next steps, so the number of the step has to count steps. Leaves to others:
-// texts that read rows (scalar_text.h: TextCall::picked), where the statements stand (step_kernel.cpp,
-// block_values.cpp).
+// picked_tables.h: tables of picked rows (kernels/cuda/tile/picks.h) in a kernel, one for each order of shuffling.
+// Contract: a table holds the rows of the next steps, so the step number must count steps. Not here: code that reads
+// rows (scalar_text.h: TextCall::picked), placement of the statements (step_kernel.cpp, block_values.cpp).
 #pragma once
 
 #include <cstdint>
@@ -13,14 +12,14 @@
 
 namespace graphrun::cuda {
 
-// Of a block with `chunk` rows of every `chunk` times `blocks`.
+// Rows of a block: `chunk` of every `chunk` times `blocks`.
 struct PickedShape {
   std::uint32_t threads = 0, blocks = 1;
   std::int64_t chunk = 0;
-  std::int64_t most_rows = 2048;  // of a block: a larger table has no room
+  std::int64_t most_rows = 2048;  // per block: a larger table does not fit
 };
 
-// A state that each step of the phase increments once, and nothing else writes: the next step's is one more.
+// Whether each step of the phase increments the state once and nothing else writes it, so the next value is one more.
 bool counts_steps(const Program& program, const Phase& phase, BufferId number);
 
 class PickedTables {
@@ -28,11 +27,11 @@ class PickedTables {
   PickedTables(const Program& program, const Phase& phase, PickedShape shape)
       : program_(program), phase_(phase), shape_(shape) {}
 
-  // The name of the table that has the rows of a minibatch step; "": each is found by itself.
+  // Name of the table with the rows of a minibatch step; "" if each row is computed by itself.
   std::string table_of(const TextCall& call, const Step& step);
-  // Since the last call: what all threads do before the first of those rows is read.
+  // Statements added since the last call. All threads run them before any of those rows is read.
   std::string statements();
-  const std::string& members() const { return members_; }  // of shared memory
+  const std::string& members() const { return members_; }  // members of shared memory
 
  private:
   const Program& program_;

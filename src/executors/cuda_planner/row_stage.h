@@ -1,7 +1,7 @@
-// row_stage.h: the text of the rows of one stage, with the tile that the region has: all row steps of its samples,
-// stores, and sums over rows.
-// Contract: the text runs once in each step, and leaves the stage's sums where `reduce` has them: value k of a combine
-// is number `at + k`. Leaves to others: single steps (row_text.h, warp_text.h), the kernel (step_kernel.h).
+// row_stage.h: code for the rows of one stage with the tile of the region: all row steps of its samples, stores, and
+// sums over rows.
+// Contract: the code runs once per step and leaves the stage's sums where `reduce` reads them: element k of a combine
+// is number `at + k`. Not here: single steps (row_text.h, warp_text.h), the kernel (step_kernel.h).
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@ namespace graphrun::cuda {
 struct StageCall {
   KernelFrame& frame;
   const Stage& stage;
-  std::string number;    // of the stage, in names
+  std::string number;    // stage number for use in names
   PickedTables& picked;  // TextCall::picked
   const StepTiling& tiling = frame.tiling;
   OnceText& once = frame.once;
 
-  std::string reduce() const { return "reduce" + number; }  // the exchange, if there are sums
+  std::string reduce() const { return "reduce" + number; }  // cross-block reduction, if there are sums
   std::span<const Step> rows() const {
     return std::span(frame.phase.steps).subspan(stage.rows, stage.last - stage.rows);
   }
@@ -36,27 +36,27 @@ struct StageCall {
 };
 
 struct RowStage {
-  std::string types, shared;     // definitions before the kernel, members of its shared memory
-  std::string kept, kept_loads;  // rows that stay in registers: variables, and how turn `turn` gets its row `r`
-  std::string text;              // of each step
-  std::int64_t sums = 0;         // numbers of the exchange
-  // Of each reduced value: where its numbers begin among them, in each of the lanes that share them out, and the name
-  // of the function that finds element e, "" where it is number `at + e`.
+  std::string types, shared;     // definitions before the kernel; members of its shared memory
+  std::string kept, kept_loads;  // rows that stay in registers: variables, and the load of row `r` for turn `turn`
+  std::string text;              // runs in each step
+  std::int64_t sums = 0;         // elements of the cross-block reduction
+  // Position of a reduced value: offset of its elements in each lane that shares them, and the name of the function
+  // that finds element e; "" if element e is number `at + e`.
   struct Value {
     const Combine* combine;
     std::int64_t at, numbers;
     std::string place = {};
   };
   std::vector<Value> values;
-  std::int64_t second = 0;  // where those of the second lane begin, if there is one
+  std::int64_t second = 0;  // offset of the second lane's elements; 0 without one
 };
 
-RowStage thread_stage(const StageCall& call);  // and those of pairs
+RowStage thread_stage(const StageCall& call);  // also pair tiles
 RowStage warp_stage(const StageCall& call);
 
-// What both are written with.
+// Helpers of both.
 TextCall row_call(const StageCall& call, const Step& step, const std::map<BufferId, std::string>& values);
-bool is_same(const StageCall& call, BufferId arena);  // each time that the region runs
+bool is_same(const StageCall& call, BufferId arena);  // data is the same in each run of the region
 bool is_same(const StageCall& call, const Step& step);
 
 }  // namespace graphrun::cuda

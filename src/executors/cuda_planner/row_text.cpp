@@ -44,7 +44,7 @@ class RowText {
     return text.empty() ? text : mapped(n, text);
   }
 
-  // Of a step that computes each feature by itself.
+  // Code of one feature, for a step that computes each feature by itself.
   std::string feature() {
     if (has_f64(call_)) return no("it computes in f32");
     const std::int64_t n = feature_count(call_.output);
@@ -102,7 +102,7 @@ class RowText {
                        gathered_text(table, fmt::format("{}[i / {}]", index.name, table.type.shape[1])));
   }
 
-  // This row's part of a reduced value.
+  // Contribution of this row to a reduced value.
   std::string reduced() {
     const TextOperand& x = call_.inputs[0];
     if (call_.output.dtype != DType::f32) return no("its operand is not f32");

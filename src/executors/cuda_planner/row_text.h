@@ -1,8 +1,7 @@
-// row_text.h: a step as an expression of CUDA C++: over the row of a thread, and over one element of what all rows
-// share. Contract: pure functions of types and parameters. A text is empty where there is none, and `reason` says why;
-// a step that has a text for its types has one for any names. Row operands are variables of type Row, numbers are
-// variables, other operands are pointers or arrays. Leaves to others: what a name stands for (step_kernel.h), the
-// functions that texts call (kernels/cuda/tile).
+// row_text.h: a step as a CUDA C++ expression over the row of a thread, or over an element of a value shared by all
+// rows. Contract: pure functions of types and parameters. The code is empty if the step is not supported, and `reason`
+// says why. Support depends on types, not on names. Row operands are variables of type Row, scalars are variables,
+// others are pointers or arrays. Not here: the meaning of a name (step_kernel.h), functions called (kernels/cuda/tile).
 #pragma once
 
 #include <cstdint>
@@ -14,19 +13,19 @@
 
 namespace graphrun::cuda {
 
-// The Row that a row step computes for sample `r`; of a reduced value a statement that adds the row's part to the
-// numbers from `at` on of the thread's `sums`.
+// The Row that a row step computes for sample `r`; for a reduced value, a statement that adds the row's contribution to
+// the thread's `sums`, starting at `at`.
 std::string row_text(const TextCall& call, std::int64_t at, std::string& reason);
 
-// Softmax and its kin, and reductions along features, as a call: of a row that it returns, or of one in memory that it
-// writes `to`. "" where the step is none of them.
+// Call for softmax, its variants, and reductions along features. It returns a row, or writes one to memory at `to`.
+// Empty for other steps.
 std::string axis_text(const TextCall& call, std::string_view to = "");
 
-// Feature `i` of what a row step computes for sample `r`, of operands that are rows in memory or functions of a
-// feature; "" where it is no function of a feature: reductions, products, and what reads a whole row.
+// Feature `i` of the result of a row step for sample `r`; operands are rows in memory or functions of a feature. Empty
+// for steps that do not compute each feature by itself: reductions, products, and reads of a whole row.
 std::string feature_text(const TextCall& call, std::string& reason);
 
-// Terms of a row's reduction along `axes`: `kept` results of `reduced` terms each, and term (n, m) of them.
+// Reduction of a row along `axes`: `kept` results of `reduced` terms each, and the code of term (n, m).
 struct RowTerms {
   std::int64_t kept, reduced;
   std::string text;

@@ -22,7 +22,7 @@
 namespace graphrun::cuda {
 namespace {
 
-// A scalar op: the form of its text and the functor {6}, or all of the text.
+// A scalar op: the form of its code and its functor {6}, or the complete code.
 struct ScalarText {
   Op op;
   std::string_view ScalarForms::*form;

@@ -12,7 +12,7 @@
 namespace graphrun::cuda {
 namespace {
 
-// What runs once does so element by element where blocks have slices of the arrays, and everywhere for all others.
+// Checks the steps that run once: elementwise on arrays with slices per block, in all blocks for other values.
 class OnceSlices {
  public:
   OnceSlices(const RegionSignature& region, const SplitPlan& plan) : region_(region), plan_(plan), groups_(all()) {
@@ -36,7 +36,7 @@ class OnceSlices {
     return {};
   }
 
-  // Of shared memory: what comes from outside, for each step that reads it, and what is made of all that has no slices.
+  // Shared memory: inputs from outside, counted for each step that reads them, and outputs without slices.
   std::uint64_t bytes(std::uint32_t cluster) const {
     std::uint64_t bytes = 0;
     const auto add = [&](const TensorType& type, bool sliced) {
@@ -72,7 +72,7 @@ class OnceSlices {
   static std::string no(const StepSignature& step, std::string_view why) {
     return fmt::format("'{}' is not part of a step kernel with split tiles: {}", name_of(step.op), why);
   }
-  // It may be one that blocks have slices of: which values from outside are the same is not told.
+  // Whether a value may be sliced. Judges by size, because the signature does not identify values from outside.
   bool may_be_sliced(const TensorType& type) const { return is_array(type) && sizes_.contains(type.shape.elements()); }
 
   std::string row_fault(std::size_t i) const {
@@ -114,8 +114,8 @@ class OnceSlices {
   const RegionSignature& region_;
   const SplitPlan& plan_;
   std::vector<std::size_t> groups_;
-  std::set<std::size_t> wide_;    // groups
-  std::set<std::int64_t> sizes_;  // elements
+  std::set<std::size_t> wide_;    // groups with slices
+  std::set<std::int64_t> sizes_;  // numbers of elements of arrays with slices
 };
 
 }  // namespace
@@ -130,8 +130,7 @@ TileCosts split_costs(const RegionSignature& region, const Target& target) {
     return {fmt::format("split tiles are for devices with clusters, {} has none", target.name), {}};
   const std::vector<BlockStep> steps = block_steps(region);
   const auto processors = static_cast<std::uint32_t>(std::max(target.multiprocessors, 1));
-  // A finished Program (load_check.cpp) comes without edges, which the plan depends on: there a block only has to be
-  // able.
+  // A finished Program (load_check.cpp) has no edges, on which the plan depends. For it, only feasibility is checked.
   if (region.makers.empty()) {
     for (const BlockStep& step : steps)
       if (std::string fault = block_fault(step); !fault.empty()) return {std::move(fault), {}};
@@ -140,7 +139,7 @@ TileCosts split_costs(const RegionSignature& region, const Target& target) {
   TileCosts tile;
   for (const std::uint32_t cluster : {8u, 4u, 2u}) {
     if (cluster > static_cast<std::uint32_t>(target.cluster_blocks)) continue;
-    // As many as are resident at a time: clusters do not tile the multiprocessors.
+    // Number of clusters resident at a time: clusters do not fill all multiprocessors.
     const std::uint32_t most = std::max(1u, cluster == 2 ? processors / 2 : processors / cluster * 15 / 16);
     for (const std::uint32_t threads : {256u, 512u}) {
       StepTiling tiling{threads, cluster, most, 0, 1, RowTile::split};

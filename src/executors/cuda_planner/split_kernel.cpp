@@ -20,7 +20,7 @@ namespace {
 
 class SplitWriter : KernelFrame {
  public:
-  // `unread`: arrays that a writer before this one has found nobody to read.
+  // `unread`: result of unread() of an earlier writer.
   SplitWriter(std::string_view name, const Program& in, const Phase& in_phase, const Region& of,
               std::set<BufferId> unread)
       : KernelFrame(name, in, in_phase, of),
@@ -31,7 +31,7 @@ class SplitWriter : KernelFrame {
     if (of.stages.size() != 1) throw std::logic_error("a kernel with split tiles has one stage");
   }
 
-  // Slices that are read nowhere but where they are made.
+  // Sliced arrays that only the loops computing them read.
   std::set<BufferId> unread() const {
     std::set<BufferId> unread;
     for (const Places::Array& array : places.arrays())
@@ -65,7 +65,7 @@ class SplitWriter : KernelFrame {
     return once.before_rows();
   }
 
-  // Wide weights, their gradients, and all arrays that steps join with them.
+  // Finds the sliced arrays: wide weights, their gradients, and all arrays that steps combine with them.
   void find_slices() {
     if (split_.data < 0)
       for (const SplitSum& sum : split_.sums)
@@ -105,7 +105,7 @@ class SplitWriter : KernelFrame {
     }
   }
 
-  // Numbers in shared memory: of weights for whole eights of features.
+  // Number of elements in shared memory. For weights, features are padded to a multiple of 8.
   std::int64_t capacity_of(BufferId of, std::int64_t slice) const {
     for (const SplitProduct& product : split_.products)
       if (root(values_.row_step(product.step).inputs[1]) == of) return (split_.slice + 7) / 8 * 8 * product.columns;
@@ -113,7 +113,7 @@ class SplitWriter : KernelFrame {
   }
   std::int64_t turn_rows() const { return split_.turn_rows(tiling); }
 
-  // Data that own rows read, in words.
+  // Finds data that own rows read, with elements of 4 bytes.
   void find_fetched() {
     for (const BlockItem& item : values_.plan.phases.at(0).rows)
       for (const int k : item.steps)
@@ -130,22 +130,22 @@ class SplitWriter : KernelFrame {
     if (values_.place(k) == BlockPlace::data && size_of(values_.call(k).output.dtype) == 4) values_.fetched.insert(k);
   }
 
-  // How many numbers of a row of data are read at once, from its beginning and from those of slices.
+  // Vector width for reading rows of data from their start and from the start of each slice.
   std::int64_t data_width(int k) const {
     return k < 0 ? width_of({split_.features}) : width_of({values_.features(k), values_.call(k).inputs[0].view.offset});
   }
-  // Wide data from outside, the same in each step.
+  // Address of wide data from outside, the same in each step.
   std::string outside() const { return values_.outside(values_.row_step(split_.products.front().step).inputs[0]); }
-  // The first that has nothing to send when the next data are asked for.
+  // First warp with nothing to send when the next data are requested.
   std::int64_t idle_warp() const {
     return std::min<std::int64_t>((turn_rows() * split_.parts / 4 + 31) / 32, tiling.threads / 64);
   }
-  // How whoever asks for rows of data finds the first one, and row r from `from`.
+  // Expressions for the first row of data, and for row r relative to `from`.
   struct Rows {
     std::string from, row;
   };
   Rows rows_now(int k) const { return {"0", k < 0 ? outside() : values_.row_of(k, false)}; }
-  // Asks for all data of a turn that begins at row `first`: rows_of(k) says where rows of data k are.
+  // Requests all data of a turn that begins at row `first`; rows_of(k) locates the rows of data k.
   template <class RowsOf>
   std::string fetches(std::string_view turn, std::string_view first, std::string_view rows, const RowsOf& rows_of) {
     const auto functions = [&](const Rows& of, std::string_view r, std::string_view slice) {
@@ -211,7 +211,7 @@ class SplitWriter : KernelFrame {
     text_ += "      barrier();\n";
   }
 
-  // The first rows of the next step, where its number is known before this one has ended.
+  // Requests the first rows of the next step, if its number is known before this step ends.
   std::string next_step() {
     std::set<int> all = values_.fetched;
     if (split_.data >= 0) all.insert(split_.data);

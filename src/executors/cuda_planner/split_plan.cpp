@@ -13,9 +13,9 @@
 namespace graphrun::cuda {
 namespace {
 
-constexpr std::int64_t kMostSplitShared = 150 * 1024;        // bytes of shared memory, beside what all rows share
-constexpr std::int64_t kMostOwn = 32;                        // rows of a block
-constexpr std::int64_t kMostValues = std::int64_t{1} << 14;  // summed over clusters by each rank
+constexpr std::int64_t kMostSplitShared = 150 * 1024;  // bytes of shared memory, without values shared by all rows
+constexpr std::int64_t kMostOwn = 32;                  // rows per block
+constexpr std::int64_t kMostValues = std::int64_t{1} << 14;  // elements summed over clusters by each rank
 
 std::int64_t multiple_of(std::int64_t x, std::int64_t size) {
   return divide_up(x, size) * size;
@@ -46,12 +46,12 @@ class SplitPlanner {
 
   void no(std::string_view why) { plan_.fault = fmt::format("split tiles: {}", why); }
 
-  // The first factor is rows of what step `data` selects; -1: of what comes from outside, with so many features.
+  // Whether the input is rows selected by step `data`, or, if that is -1, rows from outside with this many features.
   bool is_factor(int i, std::size_t input, int data, std::int64_t features) const {
     const TextOperand& x = call(i).inputs[input];
     return x.has_rows() && makers(i)[input] == data && (data >= 0 || feature_count(x.type) == features);
   }
-  // It multiplies them by weights, or sums their products with other values over rows.
+  // Whether step i multiplies those rows by weights, or sums their products with other values over rows.
   bool slices(int i, int data, std::int64_t features) const {
     const TextCall& c = call(i);
     if (c.op != Op::matmul || !is_factor(i, 0, data, features) || is_factor(i, 1, data, features)) return false;
@@ -70,7 +70,7 @@ class SplitPlanner {
       if (!slices(i, data, features)) return false;
       ++(call(i).output.rows == 0 ? sums : products);
     }
-    // Which values from outside are the same is not told: one of each.
+    // The signature does not identify values from outside, so there may be only one product and one sum.
     return products > 0 && (data >= 0 || (products == 1 && sums <= 1));
   }
   void find_data() {
@@ -159,15 +159,15 @@ class SplitPlanner {
     if (plan_.values > kMostValues) return no(fmt::format("{} sums over rows in each block", plan_.values));
   }
 
-  // As few as shared memory allows.
+  // Uses as few turns as shared memory allows.
   void find_turns() {
     const std::int64_t cluster = tiling_.cluster;
     plan_.own = std::min(kMostOwn, divide_up(plan_.group, cluster));
     while (plan_.own > 1 && shared_bytes() > kMostSplitShared) --plan_.own;
     plan_.turns = divide_up(plan_.group, plan_.own * cluster);
-    plan_.own = divide_up(plan_.group, plan_.turns * cluster);  // about as many in each
+    plan_.own = divide_up(plan_.group, plan_.turns * cluster);  // balances the turns
     plan_.shared_bytes = static_cast<std::uint64_t>(shared_bytes());
-    for (int i = 0; i < count(); ++i)  // rows that are looked up
+    for (int i = 0; i < count(); ++i)  // row lookup tables
       if (call(i).op == Op::minibatch && call(i).params->as<MinibatchParams>().shuffle && capacity_ <= kMostLookedUp)
         plan_.shared_bytes += static_cast<std::uint64_t>(std::max(capacity_, kLeastLookedUp)) * sizeof(std::uint32_t);
     const std::int64_t share = divide_up(divide_up(plan_.values, 3), tiling_.clusters);
@@ -175,7 +175,7 @@ class SplitPlanner {
       plan_.scratch_bytes = static_cast<std::uint64_t>(2 * cluster * tiling_.clusters * (tiling_.clusters + 1) *
                                                        multiple_of(share, 8) * 16);
   }
-  // As kernels/cuda/tile/split.h and slice_sums.h have it.
+  // Same layout as in kernels/cuda/tile/split.h and slice_sums.h.
   std::int64_t shared_bytes() const {
     const std::int64_t rows = plan_.turn_rows(tiling_), rows8 = multiple_of(rows, 8), warps = tiling_.threads / 32;
     const std::int64_t clusters = tiling_.clusters, share = divide_up(divide_up(plan_.values, 3), clusters);
@@ -193,7 +193,7 @@ class SplitPlanner {
     return floats * static_cast<std::int64_t>(sizeof(float));
   }
 
-  // Cycles of a multiprocessor: instructions of a warp for 8 by 8 terms, of each 16 columns and beside them.
+  // Cycles of a multiprocessor. A warp takes kStep instructions for 8 by 8 terms, plus kColumns per 16 columns.
   void find_costs() {
     const std::int64_t rows = plan_.turn_rows(tiling_), clusters = tiling_.clusters,
                        packets = divide_up(plan_.values, 3);
@@ -206,7 +206,7 @@ class SplitPlanner {
       if (sum.wide) {
         backward += divide_up(plan_.slice, 8) * divide_up(rows, 8) *
                     (kStep + kColumns * divide_up(feature_count(call(sum.step).inputs[1].type), 16));
-      } else {  // by at least four lanes a number, four terms at a time
+      } else {  // at least four lanes per element, four terms at a time
         const std::int64_t lanes = std::clamp<std::int64_t>(tiling_.threads / 2 / sum.numbers, 4, 32);
         narrow += 150 + divide_up(sum.numbers * lanes, tiling_.threads) * divide_up(rows, 4 * lanes) * 180;
       }
@@ -220,7 +220,7 @@ class SplitPlanner {
         items += divide_up(plan_.own * feature_count(call(i).output), tiling_.threads) * (30 + 16 * terms);
       }
     }
-    // What blocks of a cluster send each other, and data that are asked for; packets of clusters.
+    // A turn includes messages within a cluster and data requests; `exchange` is the messages between clusters.
     const std::int64_t turn = 2200 + (forward + backward) / 4 * (tiling_.threads < 512 ? 16 : 13) / 10 + narrow + items;
     const std::int64_t exchange = clusters > 1 ? 2300 + 50 * clusters + 4 * divide_up(3 * packets, 32) : 200;
     plan_.cycles = plan_.turns * turn + exchange + 700 + 50 * divide_up(plan_.values, tiling_.threads);

@@ -13,7 +13,7 @@
 namespace graphrun::cuda {
 namespace {
 
-// Those that rows of a thread have too, and the others.
+// Using-declarations select between names that thread tiles define, too; using-directives import the others.
 constexpr std::string_view kPairNames =
     "using by_pair::add_product, by_pair::combine, by_pair::for_rows, by_pair::matmul, by_pair::matmul_transposed;\n"
     "using namespace by_pair;\n";
@@ -43,10 +43,10 @@ class Writer : KernelFrame {
  private:
   // ---- stages
 
-  // Which of the steps that run once come before the rows: those that the rows need. The results of the others would
-  // take registers from the rows.
+  // Marks the steps that run once before the rows: those that the rows need. The results of the others would occupy
+  // registers during the rows.
   std::vector<bool> before_rows(const Stage& stage) const {
-    std::set<BufferId> read, written;  // by rows, and by steps before them
+    std::set<BufferId> read, written;  // accesses of rows, and of steps before them
     const auto reads = [&](const Step& step) {
       for (const BufferId input : step.inputs) read.insert(root(input));
       if (step.row_count != kNoBuffer) read.insert(root(step.row_count));
@@ -122,7 +122,7 @@ class Writer : KernelFrame {
   }
 
   std::uint64_t rows_at_once() const { return std::uint64_t{tiling.block_rows()} * tiling.blocks(); }
-  // By rows of threads, whatever the tile: stored rows past the batch are zero.
+  // Zeroes stored rows past the end of the batch, one row per thread with every tile.
   std::string clear_rows(const Stage& stage) {
     std::string text;
     for (const TileMove& move : stage.stores) {
@@ -132,7 +132,7 @@ class Writer : KernelFrame {
     return text;
   }
 
-  // ---- the kernel around them
+  // ---- the kernel around the stages
 
   struct Reduction {
     std::size_t stage;
@@ -149,7 +149,7 @@ class Writer : KernelFrame {
                                                                       : "") +
                            types_,
                 members = shared_ + picked_.members(), reductions;
-    // Blocks that exchange nothing leave together, so that none reads a state that another has written back.
+    // Blocks without a cross-block reduction finish together, so that none reads a state after another wrote it back.
     if (reductions_.empty() && tiling.blocks() > 1) reductions_.push_back({region.stages.size(), 1, "", 1});
     for (const Reduction& r : reductions_) {
       combines += fmt::format(
@@ -188,7 +188,7 @@ class Writer : KernelFrame {
     }
     body += "  barrier();\n  for (u32 epoch = 1; epoch <= a.steps; ++epoch) {\n";
     const bool leave_together = !reductions_.empty() && reductions_.front().stage == region.stages.size();
-    // Whether a wait of the step before gave up. Read long before it is needed, so that nothing waits for it.
+    // Whether a wait of the previous step timed out. Read early, so that nothing waits for the result.
     std::string failed;
     if (!leave_together)
       for (const Reduction& r : reductions_)
@@ -212,8 +212,8 @@ class Writer : KernelFrame {
 
   PickedTables picked_;
   std::vector<Reduction> reductions_;
-  std::vector<std::uint32_t> deferred_;             // steps that the rows before them need not wait for
-  std::string types_, shared_, kept_, kept_loads_;  // of the stages
+  std::vector<std::uint32_t> deferred_;             // steps deferred past the rows, which do not need them
+  std::string types_, shared_, kept_, kept_loads_;  // collected from the stages
 };
 
 }  // namespace

@@ -12,11 +12,11 @@
 namespace graphrun::cuda {
 namespace {
 
-// What all rows share lies in the shared memory of each block, beside the exchange.
+// Limit on values shared by all rows. They are in each block's shared memory, next to the cross-block reduction.
 constexpr std::uint64_t kMostShared = 96 * 1024;
 constexpr std::int64_t kMostRows = std::int64_t{1} << 31;
 
-// Of AllReduce in kernels/cuda/tile/exchange.h: packets of three floats for each cluster, of two epochs.
+// Scratch of AllReduce in kernels/cuda/tile/exchange.h: messages of three floats for each cluster, for two epochs.
 std::uint64_t exchange_bytes(const StepTiling& tiling, std::int64_t sums) {
   const std::int64_t slice = divide_up(divide_up(std::max<std::int64_t>(sums, 1), tiling.cluster), 4) * 4;
   const std::int64_t packets = divide_up(divide_up(slice, 3), 8) * 8;
@@ -42,7 +42,7 @@ TextCall call_of(const StepSignature& step) {
   return call;
 }
 
-// Counted once for each step that makes it, or reads what is larger than it makes.
+// Counts a value for each row step that reads it, step that computes it, and other step with a smaller output.
 std::uint64_t shared_bytes(const RegionSignature& region) {
   std::uint64_t bytes = 0;
   const auto add = [&](const TensorType& type) {
@@ -62,15 +62,15 @@ std::uint64_t shared_bytes(const RegionSignature& region) {
   return bytes;
 }
 
-// Clusters send packets to each other, which each looks for.
+// Clusters send messages to each other and poll for them.
 std::int64_t exchange_cycles(const StepTiling& tiling, std::int64_t sums) {
   if (sums == 0) return 100;
   if (tiling.clusters > 1) return 2280 + 45 * std::int64_t{tiling.clusters};
   return tiling.cluster > 1 ? 1120 + 15 * std::int64_t{tiling.cluster} : 375;
 }
 
-// Each stage exchanges in a place of its own. Which sums share one is not told: each value gets as much as if it were
-// alone. The text of a kernel asserts that it is enough.
+// Each stage has scratch of its own. The signature does not say which sums share a stage, so each value gets as much as
+// if it were alone. The generated kernel asserts that this is enough.
 std::uint64_t scratch_bytes(const RegionSignature& region, const StepTiling& tiling) {
   if (tiling.tile == RowTile::block) return block_scratch_bytes(region, tiling);
   if (tiling.tile == RowTile::split) return split_scratch_bytes(region, tiling);
@@ -81,7 +81,7 @@ std::uint64_t scratch_bytes(const RegionSignature& region, const StepTiling& til
   return bytes > 0 ? bytes : exchange_bytes(tiling, 1);
 }
 
-// Rows of what steps that run once compute lie in the arena, which a kernel writes when it ends.
+// Rows of a value that a step computes once would come from the arena, which a kernel writes only at its end.
 std::string batch_fault(const RegionSignature& region) {
   for (std::size_t i = 0; i < std::min(region.rows.size(), region.makers.size()); ++i) {
     const StepSignature& step = region.rows[i];

@@ -1,6 +1,5 @@
-// step_plan.h: which regions over rows a GPU runs as one kernel, and with how many blocks: a cost model in integers.
-// Contract: pure functions of the signature and the target; no timing decides anything. Leaves to others: the kernel
-// (step_kernel.h).
+// step_plan.h: chooses the regions over rows that run as one GPU kernel, and their blocks, by an integer cost model.
+// Contract: pure functions of signature and target, independent of timings. Not here: the kernel (step_kernel.h).
 #pragma once
 
 #include <cstdint>
@@ -13,17 +12,17 @@ namespace graphrun::cuda {
 
 RegionPlan plan_rows(const RegionSignature& region, const Target& target);
 
-// In the arena, for the sums that clusters exchange.
+// Scratch in the arena for sums over clusters.
 std::uint64_t scratch_bytes(const RegionSignature& region, const StepTiling& tiling);
 
-// What the choice goes by, in cycles of a multiprocessor's quarter. Long code is chosen only where there is no other:
-// it takes the compiler seconds.
+// Cost of a tiling, in cycles of a quarter of a multiprocessor. Long code takes seconds to compile, so it is chosen
+// only if there is no alternative.
 struct StepCost {
   StepTiling tiling;
   std::int64_t cycles = 0;
   bool is_long = false;
 };
-// All that were looked at, the chosen one first.
+// All candidates, the chosen one first.
 std::vector<StepCost> step_costs(const RegionSignature& region, const Target& target);
 
 }  // namespace graphrun::cuda

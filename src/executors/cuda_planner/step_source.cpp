@@ -27,15 +27,15 @@ using Number = {};
                      math == MathMode::fast ? "fast::Float" : "float");
 }
 
-// By itself ptxas aims at fewer registers than a thread can have, and then puts the instructions of one row after those
-// of another, where they could overlap: realestate_1h takes 0.88 us instead of 0.79, with pairs 1.18 instead of 0.70.
-// Many warps overlap anyway: stock_800k is slower with it.
+// ptxas alone targets fewer registers than a thread can have and serializes instructions of rows that could overlap:
+// realestate_1h takes 0.88 us instead of 0.79, with pairs 1.18 instead of 0.70. Many warps overlap anyway: stock_800k
+// is slower with the option.
 std::string_view option_for(const Tiling& tiling) {
   const RowTile tile = std::get<StepTiling>(tiling).tile;
   return tile == RowTile::thread || tile == RowTile::pair ? "// nvrtc --maxrregcount=255\n" : "";
 }
 
-// f(region, kernel, heading) for each kernel.
+// Calls f(region, kernel, heading) for each kernel.
 template <class F>
 void each_kernel(const Program& program, F f) {
   for (const Phase& phase : program.phases) {

@@ -1,6 +1,6 @@
-// step_source.h: the source of all step kernels of a Program, as one text for the compiler.
-// Contract: a pure function of the Program; needs no device. Empty where no region over rows is a GPU's.
-// Leaves to others: each kernel (step_kernel.h), compiling (executors/cuda/nvrtc.h).
+// step_source.h: source of all step kernels of a Program, as one text for the compiler.
+// Contract: a pure function of the Program; needs no device. Empty if the Program has no region over rows for a GPU.
+// Not here: each kernel (step_kernel.h), compiling (executors/cuda/nvrtc.h).
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace graphrun::cuda {
 
-// What precedes the kernels.
+// Code before the kernels.
 std::string step_prelude(MathMode math);
 std::string step_source(const Program& program);
 
-// The same, each kernel by itself: they are compiled side by side. One of `pieces` is so, too; together they are the
-// same kernel, of so many threads a block.
+// Source of one kernel, for parallel compilation. `pieces`, if any, are also compiled in parallel and link to the same
+// kernel. `threads` is the block size.
 struct StepSource {
   std::string kernel, text;
   std::vector<std::string> pieces;

@@ -14,24 +14,24 @@
 namespace graphrun::cuda {
 namespace {
 
-// A thread has 255 registers: sums over rows, and the values of a row that are alive at a time. What does not fit is
-// kept in memory, which costs more than the step by itself.
+// Limit on sums over rows per thread. Its 255 registers hold these sums and the live values of a row. Spills cost more
+// than the step itself.
 constexpr std::int64_t kMostSums = 104;
-// Multiplications of one row: as straight code, more do not fit the instruction cache.
+// Limit on multiplications per row. As straight-line code, more do not fit the instruction cache.
 constexpr std::int64_t kMostProducts = 4096;
-// The compiler takes 0.74 s for 1,186 of them, and 2.1 s for 2,777.
+// Multiplications above which code is long: 1,186 take 0.74 s to compile, 2,777 take 2.1 s.
 constexpr std::int64_t kLongProducts = 1200;
-// To tell the other lane of a pair a number, and to hear of another one.
+// Instructions to swap one value between the two lanes of a pair.
 constexpr std::int64_t kTellingInstructions = 4;
-// Groups of warps share out the sums, and each computes the rows: no more than this many times.
+// Limit on groups of warps. Groups split the sums, but each of them computes all rows.
 constexpr std::uint32_t kMostGroups = 4;
 
-// Rows of a thread as straight code: of all together so many multiplications, that they stay in the instruction cache.
+// Limits for straight-line code that fits the instruction cache: rows of a thread or pair, multiplications of all rows.
 constexpr std::int64_t kMostStraight = 4, kMostStraightPairs = 8, kMostStraightProducts = 640;
-// Rows whose data stay in registers for the whole launch: floats of a thread.
+// Limit on row data that stay in registers for the whole launch, in floats per thread.
 constexpr std::int64_t kMostKept = 96;
 
-// Multiplications of a row step with one row.
+// Multiplications of a row step per row.
 std::int64_t products(const StepSignature& step) {
   if (step.op != Op::matmul) return 0;
   const std::int64_t a = features(step.inputs[0]);
@@ -40,7 +40,7 @@ std::int64_t products(const StepSignature& step) {
   return a * step.inputs[1].shape[transposed ? 0 : step.inputs[1].shape.rank() - 1];
 }
 
-// Of rows of threads and of pairs.
+// Reason why thread and pair tiles cannot run a step; "" if they can.
 std::string row_fault(const StepSignature& step) {
   std::string reason;
   if (row_text(call_of(step), 0, reason).empty()) return reason;
@@ -52,19 +52,19 @@ std::string row_fault(const StepSignature& step) {
 
 struct ThreadWork {
   RowTile tile = RowTile::thread;
-  std::int64_t instructions = 0;  // of a thread's row, without those of its sums
-  std::int64_t adding = 0;        // those
-  std::int64_t sums = 0;          // of a thread, of all stages
-  std::uint32_t groups = 1;       // of warps, so that the sums of each fit; 0: they do not
-  std::int64_t products = 0;      // of a row, whoever computes them
-  std::int64_t loaded = 0;        // numbers of a row of data
-  bool same = true;               // data that are the same in each step
+  std::int64_t instructions = 0;  // per row of a thread, without those of its sums
+  std::int64_t adding = 0;        // instructions of the sums
+  std::int64_t sums = 0;          // sums per thread in all stages
+  std::uint32_t groups = 1;       // groups of warps, so that the sums of each fit; 0 if they do not
+  std::int64_t products = 0;      // multiplications per row in all lanes
+  std::int64_t loaded = 0;        // elements of a row of data
+  bool same = true;               // data are the same in each step
 };
 
-// The sizes of values that a stage sums rows to, by stage.
+// Sizes of the values that rows are summed to, by stage.
 using StageSums = std::vector<std::vector<std::int64_t>>;
 
-// As many as it takes, or none: the largest value first, each to the group that has least (thread_stage.cpp).
+// Number of groups that the sums need; 0 if they do not fit. Assigns as thread_stage.cpp does, largest value first.
 std::uint32_t groups_for(StageSums stages) {
   for (std::vector<std::int64_t>& sizes : stages) std::ranges::sort(sizes, std::greater<>());
   for (std::uint32_t groups = 1; groups <= kMostGroups; groups *= 2) {
@@ -85,8 +85,7 @@ std::int64_t instructions_of(const StepSignature& step) {
   return step.op == Op::matmul ? products(step) : is_function(step) ? kFunctionInstructions * n : n;
 }
 
-// What both count alike. Rows from outside are told apart by their types: which are the same the signature does not
-// tell.
+// Work common to both tiles. The signature does not identify rows from outside, so they are distinguished by type.
 ThreadWork common_work(const RegionSignature& region) {
   ThreadWork work;
   std::set<std::pair<DType, std::int64_t>> outside;
@@ -124,12 +123,12 @@ ThreadWork thread_work(const RegionSignature& region) {
   return work;
 }
 
-// Of each of the two lanes that have a row.
+// Work of each of the two lanes that share a row.
 ThreadWork pair_work(const RegionSignature& region) {
   ThreadWork work = common_work(region);
   work.tile = RowTile::pair;
   std::vector<std::int64_t> sums(stage_count(region), 0);
-  std::vector<bool> halves;  // of the row steps
+  std::vector<bool> halves;  // whether a row step makes a half
   for (std::size_t i = 0; i < region.rows.size(); ++i) {
     const StepSignature& step = region.rows[i];
     const TextCall call = call_of(step);
@@ -149,14 +148,13 @@ ThreadWork pair_work(const RegionSignature& region) {
     work.sums += pair.sums().numbers;
     sums[stage_of(region, i)] += pair.sums().numbers;
   }
-  // Without edges, as a finished Program comes, how sums are shared out is not known.
+  // Without edges, as in a finished Program, it is unknown how lanes split the sums.
   if (work.sums == 0 || (!region.makers.empty() && std::ranges::max(sums) > kMostSums)) work.groups = 0;
   return work;
 }
 
-// A warp adds up over its lanes, one more number at a time; of several on a quarter of a multiprocessor each takes its
-// turn. Data that are not kept come through L1, where rows of lanes do not lie side by side; rows that are not straight
-// code wait for their own results.
+// A warp reduces over its lanes one value at a time, and warps on the same quarter of a multiprocessor take turns. Data
+// that are not kept come through L1, uncoalesced. Rows in a loop wait for their own results.
 std::int64_t thread_cycles(const ThreadWork& work, const StepTiling& tiling, std::int64_t capacity) {
   const std::int64_t rows = divide_up(capacity, std::int64_t{tiling.block_rows()} * tiling.blocks());
   const std::int64_t warps = divide_up(tiling.threads, 128), lanes = tiling.tile == RowTile::pair ? 1 : 2;
@@ -180,7 +178,7 @@ std::string thread_fault(const RegionSignature& region) {
   return {};
 }
 
-// Why no groups of threads have the sums: one alone is too large, or all are.
+// Reason why the sums do not fit groups of threads: one value alone is too large, or all together are.
 std::string sums_fault(const RegionSignature& region, std::int64_t sums) {
   for (const StepSignature& step : region.rows) {
     const std::int64_t size = step.output.rows == 0 ? step.output.shape.elements() : 0;
@@ -191,7 +189,7 @@ std::string sums_fault(const RegionSignature& region, std::int64_t sums) {
                      kMostSums);
 }
 
-// With each number of blocks and threads.
+// Adds the cost of each number of blocks and threads.
 void add_costs(const ThreadWork& work, const RegionSignature& region, const Target& target,
                std::vector<StepCost>& costs) {
   const auto add = [&](std::uint32_t threads, std::uint32_t cluster, std::uint32_t clusters) {
@@ -207,7 +205,7 @@ void add_costs(const ThreadWork& work, const RegionSignature& region, const Targ
     if (target.cluster_blocks >= 4) add(threads, 4, 1);
     if (target.cluster_blocks >= 8) {
       add(threads, 8, 1);
-      // Clusters of 8 do not tile the multiprocessors: 15 of them are resident at a time on 132.
+      // Clusters of 8 do not fill all multiprocessors: 15 of them are resident at a time on 132.
       if (work.sums > 0) add(threads, 8, std::max(2u, processors / 8 * 15 / 16));
     } else if (work.sums > 0 && needed > 1) {
       add(threads, 1, needed);

@@ -18,8 +18,8 @@
 namespace graphrun::cuda {
 namespace {
 
-// Weights and sums of a thread that fit its registers together, beside the values of a row: with more, each row reads
-// the weights anew.
+// Limit on the weights and sums that fit a thread's registers together with the values of a row. Above it, each row
+// reads the weights again.
 constexpr std::int64_t kMostHeld = 112;
 
 constexpr const char* kStarts[] = {"0.0f", "1.0f", "-infinity()", "infinity()"};
@@ -33,7 +33,7 @@ class ThreadStage {
     turns_ = row_turns(call_.tiling, call_.frame.phase.capacity, products(), same_numbers());
     find_halves();
     groups_ = sum_groups();
-    const std::int64_t sums = std::ranges::max(groups_, {}, &SumGroup::sums).sums;  // of a thread
+    const std::int64_t sums = std::ranges::max(groups_, {}, &SumGroup::sums).sums;  // per thread
     std::string& text = out_.text;
     if (sums > 0) text += fmt::format("    float sums[{}];\n", sums);
     if (sums > 0 && groups_.size() > 1) text += fmt::format("    start<0, {}>(sums, 0.0f);\n", sums);
@@ -71,7 +71,7 @@ class ThreadStage {
   const Buffer& buffer(BufferId id) const { return call_.buffer(id); }
   bool is_pair() const { return call_.tiling.tile == RowTile::pair; }
 
-  // What the lanes of a pair share out.
+  // Whether the lanes of a pair split each input.
   std::vector<bool> halves_of(const Step& step) const {
     std::vector<bool> halves;
     for (const BufferId input : step.inputs) halves.push_back(halves_.contains(call_.root(input)));
@@ -106,7 +106,7 @@ class ThreadStage {
     return out.rows > 0 ? k * feature_count(out) / std::max<std::int64_t>(a.rows, 1) : k * feature_count(b);
   }
 
-  // Numbers of what all rows share that a row reads.
+  // Number of elements that a row reads of values shared by all rows.
   std::int64_t weights() const {
     std::map<BufferId, std::int64_t> read;
     for (const Step& step : call_.rows()) {
@@ -119,12 +119,12 @@ class ThreadStage {
     return numbers;
   }
 
-  // The reduced values of a group of warps: numbers from `first` on, and where each lies among them.
+  // Reduced values of a group of warps: offset of their elements, and the position of each value among them.
   struct SumGroup {
     std::int64_t first = 0, sums = 0;
     std::vector<RowStage::Value> values;
   };
-  // What is done by one group of several.
+  // Condition for code that one of several groups runs.
   std::string if_group(const SumGroup& group) const {
     return groups_.size() > 1 ? fmt::format("if (group == {}) ", &group - groups_.data()) : std::string();
   }
@@ -134,7 +134,7 @@ class ThreadStage {
       choice += fmt::format("group == {} ? {} : ", g, groups_[g].*number);
     return choice + fmt::format("{}", groups_.back().*number);
   }
-  // The largest first, each to the group that has least.
+  // Assigns the largest value first, each to the group with the fewest sums.
   std::vector<SumGroup> sum_groups() const {
     std::vector<SumGroup> groups(call_.tiling.groups);
     std::vector<RowStage::Value> order;
@@ -151,7 +151,7 @@ class ThreadStage {
     return groups;
   }
 
-  // The group that sums a value up, and where among its numbers.
+  // Group that sums a value, and the value's offset in the group.
   std::pair<const SumGroup*, std::int64_t> place_of(BufferId id) const {
     for (const SumGroup& group : groups_)
       for (const RowStage::Value& value : group.values)
@@ -159,7 +159,7 @@ class ThreadStage {
     throw std::logic_error("a sum over rows that its stage does not combine");
   }
 
-  // Of data that are the same each time the region runs.
+  // Elements per row of data that are the same in each run of the region.
   std::int64_t same_numbers() const {
     std::int64_t numbers = 0;
     if (call_.frame.count != kNoBuffer) return numbers;
@@ -170,12 +170,12 @@ class ThreadStage {
     return numbers;
   }
 
-  // All groups of warps compute all values of their rows, with the same instructions: each sums up its own, and the
+  // All groups of warps compute all values of their rows with the same instructions. Each adds up its own sums, and the
   // first one stores rows.
   std::string rows() {
     std::string text;
-    std::map<BufferId, std::string> values;  // by the root of the tile's storage
-    std::set<std::string> there;             // of pairs: values that are halved or made whole
+    std::map<BufferId, std::string> values;  // names by root of the tile's storage
+    std::set<std::string> there;             // pair tiles: values already converted to a half or a whole row
     const auto load = [&](BufferId out, std::string_view from, std::string_view comment, bool same) {
       const std::string name = fmt::format("v{}", out);
       values[call_.root(out)] = name;
@@ -217,8 +217,8 @@ class ThreadStage {
     return text + stores(nullptr, values, there);
   }
 
-  // Of rows that are complete with `step`, so that registers hold them no longer than they must; those that no step of
-  // the stage makes, after the last one.
+  // Stores rows that are complete after `step`, so that they free registers early. Null: rows that no step of the stage
+  // computes.
   std::string stores(const Step* step, const std::map<BufferId, std::string>& values,
                      std::set<std::string>& there) const {
     std::string text;
@@ -245,10 +245,10 @@ class ThreadStage {
 
   const StageCall& call_;
   RowStage out_;
-  std::uint64_t rows_ = 1;  // of all blocks at a time
+  std::uint64_t rows_ = 1;  // rows of all blocks per turn
   RowTurns turns_;
   std::vector<SumGroup> groups_;
-  std::set<BufferId> halves_;  // roots of tiles that the lanes of a pair share out
+  std::set<BufferId> halves_;  // roots of tiles that the lanes of a pair split
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
-// tile_costs.h: what a region over rows costs with each tile of its rows: with how many blocks and threads, in cycles
-// of a multiprocessor's quarter, as a model has it that was measured on an H200 (2026-11-23-whole-steps.md).
-// Contract: pure functions of the signature and the target, in integers. Leaves to others: the choice (step_plan.h),
-// the kernel (step_kernel.h).
+// tile_costs.h: cost of a region over rows with each tile, number of blocks and number of threads, in cycles of a
+// quarter of a multiprocessor. The model was measured on an H200 (2026-11-23-whole-steps.md).
+// Contract: pure functions of the signature and the target, in integers. Not here: the choice (step_plan.h), the kernel
+// (step_kernel.h).
 #pragma once
 
 #include <cstdint>
@@ -16,46 +16,46 @@
 namespace graphrun::cuda {
 
 struct TileCosts {
-  std::string fault;            // why the tile can't have the region; "" if it can
-  std::vector<StepCost> costs;  // scratch_bytes is not filled in
+  std::string fault;            // reason why the tile cannot run the region; "" if it can
+  std::vector<StepCost> costs;  // scratch_bytes is unset unless stated otherwise
 };
 TileCosts thread_costs(const RegionSignature& region, const Target& target);
-// How a thread takes its rows, or a pair of lanes theirs, one turn after the other: of a region that multiplies
-// `products` times a row, with `same` numbers of data a row that are the same each time it runs, 0 if they are not.
+// Loop of a thread, or a pair of lanes, over its rows. The region has `products` multiplications per row and `same`
+// elements of data per row that are the same in each run, or 0.
 struct RowTurns {
   std::int64_t count = 1;
-  bool straight = false;  // no loop
+  bool straight = false;  // straight-line code
   bool kept = false;      // data stay in registers for the whole launch
 };
 RowTurns row_turns(const StepTiling& tiling, std::int64_t capacity, std::int64_t products, std::int64_t same);
 TileCosts warp_costs(const RegionSignature& region, const Target& target);
-TileCosts block_costs(const RegionSignature& region, const Target& target);  // scratch_bytes is
-TileCosts split_costs(const RegionSignature& region, const Target& target);  // too
+TileCosts block_costs(const RegionSignature& region, const Target& target);  // sets scratch_bytes
+TileCosts split_costs(const RegionSignature& region, const Target& target);  // sets scratch_bytes
 
-// ---- what both count with
+// ---- common helpers
 
 constexpr std::int64_t divide_up(std::int64_t count, std::int64_t size) {
   return (count + size - 1) / size;
 }
-inline bool is_array(const TensorType& type) {  // what runs once does so for each of its elements
+inline bool is_array(const TensorType& type) {  // shared by all rows and not a scalar
   return type.rows == 0 && type.shape.elements() != 1;
 }
 constexpr std::int64_t kFunctionInstructions = 12;
-constexpr std::int64_t kMostFeatures = 64;  // of a row's value, in registers
+constexpr std::int64_t kMostFeatures = 64;  // per row of a value in registers
 
-std::int64_t features(const TensorType& type);  // of a value with rows, or elements
+std::int64_t features(const TensorType& type);  // per row, or elements of a value without rows
 bool is_function(const StepSignature& step);
 TextCall call_of(const StepSignature& step);
-// Why rows of threads or of warps, in registers, can't have the region: what all rows share is in the shared memory of
-// each block, and each block computes it for itself. "" if they can.
+// Reason why tiles with rows in registers (thread, pair, warp) cannot run the region; "" if they can. Each block
+// computes the values shared by all rows and keeps them in its shared memory.
 std::string register_fault(const RegionSignature& region);
-std::uint64_t shared_bytes(const RegionSignature& region);  // of that
+std::uint64_t shared_bytes(const RegionSignature& region);  // size of those values
 std::uint32_t stage_of(const RegionSignature& region, std::size_t row_step);
 std::uint32_t stage_count(const RegionSignature& region);
 std::vector<BlockStep> block_steps(const RegionSignature& region);
 std::uint64_t block_scratch_bytes(const RegionSignature& region, const StepTiling& tiling);
 std::uint64_t split_scratch_bytes(const RegionSignature& region, const StepTiling& tiling);
-// An exchange of sums, beside the steps that run once after it.
+// Cost of a cross-block reduction, without the steps that run once after it.
 std::int64_t exchange_cycles(const StepTiling& tiling, std::int64_t sums);
 
 }  // namespace graphrun::cuda

@@ -9,17 +9,17 @@
 namespace graphrun::cuda {
 namespace {
 
-// Of a tile, so that they stay in the instruction cache.
+// Limit on instructions per tile, so that they stay in the instruction cache.
 constexpr std::int64_t kMostInstructions = 6000;
 constexpr std::int64_t kTileRows = 16;  // as in kernels/cuda/tile/warp.h
 
 struct WarpWork {
-  std::int64_t instructions = 0;  // of a tile
-  std::int64_t sum_numbers = 0;   // of all
-  std::int64_t registers = 0;     // of a lane, for the sums of a stage and what it keeps beside them
-  std::int64_t sums = 0;          // of all
-  std::int64_t scratch = 0;       // floats of a warp
-  std::int64_t features = 0;      // of the widest row
+  std::int64_t instructions = 0;  // per tile
+  std::int64_t sum_numbers = 0;   // registers of a lane for all sums
+  std::int64_t registers = 0;     // registers of a lane for the sums and live values of a stage
+  std::int64_t sums = 0;          // elements of all sums
+  std::int64_t scratch = 0;       // floats per warp
+  std::int64_t features = 0;      // features of the widest row
 };
 
 WarpWork warp_work(const RegionSignature& region, std::string& fault) {
@@ -49,7 +49,7 @@ WarpWork warp_work(const RegionSignature& region, std::string& fault) {
 bool fits(const WarpWork& work, const StepTiling& tiling, std::uint64_t shared, const Target& target) {
   const std::int64_t widest = tiling.threads > 256 ? 16 : kMostFeatures;
   const std::uint64_t sums = static_cast<std::uint64_t>(work.sums) + 8, warps = tiling.threads / 32;
-  // Of each warp, of what blocks of a cluster send, and of the totals of clusters (kernels/cuda/tile/exchange.h).
+  // Floats of each warp, of messages within a cluster, and of cluster totals (kernels/cuda/tile/exchange.h).
   const std::uint64_t slice = sums / (tiling.clusters > 1 ? tiling.cluster : 1) + 4;
   const std::uint64_t floats = warps * (static_cast<std::uint64_t>(work.scratch) + sums) + sums +
                                2 * tiling.cluster * slice + (tiling.clusters > 1 ? (tiling.clusters + 1) * slice : 0);
@@ -58,8 +58,7 @@ bool fits(const WarpWork& work, const StepTiling& tiling, std::uint64_t shared, 
          shared + floats * sizeof(float) + 1024 <= target.shared_memory;
 }
 
-// Tensor cores and results that a warp waits for: as much again as four fifths of the instructions, or three times them
-// where a warp is alone.
+// Waits for tensor cores and results add four fifths of the instructions, or three times as many if a warp is alone.
 std::int64_t warp_cycles(const WarpWork& work, const StepTiling& tiling, std::int64_t capacity) {
   const std::int64_t warps = std::int64_t{tiling.threads / 32} * tiling.blocks();
   const std::int64_t tiles = divide_up(divide_up(capacity, kTileRows), warps);

@@ -53,7 +53,7 @@ class WarpStage {
   bool is_fetched(const Step& step) const { return step.op == Op::minibatch; }
   void name(BufferId out, std::string text) { values_[call_.root(out)] = std::move(text); }
 
-  // The rows of data, which are asked for one tile ahead.
+  // Rows of data, requested one tile ahead.
   std::string fetched() {
     std::string text;
     const auto fetch = [&](BufferId out, const std::string& from, std::string_view comment) {
@@ -73,7 +73,7 @@ class WarpStage {
     return text;
   }
 
-  // In the order of the numbers.
+  // Declares the sums in the order of their elements.
   void find_sums() {
     for (const RowStage::Value& value : out_.values) {
       for (const Step& step : call_.rows()) {
@@ -116,7 +116,7 @@ class WarpStage {
     return text;
   }
 
-  // A product and the bias that the next step adds to it. "": they are none.
+  // Fused code of a product and of the next step, which adds a bias to it; "" if the steps do not match.
   std::string affine(const Step& product, const Step& add) {
     if (product.op != Op::matmul || !call_.is_tile(product.output)) return {};
     if (!call_.is_tile(add.output) || readers(product.output) != 1) return {};
@@ -130,7 +130,7 @@ class WarpStage {
     name(add.output, fmt::format("v{}", add.output));
     return text;
   }
-  // Row steps and stores.
+  // Number of times that row steps and stores read the value.
   std::size_t readers(BufferId value) const {
     const BufferId of = call_.root(value);
     std::size_t readers = 0;
@@ -140,11 +140,11 @@ class WarpStage {
     return readers;
   }
 
-  // Weights that fit registers are read once for all rows of a step: their name.
+  // Name of the weights if they fit registers, where they are read once for all rows of a step; "" if they do not.
   std::string held(const Step& step) {
     if (step.op != Op::matmul) return {};
     const TextCall call = row_call(call_, step, values_);
-    if (call.inputs[1].number) return {};  // which a variable holds
+    if (call.inputs[1].number) return {};  // already in a variable
     const std::int64_t numbers = warp_shape(call).held_numbers;
     if (numbers > held_left_) return {};
     held_left_ -= numbers;
@@ -160,7 +160,7 @@ class WarpStage {
 
   const StageCall& call_;
   RowStage out_;
-  std::map<BufferId, std::string> values_;  // by the root of the tile's storage
+  std::map<BufferId, std::string> values_;  // names by root of the tile's storage
   std::string members_, held_, sums_;
   std::int64_t scratch_ = 0, held_left_;
 };

@@ -13,7 +13,7 @@
 namespace graphrun::cuda {
 namespace {
 
-// As in kernels/cuda/tile/warp.h.
+// Same as in kernels/cuda/tile/warp.h.
 bool is_narrow(std::int64_t features) {
   return features <= 4;
 }
@@ -23,7 +23,7 @@ std::int64_t blocks_of(std::int64_t features) {
 std::int64_t columns_of(std::int64_t features) {
   return is_narrow(features) ? features : 2 * blocks_of(features);
 }
-constexpr std::int64_t kStride = 20;  // of a Sum
+constexpr std::int64_t kStride = 20;  // stride of a Sum
 
 bool is_row_sum(const TextCall& call) {
   return call.output.rows == 0 && call.inputs[0].has_rows() && call.inputs[0].type.dtype == DType::f32 &&
@@ -69,7 +69,7 @@ class WarpText {
     return fmt::format("map<{}>([&](Index i) {{ return {}; }})", n_, text);
   }
 
-  // Element i, if the lane has it. Empty: it has not.
+  // Element i if the lane has it, else empty.
   std::string own_element(const TextOperand& operand, const Shape& space) const {
     if (!operand.has_rows() || operand.number) return element(operand, space);
     const std::string index = index_text(broadcast(seen(operand), space), "i");
@@ -113,7 +113,7 @@ class WarpText {
     return fmt::format("map<{}>([&](Index i) {{ {} }})", n_, gathered_text(table, index.name + "[at(i, 0)]"));
   }
 
-  // Of all features of a row.
+  // Code of a step over all features of a row.
   std::string along_axis() {
     const TextOperand& x = call_.inputs[0];
     if (!x.has_rows()) return {};
@@ -140,7 +140,7 @@ class WarpText {
     return fmt::format("reduce({}, {}, {})", fold->start, x.name, fold->function);
   }
 
-  // A tile's part of a reduced value.
+  // Contribution of a tile to a reduced value.
   std::string reduced() {
     const TextOperand& x = call_.inputs[0];
     if (call_.output.dtype != DType::f32) return no("its operand is not f32");
@@ -195,7 +195,7 @@ std::string weights_text(const TextCall& call) {
 }
 
 std::int64_t most_numbers(std::uint32_t threads) {
-  return threads > 256 ? 56 : 114;  // of 128 registers, of 255
+  return threads > 256 ? 56 : 114;  // the lane has 128 or 255 registers
 }
 
 WarpShape warp_shape(const TextCall& call) {
@@ -204,7 +204,7 @@ WarpShape warp_shape(const TextCall& call) {
   for (const TextOperand& operand : call.inputs)
     if (operand.has_rows()) features = std::max(features, feature_count(operand.type));
   shape.instructions = 2 * columns_of(features);
-  constexpr std::int64_t kSplit = 3, kProduct = 3;  // instructions of a number, and of a block
+  constexpr std::int64_t kSplit = 3, kProduct = 3;  // instructions per element; per block
   if (call.output.rows == 0) {
     const bool product = call.op == Op::matmul;
     shape.sum_rows = product ? feature_count(call.inputs[0].type) : 1;
