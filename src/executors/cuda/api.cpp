@@ -137,7 +137,7 @@ cudaGraphExec_t Api::instantiate(cudaGraph_t graph, cudaStream_t stream) {
   cudaGraphExec_t result = nullptr;
   check(cudaGraphInstantiate(&result, graph, 0), "cudaGraphInstantiate");
   ++counters_.graphs;
-  // Uploaded now, so that the first launch has nothing left to set up.
+  // Uploads the graph during load(), so that the first launch has nothing left to set up.
   const cudaError_t status = cudaGraphUpload(result, stream);
   if (status != cudaSuccess) {
     cudaGraphExecDestroy(result);

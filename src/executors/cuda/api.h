@@ -1,7 +1,7 @@
-// api.h: the one door to the CUDA runtime: every call is checked, counted, and named in the message when it fails.
+// api.h: the only access to the CUDA runtime. Every call is checked, counted, and named in the message if it fails.
 // Contract: an Api belongs to one runnable and thread at a time. A failing call throws Error of kind device with the
-// call, what it was done for (doing()) and CUDA's own words. Functions named release_* are for destructors: no throw.
-// Leaves to others: what to allocate, launch and capture, and when (runnable.cpp, step_graph.cpp).
+// call, its purpose (doing()) and CUDA's own message. Functions named release_* are for destructors and do not throw.
+// Not here: what is allocated, launched and captured, and when (runnable.cpp, step_graph.cpp).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,7 +17,7 @@
 
 namespace graphrun::cuda {
 
-// Since load(). Copies are between host and device unless they say otherwise.
+// Counts since load(). Copies are between host and device unless stated otherwise.
 struct Counters {
   std::uint64_t allocations = 0, allocated_bytes = 0;  // cudaMalloc
   std::uint64_t pinned_allocations = 0, pinned_bytes = 0;
@@ -26,12 +26,12 @@ struct Counters {
   std::uint64_t copies_to_device = 0, bytes_to_device = 0;
   std::uint64_t copies_to_host = 0, bytes_to_host = 0;
   std::uint64_t launches = 0;           // kernels launched one at a time
-  std::uint64_t graph_launches = 0;     // each runs many steps
-  std::uint64_t captured_launches = 0;  // kernels put into a graph
-  std::uint64_t graphs = 0;             // instantiated
-  std::uint64_t library_calls = 0;      // products given to the matrix library, captured or not
-  std::uint64_t generated_kernels = 0;  // for this program, and of them:
-  std::uint64_t compiled_kernels = 0;   // by NVRTC during load(); the others were found compiled
+  std::uint64_t graph_launches = 0;     // each launch runs many steps
+  std::uint64_t captured_launches = 0;  // kernels captured into a graph
+  std::uint64_t graphs = 0;             // graphs instantiated
+  std::uint64_t library_calls = 0;      // products run by the matrix library, captured or not
+  std::uint64_t generated_kernels = 0;  // kernels generated for this program
+  std::uint64_t compiled_kernels = 0;   // generated kernels that NVRTC compiled in load(); others were cached
   std::uint64_t synchronizations = 0;
 
   std::vector<std::pair<std::string, std::uint64_t>> list() const;
@@ -40,10 +40,10 @@ struct Counters {
 class Api {
  public:
   const Counters& counters() const { return counters_; }
-  void set_profile(DeviceProfile* profile) { profile_ = profile; }  // null: none
+  void set_profile(DeviceProfile* profile) { profile_ = profile; }  // null for no profile
 
-  // What the next calls are for: "phase 'train', step 3 (h1.W)"; part of every message. The text must outlive them:
-  // run() copies no strings.
+  // Sets the purpose of the next calls for messages, such as "phase 'train', step 3 (h1.W)". The text must outlive the
+  // calls: run() copies no strings.
   void doing(std::string_view what) { doing_ = what; }
   void check(cudaError_t status, const char* call) const {
     if (status != cudaSuccess) fail(call, status);
@@ -55,12 +55,12 @@ class Api {
   void* allocate_pinned(std::uint64_t bytes);
   void release(void* device_memory) noexcept;
   void release_pinned(void* host_memory) noexcept;
-  void clear(void* from, std::uint64_t bytes, cudaStream_t stream);  // to zero
-  // Between the host and the device, as `kind` says.
+  void clear(void* from, std::uint64_t bytes, cudaStream_t stream);  // fills with zeros
+  // Copies between host and device in the direction of `kind`.
   void copy(void* to, const void* from, std::uint64_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
   void launch(const void* kernel, const char* name, Grid grid, std::uint32_t threads, void** arguments,
               cudaStream_t stream, bool capturing);
-  // Blocks that run at the same time, in clusters; each has so many bytes of shared memory.
+  // Launches blocks that run at the same time, in clusters. `shared_bytes` is the shared memory of each block.
   void launch_together(const void* kernel, const char* name, std::uint32_t blocks, std::uint32_t cluster,
                        std::uint32_t threads, std::uint32_t shared_bytes, void** arguments, cudaStream_t stream,
                        bool capturing);

@@ -29,7 +29,7 @@ std::byte* Arena::allocate(std::uint64_t bytes) {
   return memory_.back().get();
 }
 
-// What lives within a step is not cleared: initcheck sees a step that reads too early.
+// Values within a step stay uninitialized, so that initcheck finds a step that reads too early.
 void Arena::clear_states(cudaStream_t stream) const {
   std::uint64_t first = program_.arena_bytes, end = 0;
   for (BufferId id = 0; id < address_.size(); ++id) {

@@ -1,7 +1,7 @@
-// arena.h: the device memory of one program: one allocation of exactly the bytes of the plan, buffers at its offsets.
-// Contract: with GRAPHRUN_DEBUG_ARENA=split in the environment each storage is an allocation of its own, so that
-// compute-sanitizer sees an access that leaves its buffer and a value that is read before it is written; the numbers
-// are the same. Throws Error when the device has no room. Leaves to others: what lies in it, and when (runnable.cpp).
+// arena.h: device memory of one program: one allocation of exactly the planned bytes, with buffers at planned offsets.
+// Contract: with GRAPHRUN_DEBUG_ARENA=split in the environment, each storage is a separate allocation, so that
+// compute-sanitizer finds accesses beyond a buffer and reads before writes; results are identical. Throws Error if
+// device memory is exhausted. Not here: contents of the arena and their timing (runnable.cpp).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -19,8 +19,8 @@ class Arena {
   Arena(Api& api, const Program& program);
 
   std::byte* at(BufferId id) const { return address_[id]; }
-  void clear_states(cudaStream_t stream) const;                    // to zero
-  void copy_polled(std::byte* mirror, cudaStream_t stream) const;  // the polled block, to host memory of its size
+  void clear_states(cudaStream_t stream) const;                    // fills with zeros
+  void copy_polled(std::byte* mirror, cudaStream_t stream) const;  // copies the polled block to host memory of its size
 
  private:
   struct Free {
@@ -35,7 +35,7 @@ class Arena {
   PollBlock polled_;
   bool split_ = false;
   std::vector<Memory> memory_;
-  std::vector<std::byte*> address_;  // of each buffer
+  std::vector<std::byte*> address_;  // address of each buffer
 };
 
 }  // namespace graphrun::cuda

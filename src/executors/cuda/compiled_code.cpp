@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kKernel = "Compiling entry function '";
 
-// The number that stands before `words`, as in "24 bytes stack frame"; nothing where they do not stand.
+// Number before `words`, as in "24 bytes stack frame"; nullopt if `words` are not found.
 std::optional<std::uint32_t> number_before(std::string_view line, std::string_view words) {
   const std::size_t end = line.find(words);
   if (end == std::string_view::npos) return std::nullopt;
@@ -39,7 +39,7 @@ const KernelResources* CompiledCode::find(std::string_view kernel) const {
   return found != kernels.end() ? &*found : nullptr;
 }
 
-// A kernel's line is followed by its own, then by those of functions that it calls.
+// The line that names a kernel is followed by its resources, then by those of the functions that it calls.
 std::vector<KernelResources> read_log(std::string_view log) {
   std::vector<KernelResources> kernels;
   while (!log.empty()) {

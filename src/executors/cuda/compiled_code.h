@@ -1,7 +1,7 @@
-// compiled_code.h: what a compiler makes of a source: code for one architecture, and what each kernel takes of a
-// device. Contract: plain values. read_log() knows the words of ptxas -v; to_bytes() and from_bytes() are each other's
-// inverse, and bytes that are nobody's give nothing. Leaves to others: compiling (nvrtc.h), keeping (kernel_cache.h),
-// what a loader makes of spills.
+// compiled_code.h: result of compiling a source: code for one architecture, and the device resources of each kernel.
+// Contract: plain values. read_log() parses the output of ptxas -v; to_bytes() and from_bytes() are inverses, and
+// from_bytes() returns nothing for other bytes. Not here: compiling (nvrtc.h), caching (kernel_cache.h), the reaction
+// of a loader to spills.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace graphrun::cuda {
 
-// Of one thread. Spilled bytes are registers that did not fit, stored to memory; arrays of the source that lie in
-// memory count for the stack only. Functions that a kernel calls count with it.
+// Resources of one thread, including functions that the kernel calls. Spilled bytes are registers that did not fit,
+// stored to memory; arrays of the source that are in memory count only for the stack.
 struct KernelResources {
   std::string name;
   std::uint32_t registers = 0, stack = 0, spill_bytes = 0;
@@ -22,10 +22,10 @@ struct KernelResources {
 };
 
 struct CompiledCode {
-  std::vector<char> image;  // what cudaLibraryLoadData takes
+  std::vector<char> image;  // argument of cudaLibraryLoadData
   std::vector<KernelResources> kernels;
 
-  const KernelResources* find(std::string_view kernel) const;  // null: the compiler did not tell of it
+  const KernelResources* find(std::string_view kernel) const;  // null if the compiler did not report it
   bool operator==(const CompiledCode&) const = default;
 };
 

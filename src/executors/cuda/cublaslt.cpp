@@ -19,7 +19,7 @@
 namespace graphrun::cuda {
 namespace {
 
-// Opened once and kept: handles of several runnables use it.
+// Functions of the library, which is opened once and kept: handles of several runnables use it.
 struct Functions {
   DynamicLibrary library{fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR),
                          "this model has wide matrix products, which need"};
@@ -43,7 +43,7 @@ void check(cublasStatus_t status, const char* call, std::string_view doing) {
               fmt::format("{}: {} failed: {}", doing, call, functions().GetStatusString(status)));
 }
 
-// Descriptors of one call; destroyed with it.
+// Descriptors of one call; destroys them.
 struct Descriptors {
   cublasLtMatmulDesc_t operation = nullptr;
   cublasLtMatrixLayout_t a = nullptr, b = nullptr, out = nullptr;
@@ -75,8 +75,8 @@ void set(cublasLtMatmulPreference_t to, cublasLtMatmulPreferenceAttributes_t wha
         "cublasLtMatmulPreferenceSetAttribute", doing);
 }
 
-// A row-major matrix of `columns` is, for a library that counts by columns, its transpose. `stride` elements on comes
-// the next of `matrices`.
+// Creates a layout. A row-major matrix is its own transpose for a column-major library. The next of `matrices` begins
+// `stride` elements later.
 void layout(cublasLtMatrixLayout_t& to, std::int64_t rows, std::int64_t columns, std::int64_t matrices,
             std::int64_t stride, std::string_view doing) {
   check(functions().MatrixLayoutCreate(&to, CUDA_R_32F, static_cast<std::uint64_t>(columns),
@@ -87,7 +87,7 @@ void layout(cublasLtMatrixLayout_t& to, std::int64_t rows, std::int64_t columns,
   set(to, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, stride, doing);
 }
 
-// Kernels on memory that holds nothing yet: kernels/cuda/autotune.h.
+// Launch shape of the kernels of kernels/cuda/autotune.h, which run on memory without contents.
 constexpr Grid kTrialGrid{1024, 1, 1};
 constexpr std::uint32_t kTrialThreads = 256;
 
@@ -96,7 +96,7 @@ void fill_trial(Api& api, void* to, std::uint64_t floats, std::uint32_t seed, cu
   api.launch(autotune_kernels().fill, "trial_fill", kTrialGrid, kTrialThreads, arguments, stream, false);
 }
 
-// `sum` is eight bytes of device memory.
+// Adds up the result in `sum`, which is eight bytes of device memory.
 void checksum_trial(Api& api, const void* from, std::uint64_t floats, void* sum, cudaStream_t stream) {
   void* clear[] = {&sum};
   api.launch(autotune_kernels().clear, "trial_clear", Grid{}, 1, clear, stream, false);
@@ -104,13 +104,13 @@ void checksum_trial(Api& api, const void* from, std::uint64_t floats, void* sum,
   api.launch(autotune_kernels().checksum, "trial_checksum", kTrialGrid, kTrialThreads, add, stream, false);
 }
 
-// The largest power of two, up to 256, that divides the addresses of all matrices.
+// Largest power of two, up to 256, that divides the addresses of all matrices.
 std::uint32_t alignment_of(const void* address, std::int64_t stride) {
   const auto number = reinterpret_cast<std::uintptr_t>(address) | static_cast<std::uintptr_t>(stride) * 4 | 256u;
   return static_cast<std::uint32_t>(number & (~number + 1));
 }
 
-// out^T = op(b)^T op(a)^T by columns is out = op(a) op(b) by rows.
+// Uses column-major out^T = op(b)^T op(a)^T, which is row-major out = op(a) op(b).
 void describe(Descriptors& d, const LibraryMatmul& p, std::string_view doing) {
   const bool tf32 = p.precision == Precision::tf32;
   check(
@@ -123,14 +123,14 @@ void describe(Descriptors& d, const LibraryMatmul& p, std::string_view doing) {
   layout(d.out, p.m, p.n, p.matrices, p.out_stride, doing);
 }
 
-// What the library offers, best first by its own account: at least one.
+// Algorithms that the library proposes, in its own order of preference; at least one.
 std::vector<cublasLtMatmulAlgo_t> offers(cublasLtHandle_t handle, Descriptors& d, const LibraryMatmul& p,
                                          std::uint64_t workspace_bytes, std::string_view doing) {
   constexpr int kMost = 12;
   const Functions& f = functions();
   check(f.MatmulPreferenceCreate(&d.preference), "cublasLtMatmulPreferenceCreate", doing);
   set(d.preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes, doing);
-  const std::uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;  // not in place: that one uses atomics
+  const std::uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;  // the in-place scheme uses atomics
   set(d.preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, schemes, doing);
   set(d.preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(p.b, p.b_stride), doing);
   set(d.preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(p.a, p.a_stride), doing);
@@ -165,7 +165,7 @@ int current_device() {
   return device;
 }
 
-// Products of one key have the same algorithm.
+// Key of a product; products with equal keys use the same algorithm.
 std::string key_of(const LibraryMatmul& p, std::uint64_t workspace_bytes) {
   return fmt::format("{}: {} {} {} {}{} {} {} {} {} {} {} {} {} {}", current_device(), p.m, p.n, p.k,
                      int{p.transpose_a}, int{p.transpose_b}, p.matrices, p.a_stride, p.b_stride, p.out_stride,
@@ -173,23 +173,23 @@ std::string key_of(const LibraryMatmul& p, std::uint64_t workspace_bytes) {
                      static_cast<int>(p.precision), workspace_bytes);
 }
 
-// Held while times are taken: programs that are loaded at once on one device would slow each other down.
+// Mutex of the current device, locked during timing: programs that load at the same time would slow each other down.
 std::mutex& clock_of_device() {
   static OncePerKey<int, std::unique_ptr<std::mutex>> all;
   return *all.get(current_device(), [] { return std::make_unique<std::mutex>(); });
 }
 
 constexpr int kRepeats = 3;
-constexpr double kWorthwhile = 0.98;  // of the time of the library's own first
+constexpr double kWorthwhile = 0.98;  // ratio to the time of the library's first choice
 
-// What one algorithm did: the bits that it left, and how long it took.
+// Result of one algorithm: a checksum of its bits, and its time.
 struct Trial {
   std::uint64_t bits = 0;
   double seconds = std::numeric_limits<double>::infinity();
 };
 
-// The first that runs says which bits are right; of those that leave the same, the fastest. `trial` gives nothing for
-// one that does not run after all; `limit` is the time that it has to beat. Null: none runs.
+// Fastest of the algorithms that leave the same bits as the first one that runs; null if none runs. `trial` returns
+// nothing for an algorithm that does not run; `limit` is the time to beat.
 template <class Try>
 const cublasLtMatmulAlgo_t* fastest(const std::vector<cublasLtMatmulAlgo_t>& algorithms, Try trial) {
   const cublasLtMatmulAlgo_t* best = nullptr;
@@ -205,7 +205,7 @@ const cublasLtMatmulAlgo_t* fastest(const std::vector<cublasLtMatmulAlgo_t>& alg
   return best;
 }
 
-// Tries the library's offers on random numbers.
+// Tries the proposed algorithms on random numbers.
 cublasLtMatmulAlgo_t choose_by_time(cublasLtHandle_t handle, const LibraryMatmul& p, std::uint64_t workspace_bytes,
                                     Api& api, cudaStream_t stream, std::string_view doing) {
   const std::lock_guard lock(clock_of_device());
@@ -219,7 +219,7 @@ cublasLtMatmulAlgo_t choose_by_time(cublasLtHandle_t handle, const LibraryMatmul
   fill_trial(api, const_cast<void*>(p.a), floats(p.m * p.k, p.a_stride, p.matrices), 1, stream);
   fill_trial(api, const_cast<void*>(p.b), floats(p.k * p.n, p.b_stride, p.matrices), 2, stream);
   Event begin(api), end(api);
-  cublasStatus_t status = CUBLAS_STATUS_SUCCESS;  // of the last that did not run
+  cublasStatus_t status = CUBLAS_STATUS_SUCCESS;  // status of the last algorithm that did not run
   const auto runs = [&](const cublasLtMatmulAlgo_t& algorithm) {
     const cublasStatus_t now = run(handle, d, p, workspace_bytes, algorithm, stream);
     if (now != CUBLAS_STATUS_SUCCESS) status = now;
@@ -238,7 +238,7 @@ cublasLtMatmulAlgo_t choose_by_time(cublasLtHandle_t handle, const LibraryMatmul
       end.record(stream);
       end.wait();
       seen.seconds = std::min(seen.seconds, end.seconds_since(begin));
-      if (seen.seconds > 2 * limit) break;  // out of the race
+      if (seen.seconds > 2 * limit) break;  // too slow to win
     }
     return seen;
   };
@@ -252,7 +252,7 @@ cublasLtMatmulAlgo_t choose_by_time(cublasLtHandle_t handle, const LibraryMatmul
 
 struct MatmulLibrary::State {
   cublasLtHandle_t handle = nullptr;
-  std::map<std::string, cublasLtMatmulAlgo_t> chosen;  // of products like those of this program
+  std::map<std::string, cublasLtMatmulAlgo_t> chosen;  // algorithms by key_of() a product of this program
 };
 
 MatmulLibrary::MatmulLibrary() : state_(std::make_unique<State>()) {
@@ -266,7 +266,7 @@ MatmulLibrary::~MatmulLibrary() {
 void MatmulLibrary::choose(const LibraryMatmul& p, std::uint64_t workspace_bytes, Api& api, cudaStream_t stream,
                            std::string_view doing) {
   if (workspace_bytes < sizeof(std::uint64_t) || p.m * p.n * p.k == 0) return;
-  static OncePerKey<std::string, cublasLtMatmulAlgo_t> choices;  // of the process
+  static OncePerKey<std::string, cublasLtMatmulAlgo_t> choices;  // shared by the process
   const std::string key = key_of(p, workspace_bytes);
   state_->chosen[key] =
       choices.get(key, [&] { return choose_by_time(state_->handle, p, workspace_bytes, api, stream, doing); });

@@ -21,7 +21,7 @@ std::string version(int number) {
   throw Error(ErrorKind::device, std::move(code), "no CUDA device: " + message, std::move(hint));
 }
 
-// At least one. Throws Error (kind device): no driver, driver too old, none that it sees.
+// Number of devices, at least one. Throws Error (kind device): no driver, driver too old, no visible device.
 int count_devices() {
   int driver = 0;
   if (cudaDriverGetVersion(&driver) != cudaSuccess) driver = 0;
@@ -69,11 +69,11 @@ void open_device(int device) {
   cudaFuncAttributes attributes{};
   const cudaError_t code = cudaFuncGetAttributes(&attributes, loop_kernels().arm);
   if (code == cudaSuccess) return;
-  // Anything else than code that does not fit was there before us: an earlier fault in this process, say.
+  // Any other error is older than this call, such as an earlier fault in this process.
   if (code != cudaErrorNoKernelImageForDevice && code != cudaErrorInvalidDeviceFunction &&
       code != cudaErrorUnsupportedPtxVersion && code != cudaErrorInvalidPtx)
     fail("load", "cudaFuncGetAttributes", code);
-  cudaGetLastError();  // told here
+  cudaGetLastError();  // clears the error, which is reported here
   cudaDeviceProp properties{};
   cudaGetDeviceProperties(&properties, device);
   unavailable("cuda.architecture",
@@ -116,7 +116,7 @@ DeviceList list_devices() {
   } catch (const Error& error) {
     missing(error.diagnostics().front().message);
   }
-  cudaGetLastError();  // what was tried and told is no error of whoever comes next
+  cudaGetLastError();  // clears errors that are already reported
   return list;
 }
 

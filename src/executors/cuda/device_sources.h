@@ -1,7 +1,7 @@
-// device_sources.h: the headers that kernels compiled at load may include, as texts within the library.
-// Contract: each is named as it is included ("kernels/scalar_ops.h"), and what one of them includes is among them; none
-// includes anything else. cmake/Cuda.cmake lists them, cmake/DeviceSources.cmake writes the table.
-// Leaves to others: compiling (nvrtc.h), what the headers hold.
+// device_sources.h: the headers that kernels compiled at load may include, as text in the library.
+// Contract: each has the name by which it is included ("kernels/scalar_ops.h"), and includes only headers of this list.
+// cmake/Cuda.cmake lists them, cmake/DeviceSources.cmake writes the table.
+// Not here: compiling (nvrtc.h), the contents of the headers.
 #pragma once
 
 #include <span>

@@ -1,7 +1,7 @@
-// dynamic_library.h: a library of the CUDA Toolkit that is opened when it is first needed, and kept.
-// Contract: throws Error (kind device, code "cuda.library") that begins with what needs it when it cannot be loaded or
-// lacks a function. Never unloaded, so that what outlives main() may call it: make it with new, and keep it. Leaves to
-// others: which functions (cublaslt.cpp, nvrtc.cpp, profile_cupti.cpp).
+// dynamic_library.h: a library of the CUDA Toolkit that is opened on first use and kept open.
+// Contract: throws Error (kind device, code "cuda.library") that begins with the feature that needs it, if it cannot be
+// loaded or lacks a function. It is never unloaded, so that objects that outlive main() may call it: allocate it with
+// new, and keep it. Not here: its functions (cublaslt.cpp, nvrtc.cpp, profile_cupti.cpp).
 #pragma once
 
 #include <dlfcn.h>
@@ -16,12 +16,12 @@ namespace graphrun::cuda {
 
 class DynamicLibrary {
  public:
-  // `folder`: where it may lie beside the usual places.
+  // `folder`: searched after the usual places.
   DynamicLibrary(const std::string& name, std::string_view need, std::string_view hint = {},
                  const std::string& folder = {})
       : name_(fmt::format("{} {}", need, name)), library_(dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {
     if (library_ != nullptr) return;
-    const char* const why = dlerror();  // of the usual places
+    const char* const why = dlerror();  // error of the search in the usual places
     const std::string reason = why != nullptr ? why : "it does not load";
     if (!folder.empty()) library_ = dlopen((folder + name).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library_ != nullptr) return;
@@ -39,7 +39,7 @@ class DynamicLibrary {
   }
 
  private:
-  std::string name_;  // what needs it, and its own
+  std::string name_;  // need and file name, for messages
   void* library_;
 };
 

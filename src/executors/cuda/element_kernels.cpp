@@ -34,31 +34,31 @@ constexpr ScalarForms kForms = {"scalar::{6}::apply({0}, {3}, {4})",
                                 "static_cast<u8>",
                                 "static_cast<float>"};
 
-// Of operands that are expressions.
+// Expression for a step of operands that are expressions.
 std::string expression(const Program& program, const Step& step, std::vector<std::string> x) {
   TextCall call{step.op, &step.params, {}, program.buffers[step.output].type};
   for (const BufferId input : step.inputs) call.inputs.push_back({program.buffers[input].type, {}});
   return scalar_text(call, std::move(x), kForms);
 }
 
-// What is only written is not loaded.
+// Whether an input is only written, so that it is not loaded.
 bool only_written(const Step& step, std::size_t input) {
   return input == 0 && (step.op == Op::assign || step.op == Op::record);
 }
 
-// What a step runs over: a record of one number changes one element of many.
+// Shape that a step iterates over: a record of one number changes one element of many.
 const Shape& space_of(const Program& program, const Step& step) {
   return program.buffers[step.op == Op::record ? step.inputs[1] : step.output].type.shape;
 }
 
-// Where a value lies, whatever view shows it: in a storage of its own, of the arena or of registers.
+// Position of a value, independent of its view: in a storage of its own, of the arena or of registers.
 using Place = std::pair<BufferId, std::uint64_t>;
 Place place_of(const Program& program, BufferId id) {
   const Buffer& buffer = program.buffers[id];
   return {storage_root(program, id), buffer.layout == Layout::registers ? 0 : buffer.offset};
 }
 
-// The pointers of a kernel: one for each place in the arena.
+// Pointers of a kernel: one for each place in the arena.
 class Pointers {
  public:
   Pointers(const Program& program, std::vector<BufferId>& list) : program_(program), list_(list) {}
@@ -76,7 +76,7 @@ class Pointers {
   std::map<Place, std::size_t> numbers_;
 };
 
-// The text of one chain: loads, then values, then stores, so that a value may take the place of an operand.
+// Code of one chain: loads, then values, then stores, so that a value may overwrite an operand.
 class Chain {
  public:
   Chain(const Program& program, const Phase& phase, const ElementChain& chain, const Machine& machine,
@@ -122,7 +122,7 @@ class Chain {
         single);
   }
 
-  // An operand as an expression of i and k; of a number before the loop.
+  // Expression for an operand in terms of i and k; if `number`, of a scalar before the loop.
   std::string operand(const Step& step, std::uint32_t member, std::size_t input, bool number) {
     const BufferId id = step.inputs[input];
     if (const auto value = values_.find(place_of(program_, id)); value != values_.end()) return value->second;
@@ -198,7 +198,7 @@ class Chain {
     }
   }
 
-  // Rows past the batch are zero.
+  // Replaces rows past the end of the batch with zeros.
   std::string within_rows(const Step& step, const std::string& value) {
     const TensorType& out = type_of(step.output);
     if (out.rows == 0 || step.row_count == kNoBuffer) return value;
@@ -219,8 +219,8 @@ class Chain {
   std::uint32_t blocks_ = 1;
   std::string_view index_;
   std::string outer_, loads_, body_, stores_;
-  bool limited_ = false;                 // the limit of rows is declared: one for all steps of a chain
-  std::map<Place, std::string> values_;  // the variables that hold what lies there
+  bool limited_ = false;                 // whether the row limit, one per chain, is declared
+  std::map<Place, std::string> values_;  // variables that hold the value of a place
 };
 
 }  // namespace

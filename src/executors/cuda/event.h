@@ -1,5 +1,5 @@
-// event.h: a mark in the work of a stream: when it is reached, and how long after another one.
-// Contract: times are the device's. Made when a program is loaded: recording and waiting allocate nothing.
+// event.h: a CUDA event on a stream: waits for it, and measures the time since an earlier one.
+// Contract: times are those of the device. Events are created at load; recording and waiting allocate nothing.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,7 +17,7 @@ class Event {
 
   void record(cudaStream_t stream) { api_.record(event_, stream); }
   void wait() { api_.wait(event_); }
-  // Both are reached.
+  // Requires that both events are complete.
   double seconds_since(const Event& earlier) const {
     float milliseconds = 0;
     api_.check(cudaEventElapsedTime(&milliseconds, earlier.event_, event_), "cudaEventElapsedTime");

@@ -1,4 +1,4 @@
-// executor.h: CUDA as graphrun sees it.
+// executor.h: the CUDA executor.
 // Contract: name(), default_target(), supports() and plan_region() need no driver; load() opens the device.
 #pragma once
 

@@ -12,8 +12,8 @@
 namespace graphrun::cuda {
 namespace {
 
-// Beside the arena come the code of kernels and libraries, and the executable graphs. A batch that is proposed to the
-// user leaves this much alone.
+// Memory next to the arena for code of kernels and libraries and for executable graphs. The batch size proposed to the
+// user leaves this much free.
 constexpr std::uint64_t kAside = std::uint64_t{256} << 20;
 
 enum class Meaning { call, memory, fault, lost };
@@ -52,7 +52,7 @@ void fail(std::string_view doing, std::string_view call, cudaError_t status) {
   };
   switch (meaning_of(status)) {
     case Meaning::memory:
-      cudaGetLastError();  // not sticky, and told here
+      cudaGetLastError();  // clears the error: not sticky, reported here
       throw error("cuda.memory", fmt::format("{}{}: out of memory: {}", where, call, words),
                   "other programs may hold it; nvidia-smi lists those on the device");
     case Meaning::fault:
@@ -75,7 +75,7 @@ bool debug_option(const char* variable, std::string_view value, const char* code
 }
 
 void fail_arena(std::uint64_t bytes) {
-  cudaGetLastError();  // not sticky, and told here
+  cudaGetLastError();  // clears the error: not sticky, reported here
   std::size_t unused = 0, total = 0;
   if (const cudaError_t status = cudaMemGetInfo(&unused, &total); status != cudaSuccess)
     fail("load", "cudaMemGetInfo", status);

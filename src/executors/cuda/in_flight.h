@@ -1,5 +1,5 @@
-// in_flight.h: the launches of a run that are not done: at most two, so that whoever interrupts waits for no more.
-// Contract: allocates nothing after the constructor. Leaves to others: how large a launch is (launch_batching.h).
+// in_flight.h: unfinished launches of a run: at most two, so that an interrupt waits for no more.
+// Contract: allocates nothing after the constructor. Not here: size of a launch (launch_batching.h).
 #pragma once
 
 #include <array>
@@ -16,24 +16,24 @@ class InFlight {
   };
   struct Done {
     std::uint64_t steps = 0;
-    double seconds = 0;  // from the end of the launch before it
+    double seconds = 0;  // time since the end of the previous launch
   };
 
   explicit InFlight(Api& api) : events_{{Event(api), Event(api), Event(api)}} {}
 
-  // What was in flight before is forgotten.
+  // Starts a run and forgets earlier launches.
   void begin(cudaStream_t stream) {
     added_ = done_ = 0;
     events_[0].record(stream);
   }
-  // After the launch was put on the stream; only when not full().
+  // Call after enqueuing the launch on the stream; only if not full().
   void add(Launch launch, cudaStream_t stream) {
     launches_[added_ % kMost] = launch;
     events_[++added_ % events_.size()].record(stream);
   }
   bool empty() const { return added_ == done_; }
   bool full() const { return added_ - done_ == kMost; }
-  const Launch& oldest() const { return launches_[done_ % kMost]; }  // the one that the device works on
+  const Launch& oldest() const { return launches_[done_ % kMost]; }  // launch that the device is running
   Done wait_for_oldest() {
     const std::uint64_t steps = oldest().steps;
     const Event& before = events_[done_ % events_.size()];
@@ -44,7 +44,7 @@ class InFlight {
 
  private:
   static constexpr std::size_t kMost = 2;
-  std::array<Event, kMost + 1> events_;  // the end of each launch in flight, and of the last that is done
+  std::array<Event, kMost + 1> events_;  // ends of the launches in flight and of the last finished one
   std::array<Launch, kMost> launches_{};
   std::uint64_t added_ = 0, done_ = 0;
 };

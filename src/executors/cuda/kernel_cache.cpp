@@ -22,16 +22,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// An entry is the magic, this, the key and the value.
+// An entry consists of the magic, the sizes, the key and the value.
 constexpr std::string_view kMagic = "graphrun kernels 1\n";
 struct Sizes {
   std::uint64_t key, value;
-  std::uint64_t checksum;  // of key and value
+  std::uint64_t checksum;  // checksum of key and value
 };
 constexpr std::string_view kSuffix = ".kernels", kUnfinished = "unfinished.";
 
-// FNV-1a: a step is a bijection, so a change of one byte always changes the sum. It names entries and finds damage; a
-// key that collides with another costs a compilation and gives no wrong kernel.
+// FNV-1a. Each step is a bijection, so a change of one byte always changes the hash. It names entries and detects
+// damage; a key that collides with another costs a compilation and never gives a wrong kernel.
 std::uint64_t fnv1a(std::string_view bytes, std::uint64_t hash = 0xcbf29ce484222325u) {
   for (const char byte : bytes) hash = (hash ^ static_cast<unsigned char>(byte)) * 0x100000001b3u;
   return hash;
@@ -42,7 +42,7 @@ std::string variable(const char* name) {
   return value != nullptr ? value : "";
 }
 
-// Every byte, or false.
+// Writes every byte, or returns false.
 bool write_all(int file, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(file, bytes.data(), bytes.size());
@@ -53,7 +53,7 @@ bool write_all(int file, std::string_view bytes) {
   return true;
 }
 
-// Code is taken from nobody else: from no file that another user owns or may write.
+// Reads no file that another user owns or may write, since it contains code.
 std::optional<std::string> read_all(int file) {
   struct stat about;
   if (fstat(file, &about) != 0 || !S_ISREG(about.st_mode)) return std::nullopt;
@@ -69,9 +69,9 @@ std::optional<std::string> read_all(int file) {
   return bytes;
 }
 
-// Of one file as it is now: another may take its name meanwhile.
+// Opens the file once, because another file may take its name at any time.
 std::optional<std::string> read_file(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // of a pipe, too, not to wait for it
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);  // O_NONBLOCK: does not wait for a pipe
   if (file < 0) return std::nullopt;
   std::optional<std::string> bytes = read_all(file);
   ::close(file);
@@ -108,7 +108,7 @@ std::optional<std::string> KernelCache::find(std::string_view key) const {
     return std::nullopt;
   }
   std::error_code error;
-  fs::last_write_time(path, fs::file_time_type::clock::now(), error);  // it was used: trim() goes by that
+  fs::last_write_time(path, fs::file_time_type::clock::now(), error);  // marks it as used, for trim()
   return std::string(body.substr(key.size()));
 }
 
@@ -133,7 +133,7 @@ void KernelCache::store(std::string_view key, std::string_view value) const {
   trim();
 }
 
-// Removes what is too much, and what processes that were killed left unfinished.
+// Removes excess entries, and unfinished files of processes that were killed.
 void KernelCache::trim() const {
   struct Entry {
     fs::file_time_type used;
@@ -144,7 +144,7 @@ void KernelCache::trim() const {
   const auto hour_ago = fs::file_time_type::clock::now() - std::chrono::hours(1);
   std::error_code error, ignored;
   for (fs::directory_iterator at(folder_, error), end; !error && at != end; at.increment(error)) {
-    std::error_code gone;  // another process removed it meanwhile
+    std::error_code gone;  // set if another process has removed it
     const Entry entry{at->last_write_time(gone), at->file_size(gone), at->path()};
     if (gone) continue;
     const std::string name = entry.path.filename().string();

@@ -7,8 +7,8 @@ namespace graphrun::cuda {
 namespace {
 
 constexpr std::uint64_t kMostSteps = 1u << 16;
-constexpr std::uint64_t kGrowth = 8;        // what few steps took says little of many
-constexpr std::size_t kNodesOfBlock = 128;  // a turn of a loop costs about a kernel; this hides it
+constexpr std::uint64_t kGrowth = 8;        // few steps predict the time of many poorly
+constexpr std::size_t kNodesOfBlock = 128;  // a loop iteration costs about a kernel; this hides it
 constexpr std::uint32_t kMostUnrolled = 16;
 
 }  // namespace
@@ -25,7 +25,7 @@ void LaunchBatching::took(std::uint64_t steps, double seconds) {
   const double fitting = static_cast<double>(steps) * kLaunchSeconds / std::max(seconds, 1e-9);
   const double known = static_cast<double>(std::max(most_, steps * kGrowth));
   const double wanted = std::clamp(std::min(fitting, known), 1.0, double{kMostSteps});
-  // A power of two, so that it does not change, and the counts on the device with it, whenever the clock trembles.
+  // A power of two, so that noise in the times does not change it and the counts on the device.
   most_ = std::bit_floor(static_cast<std::uint64_t>(wanted));
 }
 

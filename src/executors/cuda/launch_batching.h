@@ -1,7 +1,7 @@
-// launch_batching.h: how many steps the next launch of a phase runs, by how long those before it took.
-// Contract: once it has been told of a launch, the next takes at most kLaunchSeconds, or is a single step, as far as
-// steps keep their time: so that a run can be interrupted and other work on the device is not held up. The batching
-// changes no result. Leaves to others: telling time (in_flight.h).
+// launch_batching.h: chooses the number of steps of a phase's next launch from the time of earlier launches.
+// Contract: after the first launch, each takes at most kLaunchSeconds or is a single step, as far as step times are
+// constant, so that a run can be interrupted and does not hold up other work on the device. The batching changes no
+// result. Not here: time measurement (in_flight.h).
 #pragma once
 
 #include <cstddef>
@@ -13,11 +13,11 @@ class LaunchBatching {
  public:
   static constexpr double kLaunchSeconds = 0.05;
 
-  explicit LaunchBatching(std::size_t launches);  // of one step
+  explicit LaunchBatching(std::size_t launches);  // launches per step
 
-  std::uint32_t unroll() const { return unroll_; }  // steps in the body of the block loop of a graph
-  std::uint64_t steps_per_launch() const;           // at most; whole blocks, where they fit
-  void took(std::uint64_t steps, double seconds);   // a launch
+  std::uint32_t unroll() const { return unroll_; }  // steps in the body of a graph's block loop
+  std::uint64_t steps_per_launch() const;           // upper limit; whole blocks if they fit
+  void took(std::uint64_t steps, double seconds);   // reports a launch
 
  private:
   std::uint32_t unroll_ = 1;

@@ -10,9 +10,9 @@ namespace graphrun::cuda {
 namespace {
 
 constexpr std::uint32_t kNone = ~std::uint32_t{0};
-constexpr std::size_t kWindow = 512;  // launches back that are looked at for what is waited for anyway
+constexpr std::size_t kWindow = 512;  // earlier launches checked for an implied wait
 
-// The bytes of the arena from one end of a range to the next: who wrote them last, and who has read them since.
+// Range of bytes of the arena: its last writer, and its readers since then.
 struct Piece {
   std::uint32_t writer = kNone;
   std::vector<std::uint32_t> readers;
@@ -20,7 +20,7 @@ struct Piece {
 
 class Accesses {
  public:
-  // A launch reads the range; gives the launches that it waits for to `after`.
+  // Records a read of the range by a launch, and appends the launches that it waits for to `after`.
   void read(ByteRange range, std::uint32_t launch, std::vector<std::uint32_t>& after) {
     each(range, [&](Piece& piece) {
       if (piece.writer != kNone) after.push_back(piece.writer);
@@ -28,7 +28,7 @@ class Accesses {
     });
   }
   void wait_to_write(ByteRange range, std::vector<std::uint32_t>& after) {
-    each(range, [&](Piece& piece) {  // readers wait for the writer
+    each(range, [&](Piece& piece) {  // readers already wait for the writer
       if (piece.readers.empty() && piece.writer != kNone) after.push_back(piece.writer);
       after.insert(after.end(), piece.readers.begin(), piece.readers.end());
     });
@@ -41,7 +41,7 @@ class Accesses {
   }
 
  private:
-  using Pieces = std::map<std::uint64_t, Piece>;  // by where they begin
+  using Pieces = std::map<std::uint64_t, Piece>;  // pieces by first byte
 
   Pieces::iterator cut(std::uint64_t at) {
     const auto piece = std::prev(pieces_.upper_bound(at));
@@ -88,7 +88,7 @@ void LaunchAccess::add(const Program& program, const Region& region) {
 std::vector<std::vector<std::uint32_t>> launch_order(std::span<const LaunchAccess> launches) {
   Accesses arena;
   std::vector<std::vector<std::uint32_t>> order;
-  std::vector<std::bitset<kWindow>> ended;  // before each launch: bit i is the launch i + 1 before it
+  std::vector<std::bitset<kWindow>> ended;  // launches that ended before each launch; bit i: launch i + 1 before it
   for (std::uint32_t launch = 0; launch < launches.size(); ++launch) {
     std::vector<std::uint32_t> candidates;
     for (const ByteRange& range : launches[launch].reads) arena.read(range, launch, candidates);
@@ -100,7 +100,7 @@ std::vector<std::vector<std::uint32_t>> launch_order(std::span<const LaunchAcces
     std::vector<std::uint32_t>& after = order.emplace_back();
     std::bitset<kWindow>& mine = ended.emplace_back();
     for (const std::uint32_t before : candidates) {
-      const std::size_t back = launch - before;  // 0: the launch itself, which has read what it writes
+      const std::size_t back = launch - before;  // 0: this launch, which reads a range that it writes
       if (back == 0 || (back <= kWindow && mine.test(back - 1))) continue;
       after.push_back(before);
       if (back <= kWindow) mine |= (ended[before] << back).set(back - 1);

@@ -1,8 +1,8 @@
-// launch_order.h: which launches of a step wait for which.
-// Contract: a pure function of the bytes that launches read and write. Two launches run in the order given wherever one
-// of them writes what the other one touches, since the plan lays values over each other; all others may run at once.
-// Time is near linear in the number of ranges.
-// Leaves to others: what a launch is (runnable.h), capture and edges (step_graph.h).
+// launch_order.h: dependencies between the launches of a step.
+// Contract: a pure function of the bytes that launches read and write. Two launches keep their order if one of them
+// writes bytes that the other accesses, since the plan reuses memory; all others may run at the same time. Time is near
+// linear in the number of ranges.
+// Not here: definition of a launch (runnable.h), capture and edges (step_graph.h).
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@
 
 namespace graphrun::cuda {
 
-struct ByteRange {  // of the arena
+struct ByteRange {  // bytes of the arena
   std::uint64_t begin = 0, end = 0;
 };
 struct LaunchAccess {
-  std::vector<ByteRange> reads, writes;                // scratch is written
-  void add(const Program& program, const Step& step);  // what lies in registers is not touched
-  // What a region over rows loads and stores beside its steps' operands, and its scratch.
+  std::vector<ByteRange> reads, writes;                // scratch counts as written
+  void add(const Program& program, const Step& step);  // values in registers are ignored
+  // Adds the loads, stores and scratch of a region over rows, in addition to the operands of its steps.
   void add(const Program& program, const Region& region);
 };
 
-// For each launch the earlier ones that it waits for, latest first, without those that these wait for themselves.
+// Returns for each launch the earlier ones that it waits for, latest first, without indirect dependencies.
 std::vector<std::vector<std::uint32_t>> launch_order(std::span<const LaunchAccess> launches);
 
 }  // namespace graphrun::cuda

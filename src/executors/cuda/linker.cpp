@@ -11,7 +11,7 @@
 namespace graphrun::cuda {
 namespace {
 
-// The header's names stand for those of its own version; the library has them without one, too.
+// The header maps names to those of its own version; the library also exports them without a version.
 struct LinkerFunctions {
   DynamicLibrary library{fmt::format("libnvJitLink.so.{}", CUDART_VERSION / 1000),
                          "the kernels of this model are linked by"};
@@ -23,7 +23,7 @@ struct LinkerFunctions {
   // clang-format on
 #undef X
 };
-// Null where it is not installed.
+// Returns null if the library is not installed.
 const LinkerFunctions* linker() {
   static const LinkerFunctions* const loaded = []() -> const LinkerFunctions* {
     try {

@@ -53,7 +53,7 @@ Version version() {
   return version;
 }
 
-// NVRTC's own cache, from 12.9 on, is switched off: nothing promises the log for code that lay in it.
+// Disables NVRTC's own cache (since 12.9): nothing guarantees a log for cached code.
 std::vector<std::string> options_for(const std::string& architecture) {
   std::vector<std::string> options{"--gpu-architecture=" + architecture, "--std=c++17", "--fmad=false",
                                    "--device-as-default-execution-space", "--ptxas-options=-v"};
@@ -62,7 +62,7 @@ std::vector<std::string> options_for(const std::string& architecture) {
   return options;
 }
 
-// Where there is a linker that is no older than the compiler.
+// Whether to compile in pieces: requires a linker at least as new as the compiler.
 bool in_pieces(const KernelSource& source) {
   if (source.pieces.empty()) return false;
   const LinkerVersion linker = linker_version();
@@ -70,8 +70,8 @@ bool in_pieces(const KernelSource& source) {
   return linker.major == major && linker.minor >= minor;
 }
 
-// All that the code depends on. NVRTC tells no more of its version than "13.0", so size and time of its file stand for
-// the rest.
+// Everything that the code depends on. NVRTC reports only a version such as "13.0", so size and time of its file
+// represent the rest.
 std::string key_of(const KernelSource& source, const std::vector<std::string>& options) {
   const auto [major, minor] = version();
   std::string key = fmt::format("NVRTC {}.{}", major, minor);
@@ -122,13 +122,13 @@ Compiled compile(const std::string& source, const std::string& architecture, con
     code.kernels = read_log(log);
   }
   f.DestroyProgram(&program);
-  if (status == NVRTC_ERROR_INVALID_OPTION) {  // the only one that depends on the machine
+  if (status == NVRTC_ERROR_INVALID_OPTION) {  // only the architecture depends on the machine
     throw Error(ErrorKind::device, "cuda.architecture",
                 fmt::format("libnvrtc.so.{}, which compiles the kernels of a model, cannot do so for this GPU ({})",
                             CUDART_VERSION / 1000, architecture),
                 "a GPU newer than the library needs a newer CUDA Toolkit; --executor=cpu runs anywhere");
   }
-  if (status == NVRTC_ERROR_BUILTIN_OPERATION_FAILURE) {  // a library of its own, which it opens when it compiles
+  if (status == NVRTC_ERROR_BUILTIN_OPERATION_FAILURE) {  // a separate library that NVRTC opens when it compiles
     throw Error(ErrorKind::device, "cuda.library",
                 fmt::format("libnvrtc.so.{}, which compiles the kernels of a model, does not find its other half: {}",
                             CUDART_VERSION / 1000, log.substr(0, log.find('\n'))),
@@ -139,7 +139,7 @@ Compiled compile(const std::string& source, const std::string& architecture, con
   return compiled;
 }
 
-// "": none.
+// Compiler option that the source requests; "" if it has none.
 std::string wished_option(const std::string& source) {
   if (!source.starts_with(kOptionPrefix)) return {};
   const std::size_t begin = kOptionPrefix.size();
@@ -152,7 +152,7 @@ std::uint32_t spilled(const CompiledCode& code) {
   return bytes;
 }
 
-// What is spilled beyond these bytes is what rows need at a time, and is so without the option, too.
+// Limit in bytes. Larger spills hold values that rows need at a time, and also occur without the option.
 constexpr std::uint32_t kFewBytes = 256;
 
 CompiledCode compile_as_wished(const std::string& source, const std::string& architecture,
@@ -167,7 +167,7 @@ CompiledCode compile_as_wished(const std::string& source, const std::string& arc
   return spilled(other) < spilled(code) ? other : code;
 }
 
-// A thread for each piece; nothing where it is compiled as one text.
+// Compiles each piece on its own thread; returns nothing if the source is compiled as one text.
 std::optional<CompiledCode> compile_in_pieces(const KernelSource& source, const std::string& architecture,
                                               std::vector<std::string> options) {
   if (!in_pieces(source)) return std::nullopt;
@@ -190,7 +190,7 @@ std::optional<CompiledCode> compile_in_pieces(const KernelSource& source, const 
 
 }  // namespace
 
-// From 9.0 on the letter stands for instructions that no other device has.
+// From 9.0 on, the letter selects instructions that no other device has.
 std::string architecture_of(int major, int minor) {
   return fmt::format("sm_{}{}{}", major, minor, major >= 9 ? "a" : "");
 }
@@ -237,7 +237,7 @@ std::vector<bool> compile_ahead(const std::vector<KernelSource>& sources, int de
     }));
   }
   std::vector<bool> compiled;
-  for (std::future<bool>& one : each) compiled.push_back(one.get());  // the others end before it throws
+  for (std::future<bool>& one : each) compiled.push_back(one.get());  // may throw; the others still run to their end
   return compiled;
 }
 

@@ -1,8 +1,7 @@
-// nvrtc.h: kernels compiled when a program is loaded, by NVRTC, which is opened when it is first needed; where it is
-// not installed that is an Error.
-// Contract: the same source gives the same code; what was compiled once is kept for the process, and in the cache on
-// disk for the next one; sources that differ do not wait for each other. Code of a kernel lives as long as its
-// CompiledKernels. Leaves to others: what is compiled (element_kernels.h), the cache (kernel_cache.h).
+// nvrtc.h: compiles kernels at load with NVRTC, which is opened on first use; Error if it is not installed.
+// Contract: the same source gives the same code. Compiled code is kept for the process, and in the disk cache for the
+// next one; different sources do not wait for each other. Code of a kernel is valid as long as its CompiledKernels
+// exists. Not here: the sources (element_kernels.h), the cache (kernel_cache.h).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -18,11 +17,12 @@
 
 namespace graphrun::cuda {
 
-// As the compiler names it: "sm_90a". With all that this device has, since the code is for no other one.
+// Compiler's name of the architecture, such as "sm_90a". Enables all features of this device, because the code is for
+// no other one.
 std::string architecture_of(int major, int minor);
 
-// As one text; or in pieces, too, which are compiled side by side and linked to the same kernel, of so many threads a
-// block: where there is a linker (linker.h).
+// Source of a kernel as one text, and optionally in pieces. With a linker (linker.h), pieces are compiled in parallel
+// and linked to the same kernel, with blocks of `threads` threads.
 struct KernelSource {
   KernelSource(std::string as_text, std::vector<std::string> in_pieces = {}, std::uint32_t of_threads = 0)
       : text(std::move(as_text)), pieces(std::move(in_pieces)), threads(of_threads) {}
@@ -36,35 +36,35 @@ struct KernelSource {
 
 struct ObtainedCode {
   CompiledCode code;
-  bool compiled = false;  // by NVRTC, now; otherwise it lay in the cache
+  bool compiled = false;  // compiled by this call; otherwise read from the cache
 };
-// A source may begin with this and an option of the compiler: it is left out where registers would be spilled with it.
+// Prefix of a source's first line, followed by a compiler option. The option is dropped if it causes register spills.
 inline constexpr std::string_view kOptionPrefix = "// nvrtc ";
 
-// Needs no device. Throws std::logic_error with the compiler's words when the source is wrong, Error (kind device) when
+// Needs no device. Throws std::logic_error with the compiler's message if the source is invalid, Error (kind device) if
 // the compiler is older than the architecture.
 ObtainedCode obtain_code(const KernelSource& source, const std::string& architecture, const KernelCache& cache);
 
-// The same with the cache of the environment, once per process: `compiled` is said to the first who asks.
+// Same with the cache of the environment, once per process; sets `compiled` for the first caller.
 const CompiledCode& compiled_code(const KernelSource& source, const std::string& architecture,
                                   bool* compiled = nullptr);
 
-// Before CompiledKernels asks for them: those that are not there yet side by side, a thread for each. The device needs
-// no context. Whether each was compiled now. Throws what one of them threw.
+// Compiles missing code in parallel, one thread each, before CompiledKernels needs it. The device needs no context.
+// Returns whether each was compiled by this call. Rethrows an exception of one of them.
 std::vector<bool> compile_ahead(const std::vector<KernelSource>& sources, int device);
 
 class CompiledKernels {
  public:
-  // For the current device.
+  // Loads the kernels on the current device.
   explicit CompiledKernels(const KernelSource& source);
   ~CompiledKernels();
   CompiledKernels(const CompiledKernels&) = delete;
   CompiledKernels& operator=(const CompiledKernels&) = delete;
 
-  const void* find(const std::string& name) const;     // what cudaLaunchKernel takes
-  void* find_variable(const std::string& name) const;  // its address on the device
+  const void* find(const std::string& name) const;     // argument of cudaLaunchKernel
+  void* find_variable(const std::string& name) const;  // address on the device
   const CompiledCode& code() const { return *code_; }
-  bool compiled() const { return compiled_; }  // for this object; otherwise the code was there
+  bool compiled() const { return compiled_; }  // compiled for this object; otherwise the code existed
 
  private:
   const CompiledCode* code_;

@@ -1,6 +1,6 @@
-// once_per_key.h: values that are made once for a key and kept.
-// Contract: thread-safe. Who asks for a value that is being made waits for it, and for no other; a maker that throws
-// leaves nothing behind, and the next who asks makes it. References stay valid.
+// once_per_key.h: values that are computed once per key and kept.
+// Contract: thread-safe. A caller waits only for the value that it asks for. If its computation throws, nothing is
+// stored and the next caller computes it again. References stay valid.
 #pragma once
 
 #include <map>
@@ -30,7 +30,7 @@ class OncePerKey {
     return entries_[key];
   }
 
-  std::mutex mutex_;  // of the map, held for a moment
+  std::mutex mutex_;  // protects the map; locked only for the lookup
   std::map<Key, Entry> entries_;
 };
 

@@ -1,4 +1,4 @@
-// plugin.cpp: what libgraphrun_cuda.so exports. Loading it needs no driver: the CUDA runtime is linked in and looks for
+// plugin.cpp: exports of libgraphrun_cuda.so. Loading it needs no driver: the CUDA runtime is linked in and looks for
 // the driver at its first call, which is in load().
 #include "graphrun/executor_plugin.h"
 

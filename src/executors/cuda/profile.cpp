@@ -23,7 +23,7 @@ DeviceProfile::DeviceProfile(Profiling how) {
   } else {
     cupti_ = Cupti::open(why_no_cupti_);
   }
-  profiler_.row(kWork, "");  // shown first
+  profiler_.row(kWork, "");  // creates the row that is shown first
 }
 
 DeviceProfile::~DeviceProfile() {
@@ -38,7 +38,7 @@ void DeviceProfile::add_call(const char* name, double start) {
   profiler_.add(profiler_.row(kCalls, name), start, Profiler::now() - start);
 }
 
-// A status that is not success is left to the work itself, which will be told of it too.
+// Ignores errors: the work itself reports them, too.
 bool DeviceProfile::begin_work(Kind kind, std::string_view name, cudaStream_t stream) {
   if (cupti_ != nullptr && kind != Kind::graph) return false;
   if (used_ == pairs_.size()) {

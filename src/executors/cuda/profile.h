@@ -1,9 +1,9 @@
-// profile.h: where the time of one runnable goes: calls of the runtime, copies, graphs, and the kernels of some steps.
-// Contract: CUPTI's records where it may be used (profile_cupti.h), else the host's clock around calls and events
-// around work on the stream. Graphs are timed as a whole: CUPTI can trace the kernels in their loops, and then they
-// take three times as long. Instead a few steps are run launch by launch (the same kernels, the same bits) within
-// kShare of the time; their kernels are a group of their own. All of it does nothing for a null DeviceProfile. Leaves
-// to others: running those steps (runnable.cpp), saying where calls begin and end (api.cpp).
+// profile.h: time profile of one runnable: runtime calls, copies, graphs, and the kernels of some steps.
+// Contract: uses CUPTI's records if available (profile_cupti.h), else the host clock around calls and events around
+// work on the stream. Graphs are timed as a whole, because tracing the kernels in their loops with CUPTI makes them
+// three times as slow. Instead, a few steps run launch by launch (same kernels, same bits) within kShare of the time;
+// their kernels form a separate group. Everything is a no-op for a null DeviceProfile. Not here: running those steps
+// (runnable.cpp), marking begin and end of calls (api.cpp).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -21,14 +21,14 @@ namespace graphrun::cuda {
 
 class DeviceProfile {
  public:
-  static constexpr double kShare = 0.02;  // of the time of run(), for steps that are run launch by launch
+  static constexpr double kShare = 0.02;  // share of run() time for steps that run launch by launch
 
-  explicit DeviceProfile(Profiling how);  // on or own_clock; before the device is opened
+  explicit DeviceProfile(Profiling how);  // on or own_clock; construct before the device is opened
   ~DeviceProfile();
   DeviceProfile(const DeviceProfile&) = delete;
   DeviceProfile& operator=(const DeviceProfile&) = delete;
 
-  // A call of the runtime; lives as long as the call takes.
+  // Scope of a runtime call.
   class Call {
    public:
     Call(DeviceProfile* profile, const char* name) : profile_(profile), name_(name) {
@@ -47,8 +47,8 @@ class DeviceProfile {
   };
 
   enum class Kind { copy, kernel, graph };
-  // Work that is put on the stream meanwhile, unless it is only captured. The name must live until synchronized(); that
-  // of a graph is what it is for.
+  // Scope that enqueues work on the stream, unless it is only captured. The name must live until synchronized(); for a
+  // graph, it is the purpose.
   class Work {
    public:
     Work(DeviceProfile* profile, Kind kind, std::string_view name, cudaStream_t stream, bool capturing = false)
@@ -64,9 +64,9 @@ class DeviceProfile {
     DeviceProfile* profile_;
     cudaStream_t stream_;
   };
-  void synchronized();  // all work on the stream is done: reads its events
+  void synchronized();  // reads the events; all work on the stream must be done
 
-  // A run() of n steps that took so long, and how many of them a sample took. Phases are told apart by name.
+  // Times of run() and of sampled steps within it. Phases are identified by name.
   bool sample_due(std::string_view phase);
   void begin_sample(std::string_view phase);
   void end_sample();
@@ -93,12 +93,12 @@ class DeviceProfile {
   Profiler profiler_;
   std::unique_ptr<Cupti> cupti_;
   std::string why_no_cupti_;
-  std::string sample_;       // the group of kernels of the sample under way; empty: there is none
-  std::vector<Pair> pairs_;  // made when they are first needed, then used again
-  std::size_t used_ = 0;     // of pairs_, since the last synchronisation
+  std::string sample_;       // kernel group of the active sample; empty without one
+  std::vector<Pair> pairs_;  // created on demand, then reused
+  std::size_t used_ = 0;     // number of pairs_ in use since the last synchronization
   cudaEvent_t origin_ = nullptr;
-  double origin_seconds_ = 0;  // the host's clock when origin_ was recorded
-  std::uint64_t untimed_ = 0;  // work that found no pair
+  double origin_seconds_ = 0;  // host clock when origin_ was recorded
+  std::uint64_t untimed_ = 0;  // number of operations without a pair
   double run_seconds_ = 0, sample_seconds_ = 0, sample_start_ = 0;
   std::vector<Sampled> phases_;
 };

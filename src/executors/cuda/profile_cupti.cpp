@@ -46,7 +46,7 @@ std::string reason(CUptiResult status) {
   return text != nullptr ? text : fmt::format("status {}", static_cast<int>(status));
 }
 
-// "cudaMalloc_v3020" is cudaMalloc.
+// Removes the version: "cudaMalloc_v3020" becomes "cudaMalloc".
 std::string call_name(CUpti_CallbackId id) {
   const char* text = nullptr;
   if (cupti().GetCallbackName(CUPTI_CB_DOMAIN_RUNTIME_API, id, &text) != CUPTI_SUCCESS || text == nullptr)
@@ -58,7 +58,7 @@ std::string call_name(CUpti_CallbackId id) {
   return name;
 }
 
-// Without parameters and our own namespaces.
+// Readable name without parameters and our own namespaces.
 std::string kernel_name(const char* mangled) {
   if (mangled == nullptr) return "kernel";
   int status = 0;
@@ -69,7 +69,7 @@ std::string kernel_name(const char* mangled) {
     for (std::size_t at = name.find(part); at != std::string::npos; at = name.find(part)) name.erase(at, part.size());
   }
   if (name.rfind("void ", 0) == 0) name.erase(0, 5);
-  int depth = 0;  // of template arguments, which may hold parentheses of their own
+  int depth = 0;  // depth of template arguments, which may contain parentheses
   for (std::size_t i = 0; i < name.size(); ++i) {
     depth += name[i] == '<' ? 1 : name[i] == '>' ? -1 : 0;
     if (name[i] == '(' && depth == 0 && i > 0) {
@@ -93,10 +93,10 @@ const char* copy_name(std::uint8_t kind) {
   }
 }
 
-// One at a time watches the process.
+// Watches the process; there is at most one at a time.
 class Watch final : public Cupti {
  public:
-  Watch() { profiler_.row("GPU activities", ""); }  // shown first
+  Watch() { profiler_.row("GPU activities", ""); }  // creates the row that is shown first
   ~Watch() override {
     for (const CUpti_ActivityKind kind : kKinds) cupti().ActivityDisable(kind);
     cupti().ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
@@ -106,14 +106,14 @@ class Watch final : public Cupti {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // Null with the reason when another one watches, or CUPTI cannot.
+  // Null with the reason if another one is active, or CUPTI is not available.
   static std::unique_ptr<Watch> make(std::string& why_not) {
     const std::lock_guard lock(watching_mutex);
     if (watching != nullptr) {
       why_not = "CUPTI already serves another profile of this process";
       return nullptr;
     }
-    auto watch = std::make_unique<Watch>();  // from here on its end is the end of watching
+    auto watch = std::make_unique<Watch>();  // its destructor ends watching from here on
     watching = watch.get();
     return watch;
   }
@@ -165,7 +165,7 @@ class Watch final : public Cupti {
     return now;
   }
   void note(std::string_view group, std::string_view name, std::uint64_t start, std::uint64_t end) {
-    if (start == 0 || end < start) return;  // CUPTI could not tell
+    if (start == 0 || end < start) return;  // CUPTI has no times
     const double at = begin_ + (static_cast<double>(start) - static_cast<double>(begin_stamp_)) * 1e-9;
     profiler_.add(profiler_.row(group, name), at, static_cast<double>(end - start) * 1e-9);
   }
@@ -175,7 +175,7 @@ class Watch final : public Cupti {
     }
     return "GPU activities";
   }
-  // Fields that are read stand at the same place in all versions of these records.
+  // The fields read here have the same offset in all versions of these records.
   void parse(const CUpti_Activity* record) {
     switch (record->kind) {
       case CUPTI_ACTIVITY_KIND_RUNTIME: {
@@ -199,14 +199,14 @@ class Watch final : public Cupti {
         break;
       }
       default:
-        break;  // graphs as a whole: timed by events of ours, under the name of their phase
+        break;  // graphs are timed as a whole by our own events, under the name of their phase
     }
   }
 
   static void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* bytes, std::size_t* records) {
     *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(8, kBufferBytes));
     *bytes = *buffer != nullptr ? kBufferBytes : 0;
-    *records = 0;  // as many as fit
+    *records = 0;  // no limit
   }
   static void CUPTIAPI take_buffer(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t valid) {
     {
@@ -221,11 +221,11 @@ class Watch final : public Cupti {
   }
 
   static inline std::mutex watching_mutex;
-  static inline Watch* watching = nullptr;  // whose records come in
+  static inline Watch* watching = nullptr;  // receiver of records
 
   std::mutex mutex_;  // records arrive on threads of CUPTI
   Profiler profiler_;
-  double begin_ = 0;  // the host's clock and CUPTI's at the same moment
+  double begin_ = 0;  // host clock and CUPTI clock at the same moment
   std::uint64_t begin_stamp_ = 0;
   std::vector<Window> windows_;
 };
@@ -247,7 +247,7 @@ std::unique_ptr<Cupti> Cupti::open(std::string& why_not) {
 
 }  // namespace graphrun::cuda
 
-#else  // built where cupti.h was not
+#else  // built without cupti.h
 
 std::unique_ptr<graphrun::cuda::Cupti> graphrun::cuda::Cupti::open(std::string& why_not) {
   why_not = "graphrun was built without CUPTI";

@@ -33,7 +33,7 @@ Machine machine_for(const Program& program) {
 
 }  // namespace
 
-// Launches on the runnable's stream; products of the library go to cuBLASLt.
+// Launches on the runnable's stream, with library products through cuBLASLt.
 class CudaRunnable::StreamLauncher final : public Launcher {
  public:
   StreamLauncher(CudaRunnable& owner, const BoundStep& step, bool capturing)
@@ -82,7 +82,7 @@ CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profili
              FreePinned{&api_}};
   took("allocation_ns");
   const std::string source = bind_phases(std::move(steps));
-  program_.initial.clear();  // bound: what kernels need of it is in them
+  program_.initial.clear();  // kernels already contain the initial values that they need
   choose_algorithms();
   arena_->clear_states(stream_.get());
   for (const InitialValue& value : program.initial) {
@@ -102,7 +102,7 @@ CudaRunnable::~CudaRunnable() = default;
 
 CudaRunnable::WaitForLaunches::~WaitForLaunches() {
   if (!owner->stream_) return;
-  cudaSetDevice(owner->device_);  // the members that follow belong to it
+  cudaSetDevice(owner->device_);  // device of the members destroyed next
   cudaStreamSynchronize(owner->stream_.get());
 }
 
@@ -227,7 +227,7 @@ void CudaRunnable::enqueue(BoundPhase& phase) {
   for (BoundLaunch& launch : phase.launches) enqueue(launch, false);
 }
 
-// Nothing is in the arena yet: operands are filled with numbers and results are tried out where they lie.
+// The arena is still empty, so trials fill the operands with random numbers and write results in place.
 void CudaRunnable::choose_algorithms() {
   class Choosing final : public Launcher {
    public:
@@ -401,7 +401,7 @@ void CudaRunnable::launch_steps(PhaseId phase, std::uint64_t steps) {
   graph.launch(api_, stream_.get());
 }
 
-// A step of the phase launch by launch, so that each can be timed.
+// Runs a step of the phase launch by launch, so that each can be timed.
 void CudaRunnable::sample(PhaseId phase) {
   profile_->begin_sample(program_.phases[phase].name);
   enqueue(phases_[phase]);

@@ -1,7 +1,7 @@
-// runnable.h: a Program on one device: its arena, its pinned mirror, its stream and its graphs.
-// Contract: executor.h's. Everything is allocated by the constructor; run() launches graphs, at most two ahead of the
-// device, copies the polled bytes and synchronises once, at its end. Owns its stream: no other runnable's work is on
-// it. Leaves to others: kernels (kernels/cuda), repetition (step_graph.h), checking and counting (api.h).
+// runnable.h: a Program on one device: its arena, pinned mirror, stream and graphs.
+// Contract: that of executor.h. The constructor allocates everything. run() launches graphs, at most two ahead of the
+// device, copies the polled bytes and synchronizes once, at its end. Owns its stream, on which no other runnable has
+// work. Not here: kernels (kernels/cuda), repetition (step_graph.h), checking and counting (api.h).
 #pragma once
 
 #include <memory>
@@ -45,7 +45,7 @@ class CudaRunnable final : public Runnable {
   struct DestroyStream {
     void operator()(cudaStream_t stream) const noexcept { cudaStreamDestroy(stream); }
   };
-  // What its launches use must outlive them: also when load() or run() ended in an Error.
+  // Waits for launches before the members that they use are destroyed, also after an Error of load() or run().
   struct WaitForLaunches {
     CudaRunnable* owner;
     ~WaitForLaunches();
@@ -58,7 +58,7 @@ class CudaRunnable final : public Runnable {
     std::uint64_t workspace_bytes = 0;
     std::string label;  // "phase 'train', step 3 (h1.W)"
   };
-  // A kernel compiled for a region, and its one parameter.
+  // A kernel compiled for a region, and its only parameter.
   struct BoundRegion {
     const void* kernel = nullptr;
     std::string name, label;
@@ -69,13 +69,13 @@ class CudaRunnable final : public Runnable {
   struct BoundLaunch {
     std::uint32_t first = 0, last = 0;  // steps of the phase
     std::variant<BoundStep, BoundRegion, BoundSteps> work;
-    std::vector<std::uint32_t> after = {};  // launches before this one
+    std::vector<std::uint32_t> after = {};  // earlier launches to wait for
   };
   struct BoundPhase {
     std::string label;
     std::vector<BoundLaunch> launches;
     LaunchBatching batching{1};
-    // All steps are one kernel, which repeats them itself.
+    // Whether all steps are one kernel, which repeats them by itself.
     bool repeats_itself() const {
       return launches.size() == 1 && std::holds_alternative<BoundSteps>(launches.front().work);
     }
@@ -84,7 +84,7 @@ class CudaRunnable final : public Runnable {
 
   BoundStep bind(const Phase& phase, std::size_t index);
   BoundRegion bind(const Phase& phase, const Region& region, std::string& source);
-  std::string bind_phases(std::future<StepCode> steps);  // the source of kernels to be generated
+  std::string bind_phases(std::future<StepCode> steps);  // returns the source of kernels to generate
   void compile_kernels(const std::string& source);
   void choose_algorithms();
   void enqueue(const BoundStep& step, bool capturing);
@@ -92,38 +92,38 @@ class CudaRunnable final : public Runnable {
   void enqueue(BoundSteps& steps, bool capturing);
   void enqueue(BoundLaunch& launch, bool capturing);
   void sample(PhaseId phase);
-  void enqueue(BoundPhase& phase);                        // a step, launch by launch, without a graph
+  void enqueue(BoundPhase& phase);                        // runs a step launch by launch, without a graph
   void launch_steps(PhaseId phase, std::uint64_t steps);  // asynchronous
   void run_in_one(PhaseId phase, std::uint64_t first, std::uint64_t steps);
   void run_in_several(PhaseId phase, std::uint64_t begun, std::uint64_t n);  // steps [begun, n) of a run
   void capture_phases();
-  void synchronize_run();  // at the end of a run: what was launched is done, without a fault
+  void synchronize_run();  // end of a run: waits for its launches and checks for faults
   void copy(const Buffer& what, void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
   const Buffer& checked(BufferId buffer, std::size_t bytes, const char* call) const;
 
-  Program program_;  // without its initial values
+  Program program_;  // holds no initial values
   int device_;
   Machine machine_;
-  bool use_graphs_;                         // false: run() launches each step itself, for debuggers and sanitizers
-  std::unique_ptr<DeviceProfile> profile_;  // null: none is wanted
+  bool use_graphs_;                         // if false, run() launches each step, for debuggers and sanitizers
+  std::unique_ptr<DeviceProfile> profile_;  // null without profiling
   Api api_;
   std::unique_ptr<std::remove_pointer_t<cudaStream_t>, DestroyStream> stream_;
   std::optional<Arena> arena_;
   std::unique_ptr<std::byte, FreePinned> pinned_;
-  PollBlock polled_;       // of the arena; pinned_ mirrors it
-  bool mirrored_ = false;  // the pinned block holds what the arena holds
+  PollBlock polled_;       // polled block of the arena; pinned_ mirrors it
+  bool mirrored_ = false;  // the pinned block equals the arena
   std::optional<MatmulLibrary> library_;
   std::unique_ptr<CompiledKernels> compiled_;
   std::unique_ptr<StepKernels> step_kernels_;
   LoopSlot slot_;
-  std::vector<std::pair<std::string, std::uint64_t>> load_times_;  // parts of load(), as counters() tells them
+  std::vector<std::pair<std::string, std::uint64_t>> load_times_;  // parts of load(), reported by counters()
   std::vector<BoundPhase> phases_;
   std::vector<StepGraph> graphs_;
-  // What the loop counts were last set for.
+  // Last setting of the loop counts.
   std::uint64_t armed_steps_ = 0;
   std::uint32_t armed_unroll_ = 0;
   std::optional<InFlight> in_flight_;
-  WaitForLaunches wait_for_launches_{this};  // the last member: destroyed before what launches use
+  WaitForLaunches wait_for_launches_{this};  // last member: destroyed before the members that launches use
 };
 
 }  // namespace graphrun::cuda

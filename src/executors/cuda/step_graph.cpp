@@ -23,10 +23,10 @@ struct DestroyGraph {
 };
 using Graph = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, DestroyGraph>;
 
-// Captures what `enqueue` puts on the stream into the graph, after the given nodes. Gives the nodes that it ends with.
+// Captures the work that `enqueue` puts on the stream into the graph, after the given nodes. Returns its last nodes.
 std::vector<cudaGraphNode_t> capture(Api& api, cudaStream_t stream, cudaGraph_t graph,
                                      const std::vector<cudaGraphNode_t>& after, const std::function<void()>& enqueue) {
-  // Relaxed: loading a kernel's code for its first launch is allowed meanwhile.
+  // Relaxed mode allows loading a kernel's code for its first launch during capture.
   api.check(
       cudaStreamBeginCaptureToGraph(stream, graph, after.data(), nullptr, after.size(), cudaStreamCaptureModeRelaxed),
       "cudaStreamBeginCaptureToGraph");
@@ -60,7 +60,7 @@ Graph make_graph(Api& api) {
 
 Graph capture_step(Api& api, cudaStream_t stream, std::span<const StepGraph::Part> parts) {
   Graph graph = make_graph(api);
-  std::vector<std::vector<cudaGraphNode_t>> ends;  // of each part
+  std::vector<std::vector<cudaGraphNode_t>> ends;  // last nodes of each part
   for (const StepGraph::Part& part : parts) {
     std::vector<cudaGraphNode_t> after;
     for (const std::uint32_t before : part.after) after.insert(after.end(), ends[before].begin(), ends[before].end());
@@ -96,7 +96,7 @@ void refuse_memory_nodes(Api& api, cudaGraph_t graph) {
   }
 }
 
-// A kernel of one thread after `previous` (null: first).
+// Adds a kernel of one thread after `previous` (null: first).
 template <class... Arguments>
 cudaGraphNode_t add_kernel(Api& api, cudaGraph_t graph, cudaGraphNode_t previous, const void* kernel,
                            Arguments... arguments) {
@@ -113,7 +113,7 @@ cudaGraphNode_t add_kernel(Api& api, cudaGraph_t graph, cudaGraphNode_t previous
   return node;
 }
 
-// A loop over `copies` of the step, after `previous`.
+// Adds a loop over `copies` of the step after `previous`.
 cudaGraphNode_t add_loop(Api& api, cudaGraph_t graph, cudaGraphNode_t previous, cudaGraphConditionalHandle handle,
                          std::uint32_t slot, std::uint32_t loop, cudaGraph_t step, std::uint32_t copies) {
   cudaGraphNodeParams params{};

@@ -1,9 +1,9 @@
-// step_graph.h: a step captured once, its launches side by side where none needs the other, and a CUDA graph that
-// repeats it n times in one launch.
+// step_graph.h: captures a step once, with independent launches in parallel, in a CUDA graph that repeats it n times
+// per launch.
 // Contract: the graph holds two loops (conditional nodes): one over a block of `unroll` copies of the step, one over a
-// single step, so any n fits; the counts lie on the device and are changed only when n changes. A step that allocates
+// single step, so any n fits. The counts are on the device and are written only if n changes. A step that allocates
 // memory inside the graph is an Error.
-// Leaves to others: what the step launches (runnable.cpp), the loop kernels (kernels/cuda/loop.h).
+// Not here: launches of the step (runnable.cpp), the loop kernels (kernels/cuda/loop.h).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,10 +16,10 @@
 
 namespace graphrun::cuda {
 
-// A place for the loop counts of one runnable. Thread-safe.
+// Slot for the loop counts of one runnable. Thread-safe.
 class LoopSlot {
  public:
-  LoopSlot();  // throws Error (kind device) when there are too many runnables
+  LoopSlot();  // throws Error (kind device) if there are too many runnables
   ~LoopSlot();
   LoopSlot(const LoopSlot&) = delete;
   LoopSlot& operator=(const LoopSlot&) = delete;
@@ -31,9 +31,9 @@ class LoopSlot {
 
 class StepGraph {
  public:
-  // The launches of one step, each after those it names, all of them earlier in the list.
+  // A launch of a step. `after` lists the launches it waits for, all of them earlier in the list.
   struct Part {
-    std::function<void()> enqueue;  // puts its work on the stream
+    std::function<void()> enqueue;  // enqueues its work on the stream
     std::span<const std::uint32_t> after;
   };
   StepGraph(Api& api, cudaStream_t stream, std::uint32_t slot, std::uint32_t unroll, std::span<const Part> parts);
@@ -42,11 +42,11 @@ class StepGraph {
   StepGraph& operator=(StepGraph&&) = delete;
 
   std::uint32_t unroll() const { return unroll_; }
-  void launch(Api& api, cudaStream_t stream) const;  // as often as the slot says
+  void launch(Api& api, cudaStream_t stream) const;  // repeats the step as the slot's counts say
 
  private:
   std::uint32_t unroll_ = 1;
-  cudaGraphExec_t executable_ = nullptr;  // null: a step without work
+  cudaGraphExec_t executable_ = nullptr;  // null for a step without work
 };
 
 // Sets the counts of the slot for launches after this one: n steps in a graph of the given unroll.

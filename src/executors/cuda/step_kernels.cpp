@@ -19,14 +19,14 @@ namespace {
               "--jit=off runs step by step");
 }
 
-// Blocks that wait for each other must all be resident.
+// Checks that all blocks that wait for each other are resident at the same time.
 void check_residency(Api& api, const BoundSteps& steps) {
   if (steps.tiling.blocks() == 1) return;
   int device = 0, processors = 0, together = 0;
   api.check(cudaGetDevice(&device), "cudaGetDevice");
   if (steps.tiling.cluster == 1) {
     api.check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
-    together = processors;  // one block of this size fits each
+    together = processors;  // one block of this size per multiprocessor
   } else {
     cudaLaunchAttribute attribute{};
     attribute.id = cudaLaunchAttributeClusterDimension;
@@ -70,7 +70,7 @@ std::future<StepCode> compile_steps(const Program& program, int device) {
 StepKernels::StepKernels(Api& api, const StepCode& code, cudaStream_t stream) : api_(api), stream_(stream) {
   for (const StepCode::Kernel& kernel : code.kernels)
     kernels_[kernel.name] = {std::make_unique<CompiledKernels>(kernel.source), kernel.pointers, kernel.compiled};
-  fault_ = kernels_.begin()->second.code->find_variable("graphrun_fault");  // one for all
+  fault_ = kernels_.begin()->second.code->find_variable("graphrun_fault");  // shared by all kernels
   seen_ = static_cast<std::uint32_t*>(api_.allocate_pinned(sizeof(*seen_)));
   *seen_ = 0;
 }
@@ -108,7 +108,7 @@ BoundSteps StepKernels::bind(const Program& program, const Phase& phase, const R
   for (const BufferId operand : made.pointers) words.push_back(arena.at(operand));
   if (words.empty()) words.push_back(nullptr);
   words.push_back(fault_);
-  words.push_back(nullptr);  // how often
+  words.push_back(nullptr);  // placeholder for the repeat count
   steps.arguments.resize(words.size() * sizeof(void*));
   std::memcpy(steps.arguments.data(), words.data(), steps.arguments.size());
   check_residency(api_, steps);

@@ -1,8 +1,8 @@
-// step_kernels.h: the kernels of a Program's regions over rows, compiled and ready to be launched.
-// Contract: made when a Program is loaded. Throws Error (kind device, code cuda.kernels) where they cannot be had: no
-// compiler, or a kernel whose blocks do not run at the same time here; a program without such regions needs neither.
-// A launch runs a region a number of times; a wait in it that took too long is told by check(), after the launch.
-// Leaves to others: the text (executors/cuda_planner/step_kernel.h), when to launch (runnable.h).
+// step_kernels.h: compiled kernels of a Program's regions over rows, ready to launch.
+// Contract: made when a Program is loaded. Throws Error (kind device, code cuda.kernels) if there is no compiler, or if
+// the blocks of a kernel cannot run at the same time on this device; a program without such regions needs neither. A
+// launch runs a region a number of times. check() reports a wait that took too long, after the launch.
+// Not here: the source (executors/cuda_planner/step_kernel.h), when to launch (runnable.h).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -22,18 +22,18 @@
 
 namespace graphrun::cuda {
 
-// What a launch of one needs.
+// Data for launching a step kernel.
 struct BoundSteps {
   const void* kernel = nullptr;
   std::string name, label;
-  bool compiled = false;  // when the program was loaded; otherwise its code was there
+  bool compiled = false;  // compiled at load; otherwise the code existed
   StepTiling tiling;
   std::uint32_t shared_bytes = 0;
   void* scratch = nullptr;
-  std::vector<std::byte> arguments;  // StepArguments of kernels/cuda/tile/step.h; the last word is how often
+  std::vector<std::byte> arguments;  // StepArguments of kernels/cuda/tile/step.h; the last word is the repeat count
 };
 
-// Their code; `compiled` as of BoundSteps.
+// Code of the step kernels; `compiled` as in BoundSteps.
 struct StepCode {
   struct Kernel {
     std::string name;
@@ -43,8 +43,8 @@ struct StepCode {
   };
   std::vector<Kernel> kernels;
 };
-// Begins to compile for a device, which needs no context yet: making one takes about as long. The Program must live
-// until the code is there. What could not be compiled is thrown by get().
+// Starts to compile for a device that needs no context yet, since creating one takes about as long. The Program must
+// outlive the compilation. get() throws compilation errors.
 std::future<StepCode> compile_steps(const Program& program, int device);
 
 class StepKernels {
@@ -56,7 +56,7 @@ class StepKernels {
 
   BoundSteps bind(const Program& program, const Phase& phase, const Region& region, const Arena& arena) const;
   void launch(BoundSteps& steps, std::uint64_t times, bool capturing);
-  void copy_fault();   // to be looked at by check() when the stream is synchronised
+  void copy_fault();   // for check(), once the stream is synchronized
   void check() const;  // throws Error (kind device, code cuda.wait)
 
  private:
@@ -69,12 +69,12 @@ class StepKernels {
 
   Api& api_;
   cudaStream_t stream_;
-  std::map<std::string, Kernel> kernels_;  // by name
-  void* fault_;                            // on the device
-  std::uint32_t* seen_ = nullptr;          // pinned
+  std::map<std::string, Kernel> kernels_;  // kernels by name
+  void* fault_;                            // device address
+  std::uint32_t* seen_ = nullptr;          // pinned host copy
 };
 
-// Whether the program has regions over rows that are kernels.
+// Whether the program has regions over rows with step kernels.
 bool has_step_kernels(const Program& program);
 
 }  // namespace graphrun::cuda
