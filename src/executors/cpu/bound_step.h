@@ -1,6 +1,6 @@
-// bound_step.h: a step with its kernel and addresses: what is left to do is the call.
-// Contract: run() allocates nothing. A small elementwise step without rows (an optimizer has many) goes straight to its
-// loop: the same loop that its kernel would find, and so the same bits.
+// bound_step.h: a step with its kernel and addresses, ready to be called.
+// Contract: run() allocates nothing. A small elementwise step without rows (an optimizer has many) calls its loop
+// directly: the same loop that its kernel would select, so results are bitwise identical.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ struct BoundStep {
   KernelFn kernel = nullptr;
   KernelArgs args;
 
-  // Of an elementwise step whose operands have the elements of the result, or one each (column 0).
+  // Loop of an elementwise step whose operands have as many elements as the result, or one (column 0).
   cpu::ElementLoop loop;
   cpu::Operand in[cpu::kElementInputs];
-  std::int64_t elements = 0;  // of a small one, whose loop is called at once; else 0
+  std::int64_t elements = 0;  // elements of a small step, whose loop is called directly; else 0
 
-  // Looks for the loop of an elementwise step; `kernel` and `args` are set.
+  // Finds the loop of an elementwise step; `kernel` and `args` must be set.
   void find_loop(Op op, Isa isa);
 
   void run() const {

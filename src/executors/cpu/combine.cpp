@@ -20,8 +20,8 @@ struct Tree {
   const PartitionResults& results;
   std::int64_t n;
 
-  // Partitions [first, first + span), span being a power of two, or those of them that there are. What is not finished
-  // stays in the stack's blocks, one for each level: the nearest cache.
+  // Combines the existing partitions of [first, first + span), where span is a power of two. Intermediate results are
+  // in blocks on the stack, one per level, and thus in the L1 cache.
   const float* run(int first, int span, float* to) const {
     if (span == 1) return results.first + static_cast<std::size_t>(first) * results.apart;
     const int half = span / 2;

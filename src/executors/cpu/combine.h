@@ -1,7 +1,7 @@
-// combine.h: how the partial results of a region's partitions become one.
-// Contract: element by element, partitions 1, 2, 4, ... apart (Combine of program.h), whatever range is asked for: the
-// bits do not depend on ranges. Each partition's results are read once and none is written; nothing is allocated.
-// Leaves to others: where results lie and which threads share the ranges (region_runner.h).
+// combine.h: combines the partial results of a region's partitions.
+// Contract: element by element, partitions 1, 2, 4, ... apart (Combine of program.h), independent of the requested
+// range, so results do not depend on ranges. The results of each partition are read once and never written; nothing is
+// allocated. Not here: storage of results, assignment of ranges to threads (region_runner.h).
 #pragma once
 
 #include <cstddef>
@@ -14,20 +14,20 @@ namespace graphrun {
 
 inline constexpr std::int64_t kCombineBlock = 256;  // floats
 
-// Floats of every partition: those of partition s begin at first + s * apart.
+// Results of all partitions, in floats; those of partition s begin at first + s * apart.
 struct PartitionResults {
   const float* first;
   std::size_t apart;
   int partitions;
 };
 
-float identity(CombineOp op);  // what a partition's results begin with
+float identity(CombineOp op);  // initial value of a partition's results
 
-// The combined first n <= kCombineBlock floats: in `block`, or those of the only partition.
+// Combines the first n <= kCombineBlock floats. Returns `block`, or the floats of the only partition.
 const float* combined(const cpu::IsaTable& table, CombineOp op, const PartitionResults& results, std::int64_t n,
                       float* block);
 
-// x and y, in that order, to `to`, which may be either.
+// Combines x and y, in this order, into `to`, which may be x or y.
 const float* combine_two(const cpu::IsaTable& table, CombineOp op, const float* x, const float* y, std::int64_t n,
                          float* to);
 

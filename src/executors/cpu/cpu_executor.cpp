@@ -26,7 +26,7 @@
 namespace graphrun {
 namespace {
 
-// How many threads to use where the program does not say.
+// Number of threads if the program does not set it.
 int default_threads() {
   const char* wanted = std::getenv("GRAPHRUN_THREADS");
   if (wanted == nullptr || *wanted == '\0') return cpu::available_cores();
@@ -39,10 +39,10 @@ int default_threads() {
   return threads == 0 ? cpu::available_cores() : threads;
 }
 
-// Null for one thread.
+// Returns null for one thread.
 std::unique_ptr<cpu::Pool> make_pool(int threads) {
   if (threads == 0) threads = default_threads();
-  threads = std::min(threads, cpu::kMaxParts);  // more would never find a part
+  threads = std::min(threads, cpu::kMaxParts);  // more threads would have no part
   if (threads == 1) return nullptr;
   try {
     return std::make_unique<cpu::Pool>(threads);
@@ -52,13 +52,13 @@ std::unique_ptr<cpu::Pool> make_pool(int threads) {
   }
 }
 
-// Steps that run by themselves, and regions, in order.
+// Single steps and regions, in order.
 struct BoundPhase {
-  std::vector<BoundStep> steps;  // row steps of regions are left empty
+  std::vector<BoundStep> steps;  // row steps of regions stay empty
   struct Item {
     std::uint32_t first, last;  // steps
     std::string_view name;
-    std::function<void()> region = {};  // none: the step by itself
+    std::function<void()> region = {};  // null: runs the single step
   };
   std::vector<Item> items;
 
@@ -86,7 +86,7 @@ class CpuRunnable final : public HostRunnable {
     if (scratch_.bytes() > 0) count_allocation(scratch_.bytes());
     for (const InitialValue& value : program.initial) write(value.buffer, value.bytes);
     const Isa isa = default_isa();
-    phases_.reserve(program.phases.size());  // windows_ and items keep addresses of steps
+    phases_.reserve(program.phases.size());  // keeps addresses of steps in windows_ and items valid
     for (const Phase& phase : program.phases) {
       BoundPhase& bound = phases_.emplace_back();
       std::vector<bool> rows(phase.steps.size(), false);

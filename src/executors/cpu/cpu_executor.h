@@ -1,8 +1,7 @@
 // cpu_executor.h: the fast host executor: f32 kernels for the machine's best instruction set.
-// Contract: executor.h; the same bits whatever the number of threads (set_threads, environment GRAPHRUN_THREADS, else
-// the cores it may use) and the instruction set (environment GRAPHRUN_ISA=plain|avx2|avx512). A Runnable's threads
-// start in load() and end with it; between runs they sleep. Leaves to others: the kernels (kernels/cpu), f64
-// (executors/ref).
+// Contract: executor.h; bitwise identical for any number of threads (set_threads, environment GRAPHRUN_THREADS, else
+// the available cores) and instruction set (environment GRAPHRUN_ISA=plain|avx2|avx512). A Runnable's threads start in
+// load() and end with it; between runs they sleep. Not here: the kernels (kernels/cpu), f64 (executors/ref).
 #pragma once
 
 #include <atomic>
@@ -19,7 +18,7 @@ class CpuExecutor final : public HostExecutor {
   HostKernel kernel(const StepSignature& step) const override;
   bool takes_views(const StepSignature& step) const override;
   RegionPlan plan_region(const RegionSignature& region, const Target& target) const override;
-  void set_threads(int threads) override;  // throws Error: not in [0, kMaxThreads]
+  void set_threads(int threads) override;  // throws Error if not in [0, kMaxThreads]
   std::unique_ptr<Runnable> load(const Program& program) override;
   DeviceList devices() const override;
 

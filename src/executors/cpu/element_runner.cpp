@@ -14,7 +14,7 @@ namespace graphrun {
 std::string ElementRunner::fault(const RegionSignature& region) {
   if (region.rows.size() > kMostSteps) return fmt::format("cpu runs at most {} steps over elements as one", kMostSteps);
   for (const StepSignature& step : region.rows) {
-    if (step.op == Op::record || step.output.shape.elements() == 1) continue;  // once, by its kernel
+    if (step.op == Op::record || step.output.shape.elements() == 1) continue;  // runs once, by its kernel
     BoundStep bound;
     bound.args.inputs = static_cast<int>(step.inputs.size());
     std::copy(step.inputs.begin(), step.inputs.end(), bound.args.in_type);
@@ -43,9 +43,9 @@ void ElementRunner::bind(const ElementChain& range, const Phase& phase, const Pr
     for (const BufferId input : phase.steps[i].inputs) last_reader[root(input)] = i;
 
   Chain& chain = chains_.emplace_back();
-  std::map<BufferId, int> place;           // of values in registers
-  std::map<BufferId, const void*> number;  // likewise
-  std::vector<std::uint32_t> until;        // of each place: the last step that needs it
+  std::map<BufferId, int> place;           // registers of values
+  std::map<BufferId, const void*> number;  // addresses of numbers in registers
+  std::vector<std::uint32_t> until;        // last step that needs the value, by place
   for (std::uint32_t i = range.first; i < range.last; ++i) {
     const Step& step = phase.steps[i];
     BoundStep& bound = steps[i];
@@ -65,7 +65,7 @@ void ElementRunner::bind(const ElementChain& range, const Phase& phase, const Pr
         numbers_.push_back(std::make_unique<std::uint64_t>());
         number[step.output] = bound.args.out = numbers_.back().get();
       }
-      bound.find_loop(step.op, default_isa());  // with the operands it has now
+      bound.find_loop(step.op, default_isa());  // uses the operands set above
       continue;
     }
     if (in_registers(step.output)) {

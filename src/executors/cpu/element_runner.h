@@ -1,8 +1,8 @@
-// element_runner.h: runs a region over elements (ElementChain of program.h): chain after chain, some thousand elements
-// at a time, so that memory is passed over once and what stays in the chain lies in the nearest cache.
-// Contract: a chain leaves the bits that its steps leave one by one; values in registers never reach the arena. Threads
-// change no bits. run() allocates nothing, and reads operands where the steps have them then.
-// Leaves to others: the loops (kernels/cpu/simd/isa.h), which steps are in a region (compiler/elements.h).
+// element_runner.h: runs a region over elements (ElementChain of program.h), one chain at a time, in blocks of some
+// thousand elements: memory is read once, and intermediate values stay in the L1 cache.
+// Contract: a chain is bitwise identical to its steps run one by one, with any number of threads; values in registers
+// never reach the arena. run() allocates nothing and reads operands at their current addresses.
+// Not here: the loops (kernels/cpu/simd/isa.h), choice of the steps of a region (compiler/elements.h).
 #pragma once
 
 #include <cstdint>
@@ -17,25 +17,25 @@ namespace graphrun {
 
 class ElementRunner {
  public:
-  static std::string fault(const RegionSignature& region);  // why it cannot be run, or ""
+  static std::string fault(const RegionSignature& region);  // reason why it cannot run, or ""
 
-  // Gives the steps of the region their operands in registers.
+  // Sets the operands in registers of the region's steps.
   ElementRunner(const Region& region, const Phase& phase, const Program& program, std::vector<BoundStep>& steps);
 
   void run(const std::vector<BoundStep>& steps_of_phase) const;
 
  private:
-  static constexpr std::int64_t kElements = 1024;          // at a time
-  static constexpr std::int64_t kFloats = 12 * kElements;  // of registers: more of them, and fewer elements are taken
-  static constexpr std::uint32_t kMostSteps = 256;         // of a chain
+  static constexpr std::int64_t kElements = 1024;          // elements per block
+  static constexpr std::int64_t kFloats = 12 * kElements;  // register floats; more registers mean smaller blocks
+  static constexpr std::uint32_t kMostSteps = 256;         // steps of a chain
 
-  static constexpr int kArena = -1;  // a place
+  static constexpr int kArena = -1;  // place of a value in the arena
   struct Call {
     std::uint32_t step;
     int out = kArena, in[2] = {kArena, kArena};
   };
   struct Chain {
-    std::vector<std::uint32_t> once;  // steps that give a number, and all steps of a chain of one element
+    std::vector<std::uint32_t> once;  // steps with a scalar result, and all steps of a chain of one element
     std::vector<Call> calls;
     std::int64_t block = 0;
   };
@@ -45,7 +45,7 @@ class ElementRunner {
                            std::int64_t last);
 
   std::vector<Chain> chains_;
-  std::vector<std::unique_ptr<std::uint64_t>> numbers_;  // in registers
+  std::vector<std::unique_ptr<std::uint64_t>> numbers_;  // scalars in registers
 };
 
 }  // namespace graphrun

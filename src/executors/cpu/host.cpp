@@ -10,7 +10,7 @@
 namespace graphrun {
 namespace {
 
-// The text after the colon of the first line of a /proc file that begins with `key`.
+// Text after the colon of the first line of a /proc file that begins with `key`.
 std::string proc_value(const char* path, std::string_view key) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {

@@ -1,5 +1,5 @@
-// host.h: the machine this runs on, as `graphrun devices` tells of it.
-// Contract: what the system does not say is left empty or 0.
+// host.h: description of the host machine for `graphrun devices`.
+// Contract: fields that the system does not report are empty or 0.
 #pragma once
 
 #include "graphrun/executor.h"

@@ -1,4 +1,4 @@
-// plan_region.cpp: which steps the CPU executor runs as one region, and in what tiles.
+// plan_region.cpp: chooses the steps that the CPU executor runs as one region, and their tiles.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace graphrun {
 namespace {
 
-// Where a step is left to its own kernel, which goes over all rows at once, with a region on either side.
+// Reason to leave a step to its own kernel, over all rows at once, between two regions; "" if there is none.
 std::string too_wide(const StepSignature& step, std::int64_t capacity, const RegionCosts& costs) {
   const auto samples = static_cast<std::uint64_t>(std::max(capacity, std::int64_t{1}));
   const auto wide_row = [&](const TensorType& type) {
@@ -34,7 +34,7 @@ std::string too_wide(const StepSignature& step, std::int64_t capacity, const Reg
     if (step.op != Op::matmul) {
       if (std::string reason = input.rows > 0 ? wide_row(input) : std::string(); !reason.empty()) return reason;
     } else if (input.rows == 0 && step.output.rows > 0 && input.bytes() > costs.most_weights) {
-      // Rows, though, a product may read where they lie; what other ops read has to be in the tile.
+      // A product may read rows in place. Other ops need their operands in the tile.
       return fmt::format("{} bytes of weights are too many to read for each tile", input.bytes());
     }
   }
@@ -56,7 +56,7 @@ std::string fused_fault(const FusedSignature& fused) {
   if (!fused.epilogue) return {};
   if (cpu::epilogue_input(*fused.epilogue) != static_cast<int>(fused.input))
     return fmt::format("cpu does no '{}' in the registers of a product", name_of(*fused.epilogue));
-  // A product of several blocks of terms stores partial results.
+  // A product with several blocks of terms stores partial results.
   const Shape& rows = fused.product.inputs[0].shape;
   if (!fused.in_place || rows[rows.rank() - 1] <= cpu::kProductBlock) return {};
   return fmt::format("a product of more than {} terms overwrites the operand of '{}'", cpu::kProductBlock,
@@ -71,14 +71,14 @@ HostTiling tiling_for(const RegionSignature& region, const RegionCosts& costs) {
   const RegionSize& size = region.size;
   HostTiling tiling;
   tiling.accumulator_bytes = size.accumulator_bytes;
-  // A partition has 16 lanes for each number of its accumulators where these stay in the first-level cache beside a
-  // tile: the lanes are then added once a partition instead of once a tile.
+  // A partition has 16 lanes per accumulator if these fit the L1 cache next to a tile: lanes are then added once per
+  // partition instead of once per tile.
   tiling.lanes = size.accumulator_bytes > 0 && size.accumulator_bytes * kTileLanes <= costs.lane_bytes;
 
-  // A power of two: equal shares for 2, 4, 8, 16 threads. Putting partial results together, half a unit of work for
-  // each number that comes from another core, takes a quarter of the time of making them at most. Clearing and adding a
-  // number's lanes takes four units, a twelfth at most: with more partitions 3,000 and 10,000 rows cost a fifth more a
-  // row than 100,000.
+  // A power of two gives 2, 4, 8 or 16 threads equal shares. Combining partial results, half a unit of work for each
+  // number from another core, takes at most a quarter of the time of computing them. Clearing and adding a number's
+  // lanes takes four units, at most a twelfth: with more partitions, 3,000 and 10,000 rows cost a fifth more per row
+  // than 100,000.
   const auto numbers = static_cast<std::int64_t>(size.accumulator_bytes / sizeof(float));
   const std::int64_t least_work = tiling.lanes ? 12 * 4 * numbers : 4 * numbers / 2;
   const std::int64_t partitions = std::min({size.work / costs.partition_work, size.work / (least_work + 1),
@@ -86,7 +86,7 @@ HostTiling tiling_for(const RegionSignature& region, const RegionCosts& costs) {
   tiling.partitions =
       static_cast<std::int32_t>(std::bit_floor(static_cast<std::uint64_t>(std::max(partitions, std::int64_t{1}))));
 
-  // As many rows as fit, in tiles of about equal size, no more than a partition has.
+  // As many rows as fit, in tiles of about equal size, and at most the rows of a partition.
   const std::int64_t of_partition = divide_up(region.capacity, tiling.partitions);
   const auto fitting =
       static_cast<std::int64_t>(costs.tile_bytes / std::max<std::uint64_t>(size.tile_bytes, 1)) * kTileLanes;

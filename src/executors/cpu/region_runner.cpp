@@ -24,10 +24,10 @@
 namespace graphrun {
 namespace {
 
-static_assert(cpu::kLanes == kTileLanes);  // kernels know no Program
-constexpr std::uint64_t kPage = 4096;      // two threads' scratch shares none
+static_assert(cpu::kLanes == kTileLanes);  // kernels do not depend on Program
+constexpr std::uint64_t kPage = 4096;      // scratch of two threads never shares a page
 
-// Floats of partial results read: two or three microseconds, as a partition.
+// Number of partial results, in floats, that one part combines: two or three microseconds, as for a partition.
 constexpr std::int64_t kCombinePart = 8192;
 
 std::uint64_t lane_bytes(const HostTiling& tiling) {
@@ -36,19 +36,19 @@ std::uint64_t lane_bytes(const HostTiling& tiling) {
 const HostTiling& tiling_of(const Region& region) {
   return std::get<HostTiling>(region.tiling);
 }
-// Lanes of 16 numbers are added at a time: those of the last ones of a sum are read beyond it, for nothing.
+// Lanes are added 16 numbers at a time, so the last step of a sum reads beyond its lanes and ignores the excess.
 constexpr std::uint64_t kBeyondLanes = (kTileLanes - 1) * kTileLanes * sizeof(float);
 std::uint64_t whole_lines(std::uint64_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
 
-// The masks of a stage's dropouts, stored after its tile. The dropout of a gradient has the key, rate and step of the
-// dropout of the value, hence the same mask, which is drawn once.
+// Masks of a stage's dropouts, stored after its tile. The dropout of a gradient has the key, rate and step of the
+// dropout of the value, hence the same mask, which is generated once.
 class TileMasks {
  public:
   explicit TileMasks(const HostTiling& tiling) : tiling_(tiling), end_(whole_lines(tiling.tile_bytes)) {}
 
-  // Offset of a dropout's mask, and whether an earlier dropout of the stage has drawn it.
+  // Offset of a dropout's mask, and whether an earlier dropout of the stage has generated it.
   std::pair<std::uint64_t, bool> of(const Step& step, const TensorType& type) {
     const auto& params = step.params.as<RandomParams>();
     const std::int64_t features = cpu::feature_count(type);
@@ -128,7 +128,7 @@ void RegionRunner::bind_stage(const Region& region, const Stage& stage, const Ph
   const auto root = [&](BufferId id) { return storage_root(program, id); };
   for (const Combine& combine : stage.combines) {
     const Buffer& value = program.buffers[combine.value];
-    if (value.type.bytes() == 0) continue;  // a region may have nothing else to combine, and then no accumulators
+    if (value.type.bytes() == 0) continue;  // a region with nothing else to combine has no accumulators
     bound.reduced.push_back({arena + value.offset, value.bytes, combine.offset});
     const auto first = static_cast<std::int64_t>(combine.offset / sizeof(float));
     const auto count = static_cast<std::int64_t>(value.bytes / sizeof(float));
@@ -144,15 +144,15 @@ void RegionRunner::bind_stage(const Region& region, const Stage& stage, const Ph
     if (from.layout != Layout::vectors) return cpu::DataVectors{};
     return cpu::whole_data(arena + from.offset, cpu::feature_count(program.buffers[load.tile].type));
   };
-  std::map<BufferId, cpu::DataVectors> in_place;              // by root
-  std::map<BufferId, std::vector<const TileMove*>> loads_of;  // likewise: the others
+  std::map<BufferId, cpu::DataVectors> in_place;              // operands read in place, by root
+  std::map<BufferId, std::vector<const TileMove*>> loads_of;  // all other loads, by root
   for (const TileMove& load : stage.loads) {
     if (program.buffers[load.tile].layout == Layout::vectors)
       in_place[root(load.tile)] = rows_of(load);
     else
       loads_of[root(load.tile)].push_back(&load);
   }
-  std::multimap<BufferId, BufferId> stores_of;  // where a tile value is stored in the arena
+  std::multimap<BufferId, BufferId> stores_of;  // arena buffers that store a tile value
   for (const TileMove& store : stage.stores) stores_of.emplace(store.tile, store.arena);
   std::map<BufferId, std::uint64_t> accumulators_of;
   for (const Combine& combine : stage.combines) accumulators_of.emplace(combine.value, combine.offset);
@@ -167,7 +167,7 @@ void RegionRunner::bind_stage(const Region& region, const Stage& stage, const Ph
     return cpu::TileOperand{buffer.type, tile ? buffer.offset : 0, tile ? nullptr : arena + buffer.offset,
                             tile ? in_place[root(id)] : cpu::DataVectors{}};
   };
-  std::vector<bool> done(stage.last - stage.rows, false);  // by a product that is due elsewhere
+  std::vector<bool> done(stage.last - stage.rows, false);  // computed by a fused product at a later step
   std::vector<FusedSteps> due(stage.last - stage.rows);
   for (const FusedSteps& fused : stage.fused) {
     for (const std::uint32_t i : {fused.product, fused.bias, fused.epilogue, fused.sum})
@@ -224,7 +224,7 @@ float* RegionRunner::accumulators(std::uint64_t set) const {
   return reinterpret_cast<float*>(accumulators_ + set * accumulator_bytes_);
 }
 
-// Place 0 is where the final values lie.
+// Partial results that wait for later groups. Place 0 is the final values, which are stored elsewhere.
 float* RegionRunner::waiting(int place) const {
   return accumulators(static_cast<std::uint64_t>(group_ + place - 1));
 }
@@ -246,7 +246,7 @@ void RegionRunner::run_partition(const BoundStage& stage, int partition) const {
   }
   std::int64_t samples =
       stage.row_count != nullptr ? std::clamp<std::int64_t>(*stage.row_count, 0, capacity_) : capacity_;
-  // Rows that the data set has not are not there to be read, whatever the phase counts.
+  // Rows beyond the data set cannot be read, whatever the phase counts.
   for (const Batches& of : stage.batches) samples = std::min(samples, cpu::batch_of(of.params, *of.step).count);
   const std::int64_t begin = tiles_ * partition / partitions_ * tile_rows_;
   const std::int64_t end = std::min(tiles_ * (partition + 1) / partitions_ * tile_rows_, capacity_);
@@ -284,7 +284,7 @@ void RegionRunner::run_stage(const BoundStage& stage) const {
   }
 }
 
-// Floats [first, last) of the accumulators.
+// Combines floats [first, last) of the accumulators.
 void RegionRunner::combine_range(const BoundStage& stage, int group, std::int64_t first, std::int64_t last) const {
   for (const Alike& alike : stage.accumulators) {
     const std::int64_t end = std::min(last, alike.first + alike.count);
@@ -293,8 +293,8 @@ void RegionRunner::combine_range(const BoundStage& stage, int group, std::int64_
   }
 }
 
-// The parts of final values that floats [first, first + count) of the accumulators are for: move(value, from where in
-// the range, bytes).
+// Calls move(value, offset in the range, bytes) for each part of a final value in floats [first, first + count) of the
+// accumulators.
 template <class Move>
 void RegionRunner::for_values(const BoundStage& stage, std::int64_t first, std::int64_t count, Move move) {
   for (const Reduced& value : stage.reduced) {
@@ -308,7 +308,7 @@ void RegionRunner::for_values(const BoundStage& stage, std::int64_t first, std::
   }
 }
 
-// The results of a group, with those that wait for them: the last group's to where they are read.
+// Combines the results of a group with earlier ones that wait for them. The last group writes the final values.
 void RegionRunner::combine_block(const BoundStage& stage, CombineOp op, int group, std::int64_t first,
                                  std::int64_t count) const {
   const auto bits = static_cast<unsigned>(group);

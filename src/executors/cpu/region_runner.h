@@ -1,8 +1,8 @@
 // region_runner.h: runs a Region of a Program on the host: partitions of tiles over the pool's threads, then Combine.
-// Contract: regions.md. The bits depend on the Region only, not on threads. run() allocates nothing: accumulators
-// lie in the arena, tile scratch is given. A partition is run by one thread from its first tile to its last. Where the
-// accumulators have fewer sets than partitions, these run in groups (graphrun/partial_results.h).
-// Leaves to others: what a row step computes (kernels/cpu/tiles/tile.h), steps that run once (BoundStep).
+// Contract: regions.md. Results depend only on the Region, not on threads. run() allocates nothing: accumulators are in
+// the arena, and the caller provides tile scratch. One thread runs a partition from its first tile to its last. If
+// there are fewer sets of accumulators than partitions, these run in groups (graphrun/partial_results.h).
+// Not here: code of a row step (kernels/cpu/tiles/tile.h), steps that run once (BoundStep).
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@
 
 namespace graphrun {
 
-// Memory for one tile, and the lanes of one partition, for each thread.
+// Memory for one tile, and the lanes of one partition, per thread.
 class TileScratch {
  public:
-  TileScratch(std::uint64_t bytes, int threads);  // throws Error: no memory
+  TileScratch(std::uint64_t bytes, int threads);  // throws Error if out of memory
   ~TileScratch();
   TileScratch(const TileScratch&) = delete;
   TileScratch& operator=(const TileScratch&) = delete;
@@ -28,7 +28,7 @@ class TileScratch {
   std::byte* of(int thread) const { return data_ + static_cast<std::uint64_t>(thread) * bytes_; }
 
  private:
-  std::uint64_t bytes_;  // of a thread
+  std::uint64_t bytes_;  // bytes per thread
   std::uint64_t total_;
   std::byte* data_;
 };
@@ -39,30 +39,30 @@ class RegionRunner {
                const TileScratch& scratch, cpu::Pool* pool);
 
   static std::uint64_t scratch_bytes(const Region& region, const Phase& phase,
-                                     const Program& program);  // that a thread needs
+                                     const Program& program);  // bytes per thread
 
   void run(const std::vector<BoundStep>& steps_of_phase) const;
 
  private:
-  struct Reduced {  // a value of the arena, and where its partial results lie
+  struct Reduced {  // a value in the arena, and the offset of its partial results
     std::byte* value;
     std::uint64_t bytes, offset;
   };
-  struct Alike {  // accumulators side by side that one operator combines, in floats
+  struct Alike {  // adjacent accumulators with the same operator, in floats
     std::int64_t first, count;
     CombineOp op;
   };
-  struct StoredRows {  // of the arena
+  struct StoredRows {  // rows stored in the arena
     std::byte* data;
     std::uint64_t sample_bytes;
   };
-  struct Batches {  // of a data set that is read in place
+  struct Batches {  // batches of a data set that is read in place
     MinibatchParams params;
     const std::uint64_t* step;
   };
   struct BoundStage {
     std::uint32_t first, rows, last;
-    std::vector<cpu::TileStep> steps;  // loads and stores among them
+    std::vector<cpu::TileStep> steps;  // includes loads and stores
     std::vector<Reduced> reduced;
     std::vector<Alike> accumulators;
     std::vector<StoredRows> stored;
@@ -87,11 +87,11 @@ class RegionRunner {
   std::vector<BoundStage> stages_;
   std::int64_t capacity_, tile_rows_, tiles_;
   int partitions_;
-  int group_ = 1;  // partitions that run at once (partial_results.h)
+  int group_ = 1;  // partitions that run at the same time (partial_results.h)
   std::byte* accumulators_ = nullptr;
   std::uint64_t accumulator_bytes_;
-  bool has_lanes_;          // else sums go to the accumulators, tile by tile
-  std::uint64_t lanes_at_;  // in a thread's scratch
+  bool has_lanes_;          // if false, each tile adds its sums to the accumulators
+  std::uint64_t lanes_at_;  // offset in a thread's scratch
   const TileScratch& scratch_;
   cpu::Pool* pool_;
   Isa isa_;

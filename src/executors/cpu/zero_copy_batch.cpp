@@ -10,7 +10,7 @@ namespace graphrun {
 
 namespace {
 
-// Whether anything but steps of its own reads the buffer: a view of it, what is written in its place, a tile.
+// Whether anything except steps on the buffer itself reads it: a view, a value in its storage, a tile.
 bool is_shared(const Program& program, const Phase& phase, BufferId id) {
   for (BufferId other = 0; other < program.buffers.size(); ++other)
     if ((program.buffers[other].storage == id) != (other == id)) return true;
@@ -22,7 +22,7 @@ bool is_shared(const Program& program, const Phase& phase, BufferId id) {
   return program.buffers[id].kind != BufferKind::activation;
 }
 
-// The operands of `steps` that are this buffer; none where a step does not read them afresh each time.
+// Operands of `steps` that are this buffer; empty if a step does not read the address again in each run.
 std::vector<const void**> readers_of(BufferId id, const Phase& phase, std::vector<BoundStep>& steps) {
   std::vector<const void**> readers;
   for (std::size_t i = 0; i < steps.size(); ++i) {

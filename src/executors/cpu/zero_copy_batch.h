@@ -1,8 +1,8 @@
-// zero_copy_batch.h: a whole batch in the data set's order is read where it lies, by steps that read it from the arena.
-// Contract: bind() once for each phase, when its steps are bound: a minibatch step then moves the operands of its
-// readers instead of copying rows, but for a batch that is not whole: its missing rows must be zero. Values and bits
-// are those of the copy; at() says where they are, for a host that reads the buffer. Leaves to others: batches in any
-// other order and batches that regions load into tiles, which are copied as ever.
+// zero_copy_batch.h: steps that read a full batch in data set order from the arena read the data set in place instead.
+// Contract: call bind() once per phase, when its steps are bound. A minibatch step then redirects the operands of its
+// readers instead of copying rows, except for a partial batch, whose missing rows must be zero. Results are bitwise
+// identical to the copy; at() locates the values for a host that reads the buffer. Not here: batches in any other order
+// and batches that regions load into tiles, which are copied.
 #pragma once
 
 #include <cstddef>
@@ -17,20 +17,20 @@ namespace graphrun {
 class ZeroCopyBatch {
  public:
   ZeroCopyBatch() = default;
-  ZeroCopyBatch(const ZeroCopyBatch&) = delete;  // steps keep addresses of its windows
+  ZeroCopyBatch(const ZeroCopyBatch&) = delete;  // steps hold addresses of its windows
   ZeroCopyBatch& operator=(const ZeroCopyBatch&) = delete;
-  // Keeps addresses of `steps`, which must stay where they are.
+  // Keeps addresses of `steps`, which must not move.
   void bind(const Program& program, const Phase& phase, std::vector<BoundStep>& steps);
-  // Where the rows of this buffer are; null: in its own place in the arena.
+  // Address of the buffer's rows; null if they are in its own place in the arena.
   const std::byte* at(BufferId id) const;
-  // The host is about to write the buffer: its readers are to see that.
+  // Call before the host writes the buffer, so that its readers see the new contents.
   void close(BufferId id);
 
  private:
   struct Window {
     BufferId buffer;
     KernelFn copy;
-    const void* own;  // the buffer's place in the arena
+    const void* own;  // address of the buffer in the arena
     const void* now;
     std::vector<const void**> readers;
     void move(const void* to);
