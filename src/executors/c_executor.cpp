@@ -33,7 +33,7 @@ bool is_plugin_name(const char* name) {
                      [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-'; });
 }
 
-// The table of a plug-in, which is never closed, and what its create() made.
+// Table of a plug-in, which is never closed, and the object that its create() returned.
 class CPlugin {
  public:
   const gr_executor* operator->() const { return &table_; }
@@ -48,7 +48,7 @@ class CPlugin {
         fmt::format("{} ({}): {}(){}{}: {}", name(), path_, function, place.empty() ? "" : " of ", place, what));
   }
 
-  // What it throws becomes an Error.
+  // Converts exceptions of f to Error.
   template <class F>
   auto call(std::string_view function, F f) const {
     try {
@@ -70,7 +70,7 @@ class CPlugin {
     return items;
   }
 
-  // f(why) returns 0 or a gr_kind. `place`: what it was called for.
+  // Throws Error unless f(why), which returns 0 or a gr_kind, succeeds. `place`: target of the call, for the message.
   template <class F>
   void must(std::string_view function, std::string_view place, F f) const {
     char why[GR_WHY] = {};
@@ -107,7 +107,7 @@ class CPlugin {
     if (table_.destroy == nullptr) return;
     try {
       table_.destroy(self_);
-    } catch (...) {  // nobody could be told
+    } catch (...) {  // cannot report from a destructor
     }
   }
   CPlugin(const CPlugin&) = delete;
@@ -127,7 +127,7 @@ class CPlugin {
       refuse_table(path_, fmt::format("the struct_size of its gr_executor is {}, and was {} in version 1",
                                       given.struct_size, offsetof(gr_executor, read) + sizeof given.read));
     }
-    std::memcpy(&table_, &given, std::min(given.struct_size, sizeof table_));  // the rest is as 0
+    std::memcpy(&table_, &given, std::min(given.struct_size, sizeof table_));  // missing members stay 0
     std::vector<std::string_view> missing;
     const auto need = [&](bool there, std::string_view function) {
       if (!there) missing.push_back(function);
@@ -173,7 +173,7 @@ class CRunnable final : public Runnable, private StepWatch {
   ~CRunnable() override {
     try {
       plugin()->unload(loaded_);
-    } catch (...) {  // nobody could be told
+    } catch (...) {  // cannot report from a destructor
     }
   }
 

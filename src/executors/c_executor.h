@@ -1,6 +1,6 @@
-// c_executor.h: an Executor made of the table that a plug-in in C gives.
-// Contract: executor.h's. What the plug-in says is wrong, throws or leaves undone is an Error that names it and the
-// function. Leaves to others: finding and opening the library (plugin_library.h).
+// c_executor.h: an Executor from the function table of a plug-in in C.
+// Contract: that of executor.h. An error that the plug-in reports, an exception or a missing result is an Error that
+// names the plug-in and the function. Not here: finding and opening the library (plugin_library.h).
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace graphrun {
 
 using CEntry = const gr_executor* (*)(const gr_host*);
 
-// Throws Error when the table is none, or of a version that is not ours to run.
+// Throws Error if the table is invalid, or of an unsupported version.
 std::shared_ptr<Executor> make_c_executor(const std::string& path, CEntry entry, std::string_view argument);
 
 }  // namespace graphrun

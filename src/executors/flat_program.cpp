@@ -12,7 +12,7 @@ namespace graphrun {
 namespace {
 
 static_assert(GR_MAX_RANK == kMaxRank && GR_MAX_OPERANDS == kMaxOperands && GR_NO_BUFFER == kNoBuffer);
-static_assert(std::is_same_v<BufferId, std::uint32_t>);  // operands are pointed to
+static_assert(std::is_same_v<BufferId, std::uint32_t>);  // operands are shared by pointer
 static_assert(static_cast<int>(DType::f32) == GR_F32 && static_cast<int>(DType::boolean) == GR_BOOL);
 static_assert(static_cast<int>(BufferKind::data) == GR_DATA && static_cast<int>(BufferKind::slot) == GR_SLOT);
 static_assert(static_cast<int>(BufferKind::activation) == GR_ACTIVATION);
@@ -27,7 +27,7 @@ gr_tensor_type flat_type(const TensorType& type) {
   return flat;
 }
 
-// Names are literals, which end with a 0.
+// Names are literals, which are null-terminated.
 std::vector<gr_attribute> flat_attributes(const Params& params) {
   std::vector<gr_attribute> attributes;
   const auto add = [&attributes](std::string_view name, const auto& value) {
@@ -35,7 +35,7 @@ std::vector<gr_attribute> flat_attributes(const Params& params) {
     attribute.name = name.data();
     using T = std::decay_t<decltype(value)>;
     if constexpr (std::is_arithmetic_v<T>) {
-      // 1e30 is no integer: the conversion would be undefined.
+      // 1e30 is out of range: the conversion would be undefined.
       if (!std::is_floating_point_v<T> || std::abs(static_cast<double>(value)) < 0x1p63)
         attribute.integer = static_cast<std::int64_t>(value);
       attribute.number = static_cast<double>(value);

@@ -1,6 +1,6 @@
-// flat_program.h: a Program, and a step before there is one, as the plain arrays of executor_plugin_c.h.
-// Contract: pointers of get() live as long as the object, which is not copied. Only Programs of plain steps: without
-// regions, and with all buffers in Layout::rows.
+// flat_program.h: a Program, or a single step before there is one, as the plain arrays of executor_plugin_c.h.
+// Contract: pointers of get() are valid as long as the object, which cannot be copied. Only for Programs of plain
+// steps: no regions, and all buffers in Layout::rows.
 #pragma once
 
 #include <cstdint>
@@ -40,17 +40,17 @@ class FlatProgram {
   const gr_program& get() const { return flat_; }
 
  private:
-  Program program_;                    // whose texts and operands are pointed to
-  std::vector<gr_tensor_type> types_;  // of buffers
+  Program program_;                    // owns the texts and operands that pointers refer to
+  std::vector<gr_tensor_type> types_;  // types of buffers
   std::vector<gr_buffer> buffers_;
   std::deque<FlatSignature> signatures_;
-  std::vector<std::vector<gr_step>> steps_;  // of each phase
+  std::vector<std::vector<gr_step>> steps_;  // steps by phase
   std::vector<gr_phase> phases_;
   std::vector<gr_initial> initial_;
   gr_program flat_{};
 };
 
-// Back again, of a step whose op and types were in a FlatSignature. Throws Error for what is none.
+// Inverse, for a step whose op and types were in a FlatSignature. Throws Error for an invalid type.
 TensorType type_of(const gr_tensor_type& flat);
 
 template <class T>

@@ -13,7 +13,7 @@
 namespace graphrun {
 namespace {
 
-// The steps of a phase one by one.
+// Runs the steps of a phase one by one.
 class StepByStep final : public HostRunnable {
  public:
   StepByStep(const Program& program, const HostExecutor& executor, Profiling profiling)
@@ -53,7 +53,7 @@ class StepByStep final : public HostRunnable {
     KernelArgs args;
   };
   std::vector<std::vector<Bound>> phases_;
-  std::uint64_t fallback_steps_ = 0;  // of all phases
+  std::uint64_t fallback_steps_ = 0;  // total of all phases
 };
 
 }  // namespace
@@ -74,7 +74,7 @@ std::unique_ptr<Runnable> HostExecutor::load(const Program& program) {
   return std::make_unique<StepByStep>(program, *this, profiling_);
 }
 
-// One allocation holds every buffer; it is zero until something is written.
+// Allocates all buffers at once; memory is zero until something is written.
 HostRunnable::HostRunnable(const Program& program, std::string_view executor, Profiling profiling)
     : executor_(executor), buffers_(program.buffers) {
   if (profiling != Profiling::off) clock_ = std::make_unique<StepClock>();
@@ -135,7 +135,7 @@ HostKernel HostRunnable::bind(const HostExecutor& executor, const Program& progr
   args.out = at(program.buffers[step.output]);
   args.out_type = program.buffers[step.output].type;
   HostKernel kernel = executor.kernel({step.op, step.params, inputs, args.out_type, step.row_count != kNoBuffer});
-  // A workspace that another executor asked for is not ours to use: what we compute would depend on it.
+  // Ignores a workspace that another executor requested: results would depend on it.
   if (kernel.workspace_bytes > 0 && step.workspace != kNoBuffer) {
     args.workspace = at(program.buffers[step.workspace]);
     args.workspace_bytes = std::min(kernel.workspace_bytes, program.buffers[step.workspace].bytes);

@@ -1,4 +1,4 @@
-// load_check.cpp: check_loadable(): what a Program has to keep before an executor may run it.
+// load_check.cpp: check_loadable(): requirements on a Program before an executor may run it.
 #include "graphrun/load_check.h"
 
 #include <fmt/format.h>
@@ -12,7 +12,7 @@
 namespace graphrun {
 namespace {
 
-// The kernel gives out more memory than there is and kills whoever uses it; a message is better.
+// Reports an error instead of overcommitting: the OS would kill the process when it touches the memory.
 void refuse_too_much_for_the_host(const Program& program) {
   std::uint64_t needed = program.arena_bytes;
   for (const Phase& phase : program.phases) {
@@ -28,7 +28,7 @@ void refuse_too_much_for_the_host(const Program& program) {
                     available);
 }
 
-// A step as supports() sees it.
+// Signature of a step for supports().
 class Signature {
  public:
   Signature(const Program& program, const Step& step, bool in_chain = false)
@@ -153,7 +153,7 @@ class LoadCheck {
     }
     return signature;
   }
-  // In a tile.
+  // Whether two buffers overlap in a tile.
   bool meet(BufferId a, BufferId b) const {
     const Buffer& x = program_.buffers[a];
     const Buffer& y = program_.buffers[b];

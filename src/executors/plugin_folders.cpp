@@ -17,7 +17,7 @@ namespace paths = std::filesystem;
 
 constexpr std::string_view kPrefix = "libgraphrun_", kSuffix = ".so";
 
-// Why code must not be taken from there; "" when it may.
+// Reason why code from this place must not be loaded; "" if it may.
 std::string fault_of_place(const paths::path& place, bool folder) {
   std::error_code error;
   const paths::path real = paths::canonical(place, error);
@@ -37,7 +37,7 @@ std::string fault_of_place(const paths::path& place, bool folder) {
   }
 }
 
-// "npu" of "libgraphrun_npu.so"; "" of other files.
+// "npu" for "libgraphrun_npu.so"; "" for other files.
 std::string name_in(const std::string& file) {
   if (!file.starts_with(kPrefix) || !file.ends_with(kSuffix) || file.size() <= kPrefix.size() + kSuffix.size())
     return {};

@@ -1,7 +1,7 @@
-// plugin_folders.h: the plug-ins that are known by name: libgraphrun_NAME.so in a folder of GRAPHRUN_PLUGIN_PATH.
-// Contract: the variable and the folders are looked at again for each call. A folder is absolute; it, what is above it
-// and the file belong to root or to the user, and nobody else may write them (a folder above may be sticky, as /tmp
-// is): else whoever sets a variable or may write somewhere would bring code. What is refused is told, with its reason.
+// plugin_folders.h: plug-ins known by name: libgraphrun_NAME.so in a folder of GRAPHRUN_PLUGIN_PATH.
+// Contract: each call reads the variable and the folders again. A folder is absolute. It, its parents and the file must
+// belong to root or the user and be writable by nobody else (a parent may be sticky, such as /tmp): otherwise others
+// could inject code by a variable or a file. Rejected files are reported with the reason.
 #pragma once
 
 #include <string>
@@ -16,11 +16,11 @@ struct PluginFile {
   std::string name, path;
 };
 struct PluginFiles {
-  std::vector<PluginFile> found;  // in the order of folders and names
+  std::vector<PluginFile> found;  // ordered by folder, then by name
   std::vector<RejectedPlugin> rejected;
 };
 
-// `taken`: names that are executors already.
+// `taken`: names of existing executors.
 PluginFiles plugin_files(const std::vector<std::string>& taken);
 
 }  // namespace graphrun

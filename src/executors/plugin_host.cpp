@@ -80,7 +80,7 @@ constexpr gr_host kHost = {
     .free_kernel = [](gr_kernel* kernel) { delete kernel; },
     .random_bits = host_random_bits,
     .permuted = [](std::uint64_t i, std::uint64_t n, std::uint64_t key, std::uint64_t epoch) -> std::uint64_t {
-      return i < n ? bits::permuted(i, n, key, epoch) : i;  // of others the walk might not end
+      return i < n ? bits::permuted(i, n, key, epoch) : i;  // the walk might not end for other i
     },
     .report_allocation = [](const char* call, std::uint64_t bytes) { report_allocation(call, bytes); },
     .begin_step = [](gr_progress* progress, std::uint64_t step) { progress->watch->step_begins(step); },

@@ -1,5 +1,5 @@
-// plugin_host.h: what the library gives to executors in C: the functions of gr_host.
-// Contract: executor_plugin_c.h's; nothing is thrown. Leaves to others: the executor itself (c_executor.h).
+// plugin_host.h: the functions of gr_host, which the library provides to executors in C.
+// Contract: that of executor_plugin_c.h; nothing throws. Not here: the executor itself (c_executor.h).
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace graphrun {
 
-class StepWatch {  // of a gr_progress
+class StepWatch {  // observer of a gr_progress
  public:
   virtual void step_begins(std::uint64_t step) noexcept = 0;
 
@@ -18,7 +18,7 @@ class StepWatch {  // of a gr_progress
 };
 
 const gr_host& plugin_host();
-// One line, cut to the room there is.
+// Writes one line, truncated to the capacity of GR_WHY.
 void write_why(char* why, std::string_view text) noexcept;
 
 }  // namespace graphrun

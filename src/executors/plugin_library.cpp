@@ -53,7 +53,7 @@ std::shared_ptr<Executor> make_cpp_executor(const std::string& path, CppEntry en
 std::shared_ptr<Executor> load_plugin(const std::string& path, std::string_view argument) {
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
-  // A pipe would be waited for.
+  // Opening a pipe would block.
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored))
     throw no_executor(path, "it is not a file");

@@ -1,6 +1,6 @@
 // plugin_library.h: an executor from a shared library, in C++ (executor_plugin.h) or in C (executor_plugin_c.h).
-// Contract: throws Error that names the file and what is wrong with it. A library is never closed: executors and what
-// they made may outlive any call. Leaves to others: which file a name stands for (registry.cpp, plugin_folders.h).
+// Contract: throws Error that names the file and the reason. A library is never closed: executors and their objects may
+// outlive any call. Not here: mapping of names to files (registry.cpp, plugin_folders.h).
 #pragma once
 
 #include <memory>

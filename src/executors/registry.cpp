@@ -1,5 +1,5 @@
-// registry.cpp: executors by name: an explicit list, then plug-in libraries: "cuda", which is libgraphrun_cuda.so
-// beside this library, those of the plug-in folders, and any other by its path.
+// registry.cpp: executors by name: a fixed list, then plug-in libraries: "cuda" (libgraphrun_cuda.so next to this
+// library), those of the plug-in folders, and any other by its path.
 #include <dlfcn.h>
 #include <fmt/format.h>
 
@@ -27,9 +27,9 @@ constexpr BuiltIn kBuiltIn[] = {
     {"ref", [] { return std::shared_ptr<Executor>(std::make_shared<RefExecutor>()); }},
     {"cpu", [] { return std::shared_ptr<Executor>(std::make_shared<CpuExecutor>()); }},
 };
-constexpr std::string_view kCuda = "cuda";  // a plug-in beside this library
+constexpr std::string_view kCuda = "cuda";  // a plug-in next to this library
 
-// The folder of the library (or program) that this code is linked into.
+// Folder of the library (or program) that contains this code.
 fs::path own_folder() {
   Dl_info info{};
   if (dladdr(reinterpret_cast<const void*>(&own_folder), &info) == 0 || info.dli_fname == nullptr) return {};
@@ -37,7 +37,7 @@ fs::path own_folder() {
   return fs::weakly_canonical(info.dli_fname, ignored).parent_path();
 }
 
-// Empty when it was not built.
+// Path of the CUDA plug-in; empty if it was not built.
 std::string find_cuda() {
   const fs::path own = own_folder();
   for (const fs::path& folder : {own, own / ".." / "lib"}) {
@@ -47,7 +47,7 @@ std::string find_cuda() {
   return {};
 }
 
-// In its place: it plans for GPUs.
+// Replaces the missing plug-in: plans for GPUs, but cannot load.
 class CudaNotBuilt final : public cuda::CudaPlanner {
  public:
   std::unique_ptr<Runnable> load(const Program&) override {
@@ -94,7 +94,7 @@ std::vector<std::string> own_names() {
   return names;
 }
 
-// Whatever is wrong with it, it is an executor that is not available: nobody named the file.
+// Reports any failure as an executor that is not available, since the user did not name the file.
 std::shared_ptr<Executor> load_known(const PluginFile& file, std::string_view argument) {
   try {
     return load_plugin(file.path, argument);
@@ -148,7 +148,7 @@ std::shared_ptr<Executor> find_executor(std::string_view name) {
   std::string message = fmt::format("unknown executor '{}'", name);
   for (const RejectedPlugin& refused : plugins.rejected)
     message += fmt::format("; not used: {}: {}", printable(refused.path), refused.reason);
-  std::string hint = did_you_mean(stem == "gpu" ? kCuda : stem, executor_names());  // not cpu, which is nearer
+  std::string hint = did_you_mean(stem == "gpu" ? kCuda : stem, executor_names());  // "gpu" is nearer to "cpu"
   if (name.ends_with(".so")) hint = fmt::format("a path holds a '/': ./{}", name);
   throw Error(
       ErrorKind::input, "executor.unknown", std::move(message),

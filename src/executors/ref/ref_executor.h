@@ -1,6 +1,6 @@
-// ref_executor.h: the reference executor: one plain kernel a step, in double. What others are compared with.
-// Contract: host_executor.h; every op of the library in every dtype.
-// Leaves to others: what the ops compute (kernels/ref.h), speed (executors/cpu).
+// ref_executor.h: the reference executor for comparisons: one plain kernel per step, in double.
+// Contract: that of host_executor.h; supports every op of the library in every dtype.
+// Not here: the kernels (kernels/ref.h), speed (executors/cpu).
 #pragma once
 
 #include "graphrun/host_executor.h"
