@@ -1,7 +1,7 @@
-// dims.h: the elements of several views of the same extents, walked as few dimensions: neighbouring axes become one
-// where each view allows it.
-// Contract: offsets are in elements, one for each view; extents and counts are never negative. Hosts and devices
-// compile it alike. Leaves to others: what is done with the elements; the innermost run is the caller's loop.
+// dims.h: iterates over the elements of several views of equal extents in few dimensions: adjacent axes are merged
+// where every view allows it.
+// Contract: offsets are in elements, one for each view; extents and counts are never negative. Compiles for hosts and
+// devices. Leaves to others: work on the elements; the innermost run is the caller's loop.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ struct Offsets {
 template <int N>
 struct Dim {
   std::int64_t extent = 1;
-  std::int64_t stride[N] = {};  // of each view
+  std::int64_t stride[N] = {};  // for each view
 };
 
 template <int N>
@@ -43,7 +43,7 @@ struct Dims {
   std::int64_t count = 1;  // product of the extents
   Dim<N> dim[kMaxRank];    // outermost first
 
-  // The next one inwards: a part of the one before it where every view goes on from there.
+  // Adds the next inner dimension; merges it into the previous one if every view is contiguous across both.
   void add(const Dim<N>& next) {
     count *= next.extent;
     if (next.extent == 1) return;
@@ -60,17 +60,17 @@ struct Dims {
     for (int i = 0; i < rank; ++i) count *= dim[i].extent;
     return removed;
   }
-  // All but the innermost; that one, or one of extent 1 where there is none.
+  // Removes and returns the innermost dimension, or one of extent 1 if there is none.
   Dim<N> remove_last() { return rank > 0 ? remove(rank - 1) : Dim<N>{}; }
 
-  // Of element `index` in row-major order, below count.
+  // Offsets of element `index` in row-major order; index < count.
   GRAPHRUN_HOST_DEVICE Offsets<N> offsets(std::int64_t index) const {
     Offsets<N> result;
     if (rank == 1) {
       result.move(dim[0].stride, index);
       return result;
     }
-    // A division is long, and most kernels hold this loop several times.
+    // Not unrolled: a division is long code, and most kernels contain this loop several times.
     GRAPHRUN_ROLLED
     for (int d = rank - 1; d >= 0; --d) {
       const std::int64_t rest = divide(index, dim[d].extent);
@@ -82,7 +82,7 @@ struct Dims {
   GRAPHRUN_HOST_DEVICE std::int64_t offset(std::int64_t index) const { return offsets(index)[0]; }
 
  private:
-  // Cheap where both numbers fit 32 bits, which is nearly always.
+  // Fast path for 32-bit operands, which is nearly always taken.
   GRAPHRUN_HOST_DEVICE static std::int64_t divide(std::int64_t a, std::int64_t b) {
     if (((a | b) >> 32) == 0) return static_cast<std::uint32_t>(a) / static_cast<std::uint32_t>(b);
     return a / b;
@@ -96,7 +96,7 @@ Dim<N> axis_of(const View (&views)[N], int axis) {
   return dim;
 }
 
-// Views of the same extents; their own offsets are left to the caller.
+// Merges views of equal extents; their own offsets are left to the caller.
 template <int N>
 Dims<N> merged(const View (&views)[N]) {
   Dims<N> dims;
@@ -104,7 +104,7 @@ Dims<N> merged(const View (&views)[N]) {
   return dims;
 }
 
-// The axes of the mask (bit i: axis i) apart from the others.
+// Separates the axes of the mask (bit i: axis i) from the others.
 template <int N>
 struct Split {
   Dims<N> kept, reduced;
@@ -128,7 +128,7 @@ inline Dims<2> matrices_of(const View& a, const View& b) {
   return merged<2>({broadcast(x, both), broadcast(y, both)});
 }
 
-// Elements [first, last) in order, as runs along the innermost dimension: f(number of the first, its offsets, length).
+// Calls f(index of the first, its offsets, length) for elements [first, last), as runs along the innermost dimension.
 template <int N, class F>
 void for_runs(const Dims<N>& dims, std::int64_t first, std::int64_t last, F&& f) {
   const int inner = dims.rank - 1;
@@ -158,7 +158,7 @@ void for_runs(const Dims<N>& dims, std::int64_t first, std::int64_t last, F&& f)
   }
 }
 
-// Every element: f(its number, its offsets).
+// Calls f(index, offsets) for every element.
 template <int N, class F>
 void for_elements(const Dims<N>& dims, F&& f) {
   const Dim<N> run = dims.rank > 0 ? dims.dim[dims.rank - 1] : Dim<N>{};

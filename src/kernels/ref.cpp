@@ -21,7 +21,7 @@ void broadcast_to(const KernelArgs& args) {
 
 void cast(const KernelArgs& args) {
   if (args.in_type[0].dtype != args.out_type.dtype) return broadcast_to(args);
-  const i64 bytes = static_cast<i64>(size_of(args.out_type.dtype));  // 64-bit integers keep all of theirs
+  const i64 bytes = static_cast<i64>(size_of(args.out_type.dtype));  // preserves all bits of 64-bit integers
   for_elements(merged<2>({view_in(args, 0), view_out(args)}), [&](i64, const Offsets<2>& at) {
     std::memmove(args.output<std::byte>() + at[1] * bytes, args.input<std::byte>(0) + at[0] * bytes,
                  static_cast<std::size_t>(bytes));
@@ -37,8 +37,7 @@ struct Matrix {
   double at(i64 i, i64 j) const { return static_cast<double>(data[i * row + j * column]); }
 };
 
-// c = a @ b, a block of columns at a time, so that b is read along its rows; each sum still goes over the terms in
-// order.
+// c = a @ b in blocks of columns, so that b is read along its rows. Each sum still adds its terms in order.
 template <class T>
 void product(Matrix<T> a, Matrix<T> b, T* c, i64 m, i64 n, i64 k) {
   constexpr i64 kBlock = 128;
@@ -62,7 +61,7 @@ void product(Matrix<T> a, Matrix<T> b, T* c, i64 m, i64 n, i64 k) {
 
 template <class T>
 void matmul_of(const KernelArgs& args) {
-  const auto [transpose_a, transpose_b, precision] = args.params.as<MatmulParams>();  // exact in any case
+  const auto [transpose_a, transpose_b, precision] = args.params.as<MatmulParams>();  // always exact
   const View a = transpose_a ? transposed(view_in(args, 0)) : view_in(args, 0);
   const View b = transpose_b ? transposed(view_in(args, 1)) : view_in(args, 1);
   const View c = view_out(args);
@@ -166,7 +165,7 @@ KernelFn ref_kernel(Op op) {
 }
 
 bool ref_takes_views(Op op) {
-  return op != Op::minibatch && op != Op::assign;  // which copy bytes
+  return op != Op::minibatch && op != Op::assign;  // these two copy bytes
 }
 
 std::uint64_t ref_workspace(Op op, const TensorType& output) {

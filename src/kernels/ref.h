@@ -1,6 +1,6 @@
-// ref.h: the oracle: what each op means, in the plainest code that says it.
-// Contract: double arithmetic and std:: functions, one simple loop an op, operands and results in any dtype the op has
-// (f64 too, for checking gradients). Shares with the fast kernels only the list of ops.
+// ref.h: reference kernels: the meaning of each op, in the plainest code that expresses it.
+// Contract: double arithmetic and std:: functions, one simple loop per op, operands and results in any dtype that the
+// op has (also f64, for gradient checks). Shares only the list of ops with the fast kernels.
 // Leaves to others: speed (cpu/, cuda/), which steps are accepted (executors/ref).
 #pragma once
 
@@ -9,7 +9,7 @@
 namespace graphrun {
 
 KernelFn ref_kernel(Op op);  // nullptr: none
-// Whether the kernel reads operands that are not dense.
+// Returns whether the kernel accepts non-dense operands.
 bool ref_takes_views(Op op);
 std::uint64_t ref_workspace(Op op, const TensorType& output);
 

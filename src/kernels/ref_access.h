@@ -1,5 +1,5 @@
-// ref_access.h: how the reference kernels see operands: as doubles, by element number, with their valid rows only.
-// Contract: see graphrun/kernel.h. Leaves to others: what the ops mean (ref*.cpp).
+// ref_access.h: how the reference kernels access operands: as doubles, by element index, valid rows only.
+// Contract: see graphrun/kernel.h. Leaves to others: the meaning of ops (ref*.cpp).
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ inline double load(const void* data, DType dtype, i64 i) {
   return 0;
 }
 
-// NaN becomes integer 0; what is out of range becomes the nearest end of it.
+// NaN becomes 0; out-of-range values are clamped.
 template <class T>
 T to_integer(double x) {
   if (std::isnan(x)) return 0;
@@ -82,7 +82,7 @@ inline void clear_invalid_rows(const KernelArgs& args) {
   for (i64 i = view_out(args).extents.elements(); i < all; ++i) out(args, i, 0);
 }
 
-// out[i] = f(inputs at i), with broadcasting. An input of the output's own shape may be overwritten on the way.
+// out[i] = f(inputs at i), with broadcasting. `out` may alias an input of the same shape.
 template <class F>
 void elementwise(const KernelArgs& args, F&& f) {
   const View to = view_out(args);

@@ -1,5 +1,5 @@
-// ref_families.h: the tables of the reference kernels by family; those of ref.cpp are in it.
-// Contract: each op is in one table. Leaves to others: what an op computes (ref_*.cpp), look-ups (ref.cpp).
+// ref_families.h: tables of the reference kernels by family, except those in ref.cpp.
+// Contract: each op is in one table. Leaves to others: the computation of an op (ref_*.cpp), look-ups (ref.cpp).
 #pragma once
 
 #include <span>
@@ -15,7 +15,7 @@ struct Entry {
 };
 
 std::span<const Entry> scalar_ops();  // and where
-std::span<const Entry> reductions();  // sum … argmin, softmax and its kin
+std::span<const Entry> reductions();  // sum … argmin, softmax and related ops
 std::span<const Entry> movement();    // transpose, slice, pad, concat, one_hot, gather, scatter_add
 std::span<const Entry> random();
 

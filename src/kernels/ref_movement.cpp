@@ -1,4 +1,4 @@
-// ref_movement.cpp: the oracle for ops that put elements elsewhere.
+// ref_movement.cpp: reference kernels of ops that move elements.
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params/axes.h"
@@ -9,7 +9,7 @@
 namespace graphrun::ref {
 namespace {
 
-// out at each index of `to` = the element of the input at that index of `from`.
+// Copies the element at each index of `from` to that index of `to`.
 void copy(const KernelArgs& args, int input, const View& from, const View& to) {
   for_elements(merged<2>({from, to}),
                [&](i64, const Offsets<2>& at) { out(args, to.offset + at[1], in(args, input, from.offset + at[0])); });
@@ -46,7 +46,7 @@ void concat(const KernelArgs& args) {
   clear_invalid_rows(args);
 }
 
-// Calls f(index, i, j) for column j of the output at place i of the input's indices.
+// Calls f(index, i, j) for column j of the output and position i in the input of indices.
 template <class F>
 void for_indices(const KernelArgs& args, int input, i64 width, F&& f) {
   for_elements(merged<1>({view_in(args, input)}), [&](i64 i, const Offsets<1>& at) {
@@ -70,7 +70,7 @@ void gather(const KernelArgs& args) {
   clear_invalid_rows(args);
 }
 
-// Sums are doubles until all is added.
+// Accumulates in double until all terms are added.
 void scatter_add(const KernelArgs& args) {
   const i64 rows = args.out_type.shape[0];
   const i64 width = args.out_type.shape[1];

@@ -1,4 +1,4 @@
-// ref_random.cpp: draws. Their bits are defined by base/random_bits.h, which every executor calls.
+// ref_random.cpp: random samples. base/random_bits.h, which every executor calls, defines their bits.
 #include "base/random_bits.h"
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
@@ -9,7 +9,7 @@
 namespace graphrun::ref {
 namespace {
 
-// out at each valid element i = value(word of i, i).
+// Sets each valid element i of out to value(word of i, i).
 template <class F>
 void draw(const KernelArgs& args, int step_input, F&& value) {
   const auto& params = args.params.as<RandomParams>();

@@ -1,4 +1,4 @@
-// ref_reductions.cpp: the oracle for ops that look along axes.
+// ref_reductions.cpp: reference kernels of ops along axes.
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params/axes.h"
@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// NaN wins, as in NumPy.
+// NaN propagates, as in NumPy.
 double larger(double x, double y) {
   return x >= y || std::isnan(x) ? x : y;
 }
@@ -34,7 +34,7 @@ double fold(i64 terms, double start, Term&& term, Combine&& combine) {
   return start;
 }
 
-// log(sum(exp(x))) = top + rest, top being the largest. An infinite top makes rest NaN.
+// log(sum(exp(x))) = top + rest, where top is the maximum. An infinite top makes rest NaN.
 struct LogSum {
   double top, rest;
 };
@@ -59,7 +59,7 @@ void min(const KernelArgs& args) {
 void logsumexp(const KernelArgs& args) {
   reduce(args, [](i64 n, auto term) {
     const auto [top, rest] = log_sum_exp(n, term);
-    return std::isinf(top) ? top : top + rest;  // of nothing, or with an infinite term
+    return std::isinf(top) ? top : top + rest;  // no terms, or an infinite one
   });
 }
 
@@ -101,7 +101,7 @@ void softmax(const KernelArgs& args) {
   clear_invalid_rows(args);
 }
 
-// A class with target 0 adds nothing, however small its probability; a class number that is no class gives NaN.
+// A class with target 0 adds nothing, however small its probability; an invalid class index gives NaN.
 void softmax_cross_entropy(const KernelArgs& args) {
   const bool classes = args.in_type[1].dtype == DType::i32;
   const Dims<1> targets = merged<1>({view_in(args, 1)});

@@ -1,4 +1,4 @@
-// The reference's scalar ops, from the last column of scalar_op_list.h, and where().
+// Reference kernels of scalar ops, from the last column of scalar_op_list.h, and of where().
 #include <cmath>
 
 #include "graphrun/params/scalar.h"
@@ -23,7 +23,7 @@ namespace {
 GRAPHRUN_UNARY_OPS(GRAPHRUN_REF_UNARY)
 GRAPHRUN_BINARY_OPS(GRAPHRUN_REF_BINARY)
 GRAPHRUN_COMPARE_OPS(GRAPHRUN_REF_BINARY)
-GRAPHRUN_LOGICAL_OPS(GRAPHRUN_REF_BINARY)  // y of logical_not is 0
+GRAPHRUN_LOGICAL_OPS(GRAPHRUN_REF_BINARY)  // logical_not ignores y
 
 void where(const KernelArgs& args) {
   elementwise(args, [](double condition, double x, double y) { return condition != 0 ? x : y; });

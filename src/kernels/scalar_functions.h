@@ -1,17 +1,17 @@
-// scalar_functions.h: the float functions that scalar ops are written with, over a value type T: float here, 16 lanes
-// in cpu/, float of a device. Contract: only what scalar_type.h has, + - * / and comparisons, so the bits are the same
-// under host compilers, nvcc and NVRTC (with contraction off: -ffp-contract=off, --fmad=false). NaN propagates; zeros
-// keep their sign where the mathematics has one. Leaves to others: the ops (scalar_ops.h); a new one, or a new
-// function, does not rebuild all loops.
+// scalar_functions.h: the float functions used by scalar ops, over a value type T: float here, 16 lanes in cpu/, float
+// on a device. Contract: uses only scalar_type.h, + - * / and comparisons, so results are bitwise equal under host
+// compilers, nvcc and NVRTC (with contraction off: -ffp-contract=off, --fmad=false). NaN propagates; zeros keep their
+// sign where the mathematical function has one. Leaves to others: the ops (scalar_ops.h); adding an op or function
+// there does not rebuild all loops.
 #pragma once
 
 #include "kernels/scalar_type.h"
 
 namespace graphrun::scalar {
 
-// ---- pieces -------------------------------------------------------------------------------------------------------
+// ---- building blocks ----------------------------------------------------------------------------------------------
 
-// x / y where neither y nor 1 / y is zero, subnormal or infinite: a value type may have a cheaper way.
+// x / y where neither y nor 1 / y is zero, subnormal or infinite: a value type may provide a cheaper version.
 template <class T>
 GRAPHRUN_FN T quotient(T x, T y) {
   return x / y;
@@ -25,7 +25,7 @@ template <class T>
 GRAPHRUN_FN T abs(T x) {
   return from_bits(bits(x) & 0x7fffffff);
 }
-// Infinity (0x7f800000) and the NaN that all machines agree on (0x7fc00000).
+// Infinity (0x7f800000), or the canonical NaN of all machines (0x7fc00000).
 template <class T>
 GRAPHRUN_FN T from_pattern(int pattern) {
   return from_bits(bits(T(0.0f)) + pattern);
@@ -62,7 +62,7 @@ GRAPHRUN_FN Pair<T> two_product(T x, T y) {
   return {p, fma(x, y, -p)};
 }
 
-// To the nearest integer, halves to even. From 2^23 on every float is an integer.
+// Rounds to the nearest integer, ties to even. From 2^23 on every float is an integer.
 template <class T>
 GRAPHRUN_FN T round(T x) {
   T magic = copysign(T(8388608.0f), x);
@@ -112,14 +112,14 @@ GRAPHRUN_FN T exp(T x) {
 template <class T>
 GRAPHRUN_FN T expm1(T x) {
   Powers<T> e = powers_of_two<-1>(max(T(-30.0f), min(T(89.0f), x)));
-  // exp(r) - 1 = r + r^2 q(r), to 1.4e-8 of the result; half of 2^n, for n = 128
+  // exp(r) - 1 = r + r^2 q(r), relative error 1.4e-8; half of 2^n, for n = 128
   T p = fma(e.r * e.r, horner(e.r, T(0x1.fffffep-2f), 0x1.5554aap-3f, 0x1.555796p-5f, 0x1.122beap-7f, 0x1.6acf3ep-10f),
             e.r);
   T y = fma(e.power, p, e.power - 0.5f) * 2.0f;
   return select(abs(x) < 0x1p-25f, x, y);
 }
 
-// x = 2^k (1 + f), f in [sqrt(1/2) - 1, sqrt(2) - 1], for normal x > 0. exponent = 2^23 k, as the bits of x have it.
+// x = 2^k (1 + f), f in [sqrt(1/2) - 1, sqrt(2) - 1], for normal x > 0. exponent = 2^23 k, the scale of x's bits.
 template <class T>
 struct LogParts {
   T exponent, f;
@@ -135,14 +135,14 @@ GRAPHRUN_FN LogParts<T> log_parts(T x) {
   auto k = exponent_bits(x);
   return {number(k), from_bits((bits(x) & 0x7fffffff) - k) - 1.0f};
 }
-// Subnormal x > 0 too.
+// Also handles subnormal x > 0.
 template <class T>
 GRAPHRUN_FN LogParts<T> log_parts_of_any(T x) {
   auto tiny = x < 0x1p-126f;
   LogParts<T> v = log_parts(select(tiny, x * 0x1p23f, x));
   return {v.exponent - select(tiny, T(23 * 0x1p23f), T(0.0f)), v.f};
 }
-// log(1 + f) = f + f^2 q(f), to 4.5e-9 of the result.
+// log(1 + f) = f + f^2 q(f), relative error 4.5e-9.
 template <class T>
 GRAPHRUN_FN T log_join(LogParts<T> v) {
   T f = v.f;
@@ -180,8 +180,8 @@ GRAPHRUN_FN T log1p(T x) {
   return y;
 }
 
-// x = quadrant * pi/2 + r. Up to 1e5 by three constants; beyond, the fraction of x * 2/pi is taken from exact products
-// with nine words of 2/pi, each reduced modulo 4 by itself (the words and x are scaled by 2^64 and 2^-64).
+// x = quadrant * pi/2 + r. Up to 1e5 with three constants; beyond, the fraction of x * 2/pi comes from exact products
+// with nine words of 2/pi, each reduced modulo 4 separately (the words are scaled by 2^64, x by 2^-64).
 template <class T>
 GRAPHRUN_FN Pair<T> add_turns(Pair<T> sum, T& low, T turns) {
   turns = turns - 4.0f * round(turns * 0.25f);
@@ -270,8 +270,8 @@ GRAPHRUN_FN T tan(T x) {
   return select(abs(x) < 0x1p-13f, x, y);
 }
 
-// With e = exp(-2 |x|): ((1 - e) / 2) / ((1 + e) / 2). The dividend keeps every digit of a small x, and neither it nor
-// the divisor is rounded just above a power of two where the quotient lies just below one. Beyond 9.01, 1 by rounding.
+// With e = exp(-2 |x|): ((1 - e) / 2) / ((1 + e) / 2). The dividend keeps full precision for small x. Neither it nor
+// the divisor is rounded just above a power of two where the quotient is just below one. Beyond 9.01, 1 by rounding.
 template <class T>
 GRAPHRUN_FN T tanh(T x) {
   constexpr float kMagic = kRoundMagic + 127.0f;  // leaves the exponent of 2^n in the low bits
@@ -279,7 +279,7 @@ GRAPHRUN_FN T tanh(T x) {
   T shifted = fma(a, T(-0x1.715476p+1f), T(kMagic));
   T n = shifted - kMagic;
   T power = from_bits(bits(shifted) << 23);
-  T r = fma(n, T(0x1.62e43p-2f), a);  // |r| <= log(2) / 4: one word of log(2) is enough, e fades as n grows
+  T r = fma(n, T(0x1.62e43p-2f), a);  // |r| <= log(2) / 4: one word of log(2) suffices, since e fades as n grows
   // (1 - exp(-2 r)) / 2 = r + r^2 q(r), minimax for the relative error of the result: 1.0e-8
   T r2 = r * r;
   T q = fma(r2, fma(r2, T(-0x1.6a3cf6p-5f), fma(r, T(0x1.124e2p-3f), T(-0x1.555ac8p-2f))),
@@ -315,13 +315,13 @@ GRAPHRUN_FN T sigmoid(T x) {
 template <class T>
 GRAPHRUN_FN T softplus(T x) {
   T t = exp_within(-min(T(104.0f), abs(x)));
-  // log(1 + t) = t (1 + t q(t)) in [0, 1], to 5.3e-9
+  // log(1 + t) = t (1 + t q(t)) in [0, 1], relative error 5.3e-9
   T q = horner(t, T(1.0f), -0x1.ffffd2p-2f, 0x1.554ddp-2f, -0x1.ff23e6p-3f, 0x1.934b54p-3f, -0x1.3a435ep-3f,
                0x1.b4ae08p-4f, -0x1.d6b08cp-5f, 0x1.4917cep-6f, -0x1.af49cep-9f);
   return fma(t, q, max(x, T(0.0f)));
 }
 
-// exp(u^2 / 2) times the upper tail of the normal distribution from u on, u in [0, 15].
+// exp(u^2 / 2) times the upper tail probability of the normal distribution beyond u, u in [0, 15].
 template <class T>
 GRAPHRUN_FN T normal_tail(T u) {
   T scale = quotient(T(1.0f), u + 4.0f);
@@ -358,7 +358,7 @@ GRAPHRUN_FN T gelu(T x) {
 }
 template <class T>
 GRAPHRUN_FN T gelu_tanh(T x) {
-  // x * sigmoid(t), t = x (c1 + c2 x^2) in two words: exp() of the tail magnifies what t loses.
+  // x * sigmoid(t), t = x (c1 + c2 x^2) in two words: exp() of the tail magnifies rounding errors of t.
   T c = max(T(-15.0f), min(T(15.0f), x));
   Pair<T> z = two_product(c, c);
   Pair<T> p = two_product(z.hi, T(0x1.2444f2p-4f));
@@ -390,8 +390,8 @@ GRAPHRUN_FN T ceil(T x) {
   return copysign(r + select(r < x, T(1.0f), T(0.0f)), x);
 }
 
-// NumPy's: the exact remainder, with the sign of y. Each turn takes off a multiple of |y| that has 24 bits, exactly;
-// |y| is scaled by 2^96 or 2^192 while that is below the rest, so that no quotient overflows.
+// As in NumPy: the exact remainder, with the sign of y. Each iteration subtracts a multiple of |y| with 24 bits,
+// exactly; |y| is scaled by 2^96 or 2^192 while that is at most the rest, so that no quotient overflows.
 template <class T>
 GRAPHRUN_FN T mod(T x, T y) {
   T r = abs(x);
@@ -442,9 +442,9 @@ GRAPHRUN_FN T pow(T x, T y) {
   T p = exp_near(e.r);
   T r = scale(select(abs(t.hi) < 200.0f, fma(p, t_low, p), p), e.n);
   r = select(abs(t.hi) < infinity, r, select(t.hi > 0.0f, infinity, select(t.hi < 0.0f, zero, t.hi)));
-  // signs and the cases of IEEE 754
+  // signs and the special cases of IEEE 754
   auto whole = round(y) == y;
-  auto even = round(y * 0.5f) == y * 0.5f;  // so is every float from 2^24 on
+  auto even = round(y * 0.5f) == y * 0.5f;  // true for every float from 2^24 on
   auto odd = whole & !even;
   r = select(odd, copysign(r, x), r);
   r = select((x < 0.0f) & (ax < infinity) & !whole, from_pattern<T>(0x7fc00000), r);

@@ -1,6 +1,6 @@
-// scalar_ops.h: every float scalar op once, as a functor over a value type T, from its row in scalar_op_list.h.
-// Contract: that of scalar_functions.h. A functor's kUlps is the largest error that the tests allow.
-// Leaves to others: loops and broadcasting (cpu/, cuda/); f64 and the meaning of an op, which is a column of the list
+// scalar_ops.h: every float scalar op, as a functor over a value type T, generated from its row in scalar_op_list.h.
+// Contract: as scalar_functions.h. kUlps of a functor is the maximum error that the tests allow.
+// Leaves to others: loops and broadcasting (cpu/, cuda/); f64 and the definition of an op, a column of the list
 // (scalar_op_list.h): plain std:: functions in double.
 #pragma once
 

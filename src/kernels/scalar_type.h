@@ -1,20 +1,20 @@
-// scalar_type.h: what scalar functions need of a value type, for one float: on a host, or a device.
-// Contract: one operation of the machine each, rounded once; nothing is included, so that host compilers, nvcc and
-// NVRTC read it alike. Leaves to others: vectors (cpu/simd/simd.h), functions (scalar_functions.h).
+// scalar_type.h: the value type interface of scalar functions, for one float: on a host or a device.
+// Contract: one machine operation each, rounded once. Includes nothing, so that host compilers, nvcc and NVRTC read it
+// alike. Leaves to others: vectors (cpu/simd/simd.h), functions (scalar_functions.h).
 #pragma once
 
 #if defined(__CUDACC__) || defined(__CUDACC_RTC__)
 #define GRAPHRUN_FN __device__ __forceinline__
 #elif !defined(__OPTIMIZE__) || defined(GRAPHRUN_SANITIZED)
-#define GRAPHRUN_FN inline  // all inlined, these builds would compile for minutes
+#define GRAPHRUN_FN inline  // inlining all would make these builds compile for minutes
 #else
 #define GRAPHRUN_FN inline __attribute__((always_inline))
 #endif
 
 namespace graphrun::scalar {
 
-// The value type's interface; a vector type defines the same names in its own namespace. The type of bits() has
-// + - & ^ << >>, and a mask has & | !.
+// The value type's interface; a vector type defines the same names in its own namespace. The type of bits() has + - & ^
+// << >>, and a mask has & | !.
 GRAPHRUN_FN float select(bool m, float x, float y) {
   return m ? x : y;
 }

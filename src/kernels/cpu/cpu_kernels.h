@@ -1,7 +1,7 @@
 // cpu_kernels.h: the host kernels by op and instruction set.
 // Contract: f32 (booleans where the op has them; any dtype where an op only moves bytes); the same bits for every
 // instruction set. No kernel allocates or throws. Pure look-ups: safe from any thread.
-// Leaves to others: which operands are supported (executors/cpu), what the ops mean (kernels/ref.h).
+// Leaves to others: which operands are supported (executors/cpu), the meaning of ops (kernels/ref.h).
 #pragma once
 
 #include <span>
@@ -15,17 +15,17 @@ namespace graphrun {
 enum class Isa { plain, avx2, avx512 };
 
 std::string_view name_of(Isa isa);
-std::vector<Isa> available_isas();  // those that this machine runs, plain first
-// The best of them, or the one that the environment variable GRAPHRUN_ISA names. Throws Error when that is none.
+std::vector<Isa> available_isas();  // those supported by this machine, plain first
+// The best available one, or the one named by GRAPHRUN_ISA. Throws Error if that is not available.
 Isa default_isa();
 
 KernelFn cpu_kernel(Op op, Isa isa);  // nullptr: none
-// Whether the kernel reads operands that are not dense where these views say.
+// Returns whether the kernel accepts operands with these non-dense views.
 bool cpu_takes_views(Op op, std::span<const View> views, const TensorType& output);
-// Bytes of scratch that the op cuts its work into parts with, a function of the shapes only. A kernel may be given
-// either this much or none: then the work is not cut, and a matmul over a long axis may round in another order.
+// Bytes of scratch for splitting the op's work into parts, a function of the shapes only. A kernel gets either this
+// much or none. Without it the work is not split, and a matmul over a long axis may round in another order.
 std::uint64_t cpu_workspace(Op op, const Params& params, std::span<const TensorType> inputs, const TensorType& output);
-// Whether less of it, or none, gives the same bits (KernelArgs::workspace_bytes).
+// Returns whether results are bitwise equal with less or no workspace (KernelArgs::workspace_bytes).
 bool cpu_spares_workspace(Op op, const Params& params, std::span<const TensorType> inputs, const TensorType& output);
 
 }  // namespace graphrun

@@ -23,7 +23,7 @@ __global__ void trial_clear(std::uint64_t* sum) {
   *sum = 0;
 }
 
-// Sums of integers: the order does not matter.
+// Sums integers, so the order does not matter.
 __global__ void trial_checksum(const float* from, std::uint64_t count, unsigned long long* sum) {
   unsigned long long mine = 0;
   for (std::uint64_t i = thread_index(); i < count; i += thread_count()) {

@@ -1,6 +1,6 @@
-// axis_ops.cu: softmax, log_softmax and softmax_cross_entropy: each line along one axis by itself, in three passes: the
-// largest element, the sum of exp(x - largest), the result.
-// A line belongs to one thread, to some lanes of a warp, or to a block, by its length: the order of its sum follows.
+// axis_ops.cu: softmax, log_softmax and softmax_cross_entropy along one axis, line by line, in three passes: the
+// maximum, the sum of exp(x - maximum), the result. Depending on its length, a line is processed by one thread, several
+// lanes of a warp, or a block, which fixes the order of its sum.
 #include "graphrun/family_op.h"
 #include "graphrun/params/axes.h"
 #include "kernels/cuda/launch.cuh"
@@ -17,14 +17,14 @@ struct Lines {
   const float* in = nullptr;
   Dims<1> kept;
   std::uint64_t count = 0, size = 0, stride = 1;
-  Extent valid;  // of count
+  Extent valid;  // subset of count
 
   __device__ std::uint64_t first(std::uint64_t line) const {
     return static_cast<std::uint64_t>(kept.offset(static_cast<std::int64_t>(line)));
   }
 };
 
-// ---- who shares a line: rank() of size(); largest() and sum() give the same bits to all of them -------------------
+// ---- threads that share a line: rank() of size(); largest() and sum() return the same bits to all of them ----------
 
 template <int kLanes>
 struct Lanes {
@@ -71,14 +71,14 @@ struct Block {
   }
 };
 
-// ---- what a line gives --------------------------------------------------------------------------------------------
+// ---- results of a line --------------------------------------------------------------------------------------------
 
-// sum exp(x) = exp(top) * total. With a top that is not finite total is NaN or 0, and so is what follows from it.
+// sum exp(x) = exp(top) * total. If top is not finite, total is NaN or 0, and results follow from that.
 struct LogSum {
   float top, total;
 };
 
-// `size` is 0 for lines past the batch: all threads of a warp come here.
+// `size` is 0 for lines past the batch: all threads of a warp must call.
 template <class Group>
 __device__ LogSum log_sum(const float* x, std::uint64_t stride, std::uint64_t size) {
   float top = -infinity();
@@ -89,7 +89,7 @@ __device__ LogSum log_sum(const float* x, std::uint64_t stride, std::uint64_t si
   return {top, Group::sum(total)};
 }
 
-// `out` may be the operand: each thread writes only elements that it alone reads.
+// `out` may alias the operand: each thread writes only elements that no other thread reads.
 template <bool kLog>
 struct Softmax {
   float* out;
@@ -110,7 +110,7 @@ struct Softmax {
   }
 };
 
-// A class with target 0 adds nothing; a class number that is no class gives NaN.
+// A class with target 0 adds nothing; an invalid class index gives NaN.
 template <class Target>
 struct CrossEntropy {
   const Target* target;
@@ -164,7 +164,7 @@ void launch_groups(const Lines& lines, std::uint64_t threads_each, std::uint32_t
 template <class Op>
 void launch_lines(const Lines& lines, const char* name, Op op, Launcher& launcher) {
   const std::uint64_t size = lines.size;
-  if (lines.stride > 1) {  // neighbouring lines lie side by side: a thread each, where there are enough
+  if (lines.stride > 1) {  // lines are adjacent in memory: one thread per line, if there are enough lines
     if (size <= 32 || lines.count >= 4096) return launch_groups<Lanes<1>>(lines, 1, kThreads, name, op, launcher);
     return launch_groups<Block>(lines, kThreads, kThreads, name, op, launcher);
   }

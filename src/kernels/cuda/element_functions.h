@@ -1,7 +1,7 @@
-// element_functions.h: what kernels over elements share beside the scalar functions: casts, packs of four elements, the
+// element_functions.h: helpers of element kernels other than the scalar functions: casts, packs of four elements, the
 // rows of a batch.
-// Contract: for devices only; includes nothing, because kernels that are compiled when a program is loaded read it as
-// text (cmake/Cuda.cmake). Leaves to others: the scalar functions (kernels/scalar_functions.h), the kernels
+// Contract: device code only. Includes nothing, because kernels that are compiled when a program is loaded use its text
+// (cmake/Cuda.cmake). Leaves to others: the scalar functions (kernels/scalar_functions.h), the kernels
 // (executors/cuda/element_kernels.cpp).
 #pragma once
 
@@ -25,8 +25,8 @@ __device__ __forceinline__ void store4(T* to, const T (&from)[4]) {
   *reinterpret_cast<Pack<T>*>(to) = pack;
 }
 
-// To the nearest number that the type holds; NaN becomes 0 in an integer. Conversions from float saturate by
-// themselves. The templates are for unsigned numbers of 64 bits, which have two names.
+// Saturating casts; NaN becomes 0 in an integer. Conversions from float saturate by themselves. The templates accept
+// both names of unsigned 64-bit integers.
 __device__ __forceinline__ int to_i32(float x) {
   return x == x ? static_cast<int>(x) : 0;
 }
@@ -51,7 +51,7 @@ __device__ __forceinline__ unsigned long long to_u64(Unsigned x) {
   return x;
 }
 
-// Of the batch at a step.
+// Number of rows of the batch at `step`.
 __device__ __forceinline__ int batch_rows(unsigned long long step, unsigned long long total,
                                           unsigned long long capacity, unsigned long long batches) {
   const unsigned long long left = total - step % batches * capacity;

@@ -1,7 +1,7 @@
-// elementwise.cuh: out[i] = f(a[i], b[i], c[i]) with broadcasting: one kernel for each functor.
-// Contract: operands are read by their strides, where they have some. `out` may be the address of an operand with
-// Access::same; rows past the count become zero; four elements a thread, as one access where the operand's layout and
-// address allow.
+// elementwise.cuh: out[i] = f(a[i], b[i], c[i]) with broadcasting: one kernel per functor.
+// Contract: operands are read by their strides, if they have any. `out` may alias an operand with Access::same. Rows
+// past the count become zero. Each thread processes four elements, in one access if the operand's layout and alignment
+// permit.
 #pragma once
 
 #include <initializer_list>
@@ -11,12 +11,12 @@
 
 namespace graphrun::cuda {
 
-struct None {};  // the type of an operand that is not there
+struct None {};  // type of an absent operand
 
 struct Elementwise {
   Extent extent;
   Operand operand[3];
-  bool aligned = false;  // of the result
+  bool aligned = false;  // the result's alignment
 };
 
 template <class T>
@@ -24,8 +24,8 @@ struct Four {
   T at[4];
 };
 
-// What few calls meet are functions, one in a kernel for all its operands, which compiles in half the time. Arguments
-// go by value: an address of a kernel's parameters is one that compute-sanitizer does not know in a graph.
+// Rare paths are functions, shared by all operands of a kernel, which halves compile time. Arguments are passed by
+// value: in a graph, compute-sanitizer does not recognize addresses of kernel parameters.
 template <class T>
 __device__ __noinline__ Four<T> load_some(const T* from, int live) {
   Four<T> to = {};
@@ -91,7 +91,7 @@ __device__ void load(const Operand& operand, std::uint64_t base, int live, T (&t
       for (int k = 0; k < live; ++k) {
         const T value = from[operand.dims.offset(static_cast<std::int64_t>(base) + k)];
 #pragma unroll
-        for (int i = 0; i < 4; ++i) four.at[i] = i == k ? value : four.at[i];  // an array in registers has no index
+        for (int i = 0; i < 4; ++i) four.at[i] = i == k ? value : four.at[i];  // registers cannot be indexed
       }
       break;
   }
@@ -144,11 +144,11 @@ __global__ void __launch_bounds__(256) elementwise_kernel(F f, Elementwise e, Ou
   }
 }
 
-// How the result and the operands from `first` on lie. packs: the alignment of four elements of the result, then of
-// each operand. A function of its own, as it is the same for each kernel.
+// Layout of the result and of the operands from `first` on. packs: the alignment of four elements of the result, then
+// of each operand. Not a template, since it is the same for every kernel.
 Elementwise elementwise_of(const KernelArgs& args, int first, std::initializer_list<std::uint64_t> packs);
 
-// `first`: the operand that is A; those after it follow.
+// `first`: index of operand A; the others follow it.
 template <class F, class Out, class... Operands>
 void launch_elementwise(const KernelArgs& args, Launcher& launcher, const char* name, F f, int first = 0) {
   const Elementwise e = elementwise_of(args, first, {alignof(Pack<Out>), alignof(Pack<Operands>)...});

@@ -1,4 +1,4 @@
-// launch.cuh: a typed front for Launcher::launch, and the helpers that kernels share.
+// launch.cuh: typed wrapper of Launcher::launch, and helpers shared by kernels.
 // Contract: arguments are converted to the kernel's parameter types before their addresses are taken.
 #pragma once
 
@@ -37,7 +37,7 @@ struct Extent {
   }
 };
 
-// `divisor`: elements of one unit, for instance the reduced part of a row.
+// `all`: elements of the operand, in units of the kernel, for instance rows.
 inline Extent extent_of(const KernelArgs& args, const TensorType& type, std::uint64_t all) {
   Extent extent;
   extent.all = all;
@@ -55,7 +55,7 @@ __device__ inline std::uint64_t thread_count() {
   return static_cast<std::uint64_t>(gridDim.x) * blockDim.x;
 }
 
-// Division that is cheap where both numbers fit 32 bits, which is nearly always.
+// Division with a fast path for 32-bit operands, which is nearly always taken.
 __device__ inline std::uint64_t divide(std::uint64_t a, std::uint64_t b) {
   if (((a | b) >> 32) == 0) return static_cast<std::uint32_t>(a) / static_cast<std::uint32_t>(b);
   return a / b;
@@ -65,7 +65,7 @@ __device__ inline float infinity() {
   return __int_as_float(0x7f800000);
 }
 
-// NaN wins.
+// NaN propagates.
 __device__ inline float larger(float x, float y) {
   return x >= y || x != x ? x : y;
 }
@@ -77,8 +77,8 @@ inline bool is_aligned(const void* address, std::uint64_t bytes) {
   return reinterpret_cast<std::uintptr_t>(address) % bytes == 0;
 }
 
-// Elements are moved as words of their size, or of up to 16 bytes where neighbours stay together. Calls f(Word{}) with
-// the word of the given bytes: 1, 4 or 8; or also 16.
+// Elements are moved as words of their own size, or of up to 16 bytes where adjacent elements stay together. Calls
+// f(Word{}) with the word of the given size: 1, 4 or 8 bytes; with_word() also 16.
 template <class F>
 void with_element(std::uint64_t bytes, F&& f) {
   if (bytes == 8) return f(std::uint64_t{});
@@ -97,7 +97,7 @@ void with_type(DType dtype, F&& f) {
   if (dtype == DType::u64) return f(std::uint64_t{});
   f(std::uint8_t{});
 }
-// The widest that divides all of what was or-ed together; elements of `size` bytes.
+// Widest word size that divides `divisor` (addresses, offsets and sizes or-ed together); elements have `size` bytes.
 inline std::uint64_t word_of(std::uint64_t divisor, std::uint64_t size) {
   return divisor % 16 == 0 ? 16 : divisor % 8 == 0 ? 8 : divisor % 4 == 0 ? 4 : size;
 }

@@ -1,7 +1,7 @@
-// launcher.h: how a CUDA kernel of ours reaches a stream, and the machine numbers that its grid may depend on.
-// Contract: kernels are launched through a Launcher only, so that its owner checks, counts and names every launch;
-// grids are functions of (shapes, Machine), never of the device that happens to be there. Leaves to others: the stream,
-// capture and errors (executors/cuda), what is launched (the .cu files beside this).
+// launcher.h: how the project's CUDA kernels reach a stream, and the machine parameters that grids may depend on.
+// Contract: kernels are launched only through a Launcher, whose owner checks, counts and names every launch. Grids are
+// functions of (shapes, Machine), never of the installed device. Leaves to others: the stream, capture and errors
+// (executors/cuda), the kernels (the .cu files in this folder).
 #pragma once
 
 #include <cstdint>
@@ -13,15 +13,15 @@ namespace graphrun::cuda {
 
 struct Machine {
   int multiprocessors = 0;
-  std::uint64_t library_workspace = 0;  // bytes that a step of the matrix library gets
+  std::uint64_t library_workspace = 0;  // bytes available to a step of the matrix library
 };
 
 struct Grid {
   std::uint32_t x = 1, y = 1, z = 1;
 };
 
-// op(a) @ op(b) of row-major f32 matrices for the matrix library; `matrices` of them, the next one of an operand
-// `stride` elements on (0: the same one again).
+// op(a) @ op(b) of row-major f32 matrices for the matrix library. There are `matrices` of them, each operand's `stride`
+// elements apart (0: the same matrix).
 struct LibraryMatmul {
   const void* a = nullptr;
   const void* b = nullptr;
@@ -48,7 +48,7 @@ class Launcher {
   Machine machine_;
 };
 
-// Blocks of `threads` for `items`, one item a thread at a time: never more than fill the machine a few times over.
+// Blocks of `threads` threads for `items` items, limited to a few times the capacity of the machine.
 inline Grid linear_grid(const Machine& machine, std::uint64_t items, std::uint32_t threads) {
   const std::uint64_t wanted = (items + threads - 1) / threads;
   const auto most = static_cast<std::uint64_t>(machine.multiprocessors) * 16;
@@ -58,10 +58,10 @@ inline Grid linear_grid(const Machine& machine, std::uint64_t items, std::uint32
 
 using LaunchFn = void (*)(const KernelArgs&, Launcher&);
 
-// The launch function of an op; null when CUDA has no kernel for it. supports() says yes to no other.
+// The launch function of an op; null if CUDA has no kernel for it. supports() accepts no other op.
 LaunchFn find_kernel(Op op);
 
-// The families, each asked in turn.
+// The families, queried in turn.
 LaunchFn find_elementwise(Op op);
 LaunchFn find_movement(Op op);
 LaunchFn find_rearrange(Op op);

@@ -1,6 +1,6 @@
-// layout.h: how the elements of a broadcast or reduced operand lie, as plain numbers a kernel can carry.
-// Contract: pure; strides are in elements. The few patterns that nearly all models use have a name and a fast path,
-// everything else is `strided` and costs a division an axis.
+// layout.h: element layout of a broadcast or reduced operand, as plain numbers that a kernel can receive.
+// Contract: pure; strides are in elements. The few patterns used by nearly all models have a name and a fast path; all
+// others are `strided` and cost a division per axis.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ enum class Access : std::uint8_t {
   scalar,   // one element for all
   period,   // a trailing vector: element i mod extent
   repeat,   // a leading column: element i / extent
-  strided,  // by axis
+  strided,  // general case: the strides of each axis
 };
 
 struct Operand {
@@ -22,7 +22,7 @@ struct Operand {
   Access access = Access::same;
   bool aligned = false;  // packs of four elements can be loaded at multiples of four
   std::uint64_t extent = 1;
-  Dims<1> dims;  // of the result's elements
+  Dims<1> dims;  // for the result's elements
 };
 
 // `in` broadcast to `out`.
@@ -33,7 +33,7 @@ inline Operand operand_of(const View& in, const Shape& out, const void* data) {
   const Dims<1>& dims = operand.dims;
   const auto is = [&](int axis, std::int64_t stride) { return dims.dim[axis].stride[0] == stride; };
   if (is_dense(in) && in.extents.elements() == out.elements()) {
-    operand.access = Access::same;  // also of one, or none
+    operand.access = Access::same;  // including single elements and empty operands
   } else if (dims.rank == 0 || (dims.rank == 1 && is(0, 0))) {
     operand.access = Access::scalar;
   } else if (dims.rank == 1 && is(0, 1)) {

@@ -1,14 +1,14 @@
 // loop.h: the kernels that make a CUDA graph repeat its step without the host.
-// Contract: a graph has two loops, one whose body is a block of steps and one whose body is a single step. `arm` says
-// how often each runs; `begin`, the first node, takes that over; `advance`, the last node of a body, counts down and
-// decides. The numbers of a runnable lie in one slot of a device array that belongs to this module, not to the arena.
+// Contract: a graph has two loops: the body of one is a block of steps, that of the other a single step. `arm` sets how
+// often each runs; `begin`, the first node, takes these counts over; `advance`, the last node of a body, decrements and
+// decides. Counts of a runnable are in one slot of a device array owned by this module, not in the arena.
 #pragma once
 
 #include <cstdint>
 
 namespace graphrun::cuda {
 
-inline constexpr std::uint32_t kLoopSlots = 1024;  // runnables of one process and device at a time
+inline constexpr std::uint32_t kLoopSlots = 1024;  // maximum number of runnables per process and device at a time
 
 struct LoopKernels {
   const void* arm;      // (u32 slot, u64 blocks, u64 singles)

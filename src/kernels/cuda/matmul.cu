@@ -1,7 +1,6 @@
-// matmul.cu: products with a small extent, and sums over rows; everything wide goes to the matrix library, several
-// products at a time to matmul_many.cu.
-// The order of every sum is fixed by the plan: terms of a thread in order, then the warp's tree, then warps in order,
-// then splits in order.
+// matmul.cu: products with a small extent, and sums over rows. Wide products go to the matrix library, batched ones to
+// matmul_many.cu. The plan fixes the order of every sum: a thread's terms in order, then the warp's tree, then warps in
+// order, then splits in order.
 #include "graphrun/params/matmul.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/matmul_plan.h"
@@ -17,9 +16,9 @@ struct Product {
   const float* b = nullptr;
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t a_m = 0, a_k = 0, b_k = 0, b_n = 0;
-  Extent rows = {};                       // of m
-  Extent terms = {};                      // of k
-  bool packs_a = false, packs_b = false;  // a tile's operands are neighbours and aligned
+  Extent rows = {};                       // limits m
+  Extent terms = {};                      // limits k
+  bool packs_a = false, packs_b = false;  // a tile's operands are contiguous and aligned
 };
 
 __global__ void matmul_elements(Product p, float* out) {
@@ -40,7 +39,7 @@ __global__ void matmul_elements(Product p, float* out) {
   }
 }
 
-// `count` neighbours at `stride`, zero past `left`.
+// Loads N elements `stride` apart, zeros past `left`.
 template <int N>
 __device__ void load(const float* from, std::int64_t stride, std::int64_t left, bool packs, float (&to)[N]) {
   if (packs) {
@@ -58,7 +57,7 @@ __device__ void load(const float* from, std::int64_t stride, std::int64_t left, 
   for (int i = 0; i < N; ++i) to[i] = i < left ? from[i * stride] : 0.0f;
 }
 
-// A thread for each row, kColumns or fewer columns; b lies in shared memory.
+// One thread per row with at most kColumns columns; b is in shared memory.
 template <int kColumns>
 __global__ void __launch_bounds__(128) matmul_rows(Product p, bool packs_out, float* out) {
   __shared__ alignas(16) float b[MatmulPlan::kSkinny][kColumns];
@@ -114,9 +113,9 @@ void launch_rows(Product p, Launcher& launcher, float* out) {
          linear_grid(launcher.machine(), static_cast<std::uint64_t>(p.m), 128), 128, p, packs_out, out);
 }
 
-// Transposing trees over a warp, one for each 32 elements up to kPart + 32: after the round of width w a lane keeps the
-// half of the elements that its bit w names, at last one, in sum[kPart]. A template, so that elements stay in
-// registers.
+// Transposing trees over a warp, one for each 32 elements up to kPart + 32. After the round of width w, a lane keeps
+// the half of the elements selected by its bit w; finally one element, in sum[kPart]. A template, so that elements stay
+// in registers.
 template <int kPart, int kWidth>
 struct Tree {
   template <int kTile>
@@ -136,7 +135,7 @@ struct Tree {
   }
 };
 
-// Grid: (tiles, splits). `out` is (splits, m, n): the result itself when there is one split.
+// Grid: (tiles, splits). `out` is (splits, m, n): the result itself if there is one split.
 template <int kTileN>
 __global__ void __launch_bounds__(256) matmul_blocks(Product p, std::int64_t split, float* out) {
   constexpr int kTile = kTileM * kTileN;
@@ -149,7 +148,7 @@ __global__ void __launch_bounds__(256) matmul_blocks(Product p, std::int64_t spl
   const std::int64_t end = begin + split < terms ? begin + split : terms;
 
   float sum[kTile] = {};
-  constexpr int kAhead = kTile > 96 ? 2 : 4;  // as registers allow
+  constexpr int kAhead = kTile > 96 ? 2 : 4;  // limited by registers
 #pragma unroll kAhead
   for (std::int64_t l = begin + threadIdx.x; l < end; l += blockDim.x) {
     float a[kTileM], b[kTileN];

@@ -1,5 +1,5 @@
 // matmul_many.cu: several products in one launch: operands with leading dimensions, either of them broadcast. Each
-// element is one sum in order.
+// element is one sum, added in order.
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/matmul_plan.h"
 
@@ -17,7 +17,7 @@ struct Products {
   Dims<2> leading;
   Extent matrices;
 
-  // Of matrix number `index`.
+  // Finds the operands of matrix `index`.
   __device__ void locate(std::uint64_t index, const float*& from_a, const float*& from_b) const {
     const Offsets<2> at = leading.offsets(static_cast<std::int64_t>(index));
     from_a = a + at[0];
@@ -28,7 +28,7 @@ struct Products {
 __global__ void matmul_many_elements(Products p, float* out) {
   const std::uint64_t valid = p.matrices.valid();
   for (std::uint64_t i = thread_index(); i < p.matrices.all * p.m * p.n; i += thread_count()) {
-    const std::uint64_t row = divide(i, p.n);  // of all matrices
+    const std::uint64_t row = divide(i, p.n);  // over all matrices
     const std::uint64_t matrix = divide(row, p.m);
     float sum = 0.0f;
     if (matrix < valid) {
@@ -44,7 +44,7 @@ __global__ void matmul_many_elements(Products p, float* out) {
   }
 }
 
-// A tile of an operand: to[l][i] = from[(first + i) * step_i + (begin + l) * step_l], zero outside. Neighbouring
+// Loads a tile of an operand: to[l][i] = from[(first + i) * step_i + (begin + l) * step_l], zero outside. Adjacent
 // threads read along whichever of the two is dense.
 __device__ void load_tile(const float* from, std::uint64_t first, std::uint64_t size, std::uint64_t step_i,
                           std::uint64_t begin, std::uint64_t terms, std::uint64_t step_l,
@@ -58,7 +58,7 @@ __device__ void load_tile(const float* from, std::uint64_t first, std::uint64_t 
   }
 }
 
-// A thread ends with 4 elements of one column of the tile.
+// Each thread computes 4 elements of one column of the tile.
 __global__ void __launch_bounds__(256) matmul_many_tiles(Products p, float* out) {
   __shared__ float tile_a[kTile][kTile + 1];
   __shared__ float tile_b[kTile][kTile + 1];

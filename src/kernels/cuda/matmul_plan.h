@@ -1,5 +1,5 @@
-// matmul_plan.h: how a product is cut into blocks: a pure function of (shapes, machine), asked before planning for the
-// workspace and again at launch.
+// matmul_plan.h: how a product is split into blocks: a pure function of (shapes, machine), called before planning for
+// the workspace size and again at launch.
 // Contract: the same shapes and machine give the same plan, so the order of every sum is fixed.
 #pragma once
 
@@ -15,26 +15,26 @@ namespace graphrun::cuda {
 
 struct MatmulPlan {
   enum class Route : std::uint8_t {
-    elements,  // a thread for each element of the result, short sums (k <= 32)
-    rows,      // a thread for each row of a narrow result, short sums
-    blocks,    // a block for each tile of the result, its threads share the sum; `splits` > 1: a second stage adds them
+    elements,  // one thread per element of the result, short sums (k <= 32)
+    rows,      // one thread per row of a narrow result, short sums
+    blocks,    // one block per tile of the result, its threads share the sum; `splits` > 1: a second kernel adds them
     library,   // no extent is small
-    many_elements,  // several matrices: a thread for each element, for short sums and flat matrices
-    many_tiles,     // several matrices: a block for each 32 x 32 elements of one
+    many_elements,  // several matrices: one thread per element, for short sums and flat matrices
+    many_tiles,     // several matrices: one block per 32 x 32 elements of a matrix
   };
   static constexpr std::int64_t kSkinny = 32;
-  static constexpr std::int64_t kTall = 16384;  // rows from which a thread takes a whole one
-  static constexpr std::int64_t kLong = 4096;   // terms from which a sum is cut: a second launch takes its time, too
-  static constexpr std::int64_t kSplit = 1024;  // terms of a part
+  static constexpr std::int64_t kTall = 16384;  // minimum number of rows for Route::rows
+  static constexpr std::int64_t kLong = 4096;   // terms from which a sum is split: a second launch has a cost
+  static constexpr std::int64_t kSplit = 1024;  // terms per split
   static constexpr std::int64_t kFlat = 8;      // m or n below which a tile would be nearly empty
 
   Route route = Route::elements;
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t a_m = 0, a_k = 0, b_k = 0, b_n = 0;  // strides in elements
-  Dims<2> leading;                                  // of several matrices
-  std::int64_t splits = 1, split = 0;               // parts of the sum, and the terms of one
+  Dims<2> leading;                                  // dimensions of the matrices, if several
+  std::int64_t splits = 1, split = 0;               // number of splits, and terms per split
   std::uint32_t threads = 256;
-  std::int64_t tile_m = 8, tile_n = 4;  // of a block
+  std::int64_t tile_m = 8, tile_n = 4;  // per block
   std::uint64_t workspace = 0;
 
   std::int64_t tiles_m() const { return (m + tile_m - 1) / tile_m; }
@@ -85,9 +85,9 @@ inline MatmulPlan plan_matmul(const MatmulParams& params, const TensorType& a, c
   plan.route = MatmulPlan::Route::blocks;
   // As wide as a narrow result, so that the other operand is read once.
   plan.tile_n = plan.n <= 4 ? 4 : plan.n <= 8 ? 8 : plan.n <= 12 ? 12 : plan.n <= 16 ? 16 : 8;
-  // Enough terms a thread to be worth its place in the block's sum.
+  // Enough terms per thread to amortize its part in the block's reduction.
   plan.threads = static_cast<std::uint32_t>(std::clamp<std::int64_t>((plan.k / 4 + 31) / 32 * 32, 32, 256));
-  // A long sum over few tiles leaves most of the machine idle: cut it, in parts that only shapes decide.
+  // A long sum over few tiles leaves most of the machine idle, so split it into parts that depend on shapes only.
   const std::int64_t tiles = std::max<std::int64_t>(plan.tiles_m() * plan.tiles_n(), 1);
   const std::int64_t room = std::max<std::int64_t>(2 * machine.multiprocessors / tiles, 1);
   const std::int64_t parts = plan.k >= MatmulPlan::kLong ? (plan.k + MatmulPlan::kSplit - 1) / MatmulPlan::kSplit : 1;

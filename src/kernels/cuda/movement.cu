@@ -1,4 +1,4 @@
-// movement.cu: the same elements elsewhere or as another type: broadcast_to, cast, assign.
+// movement.cu: copies and conversions: broadcast_to, cast, assign.
 #include "graphrun/op.h"
 #include "kernels/cuda/elementwise.cuh"
 
@@ -18,7 +18,7 @@ void launch_assign(const KernelArgs& args, Launcher& launcher) {
   if (args.in[1] != args.out) move(args, launcher, "assign", 1);  // the value may have been computed in place
 }
 
-// To a boolean, which is a byte, by another name than from it.
+// Destination type of casts to boolean; distinct from the byte type that casts from boolean read.
 struct Bool {
   std::uint8_t value;
 };

@@ -1,4 +1,4 @@
-// random.cu: draws. Their bits are defined by base/random_bits.h: the same as on a host.
+// random.cu: random samples. base/random_bits.h defines their bits: the same as on a host.
 #include "base/random_bits.h"
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
@@ -19,13 +19,13 @@ struct Normal {
 struct Dropout {
   double rate;
   float kept;
-  const float* x;  // may be the result: each thread reads only what it writes
+  const float* x;  // may alias the result: each thread reads only elements that it writes
   __device__ float operator()(bits::u32 word, std::uint64_t i) const {
     return bits::unit(word) < rate ? 0.0f : x[i] / kept;
   }
 };
 
-// A thread for the four words of a block.
+// One thread per block of four words.
 template <class F>
 __global__ void draw_kernel(F f, std::uint64_t key, const std::uint64_t* step, Extent extent, bool aligned,
                             float* out) {

@@ -1,4 +1,4 @@
-// rearrange.cu: elements elsewhere: transpose, slice, pad, concat, one_hot, gather.
+// rearrange.cu: ops that move elements: transpose, slice, pad, concat, one_hot, gather.
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params/axes.h"
@@ -8,7 +8,7 @@
 namespace graphrun::cuda {
 namespace {
 
-// ---- slice, pad, concat: the result's blocks along an axis put together from pieces of operands -------------------
+// ---- slice, pad, concat: the result's blocks along an axis, assembled from pieces of operands ---------------------
 
 struct Piece {
   const void* from = nullptr;
@@ -40,7 +40,7 @@ __global__ void assemble_kernel(Pieces pieces, Word fill, Extent extent, Word* o
   }
 }
 
-// The pieces in bytes, before a word is chosen.
+// The pieces in bytes, before a word size is chosen.
 class Assembly {
  public:
   Assembly(const KernelArgs& args, int axis) : args_(args), axis_(axis) {
@@ -48,7 +48,7 @@ class Assembly {
     divisor_ = pieces_.block | reinterpret_cast<std::uintptr_t>(args.out);
   }
 
-  // `skip` steps along the axis of the operand are left out; it fills `steps` from step `begin` of the result on.
+  // Skips `skip` steps along the operand's axis and fills `steps` steps of the result from `begin` on.
   void add(int input, std::uint64_t skip, std::uint64_t begin, std::uint64_t steps) {
     std::uint64_t inner = 0;
     const std::uint64_t block = block_of(args_.in_type[input], inner);
@@ -126,12 +126,12 @@ void launch_concat(const KernelArgs& args, Launcher& launcher) {
 
 // ---- transpose ----------------------------------------------------------------------------------------------------
 
-// The result's axes with their strides in the operand. Where one of them, not the last, has neighbours side by side in
-// the operand, tiles of 32 x 32 go through shared memory, so that both sides are read and written in rows.
+// The result's axes with their strides in the operand. If an axis other than the last is contiguous in the operand,
+// tiles of 32 x 32 go through shared memory, so that both sides are accessed in rows.
 constexpr std::uint64_t kTile = 32;
 
 struct Tiles {
-  Dims<2> outer;                             // the other axes: strides of the operand and of the result
+  Dims<2> outer;                             // other axes: strides of the operand and of the result
   std::uint64_t rows = 0, row_out = 0;       // the axis that is dense in the operand
   std::uint64_t columns = 0, column_in = 0;  // the last axis of the result
   Extent extent;

@@ -1,6 +1,6 @@
-// reduce_plan.h: how a reduction over axes is cut into blocks: a pure function of (shapes, machine).
-// Contract: as matmul_plan.h: known before planning, and the order of the terms is fixed. What a reduction carries from
-// term to term is up to `state` bytes: a number, or a pair.
+// reduce_plan.h: how a reduction over axes is split into blocks: a pure function of (shapes, machine).
+// Contract: as matmul_plan.h: known before planning, and the order of the terms is fixed. The state of a reduction has
+// up to `state` bytes: a number or a pair.
 #pragma once
 
 #include <algorithm>
@@ -18,26 +18,25 @@ namespace graphrun::cuda {
 
 struct ReducePlan {
   enum class Route : std::uint8_t {
-    elements,  // a thread for each result: few terms
-    columns,   // the innermost axis is kept and wide: threads side by side read side by side
-    blocks,    // a block for each result
+    elements,  // one thread per result: few terms
+    columns,   // the innermost axis is kept and wide: adjacent threads read adjacent elements
+    blocks,    // one block per result
   };
   static constexpr std::uint64_t kFew = 32;
-  static constexpr std::uint32_t kColumns = 32;  // neighbouring results that a block of the column kernel computes
-  static constexpr std::uint64_t kLong = 4096;   // terms from which a sum is cut
-  static constexpr std::uint64_t kSplit = 1024;  // terms of a part,
-  static constexpr std::uint64_t kSplitColumns = 256;  // of one whose threads lie side by side
+  static constexpr std::uint32_t kColumns = 32;        // adjacent results computed by one block of the column kernel
+  static constexpr std::uint64_t kLong = 4096;         // minimum number of terms for splitting a sum
+  static constexpr std::uint64_t kSplit = 1024;        // terms per split
+  static constexpr std::uint64_t kSplitColumns = 256;  // the same for Route::columns
 
   Dims<1> kept, reduced;
   Route route = Route::elements;
-  std::uint64_t splits = 1, split = 0;  // parts of the sum, and the terms of one
-  std::uint64_t blocks = 1;             // of one split
+  std::uint64_t splits = 1, split = 0;  // number of splits, and terms per split
+  std::uint64_t blocks = 1;             // per split
   std::uint32_t threads = 256;
   std::uint64_t workspace = 0;
 };
 
-// Bytes that a reduction carries; 0: the op is none. logsumexp: a largest and a sum; argmax, argmin: a value and its
-// place.
+// Bytes of a reduction's state; 0: not a reduction. logsumexp: maximum and sum; argmax, argmin: value and position.
 inline std::uint64_t reduce_state(Op op) {
   if (op == Op::sum || op == Op::prod || op == Op::max || op == Op::min) return 4;
   if (op == Op::logsumexp || op == Op::argmax || op == Op::argmin) return 8;

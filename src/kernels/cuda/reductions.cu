@@ -1,5 +1,5 @@
-// reductions.cu: sums, products, extrema, their places, and log(sum(exp)), over any axes. The order of the terms is
-// fixed by the plan: terms of a thread in order, then the tree of the block, then splits in order. No atomics.
+// reductions.cu: sums, products, extrema, their positions, and log(sum(exp)), over any axes. The plan fixes the order
+// of terms: a thread's terms in order, then the block's tree, then splits in order. No atomics.
 #include "graphrun/op.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/reduce_plan.h"
@@ -8,7 +8,7 @@
 namespace graphrun::cuda {
 namespace {
 
-// ---- what is reduced: State is carried from term to term, start() is that of no terms -----------------------------
+// ---- reductions: State accumulates terms, start() is the state without terms --------------------------------------
 
 struct Sum {
   using State = float;
@@ -34,7 +34,7 @@ struct Smallest : Sum {
   __device__ static State join(State a, State b) { return smaller(a, b); }
 };
 
-// sum exp(x) = exp(top) * sum. A top that is not finite says it all.
+// sum exp(x) = exp(top) * sum. If top is not finite, it is the result.
 struct LogSumExp {
   struct State {
     float top, sum;
@@ -51,7 +51,7 @@ struct LogSumExp {
   __device__ static Out finish(State s) { return fabsf(s.top) < infinity() ? s.top + scalar::log(s.sum) : s.top; }
 };
 
-// The place of the largest or smallest; among equals, and among NaNs, which win, the first.
+// Position of the largest or smallest term: the first among equals; NaN wins, and the first NaN among NaNs.
 template <bool kLargest>
 struct Position {
   struct State {
@@ -77,7 +77,7 @@ struct Position {
 struct Reduction {
   const float* in = nullptr;
   Dims<1> kept, reduced;
-  std::uint64_t count = 0;  // of results
+  std::uint64_t count = 0;  // number of results
   Extent results, terms;
 };
 
@@ -87,7 +87,7 @@ __device__ typename R::State fold(const Reduction& r, std::uint64_t result, std:
                                   std::uint64_t step) {
   const float* from = r.in + r.kept.offset(static_cast<std::int64_t>(result));
   typename R::State state = R::start();
-  if (r.reduced.rank == 1) {  // several loads are under way before the first is needed
+  if (r.reduced.rank == 1) {  // issue several loads before the first is needed
     constexpr int kAhead = 8;
     const auto stride = static_cast<std::uint64_t>(r.reduced.dim[0].stride[0]);
     for (; begin + (kAhead - 1) * step < end; begin += kAhead * step) {
@@ -118,7 +118,7 @@ __device__ State shuffle_down(State state, int lanes) {
   return state;
 }
 
-// Of a warp, always in the same order; valid in lane 0.
+// Joins the states of a warp, always in the same order; valid in lane 0.
 template <class R>
 __device__ typename R::State warp_join(typename R::State state) {
 #pragma unroll
@@ -126,7 +126,7 @@ __device__ typename R::State warp_join(typename R::State state) {
   return state;
 }
 
-// Where results go: parts of a sum that is cut to `partial`, (splits, results), else the finished ones to `out`.
+// Destination of results: parts of a split sum go to `partial`, (splits, results), otherwise final results to `out`.
 template <class R>
 struct Target {
   typename R::State* partial = nullptr;
@@ -163,7 +163,7 @@ __global__ void __launch_bounds__(256) reduce_blocks(Reduction r, std::uint64_t 
     __syncwarp();  // lanes may have had different numbers of terms
     const auto warp = warp_join<R>(mine);
     __syncwarp();
-    __syncthreads();  // those of the result before have been read
+    __syncthreads();  // all threads have read the previous result's parts
     if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = warp;
     __syncwarp();
     __syncthreads();

@@ -1,5 +1,5 @@
-// scatter.cu: scatter_add: places sorted by the row they name, in their order; sums of tiles of sorted places; sums of
-// the rows that go over several tiles, tile by tile. No float atomics: the order of the terms is fixed by the plan.
+// scatter.cu: scatter_add: stable sort of updates by destination row; sums of tiles of sorted updates; sums of rows
+// that span several tiles, tile by tile. No float atomics: the plan fixes the order of terms.
 #include "graphrun/op.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/scatter_plan.h"
@@ -14,7 +14,7 @@ constexpr u32 kThreads = 256;
 constexpr u32 kDigits = 1u << ScatterPlan::kDigit;
 static_assert(kDigits == kThreads, "a thread for each digit");
 
-// What is sorted: the row of each place; `rows`, after all others, where the index is no row or the place is past the
+// Sort keys: the row of each update; `rows`, which sorts last, if the index is not a row or the update is past the
 // batch.
 struct Places {
   const std::int32_t* indices = nullptr;
@@ -31,7 +31,7 @@ __global__ void clear_kernel(float* out, u64 count) {
   for (u64 i = thread_index(); i < count; i += thread_count()) out[i] = 0.0f;
 }
 
-// Each thread counts the places that come before its own.
+// Each thread counts the updates that precede its own.
 __global__ void rank_kernel(Places places, u32* keys, u32* order) {
   __shared__ u32 tile[kThreads];
   const u32 count = static_cast<u32>(places.extent.all);
@@ -60,7 +60,7 @@ __global__ void key_kernel(Places places, u32* keys, u32* order) {
   }
 }
 
-// ---- one digit of the keys: how many each block has of each, where these begin, and the keys put there in order
+// ---- radix sort by one digit: counts per block and digit, their prefix sums, then a stable scatter ---------------
 
 __device__ u32 digit_of(u32 key, int shift) {
   return key >> shift & (kDigits - 1);
@@ -77,7 +77,7 @@ __global__ void count_kernel(const u32* keys, u64 count, int shift, u32* counts)
   counts[static_cast<u64>(threadIdx.x) * gridDim.x + blockIdx.x] = mine[threadIdx.x];
 }
 
-// Each number becomes the sum of those before it; one block.
+// Exclusive prefix sum, by one block.
 __global__ void begin_kernel(u32* counts, u64 count) {
   __shared__ u32 sums[kThreads];
   const u64 share = (count + kThreads - 1) / kThreads;
@@ -141,9 +141,9 @@ struct Sorted {
   __device__ u32 key(u64 at) const { return at < places ? keys[at] : rows; }
 };
 
-// A thread for each tile and column.
+// One thread per tile and column.
 __global__ void tile_kernel(Sorted sorted, const float* updates, float* out) {
-  constexpr int kAhead = 8;  // loads that are under way before the first is needed
+  constexpr int kAhead = 8;  // loads in flight before the first is needed
   static_assert(ScatterPlan::kTile % kAhead == 0);
   for (u64 item = thread_index(); item < sorted.tiles * sorted.width; item += thread_count()) {
     const u64 tile = divide(item, sorted.width);
@@ -189,7 +189,7 @@ __global__ void tile_kernel(Sorted sorted, const float* updates, float* out) {
   }
 }
 
-// The thread of the tile in which a row begins that goes on after it adds what the next tiles have.
+// A row that continues past a tile is completed by the thread of the tile in which it begins.
 __global__ void join_kernel(Sorted sorted, float* out) {
   for (u64 item = thread_index(); item < sorted.tiles * sorted.width; item += thread_count()) {
     u64 tile = divide(item, sorted.width);

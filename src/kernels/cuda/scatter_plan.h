@@ -1,4 +1,4 @@
-// scatter_plan.h: how scatter_add is cut into tiles and where its scratch lies: a pure function of shapes.
+// scatter_plan.h: how scatter_add is split into tiles, and the layout of its scratch: a pure function of shapes.
 // Contract: as matmul_plan.h: known before planning, and the order of the terms is fixed.
 #pragma once
 
@@ -10,20 +10,20 @@
 namespace graphrun::cuda {
 
 struct ScatterPlan {
-  // Up to here a thread for each place counts those that come before it, in one launch; beyond, that is more work than
-  // sorting digit by digit.
+  // Up to this many updates, a thread per update counts those that precede it, in one launch; beyond, a radix sort is
+  // less work.
   static constexpr std::uint64_t kCounted = 4096;
   static constexpr int kDigit = 8;               // bits
-  static constexpr std::uint64_t kBlock = 2048;  // places that a block sorts by a digit
-  static constexpr std::uint64_t kTile = 64;     // sorted places whose updates a thread adds one after the other
-  static constexpr std::uint64_t kMost = ~0u;    // places: their numbers have 32 bits
+  static constexpr std::uint64_t kBlock = 2048;  // updates that a block sorts by a digit
+  static constexpr std::uint64_t kTile = 64;     // sorted updates added in order by one thread
+  static constexpr std::uint64_t kMost = ~0u;    // updates: their indices have 32 bits
 
   std::uint64_t rows = 0, width = 0, places = 0;
   std::uint64_t tiles = 0;
   int passes = 0;  // digits; 0: counted
   std::uint64_t blocks = 0;
-  // Bytes from the start of the workspace: keys and places twice, from which and to which they are sorted; how many
-  // places of each digit and block; sums of rows that began before a tile, and of those that go on after it.
+  // Byte offsets in the workspace: keys and positions, twice, as source and destination of the sort; counts per digit
+  // and block; sums of rows that began before a tile, and of rows that continue after it.
   std::uint64_t keys[2] = {}, order[2] = {}, counts = 0, first = 0, last = 0;
   std::uint64_t workspace = 0;
 };

@@ -1,5 +1,5 @@
-// sources.cu: which rows a step sees, and what it leaves behind: minibatch, row_count, increment, record.
-// The counter is read on the device: a captured step picks other rows each time it runs.
+// sources.cu: input rows and records of a step: minibatch, row_count, increment, record. The counter is read on the
+// device, so a captured step selects different rows on each run.
 #include <algorithm>
 
 #include "base/random_bits.h"
@@ -16,9 +16,9 @@ struct Batches {
   std::uint64_t key = 0;
 
   bool drop_last = false;
-  const std::uint64_t* rows = nullptr;  // where it stands how many of `total` are in use; null: all
+  const std::uint64_t* rows = nullptr;  // device address of the number of rows in use, at most `total`; null: all
 
-  // Those of the rows in use (MinibatchParams::of_rows).
+  // Batches of the rows in use (MinibatchParams::of_rows).
   __device__ Batches now() const {
     Batches some = *this;
     if (rows == nullptr || *rows >= total) return some;
@@ -29,14 +29,14 @@ struct Batches {
     return some;
   }
   __device__ int count(std::uint64_t step) const { return batch_rows(step, total, capacity, batches); }
-  // Which row of the data set is row r of the step's batch.
+  // Data set row of row r of the step's batch.
   __device__ std::uint64_t row(std::uint64_t step, std::uint64_t r) const {
     const std::uint64_t at = step % batches * capacity + r;
     return shuffle ? bits::permuted(at, total, key, step / batches) : at;
   }
 };
 
-// `rows`: the operand that says how many rows are in use; -1: all are.
+// `rows`: index of the operand that holds the number of rows in use; -1: all.
 Batches batches_of(const KernelArgs& args, int rows) {
   const auto& params = args.params.as<MinibatchParams>();
   return {static_cast<std::uint64_t>(params.total),
@@ -48,8 +48,8 @@ Batches batches_of(const KernelArgs& args, int rows) {
           rows < 0 ? nullptr : args.input<std::uint64_t>(rows)};
 }
 
-// `lanes` neighbouring threads copy a row of `row` units; with more than one part in the grid's y, one part of it. Each
-// finds the row's place by itself.
+// `lanes` adjacent threads copy a row of `row` units, or one part of it if the grid's y has several. Each thread
+// computes the row's address itself.
 template <class Unit>
 __global__ void minibatch_kernel(const Unit* data, const std::uint64_t* step, Batches room, std::uint64_t row,
                                  std::uint32_t lanes, Unit* out) {

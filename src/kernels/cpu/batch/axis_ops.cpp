@@ -1,5 +1,4 @@
-// axis_ops.cpp: ops that look along axes beside sum and softmax: extrema, products, positions; one element after
-// another.
+// axis_ops.cpp: ops along axes other than sum and softmax: extrema, products, positions; elements in order.
 #include <limits>
 
 #include "graphrun/op.h"
@@ -11,7 +10,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// As larger().
+// See larger().
 float smaller(float x, float y) {
   const float least = y < x ? y : x;
   return y != y ? y : least;
@@ -22,7 +21,7 @@ void for_lines(const KernelArgs& args, std::uint32_t mask, F&& f) {
   const Split<1> split = split_axes(args, args.in_type[0], mask);
   const std::int64_t lines = split.kept.count;
   const std::int64_t size = split.reduced.count;
-  const int parts = parts_for(lines * (4 * size + 64));  // several passes, and the beginning of each
+  const int parts = parts_for(lines * (4 * size + 64));  // several passes, plus setup
   for_ranges(args.pool, parts, lines, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t i = first; i < last; ++i) {
       const std::int64_t base = split.kept.offset(i);

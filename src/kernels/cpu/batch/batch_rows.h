@@ -1,4 +1,4 @@
-// batch_rows.h: which rows of the data set a batch has, for the kernels over whole batches and those over tiles.
+// batch_rows.h: data set rows of a batch, for the kernels over whole batches and those over tiles.
 // Contract: pure functions. Leaves to others: the rows themselves (movement.cpp, tile_moves.cpp).
 #pragma once
 

@@ -12,7 +12,7 @@
 namespace graphrun::cpu {
 namespace {
 
-// f.operator()<dtype, what it lies in memory as>().
+// Calls f.operator()<dtype, its type in memory>().
 template <class F>
 ElementFn with_dtype(DType dtype, F&& f) {
   switch (dtype) {
@@ -35,7 +35,7 @@ Strided<T> as(const Operand& x) {
   return {static_cast<const T*>(x.data), x.row, x.column};
 }
 
-// Booleans, integers and casts, of which no model computes much: one plain loop for every instruction set.
+// Booleans, integers and casts are rare in models: one plain loop serves every instruction set.
 template <class Out, class T, int inputs, class F>
 void plain(void* to, std::int64_t rows, std::int64_t columns, const Operand* in, F&& f) {
   Out* out = static_cast<Out*>(to);
@@ -68,7 +68,7 @@ void plain_where(void* to, std::int64_t rows, std::int64_t columns, const Operan
           m.data[r * m.row + c * m.column] != 0 ? x.data[r * x.row + c * x.column] : y.data[r * y.row + c * y.column];
 }
 
-// Out of range clamps, NaN is 0: the same on every machine. The tag keeps booleans apart from bytes.
+// Clamps out-of-range values; NaN becomes 0: the same on every machine. `to` distinguishes booleans from bytes.
 template <DType to, class Out, class In>
 Out convert(In x) {
   if constexpr (to == DType::boolean) {
@@ -127,7 +127,7 @@ Slabs slabs_of(const KernelArgs& args) {
   Slabs slabs;
   bool same = true;
   for (int i = 0; i < args.inputs; ++i) same = same && args.in_type[i].shape == out && args.in_strides[i] == nullptr;
-  if (same) {  // most calls, and the smallest ones feel the rest
+  if (same) {  // fast path: most calls, and the smallest ones are sensitive to overhead
     slabs.columns = {valid_elements(args, args.out_type), {1, 1, 1}};
     return slabs;
   }
@@ -140,7 +140,7 @@ Slabs slabs_of(const KernelArgs& args) {
 }
 
 // Calls slab(offset of the output, offsets of the inputs, rows, columns), all in elements, for pieces that cover the
-// output: in parts of whole rows, or of columns where rows are few.
+// output: in parts of whole rows, or of columns if rows are few.
 template <class F>
 void for_each_slab(const KernelArgs& args, const Slabs& s, F&& slab) {
   const std::int64_t rows = s.rows.count, columns = s.columns.extent;

@@ -1,6 +1,6 @@
-// families.h: the families of CPU kernels, and what they share: the valid rows.
-// Contract: each family is a table of its kernels. Compiled for any machine: the loops that depend on the instruction
-// set are called through IsaTable. Leaves to others: the loops (loops.cpp), the list of families (dispatch.cpp).
+// families.h: the families of CPU kernels, and helpers for valid rows.
+// Contract: each family is a table of its kernels, compiled for the baseline machine; ISA-dependent loops are called
+// through IsaTable. Leaves to others: the loops (loops.cpp), the list of families (dispatch.cpp).
 #pragma once
 
 #include <algorithm>
@@ -20,20 +20,20 @@ struct ReduceParams;
 
 namespace graphrun::cpu {
 
-// Elements of the valid rows, which come first.
+// Number of elements in the valid rows, which come first.
 inline std::int64_t valid_elements(const KernelArgs& args, const TensorType& type) {
   if (type.rows == 0) return type.shape.elements();
   std::int64_t n = args.rows_of(type);
   for (int i = 1; i < type.shape.rank(); ++i) n *= type.shape[i];
   return n;
 }
-void clear_invalid_rows(const KernelArgs& args);  // of the output
+void clear_invalid_rows(const KernelArgs& args);  // clears the output's
 
 struct Entry {
   Op op;
-  KernelFn kernels[3];  // by Isa
+  KernelFn kernels[3];  // indexed by Isa
 };
-// What `kernel` leaves to its caller: the rows that are not valid.
+// Wraps `kernel`, which leaves invalid rows of the output unwritten, to clear them.
 template <void (*kernel)(const KernelArgs&, const IsaTable&), Isa isa>
 void kernel_on(const KernelArgs& args) {
   kernel(args, isa_table(isa));
@@ -47,7 +47,7 @@ constexpr Entry entry(Op op) {
 std::span<const Entry> elementwise_kernels();  // and cast
 std::span<const Entry> product_kernels();      // matmul
 std::span<const Entry> sum_kernels();
-std::span<const Entry> softmax_kernels();    // and its kin
+std::span<const Entry> softmax_kernels();    // and related ops
 std::span<const Entry> line_kernels();       // max … argmin
 std::span<const Entry> movement_kernels();   // batches, counters
 std::span<const Entry> rearrange_kernels();  // broadcast_to … gather
@@ -56,7 +56,7 @@ std::span<const Entry> random_kernels();
 
 std::uint64_t product_workspace(const MatmulParams& params, const TensorType& a, const TensorType& c);
 bool product_spares_workspace(const MatmulParams& params, const TensorType& a, const TensorType& c);
-std::uint64_t line_workspace(const ReduceParams& params, const TensorType& in);  // of sum and logsumexp
+std::uint64_t line_workspace(const ReduceParams& params, const TensorType& in);  // for sum and logsumexp
 std::uint64_t scatter_workspace(const TensorType& indices, const TensorType& out);
 
 }  // namespace graphrun::cpu

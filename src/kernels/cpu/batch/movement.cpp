@@ -70,7 +70,7 @@ void assign(const KernelArgs& args) {
   if (args.out != args.in[1]) std::memcpy(args.out, args.in[1], args.out_type.bytes());
 }
 
-// They see to all rows themselves, as the batch has them.
+// Not wrapped by kernel_on(): these kernels handle all rows of the batch themselves.
 constexpr Entry kMovementKernels[] = {
     {Op::minibatch, {minibatch, minibatch, minibatch}},
     {Op::row_count, {row_count, row_count, row_count}},

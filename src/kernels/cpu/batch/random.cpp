@@ -1,4 +1,4 @@
-// random.cpp: draws by base/random_bits.h, which defines their bits.
+// random.cpp: random samples; base/random_bits.h defines their bits.
 #include "kernels/cpu/batch/random_fill.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// random_fill.h: what a random op fills its output with, for the kernels over whole batches and those over tiles.
-// Contract: as RandomDraw (simd/isa.h), whose `what` and parameters the op decides. Leaves to others: loops.
+// random_fill.h: fills the output of a random op, for the kernels over whole batches and those over tiles.
+// Contract: as RandomDraw (simd/isa.h); the op determines `what` and the parameters. Leaves to others: loops.
 #pragma once
 
 #include "graphrun/op.h"

@@ -1,5 +1,5 @@
-// rearrange.cpp: broadcast_to, transpose, slice, pad, concat, one_hot, gather: elements put elsewhere, as runs where
-// they stay together.
+// rearrange.cpp: broadcast_to, transpose, slice, pad, concat, one_hot, gather: copies of elements, in runs where both
+// sides are contiguous.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -13,7 +13,7 @@
 namespace graphrun::cpu {
 namespace {
 
-// (rows, columns) to (columns, rows), in blocks that the nearest cache holds; strides are those from a row to the next.
+// (rows, columns) to (columns, rows), in blocks that fit the L1 cache; strides are those between rows.
 template <class T>
 void transpose_matrix(T* to, std::int64_t to_stride, const T* from, std::int64_t from_stride, std::int64_t rows,
                       std::int64_t columns) {
@@ -32,8 +32,8 @@ template <class T>
 using MatrixFn = void (*)(T* to, std::int64_t to_stride, const T* from, std::int64_t from_stride, std::int64_t rows,
                           std::int64_t columns);
 
-// Runs where both sides go on, or one element is repeated; else matrices of the axis along which `to` goes on and the
-// one along which `from` does.
+// Copies runs where both sides are contiguous or one element is repeated; otherwise transposes matrices over the axis
+// along which `to` is contiguous and the one along which `from` is.
 template <class T>
 void copy_elements(const KernelArgs& args, const T* in, const View& from, T* out, const View& to, MatrixFn<T> matrix) {
   constexpr std::int64_t kColumns = 32;
@@ -44,7 +44,7 @@ void copy_elements(const KernelArgs& args, const T* in, const View& from, T* out
   const int parts = parts_for(2 * dims.count);
   Dim<2> rows = dims.remove_last(), columns;
   bool runs = rows.extent == 1 || (rows.stride[0] <= 1 && rows.stride[1] == 1);
-  if (!runs && rows.stride[1] != 1 && rows.stride[0] != 1) {  // neither goes on anywhere: one by one
+  if (!runs && rows.stride[1] != 1 && rows.stride[0] != 1) {  // neither side is contiguous: element by element
     dims.add(std::exchange(rows, {}));
     runs = true;
   } else if (!runs && rows.stride[1] != 1) {

@@ -1,5 +1,5 @@
-// reduced_axes.h: which elements of an operand are reduced to one: lines along axes.
-// Contract: of the valid rows; pure functions of types. Leaves to others: what is computed along a line (sums.cpp,
+// reduced_axes.h: grouping of an operand's elements into reduced lines along axes.
+// Contract: valid rows only; pure functions of types. Leaves to others: the computation along a line (sums.cpp,
 // axis_ops.cpp, softmax.cpp).
 #pragma once
 
@@ -7,19 +7,18 @@
 
 namespace graphrun::cpu {
 
-// NaN wins; of equal ones the first. One branch that is never taken: which of two numbers is larger is not to be
-// guessed.
+// NaN propagates; among equals the first wins. Branches only on NaN: which number is larger is unpredictable.
 inline float larger(float x, float y) {
   const float most = y > x ? y : x;
   return y != y ? y : most;
 }
 
-// The valid part of an operand, its reduced axes apart from the kept ones.
+// The valid part of an operand, with its reduced axes separated from the kept ones.
 inline Split<1> split_axes(const KernelArgs& args, const TensorType& type, std::uint32_t mask) {
   return {{args.view_of(type)}, mask};
 }
 
-// Elements of one line: along one stride mostly, else by index.
+// Elements of one line: usually along one stride, otherwise by index.
 struct Line {
   const float* first;
   const Dims<1>* dims;
@@ -28,15 +27,15 @@ struct Line {
   float operator[](std::int64_t j) const { return first[dims->offset(j)]; }
 };
 
-// A reduction as runs of axes: neighbouring axes of one fate are one run, kept and reduced ones alternate.
+// A reduction as runs of axes: adjacent axes that are both kept or both reduced form one run; runs alternate.
 struct LineAxes {
-  enum Form { rows, columns, other };  // the reduced axes are the last; next to last, before `last`; anything else
+  enum Form { rows, columns, other };  // reduced axes: the last ones; next to last, before `last`; any others
   std::int64_t outputs = 1, terms = 1, last = 1;
   Form form = other;
 
   LineAxes(const TensorType& in, std::uint32_t axes, std::int64_t first_extent) {
     int runs = 0;
-    bool reduced = false;  // the last run
+    bool reduced = false;  // whether the last run is reduced
     std::int64_t run = 1;
     for (int d = 0; d < in.shape.rank(); ++d) {
       const std::int64_t n = d == 0 ? first_extent : in.shape[d];
@@ -58,8 +57,8 @@ struct LineAxes {
     }
   }
 
-  // Sums of kSumChunk terms are parts of their own where there are fewer outputs than threads could use; they are added
-  // in the order in which they would be without: the bits are those of isa.h either way.
+  // Chunks of kSumChunk terms become parts if there are fewer outputs than threads could use. They are added in the
+  // same order as without chunks, so results are those of isa.h either way.
   std::int64_t chunks() const { return (terms + kSumChunk - 1) / kSumChunk; }
   bool wants_chunks() const {
     const std::int64_t independent = form == rows ? outputs : (outputs + kGrain - 1) / kGrain;
@@ -67,8 +66,8 @@ struct LineAxes {
   }
 };
 
-// Chunks of lines as parts of their own: f(result, elements, how many, group of `last` lines) for each. The results go
-// to the workspace: (groups, chunks, last).
+// Calls f(result, elements, count, group of `last` lines) for each chunk, as a part of its own. Results go to the
+// workspace: (groups, chunks, last).
 template <class F>
 void for_chunks(const KernelArgs& args, const LineAxes& axes, int parts, F&& f) {
   const std::int64_t chunks = axes.chunks(), last = axes.last;

@@ -1,6 +1,6 @@
-// scatter.cpp: scatter_add: places sorted by the row they name, then a sum for each row, each row written once.
-// Contract: the sum of a row is that of its updates in the order of their places, in blocks of kSegmentBlock from the
-// first of each on, the blocks added in order: neither parts nor threads can change it.
+// scatter.cpp: scatter_add: sorts updates by destination row, then sums each row and writes it once.
+// Contract: the sum of a row adds its updates in input order, in blocks of kSegmentBlock whose totals are added in
+// order. Neither parts nor threads affect results.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -13,10 +13,11 @@ namespace {
 
 using i64 = std::int64_t;
 
-constexpr i64 kSegmentBlock = 256;  // terms of a chain: rounding errors of long sums grow by blocks, not by terms
-constexpr i64 kStrip = 16;          // columns that are summed at a time
+constexpr i64 kSegmentBlock = 256;  // terms of a chain: rounding errors of long sums grow with blocks, not terms
+constexpr i64 kStrip = 16;          // columns summed at a time
 
-// A place and, above it, the row of its bucket: of 64 buckets none has more than 2^26 of the rows that an i32 can name.
+// Sort entry: position of an update and, above it, its row in the bucket. Each of 64 buckets has at most 2^26 of the
+// rows that an i32 can index.
 constexpr int kPlaceBits = 38;
 i64 place_of(i64 entry) {
   return entry & ((i64{1} << kPlaceBits) - 1);
@@ -25,8 +26,8 @@ i64 row_of(i64 entry) {
   return entry >> kPlaceBits;
 }
 
-// The output in buckets of 1 << shift rows: a part sorts and sums one bucket. Places are counted and put into buckets
-// in chunks. All follows from shapes.
+// The output in buckets of 1 << shift rows: a part sorts and sums one bucket. Updates are counted and distributed to
+// buckets in chunks. Depends on shapes alone.
 struct Buckets {
   i64 rows, width, places;
   int shift = 0;
@@ -39,12 +40,11 @@ struct Buckets {
     count = rows == 0 ? 0 : ((rows - 1) >> shift) + 1;
     chunks = parts_for(places * 4);
   }
-  // Of the workspace, in numbers of 64 bits: entries in order, as many to sort with, and where those of each bucket and
-  // chunk begin.
+  // Workspace size in 64-bit words: sorted entries, as many for sorting, and the start of each bucket and chunk.
   i64 words() const { return 2 * places + count * chunks; }
 };
 
-// Columns [0, n) of one row: the sum of `count` rows of updates. n is kStrip at most.
+// Sums `count` rows of updates in columns [0, n) of one output row; n is at most kStrip.
 template <i64 n>
 void sum_strip(float* out, const float* updates, i64 width, const i64* entries, i64 count, i64 columns) {
   const i64 wide = n > 0 ? n : columns;
@@ -69,7 +69,7 @@ void sum_row(float* out, const float* updates, i64 width, const i64* entries, i6
   if (column < width) sum_strip<0>(out + column, updates + column, width, entries, count, width - column);
 }
 
-// Sorts by row, of `bits` bits; equal rows keep their order. The result may lie in either.
+// Stable sort by row, whose values have `bits` bits. Returns the buffer that holds the result.
 i64* sort_entries(i64* entries, i64* other, i64 count, int bits) {
   if (count <= 32) {
     for (i64 i = 1; i < count; ++i) {
@@ -120,7 +120,7 @@ void scatter_add(const KernelArgs& args, const IsaTable&) {
     chunk_of_places(
         chunk, [&](i64& at, i64 i) { order[at++] = (indices[i] & ((i64{1} << buckets.shift) - 1)) << kPlaceBits | i; });
   });
-  // What began a bucket's part of a chunk has become its end.
+  // `begins` now holds the end of each bucket's part of a chunk.
 
   for_parts(args.pool, static_cast<int>(buckets.count), [&](int bucket) {
     const i64 begin = bucket == 0 ? 0 : begins[bucket * buckets.chunks - 1];
@@ -128,7 +128,7 @@ void scatter_add(const KernelArgs& args, const IsaTable&) {
     const i64 first = static_cast<i64>(bucket) << buckets.shift;
     const i64 last = std::min(first + (i64{1} << buckets.shift), rows);
     const i64* const sorted = sort_entries(order + begin, spare + begin, count, buckets.shift);
-    i64 row = first;  // the next to write
+    i64 row = first;  // next row to write
     for (i64 i = 0, end = 0; i < count; i = end) {
       const i64 to = first + row_of(sorted[i]);
       while (end < count && row_of(sorted[end]) == to - first) ++end;

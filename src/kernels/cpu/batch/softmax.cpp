@@ -1,6 +1,6 @@
-// softmax.cpp: softmax and its kin: what needs the exponentials of a line, less its largest element so that they are
-// finite. How they are added is isa.h's: lines of up to kShortLine terms one after another, longer ones by the rule of
-// sums. A line whose largest element is not finite gives NaN, or that element where it says it all.
+// softmax.cpp: softmax and related ops, from the exponentials of a line minus its maximum, which keeps them finite.
+// isa.h defines the order of sums: lines of up to kShortLine terms in order, longer ones by the rule of sums. A line
+// with a non-finite maximum gives NaN, or that maximum where it is the exact result.
 #include <cmath>
 #include <limits>
 
@@ -22,14 +22,14 @@ float log_sum_of(float top, float log_sum) {
 
 // ---- short lines: many at once ------------------------------------------------------------------------------------
 
-// What is needed of a line: its largest element, the sum of its exponentials or the logarithm of that, and these.
+// Per line: its maximum, the sum of its exponentials or the logarithm of that sum, and the exponentials.
 struct Exponentials {
   float top, sum;
   const float* values;
 };
 
-// Calls f(i, base, line, exponentials) for every line. One call computes the exponentials of several; no line's bits
-// depend on the others.
+// Calls f(i, base, line, exponentials) for every line. Computes the exponentials of several lines per call, which does
+// not affect the results of a line.
 enum class Sum { itself, logarithm };
 template <Sum kSum, class F>
 void for_short_lines(const KernelArgs& args, std::uint32_t mask, const IsaTable& table, F&& f) {
@@ -39,7 +39,7 @@ void for_short_lines(const KernelArgs& args, std::uint32_t mask, const IsaTable&
   const std::int64_t size = split.reduced.count;
   const std::int64_t together = kBlock / std::max<std::int64_t>(size, 1);
   const auto line_at = [&](std::int64_t base) { return Line{args.input<float>(0) + base, &split.reduced, size}; };
-  const int parts = parts_for(lines * (4 * size + 16));  // several passes, and the beginning of each
+  const int parts = parts_for(lines * (4 * size + 16));  // several passes, plus setup
   for_ranges(args.pool, parts, lines, 1, [&](std::int64_t first, std::int64_t last) {
     float block[kBlock], top[kBlock], sum[kBlock];
     for (std::int64_t begin = first; begin < last; begin += together) {
@@ -75,12 +75,12 @@ int parts_of(const LineAxes& axes) {
   return parts_for(axes.outputs * axes.terms * 4);
 }
 
-// Lines side by side, `stride` floats from one element to the next: up to kGrain of them.
+// Adjacent lines, up to kGrain of them, with `stride` floats between consecutive elements of a line.
 struct Strip {
-  std::int64_t line, offset, width, stride;  // the first line, and where it begins
+  std::int64_t line, offset, width, stride;  // index of the first line, and its offset
 };
 
-// Calls rows(line, offset) or strips(strip) for all lines, as they lie.
+// Calls rows(line, offset) or strips(strip) for all lines, depending on their layout.
 template <class Rows, class Strips>
 void for_long_lines(const KernelArgs& args, const LineAxes& axes, Rows&& rows, Strips&& strips) {
   if (axes.form == LineAxes::rows) {
@@ -171,7 +171,7 @@ void log_softmax(const KernelArgs& args, const IsaTable& table) {
   }
 }
 
-// A class with target 0 adds nothing; a class number that is no class gives NaN.
+// A class with target 0 adds nothing; an invalid class index gives NaN.
 void softmax_cross_entropy(const KernelArgs& args, const IsaTable& table) {
   const std::uint32_t mask = 1u << (args.in_type[0].shape.rank() - 1);
   const bool classes = args.in_type[1].dtype == DType::i32;
@@ -211,7 +211,7 @@ void softmax_cross_entropy(const KernelArgs& args, const IsaTable& table) {
   }
 }
 
-// Chunks of lines are parts of their own where lines are few.
+// Splits lines into chunks, for few long lines.
 void log_sums_by_chunks(const KernelArgs& args, const LineAxes& axes, const IsaTable& table) {
   float* const partial = static_cast<float*>(args.workspace);  // (outputs / last, chunks, last)
   float* const out = args.output<float>();
@@ -244,7 +244,7 @@ void log_sums_by_chunks(const KernelArgs& args, const LineAxes& axes, const IsaT
   }
 }
 
-// Lines that lie neither way are gathered, a chunk at a time.
+// Gathers lines of any other layout, a chunk at a time.
 void log_sums_by_index(const KernelArgs& args, const LineAxes& axes, std::uint32_t mask, const IsaTable& table) {
   const Split<1> split = split_axes(args, args.in_type[0], mask);
   float* const out = args.output<float>();
@@ -268,7 +268,7 @@ void log_sums_by_index(const KernelArgs& args, const LineAxes& axes, std::uint32
   });
 }
 
-// log(sum(exp(x))) is top + log_sum: as two parts they keep more digits.
+// log(sum(exp(x))) is top + log_sum, kept apart for precision.
 void logsumexp(const KernelArgs& args, const IsaTable& table) {
   const std::uint32_t mask = args.params.as<ReduceParams>().axes;
   const float* const x = args.input<float>(0);

@@ -7,7 +7,7 @@
 namespace graphrun::cpu {
 namespace {
 
-// One sum by the rule of isa.h, for axes that do not merge: `at(j)` is element j.
+// One sum in the order of isa.h, for axes that do not merge: `at(j)` is element j.
 template <class At>
 float sum_of(std::int64_t n, At&& at) {
   float total = 0;

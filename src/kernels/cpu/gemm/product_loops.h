@@ -1,6 +1,6 @@
-// product_loops.h: matrix products in the manner of BLIS (van Zee and van de Geijn, 2015): tiles of the result in
-// registers, a panel of b in the nearest cache, a block of a in the next. Contract: isa.h; as loops.cpp, which includes
-// it. Leaves to others: parts and threads (products.cpp).
+// product_loops.h: matrix products in the style of BLIS (van Zee and van de Geijn, 2015): tiles of the result in
+// registers, a panel of b in the L1 cache, a block of a in L2. Contract: isa.h; see loops.cpp, which includes this
+// file. Leaves to others: parts and threads (products.cpp).
 #pragma once
 
 #include "kernels/cpu/simd/isa.h"
@@ -9,13 +9,13 @@
 namespace graphrun::cpu::GRAPHRUN_ISA {
 namespace {
 
-// Tiles of kTileRows x (kTileVectors * 16) fill the registers of the machine; they decide the speed, never the bits.
-// 14 x 32: 28 sums, two vectors of b and a number of a are 31 of 32 registers; 16 loads for 28 fma.
+// Tiles of kTileRows x (kTileVectors * 16) fill the machine's registers; they affect speed, never results. 14 x 32: 28
+// sums, two vectors of b and a broadcast of a use 31 of 32 registers; 16 loads for 28 fma.
 inline constexpr int kTileRows = GRAPHRUN_BLOCKS == 16 ? 14 : GRAPHRUN_BLOCKS == 8 ? 6 : 4;
 static_assert(kTileRows <= kMostTileRows);
 inline constexpr int kTileVectors = GRAPHRUN_BLOCKS == 16 ? 2 : 1;
 inline constexpr i64 kWide = kTileVectors * kLanes;
-inline constexpr i64 kBlockRows = 84;  // of a packed at a time: 84 KiB, and whole tiles (14, 6 and 4 divide it)
+inline constexpr i64 kBlockRows = 84;  // rows of a packed at a time: 84 KiB, whole tiles (14, 6 and 4 divide it)
 inline constexpr i64 kManyColumns = 512;
 
 GRAPHRUN_FN i64 least(i64 x, i64 y) {
@@ -28,8 +28,8 @@ GRAPHRUN_FN i64 whole_tiles(i64 rows) {
 
 // ---- panels -------------------------------------------------------------------------------------------------------
 
-// As many lines as a register has lanes: element (step, line) to to[step * kWidth + line]. Whole registers are written:
-// the lanes after kWidth are for the next step to overwrite.
+// Packs as many lines as a register has lanes: element (step, line) to to[step * kWidth + line]. Stores whole
+// registers; the lanes after kWidth are overwritten by the next step.
 template <int kWidth>
 GRAPHRUN_FN void pack_square(float* to, const float* p, i64 line, i64 steps, i64 lines) {
   constexpr int kSide = GRAPHRUN_LANES;
@@ -52,8 +52,8 @@ GRAPHRUN_FN void pack_square(float* to, const float* p, i64 line, i64 steps, i64
   });
 }
 
-// `lines` lines (rows of a or columns of b, the others zero) of `depth` steps of k: those of one step side by side. The
-// last step may be followed by up to 15 floats of no meaning, if kWidth is no multiple of a register.
+// Packs `lines` lines (rows of a or columns of b, zero-padded) of `depth` k steps, with the elements of a step
+// contiguous. If kWidth is not a multiple of a register, up to 15 undefined floats may follow the last step.
 template <int kWidth>
 __attribute__((noinline)) void pack(float* to, const float* p, i64 line, i64 step, i64 depth, i64 lines) {
   constexpr int kSide = GRAPHRUN_LANES;
@@ -74,7 +74,7 @@ __attribute__((noinline)) void pack(float* to, const float* p, i64 line, i64 ste
   }
 }
 
-// One strip of b, `columns` wide.
+// Packs one strip of b, `columns` wide.
 GRAPHRUN_FN void pack_b(float* to, const float* b, const MatmulProblem& p, i64 depth, i64 columns) {
   if (columns > kLanes && kTileVectors > 1)
     pack<kWide>(to, b, p.b_column, p.b_k, depth, columns);
@@ -82,8 +82,8 @@ GRAPHRUN_FN void pack_b(float* to, const float* b, const MatmulProblem& p, i64 d
     pack<kLanes>(to, b, p.b_column, p.b_k, depth, columns);
 }
 
-// Strip by strip; in the block of k from k on, the strip of column j begins at k * (columns, to whole vectors) + j *
-// depth.
+// Panel layout: strip by strip. In the block of k starting at k, the strip of column j begins at k * (columns, rounded
+// up to whole vectors) + j * depth.
 void pack_panel(const MatmulProblem& p, float* panels, i64 k, i64 column) {
   const i64 depth = least(kProductBlock, p.k - k);
   const i64 padded = (p.n + kLanes - 1) / kLanes * kLanes;
@@ -91,9 +91,9 @@ void pack_panel(const MatmulProblem& p, float* panels, i64 k, i64 column) {
     pack_b(panels + k * padded + j * depth, p.b + k * p.b_k + j * p.b_column, p, depth, least(kWide, p.n - j));
 }
 
-// Tile by tile; in the block of k from k on, the tile of row r begins at k * (rows, to whole tiles) + r * depth. Only
-// the own steps and rows are written. Rows that lie side by side are read a step at a time, from begin to end, as the
-// machine expects it; others in squares.
+// Layout: tile by tile. In the block of k starting at k, the tile of row r begins at k * (rows, rounded up to whole
+// tiles) + r * depth. Writes only the given steps and rows. Column-major input is read sequentially, one step at a
+// time, which suits the prefetcher; other input is transposed in squares.
 void pack_left(const MatmulProblem& p, float* packed, i64 k, i64 steps, i64 row, i64 rows) {
   constexpr int kSide = GRAPHRUN_LANES;
   const i64 block = k / kProductBlock * kProductBlock;
@@ -102,7 +102,7 @@ void pack_left(const MatmulProblem& p, float* packed, i64 k, i64 steps, i64 row,
   const float* from = p.a + row * p.a_row + k * p.a_k;
   for (i64 r = 0; r < rows; r += kTileRows, tile += kTileRows * depth, from += kTileRows * p.a_row) {
     for (int l = 0; l < kTileRows; l += kSide) {
-      const i64 lines = least(kTileRows, rows - r) - l;  // that there are
+      const i64 lines = least(kTileRows, rows - r) - l;  // available in this tile
       if (p.a_row == 1) {
         for (i64 s = 0; s < steps; ++s)
           store_part(tile + s * kTileRows + l, lines > 0 ? load_part(from + s * p.a_k + l, lines) : FloatPart{},
@@ -127,7 +127,7 @@ void pack_left(const MatmulProblem& p, float* packed, i64 k, i64 steps, i64 row,
 
 struct Tile {
   const float* a;
-  i64 a_row, a_k, a_tile;  // a_tile: from a tile of kTileRows to the next
+  i64 a_row, a_k, a_tile;  // a_tile: distance between tiles of kTileRows rows
   const float* b;          // kVectors * 16 contiguous columns for each k
   i64 b_k, k;
   float* c;
@@ -135,13 +135,13 @@ struct Tile {
   bool add;
 };
 
-// The first `width` lanes, or all.
+// Stores or adds the first `width` lanes, at most all.
 GRAPHRUN_FN void put(const Tile& t, float* c, Floats x, i64 width) {
   if (t.c_column != 1) {
     float lanes[kLanes];
     store(lanes, x);
     for (i64 l = 0; l < least(width, kLanes); ++l) c[l * t.c_column] = t.add ? c[l * t.c_column] + lanes[l] : lanes[l];
-  } else if (GRAPHRUN_LANES < 16 && width >= kLanes) {  // masks cost AVX-512 nothing
+  } else if (GRAPHRUN_LANES < 16 && width >= kLanes) {  // AVX-512 masks are free
     store(c, t.add ? load(c) + x : x);
   } else {
     width = least(width, kLanes);
@@ -149,10 +149,10 @@ GRAPHRUN_FN void put(const Tile& t, float* c, Floats x, i64 width) {
   }
 }
 
-// How a lies: by rows (a_k == 1), packed (a_row == 1, a_k == kTileRows) or any way.
+// Layout of a: row-major (a_k == 1), packed (a_row == 1, a_k == kTileRows) or arbitrary.
 enum class Left { rows, packed, any };
 
-// kSteps steps of k. Rows 3 i, 3 i + 1 and 3 i + 2 need one address.
+// Processes kSteps steps of k. Rows 3 i, 3 i + 1 and 3 i + 2 share an address register.
 template <Left kLeft, int kRows, int kVectors, int kSteps, class Sums, class Addresses>
 GRAPHRUN_FN void multiply_steps(Sums& sum, Addresses& a, const float*& b, i64 a_row, i64 a_k, i64 b_k) {
   constexpr int kThirds = (kRows + 2) / 3;
@@ -212,7 +212,7 @@ GRAPHRUN_FN void tile(const Tile& t) {
   });
 }
 
-// Not inlined, so that nothing else asks for its registers.
+// Not inlined, so that no surrounding code competes for its registers.
 template <Left kLeft>
 [[maybe_unused]] __attribute__((noinline)) void full_tile(const Tile& t) {
   tile<kTileRows, kTileVectors, kLeft>(t);
@@ -239,7 +239,7 @@ GRAPHRUN_FN void tiles(Tile& t, i64& m) {
 
 template <int kVectors>
 void strip(Tile t, i64 m) {
-  // What a call costs shows where k is short; a smaller tile can do without.
+  // With a short k the call overhead matters; a smaller tile avoids it.
   if constexpr (kTileRows > 12 && kVectors > 1) {
     if (t.k < 64 && t.a_tile == kTileRows * t.a_row) tiles<12, kVectors>(t, m);
   }
@@ -250,7 +250,7 @@ void strip(Tile t, i64 m) {
   tiles<1, kVectors>(t, m);
 }
 
-// Few rows are few chains of fma, each waiting for its last one. Blocks of k are chains of their own: several at once.
+// With few rows there are few fma chains, bound by latency. Blocks of k are independent chains: several run at once.
 inline constexpr int kChains = GRAPHRUN_BLOCKS == 16 ? 4 : 2;
 
 template <int kRows, int kVectors, int kCount>
@@ -283,7 +283,7 @@ GRAPHRUN_FN void chains(const Tile& t) {
   });
 }
 
-// `kCount` blocks, as many at once as there are registers for their sums.
+// Runs `kCount` blocks, as many at once as there are registers for their sums.
 template <int kRows, int kVectors, int kCount>
 GRAPHRUN_FN void blocks(Tile t) {
   constexpr int kRegisters = GRAPHRUN_BLOCKS == 16 ? 16 : 4;
@@ -325,7 +325,7 @@ void few_rows(const MatmulProblem& p, i64 j, i64 columns) {
 
 void matmul(const MatmulProblem& given) {
   MatmulProblem p = given;
-  // Few columns and a stored by columns (a weight gradient): the rows become the lanes.
+  // Few columns and a column-major a (a weight gradient): the rows become the lanes.
   if (p.n < kLanes && p.m > p.n && p.a_row == 1 && p.b_column == 1 && p.panels == nullptr) {
     p = {p.b, p.b_column, p.b_k, p.a, p.a_k, p.a_row, p.c, p.c_column, p.c_row, p.n, p.m, p.k, p.add};
   }
@@ -341,8 +341,8 @@ void matmul(const MatmulProblem& given) {
   }
   alignas(64) float panel[kProductBlock * kWide];
   alignas(64) float block_of_a[kBlockRows * kProductBlock + kLanes];
-  // A step of k is far from the next in an a stored by columns: a copy pays if more than one strip reads it. Where very
-  // many do, it pays as well for rows that are a multiple of a page apart and so share the lines of the nearest cache.
+  // In a column-major a, consecutive k steps are far apart: packing pays if more than one strip reads it. With very
+  // many strips it also pays for rows that are a multiple of a page apart and therefore conflict in the L1 cache.
   const bool packs_a = p.packed == nullptr && p.m >= kTileRows && (p.a_k != 1 ? p.n > kWide : p.n > kManyColumns);
   const i64 step = packs_a ? kBlockRows : p.m;
   for (i64 k = 0; k < p.k; k += kProductBlock) {
@@ -386,7 +386,7 @@ void matmul(const MatmulProblem& given) {
           t.b = p.panels + k * p.panel_columns + (p.first_column + j) * depth;
           t.b_k = padded;
         } else if (t.columns < padded || p.b_column != 1 || rows >= 4 * kTileRows) {
-          // b cannot be loaded as it lies, or many rows pay for the copy.
+          // b cannot be loaded in place, or enough rows amortize the copy.
           pack_b(panel, t.b, p, depth, t.columns);
           t.b = panel;
           t.b_k = padded;

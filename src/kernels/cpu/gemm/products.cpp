@@ -12,20 +12,20 @@ std::int64_t divide_up(std::int64_t x, std::int64_t y) {
   return (x + y - 1) / y;
 }
 
-// The other way of cutting: a product that reads its operands again and again. All threads pack b, and an a whose
-// tiles would be read badly as they lie, a group of steps of k at a time, then multiply parts of the result by the
-// panels. A part has the columns that a second-level cache holds panels of. Badly lies an a that is stored by columns,
-// and one whose rows are a multiple of a page apart: those of a tile meet in one set of the nearest cache.
+// Strategy for products that read their operands many times. All threads pack b into panels (and a, where its layout is
+// slow to read), a group of k steps at a time, then multiply parts of the result. A part covers as many columns as fit
+// their panels in the L2 cache. Slow layouts of a: column-major, or rows a multiple of a page apart, since the rows of
+// a tile then map to one set of the L1 cache.
 struct SharedPanels {
   static constexpr std::int64_t kLeastRows = 56, kLeastColumns = 128, kLeastDepth = 64;
   static constexpr std::int64_t kPage = 1024;                     // floats
   static constexpr std::int64_t kFloats = std::int64_t{1} << 20;  // packed at a time
   static constexpr std::int64_t kMostDepth = 4 * kProductBlock;
-  static constexpr std::int64_t kSteps = 16;  // of k of an a stored by columns that are packed at a time
-  static constexpr std::int64_t kTiles = 4;   // of rows of another
+  static constexpr std::int64_t kSteps = 16;  // k steps packed at a time from a column-major a
+  static constexpr std::int64_t kTiles = 4;   // row tiles packed at a time from a row-major a
   bool pays = false;
   bool packs_a = false;
-  std::int64_t depth = 0;  // of a group
+  std::int64_t depth = 0;  // k steps of a group
 
   SharedPanels(std::int64_t m, std::int64_t n, std::int64_t k, bool a_by_columns)
       : packs_a(a_by_columns || k % kPage == 0) {
@@ -39,17 +39,17 @@ struct SharedPanels {
   static std::int64_t padded(std::int64_t n) { return divide_up(n, kLanes) * kLanes; }
   std::int64_t width(std::int64_t m, std::int64_t n) const { return padded(n) + (packs_a ? m + kMostTileRows : 0); }
   std::int64_t floats(std::int64_t m, std::int64_t n, std::int64_t k) const { return std::min(depth, k) * width(m, n); }
-  // Groups of so many steps of k at most as these bytes hold, which no element depends on. Then a depth of 0: none.
+  // Limits groups to the k steps that fit in `bytes`, which does not affect results. Depth 0: no step fits.
   void fit(std::uint64_t bytes, std::int64_t m, std::int64_t n, std::int64_t k) {
     const std::int64_t steps = static_cast<std::int64_t>(bytes / sizeof(float)) / width(m, n);
     if (steps < std::min(depth, k)) depth = steps / kProductBlock * kProductBlock;
   }
 };
 
-// Parts of a product by panels: whole tiles and panels, such that 2, 4, 8 or 16 threads have as equal shares as can be.
-// They differ between machines, which matters to no element.
+// Parts of a product by panels: whole tiles and panels, chosen to balance the load of 2, 4, 8 or 16 threads. They
+// differ between machines, which does not affect results.
 struct PanelParts {
-  static constexpr std::int64_t kMostColumns = 1024;  // of a part: 1 MiB of panels
+  static constexpr std::int64_t kMostColumns = 1024;  // maximum per part: 1 MiB of panels
   static constexpr std::int64_t kMostRows = 336;
   std::int64_t rows = 0, columns = 0;
   std::int64_t row_blocks = 0, column_blocks = 0;
@@ -66,10 +66,10 @@ struct PanelParts {
         const std::int64_t high = std::clamp<std::int64_t>(divide_up(tiles * across, wanted), 1, kMostRows / tile_rows);
         const std::int64_t parts = divide_up(tiles, high) * divide_up(strips, wide);
         if (parts > kMaxParts && across > first) continue;
-        double shares = 0;  // a quarter of a part is waited for in the end
+        double shares = 0;  // the last part leaves threads idle for about a quarter of its time
         for (const int threads : {2, 4, 8, 16})
           shares += threads * (static_cast<double>(divide_up(parts, threads)) + 0.25);
-        // A panel comes to the nearest cache with its first tile.
+        // The first tile loads a panel into the L1 cache.
         const double time = shares * static_cast<double>(wide) * (static_cast<double>(high) + 0.1);
         if (rows > 0 && time >= least) continue;
         least = time;
@@ -82,11 +82,11 @@ struct PanelParts {
   }
 };
 
-// Parts of a product: blocks of the result and, where those are few, partitions of k whose partial results are added as
-// a tree. A part has at least 84 rows (14, 6 and 4 divide it: whole tiles), 32 columns or 1024 steps of k.
+// Parts of a product: blocks of the result and, if those are few, partitions of k whose partial results are added as a
+// tree. A part has at least 84 rows (whole tiles of 14, 6 or 4), 32 columns or 1024 k steps.
 struct Cut {
-  int parts = 1;                      // that are worth it
-  std::int64_t rows, columns, depth;  // of a block; the last block of rows has up to half as many more
+  int parts = 1;                      // number of worthwhile parts
+  std::int64_t rows, columns, depth;  // block size; the last block of rows has up to half as many more
   std::int64_t row_blocks = 1, column_blocks = 1, partitions = 1;
 
   Cut(std::int64_t matrices, std::int64_t m, std::int64_t n, std::int64_t k) : rows(m), columns(n), depth(k) {
@@ -110,7 +110,7 @@ std::int64_t rows_in(const Shape& s) {
 std::int64_t columns_in(const Shape& s) {
   return s[s.rank() - 1];
 }
-// By the full shapes, whatever rows are valid.
+// Counts by the full shapes, independent of the number of valid rows.
 std::int64_t matrices_in(const Shape& c) {
   std::int64_t matrices = 1;
   for (int d = 0; d < c.rank() - 2; ++d) matrices *= c[d];
@@ -139,11 +139,11 @@ void multiply_block(const Cut& cut, MatmulProblem p, std::int64_t block, const I
   if (p.m > 0 && p.n > 0) table.matmul(p);
 }
 
-// Each partition's result goes to the workspace; there they are added as a tree: 1, 2, 4, … apart.
+// Each partition's result goes to the workspace, where they are added as a tree: 1, 2, 4, … apart.
 void multiply_partitions(const KernelArgs& args, const Cut& cut, const MatmulProblem& p, const IsaTable& table) {
   float* const partial = static_cast<float*>(args.workspace);
   const std::int64_t size = p.m * p.n;
-  const std::int64_t partitions = divide_up(p.k, cut.depth);  // with valid rows
+  const std::int64_t partitions = divide_up(p.k, cut.depth);  // in the valid rows
   const std::int64_t blocks = cut.row_blocks * cut.column_blocks;
   for_ranges(args.pool, cut.parts, partitions * blocks, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t item = first; item < last; ++item) {
@@ -182,7 +182,7 @@ void multiply_by_panels(const KernelArgs& args, const SharedPanels& shared, cons
     group.k = std::min(shared.depth, p.k - k);
     group.add = k > 0;
     const std::int64_t of_b = strips * divide_up(group.k, kProductBlock);
-    // Of an a stored by columns some steps of all rows, else all steps of a block of some rows.
+    // A column-major a is packed by a few k steps of all rows, a row-major one by all k steps of a few rows.
     const bool by_columns = p.a_row == 1;
     const std::int64_t steps = by_columns ? SharedPanels::kSteps : kProductBlock;
     const std::int64_t rows = by_columns ? p.m : SharedPanels::kTiles * table.tile_rows;
@@ -279,7 +279,7 @@ bool product_spares_workspace(const MatmulParams& params, const TensorType& a, c
 }
 
 std::uint64_t product_workspace(const MatmulParams& params, const TensorType& a, const TensorType& c) {
-  // Small or many matrices are parts of their own.
+  // Small or numerous matrices are parts by themselves.
   constexpr std::int64_t kMostMatrices = 8, kLeastRowsOfEach = 168;
   const bool together =
       c.shape.rank() == 2 || (matrices_in(c.shape) <= kMostMatrices && rows_in(c.shape) >= kLeastRowsOfEach);

@@ -1,6 +1,5 @@
-// axis_loops.h: lines of elements: sums, largest elements, sums of exponentials; and matrices transposed.
-// Contract: isa.h; as loops.cpp, which includes it. Leaves to others: which elements are a line, parts (softmax.cpp,
-// sums.cpp, rearrange.cpp).
+// axis_loops.h: per-line sums, maxima and sums of exponentials; matrix transposition. Contract: isa.h; see loops.cpp,
+// which includes this file. Leaves to others: which elements form a line, parts (softmax.cpp, sums.cpp, rearrange.cpp).
 #pragma once
 
 #include "kernels/cpu/simd/isa.h"
@@ -11,7 +10,7 @@ namespace {
 
 // ---- across lanes -------------------------------------------------------------------------------------------------
 
-// Lane i is lane i + kApart of x, for the lanes below kApart; the others mean nothing.
+// Moves lane i + kApart of x to lane i, for the lanes below kApart; the other lanes are undefined.
 template <int kApart>
 GRAPHRUN_FN Floats upper(Floats x) {
   Floats r = x;
@@ -47,7 +46,7 @@ GRAPHRUN_FN Floats only_first(Floats x, i64 n) {
 
 // ---- sums ---------------------------------------------------------------------------------------------------------
 
-// The sum of the n elements of a line: term(j, width) gives 16 from element j on, the first `width` of them not zero.
+// Sum of a line's n elements: term(j, width) returns 16 from element j on, zero beyond the first `width`.
 template <class Term>
 GRAPHRUN_FN float sum_line(i64 n, Term&& term) {
   float total = 0;
@@ -61,7 +60,7 @@ GRAPHRUN_FN float sum_line(i64 n, Term&& term) {
   }
   return total;
 }
-// 16 numbers, or the first ones and zeros.
+// Loads 16 numbers, or the first `width` and zeros.
 GRAPHRUN_FN Floats load_some(const float* p, i64 width) {
   return width == kLanes ? load(p) : load_first(p, width);
 }
@@ -73,9 +72,8 @@ void sum_rows(float* out, const float* x, i64 rows, i64 n) {
   }
 }
 
-// Sums over n rows of what `term(row, column, width)` gives for 16 columns (the first `width` of them count). The
-// accumulators of 16 columns lie side by side, each the vector of its 16 columns.
-// kAtOnce: as of sum_of_many().
+// Sums over n rows of term(row, column, width), which returns 16 columns (the first `width` count). Each group of 16
+// columns has its own accumulators, vectors of these columns. kAtOnce: as for sum_of_many().
 template <int kAtOnce, class Term>
 GRAPHRUN_FN void sum_strips(float* out, i64 n, i64 columns, Term&& term) {
   for (i64 c = 0; c < columns; c += kLanes) {
@@ -91,9 +89,9 @@ GRAPHRUN_FN void sum_strips(float* out, i64 n, i64 columns, Term&& term) {
   }
 }
 
-// The same for rows of fewer than 16 columns that lie one after the other: 16 rows are `columns` whole vectors, and
-// these are the accumulators. `term(element, column, n)` gives 16 elements from an element on (n of them count),
-// `column` of which is where in the 16 rows it lies.
+// The same for contiguous rows of fewer than 16 columns: 16 rows are `columns` whole vectors, which serve as
+// accumulators. term(element, column, n) returns 16 elements from `element` on, of which n count; `column` is its
+// offset within the group of 16 rows.
 template <class Term>
 GRAPHRUN_FN void sum_packed(float* out, i64 n, i64 columns, Term&& term) {
   for (i64 c = 0; c < columns; ++c) out[c] = 0;
@@ -146,7 +144,7 @@ float largest(const float* x, i64 n) {
     unrolled<kParallel>([&](auto i)
                             __attribute__((always_inline)) { top[i] = larger(top[i], load(x + j + i * kLanes)); });
   for (; j + kLanes <= n; j += kLanes) top[0] = larger(top[0], load(x + j));
-  top[1] = larger(top[1], load(x + n - kLanes));  // once more, with what is left
+  top[1] = larger(top[1], load(x + n - kLanes));  // overlaps earlier elements, which does not affect a maximum
   Floats most = larger(larger(top[0], top[1]), larger(top[2], top[3]));
   most = larger(most, upper<8>(most));
   most = larger(most, upper<4>(most));
@@ -214,7 +212,7 @@ void sum_exp_columns(float* sum, float* out, const float* x, const float* top, i
           return exponential(load_some(x + i, width) - load(tops + column));
         });
   } else {
-    // `sum` may be `top`: a strip is written when it has been read.
+    // `sum` may alias `top`: a strip is read before it is written.
     sum_strips<1>(
         sum, n, columns, [&](i64 j, i64 c, i64 width) __attribute__((always_inline)) {
           const Floats e = exponential(load_first(x + j * stride + c, width) - load_first(top + c, width));
@@ -224,7 +222,7 @@ void sum_exp_columns(float* sum, float* out, const float* x, const float* top, i
   }
 }
 
-// What a target that is no class number loses; elements of target 0 add nothing.
+// Loss of a line with a target distribution; elements with target 0 add nothing.
 float loss_of_targets(const float* targets, const float* x, i64 n, float top, float log_sum) {
   const Floats tops = top, logs = log_sum, zero = 0.0f;
   return sum_line(
@@ -236,7 +234,7 @@ float loss_of_targets(const float* targets, const float* x, i64 n, float top, fl
 
 // ---- transposition ------------------------------------------------------------------------------------------------
 
-// Blocks that the nearest cache holds, in squares of a register's lanes.
+// Processes cache-sized blocks in register-sized squares.
 void transpose_matrix(float* to, i64 to_stride, const float* from, i64 from_stride, i64 rows, i64 columns) {
   constexpr i64 kSide = GRAPHRUN_LANES, kBlock = 32;
   for (i64 r0 = 0; r0 < rows; r0 += kBlock) {

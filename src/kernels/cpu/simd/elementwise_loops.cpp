@@ -1,5 +1,5 @@
-// elementwise_loops.cpp: the elementwise loops of isa.h, written once over simd.h: a loop for each row of
-// scalar_op_list.h. Contract: as loops.cpp. Leaves to others: the other loops and the table (loops.cpp), look-ups by op
+// elementwise_loops.cpp: the elementwise loops of isa.h, written once over simd.h, one for each row of
+// scalar_op_list.h. Contract: as loops.cpp. Leaves to others: other loops and the table (loops.cpp), look-ups by op
 // (scalar_loops.h).
 #include "kernels/cpu/simd/isa.h"
 #include "kernels/cpu/simd/simd.h"
@@ -29,8 +29,8 @@ void unary(void* to, i64 rows, i64 columns, const Operand* in, float a, float b)
   }
 }
 
-// Where a row's vectors of an operand lie: one number for the whole row is spread over a vector, which is then read
-// again and again. So the loops ask nothing about their operands.
+// Address of a row's vectors of an operand. A scalar is broadcast to a vector that is then read repeatedly, so that the
+// loops do not branch on their operands.
 GRAPHRUN_FN const float* vectors(const float* p, i64 column, float* spread) {
   if (column != 0) return p;
   store(spread, Floats(*p));
@@ -42,7 +42,7 @@ GRAPHRUN_FN const std::uint8_t* vectors(const std::uint8_t* p, i64 column, std::
   return spread;
 }
 
-// Fewer elements of a row than a vector has lanes.
+// Loads fewer elements of a row than a vector has lanes.
 GRAPHRUN_FN Floats short_row(const Strided<float>& x, i64 n) {
   return x.column != 0 ? load_first(x.data, n) : Floats(*x.data);
 }

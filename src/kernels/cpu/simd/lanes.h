@@ -1,5 +1,5 @@
-// lanes.h: lanes across registers: unrolling, halves, transpositions, the first lanes only.
-// Contract: as simd.h; the names of one instruction set, each file that includes it has its own.
+// lanes.h: operations across lanes: unrolling, halves, transposition, partial loads and stores.
+// Contract: as simd.h; the names of one instruction set. Each file that includes it has its own copy.
 // Leaves to others: loops (tile_loops.cpp, tile_parts.h).
 #pragma once
 
@@ -21,7 +21,7 @@ GRAPHRUN_FN void unrolled(F&& f) {
   for_each_index(f, std::make_integer_sequence<int, kCount>{});
 }
 
-// The low and the high half of every group of 2 * kApart lanes: those of a, then those of b.
+// Low and high half of every group of 2 * kApart lanes: those of a, then those of b.
 template <int kApart, int... kLane>
 GRAPHRUN_FN FloatPart low(FloatPart a, FloatPart b, std::integer_sequence<int, kLane...>) {
   return __builtin_shufflevector(a, b, (kLane % (2 * kApart) < kApart ? kLane : GRAPHRUN_LANES + kLane - kApart)...);
@@ -32,7 +32,7 @@ GRAPHRUN_FN FloatPart high(FloatPart a, FloatPart b, std::integer_sequence<int, 
 }
 using Lanes = std::make_integer_sequence<int, GRAPHRUN_LANES>;
 
-// As many rows as a register has lanes, to as many columns.
+// Transposes a square matrix with as many rows as a register has lanes.
 template <int kApart = GRAPHRUN_LANES / 2>
 GRAPHRUN_FN void transpose(FloatPart* v) {
   unrolled<GRAPHRUN_LANES / 2>([&](auto i) __attribute__((always_inline)) {
@@ -45,7 +45,7 @@ GRAPHRUN_FN void transpose(FloatPart* v) {
   if constexpr (kApart > 1) transpose<kApart / 2>(v);
 }
 
-// The first n numbers, or all that a register holds; the rest is zero, or is left alone.
+// Loads or stores the first n numbers, at most a whole register. The rest is zero, or is left unchanged in memory.
 GRAPHRUN_FN FloatPart load_part(const float* p, i64 n) {
   FloatPart r = {};
   if (n >= GRAPHRUN_LANES) {

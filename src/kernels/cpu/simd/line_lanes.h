@@ -1,6 +1,6 @@
-// line_lanes.h: largest elements, exponentials and their sums along lines, or over 16 lines side by side, a lane each:
-// what batches and tiles do alike.
-// Contract: isa.h; the names of one instruction set, as lanes.h. Leaves to others: where lines lie (axis_loops.h,
+// line_lanes.h: maxima, exponentials and their sums along lines, or over 16 adjacent lines with a lane each; shared by
+// batch and tile kernels.
+// Contract: isa.h; the names of one instruction set, as lanes.h. Leaves to others: addresses of lines (axis_loops.h,
 // tile_loops.cpp).
 #pragma once
 
@@ -11,7 +11,7 @@
 namespace graphrun::cpu::GRAPHRUN_ISA {
 namespace {
 
-// NaN wins.
+// NaN propagates.
 GRAPHRUN_FN Floats larger(Floats x, Floats y) {
   return select((x >= y) | (x != x), x, y);
 }
@@ -20,8 +20,8 @@ GRAPHRUN_FN Floats exponential(Floats x) {
   return scalar::exp(x);
 }
 
-// The sum of term(j) over the elements j of lines, as isa.h has it of many.
-// kAtOnce: how many terms are written out one after the other: 16 cheap ones, so that the accumulators are registers.
+// Sum of term(j) over `count` elements in the order of isa.h. kAtOnce: terms unrolled in sequence; 16 for cheap terms,
+// so that the accumulators stay in registers.
 template <int kAtOnce, class Term>
 GRAPHRUN_FN Floats sum_of_many(i64 count, Term&& term) {
   Floats total = 0.0f;

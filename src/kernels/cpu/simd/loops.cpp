@@ -1,6 +1,6 @@
 // loops.cpp: the table of isa.h for one instruction set: products and lines, written once over simd.h and compiled once
-// for each. Contract: see isa.h. Everything here is static or forced inline, and nothing of std is used but integer
-// types. Leaves to others: elementwise loops (elementwise_loops.cpp); flags (src/CMakeLists.txt).
+// per set. Contract: see isa.h. All code is static or forced inline; only integer types are used from std. Leaves to
+// others: elementwise loops (elementwise_loops.cpp); flags (src/CMakeLists.txt).
 #include "kernels/cpu/gemm/product_loops.h"
 #include "kernels/cpu/simd/axis_loops.h"
 #include "kernels/cpu/simd/isa.h"

@@ -1,6 +1,6 @@
-// random_loops.cpp: the random words of base/random_bits.h in vectors, for whole batches and for tiles: written once,
-// compiled once for each instruction set. Contract: that of RandomDraw in isa.h; as loops.cpp otherwise.
-// Leaves to others: numbers that need more than a word and a float (batch/random.cpp).
+// random_loops.cpp: vectorized random words of base/random_bits.h, for whole batches and tiles: written once, compiled
+// once per instruction set. Contract: RandomDraw in isa.h; otherwise as loops.cpp. Leaves to others: values that need
+// more than a word and a float (batch/random.cpp).
 #include "kernels/cpu/simd/isa.h"
 #include "kernels/cpu/simd/lanes.h"
 
@@ -10,7 +10,7 @@ namespace {
 typedef std::uint64_t LongPart __attribute__((vector_size(4 * GRAPHRUN_LANES)));
 typedef std::uint32_t WordPart __attribute__((vector_size(4 * GRAPHRUN_LANES)));
 
-GRAPHRUN_FN LongPart product(LongPart x, std::uint64_t y) {  // of the low halves
+GRAPHRUN_FN LongPart product(LongPart x, std::uint64_t y) {  // multiplies the low halves
 #if GRAPHRUN_LANES == 16
   return (LongPart)_mm512_maskz_mul_epu32((__mmask8)-1, (__m512i)x, _mm512_set1_epi64((long long)y));
 #elif GRAPHRUN_LANES == 8
@@ -37,8 +37,8 @@ struct Words {
     }
     step = LongPart{} + draw.step;
   }
-  // Philox4x32-10: the four words of a block for each lane, of the even and of the odd lanes. Only the low half of 64
-  // bits counts, so that nothing has to be cleared.
+  // Philox4x32-10: the four words of each lane's block, for even and odd lanes. Only the low half of each 64 bits
+  // counts, so that nothing has to be cleared.
   GRAPHRUN_FN void of_blocks(WordPart* to, LongPart even, LongPart odd) const {
     LongPart w[2][4] = {{even, even >> 32, step, step >> 32}, {odd, odd >> 32, step, step >> 32}};
     unrolled<20>([&](auto i) __attribute__((always_inline)) {
@@ -69,8 +69,8 @@ GRAPHRUN_FN bool any_lane(WordPart x) {
 }
 #endif
 
-// x / d.by, rounded correctly. Dividing a register takes longer than the rest of a dropout; two corrections of
-// x * (1 / by) by fma give the same bits (Markstein 1990) where no intermediate leaves the normal numbers.
+// x / d.by, correctly rounded. A vector division takes longer than the rest of a dropout; two fma corrections of x * (1
+// / by) give the same bits (Markstein 1990) if all intermediates are normal numbers.
 struct Divisor {
   FloatPart by, inverse;
   explicit Divisor(float x) : by(FloatPart{} + x), inverse(1 / by) {}
@@ -119,7 +119,7 @@ void drop_masked(const RandomDraw& d) {
 }  // namespace
 
 void draw(const RandomDraw& given) {
-  const RandomDraw d = given;  // a copy that no store can alias
+  const RandomDraw d = given;  // local copy: no store can alias it
   constexpr i64 kSide = GRAPHRUN_LANES;
   if (d.mask_known) return drop_masked(d);
   const Words words(d);

@@ -1,5 +1,5 @@
-// scalar_loops.h: the table of an instruction set, and its elementwise loops by their op.
-// Contract: pure look-ups. Leaves to others: loops of other dtypes than f32 (batch/elementwise.h).
+// scalar_loops.h: the table of an instruction set, and its elementwise loops by op.
+// Contract: pure look-ups. Leaves to others: loops for dtypes other than f32 (batch/elementwise.h).
 #pragma once
 
 #include <initializer_list>
@@ -12,14 +12,13 @@ namespace graphrun::cpu {
 
 const IsaTable& isa_table(Isa isa);
 
-// Of f32; null for an op that has none. The loops have the order of scalar_op_list.h, and so have the numbers of scalar
-// ops.
+// Loop for f32; null if the op has none. Loops and scalar op numbers both follow the order of scalar_op_list.h.
 inline ElementFn scalar_loop(const IsaTable& table, Op op) {
   const int i = static_cast<int>(op) - static_cast<int>(Op::add);
   return i >= 0 && i < table.elementwise->count ? table.elementwise->first[i] : nullptr;
 }
 
-// out(n) of operands that have n elements (column 1) or one (column 0).
+// Writes out(n) from operands with n elements (column 1) or one (column 0).
 inline void apply(ElementFn loop, void* out, std::int64_t n, std::initializer_list<Operand> in) {
   loop(out, 1, n, in.begin(), 0, 0);
 }

@@ -1,8 +1,8 @@
-// simd.h: 16 lanes of float, a value type of scalar_functions.h with the names of scalar_type.h, for the instruction
-// set of this file. Contract: 1 x 16, 2 x 8 or 4 x 4 lanes, the same bits each way: every operation is correctly
-// rounded in each lane, and fma is one rounding even where the machine has none. Included only by files that are
-// compiled once for each instruction set (*loops.cpp and their headers), in the namespace GRAPHRUN_ISA. Leaves to
-// others: loops. GRAPHRUN_LANES (16, 8, 4) is the width of one register.
+// simd.h: 16 lanes of float, a value type of scalar_functions.h with the names of scalar_type.h, for this file's
+// instruction set. Contract: 1 x 16, 2 x 8 or 4 x 4 lanes, with the same bits: every operation is correctly rounded in
+// each lane, and fma rounds once even without hardware support. Included only by files that are compiled once per
+// instruction set (*loops.cpp and their headers), in the namespace GRAPHRUN_ISA. Leaves to others: loops.
+// GRAPHRUN_LANES (16, 8, 4) is the width of one register.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 #include "kernels/cpu/simd/isa.h"
 #include "kernels/scalar_type.h"
 
-// The registers that blocks are made for. Builds under sanitizers take the smallest set (GRAPHRUN_ALL_BLOCKS in
-// src/CMakeLists.txt): hundreds of unrolled blocks take their compiler minutes, and blocks never change bits.
+// Register width that block sizes are tuned for. Sanitizer builds use the smallest (GRAPHRUN_ALL_BLOCKS in
+// src/CMakeLists.txt): hundreds of unrolled blocks take minutes to compile, and block sizes never affect results.
 #if defined(GRAPHRUN_SMALL_BLOCKS)
 #define GRAPHRUN_BLOCKS 4
 #else
@@ -63,7 +63,7 @@ struct Mask {
 };
 #endif
 
-// Unrolled by template: compilers keep a struct in registers only when no loop indexes it before that is decided.
+// Unrolled by template: compilers keep a struct in registers only if no loop indexes it before that decision.
 #define GRAPHRUN_LANEWISE(Result, signature, expression)                                   \
   GRAPHRUN_FN Result signature {                                                           \
     Result r;                                                                              \
@@ -120,12 +120,12 @@ GRAPHRUN_LANEWISE(Floats, select(Mask m, Floats x, Floats y), m.part[i] ? x.part
 #if GRAPHRUN_LANES == 16
 GRAPHRUN_LANEWISE(Floats, min(Floats x, Floats y), _mm512_maskz_min_ps((__mmask16)-1, x.part[i], y.part[i]))
 GRAPHRUN_LANEWISE(Floats, max(Floats x, Floats y), _mm512_maskz_max_ps((__mmask16)-1, x.part[i], y.part[i]))
-// One instruction for the three of scalar_functions.h: the bits of x where the mask has ones, else those of sign.
+// One instruction instead of three: takes the bits of x where the mask is 1, else those of sign.
 GRAPHRUN_LANEWISE(Floats, copysign(Floats x, Floats sign),
                   (FloatPart)_mm512_ternarylogic_epi32((__m512i)x.part[i], (__m512i)sign.part[i],
                                                        _mm512_set1_epi32(0x7fffffff), 0xe4))
-// One instruction for the two of scalar_functions.h: what lies in x is looked up in a table of four bits a class (NaN,
-// NaN that signals, 0, 1, -inf, inf, negative, positive), 8 for zero and 0 for what there is.
+// One instruction instead of two: classifies x and looks up a 4-bit code per class (QNaN, SNaN, 0, 1, -inf, inf,
+// negative, positive): 8 for zero, 0 to keep the destination.
 GRAPHRUN_LANEWISE(Floats, relu(Floats x), _mm512_fixupimm_ps(x.part[i], x.part[i], _mm512_set1_epi32(0x08080800), 0))
 GRAPHRUN_LANEWISE(Floats, where_positive(Floats x, Floats y),
                   _mm512_fixupimm_ps(y.part[i], x.part[i], _mm512_set1_epi32(0x08080888), 0))
@@ -168,7 +168,7 @@ GRAPHRUN_FN void store_first(float* p, Floats x, std::int64_t n) {
   if (n > 8) _mm256_maskstore_ps(p + 8, first(n - 8), x.part[1]);
 }
 #else
-// Lane by lane, and so not inlined: there are thousands of places, and they are slow anyway.
+// Lane by lane, therefore not inlined: there are thousands of uses, and they are slow anyway.
 #define GRAPHRUN_CALLED __attribute__((noinline)) inline
 GRAPHRUN_LANEWISE(Floats, min(Floats x, Floats y), x.part[i] < y.part[i] ? x.part[i] : y.part[i])
 GRAPHRUN_LANEWISE(Floats, max(Floats x, Floats y), x.part[i] > y.part[i] ? x.part[i] : y.part[i])
@@ -212,7 +212,7 @@ GRAPHRUN_FN void store(float* p, Floats x) {
   });
 }
 
-// Booleans are bytes, 0 or 1. GCC 12 converts vectors of bytes lane by lane unless it is told how.
+// Booleans are bytes, 0 or 1. GCC 12 converts byte vectors lane by lane unless given intrinsics.
 #if GRAPHRUN_LANES == 16
 GRAPHRUN_FN Mask load_mask(const std::uint8_t* p) {
   const __m128i bytes = _mm_loadu_si128((const __m128i*)p);

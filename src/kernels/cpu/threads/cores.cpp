@@ -13,13 +13,13 @@
 namespace graphrun::cpu {
 namespace {
 
-// Names of files are joined as text: libstdc++ 12 frees what it never had when there is no memory for a path's parts.
+// Plain strings, because libstdc++ 12 frees unallocated memory if building a path runs out of memory.
 std::string text_of(const std::string& file) {
   std::ifstream stream(file);
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-// "150000 100000" is 1.5 cores; "max 100000" and -1 have no number above zero where the quota stands.
+// "150000 100000" is 1.5 cores; "max 100000" and -1 have no positive number as quota.
 std::optional<double> quota(const std::string& text) {
   char* end = nullptr;
   const double used = std::strtod(text.c_str(), &end);

@@ -13,14 +13,14 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long a thread without work stays awake: longer than what lies between the loops of a step, or between steps.
+// Spin time of an idle thread: longer than the gaps between the loops of a step and between steps.
 constexpr auto kAwake = std::chrono::microseconds(100);
-// From when on it offers its core to others between looks: one of them may be who would give it work. With more threads
-// than cores that is from the first look on.
+// Time after which a spinning thread yields between polls: the thread that would give it work may need the core. With
+// more threads than cores it yields from the first poll on.
 constexpr auto kAlone = std::chrono::microseconds(40);
-constexpr int kLooks = 32;  // of about ten nanoseconds each, from one look at the clock to the next
+constexpr int kLooks = 32;  // polls of about ten nanoseconds each between reads of the clock
 
-// Looks before a thread that has nothing left begins parts of others.
+// Polls before a thread without parts left steals from other shares.
 constexpr int kPatience = 48;
 
 void pause() {
@@ -31,7 +31,7 @@ void pause() {
 #endif
 }
 
-// Looks until `there` is true or for kAwake; says whether it became true.
+// Polls until `there` is true or for kAwake; returns whether it became true.
 template <class Condition>
 bool spin(std::chrono::nanoseconds alone, Condition&& there) {
   for (const auto start = Clock::now();;) {
@@ -45,7 +45,7 @@ bool spin(std::chrono::nanoseconds alone, Condition&& there) {
   }
 }
 
-// The words of a job: its number, then a count of parts.
+// Words of a job: its number, then a count of parts.
 constexpr std::uint64_t kByte = 0xff;
 constexpr std::uint64_t number_of(std::uint64_t word) {
   return word >> 8;
@@ -64,7 +64,7 @@ thread_local int current_thread = 0;
 Pool::Pool(int threads)
     : alone_(threads <= available_cores() ? kAlone : std::chrono::nanoseconds(0)),
       shares_(static_cast<std::size_t>(threads)) {
-  // Signals are for the program's own threads, but for those that a thread raises itself.
+  // Workers block all signals that a thread does not raise itself: those are for the program's own threads.
   sigset_t blocked;
   sigset_t before;
   sigfillset(&blocked);
@@ -78,7 +78,7 @@ Pool::Pool(int threads)
     throw;
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  // What the start of a thread allocates (a sanitizer's bookkeeping, say) belongs to load(), not to the first run.
+  // Allocations at thread start (such as a sanitizer's bookkeeping) must happen in load(), not in the first run.
   const auto wanted = static_cast<std::uint32_t>(workers_.size());
   for (std::uint32_t now = started_.load(); now != wanted; now = started_.load()) started_.wait(now);
 }
@@ -93,15 +93,15 @@ Pool::~Pool() {
 
 void Pool::stop() {
   stopping_.store(true);
-  job_.fetch_add(word_of(1, 0) - static_cast<std::uint64_t>(count_of(job_.load())));  // one without parts
+  job_.fetch_add(word_of(1, 0) - static_cast<std::uint64_t>(count_of(job_.load())));  // a job without parts
   alarm_.fetch_add(1);
   alarm_.notify_all();
   for (std::thread& worker : workers_) worker.join();
 }
 
-// False when no part of that owner's share is left, or the job is over. A word of an earlier job says that nobody has
-// begun a part of this share yet. Words only grow, so that an exchange cannot succeed for a job that is over: then all
-// of its parts were begun, and this share's word, if it has parts, has changed.
+// Returns false if the owner's share has no parts left, or the job is over. A word of an earlier job means that nobody
+// has begun a part of this share. Words only grow, so the compare-and-swap cannot succeed for a job that is over: all
+// of its parts were begun, hence this share's word, if it has parts, has changed.
 bool Pool::begin_part(int owner, std::uint64_t job, int& part) noexcept {
   const int parts = count_of(job);
   const int owners = std::min(parts, threads());
@@ -123,7 +123,7 @@ int Pool::run_share(int owner, std::uint64_t job) noexcept {
   return done;
 }
 
-// Workers tell the caller, who may have gone to sleep, what they have done.
+// Reports a worker's finished parts to the caller, which may be asleep.
 void Pool::tell(std::uint64_t job, int index, int done) noexcept {
   shares_[static_cast<std::size_t>(index)].done.store(word_of(number_of(job), done));
   if (caller_sleeps_.load() == 0) return;
@@ -135,8 +135,8 @@ void Pool::work_on(std::uint64_t job, int index, int done) noexcept {
   Share& own = shares_[static_cast<std::size_t>(index)];
   done += run_share(index, job);
   if (done > 0) tell(job, index, done);
-  // A look at another's share takes a cache line from its owner, who is about to need it if all goes well. When it went
-  // wrong last time (a worker without a core), this time probably will not be better.
+  // Stealing takes a cache line from its owner, who normally needs it soon, so wait first. If the last job needed
+  // stealing (a worker had no core), this one probably does too.
   for (int i = own.helped ? kPatience : 0; i < kPatience; ++i) {
     if (index == 0 ? finished(job) : job_.load(std::memory_order_relaxed) != job) return;
     pause();
@@ -172,7 +172,7 @@ void Pool::work(int index) noexcept {
   }
 }
 
-// Returns when there is another job than `last`.
+// Returns when the current job differs from `last`.
 void Pool::wait_for_job(std::uint64_t last) noexcept {
   if (spin(alone_, [&] { return job_.load(std::memory_order_relaxed) != last; })) return;
   sleepers_.fetch_add(1);
@@ -184,7 +184,7 @@ void Pool::wait_for_job(std::uint64_t last) noexcept {
   sleepers_.fetch_sub(1);
 }
 
-// Its last parts are with workers.
+// Waits for parts that workers are still running.
 void Pool::wait_for_parts(std::uint64_t job) noexcept {
   if (spin(alone_, [&] { return finished(job); })) return;
   while (!finished(job)) {
@@ -194,15 +194,15 @@ void Pool::wait_for_parts(std::uint64_t job) noexcept {
   caller_sleeps_.store(0);
 }
 
-// The first part is begun before the job is known, by plain stores: an exchange would wait here until every store
-// before it has reached the caches, those of the steps that ran last among them.
+// Begins the first part before publishing the job, with plain stores: an atomic read-modify-write would stall until all
+// earlier stores, such as those of the last steps, have reached the cache.
 void Pool::run(int parts, Part part, void* context) noexcept {
   const std::uint64_t job = word_of(number_of(job_.load(std::memory_order_relaxed)) + 1, parts);
   part_ = part;
   context_ = context;
   shares_[0].next.store(word_of(number_of(job), 1), std::memory_order_relaxed);
   job_.store(job, std::memory_order_release);
-  // A worker that falls asleep this very moment may be overlooked; then it misses this job, which needs none.
+  // This may miss a worker that is just falling asleep; it then skips this job, which does not need it.
   if (sleepers_.load(std::memory_order_relaxed) > 0) {
     alarm_.fetch_add(1);
     for (int helpers = std::min(parts, threads()) - 1; helpers > 0; --helpers) alarm_.notify_one();

@@ -1,12 +1,11 @@
-// parallel.h: a fixed pool of threads that share the parts of one kernel, and the rule that cuts work into parts.
-// Contract: parts never follow from the number of threads, and write disjoint memory; those that are added up follow
-// from shapes alone: so the bits do not depend on threads. run() is for one caller at a time, allocates nothing and
-// returns when every part is done; what parts wrote is then visible to the caller. A part must not throw (it is called
-// from noexcept code).
-// Waiting: a thread without work spins for 100 microseconds, so that the next kernel of a step finds it awake, and then
-// sleeps; an idle pool costs nothing. From 40 microseconds on it yields its core between looks, from the start if there
-// are more threads than cores.
-// Leaves to others: what a part computes (the families), how many threads there are (executors/cpu).
+// parallel.h: a fixed thread pool whose threads share the parts of one kernel, and the rule for splitting work.
+// Contract: parts are independent of the number of threads and write disjoint memory; parts whose results are added
+// depend on shapes alone. Results are therefore independent of the number of threads. run() serves one caller at a
+// time, does not allocate, and returns when every part is done; writes of the parts are then visible to the caller. A
+// part must not throw (it is called from noexcept code).
+// Waiting: an idle thread spins for 100 microseconds, so that it is awake for the step's next kernel, then sleeps; an
+// idle pool costs nothing. From 40 microseconds on, or immediately if there are more threads than cores, it yields
+// between polls. Leaves to others: the work of a part (the families), the number of threads (executors/cpu).
 #pragma once
 
 #include <algorithm>
@@ -20,8 +19,8 @@
 namespace graphrun::cpu {
 
 // A part is worth handing to another thread from about 16384 units on. A unit is the time of one element of a cheap
-// loop, half a nanosecond or so (memory at 10 GB/s, 16 multiply-adds of a product): a part takes 5 to 10 microseconds,
-// handing over a loop 0.3, and 5 to 30 if workers sleep. Less than two parts runs in the calling thread, wakes nobody.
+// loop, about half a nanosecond (memory at 10 GB/s, 16 multiply-adds of a product). A part takes 5 to 10 microseconds;
+// dispatching a loop takes 0.3, or 5 to 30 if workers sleep. Less than two parts runs in the caller and wakes nobody.
 inline constexpr std::int64_t kPartUnits = 16384;
 inline constexpr int kMaxParts = 64;
 inline constexpr std::int64_t kGrain = 64;  // elements: ranges are multiples, so that no cache line has two writers
@@ -34,24 +33,24 @@ class Pool {
  public:
   using Part = void (*)(void* context, int part);
 
-  explicit Pool(int threads);  // the caller of run() is one of them. Throws std::system_error: no more threads.
+  explicit Pool(int threads);  // including the caller of run(). Throws std::system_error if a thread cannot be created.
   ~Pool();
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
   void run(int parts, Part part, void* context) noexcept;  // 1 <= parts <= kMaxParts
   int threads() const { return static_cast<int>(workers_.size()) + 1; }
-  // Which of its pool's threads runs: 0 for a caller of run(), then 1 to threads() - 1.
+  // Index of the calling thread in its pool: 0 for a caller of run(), then 1 to threads() - 1.
   static int current();
   std::uint64_t jobs() const;  // calls of run() so far
 
  private:
-  // What one thread has of the job in hand. The first parts of it that nobody has begun are the thread's own; who has
-  // none left takes from another's. Each word begins with the number of the job that it tells of.
+  // One thread's share of the current job. The thread takes the share's parts in order; a thread without parts left
+  // steals from other shares. The upper bits of each word hold the number of the job it belongs to.
   struct Share {
-    alignas(64) std::atomic<std::uint64_t> next{0};  // the next part to begin
+    alignas(64) std::atomic<std::uint64_t> next{0};  // next part to begin
     alignas(64) std::atomic<std::uint64_t> done{0};  // parts that this thread has finished
-    bool helped = false;                             // in its last job it ran parts of others
+    bool helped = false;                             // ran parts of other shares in its last job
   };
 
   void stop();
@@ -64,18 +63,18 @@ class Pool {
   void wait_for_job(std::uint64_t last) noexcept;
   void wait_for_parts(std::uint64_t job) noexcept;
 
-  // One cache line tells a worker all of a job. Part and context are read only by whoever has begun a part, so that
-  // they cannot change meanwhile.
-  alignas(64) std::atomic<std::uint64_t> job_{0};  // its number and how many parts it has
+  // A worker learns of a job from one cache line. Part and context are read only by threads that have begun a part, so
+  // they cannot change during the read.
+  alignas(64) std::atomic<std::uint64_t> job_{0};  // job number and number of parts
   Part part_ = nullptr;
   void* context_ = nullptr;
-  alignas(64) std::atomic<std::uint32_t> alarm_{0};  // what sleeping workers wait for
+  alignas(64) std::atomic<std::uint32_t> alarm_{0};  // sleeping workers wait on it
   std::atomic<std::uint32_t> sleepers_{0};
   std::atomic<bool> stopping_{false};
-  std::atomic<std::uint32_t> started_{0};  // workers that have come to their loop
+  std::atomic<std::uint32_t> started_{0};  // workers that have entered their loop
   alignas(64) std::atomic<std::uint32_t> caller_sleeps_{0};
-  std::chrono::nanoseconds alone_;  // that a thread spins before it offers its core to others
-  std::vector<Share> shares_;       // of each thread
+  std::chrono::nanoseconds alone_;  // spin time before a thread starts yielding its core
+  std::vector<Share> shares_;       // one per thread
   std::vector<std::thread> workers_;
 };
 

@@ -1,10 +1,10 @@
-// tile.h: row steps of a region on one tile: values lie feature-major, so that 16 rows are the lanes of a vector.
-// Contract: feature f of row r of a tile value lies at (f * stride + r) elements; stride is a multiple of 16, and lanes
-// from `rows` on hold anything: elementwise work runs over them, reductions over rows and stores leave them out. A row
-// of k rows a sample is k features of the sample. Row values have the bits of the kernels that run over whole batches,
-// but for reductions over rows, whose order is that of tiles and partitions. Calling a step allocates
-// nothing; making one does.
-// Leaves to others: tiles, partitions and threads (executors/cpu/region_runner.h), the ISA's loops (tile_isa.h).
+// tile.h: row steps of a region on one tile. Values are stored feature-major, so that 16 rows form the lanes of a
+// vector.
+// Contract: element (feature f, row r) of a tile value is at offset f * stride + r; stride is a multiple of 16. Lanes
+// from `rows` on may hold anything: elementwise ops process them, reductions over rows and stores skip them. A row
+// value with k rows per sample is stored as k features. Results are bitwise equal to the whole-batch kernels, except
+// reductions over rows, which follow the order of tiles and partitions. Calling a step does not allocate; creating one
+// does. Leaves to others: tiles, partitions and threads (executors/cpu/region_runner.h), the ISA's loops (tile_isa.h).
 #pragma once
 
 #include <cstddef>
@@ -25,22 +25,22 @@ struct MinibatchParams;
 
 namespace graphrun::cpu {
 
-// The tile in hand.
+// The current tile.
 struct TileContext {
   std::byte* tile = nullptr;          // scratch
-  std::byte* accumulators = nullptr;  // of the partition
-  float* lanes = nullptr;  // of the partition: 16 for each number of the accumulators; sums over rows go there
-  std::int64_t first = 0;  // sample of the batch in lane 0
-  std::int64_t rows = 0;   // samples in this tile, at least 1
+  std::byte* accumulators = nullptr;  // the partition's accumulators
+  float* lanes = nullptr;             // 16 per accumulator element for sums over rows; null: they go to `accumulators`
+  std::int64_t first = 0;             // sample of the batch in lane 0
+  std::int64_t rows = 0;              // samples in this tile, at least 1
   std::int64_t stride = 0;
 };
 
 using TileStep = std::function<void(const TileContext& tile)>;
 
-// A data set in vectors of rows, each batch of which begins a vector.
+// Data set stored as vectors of rows; each batch starts a new vector.
 struct DataVectors {
   const std::byte* data = nullptr;      // null: none
-  const std::uint64_t* step = nullptr;  // of batch number *step % batches; null: all is one batch
+  const std::uint64_t* step = nullptr;  // selects batch *step % batches; null: a single batch
   std::uint64_t batches = 1;
   std::uint64_t vector_bytes = 0, batch_bytes = 0;
 };
@@ -48,9 +48,9 @@ DataVectors whole_data(const std::byte* data, std::int64_t features);
 DataVectors minibatch_data(const std::byte* data, std::int64_t features, const std::byte* step,
                            const MinibatchParams& params);
 
-// An operand with rows lies in the tile at `offset`, or in `vectors`, which products read in place, and others when the
-// value has one feature. One without rows lies at `address` in the arena. An output without rows is reduced: it lies in
-// the accumulators at `offset`, a sum in the lanes of these numbers where the partition has lanes.
+// An operand with rows is in the tile at `offset`, or in `vectors`: products read those in place, other ops only if the
+// value has one feature. An operand without rows is in the arena at `address`. An output without rows is a reduction:
+// it is stored in the accumulators at `offset`, a sum in the corresponding lanes if the partition has lanes.
 struct TileOperand {
   TensorType type;
   std::uint64_t offset = 0;
@@ -58,11 +58,11 @@ struct TileOperand {
   DataVectors vectors = {};
 };
 
-// What a matmul also does, in place of the steps that would follow: the bits are theirs.
+// Steps fused into a matmul; results are bitwise equal to running them separately.
 struct TileEpilogue {
   const std::byte* bias = nullptr;  // added to each row
-  std::optional<Op> op = {};        // then this, where there is one: see epilogue_input()
-  TileOperand with = {};            // the other operand of an op of two, of the type of the output
+  std::optional<Op> op = {};        // applied next, if set: see epilogue_input()
+  TileOperand with = {};            // the other operand of a binary op, of the output's type
 };
 
 struct TileCall {
@@ -71,29 +71,29 @@ struct TileCall {
   std::vector<TileOperand> inputs;
   TileOperand output;
   TileEpilogue epilogue = {};
-  // Of a matmul over the rows whose partitions have lanes: where the accumulators of its second operand's sum over rows
-  // lie, which it then adds to as the step `sum` does.
+  // For a matmul over rows whose partition has lanes: accumulator offset of the sum over rows of its second operand,
+  // which it then also computes, as the step `sum` would.
   std::optional<std::uint64_t> sums_at = {};
-  // Offset in the thread's scratch of a dropout's mask, one byte per element, and whether an earlier step of the tile
-  // has drawn the mask, as the forward pass does for the backward pass.
+  // Offset in the thread's scratch of a dropout mask, one byte per element. mask_known: an earlier step of the tile
+  // (the forward pass) has already drawn the mask.
   std::optional<std::uint64_t> mask_at = {};
   bool mask_known = false;
 };
 
-// Which input of `op` a product of rows may be that does this op too; -1: none.
+// Index of the input of `op` that may be a product with this op fused into it; -1: not supported.
 int epilogue_input(Op op);
 
-// The step, or none and why not. Whether there is one does not depend on offsets and addresses.
+// Returns the step, or null and sets `reason`. Support does not depend on offsets and addresses.
 TileStep make_tile_step(const TileCall& call, Isa isa, std::string& reason);
 
-// Between the arena (row-major, whole batch; or vectors of a data set) and the tile.
+// Copies between the arena (row-major, whole batch) or vectors of a data set, and the tile.
 TileStep make_tile_load(const TileOperand& to, const std::byte* arena, const DataVectors& vectors, Isa isa);
 TileStep make_tile_store(std::byte* arena, const TileOperand& from, Isa isa);
 
-// `rows` rows of `width` floats to and from vectors of 16 rows, a new one from every `block` rows on.
+// Converts `rows` rows of `width` floats to and from vectors of 16 rows; every `block` rows start a new vector.
 void rows_to_vectors(float* to, const float* from, std::int64_t rows, std::int64_t width, std::int64_t block);
 void vectors_to_rows(float* to, const float* from, std::int64_t rows, std::int64_t width, std::int64_t block);
-// Rows [first, first + rows) among those that are there.
+// Overwrites rows [first, first + rows) of existing vectors.
 void set_rows_of_vectors(float* to, const float* from, std::int64_t first, std::int64_t rows, std::int64_t width,
                          std::int64_t block);
 

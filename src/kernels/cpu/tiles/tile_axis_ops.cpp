@@ -1,4 +1,4 @@
-// tile_axis_ops.cpp: ops along the features of a row: softmax and its kin, sums and extrema of a row.
+// tile_axis_ops.cpp: ops along the features of a row: softmax and related ops, sums and extrema.
 #include <algorithm>
 #include <limits>
 
@@ -33,7 +33,7 @@ TileStep line_step(const TileCall& call, std::uint32_t axes, void (*loop)(Out*, 
   };
 }
 
-// Extrema and products: the elementwise op between a line's terms, one after the other.
+// Extrema and products: applies the elementwise op to a line's terms in order.
 TileStep fold_step(const TileCall& call, std::uint32_t axes, ElementFn combine, float start) {
   return [x = call.inputs[0], result = call.output, lines = Lines(call.inputs[0], axes), combine,
           start](const TileContext& c) {

@@ -1,6 +1,6 @@
 // tile_dense_loops.cpp: products of tiles, `dense` of tile_isa.h, written once over simd.h.
-// Contract: see tile_isa.h. Their unrolled blocks take compilers longer than all other loops. Leaves to others: where
-// operands lie (tile_products.cpp), gradients (tile_gradient_loops.cpp), the other loops (tile_loops.cpp).
+// Contract: see tile_isa.h. A separate file, as its unrolled blocks take longer to compile than all other loops. Leaves
+// to others: operand addresses (tile_products.cpp), gradients (tile_gradient_loops.cpp), other loops (tile_loops.cpp).
 #include "kernels/cpu/simd/isa.h"
 #include "kernels/cpu/tiles/tile_isa.h"
 #include "kernels/cpu/tiles/tile_parts.h"
@@ -9,8 +9,8 @@
 namespace graphrun::cpu::GRAPHRUN_ISA {
 namespace {
 
-// Vectors of rows to a block of `outputs`: together they fill the registers, and the fewer outputs share a vector, the
-// more vectors it takes to have sums under way.
+// Vectors of rows in a register block of `outputs` outputs. Together they fill the registers; with fewer outputs it
+// takes more vectors to have enough independent sums.
 constexpr int vectors_beside(int outputs) {
 #if GRAPHRUN_BLOCKS == 16
   return outputs == 1 ? 8 : outputs <= 4 ? 6 : 4;
@@ -22,17 +22,17 @@ constexpr int vectors_beside(int outputs) {
 #endif
 }
 inline constexpr int kOutputs = GRAPHRUN_BLOCKS == 16 ? 6 : GRAPHRUN_BLOCKS == 8 ? 3 : 2;
-inline constexpr i64 kDepth = kProductBlock;  // of k; within it nothing is read back from the output
+inline constexpr i64 kDepth = kProductBlock;  // k steps; within them nothing is read back from the output
 
-// As is. Of addresses that are known compilers make one pointer for each load and store of a block, and carry all of
-// them through its loops in memory.
+// Hides an address from the optimizer, which would otherwise keep a pointer for each load and store of a block and
+// spill them all across its loops.
 template <class T>
 GRAPHRUN_FN T* opaque(T* p) {
   __asm__("" : "+r"(p));
   return p;
 }
 
-// f(a vector of a block's sums, where it lies) for kN outputs of kV vectors of rows.
+// Calls f(vector of sums, its address) for kN outputs of kV vectors of rows.
 template <int kN, int kV, class T, class F>
 GRAPHRUN_FN void for_block(Floats* sums, T* first, i64 stride, F&& f) {
   unrolled<kN>([&](auto n) __attribute__((always_inline)) {
@@ -42,7 +42,7 @@ GRAPHRUN_FN void for_block(Floats* sums, T* first, i64 stride, F&& f) {
   });
 }
 
-// The step that takes the place of a block.
+// Applies the fused step to a block.
 template <int kN, int kV>
 GRAPHRUN_FN void apply_epilogue(Floats* sums, Epilogue epilogue, const float* other, i64 stride) {
   using namespace scalar;
@@ -64,7 +64,7 @@ GRAPHRUN_FN void apply_epilogue(Floats* sums, Epilogue epilogue, const float* ot
 #undef GRAPHRUN_EPILOGUE
 }
 
-// A block of k, and of outputs and vectors of rows: `strips` times kN from n on, `blocks` times kV from vector v on.
+// Range of k, outputs and vectors of rows: `strips` times kN from n on, `blocks` times kV from vector v on.
 struct DensePart {
   i64 k, depth, n, strips, v, blocks;
 };

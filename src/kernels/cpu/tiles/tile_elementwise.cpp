@@ -1,4 +1,4 @@
-// tile_elementwise.cpp: elementwise ops and casts on tiles: in a tile such an op is one long loop.
+// tile_elementwise.cpp: elementwise ops and casts on tiles, where such an op is one long loop.
 #include <algorithm>
 
 #include "kernels/cpu/batch/elementwise.h"
@@ -9,18 +9,18 @@ namespace {
 
 using i64 = std::int64_t;
 
-// How an operand's features run along those of the output.
+// Access pattern of an operand over the output's features.
 struct Run {
   TileOperand operand;
-  Dims<1> dims;  // of the output's features: features (elements, without rows) of the operand
+  Dims<1> dims;  // output features to features of the operand (elements, if it has no rows)
 
   Run(const TileOperand& of, const Shape& out) : operand(of), dims(merged<1>({broadcast(features(of), out)})) {}
   bool mapped() const { return dims.rank > 1; }
   i64 step() const { return dims.rank == 1 ? dims.dim[0].stride[0] : 0; }  // 0 or 1
-  // As one row of all features: the output's elements in order, or one number for all.
+  // Returns whether all features form one row: the output's elements in order, or one number for all.
   bool is_flat() const { return !mapped() && (in_tile(operand) ? step() == 1 || dims.count == 1 : step() == 0); }
 
-  // From feature f of the output on, as the rows of a slab.
+  // Slab of rows from feature f of the output on.
   Operand from(i64 f, const TileContext& c) const {
     const i64 row = in_tile(operand) ? c.stride : 1;
     const std::byte* const first = read<std::byte>(operand, c);

@@ -1,14 +1,14 @@
-// tile_gradient_loops.cpp: sums over the rows of tiles and weight gradients of tile_isa.h, written once over simd.h.
+// tile_gradient_loops.cpp: sums over tile rows and weight gradients of tile_isa.h, written once over simd.h.
 // Contract: see tile_isa.h.
-// Leaves to others: where operands lie (tile_products.cpp), gradients with outputs as lanes (tile_wide_loops.cpp).
+// Leaves to others: operand addresses (tile_products.cpp), gradients with outputs as lanes (tile_wide_loops.cpp).
 #include "kernels/cpu/tiles/tile_isa.h"
 #include "kernels/cpu/tiles/tile_parts.h"
 
 namespace graphrun::cpu::GRAPHRUN_ISA {
 namespace {
 
-// In every group of 2 * kApart lanes: a's low and high half added, then b's. The halves that are in place stay there,
-// so that one permutation brings both others.
+// Adds the low and high halves of every group of 2 * kApart lanes of a, then of b. Halves already in position stay
+// there, so that one permutation moves the other two.
 template <int kApart, int... kLane>
 GRAPHRUN_FN FloatPart add_halves(FloatPart a, FloatPart b, std::integer_sequence<int, kLane...>) {
   return __builtin_shufflevector(a, b, (kLane % (2 * kApart) < kApart ? kLane : GRAPHRUN_LANES + kLane)...) +
@@ -16,7 +16,7 @@ GRAPHRUN_FN FloatPart add_halves(FloatPart a, FloatPart b, std::integer_sequence
                                  (kLane % (2 * kApart) < kApart ? kLane + kApart : GRAPHRUN_LANES + kLane - kApart)...);
 }
 
-// GRAPHRUN_LANES vectors to one, lane i of which is the sum of vector i, added lanes 8, 4, 2, 1 apart.
+// Reduces GRAPHRUN_LANES vectors to one: lane i is the sum of vector i, added lanes 8, 4, 2, 1 apart.
 template <int kApart>
 GRAPHRUN_FN FloatPart add_lanes(FloatPart* v) {
   unrolled<kApart>([&](auto i)
@@ -28,7 +28,7 @@ GRAPHRUN_FN FloatPart add_lanes(FloatPart* v) {
   }
 }
 
-GRAPHRUN_FN FloatPart add_parts(Floats x) {  // lanes 8 apart, then 4, until one register holds them
+GRAPHRUN_FN FloatPart add_parts(Floats x) {  // lanes 8 apart, then 4, down to one register
 #if GRAPHRUN_LANES == 16
   return x.part[0];
 #elif GRAPHRUN_LANES == 8
@@ -38,7 +38,7 @@ GRAPHRUN_FN FloatPart add_parts(Floats x) {  // lanes 8 apart, then 4, until one
 #endif
 }
 
-// totals[i] = the lanes of vectors[i], added as a tree.
+// totals[i] = tree sum of the lanes of vectors[i].
 __attribute__((noinline)) void total_lanes(float* totals, const float* vectors) {
   for (int p = 0; p < kLanes; p += GRAPHRUN_LANES) {
     FloatPart part[GRAPHRUN_LANES];
@@ -66,14 +66,14 @@ void add_lanes_to(float* out, const float* lanes, i64 n) {
 
 namespace {
 
-// Where sums over the rows of a tile go: to lanes of their own, which are added when the partition ends,
+// Sink for sums over tile rows: separate lanes, which are added when the partition ends.
 struct ToLanes {
   float* lanes;
   GRAPHRUN_FN void add(Floats x, i64 i) { store(lanes + i * kLanes, load(lanes + i * kLanes) + x); }
   GRAPHRUN_FN void end_block() {}
   GRAPHRUN_FN void finish() {}
 };
-// or to numbers, 16 of which are added at a time, between blocks: then no sums are in registers.
+// Sink that adds to numbers, 16 sums at a time and between blocks, when no sums are in registers.
 struct ToNumbers {
   static constexpr int kMost = 2 * kLanes + 16;
   float* out;
@@ -102,7 +102,7 @@ struct ToNumbers {
   }
 };
 
-// Features of a block; as for dense.
+// Features of b in a register block with a_features of a; chosen as for dense.
 constexpr int b_features_beside(int a_features) {
 #if GRAPHRUN_BLOCKS == 16
   return a_features == 1 ? 10 : a_features <= 4 ? 6 : 5;
@@ -113,10 +113,10 @@ constexpr int b_features_beside(int a_features) {
 #endif
 }
 inline constexpr int kFeatures = GRAPHRUN_BLOCKS == 16 ? 5 : GRAPHRUN_BLOCKS == 8 ? 2 : 1;
-inline constexpr int kColumn = GRAPHRUN_BLOCKS == 16 ? 10 : GRAPHRUN_BLOCKS == 8 ? 4 : 2;  // of a, beside one of b
+inline constexpr int kColumn = GRAPHRUN_BLOCKS == 16 ? 10 : GRAPHRUN_BLOCKS == 8 ? 4 : 2;  // features of a if b has one
 
-// kM features of a times kN of b, and with kSumOfB the sums of these of b, as if a had a feature that is 1 for all
-// rows.
+// Block of kM features of a times kN of b. kSumOfB also sums these features of b, as if a had another feature equal to
+// 1 in all rows.
 template <int kM, int kN, bool kSumOfB, class Sums>
 __attribute__((noinline)) void gradient_block(const DenseGradientTile& c, i64 m, i64 n, Sums& sums) {
   const i64 a_feature = c.a.feature, a_vector = c.a.vector, b_feature = c.b.feature, b_vector = c.b.vector;
@@ -155,7 +155,7 @@ __attribute__((noinline)) void gradient_block(const DenseGradientTile& c, i64 m,
   sums.end_block();
 }
 
-// All features of b beside kM of a; kM counts the sums of b as one.
+// All features of b with kM of a; kM includes the sums of b.
 template <int kM, bool kSumOfB, class Sums>
 GRAPHRUN_FN void gradient_strip(const DenseGradientTile& c, i64 m, Sums& sums) {
   in_parts<b_features_beside(kM)>(
@@ -164,7 +164,7 @@ GRAPHRUN_FN void gradient_strip(const DenseGradientTile& c, i64 m, Sums& sums) {
       });
 }
 
-// The last part of a's features has the sums of b as its last one.
+// The sums of b are the last feature of a's last part.
 template <bool kSumOfB, class Sums>
 void gradient(const DenseGradientTile& c, Sums& sums) {
   const i64 all = c.m + (kSumOfB ? 1 : 0);

@@ -1,7 +1,6 @@
-// tile_loops.cpp: the loops of tile_isa.h, written once over simd.h and compiled once for each instruction set.
-// Contract: see tile_isa.h. All that is shared is static or forced inline, and nothing of std is used but integer
-// types. Leaves to others: products and sums over rows (tile_dense_loops.cpp, tile_gradient_loops.cpp), flags
-// (src/CMakeLists.txt).
+// tile_loops.cpp: the loops of tile_isa.h, written once over simd.h and compiled once per instruction set.
+// Contract: see tile_isa.h. All shared code is static or forced inline; only integer types are used from std. Leaves to
+// others: products and sums over rows (tile_dense_loops.cpp, tile_gradient_loops.cpp), flags (src/CMakeLists.txt).
 #include "kernels/cpu/simd/lanes.h"
 #include "kernels/cpu/simd/line_lanes.h"
 #include "kernels/cpu/tiles/tile_isa.h"
@@ -59,7 +58,7 @@ GRAPHRUN_FN Floats term(const float* line, const FeatureLines& l, i64 j) {
   return load(line + l.terms[j] * l.stride);
 }
 
-// As a softmax and its kin add.
+// Sum in the order of softmax and related ops.
 template <class Term>
 GRAPHRUN_FN Floats sum_along(i64 count, Term&& term_of) {
   if (count > kShortLine) return sum_of_many<1>(count, term_of);
@@ -87,7 +86,7 @@ GRAPHRUN_FN Floats sum_of_exponentials(const float* line, const FeatureLines& l,
   return sum_along(l.term_count, [&](i64 j) { return exponential(term(line, l, j) - top); });
 }
 
-// log(sum(exp(x))) as two parts: top + rest; the parts keep more digits than their sum.
+// log(sum(exp(x))) as two parts, top + rest: more precise than their sum.
 struct LogSum {
   Floats top, rest;
 };

@@ -1,4 +1,4 @@
-// tile_moves.cpp: values into, out of and around a tile: loads and stores, the minibatch, features in another order.
+// tile_moves.cpp: copies into, out of and within a tile: loads and stores, minibatches, rearranged features.
 #include <algorithm>
 #include <cstring>
 
@@ -17,7 +17,7 @@ namespace {
 
 using i64 = std::int64_t;
 
-// Rows of `width` elements one after the other, from the arena; lanes after the last row are cleared.
+// Loads contiguous rows of `width` elements from the arena; zeroes the lanes after the last row.
 template <class T>
 void load_rows(const TileTable& table, T* tile, const T* from, i64 width, const TileContext& c) {
   if constexpr (std::is_same_v<T, float>) {
@@ -32,7 +32,7 @@ void load_rows(const TileTable& table, T* tile, const T* from, i64 width, const 
   }
 }
 
-// From a data set in vectors: every tile begins one.
+// Copies from a data set of vectors; every tile starts at a vector.
 TileStep copy_vectors(const DataVectors& data, const TileOperand& out) {
   return [data, out, width = feature_count(out.type)](const TileContext& c) {
     float* const tile = written<float>(out, c);
@@ -51,7 +51,7 @@ TileStep minibatch(const TileCall& call, const TileTable& table) {
     const Batch batch = batch_of(params, step);
     const T* const data = read<T>(source, c);
     T* const tile = written<T>(out, c);
-    TileContext valid = c;  // the phase says how many rows there are; never read more than this data set has
+    TileContext valid = c;  // the phase sets the number of rows; this data set may have fewer
     valid.rows = std::clamp<i64>(batch.count - c.first, 0, c.rows);
     if (!params.shuffle) return load_rows(table, tile, data + (batch.first + c.first) * width, width, valid);
     const std::uint64_t epoch = step / static_cast<std::uint64_t>(std::max<i64>(params.batches(), 1));
@@ -65,16 +65,16 @@ TileStep minibatch(const TileCall& call, const TileTable& table) {
   };
 }
 
-// Each feature of the output is a feature of an input, or one number.
+// Each feature of the output is copied from a feature of an input, or is a constant.
 template <class T>
 TileStep rearrange(const TileCall& call) {
   struct From {
-    std::int32_t input = -1;  // -1: the number
+    std::int32_t input = -1;  // -1: the constant
     std::int32_t feature = 0;
   };
   const View in = features(call.inputs[0]), out = features(call.output);
   std::vector<From> sources(static_cast<std::size_t>(out.extents.elements()));
-  const auto put = [&](std::size_t input, const View& view, const View& at) {  // what a view shows, there
+  const auto put = [&](std::size_t input, const View& view, const View& at) {  // copies the elements of `view` to `at`
     const std::vector<std::int32_t> source = elements_of(view), place = elements_of(at);
     for (std::size_t i = 0; i < place.size(); ++i)
       sources[static_cast<std::size_t>(place[i])] = {static_cast<std::int32_t>(input), source[i]};
@@ -122,7 +122,7 @@ TileStep one_hot(const TileCall& call, const TileTable& table) {
   };
 }
 
-// Rows of a table by index; zeros for an index that is none.
+// Table rows by index; zeros for an index out of range.
 TileStep gather(const TileCall& call) {
   return [rows = call.inputs[0], indices = call.inputs[1], result = call.output](const TileContext& c) {
     const float* const table = read<float>(rows, c);
@@ -165,7 +165,7 @@ void vectors_to_rows(float* to, const float* from, std::int64_t rows, std::int64
 }
 void set_rows_of_vectors(float* to, const float* from, std::int64_t first, std::int64_t rows, std::int64_t width,
                          std::int64_t block) {
-  const i64 vectors = (block + kLanes - 1) / kLanes;  // of a block
+  const i64 vectors = (block + kLanes - 1) / kLanes;  // per block
   for (i64 r = first; r < first + rows; ++r) {
     const i64 in_block = r % block;
     float* const row = to + (r / block * vectors + in_block / kLanes) * width * kLanes + in_block % kLanes;

@@ -1,5 +1,5 @@
-// tile_parts.h: work cut into blocks of registers, each size of a block a function of its own.
-// Contract: how the work is cut decides its speed, never its bits.
+// tile_parts.h: splits work into register blocks, with one function instantiated per block size.
+// Contract: the split affects speed, never results.
 // Leaves to others: the loops (tile_dense_loops.cpp, tile_gradient_loops.cpp, tile_wide_loops.cpp).
 #pragma once
 
@@ -8,7 +8,7 @@
 namespace graphrun::cpu::GRAPHRUN_ISA {
 namespace {
 
-// f(Part<size>) for a size of 1 to kMost.
+// Calls f(Part<size>) for a size of 1 to kMost.
 template <int kMost, class F>
 GRAPHRUN_FN void with_size(i64 size, F&& f) {
   if constexpr (kMost > 1) {
@@ -17,8 +17,8 @@ GRAPHRUN_FN void with_size(i64 size, F&& f) {
   f(Part<kMost>{});
 }
 
-// n cut into parts of at most `most`, as equal as may be: a short last part would have too few sums under way to hide
-// the latency of one.
+// n split into nearly equal parts of at most `most`: a short last part would have too few independent sums to hide
+// instruction latency.
 struct Parts {
   i64 size, large, small;  // `large` parts of size + 1, then `small` ones of size
 
@@ -28,7 +28,7 @@ struct Parts {
     large = n - size * parts;
     small = parts - large;
   }
-  // f(begin, Part<size>, number of such parts)
+  // Calls f(begin, Part<size>, number of such parts).
   template <int kMost, class F>
   GRAPHRUN_FN void for_each(F&& f) const {
     if (large > 0)
@@ -40,7 +40,7 @@ struct Parts {
   }
 };
 
-// f(begin, Part<size>) for each part of n.
+// Calls f(begin, Part<size>) for each part of n.
 template <int kMost, class F>
 GRAPHRUN_FN void in_parts(i64 n, F&& f) {
   Parts(n, kMost).for_each<kMost>([&](i64 begin, auto size, i64 count) __attribute__((always_inline)) {

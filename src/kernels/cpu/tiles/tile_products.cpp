@@ -56,7 +56,7 @@ TileStep dense(const TileCall& call, const TileTable& table) {
   };
 }
 
-// Where a sum over rows goes: to the lanes of the partition where it has them.
+// Destination of a sum over rows: the partition's lanes, if it has them.
 struct Sums {
   float* out;
   bool lanes;
@@ -69,10 +69,10 @@ Sums sums_of(const TileOperand& out, const TileContext& c) {
   return {lanes_of(out.offset, c), true};
 }
 
-// The shapes that are faster with outputs as lanes, when there are no lanes for rows to keep apart: with 64 rows to a
-// tile twice (784 x 8) to five times (128 x 32) as fast. With 4 outputs, or 2 inputs, most of each register or of
-// the transposed outputs would go unused; the two ways take about the same time there, and rows as lanes gain with
-// more rows.
+// Returns whether a gradient is faster with outputs as lanes, if the partition has no lanes. With 64 rows per tile it
+// is twice (784 x 8) to five times (128 x 32) as fast. With 4 outputs or 2 inputs, most of each register or of the
+// transposed outputs would be unused; both methods then take about the same time, and rows as lanes gain with more
+// rows.
 bool outputs_as_lanes(i64 inputs, i64 outputs) {
   return outputs >= 8 && inputs >= 4;
 }
@@ -91,11 +91,11 @@ TileStep dense_gradient(const TileCall& call, const TileTable& table) {
   };
 }
 
-// Features to elements of the output that they are reduced to.
+// Maps features to the elements of the output that they are reduced to.
 std::vector<std::int32_t> targets(const TileCall& call) {
   const View from = features(call.inputs[0]);
   const std::uint32_t axes = call.params->as<ReduceParams>().axes;
-  View to{from.extents};  // the reduced axes stand still
+  View to{from.extents};  // strides of the reduced axes are 0
   i64 stride = 1;
   for (int axis = from.extents.rank() - 1; axis >= 0; --axis) {
     if ((axes >> axis & 1u) != 0) continue;
@@ -120,7 +120,7 @@ TileStep sum_rows(const TileCall& call, const TileTable& table) {
   };
 }
 
-// Extrema and products, of which no model computes much: plain loops. NaN wins.
+// Extrema and products are rare in models, so plain loops suffice. NaN propagates.
 template <class F>
 TileStep fold_rows(const TileCall& call, F fold) {
   return [from = call.inputs[0], result = call.output, to = targets(call), fold](const TileContext& c) {
@@ -133,7 +133,7 @@ TileStep fold_rows(const TileCall& call, F fold) {
   };
 }
 
-// Rows added to the rows of the output that they name.
+// Adds rows to the output rows selected by the indices.
 TileStep scatter_rows(const TileCall& call) {
   return [indices = call.inputs[0], updates = call.inputs[1], out = call.output](const TileContext& c) {
     const std::int32_t* index = read<std::int32_t>(indices, c);

@@ -1,6 +1,6 @@
-// tile_steps.h: what the families of tile steps share: operands, features, and the tables of an instruction set.
-// Contract: each family makes its step for a call, or gives none for an op that is not its own; for operands that it
-// does not take it gives none and a reason.
+// tile_steps.h: helpers shared by the families of tile steps: operands, features, tables of an instruction set.
+// Contract: each family creates the step of a call, or returns null: without a reason for another family's op, with a
+// reason for unsupported operands.
 #pragma once
 
 #include "kernels/cpu/simd/scalar_loops.h"
@@ -23,13 +23,13 @@ inline bool in_tile(const TileOperand& operand) {
   return operand.type.rows > 0;
 }
 
-// Where the tile's first row lies in a data set.
+// Address of the tile's first row in a data set.
 inline const std::byte* first_of(const DataVectors& data, const TileContext& context) {
   const std::uint64_t batch = data.step != nullptr ? *data.step % data.batches : 0;
   return data.data + batch * data.batch_bytes + static_cast<std::uint64_t>(context.first / kLanes) * data.vector_bytes;
 }
 
-// Where an operand's first element lies now.
+// Address of an operand's first element in this tile.
 template <class T>
 const T* read(const TileOperand& operand, const TileContext& context) {
   if (operand.vectors.data != nullptr) return reinterpret_cast<const T*>(first_of(operand.vectors, context));
@@ -40,20 +40,20 @@ T* written(const TileOperand& operand, const TileContext& context) {
   return reinterpret_cast<T*>((in_tile(operand) ? context.tile : context.accumulators) + operand.offset);
 }
 
-// The rows of an operand of f32.
+// Rows of an f32 operand.
 inline TileRows rows_of(const TileOperand& operand, const TileContext& context) {
   const float* const first = read<float>(operand, context);
   if (operand.vectors.data == nullptr) return {first, context.stride, kLanes};
   return {first, kLanes, static_cast<std::int64_t>(operand.vectors.vector_bytes / sizeof(float))};
 }
 
-// A sample's part of a value with rows, as a shape: dimension 0 counts its rows.
+// Shape of one sample of a value with rows; dimension 0 counts the sample's rows.
 Shape features_of(const TensorType& type);
 std::int64_t feature_count(const TensorType& type);
 
-// The features of an operand, or its elements if it has no rows.
+// Features of an operand, or its elements if it has no rows.
 View features(const TileOperand& operand);
-// Which elements are shown, in row-major order.
+// Indices of a view's elements, in row-major order.
 std::vector<std::int32_t> elements_of(const Dims<1>& dims, std::int64_t offset = 0);
 inline std::vector<std::int32_t> elements_of(const View& view) {
   return elements_of(merged<1>({view}), view.offset);

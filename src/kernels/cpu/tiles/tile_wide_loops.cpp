@@ -1,18 +1,18 @@
-// tile_wide_loops.cpp: weight gradients of many numbers with outputs as lanes, not rows.
-// Contract: wide_gradient of tile_isa.h. How the work is cut into blocks of registers decides its speed, not its bits.
-// Leaves to others: gradients with rows as lanes (tile_gradient_loops.cpp), when to use which (tile_products.cpp).
+// tile_wide_loops.cpp: large weight gradients, with outputs instead of rows as lanes.
+// Contract: wide_gradient of tile_isa.h. The split into register blocks affects speed, never results.
+// Leaves to others: gradients with rows as lanes (tile_gradient_loops.cpp), the choice of one (tile_products.cpp).
 #include "kernels/cpu/tiles/tile_isa.h"
 #include "kernels/cpu/tiles/tile_parts.h"
 
 namespace graphrun::cpu::GRAPHRUN_ISA {
 namespace {
 
-// Rows that are summed in registers before they are added to the accumulators. 64 are as fast in whole steps, within
-// 2 %, 16 cost one of mnist_logreg 8 %.
+// Rows summed in registers before they are added to the accumulators. With 64 rows whole steps are as fast (within 2%);
+// with 16 a step of mnist_logreg is 8% slower.
 inline constexpr i64 kChain = 32;
 
-// Vectors of outputs side by side, and features beside them: as for dense. What is read for each row are the vectors
-// and one number a feature.
+// Register block: adjacent vectors of outputs, and input features; sized as for dense. Each row loads the vectors and
+// one number per feature.
 inline constexpr int kOutputVectors = GRAPHRUN_BLOCKS == 16 ? 2 : 1;
 constexpr int inputs_beside(int vectors) {
 #if GRAPHRUN_BLOCKS == 16
@@ -23,7 +23,7 @@ constexpr int inputs_beside(int vectors) {
 #endif
 }
 
-// The outputs of each row side by side: row r's first 16 of b's n features to block + r * apart, zeros after feature n.
+// Transposes rows: row r's first 16 of b's n features go to block + r * apart, padded with zeros.
 GRAPHRUN_FN void outputs_of_rows(float* block, i64 apart, const TileRows& b, i64 n, i64 rows) {
   constexpr i64 kSide = GRAPHRUN_LANES;
   for (i64 r = 0; r < rows; r += kSide) {
@@ -41,7 +41,7 @@ GRAPHRUN_FN void outputs_of_rows(float* block, i64 apart, const TileRows& b, i64
   }
 }
 
-// Where a block of the gradient lies: rows of `width` numbers, `last` of them in the last vector of outputs.
+// Location of a block of the gradient: rows of `width` numbers; the last vector of outputs has `last` of them.
 struct GradientRows {
   float* data;
   i64 width, last;
@@ -73,8 +73,8 @@ __attribute__((noinline)) void add_outer(const GradientRows& out, const TileRows
   const auto whole = [&](int i) __attribute__((always_inline)) {
     return i % kV + 1 < kV || last == kLanes;
   };
-  // All are read before any is written: a vector that is not whole would else wait for the one before it, which a
-  // masked store has put next to it.
+  // Read all vectors before writing any: loading a partial vector would otherwise wait for the masked store of its
+  // neighbor.
   unrolled<kM * kV>([&](auto i) __attribute__((always_inline)) {
     const float* const from = out.data + i / kV * width + i % kV * kLanes;
     sum[i] = (whole(i) ? load(from) : load_first(from, last)) + sum[i];

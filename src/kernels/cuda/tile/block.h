@@ -1,16 +1,16 @@
-// block.h: the block tile: a block has a few rows, samples, at a time, and its threads share out their features; values
-// of a row lie in memory, the block's or the arena, one feature after the other.
-// Contract: functions of loops and of rows are called by all threads of a block, none ends with a barrier. What takes
-// `rows` works on the rows [0, rows) of the block. Order of sums is fixed by the sizes alone. Leaves to others:
-// products (product.h), other blocks (grid.h), the text (executors/cuda_planner/block_kernel.cpp).
+// block.h: the block tile: a block processes a few rows (samples) at a time and its threads share their features.
+// Values of a row are contiguous, in the block's shared memory or in the arena.
+// Contract: all threads of a block call the functions over loops and rows, and none ends with a barrier. Functions with
+// a `rows` parameter process the block's rows [0, rows). Sizes alone fix the order of sums. Leaves to others: products
+// (product.h), other blocks (grid.h), the source text (executors/cuda_planner/block_kernel.cpp).
 #pragma once
 
 #include "kernels/cuda/tile/thread.h"
 
 namespace graphrun::cuda::tile::by_block {
 
-// use(row, feature, fetched) for N features of some rows; fetch(row, feature) is what it needs of other memory, asked
-// for a few at a time.
+// Calls use(row, feature, fetched) for N features of some rows; fetch(row, feature) loads other operands, a few at a
+// time.
 template <int kThreads, int N, class Fetch, class Use>
 GRAPHRUN_TILE_FN void each_feature(int rows, Fetch fetch, Use use) {
   constexpr int kTurns = 4;
@@ -30,7 +30,7 @@ GRAPHRUN_TILE_FN void each_feature(int rows, Fetch fetch, Use use) {
     }
   }
 }
-// f(row) for some rows: all lanes of a warp for one. Warp kFirst begins.
+// Calls f(row) for some rows, each by all lanes of a warp. Warp kFirst takes the first row.
 template <int kThreads, int kFirst, class F>
 GRAPHRUN_TILE_FN void each_row(int rows, F f) {
   constexpr int kWarps = kThreads / 32;
@@ -39,7 +39,7 @@ GRAPHRUN_TILE_FN void each_row(int rows, F f) {
     f(row);
 }
 
-// A row whose feature i is f(i), each time that it is read.
+// Row whose feature i is computed as f(i) on each read.
 template <class F>
 struct Made {
   F f;
@@ -61,11 +61,11 @@ GRAPHRUN_TILE_CONSTEXPR int width_for(int n, int most) {
   return width;
 }
 
-// By kLanes of them, 32 or 16: then both halves of a warp call, each for a row.
+// Reductions by kLanes lanes: 32, or 16 where both halves of a warp call, each for its own row.
 template <int kLanes>
 struct Lanes {
   static GRAPHRUN_TILE_FN int lane() { return static_cast<int>(thread_index() % kLanes); }
-  // Terms lane, lane + kLanes, … of a lane, then lanes: each lane that has a term has the result.
+  // Each lane folds terms lane, lane + kLanes, …, then lanes are folded. Each lane with a term gets the result.
   template <int M, class Term, class Combine>
   static GRAPHRUN_TILE_FN float fold_lanes(float start, Term term, Combine combine) {
     float part = start;
@@ -74,7 +74,7 @@ struct Lanes {
     for (int lanes = width_for(M, kLanes) / 2; lanes > 0; lanes /= 2) part = combine(part, shuffle_xor(part, lanes));
     return part;
   }
-  // to[n] = the fold of M terms, for N of them.
+  // to[n] = fold of M terms, for N values of n.
   template <int N, int M, class Term, class Combine>
   static GRAPHRUN_TILE_FN void reduce(float* to, float start, Term term, Combine combine) {
     if constexpr (N >= M) {
@@ -97,7 +97,7 @@ struct Lanes {
       to[n] = tile::position<1, M>(sign, [&](int, int m) { return term(n, m); })[0];
   }
 
-  // What softmax and its kin need of M terms: each lane has it.
+  // Largest of M terms and sum of their exponentials, for softmax and related ops; every lane gets both.
   template <class Number, int M, class Term>
   struct Exponentials {
     Term term;
@@ -149,7 +149,7 @@ struct Lanes {
       if (lane() == 0) to[line] = loss;
     }
   }
-  // With class numbers; one that is no class gives NaN.
+  // With class indices; an invalid index gives NaN.
   template <class Number, int A, int M>
   static GRAPHRUN_TILE_FN void softmax_cross_entropy(float* to, const float* x, const int* target) {
     for (int line = 0; line < A; ++line) {
@@ -172,15 +172,15 @@ struct Lanes {
 
 // ---- over rows, by all threads of the block
 
-// Asks for `count` rows of some bytes in advance, each at row(r): by all blocks together.
+// Prefetches `count` rows of kBytes bytes each, row r from row(r), by all blocks together.
 template <int kThreads, int kBlocks, int kBytes, class Row>
 GRAPHRUN_TILE_FN void prefetch_rows(int count, Row row, int thread = static_cast<int>(thread_index())) {
   constexpr int kLine = 128, kLines = (kBytes + kLine - 1) / kLine;
   for (int at = static_cast<int>(block_index()) * kThreads + thread; at < count * kLines; at += kThreads * kBlocks)
     prefetch(reinterpret_cast<const char*>(row(at / kLines)) + at % kLines * kLine);
 }
-// Numbers first, first + 1, … of N, each the fold of `count` rows with M terms each: f(n, result) where it is found.
-// `shared` has room for a float of each thread; others may have used it before the last barrier. Has two barriers.
+// Calls f(n, fold of `count` rows with M terms each) for n = first, first + 1, … below N, at most 32 of them, each in
+// one thread. `shared` holds one float per thread; it may be in use until the previous barrier. Has two barriers.
 template <int kThreads, int N, int M, int kBytes, class Term, class Combine, class F>
 GRAPHRUN_TILE_FN void fold_rows(unsigned char (&shared)[kBytes], int first, int count, float start, Term term,
                                 Combine combine, F f) {
@@ -188,7 +188,7 @@ GRAPHRUN_TILE_FN void fold_rows(unsigned char (&shared)[kBytes], int first, int 
   float* const parts = reinterpret_cast<float*>(shared);
   constexpr int kWidth = width_for(N, 32), kLines = kThreads / kWidth, kTogether = 16;
   const int n = first + static_cast<int>(thread_index()) % kWidth, line = static_cast<int>(thread_index()) / kWidth;
-  constexpr int kTerms = N == 1 ? M : 1;  // of one number, those of a row are shared out like rows
+  constexpr int kTerms = N == 1 ? M : 1;  // for a single result, the terms of a row are distributed like rows
   const int all = count * kTerms;
   float part = start;
   if (n < N) {
@@ -219,9 +219,9 @@ GRAPHRUN_TILE_FN void fold_rows(unsigned char (&shared)[kBytes], int first, int 
   }
 }
 
-// ---- over elements of arrays, which all blocks share out
+// ---- over elements of arrays, distributed over all blocks
 
-// use(i, fetched) for elements i of kAll; fetch(i) is what it needs, asked for a few at a time.
+// Calls use(i, fetched) for elements i of kAll; fetch(i) loads other operands, a few at a time.
 template <int kThreads, int kBlocks, int kAll, class Fetch, class Use>
 GRAPHRUN_TILE_FN void each_element(Fetch fetch, Use use) {
   constexpr int kStep = kThreads * kBlocks, kMost = (kAll + kStep - 1) / kStep, kTurns = kMost < 4 ? kMost : 4;
@@ -238,9 +238,9 @@ GRAPHRUN_TILE_FN void each_element(Fetch fetch, Use use) {
   }
 }
 
-// Sums of elements, in shared memory: each thread adds what it has, then the block its threads', then each block those
-// of all, which it finds in (sums, blocks). Between send() and receive() all blocks wait for each other. Order of sums
-// is fixed by who has which element.
+// Sums over elements, in shared memory: each thread adds its own, then each block its threads', then every block the
+// sums of all blocks, read from (sums, blocks). A grid sync is required between send() and receive(). The assignment of
+// elements to threads fixes the order of sums.
 template <int kThreads, int kSums>
 struct ElementSums {
   float parts[kSums][kThreads], totals[kSums];
@@ -249,7 +249,7 @@ struct ElementSums {
     for (int sum = 0; sum < kSums; ++sum) parts[sum][thread_index()] = 0.0f;
   }
   GRAPHRUN_TILE_FN void add(int sum, float x) { parts[sum][thread_index()] += x; }
-  // Begins with a barrier; another follows before start().
+  // Begins with a barrier; another is required before start().
   template <int kBlocks>
   GRAPHRUN_TILE_FN void send(float* to) {
     barrier();

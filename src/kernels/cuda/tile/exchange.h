@@ -1,9 +1,9 @@
-// exchange.h: the all-reduce of a step: values combined over all threads of all blocks, in every block's shared memory.
-// Contract: one order of combining, a nested tree: lanes, warps, blocks of a cluster by rank, clusters; so the same
-// bits in every block and every time. All blocks run at the same time, and all of their threads call. Nothing is reset:
-// buffers take turns by the parity of the epoch (1, 2, ... without a gap), and packets carry it. After a wait that gave
-// up, totals are nothing: the caller asks failed() before the next epoch's run(). Between the last total() and the next
-// run() the caller has a barrier(). Leaves to others: lanes (lanes.h), the clock (wait.h).
+// exchange.h: the all-reduce of a step: combines values of all threads into every block's shared memory.
+// Contract: values are combined in one order, a nested tree: lanes, warps, blocks of a cluster by rank, clusters. Every
+// block gets the same bits every time. All blocks are co-resident, and all of their threads call. Nothing is reset:
+// buffers alternate with the parity of the epoch (1, 2, ... without a gap), and messages carry the epoch. After a wait
+// that timed out, totals are undefined: the caller checks failed() before the next epoch's run(). The caller places a
+// barrier() between the last total() and the next run(). Leaves to others: lanes (lanes.h), timeouts (wait.h).
 #pragma once
 
 #include "kernels/cuda/tile/lanes.h"
@@ -54,23 +54,23 @@ GRAPHRUN_TILE_FN bool receive_packets(const Packet* from, int thread, unsigned e
   return true;
 }
 
-// From rows in a block's shared memory to the totals. kClusters clusters of kCluster blocks of kThreads threads each.
-//   block    rows                                     -> totals
-//   cluster  each block's sums to all blocks          -> totals in each
-//   grid     a slice of the values to each rank; blocks of a rank exchange their slices by packets in global memory;
+// Combines rows in each block's shared memory into totals. kClusters clusters of kCluster blocks of kThreads threads.
+//   block    rows                               -> totals
+//   cluster  each block's sums to all blocks    -> totals in each
+//   grid     a slice of the values to each rank; blocks of a rank send each other their slices through global memory;
 //            each rank's totals to all blocks of its cluster
 template <int kValues, int kThreads, int kCluster, int kClusters, class Combine>
 class Exchange {
  public:
   static_assert(kThreads % 32 == 0);
 
-  static constexpr int kRow = multiple_of_4(kValues);  // floats of a row; those beyond the values are nothing
+  static constexpr int kRow = multiple_of_4(kValues);  // floats per row, including padding
   static constexpr int kSlice = kClusters == 1 ? kRow : multiple_of_4(divide_up(kValues, kCluster));
 
  private:
   static constexpr bool kScatters = kClusters > 1 && kCluster > 1;
   static constexpr int kPackets = divide_up(kSlice, 3);
-  // A block's packets begin on 128 bytes, or share them with other whole blocks.
+  // Messages of a block start at a multiple of 128 bytes, or those of several blocks fit in 128 bytes.
   static constexpr int kPacketRow = kPackets > 4 ? divide_up(kPackets, 8) * 8 : kPackets > 2 ? 4 : kPackets;
   static constexpr int kGatheredRow = multiple_of_4(3 * kPackets);
 
@@ -88,14 +88,14 @@ class Exchange {
   static constexpr unsigned kScratchBytes =
       kClusters > 1 ? 2 * kCluster* kClusters* kPacketRow* static_cast<unsigned>(sizeof(Packet)) : 0;
 
-  // `scratch` lies on 128 bytes and is zero. Ends with a barrier of the cluster, if there is one.
+  // `scratch` is 128-byte aligned and zeroed. Ends with a cluster barrier if there are clusters.
   GRAPHRUN_TILE_FN Exchange(Shared& shared, void* scratch, unsigned* fault)
       : shared_(shared),
         scratch_(static_cast<Packet*>(scratch)),
         fault_(fault),
         rank_(kCluster > 1 ? cluster_rank() : 0),
         slice_values_(slice_values(rank_)) {
-    static_assert(kCluster == 1 || kHasClusters);  // hosts know the sizes of any
+    static_assert(kCluster == 1 || kHasClusters);  // the host may compute sizes of any shape
     if (thread_index() == 0) {
       shared_.failed = 0;
       if constexpr (kCluster > 1) {
@@ -110,10 +110,10 @@ class Exchange {
     if constexpr (kCluster > 1) cluster_barrier();
   }
 
-  // `rows` (kRows, kRow) on 16 bytes, of this block, written before a barrier(). On return each thread may ask total().
+  // `rows` (kRows, kRow) of this block, 16-byte aligned, written before a barrier(). Afterwards total() is valid.
   template <int kRows>
   GRAPHRUN_TILE_FN void run(const float* rows, unsigned epoch) {
-    // Of a large block: what follows from it is computed anew each time, instead of a register that rows need.
+    // In large blocks, recompute derived values instead of keeping them in registers that rows need.
     thread_ = kThreads >= 256 ? opaque(static_cast<int>(thread_index())) : static_cast<int>(thread_index());
     if constexpr (kCluster == 1 && kClusters == 1) {
       (void)rows, (void)epoch;
@@ -133,7 +133,7 @@ class Exchange {
     }
   }
 
-  // Value v combined over all blocks: who needs it puts the last parts together, which saves a round through memory.
+  // Value v combined over all blocks. The caller combines the last parts, which saves a round trip through memory.
   template <int kRows>
   GRAPHRUN_TILE_FN float total(const float* rows, int v, unsigned epoch) const {
     if constexpr (kCluster == 1 && kClusters == 1) {
@@ -148,13 +148,13 @@ class Exchange {
     }
   }
 
-  // After a barrier() the same for all threads of the block.
+  // Same result for all threads of the block after a barrier().
   GRAPHRUN_TILE_FN bool failed() const {
     if constexpr (kCluster == 1 && kClusters == 1) return false;  // nothing waits
     return shared_.failed != 0;
   }
 
-  // Before the kernel ends. When a wait has given up, stores into a block's shared memory may still be on their way.
+  // Must be called before the kernel ends: after a timeout, stores into a block's shared memory may still be in flight.
   GRAPHRUN_TILE_FN void end() {
     if constexpr (kCluster > 1) {
       if (failed()) sleep_for(100000);
@@ -172,7 +172,7 @@ class Exchange {
   }
   GRAPHRUN_TILE_FN int thread() const { return thread_; }
 
-  // A thread takes a value of `count`: to[i] is the value first + i combined over the rows at `x`.
+  // Each thread computes some of `count` values: to[i] is value first + i combined over the rows at `x`.
   template <int kRows>
   GRAPHRUN_TILE_FN void combine_into(float* to, int count, int first, const float* x, int stride,
                                      int threads = kThreads) const {
@@ -184,7 +184,7 @@ class Exchange {
   template <int kRows>
   GRAPHRUN_TILE_FN void over_cluster(const float* rows, unsigned epoch) {
     const unsigned parity = (epoch - 1) % 2;
-    // As many groups of threads as there are, each with all quads, and some of the ranks they go to.
+    // Groups of threads, as many as fit: each covers all quads, and a subset of the destination ranks.
     constexpr int kQuads = kRow / 4, kSenders = kQuads < kThreads ? kQuads : kThreads, kTimes = kThreads / kSenders,
                   kGroups = kTimes < kCluster ? kTimes : kCluster;
     const int group = thread() / kSenders;
@@ -210,7 +210,7 @@ class Exchange {
     }
   }
 
-  // A warp makes ten packets of 30 lanes: each value is combined by a lane of its own.
+  // A warp builds ten messages from 30 lanes, each of which combines one value.
   template <int kRows>
   GRAPHRUN_TILE_FN void send_packets(const float* rows, unsigned epoch) {
     constexpr int kTurns = divide_up(kSlice, 30);
@@ -267,7 +267,7 @@ class Exchange {
     await_bytes(&shared_.total_full, epoch - 1, kRow * 4);
   }
 
-  // Thread 0 is among those that wait, and says what the next phase is to receive. That may have begun to come.
+  // Thread 0 takes part in the wait and sets what the next phase expects. Bytes of that phase may already be arriving.
   GRAPHRUN_TILE_FN void await_bytes(Mbarrier* mbarrier, unsigned phase, unsigned next_bytes) {
     for (Wait wait(fault_, WaitFor::cluster); !mbarrier_test(mbarrier, phase % 2);) {
       if (!wait.again()) {
@@ -278,7 +278,7 @@ class Exchange {
     if (thread_index() == 0) mbarrier_expect(mbarrier, next_bytes);
   }
 
-  // What blocks of this rank send to each other in an epoch (kClusters, kPacketRow).
+  // Messages between blocks of this rank in an epoch (kClusters, kPacketRow).
   GRAPHRUN_TILE_FN Packet* packets(unsigned epoch) const {
     return scratch_ + ((epoch - 1) % 2 * kCluster + rank_) * (kClusters * kPacketRow);
   }
@@ -289,36 +289,36 @@ class Exchange {
   unsigned* fault_;
   unsigned rank_;
   int slice_values_;
-  int thread_ = 0;  // of the block
+  int thread_ = 0;  // index in the block
 };
 
-// From parts in registers to total(). The warps are kGroups groups of equally many, each of which has parts of values
-// of its own, of all rows.
+// Combines values in registers into total(). The warps form kGroups equal groups; each group holds its own range of
+// values, for all rows.
 template <int kValues, int kThreads, int kCluster, int kClusters, class Combine, int kGroups = 1>
 class AllReduce {
   using Blocks = Exchange<kValues, kThreads, kCluster, kClusters, Combine>;
-  static constexpr int kWarps = kThreads / 32 / kGroups;  // of a group
+  static constexpr int kWarps = kThreads / 32 / kGroups;  // warps per group
   static_assert(kThreads % (32 * kGroups) == 0);
 
  public:
   struct Shared : Blocks::Shared {
-    alignas(16) float rows[kWarps][Blocks::kRow];  // of each warp of a group
+    alignas(16) float rows[kWarps][Blocks::kRow];  // one for each warp of a group
   };
   static constexpr unsigned kScratchBytes = Blocks::kScratchBytes;
 
   GRAPHRUN_TILE_FN AllReduce(Shared& shared, void* scratch, unsigned* fault)
       : shared_(shared), blocks_(shared, scratch, fault) {}
 
-  // This group's values, the numbers from `first` on, a multiple of 4, as many as `count`: each thread's part, which is
-  // used up. Of threads without rows it holds what changes nothing.
+  // Adds this group's values [first, first + count); `first` is a multiple of 4. `part` is each thread's contribution
+  // and is overwritten; threads without rows pass the neutral element.
   template <int N>
   GRAPHRUN_TILE_FN void add(float (&part)[N], int first = 0, int count = N) {
     static_assert(N <= kValues);
     combine_lanes<Combine>(part, row(), first, count);
   }
-  // Where this warp's values lie, for who combines its lanes by itself instead.
+  // Storage of this warp's values, for callers that combine lanes themselves.
   GRAPHRUN_TILE_FN float* row() { return shared_.rows[thread_index() / 32 % kWarps]; }
-  // When all groups have added theirs.
+  // Called after every group has called add().
   GRAPHRUN_TILE_FN void run(unsigned epoch) {
     barrier();
     blocks_.template run<kWarps>(shared_.rows[0], epoch);

@@ -1,9 +1,9 @@
-// functions.h: the value type of `--math=fast`: scalar ops over it (`scalar::Tanh::apply<fast::Float>`) take what a
-// device is quick at: the approximations of ptx.h instead of long polynomials and exact quotients.
-// Contract: that of scalar_functions.h but for the bits: an error is at most kUlps of the op, on any device that keeps
-// to the PTX ISA; NaN, infinities, zeros and subnormal numbers give what the exact functions give. + - * min, max and
-// comparisons are exact. Leaves to others: functions that are not here; those of scalar_functions.h serve this type,
-// too.
+// functions.h: the value type of `--math=fast`: with it, scalar ops (`scalar::Tanh::apply<fast::Float>`) use the fast
+// approximations of ptx.h instead of long polynomials and exact quotients.
+// Contract: as scalar_functions.h except for exact bits. The error is at most kUlps of the op on any device that
+// conforms to the PTX ISA; NaN, infinities, zeros and subnormal inputs give the exact functions' results. + - * min,
+// max and comparisons are exact. Leaves to others: functions not defined here; those of scalar_functions.h accept this
+// type too.
 #pragma once
 
 #include "kernels/cuda/tile/ptx.h"
@@ -11,7 +11,7 @@
 
 namespace graphrun::cuda::tile::fast {
 
-// ---- the value type: what scalar_type.h has for float -------------------------------------------------------------
+// ---- the value type: implements the interface of scalar_type.h ----------------------------------------------------
 
 struct Float {
   float value;
@@ -72,7 +72,7 @@ GRAPHRUN_FN Float sqrt(Float x) {
   return sqrt_approx(x.value);
 }
 
-// ---- pieces of scalar_functions.h, by which sigmoid, silu, softplus, gelu, erf and pow are quick as they stand -----
+// ---- building blocks of scalar_functions.h: these make sigmoid, silu, softplus, gelu, erf and pow fast unchanged ----
 
 constexpr float kLog2E = 0x1.715476p+0f, kLog2ELow = 0x1.4ae0cp-26f;
 constexpr float kLog2 = 0x1.62e43p-1f;
@@ -93,7 +93,7 @@ GRAPHRUN_FN Float rsqrt(Float x) {
   return rsqrt_approx(x.value);
 }
 
-// 2^n 2^f, n = x log2(e) to the nearest of -126 ... 127: where it is none of those f tells how far x is out of range.
+// 2^n 2^f with n = x log2(e), rounded and clamped to [-126, 127]. If n was clamped, f is how far x is out of range.
 GRAPHRUN_FN Float exp(Float x) {
   constexpr float kMagic = scalar::kRoundMagic + 127.0f;  // leaves the exponent of 2^n in the low bits
   Float part = fma_saturated(x.value, kLog2E / 253.0f, 126.0f / 253.0f);
@@ -106,8 +106,8 @@ GRAPHRUN_FN Float exp_within(Float x) {
   return exp(x);
 }
 
-// log(1 + f), x = 1 + f. In (0.5, 2), where lg2 is only good to an absolute error, 2 artanh(t / 2), t = f / (1 + f /
-// 2): t + t^3 p(t^2), to 4.5e-9 of the result.
+// log(1 + f), x = 1 + f. In (0.5, 2), where lg2 only bounds the absolute error, 2 artanh(t / 2) with t = f / (1 + f /
+// 2): t + t^3 p(t^2), relative error 4.5e-9.
 GRAPHRUN_FN Float log_of(Float f, Float x) {
   Float t = f * rcp(fma(f, 0.5f, 1.0f).value);
   Float z = t * t;
@@ -123,7 +123,7 @@ GRAPHRUN_FN Float log1p(Float x) {
   return log_of(x, 1.0f + x);
 }
 
-// 1 - 2 / (1 + exp(2 |x|)), which keeps its digits from 1/2 on; below, x + x^3 q(x^2), to 3.7e-8 of the result.
+// 1 - 2 / (1 + exp(2 |x|)), accurate for |x| above about 1/2; below, x + x^3 q(x^2), relative error 3.7e-8.
 GRAPHRUN_FN Float tanh(Float x) {
   Float a = abs(x);
   Float e = ex2((a * (2.0f * kLog2E)).value);
@@ -133,7 +133,7 @@ GRAPHRUN_FN Float tanh(Float x) {
   return scalar::copysign(select(a < 0.5494f, fma(q * z, x, x), far), x);
 }
 
-// These need exact quotients.
+// Ops that need exact quotients.
 GRAPHRUN_FN Float mod(Float x, Float y) {
   return scalar::mod(x.value, y.value);
 }
@@ -143,8 +143,8 @@ GRAPHRUN_FN Float tan(Float x) {
 
 // ---- bounds -------------------------------------------------------------------------------------------------------
 
-// The largest error in ulp, where it is not that of the list of scalar ops (scalar_op_list.h). A quotient of an H200
-// was off by 2.05, where the PTX ISA says 2.
+// Maximum error in ulp, where it differs from the list of scalar ops (scalar_op_list.h). Div: a quotient on an H200 was
+// off by 2.05, where the PTX ISA promises 2.
 // clang-format off
 #define GRAPHRUN_FAST_BOUNDS(X) \
   X(Div, 2.5) X(Reciprocal, 2) X(Sqrt, 2) X(Rsqrt, 2.5) X(Exp, 2.5) X(Log, 5) X(Log1p, 6) X(Tanh, 3) X(Sigmoid, 6) \

@@ -1,9 +1,8 @@
-// grid.h: all blocks of a kernel wait for each other.
-// Contract: what any thread wrote before sync() is seen by all threads after it. All blocks run at the same time, all
-// of their threads call. Nothing is reset: a word counts, from the zero that the scratch begins with. After a wait that
-// gave up (failed()) no sync() waits. Leaves to others: the clock (wait.h). One word that all blocks add to, and one
-// thread of each looks at: 1,900 cycles for 132 blocks of an H200; a flag of each block, at which as many threads look,
-// took 3,500.
+// grid.h: barrier over all blocks of a kernel.
+// Contract: writes of any thread before sync() are visible to all threads after it. All blocks are co-resident, and all
+// of their threads call. Nothing is reset: a word counts up from the initial zero of the scratch. After a timeout
+// (failed()) no sync() waits. Leaves to others: timeouts (wait.h). All blocks add to one word, which one thread per
+// block polls: 1,900 cycles for 132 blocks of an H200. One flag per block, polled by as many threads, took 3,500.
 #pragma once
 
 #include "kernels/cuda/tile/wait.h"
@@ -23,7 +22,7 @@ class Grid {
     if (thread_index() == 0) shared_.failed = 0;
   }
 
-  // Has barriers, of the block too.
+  // Also a barrier of the block.
   GRAPHRUN_TILE_FN void sync() {
     barrier();
     if constexpr (kBlocks > 1) {

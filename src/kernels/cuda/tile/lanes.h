@@ -1,21 +1,21 @@
-// lanes.h: combines values over the lanes of a warp, and over a few rows in shared memory, in orders that are fixed.
-// Contract: `class Combine` has `static float apply(int v, float a, float b)`, arithmetic without tables: v may be
-// beyond the last value, and the result is not used then. A value of one part keeps that part's bits. Leaves to others:
-// warps, blocks and clusters (exchange.h).
+// lanes.h: combines values over the lanes of a warp, and over a few rows in shared memory, in a fixed order.
+// Contract: `class Combine` has `static float apply(int v, float a, float b)`, arithmetic without tables: v may exceed
+// the last value's index, and the result is then ignored. A value with a single part keeps that part's bits. Leaves to
+// others: warps, blocks and clusters (exchange.h).
 #pragma once
 
 #include "kernels/cuda/tile/ptx.h"
 
 namespace graphrun::cuda::tile {
 
-// Some adjacent floats, which are read and written at once.
+// Adjacent floats, read and written with one instruction.
 template <int kWidth>
 struct alignas(4 * kWidth) Floats {
   float value[kWidth];
 };
 
-// The values v, v + 1, ... combined over kCount rows: two and two neighbours, then two and two of those, and so on; of
-// more than 16 rows, sixteens in their order. `x` is the first row's value v.
+// Values v, v + 1, ... combined over kCount rows as a tree: adjacent pairs, then pairs of those, and so on. More than
+// 16 rows are combined in groups of 16, in order. `x` points to the first row's value v.
 template <class Combine, int kCount, int kWidth>
 GRAPHRUN_TILE_FN Floats<kWidth> combine_rows(int v, const float* x, int stride) {
   Floats<kWidth> all{}, right{};
@@ -44,8 +44,8 @@ GRAPHRUN_TILE_FN Floats<kWidth> combine_rows(int v, const float* x, int stride) 
   return all;
 }
 
-// One round of the transposing butterfly: of kCount values, each of two lanes keeps one half, and combines it with what
-// the other had of it. x[0] becomes value `first`; `count` of them are values.
+// One round of the transposing butterfly: each of two lanes keeps one half of kCount values and combines it with the
+// other lane's copy. On return x[0] is value `first`, and `count` entries are valid.
 template <class Combine, int kCount, int kMask, int kValues>
 GRAPHRUN_TILE_FN void halve(float (&x)[kValues], int lane, int& first, int& count) {
   constexpr int kHalf = (kCount + 1) / 2;
@@ -61,9 +61,8 @@ GRAPHRUN_TILE_FN void halve(float (&x)[kValues], int lane, int& first, int& coun
   if constexpr (kMask < 16) halve<Combine, kHalf, 2 * kMask>(x, lane, first, count);
 }
 
-// Of all lanes of a warp: the values combined over the lanes, into `row` from number `first` on, `count` of them. About
-// one shuffle a value, and in the order of a tree: lanes 0 and 1, 2 and 3, ..., then those, the part of the lane that
-// keeps the value first. `part` is used up.
+// Combines values over all lanes of a warp into row[first, first + count). Uses about one shuffle per value, in tree
+// order: lanes 0 and 1, 2 and 3, ..., then those; the lane that keeps the value comes first. `part` is overwritten.
 template <class Combine, int kValues>
 GRAPHRUN_TILE_FN void combine_lanes(float (&part)[kValues], float* row, int first = 0, int count = kValues) {
   halve<Combine, kValues, 1>(part, static_cast<int>(thread_index() % 32), first, count);

@@ -1,8 +1,8 @@
-// pair.h: the pair tile: two neighbouring lanes have the values of one row, and share out features and sums.
-// Contract: what thread.h has, by the same names. A Row is whole: both lanes have the same bits of it. A Half is shared
-// out: the even lane has the first ceil(N / 2) features, the odd lane the others, of an odd number the last one twice,
-// of which one counts. Products make a Half of two features or more. All lanes of a warp call: those without a row have
-// another one's. Leaves to others: which values are halves (executors/cuda_planner/pair_text.h).
+// pair.h: the pair tile: two adjacent lanes hold the values of one row, and share its features and sums.
+// Contract: the functions of thread.h under the same names. A Row is whole: both lanes hold identical copies. A Half is
+// split: the even lane has the first ceil(N / 2) features, the odd lane the rest, which for an odd N includes the last
+// one twice, of which one counts. Products yield a Half if they have two or more features. All lanes of a warp call;
+// those without a row repeat another's. Leaves to others: which values are halves (executors/cuda_planner/pair_text.h).
 #pragma once
 
 #include "kernels/cuda/tile/step.h"
@@ -12,20 +12,20 @@ namespace graphrun::cuda::tile::by_pair {
 GRAPHRUN_TILE_CONSTEXPR int half_of(int n) {
   return (n + 1) / 2;
 }
-// Whether this lane has the second half.
+// Returns whether this lane has the second half.
 GRAPHRUN_TILE_FN bool is_second() {
   return thread_index() % 2 != 0;
 }
 
-// Feature number `local` of a lane's half of N. As a number it is which of the N that is: an index of arrays.
+// Feature `local` of a lane's half of N. Converts to the feature's index among all N.
 template <int N>
 struct At {
   int local;
   GRAPHRUN_TILE_FN int of_first() const { return local; }
   GRAPHRUN_TILE_FN int of_second() const { return half_of(N) + local < N ? half_of(N) + local : N - 1; }
-  // One distance for nearly all, which a lane adds to what it reads once.
+  // Nearly all features share one offset, which a lane adds to its addresses once.
   GRAPHRUN_TILE_FN operator int() const { return of_first() + (is_second() ? of_second() - of_first() : 0); }
-  // Of something that has all N: without an index that the compiler does not know.
+  // Selects from an object with all N features, using compile-time indices only.
   template <class F>
   GRAPHRUN_TILE_FN auto of(F f) const {
     const auto first = f(of_first()), second = f(of_second());
@@ -39,7 +39,7 @@ struct Half {
   GRAPHRUN_TILE_FN T operator[](const At<N>& i) const { return v[i.local]; }
 };
 
-// Feature i is f(i), i an At.
+// Half whose feature i is f(i); i is an At.
 template <int N, class F>
 GRAPHRUN_TILE_FN auto halves(F f) {
   Half<decltype(f(At<N>{0})), N> out;
@@ -66,7 +66,7 @@ GRAPHRUN_TILE_FN Row<T, N> whole(const Half<T, N>& x) {
 
 // ---- products
 
-// What the lanes have of each of N sums: each gets the whole sums of its half.
+// Adds both lanes' parts of N sums; each lane gets the complete sums of its half.
 template <int N>
 GRAPHRUN_TILE_FN auto exchanged(const Row<float, N>& part) {
   if constexpr (N == 1) {
@@ -78,7 +78,7 @@ GRAPHRUN_TILE_FN auto exchanged(const Row<float, N>& part) {
     });
   }
 }
-// This lane's features: none of them twice.
+// This lane's features, with the duplicate of an odd N set to zero.
 template <int K>
 GRAPHRUN_TILE_FN Half<float, K> once(const Half<float, K>& x) {
   Half<float, K> out = x;
@@ -89,20 +89,20 @@ GRAPHRUN_TILE_FN Half<float, K> once(const Half<float, K>& x) {
 using tile::matmul;
 using tile::matmul_transposed;
 
-// Weights of this lane's features of N, kStride numbers from one feature to the next: two addresses, from which all
-// others are a distance that the compiler knows. It took most of its time to find that out by itself.
+// Weights of this lane's features of N, kStride numbers apart: two base addresses plus compile-time offsets. Deriving
+// those by itself took the compiler most of its time.
 template <int N, int kStride>
 class Weights {
  public:
   GRAPHRUN_TILE_FN explicit Weights(const float* w)
       : most_(w + (is_second() ? half_of(N) * kStride : 0)), last_(w + (is_second() ? N / 2 * kStride : 0)) {}
-  // Number `offset` of those of a feature.
+  // Number `offset` of a feature's weights.
   GRAPHRUN_TILE_FN float at(int local, int offset) const {
     return (local < N / 2 ? most_ : last_)[local * kStride + offset];
   }
 
  private:
-  const float *most_, *last_;  // last_: of the last feature of an odd number, which both lanes have
+  const float *most_, *last_;  // last_: for the last slot of an odd N, a duplicate in the second lane
 };
 
 // x (1, K) times w (K, N).
@@ -152,9 +152,9 @@ GRAPHRUN_TILE_FN Half<float, N> matmul_transposed_halves(const Row<float, K>& x,
   });
 }
 
-// ---- sums over rows, half of them in each lane: number kAt and those after it
+// ---- sums over rows, half of them in each lane, from index kAt on
 
-// The transpose of x (1, K) times y (1, N): this lane's columns, or its rows.
+// The transpose of x (1, K) times y (1, N): this lane's columns or rows.
 template <int kAt, int Q, int K, int N, int V>
 GRAPHRUN_TILE_FN void add_product(float (&sums)[V], const Row<float, K>& all_x, const Half<float, N>& y, bool live) {
   const auto x = map<K>([&](int k) { return live ? all_x[k] : 0.0f; });
@@ -181,7 +181,7 @@ GRAPHRUN_TILE_FN void add_product(float (&sums)[V], const Half<float, K>& x, con
     }
   }
 }
-// Where element e of it is, among the numbers of both lanes: those of the second begin at `second`.
+// Index of element e among the sums of both lanes; those of the second lane begin at `second`.
 template <int N>
 GRAPHRUN_TILE_FN int of_columns(int at, int second, int e) {
   return e % N / half_of(N) * second + at + e / N * half_of(N) + e % N % half_of(N);
@@ -191,7 +191,7 @@ GRAPHRUN_TILE_FN int of_rows(int at, int second, int e) {
   return e / N / half_of(K) * second + at + e / N % half_of(K) * N + e % N;
 }
 
-// Of N numbers this lane's half becomes combine(number, term(n, m)) for M terms one after the other.
+// This lane's half of N sums becomes combine(sum, term(n, m)) for M terms in order.
 template <int kAt, int N, int M, int V, class Term, class Combine>
 GRAPHRUN_TILE_FN void combine(float (&sums)[V], float nothing, Term term, Combine combine, bool live) {
   GRAPHRUN_TILE_UNROLL
@@ -209,7 +209,7 @@ GRAPHRUN_TILE_FN void combine(float (&sums)[V], float nothing, const Half<float,
   for (int n = 0; n < half_of(N); ++n) sums[kAt + n] = combine(sums[kAt + n], live ? x.v[n] : nothing);
 }
 
-// Of all lanes of a warp: each lane's sums combined over the rows, into `row`; those of second lanes from kSecond on.
+// Combines each lane's sums over the warp's rows into `row`; second lanes' sums start at kSecond. All lanes call.
 template <class Combine, int kSecond, int kValues>
 GRAPHRUN_TILE_FN void combine_lanes(float (&part)[kValues], float* row) {
   static_assert(kSecond >= kValues);
@@ -223,8 +223,8 @@ GRAPHRUN_TILE_FN void combine_lanes(float (&part)[kValues], float* row) {
 
 // ---- rows
 
-// As those of a thread, kRows at a time, `first` this pair's. Lanes of a warp stay together: where there are no rows
-// left for some, they have the last one once more, which is not live.
+// Like tile::for_rows(), kRows rows at a time; `first` is this pair's. Lanes of a warp stay together: those without a
+// row repeat the last one, with `live` false.
 template <u32 kCapacity, u32 kRows, int kUnrolled, bool kPartial, bool kAlone, class Row>
 GRAPHRUN_TILE_FN void for_rows(u32 first, u32 count, Row row) {
   if constexpr (!kPartial && kCapacity / kRows <= kUnrolled) {

@@ -1,8 +1,8 @@
-// product.h: products of matrices in memory, by all warps of a block: each warp has the whole result, of a share of the
-// terms, in the fragments of tensor cores, so that each factor is read by one warp, once, and straight into registers.
-// Contract: sums of three products of factors split in two (warp.h), flushed into f32 in shared memory every
-// kFlushed terms: to about 3e-7 of the sum of the terms' sizes. The order of sums is fixed by the sizes alone. All
-// threads of a block call together. Leaves to others: which part of a product a block makes, what becomes of a result
+// product.h: matrix products by all warps of a block. Each warp computes the whole result for a share of the terms, in
+// tensor-core fragments, so each factor is read once, by one warp, straight into registers.
+// Contract: sums of three products of factors split in two (warp.h), flushed to f32 in shared memory every kFlushed
+// terms; the error is about 3e-7 of the sum of the terms' magnitudes. Sizes alone fix the order of sums. All threads of
+// a block call together. Leaves to others: which part of a product a block computes, how results are used
 // (executors/cuda_planner/block_kernel.cpp).
 #pragma once
 
@@ -11,14 +11,14 @@
 
 namespace graphrun::cuda::tile::by_block {
 
-// Where row r of a factor begins.
+// Functors that return the address of row r of a factor.
 
 struct Rows {
   const float* first;
   int stride;
   GRAPHRUN_TILE_FN const float* operator()(int r) const { return first + static_cast<long long>(r) * stride; }
 };
-// Of a shuffled batch, from row `begin` on: its rows in a table. Beyond `count` there are none.
+// Shuffled batch from row `begin` on, with a table of row indices. Only rows below `count` are valid.
 struct PickedData {
   const float* data;
   int stride;
@@ -28,7 +28,7 @@ struct PickedData {
     return data + static_cast<unsigned long long>(rows[begin + r < count ? begin + r : 0]) * stride;
   }
 };
-// And without a table.
+// Shuffled batch without a table: row indices are computed.
 struct ShuffledData {
   const float* data;
   int stride;
@@ -40,11 +40,11 @@ struct ShuffledData {
   }
 };
 
-// A factor is asked for 4 kInner inner indices at a time: lane 4 g + t gets those from kInner t on, kInner of them, of
-// the outer indices outer(o, g), in kOctets octets o. What is beyond the ends is 0.
+// A factor is loaded 4 kInner inner indices at a time: lane 4 g + t gets the kInner indices from kInner t on, for the
+// outer indices outer(o, g) of kOctets octets o. Elements out of range are 0.
 
-// Rows beyond the ends are asked for their address, not read. Those of one octet may lie in shared memory, as the rows
-// of a block do.
+// Addresses of out-of-range rows may be computed but are not read. Rows of a single octet may be in shared memory, as
+// the rows of a block are.
 template <int kOctets, int kWidth>
 GRAPHRUN_TILE_FN void load_factor(bool there, const float* from, float (&x)[kWidth]) {
   if constexpr (kOctets == 1)
@@ -53,12 +53,12 @@ GRAPHRUN_TILE_FN void load_factor(bool there, const float* from, float (&x)[kWid
     load_global_if(there, from, x);
 }
 
-// Outer indices lie side by side: row(k) is where they begin for the inner index k.
+// Outer indices are contiguous: row(k) points to those of inner index k.
 template <int kOctets, int kWidth, class Row>
 struct Across {
   Row row;
   int first, limit;  // outer indices
-  int inner;         // how many inner ones there are
+  int inner;         // number of inner indices
   static constexpr int kNumbers = kOctets;
 
   GRAPHRUN_TILE_FN static int outer(int octet, int row) { return kOctets * row + octet; }
@@ -80,7 +80,7 @@ struct Across {
     }
   }
 };
-// Inner indices lie side by side: row(i) is where they begin for the outer index i.
+// Inner indices are contiguous: row(i) points to those of outer index i.
 template <int kOctets, int kWidth, class Row>
 struct Along {
   Row row;
@@ -108,7 +108,7 @@ struct Along {
     }
   }
 };
-// Of the lane's place the compiler is told nothing: else it keeps addresses of all products in registers.
+// The lane's position is hidden from the compiler, which would otherwise keep all addresses in registers.
 template <int kOctets, int kWidth, class Row>
 GRAPHRUN_TILE_FN Across<kOctets, kWidth, Row> across(int first, int limit, int inner, Row row) {
   return {row, first, limit, inner};
@@ -118,14 +118,14 @@ GRAPHRUN_TILE_FN Along<kOctets, kWidth, Row> along(int first, int limit, int inn
   return {row, first, limit, inner};
 }
 
-// A result of 16 kM by 8 kN numbers, in parts of kParts warps. Of one octet each row of it lies along the others.
+// Result of 16 kM by 8 kN numbers, as partial sums of kParts warps. With a single octet it is stored transposed.
 template <int kM, int kN, int kParts>
 struct Parts {
-  static constexpr int kRow = 8 * kN + 8, kTurnedRow = 16 * kM + 1;  // floats, so that few lanes meet in a bank
+  static constexpr int kRow = 8 * kN + 8, kTurnedRow = 16 * kM + 1;  // floats, padded to reduce bank conflicts
   alignas(16) float part[kParts][kN == 1 ? 8 * kTurnedRow : 16 * kM * kRow];
 
   GRAPHRUN_TILE_FN static int at(int m, int n) { return kN == 1 ? n * kTurnedRow + m : m * kRow + n; }
-  // Two sums side by side: as they are, or beside what is there.
+  // Stores two adjacent sums, or adds them if not `first`.
   GRAPHRUN_TILE_FN void put(int of, int m, int n, float x, float y, bool first) {
     float& left = part[of][at(m, n)];
     float& right = part[of][at(m, n + 1)];
@@ -134,13 +134,13 @@ struct Parts {
   }
 };
 
-// Sums in so many fragments that no product waits for the one before: of small results, one for each term of a split.
+// Accumulators. Small results have one set for each of the three products, so that no product waits for another.
 template <int kM, int kN>
 struct Sums {
   static constexpr int kSets = kM * kN <= 4 ? 3 : 1;
   float c[kSets][kM][kN][4] = {};
 
-  // Some of the terms, of factors as they were asked for.
+  // Adds the terms of loaded factors.
   template <int kInner>
   GRAPHRUN_TILE_FN void add(const float (&x)[2 * kM][kInner], const float (&y)[kN][kInner]) {
     GRAPHRUN_TILE_UNROLL
@@ -173,19 +173,19 @@ struct Sums {
   }
 };
 
-// Of the largest results few inner indices at a time: registers have no room for more.
+// Inner indices per load: fewer for the largest results, to fit in registers.
 GRAPHRUN_TILE_CONSTEXPR int inner_of(int m, int n) {
   return m * n > 8 ? 2 : 4;
 }
-// How many times ahead factors are asked for: of the largest results twice, for each time is code that takes long to
-// compile; of others what registers hold, beside the sums.
+// Number of loads in flight: two for the largest results, since each adds code that takes long to compile; otherwise as
+// many as fit in registers together with the sums.
 template <int kThreads, int kM, int kN>
 GRAPHRUN_TILE_CONSTEXPR int times_ahead() {
   const int numbers = inner_of(kM, kN) * (2 * kM + kN), most = kThreads > 256 ? 48 : 100;
   if (kM * kN > 8 || most / numbers < 2) return 2;
   return most / numbers > 8 ? 8 : most / numbers;
 }
-// How many turns the code for no more than kMost terms is of; of more than it asks for ahead, that is one more.
+// Turns in the code for at most kMost terms. If they do not all fit in flight, one more than the loads in flight.
 template <int kThreads, int kM, int kN, int kParts, int kMost>
 GRAPHRUN_TILE_CONSTEXPR int turns_of() {
   const int step = 4 * inner_of(kM, kN) * kParts, turns = (kMost + step - 1) / step;
@@ -193,13 +193,13 @@ GRAPHRUN_TILE_CONSTEXPR int turns_of() {
   return turns <= ahead ? turns : ahead + 1;
 }
 
-// Terms [4 kInner w, 4 kInner w + 4 kInner) of every 4 kInner kParts, by warp w of kParts, into its part.
+// Warp w of kParts adds terms [4 kInner w, 4 kInner w + 4 kInner) of every 4 kInner kParts to its part.
 template <int kThreads, int kM, int kN, int kParts, int kTurns, class A, class B>
 GRAPHRUN_TILE_FN void multiply(Parts<kM, kN, kParts>& to, int warp, const A& a, const B& b) {
   static_assert(A::kNumbers == 2 * kM && B::kNumbers == kN);
   constexpr int kInner = inner_of(kM, kN), kStep = 4 * kInner * kParts;
   constexpr int kFit = times_ahead<kThreads, kM, kN>(), kAhead = kTurns < kFit ? kTurns : kFit;
-  constexpr bool kOnce = kTurns <= kAhead;  // all terms are asked for at once
+  constexpr bool kOnce = kTurns <= kAhead;  // all terms are loaded at once
   constexpr int kFlushed = (32 / kInner + kAhead - 1) / kAhead * kAhead * kStep;
   const int g = opaque(by_warp::lane_row()), t = opaque(by_warp::lane_column()), inner = a.inner;
   float x[kAhead][2 * kM][kInner], y[kAhead][kN][kInner];
@@ -240,9 +240,9 @@ GRAPHRUN_TILE_FN void multiply(Parts<kM, kN, kParts>& to, int warp, const A& a, 
   } while (!kOnce && k < inner);
 }
 
-// A part of a product, 16 kM by 8 kN: use(m, n, sum, fetched) for all that is there, m and n as outer indices of the
-// factors; fetch(m, n) is what it needs of other memory, asked for all together before the first use.
-// Begins with a barrier; another follows before `parts` are used again.
+// Part of a product, 16 kM by 8 kN. Calls use(m, n, sum, fetched) for all elements in range; m and n are outer indices
+// of the factors. fetch(m, n) loads other operands; all fetches are issued before the first use. Begins with a barrier;
+// the caller places another before `shared` is used again.
 template <int kThreads, int kM, int kN, int kMost, int kBytes, class A, class B, class Fetch, class Use>
 GRAPHRUN_TILE_FN void product(unsigned char (&shared)[kBytes], const A& a, const B& b, Fetch fetch, Use use) {
   constexpr int kParts = kThreads / 32, kColumns = 8 * kN, kAll = 16 * kM * kColumns;
@@ -287,7 +287,7 @@ GRAPHRUN_TILE_FN void product(unsigned char (&shared)[kBytes], const A& a, const
   }
 }
 
-// Of N results of a few rows, as many as make an octet: 64 results each by kShares warps.
+// N results for a few rows (at most one octet); kShares warps share the terms of each 64 results.
 template <int kThreads, int N>
 struct RowProduct {
   static constexpr int kM = N >= 64 ? 4 : (N + 15) / 16;
@@ -299,7 +299,7 @@ struct RowProduct {
     Results group[kGroups];
   };
 };
-// x (rows, kTerms) times w, whose results side by side are `weights(first, limit)` of its factor A: into `to`.
+// x (rows, kTerms) times w into `to`; `weights(first)` is the factor of the results from `first` on.
 template <int kThreads, int N, int kTerms, int kBytes, class Weights, class B>
 GRAPHRUN_TILE_FN void multiply_rows(unsigned char (&to)[kBytes], Weights weights, const B& b) {
   using Shape = RowProduct<kThreads, N>;
@@ -312,7 +312,7 @@ GRAPHRUN_TILE_FN void multiply_rows(unsigned char (&to)[kBytes], Weights weights
         shared.group[group], share, weights(group * 16 * Shape::kM), b);
   }
 }
-// Result n of row b, after a barrier.
+// Result n of `row`; needs a barrier before.
 template <int kThreads, int N>
 GRAPHRUN_TILE_FN float row_product(const void* from, int row, int n) {
   using Shape = RowProduct<kThreads, N>;

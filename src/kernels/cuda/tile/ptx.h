@@ -1,34 +1,35 @@
-// ptx.h: every instruction and builtin of a device that the tile headers use: indices, barriers, shuffles, stores into
-// other blocks, packets through global memory, clocks, approximate functions.
-// Contract: one function for each; no other tile header has an asm, a builtin or a CUDA keyword, so that a header of
-// the same name runs the others on a host (tests/emulation/shim). Includes nothing. Clusters need sm_90
-// (kHasClusters). Leaves to others: how long to wait (wait.h), what is sent where (exchange.h).
+// ptx.h: every device instruction and builtin that the tile headers use: indices, barriers, shuffles, remote stores,
+// messages through global memory, clocks, approximate functions.
+// Contract: one function per instruction. No other tile header contains asm, a builtin or a CUDA keyword, so a shim of
+// this header runs the others on a host (tests/emulation/shim). Includes nothing. Clusters need sm_90 (kHasClusters).
+// Leaves to others: how long to wait (wait.h), who sends what (exchange.h).
 #pragma once
 
-// Of a function that devices run.
+// Prefix of a device function.
 #define GRAPHRUN_TILE_FN __device__ __forceinline__
-// Of one that is compiled by itself and linked with the kernel that calls it. It keeps few registers for who calls, so
-// that neither of them has to save one. What it is given are values: what they refer to would lie in memory. In a
-// kernel that is one text it is a function like others.
+// Prefix of a function that is compiled separately and linked with the kernel that calls it. It preserves few registers
+// for the caller, so that neither of the two has to spill. Parameters are passed by value: references would force their
+// targets into memory. In a single-source kernel it is an ordinary function.
 #ifdef GRAPHRUN_IN_PARTS
 #define GRAPHRUN_TILE_PART _Pragma("nv_abi preserve_n_data(16)") extern "C" __device__ __noinline__ void
 #else
 #define GRAPHRUN_TILE_PART GRAPHRUN_TILE_FN void
 #endif
-// Of one that numbers of types are computed by, too.
+// Prefix of a function that also computes template arguments.
 #define GRAPHRUN_TILE_CONSTEXPR __host__ __device__ constexpr
-// Of a kernel of at most so many threads a block, one block to a multiprocessor: extern "C", so that it has its name.
+// Prefix of a kernel with at most `threads` threads per block and one block per SM; extern "C" keeps its name
+// unmangled.
 #define GRAPHRUN_TILE_KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads, 1)
-// Before its parameter, which threads read where it lies.
+// Qualifier of the kernel's parameter: threads read it in place, without a local copy.
 #define GRAPHRUN_TILE_PARAMETER const __grid_constant__
-// Around a variable of a module that the host finds by its name.
+// Defines a module variable that the host finds by name.
 #define GRAPHRUN_TILE_VARIABLE(definition) \
   extern "C" {                             \
   __device__ definition;                   \
   }
-// After the parameters of a lambda that devices run.
+// Attribute after the parameter list of a device lambda.
 #define GRAPHRUN_TILE_INLINE __attribute__((always_inline))
-// Before a loop: as straight code, or not.
+// Unroll hints, placed before a loop.
 #define GRAPHRUN_TILE_UNROLL _Pragma("unroll")
 #define GRAPHRUN_TILE_LOOP _Pragma("unroll 1")
 
@@ -38,44 +39,44 @@ namespace graphrun::cuda::tile {
 constexpr bool kHasClusters = true;
 #define GRAPHRUN_TILE_CLUSTERS 1
 #else
-constexpr bool kHasClusters = false;  // the functions are there, for code that is not used
+constexpr bool kHasClusters = false;  // the cluster functions still exist, for code that is never executed
 #define GRAPHRUN_TILE_CLUSTERS 0
 #endif
 
-// Of a grid of one dimension.
+// Indices in a one-dimensional grid.
 GRAPHRUN_TILE_FN unsigned thread_index() {
   return threadIdx.x;
 }
 GRAPHRUN_TILE_FN unsigned block_index() {
   return blockIdx.x;
 }
-GRAPHRUN_TILE_FN unsigned cluster_rank() {  // of the block in its cluster; 0 without clusters
+GRAPHRUN_TILE_FN unsigned cluster_rank() {  // rank of the block in its cluster; 0 without clusters
   unsigned rank = 0;
 #if GRAPHRUN_TILE_CLUSTERS
   asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
 #endif
   return rank;
 }
-GRAPHRUN_TILE_FN unsigned cluster_index() {  // of the cluster in the grid; the block's index without clusters
+GRAPHRUN_TILE_FN unsigned cluster_index() {  // index of the cluster in the grid; the block's index without clusters
   unsigned index = blockIdx.x;
 #if GRAPHRUN_TILE_CLUSTERS
   asm("mov.u32 %0, %%clusterid.x;" : "=r"(index));
 #endif
   return index;
 }
-// The memory whose size the launch gives. Its beginning lies on 16 bytes.
+// Dynamic shared memory, 16-byte aligned. The launch sets its size.
 GRAPHRUN_TILE_FN void* dynamic_shared() {
   extern __shared__ uint4 graphrun_dynamic_shared[];
   return graphrun_dynamic_shared;
 }
 
-// A pointer into global memory that was itself read from memory: the compiler would not know.
+// Marks a pointer loaded from memory as a global address, which the compiler cannot infer.
 GRAPHRUN_TILE_FN void* global_pointer(void* p) {
   __builtin_assume(__isGlobal(p));
   return p;
 }
 
-// Barriers of all threads of a block, of a warp, of a cluster. What was written before one is seen after it.
+// Barriers over all threads of a block, a warp or a cluster. Earlier writes are visible afterwards.
 GRAPHRUN_TILE_FN void barrier() {
   __syncthreads();
 }
@@ -88,13 +89,13 @@ GRAPHRUN_TILE_FN void cluster_barrier() {
 #endif
 }
 
-// What a thread has read of memory it reads again: registers that held it are free.
+// Compiler barrier: forces later reads of memory to reload, which frees the registers of earlier ones.
 GRAPHRUN_TILE_FN void forget() {
   asm volatile("" ::: "memory");
 }
 
-// All lanes of the warp call together.
-// x, of which the compiler does not know that it is the same each time.
+// All lanes of a warp call the following functions together.
+// Returns x, hidden from the optimizer so that it cannot assume the same value each time.
 GRAPHRUN_TILE_FN int opaque(int x) {
   asm volatile("" : "+r"(x));
   return x;
@@ -105,19 +106,19 @@ GRAPHRUN_TILE_FN float shuffle_xor(float x, int mask) {
 GRAPHRUN_TILE_FN float shuffle(float x, int lane) {
   return __shfl_sync(0xffffffffu, x, lane);
 }
-// x, which is the same in all lanes: of a branch on it the compiler then knows that none goes another way, and shuffles
-// in it are half as much code.
+// Returns x, which must be the same in all lanes. The compiler then knows that a branch on it cannot diverge, which
+// halves the code of shuffles inside it.
 GRAPHRUN_TILE_FN unsigned same_in_warp(unsigned x) {
   return __shfl_sync(0xffffffffu, x, 0);
 }
 
-// An mbarrier in shared memory of one arrival a phase, which says how many bytes the phase is to receive. A phase is
-// over when it has arrived and they have come; they may come before. Phases have the parities 0, 1, 0, ...
+// Shared-memory mbarrier with one arrival per phase, which sets how many bytes the phase expects. A phase completes
+// after the arrival and all of its bytes; bytes may come before the arrival. Phase parities alternate: 0, 1, 0, ...
 using Mbarrier = unsigned long long;
 GRAPHRUN_TILE_FN unsigned shared_address(const void* p) {
   return static_cast<unsigned>(__cvta_generic_to_shared(p));
 }
-GRAPHRUN_TILE_FN void mbarrier_init(Mbarrier* mbarrier) {  // and a cluster_barrier() before another block uses it
+GRAPHRUN_TILE_FN void mbarrier_init(Mbarrier* mbarrier) {  // needs a cluster_barrier() before another block uses it
 #if GRAPHRUN_TILE_CLUSTERS
   asm volatile(
       "mbarrier.init.shared::cta.b64 [%0], 1;\nfence.mbarrier_init.release.cluster;" ::"r"(shared_address(mbarrier))
@@ -130,7 +131,7 @@ GRAPHRUN_TILE_FN void mbarrier_expect(Mbarrier* mbarrier, unsigned bytes) {
                : "memory");
 #endif
 }
-// Whether the phase of this parity is over; may sleep for up to 10 us until it is.
+// Returns whether the phase of this parity is complete; may sleep for up to 10 us until it is.
 GRAPHRUN_TILE_FN bool mbarrier_test(Mbarrier* mbarrier, unsigned parity) {
   unsigned over = 1;
 #if GRAPHRUN_TILE_CLUSTERS
@@ -144,8 +145,8 @@ GRAPHRUN_TILE_FN bool mbarrier_test(Mbarrier* mbarrier, unsigned parity) {
 #endif
   return over != 0;
 }
-// Four floats into the shared memory of the block of this rank, at the place that `to` (on 16 bytes) is in this
-// block's; there `mbarrier` receives 16 bytes.
+// Stores four floats in the shared memory of block `rank`, at the address that `to` (16-byte aligned) has in this
+// block. That block's `mbarrier` receives 16 bytes.
 GRAPHRUN_TILE_FN void store_remote(float* to, const float (&x)[4], unsigned rank, Mbarrier* mbarrier) {
 #if GRAPHRUN_TILE_CLUSTERS
   unsigned remote_to, remote_mbarrier;
@@ -158,7 +159,7 @@ GRAPHRUN_TILE_FN void store_remote(float* to, const float (&x)[4], unsigned rank
 #endif
 }
 
-// Sixteen bytes that other blocks see at once or not at all: values and, by its number, that they are there.
+// Message of 16 bytes that other blocks see atomically: three values, and the epoch that marks them as valid.
 struct alignas(16) Packet {
   float value[3];
   unsigned epoch;
@@ -184,7 +185,7 @@ GRAPHRUN_TILE_FN Packet load_packet(const Packet* from) {
   return {{__uint_as_float(x), __uint_as_float(y), __uint_as_float(z)}, epoch};
 }
 
-// Approximations with the largest errors that the PTX ISA states. "Flushes": what is subnormal, in or out, is zero.
+// Approximations with the maximum errors stated in the PTX ISA. "flushes": subnormal inputs and results become zero.
 GRAPHRUN_TILE_FN float ex2(float x) {  // 2^x, 2 ulp; flushes
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -220,13 +221,12 @@ GRAPHRUN_TILE_FN float fma_saturated(float x, float y, float z) {  // x y + z, c
   asm("fma.rn.sat.f32 %0, %1, %2, %3;" : "=f"(clamped) : "f"(x), "f"(y), "f"(z));
   return clamped;
 }
-GRAPHRUN_TILE_FN float magnitude(float x) {  // |x|, which costs nothing as an operand
+GRAPHRUN_TILE_FN float magnitude(float x) {  // |x|; free as an operand modifier
   return fabsf(x);
 }
 
-// load_if<kWidth>, load_global_if<kWidth>: numbers that lie together in any memory, in global memory, if they are
-// there; else zeros. An instruction with a predicate, for which the compiler needs half the time of a branch; volatile,
-// so that it stays on its side of barriers.
+// load_if<kWidth>, load_global_if<kWidth>: load kWidth contiguous floats (generic or global address) if `there`, else
+// zeros. Predicated instructions compile in half the time of branches; volatile keeps them on their side of barriers.
 #define GRAPHRUN_TILE_LOAD_IF(name, load, address)                                                           \
   template <int kWidth>                                                                                      \
   GRAPHRUN_TILE_FN void name(bool there, const float* from, float(&x)[kWidth]) {                             \
@@ -253,9 +253,9 @@ GRAPHRUN_TILE_LOAD_IF(load_if, "ld", from)
 GRAPHRUN_TILE_LOAD_IF(load_global_if, "ld.global", __cvta_generic_to_global(from))
 #undef GRAPHRUN_TILE_LOAD_IF
 
-// c (16, 8) += a (16, 8) times b (8, 8), by all lanes of a warp; of a and b only the first 10 bits of fraction count.
-// Lane 4 g + t has c's rows g, g, g + 8, g + 8 in the columns 2 t, 2 t + 1, 2 t, 2 t + 1, a's rows g, g + 8, g, g + 8
-// in the columns t, t, t + 4, t + 4, and of b's column g the rows t, t + 4.
+// c (16, 8) += a (16, 8) times b (8, 8), by all lanes of a warp; only the first 10 fraction bits of a and b count. Lane
+// 4 g + t holds c's rows g, g, g + 8, g + 8 in columns 2 t, 2 t + 1, 2 t, 2 t + 1, a's rows g, g + 8, g, g + 8 in
+// columns t, t, t + 4, t + 4, and rows t, t + 4 of b's column g.
 GRAPHRUN_TILE_FN void multiply_add(float (&c)[4], const float (&a)[4], const float (&b)[2]) {
   asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
       "%3};"
@@ -263,8 +263,8 @@ GRAPHRUN_TILE_FN void multiply_add(float (&c)[4], const float (&a)[4], const flo
       : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])), "r"(__float_as_uint(a[3])),
         "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
 }
-// Four matrices (8, 4) from shared memory, by all lanes of a warp: lane 8 i + r says where row r of matrix i lies, on
-// 16 bytes; lane 4 g + t gets of each matrix row g, column t.
+// Loads four (8, 4) matrices from shared memory, by all lanes of a warp. Lane 8 i + r passes the address of row r of
+// matrix i (16-byte aligned); lane 4 g + t receives row g, column t of each matrix.
 GRAPHRUN_TILE_FN void load_matrices(float (&x)[4], const float* row) {
   unsigned bits[4];
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
@@ -274,7 +274,7 @@ GRAPHRUN_TILE_FN void load_matrices(float (&x)[4], const float* row) {
   for (int i = 0; i < 4; ++i) x[i] = __uint_as_float(bits[i]);
 }
 
-// A word of global memory that other blocks, and after the launch the host, look at.
+// Access to a word of global memory that other blocks poll and that the host reads after the launch.
 GRAPHRUN_TILE_FN unsigned load_flag(const unsigned* flag) {
   return *static_cast<const volatile unsigned*>(flag);
 }
@@ -282,8 +282,8 @@ GRAPHRUN_TILE_FN void store_flag(unsigned* flag, unsigned x) {
   *static_cast<volatile unsigned*>(flag) = x;
 }
 
-// Adds to a word that other blocks look at. What this thread, and whom it met at a barrier, wrote before is seen by who
-// reads the sum, and by whom that one meets at a barrier after it.
+// Adds to a word that other blocks poll. A thread that reads the sum by load_acquire(), and those it then meets at a
+// barrier, see earlier writes of this thread and of those that this thread met at a barrier.
 GRAPHRUN_TILE_FN void add_release(unsigned* word, unsigned x) {
   asm volatile("red.release.gpu.global.add.u32 [%0], %1;" ::"l"(__cvta_generic_to_global(word)), "r"(x) : "memory");
 }
@@ -293,13 +293,13 @@ GRAPHRUN_TILE_FN unsigned load_acquire(const unsigned* flag) {
   return x;
 }
 
-// Brings a line of global memory nearer, into L2.
+// Prefetches a line of global memory into L2.
 GRAPHRUN_TILE_FN void prefetch(const void* p) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(__cvta_generic_to_global(p)));
 }
 
-// kNumbers words side by side from global into shared memory, both on as many bytes: they are there after this thread's
-// await_copies(), for other threads after a barrier() that follows it.
+// Copies kNumbers contiguous words from global to shared memory, both aligned to that size. They are visible to this
+// thread after await_copies(), to other threads after a subsequent barrier().
 template <int kNumbers, class T>
 GRAPHRUN_TILE_FN void copy_async(T* to, const T* from) {
   static_assert(sizeof(T) == 4 && (kNumbers == 1 || kNumbers == 2 || kNumbers == 4));
@@ -317,8 +317,8 @@ GRAPHRUN_TILE_FN void await_copies() {
   asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
-// Bytes side by side, a multiple of 16, from global into this block's shared memory, both on 16 bytes; `mbarrier`
-// receives them. Where threads have written before, they call before_bulk_copies() and then a barrier().
+// Copies contiguous bytes, a multiple of 16, from global to this block's shared memory, both 16-byte aligned;
+// `mbarrier` receives them. If threads wrote there before, they first call before_bulk_copies() and then barrier().
 GRAPHRUN_TILE_FN void bulk_copy(float* to, const float* from, unsigned bytes, Mbarrier* mbarrier) {
 #if GRAPHRUN_TILE_CLUSTERS
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
@@ -333,17 +333,17 @@ GRAPHRUN_TILE_FN void before_bulk_copies() {
 #endif
 }
 
-// Nanoseconds, the same clock for all blocks.
+// Nanoseconds on a clock shared by all blocks.
 GRAPHRUN_TILE_FN unsigned long long global_timer() {
   unsigned long long now;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
   return now;
 }
-// For a while that grows; for waits that are not in a hurry.
+// Sleeps for about this long; for waits that are not time-critical.
 GRAPHRUN_TILE_FN void sleep_for(unsigned nanoseconds) {
   __nanosleep(nanoseconds);
 }
-// Between two looks at what a thread waits for. On a device the next look is at once.
+// Called between two polls of a condition. On a device the next poll follows immediately.
 GRAPHRUN_TILE_FN void look_again() {}
 
 }  // namespace graphrun::cuda::tile

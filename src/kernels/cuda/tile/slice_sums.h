@@ -1,9 +1,9 @@
-// slice_sums.h: sums over clusters, of more values than each block would want from each other: a block sums a share of
-// them and sends it to all. Blocks of a rank have the same values, those of another rank others.
-// Contract: the values combined in the order of clusters, as a tree: the same bits in each cluster and every time. All
-// blocks run at the same time, all threads of a block call. Nothing is reset: packets carry their epoch (1, 2, ...
-// without a gap), buffers take turns. After a wait that gave up (failed()) totals are nothing. Leaves to others: what
-// a block adds up before (split.h).
+// slice_sums.h: sums over clusters, of too many values for every block to receive all parts: each block sums a share of
+// them and sends it to all. Blocks of the same rank have the same values.
+// Contract: values are combined over clusters in order, as a tree: the same bits in every cluster and every time. All
+// blocks are co-resident, all threads of a block call. Nothing is reset: messages carry their epoch (1, 2, ... without
+// a gap), buffers alternate. After a timeout (failed()) totals are undefined. Leaves to others: sums within a block
+// (split.h).
 #pragma once
 
 #include "kernels/cuda/tile/split.h"
@@ -13,27 +13,27 @@ namespace graphrun::cuda::tile::by_split {
 template <int kValues, int kThreads, int kCluster, int kClusters>
 class SliceSums {
   static constexpr int kPackets = divide_up(kValues, 3), kShare = divide_up(kPackets, kClusters);
-  // Shares begin on 128 bytes.
+  // Shares start at multiples of 128 bytes.
   static constexpr int kShareRow = divide_up(kShare, 8) * 8;
   static constexpr int kAll = kClusters * kShare;
 
  public:
   struct Shared {
-    alignas(16) float sum[3 * kAll];                          // of this block's rows, then of all
-    alignas(16) float gathered[kClusters > 1 ? kAll : 1][4];  // of this block's share: from each cluster
+    alignas(16) float sum[3 * kAll];                          // this block's sums, then the totals
+    alignas(16) float gathered[kClusters > 1 ? kAll : 1][4];  // parts of this block's share, from each cluster
     unsigned failed;
   };
-  // Parts, by ranks, owners and senders; totals, by ranks and owners: of two epochs.
+  // For two epochs: parts, by rank, owner and sender; totals, by rank and owner.
   static constexpr unsigned kScratchBytes =
       kClusters > 1 ? 2 * kCluster* kClusters*(kClusters + 1) * kShareRow* static_cast<unsigned>(sizeof(Packet)) : 0;
 
-  // `scratch` lies on 128 bytes and is zero.
+  // `scratch` is 128-byte aligned and zeroed.
   GRAPHRUN_TILE_FN SliceSums(Shared& shared, void* scratch, unsigned* fault)
       : shared_(shared), scratch_(static_cast<Packet*>(scratch)), fault_(fault) {
     if (thread_index() == 0) shared_.failed = 0;
   }
 
-  // Of what is in `sum` before a barrier(). A barrier() has to follow before total() and before `sum` is written.
+  // Sums `sum`, written before a barrier(). A barrier() must follow before total() and before `sum` is written again.
   GRAPHRUN_TILE_FN void run(unsigned epoch) {
     if constexpr (kClusters > 1) {
       const int mine = static_cast<int>(cluster_index());
@@ -60,7 +60,7 @@ class SliceSums {
     }
   }
   GRAPHRUN_TILE_FN float total(int v) const { return shared_.sum[v]; }
-  // After a barrier() the same for all threads of the block.
+  // Same result for all threads of the block after a barrier().
   GRAPHRUN_TILE_FN bool failed() const { return shared_.failed != 0; }
 
  private:

@@ -1,10 +1,10 @@
-// split.h: the split tile: a cluster has a few rows, samples, at a time, and each of its blocks a slice of their many
-// features of data, with the weights that multiply them; each has the narrow values of its own share of the rows.
-// Contract: all threads of a block call together, all blocks of a cluster take the same turns (1, 2, ... without a
-// gap). Results of a row are sums of parts of all blocks, which are sent to the block that has the row, and what sums
-// over rows read is sent back to all: both through the cluster's shared memory, in buffers that take turns. The order
-// of sums is fixed by the sizes alone. After a wait that gave up (failed()) values are nothing. Leaves to others: steps
-// on a block's own rows (block.h), sums over the rows of other clusters (slice_sums.h).
+// split.h: the split tile: a cluster processes a few rows (samples) at a time. Each block holds a slice of their many
+// data features with the matching weights, and the narrow values of its own share of the rows.
+// Contract: all threads of a block call together; all blocks of a cluster take the same turns (1, 2, ... without a
+// gap). Results of a row are sums of parts from all blocks, sent to the block that owns the row; inputs of sums over
+// rows are sent back to all. Both go through the cluster's shared memory, in double buffers. Sizes alone fix the order
+// of sums. After a timeout (failed()) values are undefined. Leaves to others: steps on a block's own rows (block.h),
+// sums over other clusters' rows (slice_sums.h).
 #pragma once
 
 #include "kernels/cuda/tile/exchange.h"
@@ -17,12 +17,12 @@ GRAPHRUN_TILE_CONSTEXPR int multiple_of_8(int x) {
   return divide_up(x, 8) * 8;
 }
 
-// How many of `most` rows from `first` on are before `end`.
+// Number of rows from `first` on that are before `end`, at most `most`.
 GRAPHRUN_TILE_FN int rows_between(int first, int end, int most) {
   return end - first < 0 ? 0 : end - first < most ? end - first : most;
 }
 
-// This rank's numbers of an array: kSlice of kAll, or what is left; then zeros, up to kRoom.
+// Loads this rank's slice of an array of kAll: kSlice numbers or the remaining ones, padded with zeros to kRoom.
 template <int kSlice, int kRoom, int kAll, int kThreads>
 GRAPHRUN_TILE_FN void load_slice(float* to, const float* from) {
   const int first = static_cast<int>(cluster_rank()) * kSlice;
@@ -36,7 +36,7 @@ GRAPHRUN_TILE_FN void store_slice(float* to, const float* from) {
   });
 }
 
-// f(i) for i in [0, N), some at a time: what one waits for overlaps with another.
+// Calls f(i) for i in [0, N), several interleaved so that their latencies overlap.
 template <int N, int kThreads, class F>
 GRAPHRUN_TILE_FN void each_of_slice(F f) {
   constexpr int kTurns = divide_up(N, kThreads), kTogether = kTurns < 4 ? kTurns : 4;
@@ -51,18 +51,18 @@ GRAPHRUN_TILE_FN void each_of_slice(F f) {
 
 // ---- data
 
-// Of each row the features that the block has: of one turn, and of the next, which is asked for ahead, kWidth numbers
-// at a time; of 4, all of a row at once.
+// The block's features of each row, for this turn and, prefetched, for the next. Copied kWidth numbers at a time; with
+// kWidth 4, a whole row at once.
 template <int kThreads, int kRows, int kSlice, int kWidth>
 struct SliceRows {
-  // Lanes of eight rows and four features meet in no bank.
+  // Padded so that lanes of eight rows and four features have no bank conflicts.
   static constexpr int kStride = multiple_of_8(kSlice) + 4;
   static constexpr int kTileRows = multiple_of_8(kRows);
   static constexpr bool kBulk = kWidth == 4;
   alignas(16) float x[2][kTileRows][kStride];
   Mbarrier there[2];
 
-  // A barrier() follows before the first fetch.
+  // A barrier() must follow before the first fetch.
   GRAPHRUN_TILE_FN void begin() {
     for (int at = static_cast<int>(thread_index()); at < 2 * kTileRows * kStride; at += kThreads)
       (&x[0][0][0])[at] = 0.0f;
@@ -71,8 +71,8 @@ struct SliceRows {
       before_bulk_copies();
     }
   }
-  // Asks for `features` numbers of each of some rows: row(l) is where those of row l begin. Other rows are finite,
-  // other numbers zero. A copy of a row takes its warp 75 cycles: the warps from kFirst on have the time.
+  // Starts copying `features` numbers of each of some rows, for row l from row(begin, l). Remaining rows hold finite
+  // numbers, remaining features zeros. A row's copy takes its warp 75 cycles; the warps from kFirst on have that time.
   template <int kFirst, class From, class Row>
   GRAPHRUN_TILE_FN void fetch(unsigned turn, int rows, int features, From from, Row row) {
     if constexpr (kBulk) {
@@ -94,7 +94,7 @@ struct SliceRows {
       }
     }
   }
-  // Rows that were asked for are there. Not a wait for other blocks.
+  // Waits for this block's own copies, never for other blocks.
   GRAPHRUN_TILE_FN void await(unsigned turn) {
     if constexpr (kBulk) {
       while (!mbarrier_test(&there[turn % 2], (turn - 1) / 2 % 2)) look_again();
@@ -105,7 +105,7 @@ struct SliceRows {
   }
 };
 
-// N narrow numbers of each of some rows, kWidth at a time, by the threads from kFirst on: they are there after
+// Starts copying N narrow numbers of each of some rows, kWidth at a time, by the threads from kFirst on; complete after
 // await_copies() and a barrier().
 template <int kThreads, int kFirst, int kWidth, class T, int kRows, int N, class From, class Row>
 GRAPHRUN_TILE_FN void fetch_rows(T (&to)[kRows][N], int rows, From from, Row row) {
@@ -121,7 +121,7 @@ GRAPHRUN_TILE_FN void fetch_rows(T (&to)[kRows][N], int rows, From from, Row row
 
 // ---- products of few columns
 
-// A factor in shared memory, (k, kColumns), numbers of a row side by side. Columns beyond the last are the last one.
+// Row-major factor (k, kColumns) in shared memory. Columns out of range repeat the last one.
 template <int kColumns>
 struct Narrow {
   const float* from;
@@ -129,14 +129,14 @@ struct Narrow {
   GRAPHRUN_TILE_FN const float* column(int m) const { return from + (m < kColumns ? m : kColumns - 1); }
 };
 
-// By a warp: the transpose of a narrow factor, times right(octet, k, n) of some octets of columns n, for the inner
-// indices k of every kShares-th eight from the share-th on, of kInner rounded up to eights.
+// Transpose of a narrow factor times right(octet, k, n) for some octets of columns n, by one warp. The inner indices k
+// are every kShares-th group of eight from group `share` on; kInner is rounded up to a multiple of 8.
 template <int kColumns, int kOctets>
 struct Results {
   static constexpr int kM = divide_up(kColumns, 16);
   float all[kM][kOctets][4] = {};
 
-  // kCount steps of eight, with all loads under way. Their sums are then added in f32.
+  // kCount steps of eight with all loads in flight; their sums are then added in f32.
   template <int kCount, int kShares, class Right>
   GRAPHRUN_TILE_FN void add_steps(int first, const Narrow<kColumns>& left, const Right& right) {
     const int g = by_warp::lane_row(), t = by_warp::lane_column();
@@ -179,7 +179,7 @@ struct Results {
       if (share < kSteps % kShares) add_steps<1, kShares>(kTurns * kShares + share, left, right);
     }
   }
-  // use(octet, column of the narrow factor, n, sum, sum of n + 1).
+  // Calls use(octet, column of the narrow factor, n, sum, sum of n + 1).
   template <class Use>
   GRAPHRUN_TILE_FN void each(Use use) const {
     const int g = by_warp::lane_row(), t = by_warp::lane_column();
@@ -197,7 +197,7 @@ struct Results {
   }
 };
 
-// A warp has so many octets of rows, whose terms some warps share out.
+// Octets of rows per warp; several warps may share their terms.
 GRAPHRUN_TILE_CONSTEXPR int octets_of(int rows) {
   const int octets = divide_up(rows, 8);
   return octets < 2 ? octets : 2;
@@ -207,14 +207,14 @@ GRAPHRUN_TILE_CONSTEXPR int shares_of(int threads, int rows, int inner) {
   const int shares = threads / 32 / jobs < 8 ? threads / 32 / jobs : 8;
   return shares < 1 ? 1 : shares > steps ? steps : shares;
 }
-// Parts of results of kRows rows, kStride numbers each.
+// Partial results of kRows rows, kStride numbers each.
 template <int kThreads, int kRows, int kSlice, int kStride>
 struct RowParts {
   static constexpr int kShares = shares_of(kThreads, kRows, kSlice);
   alignas(16) float part[kShares][multiple_of_8(kRows)][kStride];
 };
-// The slices x times weights (kSlice, kColumns), zeros up to a multiple of 8: results at + c of each row. A barrier
-// follows.
+// Multiplies the slices x by weights (kSlice, kColumns), zero-padded to a multiple of 8 rows, into results kAt + c of
+// each row. A barrier must follow.
 template <int kThreads, int kAt, int kColumns, int kRows, int kSlice, int kStride, int kPartStride>
 GRAPHRUN_TILE_FN void multiply_rows(RowParts<kThreads, kRows, kSlice, kPartStride>& parts,
                                     const float (&x)[multiple_of_8(kRows)][kStride], const float* weights) {
@@ -234,8 +234,8 @@ GRAPHRUN_TILE_FN void multiply_rows(RowParts<kThreads, kRows, kSlice, kPartStrid
     });
   }
 }
-// to (kSlice, kColumns) = or += the transpose of x times narrow values of the same rows, `stride` apart; those of rows
-// that are not there are zero, up to a multiple of 8.
+// to (kSlice, kColumns) = or += the transpose of x times narrow values of the same rows, `stride` apart. Rows that are
+// not valid must be zero, up to a multiple of 8.
 template <int kThreads, int kColumns, int kRows, int kSlice, int kStride>
 GRAPHRUN_TILE_FN void add_product(float* to, bool first, const float (&x)[multiple_of_8(kRows)][kStride],
                                   const float* narrow, int stride) {
@@ -254,8 +254,8 @@ GRAPHRUN_TILE_FN void add_product(float* to, bool first, const float (&x)[multip
     });
   }
 }
-// to[n] = or += the terms (row, n) of some rows, of at most kRows, for N of them, each by some lanes of a warp. Thread
-// kFirst begins.
+// to[n] = or += the sum of term(row, n) over `rows` rows (at most kRows), for N values of n, each by some lanes of a
+// warp. Thread kFirst takes the first one.
 template <int kThreads, int kFirst, int N, int kRows, class Term>
 GRAPHRUN_TILE_FN void add_rows(float* to, bool first, int rows, Term term) {
   constexpr int kLanes = 64 * N <= kThreads ? 32 : 32 * N <= kThreads ? 16 : 16 * N <= kThreads ? 8 : 4;
@@ -264,7 +264,7 @@ GRAPHRUN_TILE_FN void add_rows(float* to, bool first, int rows, Term term) {
   for (int begin = thread / 32 * 32; begin < N * kLanes; begin += kThreads) {
     const int at = begin / kLanes + thread % 32 / kLanes, n = at < N ? at : N - 1;
     float part = 0.0f;
-    constexpr int kTogether = 4;  // terms that are asked for together
+    constexpr int kTogether = 4;  // terms loaded together
     GRAPHRUN_TILE_LOOP
     for (int row = line; row < rows; row += kTogether * kLanes) {
       float x[kTogether];
@@ -278,7 +278,7 @@ GRAPHRUN_TILE_FN void add_rows(float* to, bool first, int rows, Term term) {
     if (at < N && line == 0) to[n] = first ? part : to[n] + part;
   }
 }
-// f(row) for some rows, kLanes lanes of a warp for each. Warp kFirst begins.
+// Calls f(row) for some rows, each by kLanes lanes of a warp. Warp kFirst takes the first row.
 template <int kThreads, int kFirst, int kLanes, class F>
 GRAPHRUN_TILE_FN void each_row(int rows, F f) {
   constexpr int kWarps = kThreads / 32, kTogether = 32 / kLanes;
@@ -286,10 +286,10 @@ GRAPHRUN_TILE_FN void each_row(int rows, F f) {
   GRAPHRUN_TILE_LOOP
   for (int first = warp * kTogether; first < rows; first += kWarps * kTogether) {
     const int row = first + static_cast<int>(thread_index()) % 32 / kLanes;
-    f(row < rows ? row : rows - 1);  // another time
+    f(row < rows ? row : rows - 1);  // lanes without a row repeat the last one
   }
 }
-// use(row, feature, fetched) for N features of some of kOwn rows; fetched is fetch(row, feature).
+// Calls use(row, feature, fetch(row, feature)) for N features of some of kOwn rows.
 template <int kThreads, int N, int kOwn, class Fetch, class Use>
 GRAPHRUN_TILE_FN void each_feature(int rows, Fetch fetch, Use use) {
   each<kOwn * N, kThreads>(0, [&](int at) {
@@ -303,8 +303,8 @@ struct Add {
   GRAPHRUN_TILE_FN static float apply(int, float x, float y) { return x + y; }
 };
 
-// Of kOwn rows of each of kCluster blocks: kParts results that are sums of all blocks' parts, and kGathered values that
-// all blocks get; multiples of 4.
+// Communication for kOwn rows of each of kCluster blocks. kParts results are sums of all blocks' parts; all blocks
+// receive kGathered values. Both counts are multiples of 4.
 template <int kThreads, int kCluster, int kOwn, int kParts, int kGathered>
 class RowExchange {
  public:
@@ -312,14 +312,14 @@ class RowExchange {
   static_assert(kParts % 4 == 0 && kGathered % 4 == 0);
 
   struct Shared {
-    alignas(16) float inbox[2][kCluster][kOwn][kParts];  // by ranks
+    alignas(16) float inbox[2][kCluster][kOwn][kParts];  // sender's rank first
     alignas(16) float own[kOwn][kGathered];
     alignas(16) float all[2][multiple_of_8(kRows)][kGathered];
     Mbarrier parts_there[2], all_there[2];
     unsigned failed;
   };
 
-  // Ends with a barrier of the cluster.
+  // Ends with a cluster barrier.
   GRAPHRUN_TILE_FN RowExchange(Shared& shared, unsigned* fault) : shared_(shared), fault_(fault) {
     for (int at = kRows * kGathered + static_cast<int>(thread_index()); at < multiple_of_8(kRows) * kGathered;
          at += kThreads)
@@ -336,7 +336,7 @@ class RowExchange {
     cluster_barrier();
   }
 
-  // Sends each row's parts to the block that has the row. After a barrier.
+  // Sends each row's parts to the block that owns the row. Needs a barrier before.
   template <class Parts>
   GRAPHRUN_TILE_FN void send_parts(const Parts& parts, unsigned turn) {
     constexpr int kQuads = kParts / 4;
@@ -355,13 +355,13 @@ class RowExchange {
     return combine_rows<Add, kCluster, 1>(0, &shared_.inbox[turn % 2][0][b][i], kOwn * kParts).value[0];
   }
 
-  // Own rows from `rows` on have nothing. A barrier follows.
+  // Clears own rows from `rows` on. A barrier must follow.
   GRAPHRUN_TILE_FN void clear_from(int rows) {
     if (rows == kOwn) return;
     for (int at = rows * kGathered + static_cast<int>(thread_index()); at < kOwn * kGathered; at += kThreads)
       (&shared_.own[0][0])[at] = 0.0f;
   }
-  // Sends own rows to all blocks. After a barrier.
+  // Sends own rows to all blocks. Needs a barrier before.
   GRAPHRUN_TILE_FN void gather(unsigned turn) {
     constexpr int kQuads = kOwn * kGathered / 4;
     const int first = static_cast<int>(cluster_rank()) * kOwn;
@@ -375,16 +375,16 @@ class RowExchange {
   }
   GRAPHRUN_TILE_FN const float* all(unsigned turn) const { return shared_.all[turn % 2][0]; }
 
-  // After a barrier() the same for all threads of the block.
+  // Same result for all threads of the block after a barrier().
   GRAPHRUN_TILE_FN bool failed() const { return shared_.failed != 0; }
-  // Before the kernel ends. When a wait has given up, stores into a block's shared memory may still be on their way.
+  // Must be called before the kernel ends: after a timeout, stores into a block's shared memory may still be in flight.
   GRAPHRUN_TILE_FN void end() {
     if (failed()) sleep_for(100000);
     cluster_barrier();
   }
 
  private:
-  // Thread 0 says what the phase after the next is to receive: by then this block has sent what others wait for.
+  // Thread 0 sets what the phase after the next expects: by then this block has sent what others wait for.
   GRAPHRUN_TILE_FN void await(Mbarrier (&there)[2], unsigned turn, unsigned next_bytes) {
     Mbarrier* const mbarrier = &there[turn % 2];
     for (Wait wait(fault_, WaitFor::cluster); !mbarrier_test(mbarrier, (turn - 1) / 2 % 2);) {

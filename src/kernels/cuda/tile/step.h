@@ -1,8 +1,8 @@
-// step.h: what the text of a step kernel is written with, beside rows (thread.h) and the exchange (exchange.h): its
-// arguments, scalar ops, the rows of a thread, and loops over what all rows share.
-// Contract: functions of arrays are called by all threads of a block, and say whether they end with a barrier. Number
-// is float for the bits of the scalar functions, or a type with functions of its own. Leaves to others: the text
-// (executors/cuda_planner/step_kernel.h).
+// step.h: building blocks of a step kernel's source other than rows (thread.h) and the all-reduce (exchange.h):
+// arguments, scalar ops, a thread's loop over rows, loops over values shared by all rows.
+// Contract: all threads of a block call the functions over arrays; each states whether it ends with a barrier. Number
+// is float for results bitwise equal to the scalar functions, or a type with its own functions. Leaves to others: the
+// source text (executors/cuda_planner/step_kernel.h).
 #pragma once
 
 #include "kernels/cuda/element_functions.h"
@@ -16,14 +16,14 @@ using u8 = unsigned char;
 using u32 = unsigned;
 using u64 = unsigned long long;
 
-// Of a kernel: addresses in the arena, how often it runs its steps, and where it says that a wait took too long.
+// Kernel arguments: arena addresses, the fault word that a timed-out wait sets, and the number of steps to run.
 template <int kPointers>
 struct StepArguments {
   void* at[kPointers];
   unsigned* fault;
   u32 steps;
 };
-// The same for a part of a kernel, which finds them in the block's shared memory.
+// The same for a separately compiled part of a kernel, read from the block's shared memory.
 template <class Arguments>
 struct PartArguments {
   struct Pointers {
@@ -47,16 +47,16 @@ GRAPHRUN_TILE_FN u8 compare(T x, T y) {
 
 // ---- rows
 
-// Never beyond the batch, whatever was written to the row count.
+// Clamped to the batch, whatever the row count in memory.
 template <int kCapacity>
 GRAPHRUN_TILE_FN u32 rows_of(int count) {
   return static_cast<u32>(count < 0 ? 0 : count > kCapacity ? kCapacity : count);
 }
 
-// row(turn, r, live) for each row of a thread, r = first + turn * kThreads; as straight code where there are at most
-// kUnrolled of them: then rows that are not live fill up the last turn of a warp. A warp without a live row leaves that
-// turn out, unless it is alone on its quarter of the multiprocessor: nobody would gain from it, and a branch keeps the
-// last turn from overlapping with the others. Of a batch that may be partial `count` says how many rows there are.
+// Calls row(turn, r, live) for each row of a thread, r = first + turn * kThreads. Up to kUnrolled turns are
+// straight-line code, in which rows that are not live fill up a warp's last turn. A warp without a live row skips that
+// turn unless it is alone on its SM quarter: there skipping gains nothing, and the branch would keep turns from
+// overlapping. For a batch that may be partial, `count` is the number of rows.
 template <u32 kCapacity, u32 kThreads, int kUnrolled, bool kPartial, bool kAlone, class Row>
 GRAPHRUN_TILE_FN void for_rows(u32 first, u32 count, Row row) {
   constexpr int kTurns = kCapacity / kThreads;
@@ -90,13 +90,13 @@ GRAPHRUN_TILE_FN void start(float (&sums)[V], float value) {
   for (int i = 0; i < N; ++i) sums[kAt + i] = value;
 }
 
-// ---- what all rows share: arrays of a block
+// ---- arrays of a block, shared by all rows
 
-// f(i) for i in [0, N): thread `first` begins.
+// Calls f(i) for i in [0, N); thread `first` takes i = 0.
 template <int N, int kThreads, class F>
 GRAPHRUN_TILE_FN void each(u32 first, F f) {
   const u32 thread = thread_index(), begin = thread >= first ? thread - first : thread + kThreads - first;
-  if constexpr (N <= kThreads) {  // the compiler does not see it, and would unroll a loop
+  if constexpr (N <= kThreads) {  // explicit, because the compiler would unroll a loop here
     if (begin < N) f(static_cast<int>(begin));
   } else {
     for (u32 i = begin; i < N; i += kThreads) f(static_cast<int>(i));
@@ -106,14 +106,14 @@ template <int N, int kThreads, class T>
 GRAPHRUN_TILE_FN void copy(T* to, const T* from) {
   each<N, kThreads>(0, [&](int i) { to[i] = from[i]; });
 }
-// The term of 0, then those of 1, 2, … to M - 1, by one thread.
+// Folds term(0), term(1), … term(M - 1) in order, by one thread.
 template <int M, class Term, class Combine>
 GRAPHRUN_TILE_FN float fold(float begin, Term term, Combine combine) {
   for (int m = 0; m < M; ++m) begin = combine(begin, term(m));
   return begin;
 }
-// The same by all threads of the block, which each get it: a thread's terms, lanes, warps. Begins and ends with a
-// barrier. `parts`: one for each warp.
+// The same by all threads of the block, which all get the result: over a thread's terms, lanes, warps. Begins and ends
+// with a barrier. `parts` holds one float per warp.
 template <int M, int kThreads, class Term, class Combine>
 GRAPHRUN_TILE_FN float shared_fold(float* parts, float begin, Term term, Combine combine) {
   float part = begin;
@@ -136,8 +136,8 @@ GRAPHRUN_TILE_FN float dot(X x, Y y) {
 
 }  // namespace graphrun::cuda::tile
 
-// A part of a kernel that is compiled by itself: it finds its arguments and all else that lies in memory in `shared`.
-// `numbers` are those that each thread has in registers, `at` says which rows or sums it is to make.
+// Separately compiled part of a kernel. It finds its arguments and all other memory in `shared`. `numbers` are each
+// thread's register values; `at` selects the rows or sums to compute.
 #define GRAPHRUN_STEP_PART(name, Arguments, a, Shared, shared)                                    \
   GRAPHRUN_TILE_FN void name##_body(const PartArguments<Arguments>& a, Shared& shared, u32 epoch, \
                                     const Numbers& numbers, u32 at);                              \
@@ -147,11 +147,11 @@ GRAPHRUN_TILE_FN float dot(X x, Y y) {
   }                                                                                               \
   GRAPHRUN_TILE_FN void name##_body(const PartArguments<Arguments>& a, Shared& shared, u32 epoch, \
                                     const Numbers& numbers, u32 at)
-// As another source sees it.
+// Declaration for other translation units.
 #define GRAPHRUN_STEP_PART_OF(name) GRAPHRUN_TILE_PART name(u32 epoch, Numbers numbers, u32 at);
 
-// A kernel of so many threads a block: its arguments are of type Arguments, and `shared` lies in the block's shared
-// memory, whose size it tells: the launch gives it.
+// Kernel with `threads` threads per block and arguments of type Arguments. `shared` is in the block's dynamic shared
+// memory; the launch reads its size from name##_shared_bytes.
 #define GRAPHRUN_STEP_KERNEL(name, threads, Arguments, arguments, Shared, shared) \
   GRAPHRUN_TILE_FN void name##_steps(const Arguments& arguments, Shared& shared); \
   GRAPHRUN_TILE_VARIABLE(unsigned name##_shared_bytes = sizeof(Shared))           \

@@ -1,8 +1,8 @@
-// thread.h: the thread tile: a thread has the values of one row, a sample, in its registers.
-// Contract: a Row is as many numbers as a value has for one sample; every index is known when the kernel is compiled,
-// so nothing of it lies in memory. Products add in the order of the weights in memory, with fused multiply-adds.
-// `w` is what all rows share: in the block's shared memory, 16-byte aligned. Leaves to others: which steps there are
-// (executors/cuda_planner/step_source.h), sums over the rows of other threads (exchange.h).
+// thread.h: the thread tile: a thread holds the values of one row (sample) in registers.
+// Contract: a Row has as many numbers as a value has for one sample. Every index is known at compile time, so none of
+// it is placed in memory. Products add in the order of the weights in memory, with fused multiply-adds. `w` is shared
+// by all rows: in the block's shared memory, 16-byte aligned. Leaves to others: the choice of steps
+// (executors/cuda_planner/step_source.h), sums over other threads' rows (exchange.h).
 #pragma once
 
 #include "kernels/cuda/tile/lanes.h"
@@ -10,7 +10,7 @@
 
 namespace graphrun::cuda::tile {
 
-// A scalar op: its functor on the bits of floats, or on a type with functions of its own.
+// Scalar op: its functor on floats, or on a type with its own functions.
 template <class Functor, class Number>
 GRAPHRUN_TILE_FN float unary(float x, float a, float b) {
   return static_cast<float>(Functor::template apply<Number>(Number(x), Number(a), Number(b)));
@@ -22,7 +22,7 @@ struct Row {
   GRAPHRUN_TILE_FN T operator[](int i) const { return v[i]; }
 };
 
-// Feature i is f(i).
+// Row whose feature i is f(i).
 template <int N, class F>
 GRAPHRUN_TILE_FN auto map(F f) {
   Row<decltype(f(0)), N> out;
@@ -31,7 +31,7 @@ GRAPHRUN_TILE_FN auto map(F f) {
   return out;
 }
 
-// Consecutive features in memory.
+// Loads consecutive features from memory.
 template <int N, class T>
 GRAPHRUN_TILE_FN Row<T, N> load(const T* from) {
   return map<N>([&](int i) { return from[i]; });
@@ -49,7 +49,7 @@ GRAPHRUN_TILE_FN void clear(T* to) {
 
 // ---- products
 
-// f(number, weight) for each weight, in order; four at a time.
+// Calls f(index, weight) for each weight in order; loads four at a time.
 template <int N, class F>
 GRAPHRUN_TILE_FN void each_weight(const float* w, F f) {
   GRAPHRUN_TILE_UNROLL
@@ -84,8 +84,8 @@ GRAPHRUN_TILE_FN Row<float, Q * N> matmul_transposed(const Row<float, Q * K>& x,
   return out;
 }
 
-// ---- sums over rows: this row's part, added to numbers kAt, kAt + 1, … of the thread's. A row that is not `live` is
-// another one once more, whose part is nothing: cheaper than a branch between rows, which could no longer overlap.
+// ---- sums over rows: this row's contribution, added to sums kAt, kAt + 1, … of the thread. A row that is not `live`
+// repeats another and contributes nothing: cheaper than a branch, which would keep rows from overlapping.
 
 // The transpose of x (Q, K) times y (Q, N).
 template <int kAt, int Q, int K, int N, int V>
@@ -105,7 +105,7 @@ GRAPHRUN_TILE_FN void add_product(float (&sums)[V], const Row<float, Q * K>& all
     }
   }
 }
-// Each of N numbers becomes combine(number, term(n, m)) for M terms one after the other; nothing: what changes none.
+// Each of N sums becomes combine(sum, term(n, m)) for M terms in order; `nothing` is the neutral element.
 template <int kAt, int N, int M, int V, class Term, class Combine>
 GRAPHRUN_TILE_FN void combine(float (&sums)[V], float nothing, Term term, Combine combine, bool live) {
   GRAPHRUN_TILE_UNROLL
@@ -117,7 +117,7 @@ GRAPHRUN_TILE_FN void combine(float (&sums)[V], float nothing, Term term, Combin
 
 // ---- along features
 
-// N results, each of M terms: fold(fold(start, term(n, 0)), term(n, 1)), …
+// N results of M terms each: fold(fold(start, term(n, 0)), term(n, 1)), …
 template <int N, int M, class T, class Term, class Fold>
 GRAPHRUN_TILE_FN Row<T, N> reduce(T start, Term term, Fold fold) {
   return map<N>([&](int n) {
@@ -137,7 +137,7 @@ GRAPHRUN_TILE_FN float infinity() {
   return scalar::from_bits(0x7f800000);
 }
 
-// The index of the first term that is the largest (kSign 1) or the smallest (-1); a NaN is both.
+// Index of the first largest (sign 1) or smallest (-1) term; NaN counts as both.
 template <int N, int M, class Term>
 GRAPHRUN_TILE_FN Row<int, N> position(float sign, Term term) {
   return map<N>([&](int n) {
@@ -152,7 +152,7 @@ GRAPHRUN_TILE_FN Row<int, N> position(float sign, Term term) {
   });
 }
 
-// What softmax and its kin need of M terms: the largest, the exponentials less it, and their sum.
+// Maximum of M terms, exponentials of term - maximum, and their sum, for softmax and related ops.
 template <class Number, int M, class Term>
 struct Exponentials {
   float top, sum;
@@ -216,7 +216,7 @@ GRAPHRUN_TILE_FN Row<float, A> softmax_cross_entropy(const Row<float, A * M>& x,
     return loss;
   });
 }
-// With class numbers; one that is no class gives NaN.
+// With class indices; an invalid index gives NaN.
 template <class Number, int A, int M>
 GRAPHRUN_TILE_FN Row<float, A> softmax_cross_entropy(const Row<float, A * M>& x, const Row<int, A>& target) {
   return map<A>([&](int line) {

@@ -1,21 +1,21 @@
-// wait.h: waits for another block that end: after two seconds a wait gives up, and then all waits of the launch do.
-// Contract: `for (Wait wait(fault, kind); !there();) if (!wait.again()) give up`. A wait that gives up leaves its kind
-// in the word at `fault`, which the host looks at after the launch (cuda.wait). Leaves to others: what is looked at
-// (exchange.h), what a block does after a wait that gave up: nothing that waits for ever.
+// wait.h: bounded waits for another block: after two seconds a wait times out, and then so do all waits of the launch.
+// Contract: `for (Wait wait(fault, kind); !there();) if (!wait.again()) give up`. A wait that times out stores its kind
+// in the word at `fault`, which the host reads after the launch (cuda.wait). Leaves to others: the condition
+// (exchange.h), what a block does after a timeout; it must not wait indefinitely.
 #pragma once
 
 #include "kernels/cuda/tile/ptx.h"
 
 namespace graphrun::cuda::tile {
 
-// What was waited for; the word at `fault` is 0 while no wait has given up.
+// Kind of wait; the word at `fault` is 0 while no wait has timed out.
 enum class WaitFor : unsigned { cluster = 1, grid = 2 };
 
 class Wait {
  public:
   GRAPHRUN_TILE_FN Wait(unsigned* fault, WaitFor what) : fault_(fault), what_(what) {}
 
-  // After a look that found nothing: whether to look again. The clock and the word take longer than a look.
+  // Called after a failed poll; returns whether to poll again. Most calls skip the slow checks of clock and fault word.
   GRAPHRUN_TILE_FN bool again() {
     look_again();
     return ++looks_ % 256 != 0 || in_time();

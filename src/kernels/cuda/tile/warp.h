@@ -1,10 +1,10 @@
-// warp.h: the warp tile: a warp has 16 rows, samples, at a time, and its lanes share out their features.
-// Contract: what thread.h has, by the same names, for rows of a warp: lane 4 g + t has the rows g and g + 8; of more
-// than four features the numbers 2 t and 2 t + 1 of every eight, as a tensor core has the result of a product; beyond
-// the last feature there is nothing that counts. Of four or fewer it has all. An index is an Index, not an int.
-// Products of more than four by more than four features are sums of three products of tensor cores, of factors split in
-// two: to about 3e-7 of the sum of the terms' sizes. All lanes of a warp call together. Leaves to others: sums over
-// rows (warp_sums.h), over warps (exchange.h).
+// warp.h: the warp tile: a warp processes 16 rows (samples) at a time, and its lanes share their features.
+// Contract: the functions of thread.h under the same names, for rows of a warp. Lane 4 g + t has rows g and g + 8. With
+// more than four features it has features 2 t and 2 t + 1 of every eight, the layout of a tensor core's result; entries
+// past the last feature are ignored. With four or fewer it has all of them. Indices are of type Index, not int.
+// Products of more than four by more than four features are sums of three tensor-core products of factors split in two;
+// the error is about 3e-7 of the sum of the terms' magnitudes. All lanes of a warp call together. Leaves to others:
+// sums over rows (warp_sums.h), over warps (exchange.h).
 #pragma once
 
 #include "kernels/cuda/tile/thread.h"
@@ -18,7 +18,7 @@ GRAPHRUN_TILE_CONSTEXPR bool is_narrow(int features) {
 GRAPHRUN_TILE_CONSTEXPR int blocks_of(int features) {
   return (features + 7) / 8;
 }
-// Numbers of a lane for each of its two rows.
+// Numbers per lane for each of its two rows.
 GRAPHRUN_TILE_CONSTEXPR int columns_of(int features) {
   return is_narrow(features) ? features : 2 * blocks_of(features);
 }
@@ -30,12 +30,12 @@ GRAPHRUN_TILE_FN int lane_column() {
   return static_cast<int>(thread_index() % 4);
 }
 
-// A feature of a row of this lane: its place among the lane's columns, which is known when the kernel is compiled.
+// Feature of a row of this lane: its compile-time position among the lane's columns.
 struct Index {
-  int column, half, feature;  // half: of the rows g and g + 8
+  int column, half, feature;  // half: 0 for row g, 1 for row g + 8
   GRAPHRUN_TILE_FN operator int() const { return feature; }
 };
-// The same row's feature k, of four or fewer.
+// Feature k of the same row, which has four or fewer.
 GRAPHRUN_TILE_FN Index at(Index i, int k) {
   return {k, i.half, k};
 }
@@ -46,7 +46,7 @@ struct Row {
   GRAPHRUN_TILE_FN T operator[](Index i) const { return v[i.column][i.half]; }
 };
 
-// f(column, feature, whether there is such a feature) for each column of a lane.
+// Calls f(column, feature, whether that feature exists) for each column of a lane.
 template <int N, class F>
 GRAPHRUN_TILE_FN void each_column(F f) {
   GRAPHRUN_TILE_UNROLL
@@ -72,17 +72,17 @@ GRAPHRUN_TILE_FN auto map(F f) {
 
 // ---- rows in memory
 
-// The two rows of a lane in a tile, and whether they are there; one that is not stands for the last one.
+// The two rows of a lane in a tile. A row out of range is not live and is replaced by the last one.
 template <bool kWhole>
 struct Rows {
-  unsigned first, count;  // first: of the lane
+  unsigned first, count;  // first: this lane's first row
   GRAPHRUN_TILE_FN bool live(int half) const { return kWhole || first + 8u * static_cast<unsigned>(half) < count; }
   GRAPHRUN_TILE_FN unsigned row(int half) const {
     return live(half) ? first + 8u * static_cast<unsigned>(half) : count - 1;
   }
 };
 
-// Consecutive features, of the row of the data that place() says.
+// Loads consecutive features of the data row place(row).
 template <int N, class T, class Tile, class Place>
 GRAPHRUN_TILE_FN Row<T, N> load(const T* from, const Tile& rows, Place place) {
   Row<T, N> out;
@@ -120,8 +120,8 @@ GRAPHRUN_TILE_FN void store(T* to, const Tile& rows, const Row<T, N>& x) {
   }
 }
 
-// body(rows, fetch(rows)) for tiles first, first + kWarps, … of the rows; a tile's data are asked for while the one
-// before is computed. Of a batch that may be partial `count` says how many rows there are.
+// Calls body(rows, fetch(rows)) for tiles first, first + kWarps, …; the next tile's data are loaded while the current
+// one is computed. For a batch that may be partial, `count` is the number of rows.
 template <unsigned kCapacity, unsigned kWarps, bool kPartial, class Fetch, class Body>
 GRAPHRUN_TILE_FN void for_rows(unsigned first, unsigned count, Fetch fetch, Body body) {
   if constexpr (!kPartial) count = kCapacity;
@@ -136,15 +136,15 @@ GRAPHRUN_TILE_FN void for_rows(unsigned first, unsigned count, Fetch fetch, Body
   for (unsigned tile = first; tile < tiles; tile += kWarps) {
     const auto data = next;
     next = fetch(rows(tile + kWarps < tiles ? tile + kWarps : tile));
-    warp_barrier();  // who still reads of the scratch what the tile before has written
+    warp_barrier();  // other lanes may still be reading what the previous tile wrote to scratch
     body(rows(tile), data);
   }
 }
 
 // ---- products
 
-// A factor as a sum of two: rounded to the bits that a tensor core takes, and what is left, of which it takes as many.
-// The instruction that rounds (cvt.rna) is four on devices, for NaN; here the rest of a NaN is one.
+// Factor as a sum of two: rounded to the bits that a tensor core uses, and the remainder, with as many bits. The
+// rounding instruction (cvt.rna) expands to four on devices, to handle NaN; here a NaN survives in the remainder.
 template <int N>
 struct Split {
   float high[N], low[N];
@@ -168,13 +168,13 @@ struct Weights {
   GRAPHRUN_TILE_FN float number(int k, int n) const {
     return k < K && n < N ? w[kTransposed ? n * K + k : k * N + n] : 0.0f;
   }
-  // Of the lane's column kc and the result's column nc.
+  // Weight for the lane's column kc and the result's column nc.
   GRAPHRUN_TILE_FN float column(int kc, int nc) const {
     const int k = is_narrow(K) ? kc : kc / 2 * 8 + 2 * lane_column() + kc % 2;
     const int n = is_narrow(N) ? nc : nc / 2 * 8 + 2 * lane_column() + nc % 2;
     return number(k, n);
   }
-  // As a tensor core takes them: features 8 q to 8 q + 7, results 8 b to 8 b + 7.
+  // Tensor-core fragment of features 8 q to 8 q + 7, results 8 b to 8 b + 7.
   GRAPHRUN_TILE_FN Split<2> split(int q, int b) const {
     Split<2> out;
     GRAPHRUN_TILE_UNROLL
@@ -191,7 +191,7 @@ GRAPHRUN_TILE_FN Weights<K, N, true> weights_transposed(const float* w) {
   return {w};
 }
 
-// The same in registers, for all rows of a step.
+// The same weights in registers, for all rows of a step.
 template <class Weights>
 struct Held {
   static constexpr int K = Weights::K, N = Weights::N;
@@ -222,14 +222,14 @@ GRAPHRUN_TILE_FN Held<Weights> held(const Weights& w) {
   return Held<Weights>(w);
 }
 
-// What the four lanes that share rows have, combined.
+// Combines the values of the four lanes that share rows.
 template <class Combine>
 GRAPHRUN_TILE_FN float over_columns(float x, Combine combine) {
   x = combine(x, shuffle_xor(x, 1));
   return combine(x, shuffle_xor(x, 2));
 }
 
-// What results begin with: nothing, or a number of each, the same for all rows, on 8 bytes.
+// Initial values of the results: zero, or a bias for each, the same for all rows (8-byte aligned).
 struct FromZero {
   GRAPHRUN_TILE_FN Floats<2> operator()(int) const { return {}; }
 };
@@ -286,7 +286,7 @@ GRAPHRUN_TILE_FN Row<float, Weights::N> matmul(const Row<float, K>& x, const Wei
   return out;
 }
 
-// x times w, and a bias.
+// x times w, plus a bias.
 template <int K, class Weights>
 GRAPHRUN_TILE_FN Row<float, Weights::N> affine(const Row<float, K>& x, const Weights& w, const float* bias) {
   static_assert(!is_narrow(K) && !is_narrow(Weights::N));
@@ -295,7 +295,7 @@ GRAPHRUN_TILE_FN Row<float, Weights::N> affine(const Row<float, K>& x, const Wei
 
 // ---- along all features of a row
 
-// fold(fold(start, x[0]), x[1]), …, by lanes and then over them: `start` changes nothing.
+// fold(fold(start, x[0]), x[1]), …, in each lane and then over lanes; `start` must be the neutral element.
 template <int N, class Fold>
 GRAPHRUN_TILE_FN Row<float, 1> reduce(float start, const Row<float, N>& x, Fold fold) {
   Row<float, 1> out;
@@ -313,10 +313,10 @@ GRAPHRUN_TILE_FN Row<float, 1> sum_of(const Row<float, N>& x) {
   return reduce(0.0f, x, [](float a, float b) { return a + b; });
 }
 
-// The index of the first feature that is the largest (sign 1) or the smallest (-1); a NaN is both.
+// Index of the first largest (sign 1) or smallest (-1) feature; NaN counts as both.
 template <int N>
 GRAPHRUN_TILE_FN Row<int, 1> position(float sign, const Row<float, N>& x) {
-  // Whether y at j comes before `best` at i.
+  // Returns whether y at j takes precedence over `best` at i.
   const auto before = [](float y, float j, float best, float i) {
     if (y != y) return best == best || j < i;
     return best == best && (y > best || (y == best && j < i));
@@ -341,7 +341,7 @@ GRAPHRUN_TILE_FN Row<int, 1> position(float sign, const Row<float, N>& x) {
   return out;
 }
 
-// What softmax and its kin need: the largest, the exponentials less it, and their sum.
+// Maximum, exponentials of x - maximum, and their sum, for softmax and related ops.
 template <class Number, int N>
 struct Exponentials {
   Row<float, 1> top, sum;
@@ -376,7 +376,7 @@ GRAPHRUN_TILE_FN Row<float, 1> softmax_cross_entropy(const Row<float, N>& x, con
     return t != 0 ? t * (log_sum[at(i, 0)] - (x[i] - e.top[at(i, 0)])) : 0.0f;
   }));
 }
-// With class numbers; one that is no class gives NaN.
+// With class indices; an invalid index gives NaN.
 template <class Number, int N>
 GRAPHRUN_TILE_FN Row<float, 1> softmax_cross_entropy(const Row<float, N>& x, const Row<int, 1>& target) {
   const Exponentials<Number, N> e(x);

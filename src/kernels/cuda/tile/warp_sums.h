@@ -1,15 +1,15 @@
-// warp_sums.h: sums over the rows of a warp's tiles: of values, and of products of one value with another.
-// Contract: a lane has its part of each sum in registers; products of more than four by more than four features are
-// made by tensor cores, tile by tile, and their sums added in f32, since a tensor core cuts off. All lanes of a warp
-// call together. Leaves to others: sums over warps (exchange.h).
+// warp_sums.h: sums over the rows of a warp's tiles, of values and of products of two values.
+// Contract: each lane holds its part of every sum in registers. Products of more than four by more than four features
+// use tensor cores, tile by tile; their sums are added in f32, since a tensor core truncates. All lanes of a warp call
+// together. Leaves to others: sums over warps (exchange.h).
 #pragma once
 
 #include "kernels/cuda/tile/warp.h"
 
 namespace graphrun::cuda::tile::by_warp {
 
-// Numbers kAt, kAt + 1, … of all sums: K by N of them. Where both are wide a lane has its part of the result of a
-// product, with the wider side, or what pads less, as the side of 16; else its columns.
+// Sums kAt, kAt + 1, …: K by N of them. If both sides are wide, a lane has its part of a product's result; the side of
+// 16 is the wider one, or the one that needs less padding. Otherwise a lane has its columns.
 template <int kAt_, int K_, int N_>
 struct Sum {
   static constexpr int kAt = kAt_, K = K_, N = N_;
@@ -19,15 +19,15 @@ struct Sum {
   static constexpr int kLong = kSwapped ? N : K, kShort = kSwapped ? K : N;
   static constexpr int kTall = (kLong + 15) / 16, kWide = blocks_of(kShort);
   static constexpr int kNumbers = kBlocks ? kTall * kWide * 4 : columns_of(K) * columns_of(N);
-  // Of each feature 16 rows, and 4 floats between, so that no two lanes meet in a bank.
+  // Per feature 16 rows and 4 floats of padding, so that no two lanes conflict on a bank.
   static constexpr int kStride = 20;
   static constexpr int kScratch = kBlocks ? (16 * kTall + 8 * kWide) * kStride : 0;
 };
 
-// The sums of a warp: a list of Sum, and what each has in its lanes.
+// All sums of a warp: a list of Sum, and the numbers of each lane.
 template <class... S>
 class Sums {
-  // Of those before the one at kAt: how many numbers of a lane, and how many floats of scratch.
+  // Totals over the sums before the one at kAt: numbers per lane, floats of scratch.
   GRAPHRUN_TILE_CONSTEXPR static int numbers_before(int kAt) {
     int sum = 0;
     bool before = true;
@@ -43,15 +43,15 @@ class Sums {
   static constexpr int kNumbers = (S::kNumbers + ...);
 
  public:
-  static constexpr int kScratch = (S::kScratch + ...);  // floats of a warp
+  static constexpr int kScratch = (S::kScratch + ...);  // floats per warp
 
-  // `scratch` of this warp, on 16 bytes; who reads of it and who writes have a warp_barrier() between.
+  // `scratch` belongs to this warp, 16-byte aligned; a warp_barrier() is needed between its readers and writers.
   GRAPHRUN_TILE_FN explicit Sums(float* scratch) : scratch_(scratch) {
     GRAPHRUN_TILE_UNROLL
     for (int i = 0; i < kNumbers; ++i) v_[i] = 0.0f;
   }
 
-  // The transpose of x times y.
+  // Adds the transpose of x times y.
   template <int kAt, int K, int N, class Tile>
   GRAPHRUN_TILE_FN void add_product(const Row<float, K>& all_x, const Row<float, N>& all_y, const Tile& rows) {
     using To = Sum<kAt, K, N>;
@@ -78,7 +78,7 @@ class Sums {
       }
     }
   }
-  // x itself.
+  // Adds x itself.
   template <int kAt, int N, class Tile>
   GRAPHRUN_TILE_FN void add(const Row<float, N>& all_x, const Tile& rows) {
     constexpr int kFirst = numbers_before(kAt);
@@ -87,7 +87,7 @@ class Sums {
     for (int n = 0; n < columns_of(N); ++n) v_[kFirst + n] += x.v[n][0] + x.v[n][1];
   }
 
-  // All of the warp's sums, to the numbers of `to` in shared memory.
+  // Combines all sums over the warp into `to` in shared memory.
   GRAPHRUN_TILE_FN void finish(float* to) { (finish_one<S>(to), ...); }
 
  private:
@@ -110,7 +110,7 @@ class Sums {
     }
   }
 
-  // Into scratch, feature by feature.
+  // Stores x transposed into scratch.
   template <int kStride, int N>
   GRAPHRUN_TILE_FN static void turn(float* to, const Row<float, N>& x) {
     to += 2 * lane_column() * kStride + lane_row();
@@ -170,7 +170,7 @@ class Sums {
           float x = v_[kFirst + i];
           GRAPHRUN_TILE_UNROLL
           for (int lanes = 4; lanes < 32; lanes *= 2) x = x + shuffle_xor(x, lanes);
-          constexpr bool kEach = is_narrow(To::K) && is_narrow(To::N);  // each lane of a row has all
+          constexpr bool kEach = is_narrow(To::K) && is_narrow(To::N);  // each lane of a row has all features
           const bool mine = lane_row() == i % 8 && (!kEach || lane_column() == 0);
           if (mine && k_there && n_there) to[k * To::N + n] = x;
         });
