@@ -13,7 +13,7 @@ void counted() {
 
 #ifdef GRAPHRUN_SANITIZED
 
-// From sanitizer/allocator_interface.h, which not every compiler package brings along.
+// Declared in sanitizer/allocator_interface.h, which not every compiler package includes.
 extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*on_malloc)(const volatile void*, std::size_t),
                                                          void (*on_free)(const volatile void*));
 
@@ -29,8 +29,8 @@ std::uint64_t graphrun::test::allocations() {
 
 #else
 
-// The C library's own entry points: its documented way to put a layer over malloc without losing it. free() stays as
-// it is, since these give its pointers. Visible to the libraries, whose calls are counted, with clang too.
+// The C library's own entry points: its documented way to wrap malloc. free() is unchanged, since these functions
+// return its pointers. Visible to the libraries, whose calls are counted, with clang too.
 #pragma GCC visibility push(default)
 extern "C" {
 void* __libc_malloc(std::size_t size);

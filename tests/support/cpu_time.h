@@ -1,6 +1,6 @@
-// cpu_time.h: CPU time of this process, and how it grows with the size of a problem.
-// Contract: time of other processes does not count. Tests compare sizes, never with a number of seconds: a hang is
-// ctest's TIMEOUT, and speed is for benchmarks.
+// cpu_time.h: CPU time of this process, and its growth with the size of a problem.
+// Contract: excludes the time of other processes. Tests compare sizes, never absolute seconds: ctest's TIMEOUT detects
+// hangs, and benchmarks measure speed.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -32,18 +32,18 @@ double cpu_seconds(F f) {
   return time.seconds();
 }
 
-// Sanitizers have costs of their own: there no times are compared.
+// Sanitizers have overheads of their own, so times are not compared there.
 inline constexpr bool kTimesHold = !kSanitized;
 
-// Fails if seconds(times * n) is more than `slack` times as long as in proportion to seconds(n); a quadratic would be
-// `times` times as long. One round of five is enough: other processes take a share of the caches.
+// Fails if seconds(times * n) exceeds `slack` * `times` * seconds(n); quadratic growth would reach times^2. One
+// successful round of five is enough, since other processes share the caches.
 template <class Seconds, class Size>
 void expect_linear(Seconds seconds, Size n, Size times = 4, double slack = 2.25) {
   if (!kTimesHold) {
     seconds(times * n);
     return;
   }
-  constexpr double kConstant = 2e-3;  // seconds that are spent whatever the size
+  constexpr double kConstant = 2e-3;  // seconds of overhead independent of the size
   double small = 0, large = 0;
   for (int round = 0; round < 5; ++round) {
     small = seconds(n);

@@ -1,5 +1,5 @@
-// graph_places.h: whether the layout of a graph keeps what it promises, and whether a picture is well-formed XML.
-// Contract: each returns what is wrong, or "" when nothing is.
+// graph_places.h: checks the invariants of a graph layout, and that an image is well-formed XML.
+// Contract: each function returns the first violation, or "".
 #pragma once
 
 #include <cmath>
@@ -57,7 +57,7 @@ inline std::string misplaced(const std::vector<plot::BoxSize>& boxes, const std:
   return {};
 }
 
-// Tags nest, attributes are quoted, and no < or bare & stands in a text: what as_svg() may go wrong in.
+// Checks the rules that as_svg() could break: tags nest, attributes are quoted, text has no < or bare &.
 inline std::string malformed(std::string_view xml) {
   std::vector<std::string> open;
   for (std::size_t at = 0; at < xml.size();) {

@@ -15,7 +15,7 @@ Compiled lower_for(const ir::Graph& graph, const Executor& executor, const std::
   options.name = "test";
   options.target = std::string(target.name);
   options.supports = [&](const StepSignature& step) { return executor.supports(step, target); };
-  // Regions over rows that the graph has already are tiled; new ones are found over elements only.
+  // Existing regions over rows are tiled; new regions are formed over elements only.
   options.plan_region = [&executor, &target, elements](const RegionSignature& region) {
     return elements && region.form != RegionForm::elements ? RegionPlan::no("only regions over elements are asked for")
                                                            : executor.plan_region(region, target);
@@ -98,7 +98,7 @@ const Executors& executors() {
     for (const std::string& name : executor_names()) {
       try {
         std::shared_ptr<Executor> executor = find_executor(name);
-        Program nothing;  // loading needs the device
+        Program nothing;  // an empty program: loading it needs the device
         nothing.name = "nothing";
         nothing.target = std::string(executor->default_target());
         executor->load(nothing);

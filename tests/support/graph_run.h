@@ -1,7 +1,7 @@
 // graph_run.h: runs an ir::Graph of one or more phases on an executor: lower, load, write, run, read, by node.
-// Contract: the constructor lowers with the executor's own supports() and throws Error "step.unsupported" for what it
-// declines. Before the first run all memory that is no state holds garbage, not zeros.
-// Leaves to others: passes (none are run), what the values should be.
+// Contract: the constructor lowers with the executor's own supports() and throws Error "step.unsupported" for
+// unsupported steps. Before the first run, all memory except states holds garbage, not zeros.
+// Leaves to others: passes (none are run), expected values.
 #pragma once
 
 #include <memory>
@@ -27,8 +27,8 @@ class GraphRun {
   HostTensor read(ir::NodeId node);
   void run(PhaseId phase = 0, std::uint64_t n = 1) { runnable_->run(phase, n); }
 
-  void spoil();                // fills what is no state with garbage
-  std::string broken_guard();  // "" or which guard was written; always "" in the planned layout
+  void spoil();                // fills all memory except states with garbage
+  std::string broken_guard();  // name of the overwritten guard, or ""; always "" in the planned layout
 
   const Program& program() const { return program_; }
   Runnable& runnable() { return *runnable_; }
@@ -37,22 +37,22 @@ class GraphRun {
 
  private:
   std::shared_ptr<Executor> executor_;
-  std::vector<TensorType> types_;  // by node
+  std::vector<TensorType> types_;  // indexed by node
   std::vector<BufferId> buffer_of_;
   Program program_;
   std::vector<BufferId> guards_;
   std::unique_ptr<Runnable> runnable_;
 };
 
-// `elements`: with regions over elements within these limits, where the executor takes them.
+// `elements`: with regions over elements within these limits, if the executor supports them.
 Compiled lower_for(const ir::Graph& graph, const Executor& executor, const std::optional<ElementLimits>& elements = {});
 
-// The executors of the registry that work on this machine, made once; `missing` says why the others do not.
+// The registered executors that work on this machine, created once; `missing` holds the reasons for the others.
 struct Executors {
   std::vector<std::pair<std::string, std::shared_ptr<Executor>>> present;
   std::vector<std::pair<std::string, std::string>> missing;
 };
 const Executors& executors();
-std::shared_ptr<Executor> executor(std::string_view name);  // one that is present
+std::shared_ptr<Executor> executor(std::string_view name);  // must be present
 
 }  // namespace graphrun::test

@@ -25,9 +25,9 @@ Guarded with_guards(const Program& program) {
   Guarded result{program, {}};
   Program& laid = result.program;
   const auto count = static_cast<BufferId>(program.buffers.size());
-  const BufferId arena = count;  // the buffer that the guards are views of
+  const BufferId arena = count;  // the guards are views of this buffer
   std::vector<Buffer> guards;
-  std::uint64_t end = 0;  // of what is placed so far
+  std::uint64_t end = 0;  // end of the storages and guards placed so far
   const auto add_guard = [&] {
     const std::uint64_t next = aligned(end + kGuardBytes);
     guards.push_back(plain_bytes(fmt::format("guard_{}", guards.size()), end, next - end));
@@ -61,7 +61,7 @@ std::vector<std::byte> guard_pattern(std::uint64_t offset, std::uint64_t size) {
   for (std::uint64_t i = 0; i < size; ++i) {
     const std::uint64_t at = offset + i;
     const std::uint64_t word = at / 4;
-    // Every 32-bit word is 0xffff____ with a number that differs from word to word.
+    // Every 32-bit word is 0xffff____ with a number that differs between words.
     bytes[i] = static_cast<std::byte>(at % 4 >= 2 ? 0xff : word >> (8 * (at % 4)));
   }
   return bytes;

@@ -1,7 +1,7 @@
-// guards.h: the same Program with guard bytes around every storage, to see who writes where it must not.
-// Contract: the re-laid Program does the same work at other addresses; no two storages share bytes any more. Guards
-// reach to the very byte where a storage ends. The pattern reads as NaN in f32 and f64, so a kernel that reads beyond
-// its operand shows too. Leaves to others: writing and reading the guards (graph_run.h).
+// guards.h: a Program with guard bytes around every storage, to detect out-of-bounds writes.
+// Contract: the new layout does the same work at other addresses; no two storages share bytes. Guards begin at the
+// exact byte where a storage ends. The pattern reads as NaN in f32 and f64, so a kernel that reads past its operand is
+// detected too. Leaves to others: writing and reading the guards (graph_run.h).
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ struct Guarded {
 
 Guarded with_guards(const Program& program);
 
-// The bytes at [offset, offset + size) of an arena that is filled with the pattern.
+// Bytes [offset, offset + size) of an arena that is filled with the pattern.
 std::vector<std::byte> guard_pattern(std::uint64_t offset, std::uint64_t size);
 
 }  // namespace graphrun::test

@@ -1,4 +1,4 @@
-// http_client.h: a connection to a server on this machine, which says any bytes and hears what comes.
+// http_client.h: connection to a server on this machine that sends arbitrary bytes and receives the response.
 #pragma once
 
 #include <arpa/inet.h>
@@ -40,7 +40,7 @@ class HttpClient {
     const ssize_t n = ::recv(socket_, bytes, sizeof bytes, 0);
     return n > 0 ? std::string(bytes, static_cast<std::size_t>(n)) : "";
   }
-  std::string all() {  // up to the end of the connection
+  std::string all() {  // until the connection closes
     std::string text;
     for (std::string part = some(); !part.empty(); part = some()) text += part;
     return text;

@@ -30,7 +30,7 @@ bool is_type(const std::string& type, const Value& v) {
   throw std::logic_error("json schema: type " + type);
 }
 
-// By POSIX's extended expressions, in which ours mean the same: <regex> takes seconds to compile.
+// Uses POSIX extended expressions, which agree on the patterns in use: <regex> takes seconds to compile.
 bool matches(const std::string& text, const std::string& pattern) {
   regex_t expression;
   if (::regcomp(&expression, pattern.c_str(), REG_EXTENDED | REG_NOSUB) != 0) {

@@ -1,6 +1,6 @@
-// json_schema.h: the part of JSON Schema (2020-12) that model_schema() uses, for tests.
-// Contract: "" when the value fits, else the pointer of a value that does not and the keyword; throws std::logic_error
-// for a keyword it does not know, so that the schema cannot say more than is checked.
+// json_schema.h: the subset of JSON Schema (2020-12) that model_schema() uses, for tests.
+// Contract: returns "" if the value is valid, otherwise the pointer of an invalid value and the keyword. Throws
+// std::logic_error for an unknown keyword, so that the schema cannot require more than is checked.
 #pragma once
 
 #include <string>

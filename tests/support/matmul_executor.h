@@ -1,4 +1,4 @@
-// matmul_executor.h: examples/matmul_executor.cpp, in this process: an executor that has one kernel of its own.
+// matmul_executor.h: examples/matmul_executor.cpp linked into this process: an executor with one kernel of its own.
 #pragma once
 
 #include <memory>

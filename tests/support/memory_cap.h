@@ -1,6 +1,6 @@
-// memory_cap.h: for as long as the object lives the process may take so much more memory, so that a test fails where a
-// bomb goes off. Contract: addresses are limited (RLIMIT_AS); under a sanitizer, which reserves terabytes of them, the
-// resident memory is compared when the object ends.
+// memory_cap.h: limits further memory of the process during the object's lifetime, so that a decompression bomb or
+// similar fails a test. Contract: limits the address space (RLIMIT_AS). Under a sanitizer, which reserves terabytes of
+// it, checks the resident memory in the destructor.
 #pragma once
 
 #include <gtest/gtest.h>

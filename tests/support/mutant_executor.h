@@ -1,7 +1,7 @@
-// mutant_executor.h: an executor with one mistake planted in one step: what a verifier has to find.
-// Contract: wraps another executor and runs its Program as that does, but for the step that the mutation picks. The
-// mistake is a changed call of the kernel (rewrite), or what is done to the arena around the call (before, after).
-// Leaves to others: which mistakes there are (executors/verify_mistakes_test.cpp).
+// mutant_executor.h: an executor with one bug planted in one step, which a verifier must find.
+// Contract: wraps another executor and runs its Program unchanged except for the step selected by the mutation. The bug
+// is a modified kernel call (rewrite) or a change to the arena before or after it. Leaves to others: the list of bugs
+// (executors/verify_mistakes_test.cpp).
 #pragma once
 
 #include <functional>
@@ -14,12 +14,12 @@
 
 namespace graphrun::test {
 
-// The arena in the hands of a mutation.
+// Access of a mutation to the arena.
 struct Hands {
   const Program& program;
   const Step& step;
   Runnable& runnable;
-  std::uint64_t runs;  // of this step before this one
+  std::uint64_t runs;  // earlier runs of this step
 
   std::vector<std::byte> bytes(BufferId id) const;
   void write(BufferId id, const std::vector<std::byte>& bytes) const { runnable.write(id, bytes); }
@@ -44,7 +44,7 @@ struct Hands {
 };
 
 struct Mutation {
-  std::function<bool(const Program&, const Step&)> pick = {};  // the first step for which it is true
+  std::function<bool(const Program&, const Step&)> pick = {};  // selects the first step for which it returns true
   std::function<void(Step&)> rewrite = {};
   std::function<void(const Hands&)> before = {}, after = {};
 };
@@ -59,9 +59,9 @@ class MutantExecutor final : public Executor {
   Support supports(const StepSignature& step, const Target& target) const override {
     return inner_->supports(step, target);
   }
-  std::unique_ptr<Runnable> load(const Program& program) override;  // throws std::logic_error when no step is picked
+  std::unique_ptr<Runnable> load(const Program& program) override;  // throws std::logic_error if no step matches
 
-  const Step& victim() const { return victim_; }  // as the Program has it; after load()
+  const Step& victim() const { return victim_; }  // unmodified, as in the Program; valid after load()
 
  private:
   std::shared_ptr<Executor> inner_;
@@ -69,7 +69,7 @@ class MutantExecutor final : public Executor {
   Step victim_;
 };
 
-// What a mutation may pick: a step of a name, the first of an op, the one that writes a state.
+// Predicates for Mutation::pick: a step by name, the first of an op, the one that writes a state.
 using Pick = std::function<bool(const Program&, const Step&)>;
 inline Pick named(std::string name) {
   return [name](const Program&, const Step& step) { return step.name == name; };
@@ -83,7 +83,7 @@ inline Pick writes(std::string state) {
   };
 }
 
-// Changes what the step wrote: f(vector of its elements).
+// Changes the step's output after it ran: f(vector of its elements).
 template <class F>
 Mutation after(Pick pick, F f) {
   return {std::move(pick), {}, {}, [f](const Hands& hands) { hands.change_output(f); }};

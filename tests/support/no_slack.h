@@ -1,5 +1,5 @@
-// no_slack.h: packing problems that are known to fit without a byte to spare: a rectangle of time by bytes cut into
-// pieces, in random order. Contract: deterministic; the peak of every moment is the capacity.
+// no_slack.h: packing problems known to fit without a byte of slack: a time x bytes rectangle cut into pieces, in
+// random order. Contract: deterministic; the peak at every moment is the capacity.
 #pragma once
 
 #include <algorithm>
@@ -16,10 +16,10 @@ namespace graphrun::test {
 struct NoSlack {
   std::uint32_t times = 1000;
   std::uint64_t capacity = 1 << 20;
-  std::size_t pieces = 300;       // and a few more with pinwheels
-  unsigned pinwheels_of_100 = 0;  // cuts into five pieces that no straight cut makes; the others go all the way
-  std::uint64_t unit = 1;         // of all sizes
-  bool evenly = false;            // the largest piece is cut next, not far from its middle; else any, anywhere
+  std::size_t pieces = 300;       // plus a few more with pinwheels
+  unsigned pinwheels_of_100 = 0;  // percentage of cuts into five pieces around a center
+  std::uint64_t unit = 1;         // all sizes are multiples of it
+  bool evenly = false;            // cut the largest piece next, near its middle; otherwise any piece, anywhere
 };
 
 inline std::vector<plan::Interval> cut_to_pieces(const NoSlack& how, std::uint32_t seed) {

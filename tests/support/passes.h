@@ -1,4 +1,4 @@
-// passes.h: a graph after the passes that rewrite it, each verified.
+// passes.h: runs the rewriting passes on a graph and verifies the result of each.
 #pragma once
 
 #include "compiler/passes.h"

@@ -46,7 +46,7 @@ class Mutator {
     return list[below(list.size())];
   }
 
-  // A near one, or one that arithmetic fears.
+  // Sets x to a nearby number, or to an edge case of arithmetic.
   template <class T>
   void number(T& x) {
     static constexpr std::uint64_t kFeared[] = {
@@ -87,7 +87,7 @@ class Mutator {
     if (once_in(5)) return number(x);
     x = once_in(5) ? kNoBuffer : static_cast<BufferId>(below(program_.buffers.size()));
   }
-  // Taken away, doubled, or changed.
+  // Removes, duplicates or changes an entry.
   template <class T, class Change>
   void entries(std::vector<T>& list, Change change_one) {
     if (list.empty()) return;
@@ -159,7 +159,7 @@ class Mutator {
         enumerator(b.layout, 4);
         return number(b.block);
       case 6:
-        b.offset = any(program_.buffers).offset;  // over another
+        b.offset = any(program_.buffers).offset;  // overlaps another buffer
         return;
       case 7:
         b = any(program_.buffers);
@@ -172,7 +172,7 @@ class Mutator {
         b.storage = static_cast<BufferId>(below(program_.buffers.size()));
         b.strides.assign(static_cast<std::size_t>(b.type.shape.rank()), static_cast<std::int64_t>(below(4)));
         return;
-      default:  // with the bytes that go with it
+      default:  // keeps the byte count consistent
         type(b.type);
         if (b.type.dtype > DType::boolean) return;
         try {

@@ -1,5 +1,5 @@
-// program_mutator.h: changes a Program at random, in any of its fields: what an executor may be given by a stranger.
-// Contract: the same engine state and Program give the same mutant. A mutant may be sound, nearly sound or absurd.
+// program_mutator.h: random changes to any field of a Program, as an executor may receive from an untrusted source.
+// Contract: the same engine state and Program give the same mutant. A mutant may be valid, nearly valid or absurd.
 #pragma once
 
 #include <random>

@@ -24,18 +24,18 @@ using ir::NodeId;
 using List = std::vector<std::int64_t>;
 using Reals = std::vector<double>;
 
-constexpr double kMargin = 1e-2;                 // between a value and an edge
-constexpr double kLargest = 1e3;                 // of all values
-constexpr std::int64_t kMaxValueElements = 500;  // of a value, for the usual batch
+constexpr double kMargin = 1e-2;                 // minimum distance of a value from an edge
+constexpr double kLargest = 1e3;                 // maximum magnitude of any value
+constexpr std::int64_t kMaxValueElements = 500;  // per value, for the usual batch
 constexpr std::int64_t kUsualBatch = 6;
-constexpr int kTries = 60;  // of operands and attributes for one op
+constexpr int kTries = 60;  // random operands and attributes per op
 
 struct RandomValue {
   TensorType type;
   HostTensor tensor;
 };
 
-// Standard engines give the same numbers everywhere; standard distributions do not.
+// Standard engines give the same numbers on every platform; standard distributions do not.
 class Dice {
  public:
   explicit Dice(std::uint64_t seed) : engine_(seed) {}
@@ -57,12 +57,12 @@ class Dice {
 
 // ---- domains and edges
 
-// What a rule may ask about a node that is about to be added.
+// Properties of a candidate node that a rule can check before it is added.
 struct Question {
-  std::vector<Reals> operands;  // the elements of the batch's samples
+  std::vector<Reals> operands;  // elements in the batch's samples
   std::vector<TensorType> types;
   ir::Attrs attrs;
-  // The elements of another op on the same operands; nothing when it does not take them.
+  // Elements of another op on the same operands; nullopt if it does not accept them.
   std::function<std::optional<Reals>(std::string_view op)> other;
 };
 
@@ -173,7 +173,7 @@ const std::map<std::string_view, Rule>& rules() {
 
 // ---- the generator
 
-// All but those of rows in use and the view that simplify drops, so that seeds mean the graphs that they meant before.
+// All ops except those for rows in use and the view that simplify removes, so that existing seeds keep their graphs.
 const std::vector<OpDef>& drawn_ops() {
   static const std::vector<OpDef> ops = [] {
     std::vector<OpDef> list = all_ops();
@@ -324,7 +324,7 @@ class Generator {
     }
   }
 
-  // An equal node, for the pass that computes equal nodes once.
+  // A duplicate node, for common subexpression elimination.
   void repeat_a_node() {
     const NodeId id = dice_.one_of(operands_);
     const ir::Node node = out_.graph[id];
@@ -344,7 +344,7 @@ class Generator {
     const bool draws = op.rows == RowRule::select && op.op != Op::minibatch;
     const bool rows = draws ? dice_.chance(0.5) : type.rows > 0;
     for (const ir::AttrDef& def : op.attrs) {
-      // The graph has numbers already: a batch left out would be the symbol.
+      // Attributes of the graph are numbers: an omitted batch would be symbolic.
       if (!def.required && def.name != "rows" && def.name != "capacity" && dice_.chance(0.4)) continue;
       attrs.emplace_back(def.name, draw_attribute(op, def, type, rows));
     }
@@ -418,7 +418,7 @@ class Generator {
     return shape;
   }
 
-  // The op alone on ref; nothing when it does not take the operands or ref or the candidate decline it.
+  // Runs the op alone on ref; nullopt if the operands are invalid or ref or the candidate does not support it.
   std::optional<RandomValue> trial(std::string_view op, const std::vector<NodeId>& inputs,
                                    const AttrList& attrs) const {
     ir::Graph graph;
@@ -456,7 +456,7 @@ class Generator {
       run.run();
       return RandomValue{graph[result].type, run.read(result)};
     } catch (const Error& error) {
-      if (error.diagnostics().front().code == "program.rule") throw;  // the compiler's mistake, not the operands'
+      if (error.diagnostics().front().code == "program.rule") throw;  // a bug of the compiler, not of the operands
       return std::nullopt;
     }
   }
@@ -469,7 +469,7 @@ class Generator {
 
   bool is_good(const OpDef& op, const std::vector<NodeId>& inputs, const AttrList& attrs,
                const RandomValue& result) const {
-    // A minibatch of other data, or by another counter, would have another number of samples than the phase says.
+    // A minibatch of other data, or by another counter, would have a different sample count than the phase.
     if (op.op == Op::minibatch && (values_.at(inputs[0]).type.shape[0] != total_ || inputs[1] != step_)) return false;
     // Rows without a batch: the declared extent must be the batch's.
     if (result.type.rows > 0 && result.type.shape[0] != result.type.rows * capacity_) return false;
@@ -490,7 +490,7 @@ class Generator {
     return rule->second(question);
   }
 
-  // Leaves, and some of the others: a kept value cannot share its storage with a later one.
+  // Keeps all leaves and some other nodes: a kept value cannot share its storage with a later one.
   void keep_some() {
     const std::vector<std::vector<NodeId>> readers = analyze(out_.graph).consumers;
     for (NodeId id = 0; id < out_.graph.size(); ++id) {
@@ -506,7 +506,7 @@ class Generator {
   RandomGraph out_;
   ir::Builder make_{out_.graph};
   std::map<NodeId, RandomValue> values_;
-  std::vector<NodeId> operands_;  // what nodes may read
+  std::vector<NodeId> operands_;  // nodes available as operands
   std::int64_t capacity_ = 1, total_ = 1;
   NodeId step_ = ir::kNoNode;
 };

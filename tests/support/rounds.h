@@ -1,9 +1,9 @@
-// rounds.h: how many cases property tests draw, and what runs at night only.
-// Contract: the usual number; GRAPHRUN_FUZZ=n draws n mutants or calls, for long runs. What is about results rather
-// than memory, such as random graphs, takes ten times as long under a sanitizer: a tenth of the cases there, unless
-// GRAPHRUN_ALL_CASES is set (scripts/test --nightly), with which some tests have more cases in every build. Of random
-// graphs and trainings with step kernels GRAPHRUN_GRAPHS=n draws n and GRAPHRUN_FIRST_GRAPH=n begins with seed n, so
-// that processes can share them.
+// rounds.h: number of random cases in property tests, and which tests run at night only.
+// Contract: the default number; GRAPHRUN_FUZZ=n sets the number of mutants or calls, for long runs. Tests of results
+// rather than memory, such as random graphs, take ten times as long under a sanitizer and run a tenth of the cases
+// there. GRAPHRUN_ALL_CASES (scripts/test --nightly) lifts that limit and adds cases to some tests in every build. For
+// random graphs and trainings with step kernels, GRAPHRUN_GRAPHS=n sets the count and GRAPHRUN_FIRST_GRAPH=n the first
+// seed, so that processes can share them.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace graphrun::test {
 
-// Whether the cases that take long are asked for, too.
+// Returns whether slow cases are requested too.
 inline bool all_cases() {
   return std::getenv("GRAPHRUN_ALL_CASES") != nullptr;
 }
@@ -27,7 +27,7 @@ inline int rounds(int usual, int all) {
   return rounds(all_cases() ? all : usual);
 }
 
-// Trainings that take minutes under a sanitizer: they run in builds without one, and at night.
+// For trainings that take minutes under a sanitizer: they run in builds without one, and at night.
 inline bool is_too_slow() {
   return kSanitized && !all_cases();
 }

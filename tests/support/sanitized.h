@@ -1,4 +1,4 @@
-// sanitized.h: whether this build has a sanitizer, with which time and memory are not what they are for users.
+// sanitized.h: whether this build has a sanitizer, which changes time and memory use.
 // Contract: a constant; GRAPHRUN_SANITIZED (cmake/Layers.cmake) is the same for the preprocessor.
 #pragma once
 

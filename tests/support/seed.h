@@ -1,5 +1,5 @@
-// seed.h: which seed a test was at when something throws out of it. Contract: one in the body of the loop over seeds.
-// SCOPED_TRACE would not say it: it is gone when gtest catches. Leaves to others: failures that do not throw.
+// seed.h: reports the current seed if a test throws. Contract: one object in the body of the loop over seeds.
+// SCOPED_TRACE does not work here: it is gone when gtest catches. Leaves to others: failures that do not throw.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
-// source_folder.h: where the sources of this build lie, for tests that read models, documents or golden files.
-// A function in the support library, so that no other object depends on the folder of the checkout.
+// source_folder.h: path of this build's sources, for tests that read models, documents or golden files. A function in
+// the support library, so that no other object depends on the checkout's path.
 #pragma once
 
 #include <string>
 
-std::string source_folder();  // without a slash at its end
+std::string source_folder();  // no trailing slash

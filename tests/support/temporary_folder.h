@@ -1,6 +1,6 @@
 // temporary_folder.h: a folder for the files that a test writes.
-// Contract: it is empty and nobody else's, also not that of the same test in another process, and it is removed with
-// all that is in it when the object ends. What the files are is left to the tests.
+// Contract: initially empty, unique even among processes that run the same test, and removed with its contents by the
+// destructor. Leaves to others: the files.
 #pragma once
 
 #include <cstdlib>
@@ -31,7 +31,7 @@ class TemporaryFolder {
   const std::filesystem::path& path() const { return path_; }
   std::string file(std::string_view name) const { return (path_ / name).string(); }
 
-  // The file's path; folders on the way are made.
+  // Returns the file's path; creates its parent folders.
   std::string write(std::string_view name, std::string_view content) const {
     const std::filesystem::path path = path_ / name;
     std::filesystem::create_directories(path.parent_path());
@@ -45,13 +45,13 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-// The path of a model file of this text; the next call writes it anew.
+// Writes a model file and returns its path; the next call overwrites it.
 inline std::string write_model(std::string_view text) {
   static const TemporaryFolder folder;
   return folder.write("model.json", text);
 }
 
-// All that is in a file; empty if there is none.
+// Content of a file; empty if it does not exist.
 inline std::string content_of(const std::filesystem::path& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};

@@ -1,6 +1,6 @@
-// tensors.h: host tensors for tests: from listed numbers, from seeded random numbers, and back to doubles.
+// tensors.h: host tensors for tests: from listed or seeded random numbers, and back to doubles.
 // Contract: pure functions; the same arguments give the same bytes on every machine.
-// Leaves to others: what the numbers mean (conformance samples), running them (graph_run.h).
+// Leaves to others: the meaning of the numbers (conformance samples), running them (graph_run.h).
 #pragma once
 
 #include <string_view>
@@ -10,18 +10,18 @@
 
 namespace graphrun::test {
 
-// The values in row-major order, repeated from the start when there are fewer than elements.
+// The values in row-major order, repeated from the start if there are fewer values than elements.
 HostTensor tensor_of(DType dtype, const Shape& shape, const std::vector<double>& values);
 
-// Uniform in [low, high); integers are rounded down, booleans are true in the upper half. f64 values use all digits
-// that a float does not have, so that a kernel which computes in float is seen.
+// Uniform in [low, high); integers are rounded down, booleans are true in the upper half. f64 values need more digits
+// than a float has, so that a kernel which computes in float is detected.
 HostTensor random_tensor(DType dtype, const Shape& shape, double low, double high, std::string_view stream);
 
 std::vector<double> to_doubles(const HostTensor& tensor);
 
-// Rows of samples that are not in the batch become zero: the rule that every row-valued tensor keeps.
+// Zeroes the rows of samples outside the batch: the rule for every row-valued tensor.
 void clear_rows(HostTensor& tensor, std::int64_t rows_per_sample, std::int64_t samples);
-// Elements before the first row that is not in the batch.
+// Number of elements before the first row outside the batch.
 std::size_t valid_elements(const TensorType& type, std::int64_t samples);
 
 }  // namespace graphrun::test

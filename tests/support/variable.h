@@ -1,4 +1,4 @@
-// variable.h: a variable of the environment for as long as the object lives; afterwards it is as it was.
+// variable.h: sets an environment variable for the lifetime of the object, then restores it.
 #pragma once
 
 #include <cstdlib>
