@@ -1,4 +1,4 @@
-// Ops that are views or may work in place: right when their operand dies there, when it lives on, and when both
+// Ops that are views or may work in place: correct if their operand dies there, if it is read later, and if both
 // operands are the same value.
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ Alias alias_of(const Sample& sample) {
   return analyze(built.graph).aliases[built.result];
 }
 
-// Whether some operand could give its bytes to the result.
+// Returns whether some operand could share its bytes with the result.
 bool can_share(const Sample& sample, Alias alias) {
   if (alias == Alias::view) return true;
   const SampleGraph built = build(sample);
@@ -35,7 +35,7 @@ bool shares_any(const GraphRun& run, const std::vector<NodeId>& copies, NodeId r
   return false;
 }
 
-// The sample's result as the plain graph gives it, on the same executor: the copies change nothing.
+// The sample's result from the plain graph on the same executor: copies must not change it.
 HostTensor plain_result(const std::shared_ptr<Executor>& machine, const Sample& sample,
                         const std::vector<HostTensor>& values) {
   const SampleGraph built = build(sample);
@@ -92,12 +92,12 @@ void check_aliases(const std::shared_ptr<Executor>& machine, const Sample& sampl
       check_same_twice(machine, sample);
     }
   } catch (const Error& error) {
-    // What is declined is listed, or a failure, in values_test.cpp.
+    // values_test.cpp lists unsupported steps or reports them as failures.
     if (error.diagnostics().front().code != "step.unsupported") throw;
   }
 }
 
-// A state that is read, changed and assigned in one step, many times: its update happens in place.
+// Reads, changes and assigns a state in one step, many times: the update happens in place.
 void check_state_in_place(const std::shared_ptr<Executor>& machine) {
   ir::Graph graph;
   ir::Builder builder(graph);
@@ -117,7 +117,7 @@ void check_state_in_place(const std::shared_ptr<Executor>& machine) {
   EXPECT_EQ(run.broken_guard(), "");
 }
 
-// The old value is still read after the new one is there: no update in place.
+// Reads the old value after the new one is written: no update in place.
 void check_state_read_later(const std::shared_ptr<Executor>& machine) {
   ir::Graph graph;
   ir::Builder builder(graph);

@@ -1,4 +1,4 @@
-// What the suite itself promises: every op has samples, every gradient is compared, names are unique.
+// Checks of the suite itself: every op has samples, every gradient is compared, names are unique.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -10,7 +10,7 @@
 namespace graphrun::test {
 namespace {
 
-// Ops of the registry without a sample (or without one that satisfies the condition). States compute nothing.
+// Ops of the registry without a sample (that satisfies the condition). States compute nothing.
 template <class Condition>
 std::vector<std::string> ops_without(const std::vector<Sample>& samples, Condition condition) {
   std::vector<std::string> missing;
@@ -25,7 +25,7 @@ std::vector<std::string> ops_without(const std::vector<Sample>& samples, Conditi
 
 const auto any = [](const OpDef&, const Sample&) { return true; };
 const auto compared_gradient = [](const OpDef& op, const Sample& sample) {
-  // That of stop_gradient is none, whatever differences say (tests/executors/objectives_test.cpp).
+  // stop_gradient has no gradient, whatever differences show (tests/executors/objectives_test.cpp).
   return op.grad == nullptr || sample.gradient || op.op == family_op::stop_gradient;
 };
 const auto defined_result = [](const OpDef&, const Sample& sample) { return !sample.expected.empty(); };
@@ -38,7 +38,7 @@ TEST(Coverage, EveryGradientIsCompared) {
   EXPECT_EQ(ops_without(all_samples(), compared_gradient), std::vector<std::string>{});
 }
 
-// Agreement with ref says nothing about ref: each op has a result that follows from its definition.
+// Agreement with ref does not validate ref: each op has a result that follows from its definition.
 TEST(Coverage, EveryOpHasAResultByDefinition) {
   EXPECT_EQ(ops_without(all_samples(), defined_result), std::vector<std::string>{});
 }

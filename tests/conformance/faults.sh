@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# faults.sh CONFORMANCE FAULTY CPP_PLUGIN: graphrun-conformance on plug-ins: one that is right, in C and in C++, and the
-# same with one fault each time, which it has to find and name. A suite that an executor cannot fail says nothing.
+# faults.sh CONFORMANCE FAULTY CPP_PLUGIN: runs graphrun-conformance on correct plug-ins in C and C++, and on plug-ins
+# with one injected fault, which it must find and name. A suite that no executor can fail is worthless.
 set -euo pipefail
 conformance=$1 faulty=$2 cpp=$3
 work="$(mktemp -d)"

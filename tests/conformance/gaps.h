@@ -1,5 +1,5 @@
-// gaps.h: what executors are known not to do: a sample that supports() declines must be covered by an entry here.
-// Contract: a small list with a reason for each; an entry that no sample needs any more fails values_test.cpp.
+// gaps.h: known gaps of executors: every sample rejected by supports() must be covered by an entry here.
+// Contract: a short list with reasons; an entry that no sample needs fails values_test.cpp.
 #pragma once
 
 #include <algorithm>

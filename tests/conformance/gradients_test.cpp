@@ -1,5 +1,5 @@
-// Gradients of every op against differences, on ref in double: first derivatives, and second ones through the gradient
-// of the gradient. The cotangents are uneven, so that an element in the wrong place shows.
+// Gradients of every op against finite differences, on ref in double: first derivatives, and second ones through the
+// gradient of the gradient. The cotangents are uneven, so that an element in the wrong position is detected.
 #include <fmt/format.h>
 #include <gtest/gtest-spi.h>
 
@@ -18,7 +18,7 @@ namespace {
 using ir::NodeId;
 
 constexpr double kRelativeError = 1e-6;
-constexpr std::size_t kElementsTried = 24;  // of each operand
+constexpr std::size_t kElementsTried = 24;  // per operand
 
 Sample in_double(Sample sample) {
   for (Operand& operand : sample.operands) {
@@ -27,11 +27,11 @@ Sample in_double(Sample sample) {
   return sample;
 }
 
-// A scalar over the sample's operands and its gradients.
+// Graph with a scalar loss of the sample's operands, and its gradients.
 struct LossGraph {
   SampleGraph built;
   std::vector<std::pair<NodeId, HostTensor>> cotangents;  // inputs to write
-  std::vector<std::size_t> wanted;                        // operands that are floats
+  std::vector<std::size_t> wanted;                        // operands of a float dtype
   NodeId loss = ir::kNoNode;
   std::vector<NodeId> gradients;
 };
@@ -92,7 +92,7 @@ class Builder {
   int count_ = 0;
 };
 
-// d loss / d element by the fourth-order central difference.
+// d loss / d element, by the fourth-order central difference.
 template <class Loss>
 double slope(double& element, const Loss& loss) {
   const double x = element;
@@ -137,7 +137,7 @@ void check_gradients(const Sample& sample, const LossGraph& graph) {
   }
 }
 
-// The comparison can fail: each gradient handed to the other operand.
+// Proves that the comparison can fail: assigns each gradient to the other operand.
 TEST(GradientCheck, AWrongGradientIsFound) {
   const auto failures_of = [](const Sample& sample, const LossGraph& graph) {
     ::testing::TestPartResultArray failures;

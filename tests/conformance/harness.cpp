@@ -27,7 +27,7 @@ NodeId add_state(ir::Builder& builder, const Operand& operand) {
   return builder.add("state", {}, attributes);
 }
 
-// Floats in order on a line of integers, the two zeros in one place.
+// Maps floats to integers in the same order; both zeros map to 0.
 template <class Int, class Float>
 double place(Float x) {
   const Int bits = std::bit_cast<Int>(x);
@@ -40,7 +40,7 @@ bool near(Float value, Float reference, Tolerance tolerance) {
   if (std::isnan(reference) || std::isnan(value)) return std::isnan(reference) && std::isnan(value);
   if (value == reference) return true;
   if (std::isinf(reference) || std::isinf(value)) return false;
-  // A difference of doubles of places is exact where it matters: for small distances of nearby numbers.
+  // Differences of these doubles are exact for the small distances that matter here.
   if (sizeof(Float) == 4 && std::fabs(place<Int>(value) - place<Int>(reference)) <= tolerance.ulps) return true;
   const auto v = static_cast<double>(value);
   const auto r = static_cast<double>(reference);
@@ -77,7 +77,7 @@ SampleGraph build(const Sample& sample, Feed feed, std::vector<NodeId>* copies) 
   std::vector<NodeId> inputs = built.operands;
   if (feed != Feed::states) {
     for (NodeId& input : inputs) {
-      const TensorType type = builder.type(input);  // a copy: adding nodes moves them
+      const TensorType type = builder.type(input);  // copied, because adding nodes moves them
       input = builder.add("broadcast_to", {input}, {{"shape", dims(type.shape)}, {"rows", type.rows}});
       graph[input].keep = feed == Feed::living_copies;
     }

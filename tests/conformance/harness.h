@@ -1,6 +1,6 @@
-// harness.h: a sample as a graph of one phase, its operands as tensors, and the comparison of results.
-// Contract: the graph holds the op's node alone unless a variant asks for more; operands are states, the result is
-// kept. Leaves to others: running it (support/graph_run.h), what is checked (the *_test.cpp files).
+// harness.h: converts a sample to a graph of one phase and its operands to tensors, and compares results.
+// Contract: the graph contains only the op's node unless a variant requests more; operands are states, the result is
+// kept. Leaves to others: running it (support/graph_run.h), the checks (the *_test.cpp files).
 #pragma once
 
 #include <string>
@@ -20,17 +20,17 @@ struct SampleGraph {
   ir::NodeId result = ir::kNoNode;
 };
 
-// Where the op's operands come from.
+// Source of the op's operands.
 enum class Feed {
-  states,         // straight from the states
-  dying_copies,   // from copies that no one else reads: the op may take their place
-  living_copies,  // from copies that are read after the step as well
-  same_twice,     // both operands are one dying copy (ops of two operands of one type)
+  states,         // directly from the states
+  dying_copies,   // copies without other readers: the op may overwrite them
+  living_copies,  // copies that are also read after the step
+  same_twice,     // both operands are one dying copy (binary ops on one type)
 };
 
-// The op's node over the sample's states, in phase 0. `copies`: the nodes between, when asked for.
+// Builds the op's node over the sample's states, in phase 0. `copies` receives the intermediate nodes, if not null.
 SampleGraph build(const Sample& sample, Feed feed = Feed::states, std::vector<ir::NodeId>* copies = nullptr);
-// The states of the sample and the empty phase, entered: what other graphs around the op start from.
+// Builds the sample's states and enters the empty phase: the base of other graphs around the op.
 SampleGraph build_operands(ir::Builder& builder, ir::Graph& graph, const Sample& sample);
 
 std::vector<HostTensor> operand_values(const Sample& sample);
@@ -41,12 +41,12 @@ inline std::int64_t samples_in_batch(const Sample& sample) {
   return sample.count < 0 ? sample.capacity : sample.count;
 }
 
-// "" or a sentence about the first element that is too far off. NaN must meet NaN, infinity the same infinity.
+// Returns "" or a description of the first element out of tolerance. NaN only matches NaN, infinity the same infinity.
 std::string difference(const HostTensor& value, const HostTensor& reference, Tolerance tolerance);
-// "" or the first element past the batch that is not zero.
+// Returns "" or a description of the first nonzero element past the batch.
 std::string stray_row(const HostTensor& value, const TensorType& type, std::int64_t samples);
 
-// "cpu/matmul/transpose_a_partial_rows": the name of a test.
+// Name of a test, such as "cpu/matmul/transpose_a_partial_rows".
 std::string full_name(std::string_view executor, const Sample& sample);
 
 }  // namespace graphrun::test

@@ -1,5 +1,5 @@
-// The suite iterates the registries, so its tests are made at the start of the program and not by macros.
-// graphrun-conformance --executor=./x.so is this program, installed: it tries that executor alone.
+// The suite iterates over the registries, so it registers its tests at startup instead of by macros.
+// graphrun-conformance --executor=./x.so is this program as installed; it tests only that executor.
 #include <cstdio>
 #include <string_view>
 
@@ -21,7 +21,7 @@ constexpr const char* kUsage =
     "tests.\n"
     "Without --executor: the executors of the library, and the suite itself.\n\n";
 
-// 0, or the exit code for what is wrong with the words.
+// Parses the arguments; returns 0, or an exit code after reporting an error.
 int read_words(int argc, char** argv) {
   constexpr std::string_view kFlag = "--executor=";
   for (int i = 1; i < argc; ++i) {

@@ -1,5 +1,5 @@
-// Seeded random graphs over the registry: each executor against ref, step by step from equal inputs; on ref, passes on
-// against passes off and the whole graph against its ops one at a time, bit for bit.
+// Seeded random graphs over the registry. Each executor against ref, step by step from equal inputs. On ref, bitwise:
+// with passes against without, and the whole graph against its ops one at a time.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ using Bytes = std::vector<std::byte>;
 
 constexpr std::uint64_t kSeeds = 300;
 
-// One Program on two executors.
+// Runs one Program on two executors.
 class StepByStep {
  public:
   StepByStep(const RandomGraph& random, const std::shared_ptr<Executor>& candidate)
@@ -58,7 +58,7 @@ class StepByStep {
     }
   }
 
-  // "" or what the first step that is wrong did.
+  // Returns "" or a description of the first incorrect step.
   std::string difference() {
     for (std::uint32_t i = 0; i < program_.phases[0].steps.size(); ++i) {
       std::string text = run_step(program_.phases[0].steps[i], i);
@@ -86,12 +86,12 @@ class StepByStep {
       candidate_->write(id, bytes);
       in_place = in_place || program_.buffers[id].storage == output.storage;
       const DType dtype = program_.buffers[id].type.dtype;
-      if (scaled && is_float(dtype)) {  // absolute values: without the sign bit
+      if (scaled && is_float(dtype)) {  // absolute values: clear the sign bit
         for (std::size_t i = size_of(dtype); i <= bytes.size(); i += size_of(dtype)) bytes[i - 1] &= std::byte{0x7f};
       }
       if (scaled) scale_->write(id, bytes);
     }
-    // What a step must not leave behind by doing nothing.
+    // Overwrite the output, so that a step which does nothing is detected.
     if (!in_place) candidate_->write(step.output, Bytes(output.bytes, std::byte{0xff}));
     candidate_->run_steps(0, index, index + 1);
     reference_->run_steps(0, index, index + 1);
@@ -121,7 +121,7 @@ std::map<std::string, HostTensor> kept_values(const RandomGraph& random, const i
   for (NodeId id = 0; id < graph.size(); ++id) by_name.emplace(graph[id].name, id);
   GraphRun run(graph, executor("ref"));
   for (const auto& [node, tensor] : random.inputs) {
-    const auto found = by_name.find(random.graph[node].name);  // a pass may remove an input that no one reads
+    const auto found = by_name.find(random.graph[node].name);  // a pass may remove an input without readers
     if (found != by_name.end()) run.write(found->second, tensor);
   }
   run.run();
@@ -145,7 +145,7 @@ std::string unequal(const HostTensor& a, const HostTensor& b) {
   return {};
 }
 
-// "" or what is wrong with the values of a run of the graph, which may be a rewritten one.
+// Runs the graph, which may be a rewritten one; returns "" or the first difference of values.
 std::string other_bits(const RandomGraph& random, const ir::Graph& graph) {
   const std::map<std::string, HostTensor> values = kept_values(random, graph);
   for (const auto& [node, expected] : random.kept) {
@@ -157,7 +157,7 @@ std::string other_bits(const RandomGraph& random, const ir::Graph& graph) {
   return {};
 }
 
-// The executor's name and which part of the seeds: a test is over in a moment.
+// The executor's name and the part of the seeds; parts keep each test short.
 class RandomGraphs : public ::testing::TestWithParam<std::tuple<const char*, std::uint64_t>> {};
 constexpr std::uint64_t kParts = 6;
 
@@ -205,7 +205,7 @@ INSTANTIATE_TEST_SUITE_P(Executors, RandomGraphs,
                                             ::testing::Range(std::uint64_t{0}, kParts)),
                          test_name);
 
-// The comparison can fail: one element of one step is made wrong, and that step is named.
+// Proves that the comparison can fail: corrupts one element of one step, which must be named.
 TEST(RandomGraphComparison, AWrongStepIsFoundAndNamed) {
   int found = 0;
   for (std::uint64_t seed = 0; seed < 30; ++seed) {

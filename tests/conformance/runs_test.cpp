@@ -1,5 +1,5 @@
-// Whole models on each executor, beside the reference and beside itself: what steps alone do not show. An executor that
-// declines a step of a model is not tried on it.
+// Whole models on each executor, compared with the reference and with repeated runs, to find errors that single steps
+// do not show. An executor that does not support a step of a model skips that model.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -19,11 +19,11 @@ namespace {
 
 using Machine = std::shared_ptr<Executor>;
 using Bytes = std::vector<std::byte>;
-constexpr std::uint64_t kSteps = 5;  // over the end of an epoch of both models
-constexpr double kFarOff = 1e-3;     // of what a few steps record; verify compares value by value
+constexpr std::uint64_t kSteps = 5;  // past the end of an epoch of both models
+constexpr double kFarOff = 1e-3;     // tolerance after a few recorded steps; verify compares value by value
 
-// ---- what the verifier compares: every step alone, regions and whole phases with their predictions of full and
-// partial batches, and many steps in one run()
+// ---- verifier: every step alone, regions and whole phases with their predictions of full and partial batches, and
+// many steps in one run()
 
 void check_verified(const Machine& machine, const Model& model) {
   VerifyOptions options;

@@ -1,6 +1,6 @@
-// sample.h: one case of one op: operands, attributes, the batch, and how near an executor must come to ref.
+// sample.h: one case of one op: operands, attributes, the batch, and the tolerance against ref.
 // Contract: plain data. A family file under samples/ returns the samples of its ops; samples.h lists the families.
-// Leaves to others: what is checked (values_test.cpp, aliases_test.cpp, gradients_test.cpp).
+// Leaves to others: the checks (values_test.cpp, aliases_test.cpp, gradients_test.cpp).
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@
 
 namespace graphrun::test {
 
-// Values lie in [low, high), or are the listed ones, repeated.
+// Values are random in [low, high), or the listed ones, repeated.
 struct Operand {
   TensorType type;
   double low = -2;
   double high = 2;
   std::vector<double> values = {};
-  std::string_view state = "input";  // or parameter, slot, counter, metric: what the operand is for the graph
+  std::string_view state = "input";  // or parameter, slot, counter, metric: node type of the operand
 };
 
-// Passes when either holds: at most `ulps` floats lie between value and reference; |difference| <= relative * max(1,
+// Accepts a value if either holds: at most `ulps` floats between value and reference; |difference| <= relative * max(1,
 // |reference|).
 struct Tolerance {
   double ulps = 0;
@@ -36,11 +36,11 @@ struct Sample {
   AttrList attributes = {};
   Tolerance tolerance = {};
   std::int64_t capacity = 1;          // samples of a full batch
-  std::int64_t count = -1;            // samples in this batch; -1: batches are always full and no one counts
-  bool nan_spreads = false;           // NaN in an operand gives NaN at the same place of the result
-  bool gradient = false;              // the values are away from kinks and edges: compare with differences
-  std::string_view first_only = {};   // why second derivatives are not compared
-  std::vector<double> expected = {};  // what the result is, exactly: also for ref
+  std::int64_t count = -1;            // samples in this batch; -1: batches are always full, without a count
+  bool nan_spreads = false;           // NaN in an operand gives NaN at the same position of the result
+  bool gradient = false;              // values are away from kinks and edges: compare with finite differences
+  std::string_view first_only = {};   // reason why second derivatives are not compared
+  std::vector<double> expected = {};  // the exact result, which ref must produce too
 };
 
 inline TensorType f32(Shape shape) {
@@ -53,7 +53,7 @@ inline TensorType typed(DType dtype, Shape shape, std::int64_t rows = 0) {
   return {dtype, shape, rows};
 }
 
-// "partial_rows" with count samples of a capacity of 5.
+// Sets `count` samples in a batch of `capacity`.
 inline Sample batch_of(std::int64_t count, Sample sample, std::int64_t capacity = 5) {
   sample.capacity = capacity;
   sample.count = count;

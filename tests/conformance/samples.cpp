@@ -7,7 +7,7 @@
 
 namespace graphrun::test {
 
-// The row's error is against the exact result, from which the reference is half an ulp away at most.
+// The row bounds the error against the exact result, from which the reference is at most half an ulp away.
 double scalar_ulps(std::string_view op) {
 #define GRAPHRUN_ULPS(name, Functor, ulps, ...) \
   if (op == #name) return std::ceil((ulps) + 0.5) - 1;

@@ -1,4 +1,4 @@
-// samples.h: the explicit list of the families of samples; an op without one fails coverage_test.cpp.
+// samples.h: the explicit list of sample families; an op without samples fails coverage_test.cpp.
 // Contract: the same list on every call; (op, name) is unique.
 #pragma once
 
@@ -12,7 +12,7 @@ namespace graphrun::test {
 namespace samples {
 inline constexpr double kInf = std::numeric_limits<double>::infinity();
 inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-inline constexpr double kBeyond32Bits = 4294967297.0;  // 2^32 + 1 has another remainder by 3 than its low 32 bits
+inline constexpr double kBeyond32Bits = 4294967297.0;  // 2^32 + 1: modulo 3 it differs from its low 32 bits
 inline constexpr std::int64_t kKey = 0x0123456789abcdef;
 
 // The step counter, as an operand.
@@ -33,8 +33,7 @@ std::vector<Sample> sources();
 
 const std::vector<Sample>& all_samples();
 
-// How many floats may lie between a scalar op's result and the rounded reference: what its row in scalar_op_list.h
-// states.
+// Maximum distance in floats between a scalar op's result and the rounded reference, from its row in scalar_op_list.h.
 double scalar_ulps(std::string_view op);
 
 }  // namespace graphrun::test

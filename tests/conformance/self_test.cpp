@@ -1,5 +1,5 @@
-// The suite's own test: ref with one fault each time, which check_values() must report. A suite that an executor cannot
-// fail says nothing.
+// Test of the suite itself: ref with one injected fault at a time, which check_values() must report. A suite that no
+// executor can fail is worthless.
 #include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 namespace graphrun::test {
 namespace {
 
-// What is done to memory after each run.
+// Changes memory after each run.
 using Fault = std::function<void(Runnable& inner, const Program& program, int run)>;
 
 class FaultyRunnable final : public Runnable {
@@ -70,7 +70,7 @@ BufferId output(const Program& program) {
   return program.phases[0].steps[0].output;
 }
 
-// All that check_values() says about the sample on ref with that fault.
+// All failures that check_values() reports for the sample on ref with that fault.
 std::string complaints(const Sample& sample, Fault fault) {
   ::testing::TestPartResultArray failures;
   {
@@ -110,7 +110,7 @@ TEST(SelfTest, AWrongValueIsFound) {
 TEST(SelfTest, AStrayRowIsFound) {
   EXPECT_TRUE(contains(complaints(rows_sample(),
                                   [](Runnable& inner, const Program& program, int) {
-                                    set_float(inner, program, output(program), 9, 1);  // exp(0) of a row too many
+                                    set_float(inner, program, output(program), 9, 1);  // exp(0) of an excess row
                                   }),
                        "the batch has 3 samples"));
 }

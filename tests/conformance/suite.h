@@ -20,17 +20,17 @@ void register_aliases();
 void register_gradients();
 void register_runs();
 
-// From now on only this executor is tested, and may decline what it wants.
+// Restricts the suite to this executor, which may leave any op unsupported.
 void test_only(std::shared_ptr<Executor> executor);
 bool is_only_one();
 
-// Those that are known by name and work here, and one whose ops fall back to the library's kernels; or the only one.
+// The named executors that work here and one whose ops fall back to the library's kernels; or the only one.
 std::vector<std::pair<std::string, std::shared_ptr<Executor>>> tested_executors();
 
-// What a "Values" test checks of one sample.
+// Checks of a "Values" test on one sample.
 void check_values(const std::shared_ptr<Executor>& machine, const Sample& sample);
 
-// One test with the given body.
+// Registers one test with the given body.
 inline void register_test(const char* suite, const std::string& name, const char* file, int line,
                           std::function<void()> body) {
   struct Body final : ::testing::Test {

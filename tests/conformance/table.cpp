@@ -15,7 +15,7 @@ namespace graphrun::test {
 namespace {
 
 struct Counts {
-  std::array<int, 3> of{};  // by Outcome
+  std::array<int, 3> of{};  // indexed by Outcome
 };
 
 std::map<std::string, std::map<std::string, Counts, std::less<>>, std::less<>> counts;  // op, executor

@@ -1,4 +1,4 @@
-// table.h: what became of every (executor, op, sample): printed at the end, so that what was not run is seen.
+// table.h: outcome of every (executor, op, sample), printed at the end to show what was not run.
 // Contract: one thread.
 #pragma once
 
@@ -10,6 +10,6 @@ namespace graphrun::test {
 enum class Outcome { run, declined, failed };
 
 void note(std::string_view executor, std::string_view op, Outcome outcome, std::string_view reason = {});
-std::string table_text();  // "" when nothing was noted
+std::string table_text();  // "" if nothing was noted
 
 }  // namespace graphrun::test

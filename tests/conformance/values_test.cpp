@@ -23,7 +23,7 @@ HostTensor run_once(GraphRun& run, const SampleGraph& built, const Sample& sampl
   return run.read(built.result);
 }
 
-// The result where some operand is NaN. Samples with this rule have operands of one shape.
+// Checks the result where some operand is NaN. Samples with this rule have operands of one shape.
 void check_nan(const Sample& sample, const std::vector<HostTensor>& values, const HostTensor& result) {
   std::vector<bool> operand_is_nan(static_cast<std::size_t>(result.shape().elements()), false);
   for (const HostTensor& tensor : values) {
@@ -45,7 +45,7 @@ bool same_bytes(const HostTensor& a, const HostTensor& b) {
   return std::equal(a.bytes().begin(), a.bytes().end(), b.bytes().begin(), b.bytes().end());
 }
 
-// Why the executor declines the sample's step; "" when it does not. Needs no device.
+// Reason why the executor does not support the sample's step, or "". Needs no device.
 std::string declined(const Executor& machine, const Sample& sample) {
   try {
     lower_for(build(sample).graph, machine);
@@ -56,7 +56,7 @@ std::string declined(const Executor& machine, const Sample& sample) {
   }
 }
 
-// What a sample computes in: f64 when that comes up at all, else the dtype of its last operand.
+// The dtype in which a sample is computed: f64 if it occurs at all, otherwise that of its last operand.
 DType dtype_of(const Sample& sample) {
   const SampleGraph built = build(sample);
   bool any_double = built.graph[built.result].type.dtype == DType::f64;
@@ -78,7 +78,7 @@ void test_values(const std::string& name, const std::shared_ptr<Executor>& machi
   note(name, sample.op, ::testing::Test::HasFailure() ? Outcome::failed : Outcome::run);
 }
 
-// An entry of gaps.h that no sample needs is a gap that was closed.
+// An entry of gaps.h that no sample needs is obsolete.
 TEST(Coverage, GapsAreStillGaps) {
   for (const Gap& gap : gaps()) {
     for (const auto& [name, machine] : executors().present) {

@@ -1,4 +1,4 @@
-// Scalar ops of two operands, and where: broadcasting in every direction, rows beside shared operands.
+// Binary scalar ops and where: broadcasting in every direction, rows combined with shared operands.
 #include <cmath>
 
 #include "conformance/samples.h"
@@ -62,7 +62,7 @@ struct Binary {
   double x_low, x_high, y_low, y_high;
   std::vector<double> x_smooth, y_smooth;
   bool nan_spreads = true;
-  double largest = kInf;  // |x| among the special values
+  double largest = kInf;  // maximum |x| among the special values
 };
 
 const std::vector<double> kX = {-1.7, 0.3, 1.2, -0.4, 2.1, -0.9, 0.75};

@@ -1,11 +1,11 @@
-// Comparisons and logic: booleans out, so everything is exact.
+// Comparisons and logic return booleans, so everything is exact.
 
 #include "conformance/samples.h"
 
 namespace graphrun::test::samples {
 namespace {
 
-// Lists of different lengths, so that equal, smaller and larger pairs all come up.
+// Lists of different lengths, to get equal, smaller and larger pairs.
 const std::vector<double> kLeft = {-2, 0, 1, 1.5, 3, -0.0, 2};
 const std::vector<double> kRight = {1, 0, -2, 1.5, 3};
 
@@ -73,7 +73,7 @@ void add_comparison(std::vector<Sample>& list, std::string_view op) {
     list.back().expected = table(op, a, b);
   };
   exact("special", DType::f32, x, y);
-  exact("f64", DType::f64, {0.1, 0.1, 1}, {0.1, 0x1.999999p-4, 2});  // the second differs beyond a float's digits
+  exact("f64", DType::f64, {0.1, 0.1, 1}, {0.1, 0x1.999999p-4, 2});  // the second differs beyond float digits
   exact("i32", DType::i32, {-3, 2, 16777217, -1}, {2, 2, 16777216, -2});
   exact("u64", DType::u64, {3, 2, 9007199254740991.0, 0}, {2, 2, 9007199254740990.0, 1});
   exact("boolean", DType::boolean, {0, 0, 1, 1}, {0, 1, 0, 1});

@@ -1,5 +1,5 @@
-// matmul: transposes, odd and large extents, empty ones, rows that stay and rows that are contracted; leading
-// dimensions that match, broadcast, or hold the batch.
+// matmul: transposes, odd, large and empty extents, kept and contracted rows; leading dimensions that match, broadcast,
+// or contain the batch.
 #include <limits>
 
 #include "conformance/samples.h"
@@ -11,7 +11,7 @@ Sample product(std::string name, TensorType a, TensorType b, bool transpose_a = 
   const std::int64_t inner = a.shape[a.shape.rank() - (transpose_a ? 2 : 1)];
   Sample s{.op = "matmul", .name = std::move(name), .operands = {{a}, {b}}};
   s.attributes = {{"transpose_a", transpose_a}, {"transpose_b", transpose_b}};
-  // A sum of n products of numbers below 4 is off by at most n * 4n * 2^-24 (f32), in practice far less.
+  // A sum of n products of numbers below 4 has an error of at most n * 4n * 2^-24 (f32), in practice far less.
   const double unit = a.dtype == DType::f64 ? 0x1p-53 : 0x1p-24;
   s.tolerance = {0, 4 * static_cast<double>(inner) * unit};
   return s;
@@ -125,7 +125,7 @@ std::vector<Sample> matmul() {
   list.push_back(
       differentiable(batch_of(3, product("gradient_transpose_a_rows", rows_f32({5, 3}), rows_f32({5, 2}), true))));
 
-  // 0 * infinity must not reach the rows that are not there.
+  // 0 * infinity must not affect the rows outside the batch.
   Sample infinite = batch_of(3, product("infinite_weight_partial_rows", rows_f32({5, 2}), f32({2, 2})));
   infinite.operands[1].values = {1, std::numeric_limits<double>::infinity(), 1, 2};
   list.push_back(infinite);

@@ -1,4 +1,4 @@
-// Ops that put elements elsewhere: no arithmetic, so everything is exact.
+// Ops that move elements: no arithmetic, so everything is exact.
 #include <limits>
 
 #include "conformance/samples.h"
@@ -33,7 +33,7 @@ void add(std::vector<Sample>& list, std::vector<Sample> more) {
   for (Sample& sample : more) list.push_back(std::move(sample));
 }
 
-// Operands 0, 1, 2, … so that the result shows where each element came from.
+// Operands 0, 1, 2, … so that the result shows the source of each element.
 Sample exact(Sample sample, std::vector<double> expected) {
   double next = 0;
   for (Operand& operand : sample.operands) {
@@ -223,7 +223,7 @@ void add_gathers(std::vector<Sample>& list) {
              gather("empty", f32({5, 3}), f32({0})),
              gather("large", f32({129, 65}), f32({67})),
              batch_of(5, gather("full_rows", f32({4, 3}), rows_f32({5}))),
-             batch_of(3, gather("partial_rows", f32({4, 3}), rows_f32({5}))),  // not row 0 of the table past the batch
+             batch_of(3, gather("partial_rows", f32({4, 3}), rows_f32({5}))),  // zeros past the batch, not row 0
              batch_of(3, gather("partial_rows_matrix", f32({4, 3}), rows_f32({5, 2}))),
              batch_of(2, gather("partial_double_rows", f32({4, 3}), rows_f32({10}, 2))),
              batch_of(0, gather("no_rows", f32({4, 3}), rows_f32({5}))),
@@ -254,7 +254,7 @@ void add_scatters(std::vector<Sample>& list) {
   by_hand.operands[1].values = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
   by_hand.expected = {5, 6, 0, 0, 19, 22, 0, 0};
   Sample partial = batch_of(2, scatter("exact_partial_rows", rows_f32({5}), rows_f32({5, 1}), 3));
-  partial.operands[0].values = {1, 1, 0, 0, 0};  // past the batch indices are 0, which is a row
+  partial.operands[0].values = {1, 1, 0, 0, 0};  // past the batch indices are 0, which is a valid row
   partial.operands[1].values = {1, 2, 4, 8, 16};
   partial.expected = {0, 3, 0};
   Sample one_row = scatter("one_long_row", f32({1500}), f32({1500, 3}), 7);  // longer than a block of any executor

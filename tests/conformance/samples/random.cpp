@@ -1,6 +1,6 @@
-// random_uniform, random_normal, permutation, dropout: every bit is fixed by (key, step, element), so all is exact. The
-// literals come from another program, written after the definition in base/random_bits.h (with the error function of
-// its mathematics library for the normal distribution).
+// random_uniform, random_normal, permutation, dropout: (key, step, element) determines every bit, so all is exact. An
+// independent program, written from the definition in base/random_bits.h, computed the literals (with the error
+// function of its math library for the normal distribution).
 
 #include "conformance/samples.h"
 
@@ -42,7 +42,7 @@ void add_uniforms(std::vector<Sample>& list) {
                       {0x1.d8daf0p-4, 0x1.89a1dap-1, 0x1.306568p-2, 0x1.324f08p-1, 0x1.668920p-5, 0x1.6a8a2cp-1}));
   list.push_back(with(draw(op, "exact_range", {6}, 0, 1), {{"low", -3.0}, {"high", 5.0}},
                       {0x1.353bfep+2, 0x1.821080p-2, 0x1.2f38e0p-2, -0x1.69bc04p+1, 0x1.223f88p+2, 0x1.74f4c0p+0}));
-  // The same numbers whatever the shape: row 3 is not there.
+  // The same numbers for any shape: row 3 is outside the batch.
   list.push_back(with(batch_of(3, draw(op, "exact_partial_rows", {4, 2}, 1, 0), 4), {},
                       {0x1.70a044p-1, 0x1.8b1960p-1, 0x1.4a7a00p-4, 0x1.ea13fcp-2, 0x1.5b9428p-1, 0x1.48f834p-2}));
   list.back().expected.resize(8);
@@ -72,9 +72,9 @@ Sample permutation(std::string name, std::int64_t n, double at, std::vector<doub
           .expected = std::move(expected)};
 }
 
-// Elements of step 2 that stay at rate 1/2: 1 0 1 0 1 0 0 1 1 0 0 0; at rate 1/4: 1 1 1 0 1 1 0 1 1 1 0 0.
+// Elements of step 2 kept at rate 1/2: 1 0 1 0 1 0 0 1 1 0 0 0; at rate 1/4: 1 1 1 0 1 1 0 1 1 1 0 0.
 Sample dropout(std::string name, TensorType x, double rate, std::int64_t key = kKey) {
-  // x / (1 - rate) with a rounded divisor: one rounding more than ref's.
+  // x / (1 - rate) with a rounded divisor: one more rounding than in ref.
   return {.op = "dropout",
           .name = std::move(name),
           .operands = {{x}, step(2)},

@@ -1,5 +1,5 @@
-// sum, max, min, prod, logsumexp: every choice of axes, with and without the kept axes, over rows and beside them; and
-// the positions argmax and argmin.
+// sum, max, min, prod, logsumexp: every choice of axes, with and without keepdims, over rows and within them; and the
+// positions argmax and argmin.
 #include <cmath>
 
 #include "conformance/samples.h"
@@ -9,25 +9,25 @@ namespace {
 
 using Axes = std::vector<std::int64_t>;
 
-// No two are nearer than the steps of the differences, so extrema do not change hands; none is zero.
+// Distances exceed the steps of finite differences, so extrema do not change; no value is zero.
 const std::vector<double> kApart = {0.7,  -1.3, 1.9, 0.4, -0.6, 1.1, -1.8, 1.5, 0.9, -0.3, 1.7, -1.1,
                                     -1.5, 0.5,  1.3, 2.1, -0.8, 0.3, -2.0, 0.6, 1.2, -0.4, 1.0, -0.9};
 
-// n terms below 2, error bounds of any order of computing; in practice far less.
+// Error bounds for n terms below 2 in any order of summation; in practice far less.
 Tolerance tolerance(const std::string& op, const TensorType& x) {
   const double n = static_cast<double>(x.shape.elements() + 1);
   const double unit = x.dtype == DType::f64 ? 0x1p-53 : 0x1p-24;
-  if (op == "sum") return {0, 8 * n * unit};              // n roundings of sums below 2n, and n^2 is never reached
+  if (op == "sum") return {0, 8 * n * unit};              // n roundings of sums below 2n; n^2 is never reached
   if (op == "prod") return {0, 4 * n * unit};             // n roundings of products near 1
-  if (op == "logsumexp") return {0, (2 * n + 8) * unit};  // the logarithm of a sum that is off by 2n units
-  return {};                                              // extrema are picked, not computed
+  if (op == "logsumexp") return {0, (2 * n + 8) * unit};  // the logarithm of a sum with an error of 2n units
+  return {};                                              // extrema are selected, not computed
 }
 
 Sample reduction(const std::string& op, std::string name, TensorType x, Axes axes = {}, bool keepdims = false) {
   Sample s{.op = op, .name = std::move(name), .operands = {{x}}};
   s.attributes = {{"axes", std::move(axes)}, {"keepdims", keepdims}};
   s.tolerance = tolerance(op, x);
-  if (op == "prod") {  // a product of n factors stays within floats
+  if (op == "prod") {  // keep the product of n factors in the range of floats
     const double spread = std::fmin(0.5, 2 / std::sqrt(static_cast<double>(x.shape.elements() + 1)));
     s.operands[0].low = 1 - spread;
     s.operands[0].high = 1 + spread;
@@ -41,7 +41,7 @@ Sample of(Sample sample, std::vector<double> values, std::vector<double> expecte
   return sample;
 }
 
-// The result of nothing.
+// Result of a reduction over no elements.
 double identity(const std::string& op) {
   return op == "prod" ? 1 : op == "min" ? kInf : op == "sum" ? 0 : -kInf;
 }
@@ -132,14 +132,14 @@ void add_lines(std::vector<Sample>& list) {
   lines("logsumexp", "infinite", {-kInf, -kInf, -kInf, 1, kInf, -kInf}, {-kInf, kInf});
   lines("logsumexp", "nan", {1, kNan, 3, kInf, kNan, -kInf}, {kNan, kNan});
 
-  // Terms that a plain float sum in order would lose.
+  // Terms that a plain sequential float sum would lose.
   Sample unequal = reduction("sum", "unequal_sizes", f32({4097}));
   unequal.operands[0].values = {0x1p12};
   unequal.operands[0].values.resize(4097, 0x1p-10);
   unequal.tolerance = {0, 0x1p-20};
   list.push_back(unequal);
 
-  // The product of the others is not y / x where zeros are.
+  // If there are zeros, the product of the others is not y / x.
   const auto zeros = [&](std::string name, TensorType type, Axes axes, std::vector<double> x) {
     list.push_back(differentiable(of(reduction("prod", std::move(name), type, std::move(axes)), std::move(x))));
   };
@@ -171,7 +171,7 @@ void add_positions(std::vector<Sample>& list, const std::string& op) {
                            batch_of(0, make("no_rows", rows_f32({5, 7})))}) {
     list.push_back(std::move(sample));
   }
-  // Six lines of four; each tie goes to the first, the first NaN before all.
+  // Six lines of four; ties go to the first, and the first NaN takes precedence.
   const bool largest = op == "argmax";
   Sample exact = make("exact", f32({6, 4}));
   exact.operands[0].values = {1,    3, -2,   3,     /**/ 7,    7, 7,    7, /**/ -1, kNan,  kInf, kNan,

@@ -6,9 +6,9 @@ namespace graphrun::test::samples {
 namespace {
 
 constexpr double kLog2 = 0.6931471805599453;
-constexpr double kLogClasses3[] = {2.4076059644443806, 1.4076059644443806, 0.4076059644443804};  // of 1, 2, 3
+constexpr double kLogClasses3[] = {2.4076059644443806, 1.4076059644443806, 0.4076059644443804};  // for targets 1, 2, 3
 
-// The sum of n positive terms is off by at most n units, its logarithm by as much; x - top, exp and log add some more.
+// The sum of n positive terms and its logarithm have errors of at most n units; x - top, exp and log add a few.
 Tolerance tolerance(std::string_view op, std::int64_t n, DType dtype) {
   const double terms = static_cast<double>(n);
   if (op == "softmax") return {terms + 12, 0};
@@ -25,7 +25,7 @@ Sample along(std::string op, std::string name, TensorType x, std::int64_t axis =
           .tolerance = allowed};
 }
 
-// Lines of three; what is listed of softmax and log_softmax.
+// Lines of three, and the expected softmax and log_softmax.
 struct Lines {
   std::string_view name;
   std::vector<double> x, softmax, log_softmax;
@@ -88,7 +88,7 @@ void add_along(std::vector<Sample>& list, const std::string& op) {
   }
 }
 
-// `classes`: the target is i32 class numbers; else weights of the classes, as one-hot targets are.
+// `classes`: the target holds i32 class indices; otherwise class weights, as in one-hot targets.
 Sample entropy(std::string name, TensorType logits, bool classes) {
   const std::int64_t n = logits.shape[logits.shape.rank() - 1];
   TensorType target = logits;

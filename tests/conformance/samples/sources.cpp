@@ -1,10 +1,10 @@
-// The ops around the data set and the states: minibatch, row_count, increment, record, assign.
+// Ops on the data set and the states: minibatch, row_count, increment, record, assign.
 #include "conformance/samples.h"
 
 namespace graphrun::test::samples {
 namespace {
 
-// Step 8 of 11 samples in batches of 4 is batch 2 of the third round: 3 samples.
+// Step 8 with 11 samples in batches of 4 is batch 2 of the third epoch: 3 samples.
 Sample minibatch(std::string name, TensorType data, std::int64_t capacity, double at, std::int64_t count) {
   return {.op = "minibatch",
           .name = std::move(name),
@@ -14,8 +14,8 @@ Sample minibatch(std::string name, TensorType data, std::int64_t capacity, doubl
           .count = count};
 }
 
-// Element i is i, so the result shows which rows were taken. The literals come from another program, written after the
-// definition in base/random_bits.h.
+// Element i is i, so the result shows the selected rows. An independent program, written from the definition in
+// base/random_bits.h, computed the literals.
 Sample picked(std::string name, std::int64_t total, std::int64_t capacity, double at, std::vector<double> expected,
               bool shuffle, bool drop_last = false, std::int64_t key = kKey) {
   Sample s = minibatch(std::move(name), f32({total}), capacity, at, static_cast<std::int64_t>(expected.size()));
@@ -44,7 +44,7 @@ Sample row_count(std::string name, std::int64_t total, std::int64_t capacity, do
           .expected = {expected}};
 }
 
-// Of the first `rows` rows of the data.
+// Uses the first `rows` rows of the data.
 Sample varying(Sample sample, double rows) {
   sample.op = "varying_" + std::string(sample.op);
   sample.name += "_of_some";

@@ -1,5 +1,4 @@
-// Scalar ops of one operand: the same shapes for all, and for each its ranges. The tolerance is that of
-// scalar_op_list.h.
+// Unary scalar ops: the same shapes for all, with ranges per op. scalar_op_list.h defines the tolerance.
 #include <cmath>
 
 #include "conformance/samples.h"
@@ -9,11 +8,11 @@ namespace {
 
 struct Unary {
   std::string op;
-  double low, high;  // where the op is meant to work
+  double low, high;  // domain of the op
   AttrList attributes = {};
-  std::vector<double> smooth = {};  // for differences: away from kinks and edges; empty: the range itself
-  std::string label = {};           // tells apart samples of other attributes
-  double more = 0;                  // ulps beyond those of the op, where an attribute is no float: kernels round it
+  std::vector<double> smooth = {};  // for finite differences: away from kinks and edges; empty: the range itself
+  std::string label = {};           // distinguishes samples with other attributes
+  double more = 0;                  // additional ulps for attributes that kernels must round to float
 };
 
 const std::vector<double> kAwayFromZero = {-1.7, 0.3, 1.2, -0.4, 2.1, -0.9, 0.75};
@@ -53,7 +52,7 @@ std::vector<Unary> unary_table() {
           {"clip", -3, 3, {{"low", -0.5}, {"high", 1.25}}, {-1.7, 0.3, 1.1, -0.4, 2.1, -0.9}}};
 }
 
-// Edges of the float format and of the functions. All are floats, so ref sees the same operand.
+// Edge cases of the float format and of the functions. All are floats, so ref gets the same operand.
 const std::vector<double> kSpecialValues = {kNan,
                                             kInf,
                                             -kInf,
@@ -151,7 +150,7 @@ std::vector<Sample> unary() {
     Sample special = sample("special", f32({static_cast<std::int64_t>(kSpecialValues.size())}), kSpecialValues);
     special.nan_spreads = true;
     list.push_back(special);
-    // The same values again at an offset that no vector width divides.
+    // The same values again, at an offset that is not a multiple of any vector width.
     special =
         sample("special_repeated", f32({static_cast<std::int64_t>(3 * kSpecialValues.size() + 1)}), kSpecialValues);
     special.nan_spreads = true;
