@@ -1,8 +1,7 @@
-// approximations.h: the approximate functions of src/kernels/cuda/tile/ptx.h for a host, with any error that the PTX
-// ISA allows.
-// Contract: the same arguments and the same Errors give the same result. By default the nearest float.
-// Leaves to others: the rest of ptx.h (emulation/shim), what the errors come to
-// (scalar_ops/fast_functions_test.cpp).
+// approximations.h: host versions of the approximate functions of src/kernels/cuda/tile/ptx.h, with any error that the
+// PTX ISA allows.
+// Contract: the same arguments and the same Errors give the same result; by default the nearest float.
+// Leaves to others: the rest of ptx.h (emulation/shim), the resulting errors (scalar_ops/fast_functions_test.cpp).
 #pragma once
 
 #include <algorithm>
@@ -12,12 +11,12 @@
 
 namespace graphrun::cuda::tile {
 
-// The error of a result as a part of the largest: between the two, drawn by its number and the seed.
+// Error of a result relative to the maximum: between low and high, determined by the argument and the seed.
 struct Errors {
   double low = 0, high = 0;
   std::uint64_t seed = 0;
 };
-__attribute__((visibility("default"))) inline Errors errors;  // one of the program and the kernels that it loads
+__attribute__((visibility("default"))) inline Errors errors;  // shared by the program and the kernels that it loads
 
 namespace approximation {
 

@@ -1,13 +1,13 @@
-// exchange_cases.h: all-reduces to run on the machine or on a device: parts of every thread, and what becomes of them
-// in plain loops. Contract: Case<...>::kernel runs kEpochs all-reduces; totals_of() has the same totals, bit by bit.
-// Leaves to others: running it, and comparing.
+// exchange_cases.h: all-reduces to run on the emulator or on a device: each thread's parts, and their combination in
+// plain loops. Contract: Case<...>::kernel runs kEpochs all-reduces; totals_of() returns the same totals, bit for bit.
+// Leaves to others: running and comparing.
 #pragma once
 
 #include "kernels/cuda/tile/exchange.h"
 
 namespace graphrun::cuda::tile {
 
-// What the values become: sums, with a maximum, a minimum and a product among them.
+// Operation per value: sums, and among them a maximum, a minimum and a product.
 struct SumsAndOthers {
   GRAPHRUN_TILE_FN static float apply(int v, float a, float b) {
     if (v % 8 == 3) return a > b ? a : b;
@@ -16,8 +16,8 @@ struct SumsAndOthers {
   }
 };
 
-// The part of a thread of the whole grid: numbers of many magnitudes, so that another order gives other sums; value 2
-// is always -0.
+// Part of a thread, numbered over the grid: many magnitudes, so that another order gives other sums; value 2 is always
+// -0.
 GRAPHRUN_TILE_FN float part_of(unsigned thread, int v, unsigned epoch) {
   unsigned x = thread * 0x9e3779b9u ^ static_cast<unsigned>(v) * 0x85ebca6bu ^ epoch * 0xc2b2ae35u;
   x ^= x >> 15;
@@ -37,7 +37,7 @@ struct CaseArgs {
   void* scratch;
   unsigned* fault;
   unsigned epochs;
-  unsigned silent = ~0u;  // this block takes no part in the last epoch
+  unsigned silent = ~0u;  // this block skips the last epoch
 };
 
 template <int kValues, int kThreads, int kCluster, int kClusters>
@@ -56,7 +56,7 @@ struct Case {
       for (int v = 0; v < kValues; ++v) part[v] = part_of(block_index() * kThreads + thread_index(), v, epoch);
       reduce.run(part, epoch);
       float* const to = args.totals + ((epoch - 1) * kBlocks + block_index()) * kValues;
-      // The last threads are the first here: each reads what another has written.
+      // In reverse thread order, so that each thread reads what another has written.
       for (int v = kThreads - 1 - static_cast<int>(thread_index()); v < kValues; v += kThreads) to[v] = reduce.total(v);
       barrier();
     }

@@ -1,5 +1,5 @@
-// exchange_loops.h: what all-reduces must give, in plain loops.
-// Contract: the order of src/kernels/cuda/tile/exchange.h, bit by bit. For a host, with the shim of ptx.h.
+// exchange_loops.h: expected results of all-reduces, in plain loops.
+// Contract: bitwise the order of src/kernels/cuda/tile/exchange.h. For a host, with the shim of ptx.h.
 // Leaves to others: the cases (exchange_cases.h).
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace graphrun::cuda::tile {
 
-// `parts` of value v are neighbours in a tree: two and two, of more than 16, sixteens in order.
+// Combines `parts` of value v as a tree of adjacent pairs; more than 16 in groups of 16, in order.
 inline float in_order(int v, const float* parts, int count) {
   if (count == 1) return parts[0];
   if (count <= 16) {
@@ -23,7 +23,7 @@ inline float in_order(int v, const float* parts, int count) {
     all = SumsAndOthers::apply(v, all, in_order(v, parts + i, count - i < 16 ? count - i : 16));
   return all;
 }
-// Lanes 0 and 1, 2 and 3, ..., then those; the half of the values to which v belongs says whose part comes first.
+// Lanes 0 and 1, 2 and 3, ..., then those; the half of the values that contains v determines the order of the operands.
 inline float over_lanes(int v, int values, const float* parts) {
   std::vector<float> lanes(parts, parts + 32);
   for (int place = v; lanes.size() > 1; values = (values + 1) / 2) {

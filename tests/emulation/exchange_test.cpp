@@ -1,5 +1,5 @@
-// The all-reduce of src/kernels/cuda/tile/exchange.h on the machine: the bits of plain loops under random schedules,
-// and planted faults, each of which is noticed.
+// The all-reduce of src/kernels/cuda/tile/exchange.h on the emulator: bitwise equal to plain loops under random
+// schedules, and every planted fault is detected.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -23,7 +23,7 @@ using emulation::Fault;
 using emulation::Planted;
 
 struct Ran {
-  std::string failure;  // of the machine, or ""
+  std::string failure;  // reported by the emulator, or ""
   unsigned fault = 0;
   std::vector<float> totals;
 };
@@ -33,7 +33,7 @@ Ran run(std::uint64_t seed, unsigned epochs, Planted planted = {}, bool time_pas
         unsigned silent = ~0u) {
   Ran ran;
   ran.totals.assign(std::size_t{epochs} * Case::kBlocks * Case::kValueCount, -77.0f);
-  // On 128 bytes, and not a byte more, for the address sanitizer.
+  // Aligned to 128 bytes and without excess bytes, for the address sanitizer.
   std::unique_ptr<void, void (*)(void*)> scratch(
       std::aligned_alloc(128, (Case::Reduce::kScratchBytes + 127) / 128 * 128), std::free);
   if (Case::Reduce::kScratchBytes != 0) std::memset(scratch.get(), 0, Case::Reduce::kScratchBytes);
@@ -51,7 +51,7 @@ Ran run(std::uint64_t seed, unsigned epochs, Planted planted = {}, bool time_pas
   return ran;
 }
 
-// What loops make of it, of all epochs: each block's are the same.
+// Expected totals of all epochs, equal for each block, from plain loops.
 template <class Case>
 std::vector<float> wanted(unsigned epochs) {
   std::vector<float> all;
@@ -63,7 +63,7 @@ std::vector<float> wanted(unsigned epochs) {
   return all;
 }
 
-// "" or the first total that is another.
+// Returns "" or the first total that differs.
 template <class Case>
 std::string difference(const Ran& ran, const std::vector<float>& want) {
   if (!ran.failure.empty()) return ran.failure;
@@ -107,7 +107,7 @@ TEST(ExchangeFaults, SumsOfNothingButMinusZeroAreMinusZero) {
   EXPECT_TRUE(std::signbit(ran.totals[2]));
 }
 
-// Whether under one of thirty schedules the fault is noticed: all wait, or other bits.
+// Returns how the fault is detected under one of thirty schedules: deadlock or different bits; "" if it is not.
 template <class Case>
 std::string noticed(Planted planted, unsigned epochs = 5) {
   const std::vector<float> want = wanted<Case>(epochs);
@@ -142,8 +142,8 @@ TEST(ExchangeFaults, AreNoticed) {
   EXPECT_NE(noticed<Wide>({Fault::swapped_packets, 3, 2}), "");
 }
 
-// Every barrier of an epoch: none is there for nothing. The last of an epoch is the caller's, which a block and a
-// cluster need; totals of a grid come only after the block's own next parts.
+// Every barrier of an epoch is necessary. The last of an epoch is the caller's, which a block and a cluster need;
+// totals of a grid are written only after the block's own next parts.
 TEST(ExchangeFaults, EveryBarrierIsNeeded) {
   if (test::is_too_slow()) GTEST_SKIP() << "takes minutes under a sanitizer: runs in builds without one";
   for (unsigned nth : {0u, 1u, 2u, 3u}) EXPECT_NE(noticed<Block>({Fault::no_barrier, 0, nth}), "") << nth;
@@ -164,7 +164,7 @@ TEST(ExchangeFaults, OneValueTooFewIsNoticed) {
   EXPECT_NE(difference<Grid>(ran, wanted<Grid>(1)), "");
 }
 
-// With a clock, a wait for what never comes ends, and so does the launch.
+// With a clock, a wait for a lost store times out, and so does the launch.
 TEST(ExchangeFaults, WaitsGiveUp) {
   bool early = false;
   for (std::uint64_t seed = 0; seed < 6; ++seed) {
@@ -180,7 +180,7 @@ TEST(ExchangeFaults, WaitsGiveUp) {
     ran = run<Case<25, 32, 4, 1>>(seed, 4, {}, true, false, 3);
     EXPECT_EQ(ran.failure, "");
     EXPECT_EQ(ran.fault, static_cast<unsigned>(WaitFor::cluster)) << "a silent block";
-    // Without the barrier at its end a block leaves while stores are on their way to it.
+    // Without the barrier at its end, a block exits while stores to it are in flight.
     ran = run<Case<25, 32, 4, 1>>(seed, 4, {Fault::no_cluster_barrier, 0, 1}, true, false, 3);
     early = early || ran.failure.find("which has ended") != std::string::npos;
   }

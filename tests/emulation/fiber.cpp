@@ -20,7 +20,7 @@ namespace graphrun::emulation {
 namespace {
 
 #if defined(GRAPHRUN_ASAN)
-constexpr std::size_t kStack = 128 << 10;  // each switch clears what it knows of it
+constexpr std::size_t kStack = 128 << 10;  // smaller, because each switch clears its shadow memory
 void leave_stack(void** fake, const void* to, std::size_t size) {
   __sanitizer_start_switch_fiber(fake, to, size);
 }
@@ -33,9 +33,9 @@ void leave_stack(void**, const void*, std::size_t) {}
 void enter_stack(void*, const void**, std::size_t*) {}
 #endif
 
-// A switch of contexts asks the system for the mask of signals, which takes twenty times as long as a jump. The address
-// sanitizer follows only the former. Jumps are the compiler's own: longjmp of the library is watched by sanitizers and
-// by _FORTIFY_SOURCE, which know of one stack.
+// Switching contexts queries the signal mask from the system, which takes twenty times as long as a jump; the address
+// sanitizer only supports the former. The jumps are compiler builtins: sanitizers and _FORTIFY_SOURCE intercept longjmp
+// of the library, and assume one stack.
 #if defined(GRAPHRUN_ASAN)
 constexpr bool kJumps = false;
 #else
@@ -69,7 +69,7 @@ void Fiber::resume() {
   if (returned_) check_stack();
 }
 
-// Functions of their own: a compiler may not see a jump beside the place it comes back to.
+// Separate functions, because a jump must not be in the same function as its target.
 void Fiber::jump_in() {
   if (started_) __builtin_longjmp(inside_jump_, 1);
   started_ = true;

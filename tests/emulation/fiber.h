@@ -1,6 +1,6 @@
-// fiber.h: a function on a stack of its own, which a scheduler resumes and which hands back when it likes.
+// fiber.h: a function on its own stack that a scheduler resumes and that suspends itself.
 // Contract: one thread; resume() runs the function until it calls suspend() or returns. A fiber that has not returned
-// may be destroyed: nothing on its stack is. Leaves to others: which fiber runs when (machine.h).
+// may be destroyed; objects on its stack are not. Leaves to others: scheduling (machine.h).
 #pragma once
 
 #include <ucontext.h>
@@ -18,7 +18,7 @@ class Fiber {
   Fiber& operator=(const Fiber&) = delete;
 
   void resume();
-  void suspend();  // in the fiber
+  void suspend();  // called in the fiber
   bool returned() const { return returned_; }
 
  private:
@@ -32,9 +32,9 @@ class Fiber {
   std::unique_ptr<std::byte[]> stack_;
   bool started_ = false, returned_ = false;
   ucontext_t inside_{}, outside_{};
-  void* inside_jump_[5] = {};  // as the compiler's jumps want them
+  void* inside_jump_[5] = {};  // buffers of the compiler's setjmp
   void* outside_jump_[5] = {};
-  // What the address sanitizer knows of the two stacks.
+  // Address sanitizer state of the two stacks.
   void* inside_fake_ = nullptr;
   void* outside_fake_ = nullptr;
   const void* outside_stack_ = nullptr;

@@ -19,12 +19,12 @@ namespace {
 
 struct Thread;
 
-// Threads that stop until all of them have: of a warp, a block or a cluster.
+// Barrier state of a warp, a block or a cluster: threads that wait for all others.
 struct Meeting {
   unsigned size = 0;
   Site site{};
   std::vector<Thread*> waiting;
-  const void* given[32] = {};  // by lanes, the last time
+  const void* given[32] = {};  // indexed by lane, from the last gather
 };
 
 struct Block {
@@ -42,15 +42,15 @@ struct Thread {
   std::unique_ptr<Fiber> fiber;
   Meeting* warp = nullptr;
   unsigned barriers = 0, cluster_barriers = 0;
-  // What it waits for.
+  // Reason for waiting.
   const char* what = nullptr;
   Site site{};
   std::vector<const void*> looked;
-  std::uint64_t look = 0;  // of a wait, to know it from later ones
+  std::uint64_t look = 0;  // identifies this wait among later ones
   float offered = 0.0f, got = 0.0f;
   const void* given = nullptr;
   unsigned from_lane = 0;
-  // Into shared memory.
+  // Pending copies into shared memory.
   struct Copy {
     void* to;
     const void* from;
@@ -59,16 +59,16 @@ struct Thread {
   std::vector<Copy> copies;
 };
 
-// A store that has not come yet.
+// A store that has not arrived yet.
 struct Store {
   std::byte* to;
   std::byte bytes[16];
-  unsigned long long* mbarrier;  // null: a packet
+  unsigned long long* mbarrier;  // null: a message
   Block* block;
   std::uint64_t number;
 };
 
-// In the 64 bits of an mbarrier.
+// Layout of an mbarrier's 64 bits.
 struct Phase {
   std::int32_t missing;  // bytes
   std::uint8_t arrived, parity;
@@ -125,7 +125,7 @@ class Machine {
     while (!stores_.empty()) deliver();
   }
 
-  // The thread that runs.
+  // The current thread.
   static Thread* now_thread;
 
   void meet(Meeting& meeting, const char* what, Site site) {
@@ -179,7 +179,7 @@ class Machine {
     stores_.push_back(store);
   }
 
-  // Bytes are expected at an mbarrier, which is the one arrival of its phase, or they come.
+  // Sets the bytes an mbarrier expects, which is the single arrival of its phase, or accounts for bytes that arrive.
   void expect(unsigned long long* mbarrier, std::int32_t bytes) {
     Phase phase = phase_of(mbarrier);
     if (phase.arrived != 0) fail("an mbarrier is told what to expect twice in a phase");
@@ -204,7 +204,7 @@ class Machine {
     if (rank >= shape_.cluster) fail("a store for a rank that the cluster has not");
     return blocks_[now_thread->block->index / shape_.cluster * shape_.cluster + rank];
   }
-  // Whether the fault is planted at this call, which is the `call`th of its kind.
+  // Returns whether the fault is planted at this call, the `call`th of its kind.
   bool planted(Fault fault, unsigned call, bool any_block = false) const {
     return shape_.planted.fault == fault && shape_.planted.nth == call &&
            (any_block || shape_.planted.block == now_thread->block->index);
@@ -212,7 +212,7 @@ class Machine {
   const Launch& shape() const { return shape_; }
   unsigned long long now() { return now_ += 100; }
 
-  // In a fiber exceptions go no further than its function.
+  // Exceptions must not leave a fiber's function.
   [[noreturn]] static void fail(const std::string& message) {
     if (!now_thread) throw Failure(message);
     throw Failure("block " + std::to_string(now_thread->block->index) + " thread " + std::to_string(now_thread->index) +
@@ -228,8 +228,8 @@ class Machine {
     }
   }
 
-  // The kinds of schedules. Stores come soon, late (when nothing else happens) or at any time; a thread runs on for
-  // long or all run about alike; and some are slow: they run when nobody else can.
+  // Kinds of schedules: stores arrive soon, late (when nothing else happens) or at any time; a thread runs for long, or
+  // all run about equally; and some are slow and run only when no other can.
   bool stores_come() {
     const bool others_run = !ready_.empty();
     if (!others_run && slow_ready_.empty()) return true;
@@ -280,7 +280,7 @@ class Machine {
   void deliver() {
     now_thread = nullptr;
     std::size_t i = draw(stores_.size());
-    // Stores of packets to one place keep their order.
+    // Messages to one address keep their order.
     for (std::size_t k = 0; k < stores_.size() && !stores_[i].mbarrier; ++k) {
       if (stores_[k].to == stores_[i].to && stores_[k].number < stores_[i].number) i = k;
     }
@@ -304,7 +304,7 @@ class Machine {
       for (const auto& [look, thread] : std::exchange(looking_, {})) make_ready(thread);
     }
     if (!ready_.empty() || !slow_ready_.empty()) return;
-    std::map<std::string, std::pair<unsigned, std::string>> places;  // how many, and the first
+    std::map<std::string, std::pair<unsigned, std::string>> places;  // number of threads, and the first
     for (const Thread& thread : threads_) {
       if (thread.fiber->returned()) continue;
       auto& [threads, first] = places[std::string(thread.what) + " at " + place(thread.site)];
@@ -330,7 +330,7 @@ class Machine {
   std::vector<Thread*> ready_, slow_ready_;
   std::vector<Store> stores_;
   std::unordered_map<const void*, std::vector<std::pair<Thread*, std::uint64_t>>> watchers_;
-  std::map<std::uint64_t, Thread*> looking_;  // by their look
+  std::map<std::uint64_t, Thread*> looking_;  // keyed by look
   std::vector<Thread*> asleep_;
   std::uint64_t looks_ = 0, numbers_ = 0;
   unsigned long long now_ = 1;

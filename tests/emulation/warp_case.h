@@ -1,7 +1,6 @@
-// warp_case.h: the rows of a training step of an 8-16-8-1 tanh network, written with the warp tile as generated text
-// would be. Contract: gradients() leaves the 290 sums over rows of one pass in `sums`: squared errors, then the
-// gradients of out.b, out.W (8, 1), h2.b, h1.b, h1.W (8, 16), h2.W (16, 8). Leaves to others: which sums are right
-// (warp_test.cpp).
+// warp_case.h: the rows of a training step of an 8-16-8-1 tanh network, written with the warp tile like generated code.
+// Contract: gradients() stores the 290 sums over rows of one pass in `sums`: squared errors, then the gradients of
+// out.b, out.W (8, 1), h2.b, h1.b, h1.W (8, 16), h2.W (16, 8). Leaves to others: expected sums (warp_test.cpp).
 #pragma once
 
 #include "kernels/cuda/tile/exchange.h"

@@ -1,4 +1,4 @@
-// The warp tile on the emulator: gradients of a whole pass beside the same sums in double.
+// The warp tile on the emulator: gradients of a whole pass, compared with the same sums in double.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -36,7 +36,7 @@ struct Problem {
   }
 };
 
-// In the order of WarpCase, with the sums of the terms' sizes.
+// In the order of WarpCase, with the sums of the terms' magnitudes.
 struct InDouble {
   std::vector<double> sum = std::vector<double>(Case::kSums), size = sum;
   void add(std::size_t i, double term) { sum[i] += term, size[i] += std::fabs(term); }
@@ -92,7 +92,7 @@ std::vector<float> on_warps(const Problem& p, std::uint64_t seed) {
   return sums;
 }
 
-// The largest error, as a part of the sum of the terms' sizes.
+// Maximum error, relative to the sum of the terms' magnitudes.
 double worst(const std::vector<float>& sums, const InDouble& right) {
   double worst = 0;
   for (std::size_t i = 0; i < sums.size(); ++i)
@@ -108,7 +108,7 @@ TEST(WarpTile, SumsAreThoseInDouble) {
   EXPECT_EQ(sums, on_warps(problem, 2)) << "another schedule";
 }
 
-// What the bound sees: one row more, and factors that tensor cores cut off (10 bits of fraction).
+// The bound detects a change in the last row, and factors truncated by tensor cores (10 fraction bits).
 TEST(WarpTile, ErrorsAreSeen) {
   const Problem problem;
   const InDouble right(problem);

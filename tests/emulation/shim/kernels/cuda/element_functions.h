@@ -1,5 +1,5 @@
 // element_functions.h: the real header of that name (src/kernels/cuda/element_functions.h) for a host.
-// Contract: its meanings, but for floats beyond the integers, which saturate on a device only. Leaves to others: ptx.h.
+// Contract: same meaning, except that floats out of integer range saturate only on a device. Leaves to others: ptx.h.
 #pragma once
 
 #define __device__

@@ -1,7 +1,7 @@
-// ptx.h: in the place of src/kernels/cuda/tile/ptx.h when tile headers are compiled for a host: each function asks the
-// machine of the tests (emulation/machine.h).
-// Contract: the names and meanings of the real header, which describes them. Leaves to others: turns, and when stores
-// come (machine.cpp).
+// ptx.h: replaces src/kernels/cuda/tile/ptx.h when tile headers are compiled for a host: each function calls the
+// emulator (emulation/machine.h).
+// Contract: the names and meanings of the real header, which describes them. Leaves to others: scheduling and the
+// arrival of stores (machine.cpp).
 #pragma once
 
 #include <cstdint>
