@@ -127,6 +127,7 @@ TEST_P(StepKernelsOfCases, AreVerified) {
     for (const RowTile tile : kAllTiles)
       if (c.tile ? tile == *c.tile : all_cases() || tile == kAllTiles[run % std::size(kAllTiles)])
         expect_verified(model, shape, tile);
+    if (!all_cases()) return;  // the other shapes at night
     ++run;
   }
 }

@@ -36,10 +36,12 @@ constexpr std::string_view kSharedGroups = "Model Output Execution General";
 
 // Model and Execution flags in the help of a verb. `graphrun help execution` lists all of the latter.
 constexpr std::pair<std::string_view, std::string_view> kShortLists[] = {
-    {"train", "--executor --target --threads --math"},
+    {"train sweep", "--executor --target --threads --math"},
     {"eval predict", "--set --batch --max-memory --weights --data-dir --max-input --executor --threads --math"},
-    {"plan show check", "--executor --target --math"},
+    {"plan show", "--executor --target --math"},
+    {"check", "--set --epochs --batch --max-memory --executor --target --math"},
     {"studio", "--executor --threads"}};
+constexpr std::string_view kDetailed = "train eval plan verify bench";  // verbs to which --verbose makes a difference
 // Purpose of groups that few runs need, after their titles.
 constexpr std::pair<std::string_view, std::string_view> kUses[] = {{"Checkpoints", " (to resume an interrupted run)"},
                                                                    {"Logs", " (to record, watch or profile a run)"}};
@@ -64,6 +66,7 @@ std::string group_text(std::string_view group, std::string_view verb, std::strin
   std::string text;
   for (const Flag& flag : flags()) {
     if (flag.group != group || !belongs(flag, verb)) continue;
+    if (flag.name == "--verbose" && !verb.empty() && !has_word(kDetailed, verb)) continue;
     if (only.empty() || has_word(only, flag.name)) text += flag_row(flag, verb);
   }
   if (group == "Execution" && !only.empty())
@@ -81,9 +84,8 @@ bool is_listed(std::string_view group, std::string_view list) {
 std::string flags_text(std::string_view verb) {
   std::string own, shared;
   std::string_view only, group;
-  for (const auto& [verbs, list] : kShortLists) {
+  for (const auto& [verbs, list] : kShortLists)
     if (has_word(verbs, verb)) only = list;
-  }
   for (const Flag& flag : flags()) {
     if (flag.group == group) continue;
     group = flag.group;

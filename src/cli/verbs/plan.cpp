@@ -298,7 +298,7 @@ const Verb plan_verb = {
     "plan",
     "",
     Positionals::model,
-    "print the memory plan and the steps; needs no device",
+    "print the memory plan; needs no device",
     R"(Prints the memory that a run needs, by kind, and the number of steps of each phase. Nothing is allocated or
 computed, so you can plan for a GPU that this machine does not have.
 

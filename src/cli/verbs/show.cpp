@@ -150,10 +150,10 @@ const Verb check_verb = {
     "check",
     "",
     Positionals::model,
-    "report every error in a model file; needs no data",
+    "report up to 50 errors in a model file; needs no data",
     R"(Reads the file, infers all shapes, checks the gradients and plans for --executor. It does not read the data:
-sizes that depend on them are assumed. Reports all errors with their positions, and exits with code 2 if there
-are any.)",
+sizes that depend on them are assumed. Reports up to 50 errors with their positions, and exits with code 2 if
+there are any.)",
     R"(graphrun check model.json
 graphrun check model.json --diagnostics=json)",
     run_check};

@@ -28,7 +28,7 @@ async function answered(response) {
   return answer;
 }
 
-const gone = () => new RequestError({error: "The studio has exited. Restart it with `graphrun studio`."});
+const gone = () => new RequestError({error: "The studio has exited. Start it again with graphrun studio."});
 
 export const ask = (path) => fetch(path).then(answered, () => { throw gone(); });
 export async function askFile(path) {
@@ -68,7 +68,7 @@ const kLabels = {
   epochs: "Epochs", batch: "Batch size", seed: "Seed", shuffle: "Shuffle rows", clip_norm: "Clip gradient norm",
   optimizer: "Optimizer", lr: "Learning rate", momentum: "Momentum", weight_decay: "Weight decay", l2: "L2 penalty",
   beta1: "Beta 1", beta2: "Beta 2", eps: "Epsilon", minimize: "Loss", metrics: "Metrics", last_batch: "Last batch",
-  max_memory: "Memory budget", precision: "Matrix product precision", math: "Fast math (GPU)", log_every: "Report every (epochs)",
+  max_memory: "Memory budget", precision: "Matrix product precision", math: "Math accuracy (GPU)", log_every: "Report every (epochs)",
   evaluate_every: "Evaluate every (epochs)", evaluate_every_steps: "Evaluate every (steps)", lr_plateau: "Reduce learning rate on plateau",
   early_stopping: "Early stopping", every: "Update every (steps)", split_seed: "Split seed", stratify: "Stratify by",
   objectives: "Objectives", "source.csv": "CSV file",

@@ -70,7 +70,8 @@ template <auto kPart, class Part>
 Fields monitor_fields() {
   return {plain<kPart, &Part::monitor>("monitor", "`\"loss\"` or the name of a metric, on the split `validation`"),
           plain<kPart, &Part::mode>(
-              "mode", R"(`"min"`: lower is better; `"max"`: higher is better; `"auto"`: as for the built-in metric)",
+              "mode",
+              R"(`"min"`: lower is better; `"max"`: higher is better; `"auto"`: the direction of the built-in metric)",
               {}, {"auto", "min", "max"}),
           plain<kPart, &Part::patience>("patience", "consecutive evaluations without improvement", 1),
           plain<kPart, &Part::min_delta>("min_delta", "smallest change that counts as an improvement", 0)};
@@ -231,7 +232,8 @@ const Fields& objective_fields() {
                R"(parameters to update: names of parameters, or of layers for all of a layer's parameters; `"D"` also )"
                R"(selects `D.W` and `D.h1.W`. A parameter belongs to one objective)",
                R"(for instance "parameters": ["W", "h2"])"),
-      required("optimizer", "its optimizer, as that of `train`", R"(for instance "optimizer": {"sgd": {"lr": 0.1}})"),
+      required("optimizer", "its optimizer, in the same form as in `train`",
+               R"(for instance "optimizer": {"sgd": {"lr": 0.1}})"),
       other("every", "update interval in steps: parameters are updated in the last step of each interval", "`1`"),
   };
   return table;
