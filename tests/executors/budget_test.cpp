@@ -66,9 +66,7 @@ Model random_network(std::uint64_t seed, const Settings& settings = {}) {
 
 Model small_wide_mlp(const Settings& settings = {}) {
   LoadOptions load;
-  load.overrides = {{"data.train.random.rows", all_cases() ? "1024" : "256"},
-                    {"train.batch", all_cases() ? "512" : "256"},
-                    {"train.epochs", "1"}};
+  load.overrides = {{"data.train.random.rows", "1024"}, {"train.batch", "512"}, {"train.epochs", "1"}};
   load.overrides.insert(load.overrides.end(), settings.begin(), settings.end());
   return load_model(source_folder() + "/bench/models/wide_mlp.json", load);
 }
@@ -113,14 +111,10 @@ void expect_the_same_weights(const std::string& what, MakeModel make) {
   const Program plain = plan_program(make({}), with("cpu", false));
   const std::uint64_t tenth = peak_activations(plain) / 10;
   for (const char* executor : {"cpu", "ref"}) {
-    if (std::string(executor) == "ref" && what == "wide_mlp" && !all_cases()) continue;  // takes long
     for (const bool fuse : {false, true}) {
-      const bool is_short = what == "wide_mlp" && !all_cases();  // each run takes long
-      if (is_short && !fuse) continue;
       const SessionOptions options = with(executor, fuse);
       const BudgetRun unlimited = run(make({}), options);
       for (const std::uint64_t off : {1u, 2u, 3u}) {
-        if (is_short && off == 2) continue;
         const std::uint64_t limit = plain.arena_bytes - off * tenth;
         const std::string where =
             what + " on " + executor + (fuse ? "" : " unfused") + " at 0." + std::to_string(10 - off);
@@ -137,7 +131,7 @@ void expect_the_same_weights(const std::string& what, MakeModel make) {
 }
 
 TEST(Budget, WeightsOfWideMlp) {
-  if (is_too_slow()) GTEST_SKIP() << "takes minutes under a sanitizer: runs in builds without one";
+  if (!all_cases()) GTEST_SKIP() << "random networks stand for it: runs in scripts/test --nightly";
   expect_the_same_weights("wide_mlp", small_wide_mlp);
 }
 

@@ -139,7 +139,7 @@ constexpr const char* kAtNight =
 TEST_F(StepKernelFaults, NothingIsNoticedWithoutOne) {
   for (const RowTile tile : {RowTile::thread, RowTile::warp, RowTile::block, RowTile::pair, RowTile::split}) {
     EXPECT_EQ(right(tile).failure, "");
-    EXPECT_FALSE(is_noticed(EmulationOptions{kShape, tile}, in_order(), all_cases() ? 20 : 5));
+    EXPECT_FALSE(is_noticed(EmulationOptions{kShape, tile}, in_order(), all_cases() ? 20 : 3));
   }
 }
 
