@@ -56,12 +56,13 @@ TEST_F(Help, ANameOfTwoKindsTellsBoth) {
   EXPECT_TRUE(has(mse, "mse: a function") && has(mse, "mse: a metric")) << mse;
 }
 
-TEST_F(Help, SectionsListTheirKeysAndExecutionItsFlags) {
+TEST_F(Help, SectionsListTheirKeysAndGroupsTheirFlags) {
   for (const auto& [topic, parts] : std::map<std::string, std::vector<std::string>>{
            {"model", {"constants", "outputs", "See also"}},
            {"data", {"source", "csv", "stratify", "transform"}},
            {"training", {"minimize", "Keys of early_stopping:", "patience", "min_factor", "every"}},
            {"losses", {"softmax_cross_entropy", "mae"}},
+           {"logs", {"--log FILE", "--losses", "--no-cupti"}},
            {"execution", {"--executor", "--jit", "--tiling"}}}) {
     const Outcome help = graphrun({"help", topic});
     EXPECT_EQ(help.code, 0) << topic;

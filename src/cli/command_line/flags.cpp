@@ -156,7 +156,7 @@ constexpr Flag kFlags[] = {
      "format of the data file: csv, json, npy, npz or idx (default: detected)", set_format},
     {"--keep", "COLUMNS", "Data", "predict", "copy these columns to the output, as in id,name; may be repeated",
      [](Arguments& a, std::string_view v) { add_names(a.keep, v); }},
-    {"--labels", "", "Data", "predict", "also print classes that have no names", on<&Arguments::labels>},
+    {"--labels", "", "Data", "predict", "also print class indices without names", on<&Arguments::labels>},
     {"--probabilities", "", "Data", "predict", "print probabilities instead of logits", on<&Arguments::probabilities>},
     {"--split", "NAME", "Data", "show plot",
      "split to read (default: {show: train; plot: the first of test, validation, train})", set<&Arguments::split>},
@@ -203,7 +203,7 @@ constexpr Flag kFlags[] = {
     {"--time-limit", "SECONDS", "Plan", "plan", "with --buffers: stop the search after this time (default: 10)",
      [](Arguments& a, std::string_view v) { a.time_limit = number<double>(v, 0, 1e9); }},
 
-    {"--over", "PATH=VALUES", "Runs", "sweep", "try these values: 0.1,0.01 or 4:64:2x or 1:9:+2; may be repeated",
+    {"--over", "PATH=VALUES", "Runs", "sweep", "values to try, as in 0.1,0.01 or 4:64:2x or 1:9:+2; may be repeated",
      [](Arguments& a, std::string_view v) { a.over.emplace_back(v); }, Completes::settings},
     {"--seeds", "N", "Runs", "sweep", "number of seeds per setting, counting up from the model's (default: 1)",
      [](Arguments& a, std::string_view v) { a.seeds = number<int>(v, 1, 100000); }},
@@ -235,7 +235,7 @@ constexpr Flag kFlags[] = {
     {"--array", "NAME", "Plots", "plot", "with --what weights or histogram: parameter to draw", set<&Arguments::array>},
     {"--title", "TEXT", "Plots", "plot", "title of the plot", set<&Arguments::title>},
 
-    {"--log", "FILE", "Logs", "train", "write losses and metrics as CSV (JSON for .jsonl or .ndjson); may be repeated",
+    {"--log", "FILE", "Logs", "train", "write losses and metrics as CSV (JSON Lines: .jsonl, .ndjson); may be repeated",
      [](Arguments& a, std::string_view v) { a.logs.emplace_back(v); }, Completes::files},
     {"--tensorboard", "FOLDER", "Logs", "train", "write the values of --log to this folder, for TensorBoard",
      set<&Arguments::tensorboard>, Completes::folders},
@@ -278,7 +278,7 @@ constexpr Flag kFlags[] = {
     {"--assert-no-alloc", "", "Measurement", "train bench",
      "exit with code 3 if memory is allocated after the first step", on<&Arguments::assert_no_alloc>},
     {"--certificate", "FILE", "Measurement", "train",
-     "count allocations before and after the first step, and write them as JSON", set<&Arguments::certificate>,
+     "write allocation counts as JSON; exit with code 3 if a step allocates", set<&Arguments::certificate>,
      Completes::files},
 
     {"--port", "N", "Server", "studio", "port to listen on (default: any free port)",

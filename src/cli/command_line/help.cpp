@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <sstream>
 #include <utility>
 
@@ -34,18 +35,20 @@ constexpr std::string_view kCommonFlags[] = {"--executor", "--set", "--weights",
 // Groups that follow a verb's own; the model's flags are own flags of train.
 constexpr std::string_view kSharedGroups = "Model Output Execution General";
 
-// Model and Execution flags in the help of a verb. `graphrun help execution` lists all of the latter.
+// Flags in the help of a verb, of the groups that the list names a flag of. A topic of kGroupTopics lists all of a
+// group.
 constexpr std::pair<std::string_view, std::string_view> kShortLists[] = {
-    {"train sweep", "--executor --target --threads --math"},
+    {"train", "--log --tensorboard --watch --profile --executor --target --threads --math"},
+    {"sweep", "--executor --target --threads --math"},
     {"eval predict", "--set --batch --max-memory --weights --data-dir --max-input --executor --threads --math"},
     {"plan show", "--executor --target --math"},
     {"check", "--set --epochs --batch --max-memory --executor --target --math"},
     {"studio", "--executor --threads"}};
 constexpr std::string_view kDetailed = "train eval plan verify bench";  // verbs to which --verbose makes a difference
-// Purpose of groups that few runs need, after their titles.
-constexpr std::pair<std::string_view, std::string_view> kUses[] = {{"Checkpoints", " (to resume an interrupted run)"},
-                                                                   {"Logs", " (to record, watch or profile a run)"}};
-constexpr std::string_view kExecution = "execution";
+// Topic, its group of flags, and what they do.
+constexpr std::array<std::string_view, 3> kGroupTopics[] = {
+    {"execution", "Execution", "flags that select and tune the executor"},
+    {"logs", "Logs", "flags that record, watch or profile a training run"}};
 
 std::string row(std::string_view name, std::string_view text, std::size_t width = 24) {
   return fmt::format("  {:<{}}{}\n", name, width, text);
@@ -69,10 +72,10 @@ std::string group_text(std::string_view group, std::string_view verb, std::strin
     if (flag.name == "--verbose" && !verb.empty() && !has_word(kDetailed, verb)) continue;
     if (only.empty() || has_word(only, flag.name)) text += flag_row(flag, verb);
   }
-  if (group == "Execution" && !only.empty())
-    text += row("graphrun help execution", "lists more flags for the executor");
-  const auto use = std::ranges::find(kUses, group, [](const auto& entry) { return entry.first; });
-  return text.empty() ? "" : fmt::format("\n{}{}:\n{}", group, use == std::end(kUses) ? "" : use->second, text);
+  for (const auto& [topic, of, purpose] : kGroupTopics)
+    if (group == of && !only.empty())
+      text += row(fmt::format("graphrun help {}", topic), "list all " + std::string(purpose));
+  return text.empty() ? "" : fmt::format("\n{}:\n{}", group, text);
 }
 
 // Whether a short list names flags of the group.
@@ -198,14 +201,14 @@ std::string topics_text() {
   constexpr std::size_t kListed = 6;
   std::string text =
       "Usage: graphrun help [COMMAND|TOPIC], for instance graphrun help adam; --man prints the man page\n\n"
-      "Topics (these lists, and every name in them):\n";
+      "Topics (each of these, and any name that it lists):\n";
   for (const std::string& kind : help_kinds()) {
     std::vector<std::string> names = help_topics(kind);
     if (names.size() > kListed) names.resize(kListed + 1), names.back() = "...";
     text += row(kind, fmt::format("{}", fmt::join(names, ", ")));
   }
-  text += row("model, data, training", "keys of a model file, of its section data and of its section train") +
-          row(kExecution, "flags that select and tune the executor");
+  text += row("model, data, training", "keys of a model file, of its section data and of its section train");
+  for (const auto& [topic, group, purpose] : kGroupTopics) text += row(topic, purpose);
   return text +
          "\nFlags may precede or follow the model; --flag=value and --flag value are equivalent; -- ends flags.\n" +
          environment_text() + rows("Exit codes", exit_codes(), 5);
@@ -225,17 +228,14 @@ int run_help(const Arguments& arguments, Diagnostics&) {
 
 std::vector<std::string> topics() {
   std::vector<std::string> names = help_topics();
-  names.emplace_back(kExecution);
+  for (const auto& entry : kGroupTopics) names.emplace_back(entry[0]);
   return names;
 }
 
 std::string topic_text(const std::string& topic) {
-  if (topic != kExecution) return help_topic(topic);
-  return fmt::format(
-      "execution: flags that select and tune the executor, for commands that run or plan a model\n{}\n"
-      "Run `graphrun devices` for the devices, and `graphrun --version` for the names of executors and "
-      "targets.\n",
-      group_text("Execution", "train"));
+  for (const auto& [name, group, purpose] : kGroupTopics)
+    if (topic == name) return fmt::format("{}: {}\n{}", name, purpose, group_text(group, "train"));
+  return help_topic(topic);
 }
 
 const Verb help_verb = {

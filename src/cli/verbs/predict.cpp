@@ -287,12 +287,12 @@ const Verb predict_verb = {
     Positionals::model_and_data,
     "print the model's outputs for the rows of a file, as CSV",
     R"(Reads a CSV, JSON, NPY, NPZ or IDX file (- for stdin) and prints the model's outputs for each row as CSV, in
-the units of the targets. A categorical target also gets the name of its class. Needs --weights, or a
+the units of the targets. For a categorical target, it also prints the class. Needs --weights, or a
 safetensors file as the model, but not the training data.
 
 Columns are matched by name: the names of the model's table, or x0, x1, ... for an array x with several
-columns. Other columns are ignored. JSON is an array of objects, or one object per line. An NPY or IDX file
-contains the model's only input; an NPZ file contains inputs by name.
+columns. Other columns are ignored. A JSON file contains an array of objects, or one per line. An NPY or IDX
+file contains the model's only input; an NPZ file contains inputs by name.
 
 graphrun predicts CSV rows and JSON lines from a pipe as they arrive. The outputs of a row depend on that row
 alone, unless the model couples rows. With --json, stdout is one object; docs/reference/command-line.md lists

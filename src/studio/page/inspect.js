@@ -79,7 +79,7 @@ $("executor").addEventListener("change", () => { costs = null; plannedText = "";
 function showCosts() {
   const rows = costs ? state.check.graph.boxes.map((box) => [box, costs.of(box)]).filter(([, cost]) => cost) : [];
   rows.sort(([, a], [, b]) => b.share - a.share);
-  $("costs").replaceChildren(rows.length ? table(["value", "type", "forward", "backward", "of total time", "memory",
+  $("costs").replaceChildren(rows.length ? table(["value", "type", "forward", "backward", "share of time", "memory",
     term("in arena", "yes: the value has a buffer in the arena; no: it stays in the tiles or registers of a fused region"),
     term("max. error", "Largest difference from the reference executor"),
     term("ulp", "Largest error, in units of the f32 spacing at the value's largest element")],

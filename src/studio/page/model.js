@@ -251,7 +251,7 @@ function otherNumbers(model, settings, open) {
   };
   walk(model, []);
   if (!found.length) return null;
-  const made = element("details", {"data-group": "Other numbers", class: "card"}, element("summary", {}, "Other numbers"),
+  const made = element("details", {"data-group": "Other numbers in the file", class: "card"}, element("summary", {}, "Other numbers in the file"),
     element("div", {class: "settings"}, ...found.map(([path, value]) => {
       const pointer = "/" + path.map((key) => String(key).replace(/~/g, "~0").replace(/\//g, "~1")).join("/");
       const input = element("input", {type: "number", step: "any", class: "given", "data-path": pointer, title: pointer,
@@ -259,7 +259,7 @@ function otherNumbers(model, settings, open) {
       input.value = String(value);
       return element("label", {class: "setting"}, element("span", {title: pointer}, pointer), input);
     })));
-  made.open = open.has("Other numbers");
+  made.open = open.has("Other numbers in the file");
   return made;
 }
 
@@ -340,7 +340,7 @@ function decoded(bytes) {
 
 const take = guarded(async (file) => {
   notify(null);
-  const tooLarge = () => new RequestError({error: `${file.name} has ${bytes(file.size)}, but the limit is ` +
+  const tooLarge = () => new RequestError({error: `${file.name} is ${bytes(file.size)}, but the limit is ` +
     `${bytes(kMaxTable)}. Copy it to the model's folder and select it under Table.`});
   if (file.size > kMaxTable) throw tooLarge();
   const [text, note] = decoded(new Uint8Array(await file.arrayBuffer()));
