@@ -295,8 +295,8 @@ columns. Other columns are ignored. A JSON file contains an array of objects, or
 file contains the model's only input; an NPZ file contains inputs by name.
 
 graphrun predicts CSV rows and JSON lines from a pipe as they arrive. The outputs of a row depend on that row
-alone, unless the model couples rows. With --json, stdout is one object; docs/reference/command-line.md lists
-the keys.)",
+alone, unless the model mixes the rows of a batch. With --json, stdout is one object;
+docs/reference/command-line.md lists the keys.)",
     R"(graphrun train model.json --save-weights model.safetensors
 graphrun predict model.safetensors new.csv > predictions.csv
 tail -n +1 -f log.csv | graphrun predict model.json - --weights model.npz --keep time)",

@@ -128,7 +128,7 @@ $("run-batch").addEventListener("click", async () => { if (await runBatch()) sho
 // ---- memory plan, with a cursor over its steps
 
 const kTitles = {parameter: "Values that training updates", activation: "Values of one step, and their gradients",
-  workspace: "Scratch memory of a step", metric: "Sums from which losses and metrics are computed", counter: "Step counters",
+  workspace: "Scratch memory of a step", metric: "Partial sums for losses and metrics", counter: "Step counters",
   slot: "State of the optimizer, such as the moments of adam", data: "The data set", constant: "Values that never change"};
 const kKinds = Object.keys(kTitles);
 const kindColour = (kind) => colour([0, 1, 2, 3, 4, 5, 6, 7][Math.max(0, kKinds.indexOf(kind))]);

@@ -68,7 +68,7 @@ Field set_at_run_time(Field field) {
 // The keys that both parts that go by a figure of `validation` have.
 template <auto kPart, class Part>
 Fields monitor_fields() {
-  return {plain<kPart, &Part::monitor>("monitor", "`\"loss\"` or the name of a metric, on the split `validation`"),
+  return {plain<kPart, &Part::monitor>("monitor", "`\"loss\"` or the name of a metric, on the validation split"),
           plain<kPart, &Part::mode>(
               "mode",
               R"(`"min"`: lower is better; `"max"`: higher is better; `"auto"`: the direction of the built-in metric)",
