@@ -113,7 +113,7 @@ class Session:
         _library.lib.gr_session_cancel(self._handle)
 
     def advance(self, steps: int = 1, *, until: Optional[int] = None) -> Advanced:
-        """Runs training steps. With `until`, a time.monotonic_ns(), it starts no step that would end later."""
+        """Runs training steps. The deadline `until`, a time.monotonic_ns(), is kept if no step is slower than before."""
         if operator.index(steps) < 0:
             raise ValueError(f"advance: {steps} steps")
         done = _library.Advanced(ctypes.sizeof(_library.Advanced))

@@ -139,7 +139,7 @@ constexpr Flag kFlags[] = {
      "read weights from this NPZ or safetensors file", [](Arguments& a, std::string_view v) { a.load.weights = v; },
      Completes::files},
     {"--save-weights", "FILE", "Model", "train",
-     "write trained weights as NPZ, or with the model inside if named .safetensors", set<&Arguments::save_weights>,
+     "write trained weights as NPZ (FILE.safetensors: with the model inside)", set<&Arguments::save_weights>,
      Completes::files},
     {"--data-dir", "FOLDER", "Model", "train eval predict plan verify bench show check sweep plot report studio",
      "folder to search for data files, after the model's own folder",
@@ -212,7 +212,7 @@ constexpr Flag kFlags[] = {
     {"--sort", "COLUMN", "Runs", "runs sweep", "sort by this column (-COLUMN: in descending order)",
      set<&Arguments::sort>},
     {"--run-dir", "FOLDER", "Runs", "train sweep studio",
-     "store each run in a folder here (default: {train: none; sweep: MODEL-sweep; studio: runs})",
+     "store each run in a new folder below this one (default: {train: none; sweep: MODEL-sweep; studio: runs})",
      set<&Arguments::run_dir>, Completes::folders},
     {"--run-name", "NAME", "Runs", "train", "name of the run's folder (default: a number)", set<&Arguments::run_name>},
 

@@ -113,7 +113,7 @@ const Verb export_c_verb = {
 --weights, or a safetensors file as the model, but no data.
 
 Inputs and outputs are in the units of the data. The export does not include changes to single columns of a
-table (transforms, categories, imputation, formulas), so your program must make them. The comment at
+table (transforms, categories, imputation, formulas), so your program must apply them. The comment at
 the top of the file lists the statistics for them.
 
 All names begin with the name of the output file, or of the model without --output. To check the predictions
@@ -132,7 +132,7 @@ const Verb export_onnx_verb = {
 model, but no data. All unsupported ops are reported together.
 
 Inputs and outputs are in the units of the data. The export does not include changes to single columns of a
-table (transforms, categories, imputation, formulas), so your program must make them. The doc_string
+table (transforms, categories, imputation, formulas), so your program must apply them. The doc_string
 of the model lists the statistics for them.)",
     R"(graphrun export-onnx model.safetensors -o net.onnx)",
     run_export_onnx};

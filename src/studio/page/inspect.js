@@ -211,7 +211,7 @@ new ResizeObserver(drawPlan).observe($("plan"));
 onNight(drawPlan);
 
 const kTerms = {
-  chain: "Elementwise steps that run one after the other on each element, without storing the results in between.",
+  chain: "Elementwise steps that run one after the other on each element, without storing intermediate results.",
   stage: "Steps that end with sums over all rows, which the next stage may read.",
   "per-row step": "A step that runs on one tile (some rows of the batch) at a time.",
 };
@@ -221,7 +221,7 @@ function showRegions() {
   const rows = plan.regions.map((one) => [one.phase, String(one.steps), one.chains ? countedTerm(one.chains, "chain")
     : element("span", {}, countedTerm(one.stages, "stage"), ", ", countedTerm(one.row_steps, "per-row step")),
     one.tiling, bytes(one.bytes_in_tiles)]);
-  const tiling = term("tiling", "How a region divides the batch into tiles, and the tiles among threads.");
+  const tiling = term("tiling", "Tiles that the batch is split into, and the threads that they are assigned to.");
   const inTiles = term("memory in tiles", "Size of the values that stay in tiles and need no buffer.");
   $("regions").replaceChildren(rows.length ? table(["phase", "steps", "structure", tiling, inTiles], rows)
     : element("p", {class: "quiet"}, "No fused regions."),

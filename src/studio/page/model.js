@@ -251,7 +251,7 @@ function otherNumbers(model, settings, open) {
   };
   walk(model, []);
   if (!found.length) return null;
-  const made = element("details", {"data-group": "Other numbers in the file", class: "card"}, element("summary", {}, "Other numbers in the file"),
+  const made = element("details", {"data-group": "Other numeric settings", class: "card"}, element("summary", {}, "Other numeric settings"),
     element("div", {class: "settings"}, ...found.map(([path, value]) => {
       const pointer = "/" + path.map((key) => String(key).replace(/~/g, "~0").replace(/\//g, "~1")).join("/");
       const input = element("input", {type: "number", step: "any", class: "given", "data-path": pointer, title: pointer,
@@ -259,7 +259,7 @@ function otherNumbers(model, settings, open) {
       input.value = String(value);
       return element("label", {class: "setting"}, element("span", {title: pointer}, pointer), input);
     })));
-  made.open = open.has("Other numbers in the file");
+  made.open = open.has("Other numeric settings");
   return made;
 }
 

@@ -95,7 +95,7 @@ function showHyperparameters() {
 
 // ---- evaluation plots, drawn by the studio between two steps
 
-const kTitles = {surface: "Predicted and target surface", confusion: "Confusion matrix (rows: actual, columns: predicted)",
+const kTitles = {surface: "Predicted and actual surface", confusion: "Confusion matrix (rows: actual, columns: predicted)",
   misclassified: "Misclassified images", predicted: "Predicted vs. actual", residuals: "Residuals", weights: "Weights",
   histogram: "Weight histogram"};
 let shown = "", isBusy = false, isStale = false, version = 0, refreshed = 0;
