@@ -18,7 +18,7 @@ int run_eval(const Arguments& arguments, Diagnostics& diagnostics) {
   Session session = open_session(arguments, diagnostics, nullptr, &outputs);
   if (const std::string& split_mismatch = session.model().data.split_mismatch; !split_mismatch.empty()) {
     throw Error(ErrorKind::input, "weights.split", split_mismatch + ": 'test' may contain training rows",
-                "evaluate with the data and the split of the training, or give new rows a split of their own: "
+                "evaluate with the data and split of the training run, or give new rows their own split: "
                 "\"test\": {...}");
   }
   if (arguments.verbose) describe(session, diagnostics);

@@ -228,7 +228,7 @@ images for classifiers, the surface over two inputs, predicted vs. actual values
 one weight matrix, or histograms. The default is the first of confusion, surface, predicted that fits.
 
 The suffix of --output selects the format: .svg, .png or .txt. Without --output, the plot is text on stdout.
-It is as wide as the terminal, or 80 columns, and uses ASCII only if the locale is not UTF-8.)",
+It is as wide as the terminal, or 80 columns. If the locale is not UTF-8, it uses ASCII.)",
     R"(graphrun train model.json --log run.csv && graphrun plot run.csv
 graphrun plot before.csv after.csv --columns validation_loss --log-scale y -o loss.svg
 graphrun plot model.json --weights model.npz --what confusion -o confusion.svg

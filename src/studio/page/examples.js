@@ -46,7 +46,7 @@ export const examples = [
   {title: "Circle: one class inside the other", ...model({name: "circle",
     description: "Points inside and outside a circle",
     data: plane("cast(u * u + v * v < 0.4, dtype=f32)"), hidden: [dense("h1", "x", 8, "tanh"), dense("h2", "h1", 4, "tanh")], ...classes})},
-  {title: "Exclusive or: classes in opposite quadrants", ...model({name: "exclusive_or", description: "Two classes in opposite quadrants",
+  {title: "XOR: classes in opposite quadrants", ...model({name: "exclusive_or", description: "Two classes in opposite quadrants",
     data: plane("cast(u * v > 0, dtype=f32)"), hidden: [dense("h1", "x", 8, "tanh"), dense("h2", "h1", 4, "tanh")], ...classes})},
   {title: "Peaks: regression of a smooth surface", ...model({name: "peaks",
     description: "Regression of the peaks function by a 2-20-8-1 network",

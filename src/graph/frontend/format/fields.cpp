@@ -203,8 +203,8 @@ const Fields& train_fields() {
           {}, {"fp32", "tf32"}),
       plain<&TrainSpec::math>(
           "math",
-          R"(accuracy of `exp`, `tanh`, division and similar functions in regions over rows on `cuda`. `"exact"`: as on )"
-          R"(`cpu`, bit for bit; `"fast"`: faster, and off by a few units in the last place. Other kernels are exact)",
+          R"(accuracy of `exp`, `tanh`, division and similar functions in regions over rows on `cuda`. `"exact"`: )"
+          R"(functions of `cpu`, bit for bit (sums may differ); `"fast"`: faster, and off by a few units in the last place. Other kernels are exact)",
           {}, {"exact", "fast"}),
       set_at_run_time<&TrainSpec::clip_norm_at_run_time>(plain<&TrainSpec::clip_norm>(
           "clip_norm",
