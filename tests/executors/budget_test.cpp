@@ -136,6 +136,7 @@ TEST(Budget, WeightsOfWideMlp) {
 }
 
 TEST(Budget, WeightsOfRandomNetworks) {
+  if (is_too_slow()) GTEST_SKIP() << "takes a minute under a sanitizer; FitsOrIsRejected runs the same code";
   for (std::uint64_t seed = 1; seed <= (all_cases() ? 3 : 1); ++seed)
     expect_the_same_weights("network " + std::to_string(seed),
                             [&](const Settings& settings) { return random_network(seed, settings); });

@@ -7,6 +7,7 @@
 
 #include "compiler/compile.h"
 #include "model_runs.h"
+#include "support/rounds.h"
 #include "support/source_folder.h"
 #include "support/tensors.h"
 
@@ -60,6 +61,8 @@ TEST_P(RegionsOfModels, TrainAndEvaluateLikePlainSteps) {
 }
 
 TEST_P(RegionsOfModels, GiveTheSameBitsForAnyNumberOfThreads) {
+  if (test::is_too_slow() && GetParam() == "mnist_mlp")
+    GTEST_SKIP() << "takes a minute under a sanitizer; smaller models run the same code";
   GRAPHRUN_SKIP_WITHOUT_DATA(GetParam());
   Session one = open(GetParam(), true, short_run(GetParam()), 1);
   one.train();
@@ -114,6 +117,8 @@ std::vector<std::pair<std::string, HostTensor>> some_rows(const Session& session
 
 // With the weights of the plain run: what is predicted for a row has its bits, losses and metrics are sums over rows.
 TEST_P(RegionsOfModels, EvaluateAndPredictLikePlainStepsWithTheSameWeights) {
+  if (test::is_too_slow() && GetParam() == "mnist_mlp")
+    GTEST_SKIP() << "takes a minute under a sanitizer; smaller models run the same code";
   GRAPHRUN_SKIP_WITHOUT_DATA(GetParam());
   Session fused = open(GetParam(), true, short_run(GetParam()));
   Session plain = open(GetParam(), false, short_run(GetParam()));

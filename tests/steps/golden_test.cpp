@@ -15,6 +15,7 @@
 #include "executors/cuda_planner/step_source.h"
 #include "session/compiling/compiled_model.h"
 #include "steps/emulated_executor.h"
+#include "support/rounds.h"
 #include "support/source_folder.h"
 #include "support/temporary_folder.h"
 
@@ -35,6 +36,7 @@ std::string source_of(const std::string& model, const std::string& tiling,
 }
 
 TEST(StepKernelText, IsAsItWas) {
+  if (is_too_slow()) GTEST_SKIP() << "compares texts; other tests plan step kernels under a sanitizer";
   const std::filesystem::path folder = source_folder() + "/tests/steps/golden";
   for (const auto& [name, text] :
        {std::pair{"xor_thread", source_of("/models/xor.json", "thread:128x1x1")},

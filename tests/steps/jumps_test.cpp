@@ -15,6 +15,7 @@
 #include "graphrun/session.h"
 #include "session/compiling/compiled_model.h"
 #include "steps/emulated_executor.h"
+#include "support/rounds.h"
 #include "support/temporary_folder.h"
 
 namespace graphrun::test {
@@ -79,6 +80,7 @@ std::vector<float> trained(const Model& model, const std::shared_ptr<Executor>& 
 }
 
 TEST(FastMathBesideJumps, DecidesAsTheReference) {
+  if (is_too_slow()) GTEST_SKIP() << "the texts are compiled without sanitizers";
   const TemporaryFolder folder;
   const Model model = model_of(folder);
   const std::vector<float> want = trained(model, std::make_shared<RefExecutor>());
