@@ -78,19 +78,18 @@ TEST_P(StepKernelsOfModel, HaveNoSpillsAndNoLongFunctions) {
   ASSERT_GT(cuda::linker_version().major, 0) << "without libnvJitLink kernels are compiled as one text";
   const std::string& path = GetParam();
   const std::size_t limit = path.ends_with("mnist_mlp.json") ? 2200 : path.ends_with("gan.json") ? 7000 : 5800;
-  int compiled = 0;
   for (const auto& [target, architecture] :
        {std::pair{"a100", "sm_80"}, std::pair{"h200", "sm_90a"}, std::pair{"h200", "sm_100"}}) {
-    for (const cuda::StepSource& source : sources_of(path, target)) {
+    const std::vector<cuda::StepSource> sources = sources_of(path, target);
+    EXPECT_TRUE(!sources.empty() || std::string_view(target) == "a100") << "no step kernel on " << target;
+    for (const cuda::StepSource& source : sources) {
       expect_no_spills(source, architecture, path);
-      ++compiled;
       if (std::string_view(architecture) != "sm_90a") continue;
       const std::size_t most = most_instructions(code_of(source, architecture));
       EXPECT_GT(most, 100) << source.kernel;
       EXPECT_LT(most, limit) << source.kernel;
     }
   }
-  EXPECT_GE(compiled, 2) << "on sm_90a and sm_100";
 }
 
 // Of a kernel in pieces, which are all of it and have its steps once.

@@ -143,10 +143,10 @@ for build in "${cc:-cc} -std=c99" "$cxx -x c++ -std=c++20" "clang++ -x c++ -std=
   "$prefix/bin/graphrun" verify "$model" "--executor=$work/plugins/libgraphrun_small$builds.so" >"$work/log" 2>&1 ||
     { cat "$work/log"; fail "verifying the plug-in of $build"; }
 done
-# conformance.plugins runs the whole suite, without the installation.
+# Without the random graphs, which conformance.plugins runs.
 "$prefix/bin/graphrun-conformance" "--executor=$work/plugins/libgraphrun_small$builds.so" \
-  '--gtest_filter=Values.*/matmul/*:Runs.*' >"$work/log" 2>&1 || { tail -n 40 "$work/log"; fail "graphrun-conformance"; }
-grep -E 'PASSED  \] [0-9]{2,} tests' "$work/log" >/dev/null || fail "graphrun-conformance tested nothing"
+  '--gtest_filter=Values.*:Runs.*' >"$work/log" 2>&1 || { tail -n 40 "$work/log"; fail "graphrun-conformance"; }
+grep -E 'PASSED  \] [0-9]{3,} tests' "$work/log" >/dev/null || fail "graphrun-conformance tested nothing"
 "$prefix/bin/graphrun" devices "--plugin-path=$work/plugins" | grep "small$builds" >/dev/null || fail "devices does not list it"
 [ "$(hash_on --executor=small1 "--plugin-path=$work/plugins")" = "$first" ] || fail "training on the plug-in by name"
 [ "$(wc -l <"$source_dir/examples/matmul_plugin.c")" -le 200 ] || fail "the example is longer than it says"
