@@ -27,12 +27,12 @@ void ElementWriter::add(std::uint32_t phase, const ElementUnit& unit) {
   region.phase = phase;
   for (const ChainNodes& chain : unit.chains) {
     const NodeId first = result_.graph.size();
-    Anew anew;
+    OwnCopies own_copies;
     for (const ChainItem& item : chain.items) {
       if (item.copy)
-        anew[item.node] = add_copy(item.node, anew);
+        own_copies[item.node] = add_copy(item.node, own_copies);
       else
-        to_[item.node] = append(facts_.graph[item.node], anew);
+        to_[item.node] = append(facts_.graph[item.node], own_copies);
     }
     region.chains.push_back({first, result_.graph.size()});
   }
@@ -55,34 +55,34 @@ void ElementWriter::add(const ir::Region& over_rows) {
 }
 
 void ElementWriter::add(NodeId id) {
-  Anew none;
+  OwnCopies none;
   to_[id] = append(facts_.graph[id], none);
 }
 
-NodeId ElementWriter::add_copy(NodeId id, Anew& anew) {
+NodeId ElementWriter::add_copy(NodeId id, OwnCopies& own_copies) {
   const bool first = !members_.stored[id] && to_[id] == kNoNode;
   Node node = facts_.graph[id];
   if (!first) {
     node.name = name_of_copy(node.name);
     node.keep = node.poll = false;
   }
-  const NodeId placed = append(std::move(node), anew);
+  const NodeId placed = append(std::move(node), own_copies);
   if (first) to_[id] = placed;
   return placed;
 }
 
-NodeId ElementWriter::append(Node node, Anew& anew) {
-  for (NodeId& input : node.inputs) input = in_chain(input, anew);
+NodeId ElementWriter::append(Node node, OwnCopies& own_copies) {
+  for (NodeId& input : node.inputs) input = in_chain(input, own_copies);
   result_.graph.nodes.push_back(std::move(node));
   return result_.graph.size() - 1;
 }
 
 // Returns the chain's own copy of a scalar, if any. A view of a scalar is copied into each chain that reads it.
-NodeId ElementWriter::in_chain(NodeId id, Anew& anew) {
-  if (const auto own = anew.find(id); own != anew.end()) return own->second;
+NodeId ElementWriter::in_chain(NodeId id, OwnCopies& own_copies) {
+  if (const auto own = own_copies.find(id); own != own_copies.end()) return own->second;
   if (!facts_.analysis.is_view(id)) return to_[id];
-  const bool shows_own = anew.count(facts_.analysis.roots[id]) > 0;
-  return shows_own || to_[id] == kNoNode ? anew[id] = add_copy(id, anew) : to_[id];
+  const bool shows_own = own_copies.count(facts_.analysis.roots[id]) > 0;
+  return shows_own || to_[id] == kNoNode ? own_copies[id] = add_copy(id, own_copies) : to_[id];
 }
 
 std::string ElementWriter::name_of_copy(const std::string& name) {

@@ -48,11 +48,11 @@ class ElementWriter {
   Rewritten finish();  // call once
 
  private:
-  using Anew = std::map<ir::NodeId, ir::NodeId>;  // from a scalar to the chain's own copy
+  using OwnCopies = std::map<ir::NodeId, ir::NodeId>;  // from a scalar to the chain's own copy
 
-  ir::NodeId add_copy(ir::NodeId id, Anew& anew);
-  ir::NodeId append(ir::Node node, Anew& anew);
-  ir::NodeId in_chain(ir::NodeId id, Anew& anew);
+  ir::NodeId add_copy(ir::NodeId id, OwnCopies& own_copies);
+  ir::NodeId append(ir::Node node, OwnCopies& own_copies);
+  ir::NodeId in_chain(ir::NodeId id, OwnCopies& own_copies);
   std::string name_of_copy(const std::string& name);
 
   const ElementFacts& facts_;
