@@ -113,7 +113,7 @@ class Session:
         _library.lib.gr_session_cancel(self._handle)
 
     def advance(self, steps: int = 1, *, until: Optional[int] = None) -> Advanced:
-        """Runs training steps. The deadline `until`, a time.monotonic_ns(), is kept if no step is slower than before."""
+        """Runs training steps; with `until` (time.monotonic_ns()), only if the fastest so far would end before it."""
         if operator.index(steps) < 0:
             raise ValueError(f"advance: {steps} steps")
         done = _library.Advanced(ctypes.sizeof(_library.Advanced))
