@@ -111,7 +111,7 @@ constexpr void add_enumerations(Hash& hash) {
   const auto add = [&hash](auto last) { hash.add(static_cast<std::uint64_t>(last)); };
   add(DType::boolean), add(BufferKind::tile), add(BufferKind::activation), add(Layout::strided), add(CombineOp::min);
   add(RegionForm::elements), add(Profiling::own_clock), add(MathMode::fast), add(RowTile::split);
-  hash.add(least_sets(64));  // with which regions on hosts run
+  hash.add(min_sets(64));  // with which regions on hosts run
   hash.add(kMaxRank).add(kMaxOperands).add(kAlignment).add(kTileLanes).add(std::variant_size_v<Tiling>);
 }
 
@@ -146,8 +146,8 @@ constexpr void add_executor(Hash& hash) {
   GRAPHRUN_STRUCT(RegionSignature, form, rows, once, capacity, fused, chains, size, makers, stages);
   GRAPHRUN_STRUCT(RegionChoice, tiling, cost);
   GRAPHRUN_STRUCT(RegionPlan, yes, reason, tiling, choices);
-  GRAPHRUN_STRUCT(RegionCosts, most_weights, most_reduced, most_row, tile_bytes, lane_bytes, partition_work,
-                  most_partitions, least_rows);
+  GRAPHRUN_STRUCT(RegionCosts, max_weights, max_reduced, max_row, tile_bytes, lane_bytes, partition_work,
+                  max_partitions, min_rows);
   GRAPHRUN_STRUCT(ElementLimits, least, chains, steps, operands, numbers);
   GRAPHRUN_STRUCT(Target, name, executor, compute_capability, multiprocessors, max_threads_per_sm, shared_memory,
                   registers, cluster_blocks, library_workspace, apart, regions, elements);

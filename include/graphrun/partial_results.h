@@ -4,7 +4,7 @@
 // its carry. So each addition has the operands that it would have had, and the bits do not depend on the sets.
 //
 // Of what waits the first set lies where the final values will, which the rows of the stage therefore may not read.
-// Contract: pure functions; partitions >= 1. A host runs a region with any number of sets from least_sets() on.
+// Contract: pure functions; partitions >= 1. A host runs a region with any number of sets from min_sets() on.
 #pragma once
 
 #include <bit>
@@ -20,7 +20,7 @@ constexpr std::uint64_t sets_for(std::int32_t partitions, std::int32_t group) {
   return static_cast<std::uint64_t>(group) + static_cast<std::uint64_t>(waiting) - 1;
 }
 
-constexpr std::uint64_t least_sets(std::int32_t partitions) {
+constexpr std::uint64_t min_sets(std::int32_t partitions) {
   return sets_for(partitions, 1);
 }
 

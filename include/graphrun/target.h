@@ -14,14 +14,14 @@ namespace graphrun {
 
 // Limits and costs of row regions (regions.md). Steps beyond the first three limits run alone, over all rows.
 struct RegionCosts {
-  std::uint64_t most_weights = 0;   // bytes of the matrix that rows are multiplied with
-  std::uint64_t most_reduced = 0;   // bytes of one reduced value
-  std::uint64_t most_row = 0;       // bytes of one sample's part of a value
+  std::uint64_t max_weights = 0;    // bytes of the matrix that rows are multiplied with
+  std::uint64_t max_reduced = 0;    // bytes of one reduced value
+  std::uint64_t max_row = 0;        // bytes of one sample's part of a value
   std::uint64_t tile_bytes = 0;     // desired scratch per tile: near the core, not all of it
   std::uint64_t lane_bytes = 0;     // bytes of lanes per partition, in addition to its tile
   std::int64_t partition_work = 0;  // minimum work per partition; a unit is 8 element additions
-  std::int64_t most_partitions = 0;
-  std::int64_t least_rows = 0;  // minimum for a partition, and for a tile that ends with reductions
+  std::int64_t max_partitions = 0;
+  std::int64_t min_rows = 0;  // minimum for a partition, and for a tile that ends with reductions
 };
 
 // Grouping of steps over elements (src/compiler/elements.h). `least` 0: no grouping.

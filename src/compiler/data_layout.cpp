@@ -15,7 +15,7 @@ using ir::Node;
 using ir::NodeId;
 
 // Padding the batches to whole vectors may enlarge a data set by up to an eighth.
-constexpr std::int64_t kMostFilling = 8;
+constexpr std::int64_t kMaxFilling = 8;
 
 class DataLayoutFinder {
  public:
@@ -84,7 +84,7 @@ class DataLayoutFinder {
   static bool agree(std::int64_t capacity, std::int64_t samples, Readers& readers) {
     const std::int64_t block = std::min(capacity, samples);
     const std::int64_t filling = (kTileLanes - block % kTileLanes) % kTileLanes;
-    if (block < samples && filling * kMostFilling > block) return false;
+    if (block < samples && filling * kMaxFilling > block) return false;
     if (readers.block == 0) readers.block = block;
     return readers.block == block;
   }

@@ -24,9 +24,9 @@ using ir::Graph;
 using ir::NodeId;
 
 constexpr std::uint64_t kNoLimit = std::numeric_limits<std::uint64_t>::max();
-constexpr std::uint64_t kMostWork = 3'000'000;  // nodes of all evaluated graphs: a second or two
-constexpr std::size_t kMostTried = 16;          // recomputations per batch, of which the best is taken
-constexpr int kMostPackings = 6;
+constexpr std::uint64_t kMaxWork = 3'000'000;  // nodes of all evaluated graphs: a second or two
+constexpr std::size_t kMaxTried = 16;          // recomputations per batch, of which the best is taken
+constexpr int kMaxPackings = 6;
 
 // A graph that differs from the given one only in the order and repetition of steps.
 struct Draft {
@@ -69,7 +69,7 @@ class MemoryFitter {
     const std::uint64_t limit = options_.max_memory - std::min(options_.max_memory, states_);
     std::uint64_t target = limit;
     std::optional<std::pair<Draft, Arena>> least;
-    for (int i = 0; i < kMostPackings; ++i) {
+    for (int i = 0; i < kMaxPackings; ++i) {
       const std::uint64_t still_too_much = lower_peaks(target);
       for (const bool shares : {false, true}) {
         if (shares && apart_ == 0) continue;
@@ -93,7 +93,7 @@ class MemoryFitter {
   // allows, but at least their minimum. Regions come last: in smaller groups fewer threads share the work.
   GivenBytes given_for(std::uint64_t target) const {
     const Layouts& layouts = draft_.layouts;
-    GivenBytes given = least_given(draft_);
+    GivenBytes given = min_given(draft_);
     std::vector<std::uint64_t> live = live_bytes(draft_, given);
     const auto room_beside = [&](std::uint64_t others) {
       return (target - std::min(target, others)) / kAlignment * kAlignment;
@@ -115,7 +115,7 @@ class MemoryFitter {
       const auto first = live.begin() + life.first, end = live.begin() + life.last + 1;
       const std::uint64_t least = given.regions[r],
                           room = room_beside(*std::max_element(first, end) - round_up(least, kAlignment));
-      const std::uint64_t sets = std::max(room / host->accumulator_bytes, least_sets(host->partitions));
+      const std::uint64_t sets = std::max(room / host->accumulator_bytes, min_sets(host->partitions));
       given.regions[r] = host->accumulator_bytes * sets_for(host->partitions, largest_group(host->partitions, sets));
       std::for_each(first, end, [&](std::uint64_t& at) {
         at += round_up(given.regions[r], kAlignment) - round_up(least, kAlignment);
@@ -123,12 +123,12 @@ class MemoryFitter {
     }
     return given;
   }
-  GivenBytes least_given(const Draft& draft) const {
+  GivenBytes min_given(const Draft& draft) const {
     GivenBytes given{std::vector<std::uint64_t>(draft.graph.size(), 0), {}};
     for (NodeId id = 0; id < draft.graph.size(); ++id)
       if (is_plain_step(draft.graph, draft.layouts, id)) given.steps[id] = needs_.least[draft.origins[id]];
     for (const RegionLayout& region : draft.layouts.regions)
-      given.regions.push_back(least_accumulator_bytes(region.tiling));
+      given.regions.push_back(min_accumulator_bytes(region.tiling));
     return given;
   }
 
@@ -165,7 +165,7 @@ class MemoryFitter {
   // Bytes above the target at each time, even if steps and regions get only their minimum.
   std::vector<std::uint64_t> excess(const Draft& draft, std::uint64_t target) {
     work_ += draft.graph.size();
-    std::vector<std::uint64_t> live = live_bytes(draft, least_given(draft));
+    std::vector<std::uint64_t> live = live_bytes(draft, min_given(draft));
     for (std::uint64_t& bytes : live) bytes -= std::min(bytes, target);
     return live;
   }
@@ -180,8 +180,8 @@ class MemoryFitter {
     for (bool better = true; better && sum_of(now) > 0;) {
       better = reorder(target, now);
       for (const bool dear : {false, true})
-        while (sum_of(now) > 0 && work_ < kMostWork && recompute_one(target, dear, now)) better = true;
-      better = better && work_ < kMostWork;
+        while (sum_of(now) > 0 && work_ < kMaxWork && recompute_one(target, dear, now)) better = true;
+      better = better && work_ < kMaxWork;
     }
     return sum_of(now);
   }
@@ -216,10 +216,10 @@ class MemoryFitter {
 
   bool recompute_one(std::uint64_t target, bool dear, std::vector<std::uint64_t>& now) {
     const std::vector<Recomputation> all = recomputations(draft_.graph, draft_.layouts, now, dear);
-    for (std::size_t first = 0; first < all.size() && work_ < kMostWork; first += kMostTried) {
+    for (std::size_t first = 0; first < all.size() && work_ < kMaxWork; first += kMaxTried) {
       std::uint64_t least = sum_of(now);
       std::optional<Draft> best;
-      for (std::size_t i = first; i < std::min(all.size(), first + kMostTried); ++i) {
+      for (std::size_t i = first; i < std::min(all.size(), first + kMaxTried); ++i) {
         Recomputed next = recompute(draft_.graph, all[i]);
         std::optional<Draft> draft = draft_of({std::move(next.graph), std::move(next.ids)}, next.from, same_);
         if (!draft) continue;

@@ -87,9 +87,9 @@ std::uint64_t accumulator_bytes(const Tiling& tiling) {
   return step != nullptr ? step->scratch_bytes : 0;
 }
 
-std::uint64_t least_accumulator_bytes(const Tiling& tiling) {
+std::uint64_t min_accumulator_bytes(const Tiling& tiling) {
   const auto* host = std::get_if<HostTiling>(&tiling);
-  return host != nullptr ? host->accumulator_bytes * least_sets(host->partitions) : accumulator_bytes(tiling);
+  return host != nullptr ? host->accumulator_bytes * min_sets(host->partitions) : accumulator_bytes(tiling);
 }
 
 // Scratch is cleared before the first step of the region and used until its last.

@@ -30,7 +30,7 @@ bool is_plain_step(const ir::Graph& graph, const Layouts& layouts, ir::NodeId id
 
 // Bytes of a region's partial results for all partitions, or of its scratch; and the minimum (partial_results.h).
 std::uint64_t accumulator_bytes(const Tiling& tiling);
-std::uint64_t least_accumulator_bytes(const Tiling& tiling);
+std::uint64_t min_accumulator_bytes(const Tiling& tiling);
 
 Interval life_of_accumulators(const ir::Region& region, const Tiling& tiling, std::uint64_t bytes,
                               const Storage& storage);

@@ -15,7 +15,7 @@ using ir::kShared;
 using ir::Node;
 using ir::NodeId;
 
-constexpr std::size_t kMostNodes = 12;  // per recomputation, not counting views
+constexpr std::size_t kMaxNodes = 12;  // per recomputation, not counting views
 
 // Whether the node costs about as much as writing its result or, with `dear`, is a product or a sum.
 bool may_come_again(const Node& node, bool dear) {
@@ -123,9 +123,9 @@ class RecomputationFinder {
     add_in_order(nodes, before, bytes);
     const std::size_t own = nodes.size();
     std::size_t computed = 1;
-    for (std::size_t i = 0; i < nodes.size() && computed <= kMostNodes; ++i)
+    for (std::size_t i = 0; i < nodes.size() && computed <= kMaxNodes; ++i)
       add_lost_operands(nodes, i, before, computed);
-    if (nodes.size() > own && computed <= kMostNodes && reads_the_same(nodes, before))
+    if (nodes.size() > own && computed <= kMaxNodes && reads_the_same(nodes, before))
       add_in_order(nodes, before, bytes);
   }
   // Adds the node's operands that nothing else keeps live.

@@ -56,7 +56,7 @@ Array read_idx_file(const std::string& path) {
   if (is_gzip(bytes)) {
     header = read_header(path, inflate(path, bytes, Wrapper::gzip, 4 + 4 * kMaxRank));
     const std::uint64_t end = end_of(header);
-    require_within_input_limit(std::min(end, most_inflated(bytes.size())), fmt::format("what '{}' holds", path));
+    require_within_input_limit(std::min(end, max_inflated(bytes.size())), fmt::format("what '{}' holds", path));
     bytes = inflate(path, bytes, Wrapper::gzip, end + 1);
   } else {
     header = read_header(path, bytes);

@@ -18,7 +18,7 @@ bool is_gzip(std::string_view bytes) {
 }
 
 // Deflate's longest match is 258 bytes and takes at least two bits.
-std::uint64_t most_inflated(std::uint64_t compressed) {
+std::uint64_t max_inflated(std::uint64_t compressed) {
   return saturating_product(compressed, 1032);
 }
 
@@ -35,7 +35,7 @@ std::string inflate(const std::string& file, std::string_view bytes, Wrapper wra
 
   std::string out;
   // Unused capacity costs nothing, but growing copies the data.
-  out.reserve(static_cast<std::size_t>(std::min(limit, most_inflated(bytes.size()))));
+  out.reserve(static_cast<std::size_t>(std::min(limit, max_inflated(bytes.size()))));
   std::size_t used = 0;
   int state = Z_OK;
   while (state != Z_STREAM_END && out.size() < limit) {

@@ -15,7 +15,7 @@ enum class Wrapper { gzip, raw };  // raw: streams inside a zip file
 bool is_gzip(std::string_view bytes);
 
 // Upper bound of the output size; a larger claim is invalid.
-std::uint64_t most_inflated(std::uint64_t compressed);
+std::uint64_t max_inflated(std::uint64_t compressed);
 
 // Decompresses up to `limit` bytes; a longer stream is truncated without an error. `used`, if set, receives the number
 // of consumed input bytes.

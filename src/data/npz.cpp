@@ -126,7 +126,7 @@ NpyHeader Npz::header(const std::string& name) const {
 Array Npz::read(const std::string& name) const {
   const Entry& entry = this->entry(name);
   header(entry);  // checks that the sizes agree before values are read
-  if (entry.method == 8 && entry.size > most_inflated(entry.compressed))
+  if (entry.method == 8 && entry.size > max_inflated(entry.compressed))
     fail_npz(entry.inside, fmt::format("{} compressed bytes cannot hold {}", entry.compressed, entry.size));
   require_within_input_limit(entry.size, fmt::format("the array '{}'", entry.inside));
   const std::string bytes = first_bytes(entry, entry.size + 1);

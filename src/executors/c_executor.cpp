@@ -20,14 +20,14 @@
 namespace graphrun {
 namespace {
 
-constexpr std::size_t kMostName = 64;
+constexpr std::size_t kMaxName = 64;
 
 [[noreturn]] void refuse_table(const std::string& path, std::string_view why) {
   throw Error(ErrorKind::input, "executor.plugin", fmt::format("{} is not an executor plug-in: {}", path, why));
 }
 
 bool is_plugin_name(const char* name) {
-  if (name == nullptr || *name == '\0' || strnlen(name, kMostName + 1) > kMostName) return false;
+  if (name == nullptr || *name == '\0' || strnlen(name, kMaxName + 1) > kMaxName) return false;
   const std::string_view text = name;
   return std::all_of(text.begin(), text.end(),
                      [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-'; });
@@ -144,7 +144,7 @@ class CPlugin {
     if (!is_plugin_name(table_.name)) {
       const bool null = std::exchange(table_.name, nullptr) == nullptr;
       refuse_table(path_, fmt::format("its name is {}; it takes 1 to {} lower-case letters, digits, _ and -",
-                                      null ? "null" : "no name", kMostName));
+                                      null ? "null" : "no name", kMaxName));
     }
     const std::string_view name = table_.name;
     if (name == "ref" || name == "cpu" || name == "cuda" || name == "auto")

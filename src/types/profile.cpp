@@ -9,7 +9,7 @@
 namespace graphrun {
 namespace {
 
-constexpr std::size_t kMostEvents = 100000;
+constexpr std::size_t kMaxEvents = 100000;
 
 }  // namespace
 
@@ -18,7 +18,7 @@ double Profiler::now() {
 }
 
 Profiler::Profiler() : begin_(now()) {
-  profile_.events.reserve(kMostEvents);
+  profile_.events.reserve(kMaxEvents);
 }
 
 std::uint32_t Profiler::row(std::string_view group, std::string_view name) {
@@ -38,7 +38,7 @@ void Profiler::add(std::uint32_t index, double start, double duration) {
   row.max = std::max(row.max, duration);
   row.total += duration;
   ++row.calls;
-  if (profile_.events.size() < kMostEvents) {
+  if (profile_.events.size() < kMaxEvents) {
     profile_.events.push_back({index, start - begin_, duration});
   } else {
     ++profile_.events_left_out;

@@ -46,8 +46,7 @@ class RegionChecker : RegionRules {
     if (tiling == nullptr) broken("tiling", "a region over rows has a tiling for elements");
     tiling_ = *tiling;
     if (phase_.capacity < 1 || tiling_.tile_rows <= 0 || tiling_.tile_rows > kMaxBatch || tiling_.partitions <= 0 ||
-        tiling_.partitions > kMostPartitions || tiling_.tile_bytes > kMostBytes ||
-        tiling_.accumulator_bytes > kMostBytes)
+        tiling_.partitions > kMaxPartitions || tiling_.tile_bytes > kMaxBytes || tiling_.accumulator_bytes > kMaxBytes)
       broken("tiles", "{} rows a tile of {} bytes, {} partitions of {}", tiling_.tile_rows, tiling_.tile_bytes,
              tiling_.partitions, tiling_.accumulator_bytes);
     check_accumulators(region);
@@ -57,10 +56,10 @@ class RegionChecker : RegionRules {
   // StepTiling has no accumulator size: it is the largest end of a combined value.
   void check_launch(const Region& region, const StepTiling& tiling) {
     if (phase_.capacity < 1 || tiling.threads < 32 || tiling.threads > 1024 || tiling.threads % 32 != 0 ||
-        tiling.cluster < 1 || tiling.cluster > 16 || tiling.clusters < 1 || tiling.clusters > kMostPartitions ||
+        tiling.cluster < 1 || tiling.cluster > 16 || tiling.clusters < 1 || tiling.clusters > kMaxPartitions ||
         tiling.groups < 1 || tiling.threads % (32 * std::uint64_t{tiling.groups}) != 0 ||
         (tiling.tile != RowTile::thread && tiling.groups != 1) || tiling.tile > RowTile::split ||
-        tiling.scratch_bytes > kMostBytes)
+        tiling.scratch_bytes > kMaxBytes)
       broken("tiles", "{} clusters of {} blocks of {} threads, {} bytes of scratch", tiling.clusters, tiling.cluster,
              tiling.threads, tiling.scratch_bytes);
     if (tiling.scratch_bytes > 0 &&
@@ -93,7 +92,7 @@ class RegionChecker : RegionRules {
       broken("accumulators", "{} bytes are not whole lines", tiling_.accumulator_bytes);
     if (region.accumulators != kNoBuffer && buffer(region.accumulators).kind != BufferKind::workspace)
       broken("accumulators", "{} is not a workspace", named(region.accumulators));
-    const std::uint64_t least = tiling_.accumulator_bytes * least_sets(tiling_.partitions);
+    const std::uint64_t least = tiling_.accumulator_bytes * min_sets(tiling_.partitions);
     if (least == 0) return;  // all combined values are empty
     if (region.accumulators == kNoBuffer || buffer(region.accumulators).bytes < least)
       broken("accumulators", "{} partitions need {} bytes of workspace", tiling_.partitions, least);
@@ -360,8 +359,8 @@ class RegionChecker : RegionRules {
     if (is_tile(step.output)) broken("tile", "step {} writes a tile outside of rows", step.name);
   }
 
-  static constexpr std::int32_t kMostPartitions = 1 << 16;
-  static constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 43;  // as for a tensor: sums cannot overflow
+  static constexpr std::int32_t kMaxPartitions = 1 << 16;
+  static constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 43;  // as for a tensor: sums cannot overflow
 
   std::vector<bool> in_region_;
   HostTiling tiling_;          // the current region's

@@ -24,14 +24,14 @@ constexpr std::uint64_t kMiB = 1024 * kKiB;
 // tenth with one. A reduction over rows takes one operation per vector of rows, and about three per value to finish
 // each tile: with fewer than 64 rows, finishing costs more than summing.
 constexpr RegionCosts kHostRegions = {
-    .most_weights = 256 * kKiB,
-    .most_reduced = 256 * kKiB,
-    .most_row = 16 * kKiB,
+    .max_weights = 256 * kKiB,
+    .max_reduced = 256 * kKiB,
+    .max_row = 16 * kKiB,
     .tile_bytes = 64 * kKiB,
     .lane_bytes = 32 * kKiB,
     .partition_work = 6144,
-    .most_partitions = 64,
-    .least_rows = 64,
+    .max_partitions = 64,
+    .min_rows = 64,
 };
 
 // From 16384 elements on, the buffers of a step exceed the first-level cache of a host. On a GPU a launch costs more

@@ -77,9 +77,9 @@ class Machine {
   void graph() {
     work();
     graphs_.push_back(work_);
-    if (graphs_.size() > most_graphs_) {
-      most_graphs_ = graphs_.size();
-      setenv("FAKE_CUDA_AHEAD", std::to_string(most_graphs_).c_str(), 1);
+    if (graphs_.size() > max_graphs_) {
+      max_graphs_ = graphs_.size();
+      setenv("FAKE_CUDA_AHEAD", std::to_string(max_graphs_).c_str(), 1);
     }
   }
   void mark(cudaEvent_t event) { marks_[event] = work_; }
@@ -100,7 +100,7 @@ class Machine {
     settings_ = now != nullptr ? now : "";
     calls_.clear();
     broken_ = cudaSuccess;
-    most_graphs_ = 0;
+    max_graphs_ = 0;
   }
   bool has(std::string_view word) const {
     return ("," + settings_ + ",").find("," + std::string(word) + ",") != std::string::npos;
@@ -121,7 +121,7 @@ class Machine {
   bool capturing_ = false;
   std::uint64_t work_ = 0, done_ = 0;
   std::deque<std::uint64_t> graphs_;  // in flight
-  std::size_t most_graphs_ = 0;
+  std::size_t max_graphs_ = 0;
   std::map<cudaEvent_t, std::uint64_t> marks_;
 };
 

@@ -42,7 +42,7 @@ void expect_no_spills(const cuda::StepSource& source, const std::string& archite
 }
 
 // Of the longest function, each of which has a section of its own.
-std::size_t most_instructions(const cuda::CompiledCode& code) {
+std::size_t max_instructions(const cuda::CompiledCode& code) {
   const auto read = [&]<class T>(std::size_t at, T& to) { std::memcpy(&to, code.image.data() + at, sizeof to); };
   Elf64_Ehdr header;
   read(0, header);
@@ -85,7 +85,7 @@ TEST_P(StepKernelsOfModel, HaveNoSpillsAndNoLongFunctions) {
     for (const cuda::StepSource& source : sources) {
       expect_no_spills(source, architecture, path);
       if (std::string_view(architecture) != "sm_90a") continue;
-      const std::size_t most = most_instructions(code_of(source, architecture));
+      const std::size_t most = max_instructions(code_of(source, architecture));
       EXPECT_GT(most, 100) << source.kernel;
       EXPECT_LT(most, limit) << source.kernel;
     }

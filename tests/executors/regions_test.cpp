@@ -73,7 +73,7 @@ class OneRun {
       const auto* tiling = std::get_if<HostTiling>(&region.tiling);
       if (tiling == nullptr || region.accumulators == kNoBuffer || sets == kAllSets) continue;
       Buffer& accumulators = program_.buffers[region.accumulators];
-      accumulators.bytes = tiling->accumulator_bytes * std::max(sets, least_sets(tiling->partitions));
+      accumulators.bytes = tiling->accumulator_bytes * std::max(sets, min_sets(tiling->partitions));
       accumulators.type.shape = {static_cast<std::int64_t>(accumulators.bytes)};
     }
     runnable_ = executor.load(program_);
@@ -400,7 +400,7 @@ TEST(RegionContract, FewerSetsOfPartialResultsDoNotChangeBits) {
   std::size_t runs = 0;
   for (std::int32_t partitions = 2; partitions <= 24; ++partitions) {
     const std::vector<float> all = reduced(0, 96, partitions, 1, 4);
-    for (std::uint64_t sets = least_sets(partitions); sets < static_cast<std::uint64_t>(partitions); ++sets) {
+    for (std::uint64_t sets = min_sets(partitions); sets < static_cast<std::uint64_t>(partitions); ++sets) {
       for (const int threads : {1, 3}) {
         EXPECT_EQ(reduced(0, 96, partitions, threads, 4, sets), all) << sets << " sets of " << partitions;
         ++runs;
@@ -412,14 +412,14 @@ TEST(RegionContract, FewerSetsOfPartialResultsDoNotChangeBits) {
 }
 
 TEST(PartialResults, AsFewSetsAsABinaryCounterHasDigits) {
-  EXPECT_EQ(least_sets(1), 1u);
-  EXPECT_EQ(least_sets(2), 1u);
-  EXPECT_EQ(least_sets(4), 2u);
-  EXPECT_EQ(least_sets(64), 6u);
+  EXPECT_EQ(min_sets(1), 1u);
+  EXPECT_EQ(min_sets(2), 1u);
+  EXPECT_EQ(min_sets(4), 2u);
+  EXPECT_EQ(min_sets(64), 6u);
   for (std::int32_t partitions = 1; partitions <= 300; ++partitions) {
     EXPECT_EQ(largest_group(partitions, static_cast<std::uint64_t>(partitions)), partitions);
-    EXPECT_EQ(largest_group(partitions, least_sets(partitions) - 1), 0);
-    for (std::uint64_t sets = least_sets(partitions); sets <= static_cast<std::uint64_t>(partitions); ++sets)
+    EXPECT_EQ(largest_group(partitions, min_sets(partitions) - 1), 0);
+    for (std::uint64_t sets = min_sets(partitions); sets <= static_cast<std::uint64_t>(partitions); ++sets)
       EXPECT_LE(sets_for(partitions, largest_group(partitions, sets)), sets) << partitions;
   }
 }

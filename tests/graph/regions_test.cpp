@@ -186,7 +186,7 @@ TEST(RegionPass, TheListOfManyRegionsIsMadeInLinearTime) {
 
 TEST(RegionPass, WideProductsAreLeftToTheirKernel) {
   Target narrow = find_target("host");
-  narrow.regions.most_weights = 40;  // of W: 48
+  narrow.regions.max_weights = 40;  // of W: 48
   const Regions regions =
       regions_of(RegionStep().graph, [&](const RegionSignature& region) { return on_cpu(region, narrow); });
   EXPECT_FALSE(over_rows(regions, "z"));
@@ -262,12 +262,12 @@ TEST(RegionPlan, LimitsAndCostsAreTheTargets) {
   const HostTiling usual = tiling([](RegionCosts&) {});
   EXPECT_LT(tiling([](RegionCosts& r) { r.tile_bytes /= 4; }).tile_rows, usual.tile_rows);
   EXPECT_LT(tiling([](RegionCosts& r) { r.partition_work *= 4; }).partitions, usual.partitions);
-  EXPECT_EQ(tiling([](RegionCosts& r) { r.most_partitions = 2; }).partitions, 2);
+  EXPECT_EQ(tiling([](RegionCosts& r) { r.max_partitions = 2; }).partitions, 2);
   EXPECT_TRUE(usual.lanes);
   EXPECT_FALSE(tiling([](RegionCosts& r) { r.lane_bytes = 0; }).lanes);
   const auto least = [](RegionCosts& r) {
     r.tile_bytes = 0;
-    r.least_rows = 32;
+    r.min_rows = 32;
   };
   EXPECT_EQ(tiling(least).tile_rows, 32);
 
@@ -279,11 +279,11 @@ TEST(RegionPlan, LimitsAndCostsAreTheTargets) {
     return regions.notes.empty() ? std::string() : regions.notes[0].text;
   };
   EXPECT_EQ(note([](RegionCosts&) {}), "");
-  EXPECT_EQ(note([](RegionCosts& r) { r.most_weights = 47; }),
+  EXPECT_EQ(note([](RegionCosts& r) { r.max_weights = 47; }),
             "a cut: 48 bytes of weights are too many to read for each tile");
-  EXPECT_EQ(note([](RegionCosts& r) { r.most_reduced = 47; }),
+  EXPECT_EQ(note([](RegionCosts& r) { r.max_reduced = 47; }),
             "a cut: 48 bytes are too many for the accumulators of a partition");
-  EXPECT_EQ(note([](RegionCosts& r) { r.most_row = 15; }), "a cut: 16 bytes of a sample are too many for a tile");
+  EXPECT_EQ(note([](RegionCosts& r) { r.max_row = 15; }), "a cut: 16 bytes of a sample are too many for a tile");
 }
 
 TEST(RegionPlan, AnEmptyReducedValueNeedsNoAccumulators) {

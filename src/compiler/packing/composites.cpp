@@ -110,8 +110,8 @@ bool Composites::stack_to_fit(std::mt19937& random) {
   bool stacked = false;
   for (auto& [life, list] : lives) {
     shuffle(list, random);
-    constexpr std::size_t kMost = 64;  // limits the number of pairs
-    for (std::size_t i = 0; i < std::min(list.size(), kMost); ++i) {
+    constexpr std::size_t kMax = 64;  // limits the number of pairs
+    for (std::size_t i = 0; i < std::min(list.size(), kMax); ++i) {
       for (std::size_t j = 0; j < i; ++j) {
         const Bytes both = parts_[list[i]].block.size + parts_[list[j]].block.size;
         if (begins.contains({std::uint64_t{life.second} + 1, both}) || ends.contains({life.first, both}))

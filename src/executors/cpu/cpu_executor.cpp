@@ -69,7 +69,7 @@ struct BoundPhase {
   }
 };
 
-std::uint64_t most_scratch(const Program& program) {
+std::uint64_t max_scratch(const Program& program) {
   std::uint64_t most = 0;
   for (const Phase& phase : program.phases)
     for (const Region& region : phase.regions)
@@ -82,7 +82,7 @@ class CpuRunnable final : public HostRunnable {
   CpuRunnable(const Program& program, const CpuExecutor& executor, int threads, Profiling profiling)
       : HostRunnable(program, executor.name(), profiling),
         pool_(make_pool(threads)),
-        scratch_(most_scratch(program), pool_ == nullptr ? 1 : pool_->threads()) {
+        scratch_(max_scratch(program), pool_ == nullptr ? 1 : pool_->threads()) {
     if (scratch_.bytes() > 0) count_allocation(scratch_.bytes());
     for (const InitialValue& value : program.initial) write(value.buffer, value.bytes);
     const Isa isa = default_isa();

@@ -12,7 +12,7 @@
 namespace graphrun {
 
 std::string ElementRunner::fault(const RegionSignature& region) {
-  if (region.rows.size() > kMostSteps) return fmt::format("cpu runs at most {} steps over elements as one", kMostSteps);
+  if (region.rows.size() > kMaxSteps) return fmt::format("cpu runs at most {} steps over elements as one", kMaxSteps);
   for (const StepSignature& step : region.rows) {
     if (step.op == Op::record || step.output.shape.elements() == 1) continue;  // runs once, by its kernel
     BoundStep bound;

@@ -27,7 +27,7 @@ class ElementRunner {
  private:
   static constexpr std::int64_t kElements = 1024;          // elements per block
   static constexpr std::int64_t kFloats = 12 * kElements;  // register floats; more registers mean smaller blocks
-  static constexpr std::uint32_t kMostSteps = 256;         // steps of a chain
+  static constexpr std::uint32_t kMaxSteps = 256;          // steps of a chain
 
   static constexpr int kArena = -1;  // place of a value in the arena
   struct Call {

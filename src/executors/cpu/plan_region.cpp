@@ -18,11 +18,11 @@ std::string too_wide(const StepSignature& step, std::int64_t capacity, const Reg
   const auto samples = static_cast<std::uint64_t>(std::max(capacity, std::int64_t{1}));
   const auto wide_row = [&](const TensorType& type) {
     const std::uint64_t bytes = type.bytes() / samples;
-    return bytes <= costs.most_row ? std::string() : fmt::format("{} bytes of a sample are too many for a tile", bytes);
+    return bytes <= costs.max_row ? std::string() : fmt::format("{} bytes of a sample are too many for a tile", bytes);
   };
   const std::uint64_t bytes = step.output.bytes();
   if (step.output.rows == 0) {
-    if (bytes > costs.most_reduced)
+    if (bytes > costs.max_reduced)
       return fmt::format("{} bytes are too many for the accumulators of a partition", bytes);
     if (step.op == Op::scatter_add && bytes > step.inputs[1].bytes())
       return fmt::format("accumulators of {} bytes for each partition are too many to add {} to", bytes,
@@ -33,7 +33,7 @@ std::string too_wide(const StepSignature& step, std::int64_t capacity, const Reg
   for (const TensorType& input : step.inputs) {
     if (step.op != Op::matmul) {
       if (std::string reason = input.rows > 0 ? wide_row(input) : std::string(); !reason.empty()) return reason;
-    } else if (input.rows == 0 && step.output.rows > 0 && input.bytes() > costs.most_weights) {
+    } else if (input.rows == 0 && step.output.rows > 0 && input.bytes() > costs.max_weights) {
       // A product may read rows in place. Other ops need their operands in the tile.
       return fmt::format("{} bytes of weights are too many to read for each tile", input.bytes());
     }
@@ -80,9 +80,9 @@ HostTiling tiling_for(const RegionSignature& region, const RegionCosts& costs) {
   // lanes takes four units, at most a twelfth: with more partitions, 3,000 and 10,000 rows cost a fifth more per row
   // than 100,000.
   const auto numbers = static_cast<std::int64_t>(size.accumulator_bytes / sizeof(float));
-  const std::int64_t least_work = tiling.lanes ? 12 * 4 * numbers : 4 * numbers / 2;
-  const std::int64_t partitions = std::min({size.work / costs.partition_work, size.work / (least_work + 1),
-                                            divide_up(region.capacity, costs.least_rows), costs.most_partitions});
+  const std::int64_t min_work = tiling.lanes ? 12 * 4 * numbers : 4 * numbers / 2;
+  const std::int64_t partitions = std::min({size.work / costs.partition_work, size.work / (min_work + 1),
+                                            divide_up(region.capacity, costs.min_rows), costs.max_partitions});
   tiling.partitions =
       static_cast<std::int32_t>(std::bit_floor(static_cast<std::uint64_t>(std::max(partitions, std::int64_t{1}))));
 
@@ -90,7 +90,7 @@ HostTiling tiling_for(const RegionSignature& region, const RegionCosts& costs) {
   const std::int64_t of_partition = divide_up(region.capacity, tiling.partitions);
   const auto fitting =
       static_cast<std::int64_t>(costs.tile_bytes / std::max<std::uint64_t>(size.tile_bytes, 1)) * kTileLanes;
-  const std::int64_t least = region.form == RegionForm::reductions ? costs.least_rows : kTileLanes;
+  const std::int64_t least = region.form == RegionForm::reductions ? costs.min_rows : kTileLanes;
   const std::int64_t most = std::min(std::max(fitting, least), whole_lanes(of_partition));
   tiling.tile_rows = whole_lanes(divide_up(of_partition, divide_up(of_partition, most)));
   tiling.tile_bytes = size.tile_bytes * static_cast<std::uint64_t>(tiling.tile_rows / kTileLanes);

@@ -126,7 +126,7 @@ void describe(Descriptors& d, const LibraryMatmul& p, std::string_view doing) {
 // Algorithms that the library proposes, in its own order of preference; at least one.
 std::vector<cublasLtMatmulAlgo_t> offers(cublasLtHandle_t handle, Descriptors& d, const LibraryMatmul& p,
                                          std::uint64_t workspace_bytes, std::string_view doing) {
-  constexpr int kMost = 12;
+  constexpr int kMax = 12;
   const Functions& f = functions();
   check(f.MatmulPreferenceCreate(&d.preference), "cublasLtMatmulPreferenceCreate", doing);
   set(d.preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes, doing);
@@ -136,11 +136,10 @@ std::vector<cublasLtMatmulAlgo_t> offers(cublasLtHandle_t handle, Descriptors& d
   set(d.preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(p.a, p.a_stride), doing);
   set(d.preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment_of(p.out, p.out_stride), doing);
   set(d.preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment_of(p.out, p.out_stride), doing);
-  std::vector<cublasLtMatmulHeuristicResult_t> found(kMost);
+  std::vector<cublasLtMatmulHeuristicResult_t> found(kMax);
   int count = 0;
-  check(
-      f.MatmulAlgoGetHeuristic(handle, d.operation, d.b, d.a, d.out, d.out, d.preference, kMost, found.data(), &count),
-      "cublasLtMatmulAlgoGetHeuristic", doing);
+  check(f.MatmulAlgoGetHeuristic(handle, d.operation, d.b, d.a, d.out, d.out, d.preference, kMax, found.data(), &count),
+        "cublasLtMatmulAlgoGetHeuristic", doing);
   found.resize(static_cast<std::size_t>(count));
   std::vector<cublasLtMatmulAlgo_t> algorithms;
   for (const cublasLtMatmulHeuristicResult_t& one : found) {

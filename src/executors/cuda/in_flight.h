@@ -28,12 +28,12 @@ class InFlight {
   }
   // Call after enqueuing the launch on the stream; only if not full().
   void add(Launch launch, cudaStream_t stream) {
-    launches_[added_ % kMost] = launch;
+    launches_[added_ % kMax] = launch;
     events_[++added_ % events_.size()].record(stream);
   }
   bool empty() const { return added_ == done_; }
-  bool full() const { return added_ - done_ == kMost; }
-  const Launch& oldest() const { return launches_[done_ % kMost]; }  // launch that the device is running
+  bool full() const { return added_ - done_ == kMax; }
+  const Launch& oldest() const { return launches_[done_ % kMax]; }  // launch that the device is running
   Done wait_for_oldest() {
     const std::uint64_t steps = oldest().steps;
     const Event& before = events_[done_ % events_.size()];
@@ -43,9 +43,9 @@ class InFlight {
   }
 
  private:
-  static constexpr std::size_t kMost = 2;
-  std::array<Event, kMost + 1> events_;  // ends of the launches in flight and of the last finished one
-  std::array<Launch, kMost> launches_{};
+  static constexpr std::size_t kMax = 2;
+  std::array<Event, kMax + 1> events_;  // ends of the launches in flight and of the last finished one
+  std::array<Launch, kMax> launches_{};
   std::uint64_t added_ = 0, done_ = 0;
 };
 

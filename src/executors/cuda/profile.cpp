@@ -7,7 +7,7 @@
 namespace graphrun::cuda {
 namespace {
 
-constexpr std::size_t kMostPairs = 4096;
+constexpr std::size_t kMaxPairs = 4096;
 constexpr std::string_view kCalls = "API calls";
 constexpr std::string_view kWork = "GPU activities";
 
@@ -43,7 +43,7 @@ bool DeviceProfile::begin_work(Kind kind, std::string_view name, cudaStream_t st
   if (cupti_ != nullptr && kind != Kind::graph) return false;
   if (used_ == pairs_.size()) {
     Pair fresh;
-    if (pairs_.size() == kMostPairs || cudaEventCreate(&fresh.begin) != cudaSuccess ||
+    if (pairs_.size() == kMaxPairs || cudaEventCreate(&fresh.begin) != cudaSuccess ||
         cudaEventCreate(&fresh.end) != cudaSuccess) {
       ++untimed_;
       return false;

@@ -13,14 +13,14 @@ namespace graphrun::cuda {
 namespace {
 
 // Limit in cycles per step. Above it, launches of single kernels cost little, and library products are faster.
-constexpr std::int64_t kMostCycles = 600'000;
+constexpr std::int64_t kMaxCycles = 600'000;
 // Limit on row tiles that a block runs in sequence. With more, single kernels keep a device busy as well and read
 // weights less often (peaks with 64 units, 40,000 rows: 266 us vs. 159; mnist_mlp, 5,000 rows: 177 vs. 261).
-constexpr std::int64_t kMostTurns = 16;
-constexpr std::int64_t kMostNumberCycles = 30'000;
+constexpr std::int64_t kMaxTurns = 16;
+constexpr std::int64_t kMaxNumberCycles = 30'000;
 // Cost of a level of steps that run once: combining block sums, with the grid barrier; an iteration over elements.
 constexpr std::int64_t kLevelCycles = 4500, kElementCycles = 300;
-constexpr std::uint64_t kMostScratch = std::uint64_t{1} << 32;
+constexpr std::uint64_t kMaxScratch = std::uint64_t{1} << 32;
 
 // Checks that the steps that run once are elementwise, so that the owner of an element's sum over rows can run them.
 class OnceCheck {
@@ -139,7 +139,7 @@ TileCosts block_costs(const RegionSignature& region, const Target& target) {
                         target.compute_capability / 10, target.compute_capability % 10),
             {}};
   const auto blocks = static_cast<std::uint32_t>(std::clamp(target.multiprocessors, 1, 1024));
-  if (const std::int64_t most = kMostTurns * kBlockRows * blocks; region.capacity > most)
+  if (const std::int64_t most = kMaxTurns * kBlockRows * blocks; region.capacity > most)
     return {fmt::format("a batch of {} rows keeps single kernels busy, tiles of blocks are for up to {}",
                         region.capacity, most),
             {}};
@@ -153,10 +153,10 @@ TileCosts block_costs(const RegionSignature& region, const Target& target) {
     const std::uint64_t scratch = plan.bytes + levels.scratch_bytes(blocks);
     if (shared + 2048 > target.shared_memory) {
       tile.fault = fmt::format("tiles of blocks take {} bytes of shared memory", shared);
-    } else if (scratch > kMostScratch || (chooses && plan.cycles > kMostCycles)) {
+    } else if (scratch > kMaxScratch || (chooses && plan.cycles > kMaxCycles)) {
       tile.fault = fmt::format("its products take {} cycles a step, single kernels are as fast from {} on", plan.cycles,
-                               kMostCycles);
-    } else if (chooses && plan.number_cycles > kMostNumberCycles) {
+                               kMaxCycles);
+    } else if (chooses && plan.number_cycles > kMaxNumberCycles) {
       tile.fault = fmt::format("a block would sum rows to single numbers for {} cycles", plan.number_cycles);
     } else {
       StepTiling tiling{threads, 1, blocks, 0, 1, RowTile::block};

@@ -25,7 +25,7 @@ constexpr std::int64_t kBytesPerCycle = 25, kSyncCycles = 2500, kItemCycles = 40
 constexpr std::int64_t job_start(std::uint32_t threads) {
   return threads > 256 ? 1500 : 2500;
 }
-constexpr std::int64_t kMostJobBytes = std::int64_t{1} << 28;
+constexpr std::int64_t kMaxJobBytes = std::int64_t{1} << 28;
 
 constexpr std::array<ProductTile, 7> kTiles = {{{4, 4}, {2, 4}, {4, 2}, {2, 2}, {1, 4}, {1, 2}, {1, 1}}};
 
@@ -38,7 +38,7 @@ std::int64_t jobs_of(const ProductSize& size, const ProductTile& tile) {
 }
 // A 16x8x8 product runs three times on the tensor cores, 6.2 cycles each, spread over four quarters.
 std::int64_t job_cycles(const ProductSize& size, const ProductTile& tile, std::uint32_t threads) {
-  const std::int64_t bytes = std::min(kMostJobBytes, (16 * tile.m + 8 * tile.n) * size.inner * 4);
+  const std::int64_t bytes = std::min(kMaxJobBytes, (16 * tile.m + 8 * tile.n) * size.inner * 4);
   const std::int64_t products = tile.m * tile.n * divide_up(size.inner, 8) * 3 * 62 / 40;
   return job_start(threads) + std::max(bytes / kBytesPerCycle, products);
 }
@@ -320,9 +320,8 @@ class Planner {
   std::uint64_t looked_up_bytes() const {
     std::uint64_t bytes = 0;
     for (const BlockStep& step : steps_)
-      if (step.call.op == Op::minibatch && step.call.params->as<MinibatchParams>().shuffle &&
-          capacity_ <= kMostLookedUp)
-        bytes += static_cast<std::uint64_t>(std::max(capacity_, kLeastLookedUp)) * sizeof(std::uint32_t);
+      if (step.call.op == Op::minibatch && step.call.params->as<MinibatchParams>().shuffle && capacity_ <= kMaxLookedUp)
+        bytes += static_cast<std::uint64_t>(std::max(capacity_, kMinLookedUp)) * sizeof(std::uint32_t);
     return bytes;
   }
   std::uint64_t parts_bytes() const {

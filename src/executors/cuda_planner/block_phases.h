@@ -81,7 +81,7 @@ std::string block_fault(const BlockStep& step);
 bool is_mapped(const TextCall& call);
 // Rows of a shuffled batch are looked up in a table in shared memory, which covers several steps of a small batch
 // (kernels/cuda/tile/picks.h). Rows of a batch above the maximum are computed one by one.
-inline constexpr std::int64_t kLeastLookedUp = 2048, kMostLookedUp = 8192;
+inline constexpr std::int64_t kMinLookedUp = 2048, kMaxLookedUp = 8192;
 // Stride of a block's rows in shared memory, in elements, chosen to avoid bank conflicts.
 std::int64_t shared_stride(std::int64_t features);
 // Grid barrier flags at the start of the region's scratch, before the values.

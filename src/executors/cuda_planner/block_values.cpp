@@ -109,7 +109,7 @@ void BlockValues::begin_phase(int p) {
 
 BlockText BlockValues::selections() {
   BlockText out;
-  PickedTables tables(frame.program, phase, {threads(), 1, phase.capacity, kMostLookedUp});
+  PickedTables tables(frame.program, phase, {threads(), 1, phase.capacity, kMaxLookedUp});
   for (int k = 0; k < static_cast<int>(steps.size()); ++k) {
     if (place(k) != BlockPlace::data) continue;
     const Step& of = row_step(k);

@@ -61,9 +61,9 @@ Support supports(const StepSignature& step, const Machine& machine) {
   }
   if (step.op == Op::scatter_add) {
     const ScatterPlan plan = plan_scatter(step.inputs[0], step.output);
-    if (plan.places > ScatterPlan::kMost)
+    if (plan.places > ScatterPlan::kMax)
       return Support::no(fmt::format("{}: the CUDA kernel takes up to {} indices, got {}", name_of(step.op),
-                                     ScatterPlan::kMost, plan.places));
+                                     ScatterPlan::kMax, plan.places));
     return Support::with_workspace(plan.workspace);
   }
   return Support::with_workspace(0);

@@ -26,7 +26,7 @@ std::string PickedTables::table_of(const TextCall& call, const Step& step) {
   const auto& p = call.params->as<MinibatchParams>();
   const std::int64_t every = shape_.chunk * shape_.blocks,
                      rows = (phase_.capacity + every - 1) / std::max<std::int64_t>(every, 1) * shape_.chunk;
-  if (!p.shuffle || rows > shape_.most_rows || p.total > std::numeric_limits<std::uint32_t>::max() ||
+  if (!p.shuffle || rows > shape_.max_rows || p.total > std::numeric_limits<std::uint32_t>::max() ||
       !counts_steps(program_, phase_, step.inputs[1]))
     return {};
   const std::string batches = batches_text(call), &number = call.inputs[1].name;

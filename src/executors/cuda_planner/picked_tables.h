@@ -16,7 +16,7 @@ namespace graphrun::cuda {
 struct PickedShape {
   std::uint32_t threads = 0, blocks = 1;
   std::int64_t chunk = 0;
-  std::int64_t most_rows = 2048;  // per block: a larger table does not fit
+  std::int64_t max_rows = 2048;  // per block: a larger table does not fit
 };
 
 // Whether each step of the phase increments the state once and nothing else writes it, so the next value is one more.

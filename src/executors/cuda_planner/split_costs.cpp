@@ -42,7 +42,7 @@ class OnceSlices {
     const auto add = [&](const TensorType& type, bool sliced) {
       if (is_array(type))
         bytes +=
-            type.bytes() / (sliced ? cluster : 1) + (sliced ? 16 * static_cast<std::uint64_t>(kMostSplitColumns) : 16);
+            type.bytes() / (sliced ? cluster : 1) + (sliced ? 16 * static_cast<std::uint64_t>(kMaxSplitColumns) : 16);
     };
     for (std::size_t i = 0; i < all(); ++i) {
       const StepSignature& s = step(i);

@@ -13,9 +13,9 @@
 namespace graphrun::cuda {
 namespace {
 
-constexpr std::int64_t kMostSplitShared = 150 * 1024;  // bytes of shared memory, without values shared by all rows
-constexpr std::int64_t kMostOwn = 32;                  // rows per block
-constexpr std::int64_t kMostValues = std::int64_t{1} << 14;  // elements summed over clusters by each rank
+constexpr std::int64_t kMaxSplitShared = 150 * 1024;        // bytes of shared memory, without values shared by all rows
+constexpr std::int64_t kMaxOwn = 32;                        // rows per block
+constexpr std::int64_t kMaxValues = std::int64_t{1} << 14;  // elements summed over clusters by each rank
 
 std::int64_t multiple_of(std::int64_t x, std::int64_t size) {
   return divide_up(x, size) * size;
@@ -94,13 +94,13 @@ class SplitPlanner {
       if (!reads_data(i)) continue;
       if (c.output.rows == 0) {
         const std::int64_t columns = feature_count(c.inputs[1].type);
-        if (columns > kMostSplitColumns)
-          return no(i, fmt::format("{} columns of wide data, of at most {}", columns, kMostSplitColumns));
+        if (columns > kMaxSplitColumns)
+          return no(i, fmt::format("{} columns of wide data, of at most {}", columns, kMaxSplitColumns));
         continue;
       }
       const std::int64_t columns = feature_count(c.output);
-      if (columns > kMostSplitColumns)
-        return no(i, fmt::format("wide data times {} columns, of at most {}", columns, kMostSplitColumns));
+      if (columns > kMaxSplitColumns)
+        return no(i, fmt::format("wide data times {} columns, of at most {}", columns, kMaxSplitColumns));
       plan_.products.push_back({i, plan_.parts, columns});
       plan_.parts += columns;
     }
@@ -117,13 +117,13 @@ class SplitPlanner {
         return;
       }
       if (i == plan_.data || c.output.rows == 0) continue;
-      if (feature_count(c.output) > kMostFeatures)
-        return no(i, fmt::format("it has {} numbers a row, of at most {}", feature_count(c.output), kMostFeatures));
+      if (feature_count(c.output) > kMaxFeatures)
+        return no(i, fmt::format("it has {} numbers a row, of at most {}", feature_count(c.output), kMaxFeatures));
       for (std::size_t k = 0; k < c.inputs.size(); ++k)
         if (c.inputs[k].has_rows() && makers(i)[k] < 0 && !reads_data(i) &&
-            feature_count(c.inputs[k].type) > kMostFeatures)
+            feature_count(c.inputs[k].type) > kMaxFeatures)
           return no(i, fmt::format("it reads {} numbers a row, of at most {}", feature_count(c.inputs[k].type),
-                                   kMostFeatures));
+                                   kMaxFeatures));
       if (c.op == Op::matmul && !plan_.is_wide(i) && c.inputs[1].number) return no(i, "its weights are a number");
     }
     plan_.block = row_phase(steps_, capacity_);
@@ -156,20 +156,20 @@ class SplitPlanner {
       }
     }
     if (plan_.values == 0) return no("nothing is summed over rows");
-    if (plan_.values > kMostValues) return no(fmt::format("{} sums over rows in each block", plan_.values));
+    if (plan_.values > kMaxValues) return no(fmt::format("{} sums over rows in each block", plan_.values));
   }
 
   // Uses as few turns as shared memory allows.
   void find_turns() {
     const std::int64_t cluster = tiling_.cluster;
-    plan_.own = std::min(kMostOwn, divide_up(plan_.group, cluster));
-    while (plan_.own > 1 && shared_bytes() > kMostSplitShared) --plan_.own;
+    plan_.own = std::min(kMaxOwn, divide_up(plan_.group, cluster));
+    while (plan_.own > 1 && shared_bytes() > kMaxSplitShared) --plan_.own;
     plan_.turns = divide_up(plan_.group, plan_.own * cluster);
     plan_.own = divide_up(plan_.group, plan_.turns * cluster);  // balances the turns
     plan_.shared_bytes = static_cast<std::uint64_t>(shared_bytes());
     for (int i = 0; i < count(); ++i)  // row lookup tables
-      if (call(i).op == Op::minibatch && call(i).params->as<MinibatchParams>().shuffle && capacity_ <= kMostLookedUp)
-        plan_.shared_bytes += static_cast<std::uint64_t>(std::max(capacity_, kLeastLookedUp)) * sizeof(std::uint32_t);
+      if (call(i).op == Op::minibatch && call(i).params->as<MinibatchParams>().shuffle && capacity_ <= kMaxLookedUp)
+        plan_.shared_bytes += static_cast<std::uint64_t>(std::max(capacity_, kMinLookedUp)) * sizeof(std::uint32_t);
     const std::int64_t share = divide_up(divide_up(plan_.values, 3), tiling_.clusters);
     if (tiling_.clusters > 1)
       plan_.scratch_bytes = static_cast<std::uint64_t>(2 * cluster * tiling_.clusters * (tiling_.clusters + 1) *

@@ -14,7 +14,7 @@
 
 namespace graphrun::cuda {
 
-inline constexpr std::int64_t kMostSplitColumns = 32;  // columns of weights that multiply wide data
+inline constexpr std::int64_t kMaxSplitColumns = 32;  // columns of weights that multiply wide data
 
 // Product of wide data and weights: results [at, at + columns) of a row.
 struct SplitProduct {

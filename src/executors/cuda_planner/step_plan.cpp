@@ -13,8 +13,8 @@ namespace graphrun::cuda {
 namespace {
 
 // Limit on values shared by all rows. They are in each block's shared memory, next to the cross-block reduction.
-constexpr std::uint64_t kMostShared = 96 * 1024;
-constexpr std::int64_t kMostRows = std::int64_t{1} << 31;
+constexpr std::uint64_t kMaxShared = 96 * 1024;
+constexpr std::int64_t kMaxRows = std::int64_t{1} << 31;
 
 // Scratch of AllReduce in kernels/cuda/tile/exchange.h: messages of three floats for each cluster, for two epochs.
 std::uint64_t exchange_bytes(const StepTiling& tiling, std::int64_t sums) {
@@ -99,18 +99,18 @@ std::string register_fault(const RegionSignature& region) {
   for (const StepSignature& step : region.rows) {
     for (std::size_t i = 0; i <= step.inputs.size(); ++i) {
       const TensorType& type = i < step.inputs.size() ? step.inputs[i] : step.output;
-      if (type.rows > 0 && features(type) > kMostFeatures)
+      if (type.rows > 0 && features(type) > kMaxFeatures)
         return fmt::format("'{}' has {} numbers a row, rows in registers at most {}", name_of(step.op), features(type),
-                           kMostFeatures);
+                           kMaxFeatures);
     }
   }
   for (const StepSignature& step : region.once) {
     std::string reason;
     if (element_text(call_of(step), reason).empty()) return reason;
   }
-  if (const std::uint64_t bytes = shared_bytes(region); bytes > kMostShared)
+  if (const std::uint64_t bytes = shared_bytes(region); bytes > kMaxShared)
     return fmt::format("values shared by all rows take {} bytes, the shared memory of a block has {}", bytes,
-                       kMostShared);
+                       kMaxShared);
   return {};
 }
 
@@ -136,8 +136,8 @@ std::vector<StepCost> step_costs(const RegionSignature& region, const Target& ta
 
 RegionPlan plan_rows(const RegionSignature& region, const Target& target) {
   if (!region.fused.empty()) return RegionPlan::no("a step kernel needs no fused steps");
-  if (region.capacity > kMostRows)
-    return RegionPlan::no(fmt::format("a batch of {} rows, a step kernel takes up to {}", region.capacity, kMostRows));
+  if (region.capacity > kMaxRows)
+    return RegionPlan::no(fmt::format("a batch of {} rows, a step kernel takes up to {}", region.capacity, kMaxRows));
   if (std::string fault = batch_fault(region); !fault.empty()) return RegionPlan::no(std::move(fault));
   const std::vector<StepCost> costs = step_costs(region, target);
   if (costs.empty()) {

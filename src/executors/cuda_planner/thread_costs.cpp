@@ -16,20 +16,20 @@ namespace {
 
 // Limit on sums over rows per thread. Its 255 registers hold these sums and the live values of a row. Spills cost more
 // than the step itself.
-constexpr std::int64_t kMostSums = 104;
+constexpr std::int64_t kMaxSums = 104;
 // Limit on multiplications per row. As straight-line code, more do not fit the instruction cache.
-constexpr std::int64_t kMostProducts = 4096;
+constexpr std::int64_t kMaxProducts = 4096;
 // Multiplications above which code is long: 1,186 take 0.74 s to compile, 2,777 take 2.1 s.
 constexpr std::int64_t kLongProducts = 1200;
 // Instructions to swap one value between the two lanes of a pair.
 constexpr std::int64_t kTellingInstructions = 4;
 // Limit on groups of warps. Groups split the sums, but each of them computes all rows.
-constexpr std::uint32_t kMostGroups = 4;
+constexpr std::uint32_t kMaxGroups = 4;
 
 // Limits for straight-line code that fits the instruction cache: rows of a thread or pair, multiplications of all rows.
-constexpr std::int64_t kMostStraight = 4, kMostStraightPairs = 8, kMostStraightProducts = 640;
+constexpr std::int64_t kMaxStraight = 4, kMaxStraightPairs = 8, kMaxStraightProducts = 640;
 // Limit on row data that stay in registers for the whole launch, in floats per thread.
-constexpr std::int64_t kMostKept = 96;
+constexpr std::int64_t kMaxKept = 96;
 
 // Multiplications of a row step per row.
 std::int64_t products(const StepSignature& step) {
@@ -44,9 +44,9 @@ std::int64_t products(const StepSignature& step) {
 std::string row_fault(const StepSignature& step) {
   std::string reason;
   if (row_text(call_of(step), 0, reason).empty()) return reason;
-  if (products(step) > kMostProducts)
+  if (products(step) > kMaxProducts)
     return fmt::format("'{}' multiplies {} times a row, a thread's row at most {} times", name_of(step.op),
-                       products(step), kMostProducts);
+                       products(step), kMaxProducts);
   return {};
 }
 
@@ -67,11 +67,11 @@ using StageSums = std::vector<std::vector<std::int64_t>>;
 // Number of groups that the sums need; 0 if they do not fit. Assigns as thread_stage.cpp does, largest value first.
 std::uint32_t groups_for(StageSums stages) {
   for (std::vector<std::int64_t>& sizes : stages) std::ranges::sort(sizes, std::greater<>());
-  for (std::uint32_t groups = 1; groups <= kMostGroups; groups *= 2) {
+  for (std::uint32_t groups = 1; groups <= kMaxGroups; groups *= 2) {
     const auto fits = [&](const std::vector<std::int64_t>& sizes) {
       std::vector<std::int64_t> sums(groups, 0);
       for (const std::int64_t size : sizes) *std::ranges::min_element(sums) += size;
-      return std::ranges::max(sums) <= kMostSums;
+      return std::ranges::max(sums) <= kMaxSums;
     };
     if (std::ranges::all_of(stages, fits)) return groups;
   }
@@ -149,7 +149,7 @@ ThreadWork pair_work(const RegionSignature& region) {
     sums[stage_of(region, i)] += pair.sums().numbers;
   }
   // Without edges, as in a finished Program, it is unknown how lanes split the sums.
-  if (work.sums == 0 || (!region.makers.empty() && std::ranges::max(sums) > kMostSums)) work.groups = 0;
+  if (work.sums == 0 || (!region.makers.empty() && std::ranges::max(sums) > kMaxSums)) work.groups = 0;
   return work;
 }
 
@@ -173,8 +173,8 @@ std::string thread_fault(const RegionSignature& region) {
     if (std::string fault = row_fault(step); !fault.empty()) return fault;
     all_products += products(step);
   }
-  if (all_products > kMostProducts)
-    return fmt::format("a row takes {} multiplications, a thread's at most {}", all_products, kMostProducts);
+  if (all_products > kMaxProducts)
+    return fmt::format("a row takes {} multiplications, a thread's at most {}", all_products, kMaxProducts);
   return {};
 }
 
@@ -182,11 +182,11 @@ std::string thread_fault(const RegionSignature& region) {
 std::string sums_fault(const RegionSignature& region, std::int64_t sums) {
   for (const StepSignature& step : region.rows) {
     const std::int64_t size = step.output.rows == 0 ? step.output.shape.elements() : 0;
-    if (size > kMostSums)
-      return fmt::format("'{}' sums rows to {} numbers, a thread at most to {}", name_of(step.op), size, kMostSums);
+    if (size > kMaxSums)
+      return fmt::format("'{}' sums rows to {} numbers, a thread at most to {}", name_of(step.op), size, kMaxSums);
   }
-  return fmt::format("its rows are summed to {} numbers, {} groups of threads at most {} each", sums, kMostGroups,
-                     kMostSums);
+  return fmt::format("its rows are summed to {} numbers, {} groups of threads at most {} each", sums, kMaxGroups,
+                     kMaxSums);
 }
 
 // Adds the cost of each number of blocks and threads.
@@ -220,9 +220,9 @@ RowTurns row_turns(const StepTiling& tiling, std::int64_t capacity, std::int64_t
   const bool pair = tiling.tile == RowTile::pair;
   RowTurns turns;
   turns.count = divide_up(capacity, std::int64_t{tiling.block_rows()} * tiling.blocks());
-  turns.straight = turns.count <= (pair ? kMostStraightPairs : kMostStraight) &&
-                   products * turns.count <= (pair ? 2 : 1) * kMostStraightProducts;
-  turns.kept = turns.straight && same > 0 && same * turns.count <= kMostKept;
+  turns.straight = turns.count <= (pair ? kMaxStraightPairs : kMaxStraight) &&
+                   products * turns.count <= (pair ? 2 : 1) * kMaxStraightProducts;
+  turns.kept = turns.straight && same > 0 && same * turns.count <= kMaxKept;
   return turns;
 }
 

@@ -20,7 +20,7 @@ namespace {
 
 // Limit on the weights and sums that fit a thread's registers together with the values of a row. Above it, each row
 // reads the weights again.
-constexpr std::int64_t kMostHeld = 112;
+constexpr std::int64_t kMaxHeld = 112;
 
 constexpr const char* kStarts[] = {"0.0f", "1.0f", "-infinity()", "infinity()"};
 
@@ -48,7 +48,7 @@ class ThreadStage {
     text +=
         "    const auto row = [&](int turn, u32 r, bool live) GRAPHRUN_TILE_INLINE {\n      (void)turn, (void)r, "
         "(void)live;\n";
-    if (weights() + sums > kMostHeld) text += "      forget();\n";
+    if (weights() + sums > kMaxHeld) text += "      forget();\n";
     text += rows();
     text += fmt::format("    }};\n    for_rows<{}u, {}u, {}, {}, {}>(first_row, {}, row);\n",
                         call_.frame.phase.capacity, rows_, turns_.straight ? turns_.count : 1,

@@ -41,7 +41,7 @@ inline bool is_array(const TensorType& type) {  // shared by all rows and not a 
   return type.rows == 0 && type.shape.elements() != 1;
 }
 constexpr std::int64_t kFunctionInstructions = 12;
-constexpr std::int64_t kMostFeatures = 64;  // per row of a value in registers
+constexpr std::int64_t kMaxFeatures = 64;  // per row of a value in registers
 
 std::int64_t features(const TensorType& type);  // per row, or elements of a value without rows
 bool is_function(const StepSignature& step);

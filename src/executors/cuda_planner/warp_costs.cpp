@@ -10,7 +10,7 @@ namespace graphrun::cuda {
 namespace {
 
 // Limit on instructions per tile, so that they stay in the instruction cache.
-constexpr std::int64_t kMostInstructions = 6000;
+constexpr std::int64_t kMaxInstructions = 6000;
 constexpr std::int64_t kTileRows = 16;  // as in kernels/cuda/tile/warp.h
 
 struct WarpWork {
@@ -40,21 +40,21 @@ WarpWork warp_work(const RegionSignature& region, std::string& fault) {
     if (step.output.rows > 0) work.features = std::max(work.features, features(step.output));
   }
   work.registers = std::ranges::max(registers);
-  if (work.instructions > kMostInstructions)
+  if (work.instructions > kMaxInstructions)
     fault =
-        fmt::format("16 rows take {} instructions, those of a warp at most {}", work.instructions, kMostInstructions);
+        fmt::format("16 rows take {} instructions, those of a warp at most {}", work.instructions, kMaxInstructions);
   return work;
 }
 
 bool fits(const WarpWork& work, const StepTiling& tiling, std::uint64_t shared, const Target& target) {
-  const std::int64_t widest = tiling.threads > 256 ? 16 : kMostFeatures;
+  const std::int64_t widest = tiling.threads > 256 ? 16 : kMaxFeatures;
   const std::uint64_t sums = static_cast<std::uint64_t>(work.sums) + 8, warps = tiling.threads / 32;
   // Floats of each warp, of messages within a cluster, and of cluster totals (kernels/cuda/tile/exchange.h).
   const std::uint64_t slice = sums / (tiling.clusters > 1 ? tiling.cluster : 1) + 4;
   const std::uint64_t floats = warps * (static_cast<std::uint64_t>(work.scratch) + sums) + sums +
                                2 * tiling.cluster * slice + (tiling.clusters > 1 ? (tiling.clusters + 1) * slice : 0);
   const std::int64_t spare = tiling.threads > 256 ? 16 : 0;
-  return work.registers + spare <= most_numbers(tiling.threads) && work.features <= widest &&
+  return work.registers + spare <= max_numbers(tiling.threads) && work.features <= widest &&
          shared + floats * sizeof(float) + 1024 <= target.shared_memory;
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 class WarpStage {
  public:
-  explicit WarpStage(const StageCall& call) : call_(call), held_left_(most_numbers(call.tiling.threads)) {}
+  explicit WarpStage(const StageCall& call) : call_(call), held_left_(max_numbers(call.tiling.threads)) {}
 
   RowStage run() {
     const std::string& number = call_.number;

@@ -194,7 +194,7 @@ std::string weights_text(const TextCall& call) {
                      b.type.shape[transposed ? 0 : 1], b.name, offset);
 }
 
-std::int64_t most_numbers(std::uint32_t threads) {
+std::int64_t max_numbers(std::uint32_t threads) {
   return threads > 256 ? 56 : 114;  // the lane has 128 or 255 registers
 }
 

@@ -36,6 +36,6 @@ WarpShape warp_shape(const TextCall& call);
 
 // Limit on registers of a lane for weights, sums and values that gradients need, in a block of this many threads. Found
 // by compiling networks of one to four layers of 8 to 64 units.
-std::int64_t most_numbers(std::uint32_t threads);
+std::int64_t max_numbers(std::uint32_t threads);
 
 }  // namespace graphrun::cuda

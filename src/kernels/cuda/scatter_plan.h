@@ -16,7 +16,7 @@ struct ScatterPlan {
   static constexpr int kDigit = 8;               // bits
   static constexpr std::uint64_t kBlock = 2048;  // updates that a block sorts by a digit
   static constexpr std::uint64_t kTile = 64;     // sorted updates added in order by one thread
-  static constexpr std::uint64_t kMost = ~0u;    // updates: their indices have 32 bits
+  static constexpr std::uint64_t kMax = ~0u;     // updates: their indices have 32 bits
 
   std::uint64_t rows = 0, width = 0, places = 0;
   std::uint64_t tiles = 0;

@@ -50,10 +50,10 @@ class Tracer {
   }
 
  private:
-  static constexpr std::size_t kMostParts = 1'000'000;  // limit per graph; further parts are not checked
+  static constexpr std::size_t kMaxParts = 1'000'000;  // limit per graph; further parts are not checked
 
   void trace(NodeId id, const Box& box, const ClassRange& range) {
-    if (is_empty(box) || seen_.size() == kMostParts || !seen_.emplace(range.kind, range.count, id, box).second) return;
+    if (is_empty(box) || seen_.size() == kMaxParts || !seen_.emplace(range.kind, range.count, id, box).second) return;
     open_.push_back({id, box, range.kind});
   }
 

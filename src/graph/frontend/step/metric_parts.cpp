@@ -21,7 +21,7 @@ using ir::kNoNode;
 using ir::Node;
 using ir::NodeId;
 
-constexpr std::int64_t kMostNumbers = 64;  // numbers per metric, because each needs a ring buffer
+constexpr std::int64_t kMaxNumbers = 64;  // numbers per metric, because each needs a ring buffer
 
 // How results of a reduction over rows combine across batches, like partial results in a region; nullopt if they
 // cannot be combined.
@@ -68,9 +68,9 @@ MetricParts MetricAnalysis::parts(NodeId metric) const {
     found.parts.push_back({id, of_batch_[id] ? *combined_by(graph_[id]) : Combined::same});
     numbers += graph_[id].type.shape.elements();
   }
-  if (numbers > kMostNumbers) {
+  if (numbers > kMaxNumbers) {
     found.problem =
-        fmt::format("it is computed from {} numbers of each batch, {} at most are put together", numbers, kMostNumbers);
+        fmt::format("it is computed from {} numbers of each batch, {} at most are put together", numbers, kMaxNumbers);
   }
   return found;
 }

@@ -344,7 +344,7 @@ class StepGraphBuilder {
     const Var updates =
         objective.every == 1 ? steps : make::op("floor", {steps / static_cast<double>(objective.every)});
     const Var time = updates + one, due = objective.every == 1 ? Var{} : is_due(objective);
-    if (const Factor most = most_norm(); !most.is_zero()) clip_norm(gradient, most);
+    if (const Factor most = max_norm(); !most.is_zero()) clip_norm(gradient, most);
     std::vector<NodeId> moved;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       UpdateContext context{make_, attrs, var(parameters[i]), gradient[i], rate, time, runtime, due};
@@ -356,7 +356,7 @@ class StepGraphBuilder {
   }
 
   // TrainSpec::clip_norm; all objectives share one state.
-  Factor most_norm() {
+  Factor max_norm() {
     if (!model_.train.clip_norm_at_run_time) return {model_.train.clip_norm};
     if (clip_norm_ == kNoNode) {
       clip_norm_ = add_state("train:clip_norm", {DType::f32, {}, 0}, "slot");

@@ -12,7 +12,7 @@ namespace {
 // Tiles of kTileRows x (kTileVectors * 16) fill the machine's registers; they affect speed, never results. 14 x 32: 28
 // sums, two vectors of b and a broadcast of a use 31 of 32 registers; 16 loads for 28 fma.
 inline constexpr int kTileRows = GRAPHRUN_BLOCKS == 16 ? 14 : GRAPHRUN_BLOCKS == 8 ? 6 : 4;
-static_assert(kTileRows <= kMostTileRows);
+static_assert(kTileRows <= kMaxTileRows);
 inline constexpr int kTileVectors = GRAPHRUN_BLOCKS == 16 ? 2 : 1;
 inline constexpr i64 kWide = kTileVectors * kLanes;
 inline constexpr i64 kBlockRows = 84;  // rows of a packed at a time: 84 KiB, whole tiles (14, 6 and 4 divide it)

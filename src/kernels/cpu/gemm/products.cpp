@@ -17,10 +17,10 @@ std::int64_t divide_up(std::int64_t x, std::int64_t y) {
 // their panels in the L2 cache. Slow layouts of a: column-major, or rows a multiple of a page apart, since the rows of
 // a tile then map to one set of the L1 cache.
 struct SharedPanels {
-  static constexpr std::int64_t kLeastRows = 56, kLeastColumns = 128, kLeastDepth = 64;
+  static constexpr std::int64_t kMinRows = 56, kMinColumns = 128, kMinDepth = 64;
   static constexpr std::int64_t kPage = 1024;                     // floats
   static constexpr std::int64_t kFloats = std::int64_t{1} << 20;  // packed at a time
-  static constexpr std::int64_t kMostDepth = 4 * kProductBlock;
+  static constexpr std::int64_t kMaxDepth = 4 * kProductBlock;
   static constexpr std::int64_t kSteps = 16;  // k steps packed at a time from a column-major a
   static constexpr std::int64_t kTiles = 4;   // row tiles packed at a time from a row-major a
   bool pays = false;
@@ -29,15 +29,15 @@ struct SharedPanels {
 
   SharedPanels(std::int64_t m, std::int64_t n, std::int64_t k, bool a_by_columns)
       : packs_a(a_by_columns || k % kPage == 0) {
-    pays = m >= kLeastRows && n >= kLeastColumns && k >= kLeastDepth;
+    pays = m >= kMinRows && n >= kMinColumns && k >= kMinDepth;
     if (!pays) return;
     const std::int64_t blocks = divide_up(k, kProductBlock);
     const std::int64_t groups =
-        std::min(std::max(divide_up(k * width(m, n), kFloats), divide_up(k, kMostDepth)), blocks);
+        std::min(std::max(divide_up(k * width(m, n), kFloats), divide_up(k, kMaxDepth)), blocks);
     depth = divide_up(blocks, groups) * kProductBlock;
   }
   static std::int64_t padded(std::int64_t n) { return divide_up(n, kLanes) * kLanes; }
-  std::int64_t width(std::int64_t m, std::int64_t n) const { return padded(n) + (packs_a ? m + kMostTileRows : 0); }
+  std::int64_t width(std::int64_t m, std::int64_t n) const { return padded(n) + (packs_a ? m + kMaxTileRows : 0); }
   std::int64_t floats(std::int64_t m, std::int64_t n, std::int64_t k) const { return std::min(depth, k) * width(m, n); }
   // Limits groups to the k steps that fit in `bytes`, which does not affect results. Depth 0: no step fits.
   void fit(std::uint64_t bytes, std::int64_t m, std::int64_t n, std::int64_t k) {
@@ -49,21 +49,21 @@ struct SharedPanels {
 // Parts of a product by panels: whole tiles and panels, chosen to balance the load of 2, 4, 8 or 16 threads. They
 // differ between machines, which does not affect results.
 struct PanelParts {
-  static constexpr std::int64_t kMostColumns = 1024;  // maximum per part: 1 MiB of panels
-  static constexpr std::int64_t kMostRows = 336;
+  static constexpr std::int64_t kMaxColumns = 1024;  // maximum per part: 1 MiB of panels
+  static constexpr std::int64_t kMaxRows = 336;
   std::int64_t rows = 0, columns = 0;
   std::int64_t row_blocks = 0, column_blocks = 0;
 
   PanelParts(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t tile_rows) {
     const std::int64_t tiles = divide_up(m, tile_rows), strips = divide_up(n, kPanelColumns);
     const std::int64_t most = std::max(parts_for(m * n * k / 16), 2);
-    const std::int64_t first = divide_up(n, kMostColumns);
+    const std::int64_t first = divide_up(n, kMaxColumns);
     double least = 0;
     for (std::int64_t across = first; across == first || across <= strips; across *= 2) {
       const std::int64_t wide = divide_up(strips, across);
       for (const int wanted : {2, 4, 8, 16, 32, 48, kMaxParts}) {
         if (wanted > most) break;
-        const std::int64_t high = std::clamp<std::int64_t>(divide_up(tiles * across, wanted), 1, kMostRows / tile_rows);
+        const std::int64_t high = std::clamp<std::int64_t>(divide_up(tiles * across, wanted), 1, kMaxRows / tile_rows);
         const std::int64_t parts = divide_up(tiles, high) * divide_up(strips, wide);
         if (parts > kMaxParts && across > first) continue;
         double shares = 0;  // the last part leaves threads idle for about a quarter of its time
@@ -280,9 +280,9 @@ bool product_spares_workspace(const MatmulParams& params, const TensorType& a, c
 
 std::uint64_t product_workspace(const MatmulParams& params, const TensorType& a, const TensorType& c) {
   // Small or numerous matrices are parts by themselves.
-  constexpr std::int64_t kMostMatrices = 8, kLeastRowsOfEach = 168;
+  constexpr std::int64_t kMaxMatrices = 8, kMinRowsOfEach = 168;
   const bool together =
-      c.shape.rank() == 2 || (matrices_in(c.shape) <= kMostMatrices && rows_in(c.shape) >= kLeastRowsOfEach);
+      c.shape.rank() == 2 || (matrices_in(c.shape) <= kMaxMatrices && rows_in(c.shape) >= kMinRowsOfEach);
   const Cut cut = cut_of(params, a, c);
   const SharedPanels shared = shared_panels(params, a, c);
   std::int64_t floats = 0;

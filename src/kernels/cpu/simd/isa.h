@@ -29,7 +29,7 @@ using Operand = Strided<void>;
 // pack_left() packs the rows of a; first_row is a multiple of tile_rows.
 inline constexpr int kProductBlock = 256;
 inline constexpr int kPanelColumns = 32;
-inline constexpr int kMostTileRows = 14;
+inline constexpr int kMaxTileRows = 14;
 struct MatmulProblem {
   const float* a;
   std::int64_t a_row, a_k;

@@ -78,8 +78,8 @@ struct Divisor {
 GRAPHRUN_FN FloatPart quotient(FloatPart x, const Divisor& d) {
 #if GRAPHRUN_LANES > 4
   const WordPart size = (WordPart)x & 0x7fffffffu;
-  constexpr std::uint32_t kLeast = (127 - 100) << 23, kMost = (127 + 100) << 23;
-  const WordPart outside = (size - kLeast > kMost - kLeast) & (size != 0);
+  constexpr std::uint32_t kMin = (127 - 100) << 23, kMax = (127 + 100) << 23;
+  const WordPart outside = (size - kMin > kMax - kMin) & (size != 0);
   if (!any_lane(outside)) {
     FloatPart y = x * d.inverse;
     y = fused(fused(-y, d.by, x), d.inverse, y);

@@ -75,11 +75,11 @@ struct ToLanes {
 };
 // Sink that adds to numbers, 16 sums at a time and between blocks, when no sums are in registers.
 struct ToNumbers {
-  static constexpr int kMost = 2 * kLanes + 16;
+  static constexpr int kMax = 2 * kLanes + 16;
   float* out;
   int count = 0;
-  i64 to[kMost];
-  float vectors[kMost * kLanes];
+  i64 to[kMax];
+  float vectors[kMax * kLanes];
 
   explicit ToNumbers(float* numbers) : out(numbers) {}
   GRAPHRUN_FN void add(Floats x, i64 i) {

@@ -8,13 +8,13 @@
 namespace graphrun::cpu::GRAPHRUN_ISA {
 namespace {
 
-// Calls f(Part<size>) for a size of 1 to kMost.
-template <int kMost, class F>
+// Calls f(Part<size>) for a size of 1 to kMax.
+template <int kMax, class F>
 GRAPHRUN_FN void with_size(i64 size, F&& f) {
-  if constexpr (kMost > 1) {
-    if (size < kMost) return with_size<kMost - 1>(size, f);
+  if constexpr (kMax > 1) {
+    if (size < kMax) return with_size<kMax - 1>(size, f);
   }
-  f(Part<kMost>{});
+  f(Part<kMax>{});
 }
 
 // n split into nearly equal parts of at most `most`: a short last part would have too few independent sums to hide
@@ -29,21 +29,21 @@ struct Parts {
     small = parts - large;
   }
   // Calls f(begin, Part<size>, number of such parts).
-  template <int kMost, class F>
+  template <int kMax, class F>
   GRAPHRUN_FN void for_each(F&& f) const {
     if (large > 0)
-      with_size<kMost>(
+      with_size<kMax>(
           size + 1, [&](auto s) __attribute__((always_inline)) { f(i64{0}, s, large); });
     if (small > 0)
-      with_size<kMost>(
+      with_size<kMax>(
           size, [&](auto s) __attribute__((always_inline)) { f(large * (size + 1), s, small); });
   }
 };
 
 // Calls f(begin, Part<size>) for each part of n.
-template <int kMost, class F>
+template <int kMax, class F>
 GRAPHRUN_FN void in_parts(i64 n, F&& f) {
-  Parts(n, kMost).for_each<kMost>([&](i64 begin, auto size, i64 count) __attribute__((always_inline)) {
+  Parts(n, kMax).for_each<kMax>([&](i64 begin, auto size, i64 count) __attribute__((always_inline)) {
     for (; count > 0; --count, begin += size) f(begin, size);
   });
 }

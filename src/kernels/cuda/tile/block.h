@@ -224,7 +224,7 @@ GRAPHRUN_TILE_FN void fold_rows(unsigned char (&shared)[kBytes], int first, int 
 // Calls use(i, fetched) for elements i of kAll; fetch(i) loads other operands, a few at a time.
 template <int kThreads, int kBlocks, int kAll, class Fetch, class Use>
 GRAPHRUN_TILE_FN void each_element(Fetch fetch, Use use) {
-  constexpr int kStep = kThreads * kBlocks, kMost = (kAll + kStep - 1) / kStep, kTurns = kMost < 4 ? kMost : 4;
+  constexpr int kStep = kThreads * kBlocks, kMax = (kAll + kStep - 1) / kStep, kTurns = kMax < 4 ? kMax : 4;
   GRAPHRUN_TILE_LOOP
   for (int begin = static_cast<int>(block_index()) * kThreads + static_cast<int>(thread_index()); begin < kAll;
        begin += kTurns * kStep) {

@@ -185,10 +185,10 @@ GRAPHRUN_TILE_CONSTEXPR int times_ahead() {
   if (kM * kN > 8 || most / numbers < 2) return 2;
   return most / numbers > 8 ? 8 : most / numbers;
 }
-// Turns in the code for at most kMost terms. If they do not all fit in flight, one more than the loads in flight.
-template <int kThreads, int kM, int kN, int kParts, int kMost>
+// Turns in the code for at most kMax terms. If they do not all fit in flight, one more than the loads in flight.
+template <int kThreads, int kM, int kN, int kParts, int kMax>
 GRAPHRUN_TILE_CONSTEXPR int turns_of() {
-  const int step = 4 * inner_of(kM, kN) * kParts, turns = (kMost + step - 1) / step;
+  const int step = 4 * inner_of(kM, kN) * kParts, turns = (kMax + step - 1) / step;
   const int ahead = times_ahead<kThreads, kM, kN>();
   return turns <= ahead ? turns : ahead + 1;
 }
@@ -243,14 +243,14 @@ GRAPHRUN_TILE_FN void multiply(Parts<kM, kN, kParts>& to, int warp, const A& a, 
 // Part of a product, 16 kM by 8 kN. Calls use(m, n, sum, fetched) for all elements in range; m and n are outer indices
 // of the factors. fetch(m, n) loads other operands; all fetches are issued before the first use. Begins with a barrier;
 // the caller places another before `shared` is used again.
-template <int kThreads, int kM, int kN, int kMost, int kBytes, class A, class B, class Fetch, class Use>
+template <int kThreads, int kM, int kN, int kMax, int kBytes, class A, class B, class Fetch, class Use>
 GRAPHRUN_TILE_FN void product(unsigned char (&shared)[kBytes], const A& a, const B& b, Fetch fetch, Use use) {
   constexpr int kParts = kThreads / 32, kColumns = 8 * kN, kAll = 16 * kM * kColumns;
   constexpr int kRows = kThreads / kColumns, kTurns = kThreads % kColumns == 0 ? (16 * kM + kRows - 1) / kRows : 0;
   static_assert(sizeof(Parts<kM, kN, kParts>) <= kBytes);
   auto& parts = *reinterpret_cast<Parts<kM, kN, kParts>*>(shared);
   barrier();
-  multiply<kThreads, kM, kN, kParts, turns_of<kThreads, kM, kN, kParts, kMost>()>(
+  multiply<kThreads, kM, kN, kParts, turns_of<kThreads, kM, kN, kParts, kMax>()>(
       parts, static_cast<int>(thread_index() / 32), a, b);
   const auto sum = [&](int m, int n) {
     float sum = 0.0f;

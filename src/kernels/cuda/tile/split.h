@@ -168,8 +168,8 @@ struct Results {
   }
   template <int kInner, int kShares, class Right>
   GRAPHRUN_TILE_FN void multiply(int share, const Narrow<kColumns>& left, const Right& right) {
-    constexpr int kSteps = divide_up(kInner, 8), kTurns = kSteps / kShares, kMost = kM > 1 ? 2 : 4;
-    constexpr int kTimes = divide_up(kTurns, kMost), kTogether = kTurns == 0 ? 0 : divide_up(kTurns, kTimes);
+    constexpr int kSteps = divide_up(kInner, 8), kTurns = kSteps / kShares, kMax = kM > 1 ? 2 : 4;
+    constexpr int kTimes = divide_up(kTurns, kMax), kTogether = kTurns == 0 ? 0 : divide_up(kTurns, kTimes);
     constexpr int kWhole = kTurns == 0 ? 0 : kTurns / kTogether, kRest = kTurns - kWhole * kTogether;
     GRAPHRUN_TILE_LOOP
     for (int time = 0; time < kWhole; ++time)
