@@ -47,7 +47,7 @@ if(GRAPHRUN_CUDA_FOUND)
   endif()
 
   graphrun_layer(kernels_cuda FOLDER kernels/cuda DEPENDS kernels KERNELS)
-  graphrun_layer(executor_cuda FOLDER executors/cuda DEPENDS kernels executor_cuda_planner LIBRARIES CUDA::cudart_static COMPUTES)
+  graphrun_layer(executor_cuda FOLDER executors/cuda DEPENDS kernels executor_common executor_cuda_planner LIBRARIES CUDA::cudart_static COMPUTES)
   # Kernels that are compiled when a program is loaded include these, by these names: texts within the library.
   set(device_sources graphrun/scalar_op_list.h kernels/scalar_type.h kernels/scalar_functions.h kernels/scalar_ops.h
     kernels/cuda/element_functions.h base/random_bits.h)

@@ -33,7 +33,7 @@ install(FILES ${PROJECT_BINARY_DIR}/package/graphrun.pc DESTINATION ${CMAKE_INST
 # With their data, and what these ask to be told: authors and licences. Not what scripts/get-data fetched.
 install(DIRECTORY models DESTINATION ${CMAKE_INSTALL_DATADIR}/graphrun COMPONENT tools FILES_MATCHING
   PATTERN "*.json" PATTERN "data/*.gz" PATTERN "data/README.md" PATTERN "mnist" EXCLUDE)
-install(FILES examples/houses.cpp examples/xor.cpp examples/matmul_plugin.c examples/matmul_executor.cpp
+install(FILES examples/houses.cpp examples/xor.cpp examples/matmul_plugin.c
   DESTINATION ${CMAKE_INSTALL_DATADIR}/graphrun/examples COMPONENT dev)
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT tools FILES_MATCHING
   PATTERN "*.md" PATTERN "pictures/*.png")

@@ -8,9 +8,8 @@
 //   - a Runnable belongs to one thread at a time; different Runnables may run in different threads.
 // To add an executor: implement these two classes, or HostExecutor where its memory is the host's (host_executor.h), in
 // a folder of src/executors/, which the build finds by itself, and give it an include and a row in registry.cpp there.
-// `graphrun devices` lists what its devices() says: by default nothing. Or make it a shared library, and say
-// --executor=./libmine.so (executor-plugins.md): in C, with an interface that stays (executor_plugin_c.h), or in
-// C++ with all of this one, for the version of graphrun that it was built with (executor_plugin.h).
+// `graphrun devices` lists what its devices() returns (default: nothing). Outside this project, write a shared library
+// in C (executor_plugin_c.h) and select it with --executor=./libmine.so (executor-plugins.md).
 #pragma once
 
 #include <atomic>

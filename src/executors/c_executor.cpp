@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "executors/common/host_executor.h"
+#include "executors/common/load_check.h"
 #include "executors/flat_program.h"
 #include "executors/plugin_host.h"
 #include "graphrun/error.h"
-#include "graphrun/host_executor.h"
-#include "graphrun/load_check.h"
 #include "graphrun/op.h"
 
 namespace graphrun {

@@ -8,9 +8,9 @@
 #include <memory>
 
 #include "base/random_bits.h"
+#include "executors/common/host_executor.h"
 #include "executors/flat_program.h"
 #include "graphrun/error.h"
-#include "graphrun/host_executor.h"
 #include "graphrun/op_traits.h"
 
 struct gr_kernel {

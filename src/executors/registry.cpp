@@ -6,13 +6,13 @@
 #include <atomic>
 #include <filesystem>
 
+#include "executors/common/host_executor.h"
 #include "executors/cpu/cpu_executor.h"
 #include "executors/cuda_planner/cuda_planner.h"
 #include "executors/plugin_folders.h"
 #include "executors/plugin_library.h"
 #include "executors/ref/ref_executor.h"
 #include "graphrun/error.h"
-#include "graphrun/host_executor.h"
 
 namespace graphrun {
 namespace {

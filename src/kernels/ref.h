@@ -4,7 +4,7 @@
 // Leaves to others: speed (cpu/, cuda/), which steps are accepted (executors/ref).
 #pragma once
 
-#include "graphrun/kernel.h"
+#include "kernels/kernel.h"
 
 namespace graphrun {
 

@@ -1,5 +1,5 @@
 // ref_access.h: how the reference kernels access operands: as doubles, by element index, valid rows only.
-// Contract: see graphrun/kernel.h. Leaves to others: the meaning of ops (ref*.cpp).
+// Contract: see kernels/kernel.h. Leaves to others: the meaning of ops (ref*.cpp).
 #pragma once
 
 #include <algorithm>
@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <limits>
 
-#include "graphrun/kernel.h"
 #include "kernels/dims.h"
+#include "kernels/kernel.h"
 
 namespace graphrun::ref {
 

@@ -4,8 +4,8 @@
 
 #include <span>
 
-#include "graphrun/kernel.h"
 #include "graphrun/op_traits.h"
+#include "kernels/kernel.h"
 
 namespace graphrun::ref {
 

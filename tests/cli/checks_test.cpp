@@ -45,8 +45,8 @@ TEST_F(Checks, NoExecutorAllocatesAfterTheFirstStep) {
 }
 
 TEST_F(Checks, WhatRunsByKernelsOfTheLibraryIsReported) {
-  const std::string executor = "--executor=" GRAPHRUN_MATMUL_EXECUTOR;  // has one kernel of its own
-  const char* const told = "matmul_only has no kernel for sub: cpu's runs";
+  const std::string executor = "--executor=" GRAPHRUN_MATMUL_PLUGIN;  // has one kernel of its own
+  const char* const told = "matmul_plugin has no kernel for sub: cpu's runs";
   const Outcome training = graphrun({model_, executor});
   EXPECT_EQ(training.code, 0) << training.err;
   EXPECT_TRUE(has(training.err, told)) << training.err;

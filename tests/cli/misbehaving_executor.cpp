@@ -1,4 +1,4 @@
-// misbehaving_executor.cpp: a plug-in that runs as cpu does but for one thing at one step, which the variable
+// misbehaving_executor.cpp: an executor library that runs as cpu does but for one thing at one step, which the variable
 // MISBEHAVING_EXECUTOR names: "allocate=7", "allocate_in_thread=7", "allocate_on_device=7", "sleep=7" (20 ms), "nan=7"
 // (into the first parameter) or "interrupt=7" (as Ctrl-C does; every step takes a millisecond); "device=0" plans as for
 // a GPU. What the checks of the command line have to find. A file that MISBEHAVING_EXECUTOR_ASKED names grows by a byte
@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "graphrun/executor_plugin.h"
+#include "executors/common/executor_library.h"
 #include "graphrun/target.h"
 
 namespace {
@@ -120,9 +120,9 @@ class MisbehavingExecutor final : public Executor {
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) const ExecutorPlugin* graphrun_executor_plugin() {
-  static const ExecutorPlugin plugin{sizeof(ExecutorPlugin), kExecutorAbi, [](std::string_view) {
-                                       return std::unique_ptr<Executor>(std::make_unique<MisbehavingExecutor>());
-                                     }};
-  return &plugin;
+extern "C" __attribute__((visibility("default"))) const ExecutorLibrary* graphrun_executor_library() {
+  static const ExecutorLibrary library{kExecutorLibraryVersion, [](std::string_view) {
+                                         return std::unique_ptr<Executor>(std::make_unique<MisbehavingExecutor>());
+                                       }};
+  return &library;
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# faults.sh CONFORMANCE FAULTY CPP_PLUGIN: runs graphrun-conformance on correct plug-ins in C and C++, and on plug-ins
+# faults.sh CONFORMANCE FAULTY MATMUL_PLUGIN: runs graphrun-conformance on correct plug-ins, and on plug-ins
 # with one injected fault, which it must find and name. A suite that no executor can fail is worthless.
 set -euo pipefail
-conformance=$1 faulty=$2 cpp=$3
+conformance=$1 faulty=$2 matmul=$3
 work="$(mktemp -d)"
 trap 'rm -rf "$work"' EXIT
 fail() {
@@ -24,7 +24,7 @@ finds() {  # finds FAULT FILTER TEST TEXT
 
 passes "$faulty" ""
 grep -E 'matmul +[0-9]+ run' "$work/log" >/dev/null || fail "the table does not list matmul"
-passes "$cpp" "" 'Values.*/matmul/*:Runs.*'
+passes "$matmul" "" 'Values.*/matmul/*:Runs.*'
 passes "$faulty" declines_sum 'Values.*:Runs.*'
 grep -F "faulty has no kernel for op 'sum' (sum)" "$work/log" >/dev/null || fail "what is declined is not listed"
 

@@ -46,6 +46,19 @@ TEST(CPlugin, TrainsAsTheSameExecutorInCppDoes) {
   EXPECT_FALSE(in_c.fusion().fallbacks.empty());
 }
 
+TEST(ExecutorLibrary, OneOfAnotherBuildIsRejected) {
+  try {
+    (void)find_executor(plugin("old_library"));
+    ADD_FAILURE() << "it was accepted";
+  } catch (const Error& error) {
+    const Diagnostic& found = error.diagnostics().front();
+    EXPECT_EQ(found.code, "executor.version");
+    EXPECT_NE(found.message.find("libold_library.so belongs to another build of graphrun"), std::string::npos)
+        << found.message;
+    EXPECT_FALSE(found.hint.empty());
+  }
+}
+
 TEST(CPlugin, IsVerified) {
   for (const Model& model : {test::verified_model(), test::classifier()}) {
     VerifyOptions options;

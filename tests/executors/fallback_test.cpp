@@ -1,11 +1,11 @@
-// An executor with one kernel of its own (examples/matmul_executor.cpp) trains, and says which ops it had none for.
+// An executor with one kernel of its own (support/matmul_executor.cpp) trains, and reports which ops it has none for.
 // Each sample of each op on it is part of the conformance suite.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
-#include "graphrun/host_executor.h"
+#include "executors/common/host_executor.h"
 #include "graphrun/op.h"
 #include "graphrun/session.h"
 #include "graphrun/verify.h"

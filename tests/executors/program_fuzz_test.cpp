@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "executors/common/load_check.h"
 #include "graphrun/error.h"
-#include "graphrun/load_check.h"
 #include "graphrun/session.h"
 #include "support/graph_run.h"
 #include "support/program_mutator.h"

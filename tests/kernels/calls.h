@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "graphrun/kernel.h"
 #include "graphrun/tensor.h"
+#include "kernels/kernel.h"
 
 namespace graphrun::test {
 

@@ -29,7 +29,7 @@ expect 0 src/executors/ref/ref.cpp '"kernels/ref.h"'
 expect 0 src/executors/novel/a.cpp '"executors/novel/b.h"'      # a new executor is a layer like the others
 expect 0 src/executors/novel/a.cpp '"kernels/ref.h"'
 expect 0 src/executors/registry.cpp '"executors/novel/a.h"'
-expect 0 src/executors/cuda/a.cpp '"graphrun/executor_plugin.h"'
+expect 0 src/executors/cuda/a.cpp '"executors/common/executor_library.h"'
 expect 0 src/cli/main.cpp '"cli/command_line/arguments.h"'
 expect 0 src/kernels/cpu/matmul.cpp '<cmath>'
 
@@ -42,7 +42,7 @@ expect 1 src/executors/cpu/cpu.cpp '"executors/ref/ref.h"'      # executors do n
 expect 1 src/executors/novel/a.cpp '"executors/ref/ref.h"'
 expect 1 src/executors/novel/a.cpp '"executors/registry.h"'
 expect 1 src/executors/cuda/a.cpp '"executors/cpu/cpu.h"'
-expect 1 src/executors/cpu/cpu.cpp '"graphrun/executor_plugin.h"'
+expect 1 src/executors/common/a.cpp '"executors/cpu/cpu.h"'
 expect 1 src/executors/cpu/cpu.cpp '"graph/ir/graph.h"'
 expect 1 src/executors/cpu/cpu.cpp '"graphrun/graph_builder.h"'
 expect 1 src/kernels/ref.h '"graphrun/program.h"'

@@ -7,11 +7,11 @@
 #include <stdexcept>
 
 #include "emulation/machine.h"
+#include "executors/common/load_check.h"
 #include "executors/cuda_planner/cuda_planner.h"
 #include "executors/cuda_planner/step_kernel.h"
 #include "executors/cuda_planner/step_plan.h"
 #include "executors/ref/ref_executor.h"
-#include "graphrun/load_check.h"
 #include "steps/host_kernels.h"
 
 namespace graphrun::test {

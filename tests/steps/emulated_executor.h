@@ -1,8 +1,8 @@
 // emulated_executor.h: the plans of the CUDA executor, without its device: regions over rows are step kernels, compiled
 // for this host and run by the emulator (emulation/machine.h), and all other steps are the reference's.
-// Contract: host_executor.h; one thread. Regions over elements are declined, they have kernels of their own. Throws
-// emulation::Failure where threads of a kernel wait for each other for ever, std::runtime_error where a kernel does not
-// compile or a wait gave up. Leaves to others: what the kernels compute (executors/cuda_planner).
+// Contract: executors/common/host_executor.h; one thread. Rejects regions over elements, which have kernels of their
+// own. Throws emulation::Failure if threads of a kernel wait for each other forever, std::runtime_error if a kernel
+// does not compile or a wait gives up. Not here: what the kernels compute (executors/cuda_planner).
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "emulation/machine.h"
-#include "graphrun/host_executor.h"
+#include "executors/common/host_executor.h"
 
 namespace graphrun::test {
 

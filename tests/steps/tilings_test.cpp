@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "executors/common/load_check.h"
 #include "graphrun/error.h"
-#include "graphrun/load_check.h"
 #include "graphrun/session.h"
 #include "steps/emulated_executor.h"
 #include "support/source_folder.h"

@@ -1,4 +1,4 @@
-// matmul_executor.h: examples/matmul_executor.cpp linked into this process: an executor with one kernel of its own.
+// matmul_executor.h: executor with one kernel of its own, matrix products; all other ops fall back to the library.
 #pragma once
 
 #include <memory>

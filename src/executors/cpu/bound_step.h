@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "graphrun/kernel.h"
 #include "kernels/cpu/batch/elementwise.h"
+#include "kernels/kernel.h"
 
 namespace graphrun {
 

@@ -11,12 +11,12 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "executors/common/load_check.h"
 #include "executors/cpu/element_runner.h"
 #include "executors/cpu/host.h"
 #include "executors/cpu/region_runner.h"
 #include "executors/cpu/zero_copy_batch.h"
 #include "graphrun/error.h"
-#include "graphrun/load_check.h"
 #include "graphrun/op_traits.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/threads/cores.h"

@@ -6,7 +6,7 @@
 
 #include <atomic>
 
-#include "graphrun/host_executor.h"
+#include "executors/common/host_executor.h"
 
 namespace graphrun {
 

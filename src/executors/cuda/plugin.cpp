@@ -1,11 +1,10 @@
 // plugin.cpp: exports of libgraphrun_cuda.so. Loading it needs no driver: the CUDA runtime is linked in and looks for
 // the driver at its first call, which is in load().
-#include "graphrun/executor_plugin.h"
-
+#include "executors/common/executor_library.h"
+#include "executors/common/load_check.h"
 #include "executors/cuda/device.h"
 #include "executors/cuda/executor.h"
 #include "executors/cuda/runnable.h"
-#include "graphrun/load_check.h"
 
 namespace graphrun::cuda {
 namespace {
@@ -27,8 +26,7 @@ DeviceList CudaExecutor::devices() const {
 
 }  // namespace graphrun::cuda
 
-extern "C" GRAPHRUN_API const graphrun::ExecutorPlugin* graphrun_executor_plugin() {
-  static const graphrun::ExecutorPlugin plugin{sizeof(graphrun::ExecutorPlugin), graphrun::kExecutorAbi,
-                                               graphrun::cuda::create};
-  return &plugin;
+extern "C" GRAPHRUN_API const graphrun::ExecutorLibrary* graphrun_executor_library() {
+  static const graphrun::ExecutorLibrary library{graphrun::kExecutorLibraryVersion, graphrun::cuda::create};
+  return &library;
 }

@@ -1,9 +1,9 @@
 // ref_executor.h: the reference executor for comparisons: one plain kernel per step, in double.
-// Contract: that of host_executor.h; supports every op of the library in every dtype.
+// Contract: that of executors/common/host_executor.h; supports every op of the library in every dtype.
 // Not here: the kernels (kernels/ref.h), speed (executors/cpu).
 #pragma once
 
-#include "graphrun/host_executor.h"
+#include "executors/common/host_executor.h"
 
 namespace graphrun {
 

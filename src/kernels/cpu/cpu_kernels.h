@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "graphrun/kernel.h"
+#include "kernels/kernel.h"
 
 namespace graphrun {
 

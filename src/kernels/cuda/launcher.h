@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "graphrun/kernel.h"
+#include "kernels/kernel.h"
 
 namespace graphrun::cuda {
 

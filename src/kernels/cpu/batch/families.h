@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <span>
 
-#include "graphrun/kernel.h"
 #include "graphrun/op_traits.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/simd/scalar_loops.h"
 #include "kernels/cpu/threads/parallel.h"
 #include "kernels/dims.h"
+#include "kernels/kernel.h"
 
 namespace graphrun {
 struct MatmulParams;

@@ -1,4 +1,4 @@
-#include "graphrun/host_executor.h"
+#include "executors/common/host_executor.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 #include <new>
 #include <stdexcept>
 
+#include "executors/common/load_check.h"
 #include "graphrun/error.h"
-#include "graphrun/load_check.h"
 #include "graphrun/op.h"
 
 namespace graphrun {

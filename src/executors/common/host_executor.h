@@ -2,7 +2,7 @@
 // Contract: executor.h. A HostExecutor selects the kernel of a step; find_kernel() gives the library's kernel as a
 // fallback. Fallbacks are reported: Support::fallback names the executor they come from, FusionSummary::fallbacks lists
 // the ops, and the Runnable counts the steps ("fallback_steps").
-// Example: examples/matmul_executor.cpp. Leaves to others: kernels (kernel.h), fusion (executors/cpu).
+// Example: tests/support/matmul_executor.cpp. Not here: kernels (kernel.h), fusion (executors/cpu).
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "graphrun/executor.h"
-#include "graphrun/kernel.h"
+#include "kernels/kernel.h"
 
 namespace graphrun {
 

@@ -1,5 +1,5 @@
 // load_check.cpp: check_loadable(): requirements on a Program before an executor may run it.
-#include "graphrun/load_check.h"
+#include "executors/common/load_check.h"
 
 #include <fmt/format.h>
 
