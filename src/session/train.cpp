@@ -347,7 +347,7 @@ void Session::Impl::reject_not_finite(GoodStates* good, std::uint64_t step, std:
   const auto place = [&](std::uint64_t at) { return fmt::format("step {} (epoch {})", at + 1, at / batches + 1); };
   Diagnostic told;
   told.code = "run.not_finite";
-  told.message = loss ? fmt::format("the loss is {} at {}: it is not finite", *loss, place(step))
+  told.message = loss ? fmt::format("the loss is {} at {}", *loss, place(step))
                       : fmt::format("a parameter is not finite after {}", place(step));
   if (good == nullptr) {
     told.hint = "a smaller learning rate often helps; standardize data of large numbers";
@@ -355,7 +355,7 @@ void Session::Impl::reject_not_finite(GoodStates* good, std::uint64_t step, std:
   }
   const std::uint64_t first = first_nonfinite_step(*good, step);
   if (!loss) told.message = fmt::format("a parameter is not finite after {}", place(first));
-  if (loss && first < step) told.message += fmt::format("; a parameter is not after {}", place(first));
+  if (loss && first < step) told.message += fmt::format("; a parameter is not finite after {}", place(first));
   std::optional<Diagnostic> found;
   std::string untold;
   try {

@@ -149,8 +149,7 @@ constexpr Flag kFlags[] = {
      Completes::nothing, "GRAPHRUN_MAX_INPUT"},
 
     {"--label", "COLUMN", "Data", "init", "column to predict (required)", set<&Arguments::column>},
-    {"--data", "FILE", "Data", "eval",
-     "evaluate the labelled rows of this file, or of stdin (-), instead of the splits",
+    {"--data", "FILE", "Data", "eval", "evaluate the rows of this file, or of stdin (-), instead of the splits",
      [](Arguments& a, std::string_view v) { a.load.evaluates = v; }, Completes::files},
     {"--format", "NAME", "Data", "predict eval",
      "format of the data file: csv, json, npy, npz or idx (default: detected)", set_format},
@@ -205,7 +204,7 @@ constexpr Flag kFlags[] = {
 
     {"--over", "PATH=VALUES", "Runs", "sweep", "values to try, as in 0.1,0.01 or 4:64:2x or 1:9:+2; may be repeated",
      [](Arguments& a, std::string_view v) { a.over.emplace_back(v); }, Completes::settings},
-    {"--seeds", "N", "Runs", "sweep", "number of seeds per setting, starting at the model's seed (default: 1)",
+    {"--seeds", "N", "Runs", "sweep", "number of seeds per combination, starting at the model's seed (default: 1)",
      [](Arguments& a, std::string_view v) { a.seeds = number<int>(v, 1, 100000); }},
     {"--jobs", "N", "Runs", "sweep", "number of runs to train at a time (default: 1)",
      [](Arguments& a, std::string_view v) { a.jobs = number<int>(v, 1, 1024); }},

@@ -117,13 +117,14 @@ std::vector<HelpRow> exit_codes() {
           {"2", "invalid usage, model file or data, or a weights file that does not match the model"},
           {"3", "a requested check or limit failed, such as verify or --max-memory"},
           {"4", "a device, its library or its memory is not available"},
-          {"130", "interrupted; the results so far are printed"}};
+          {"130", "interrupted, for example by Ctrl-C; a training run still prints its results"}};
 }
 
 std::vector<HelpRow> environment() {
   std::vector<HelpRow> rows;
   for (const Flag& flag : flags()) {
-    if (!flag.variable.empty()) rows.push_back({std::string(flag.variable), fmt::format("same as {}", flag.name)});
+    const std::string text = fmt::format("default of {}{}", flag.name, flag.name == "--executor" ? " (no path)" : "");
+    if (!flag.variable.empty()) rows.push_back({std::string(flag.variable), text});
   }
   rows.push_back({"CUDA_VISIBLE_DEVICES", "GPUs that graphrun may use; the first is cuda:0"});
   rows.push_back({"GRAPHRUN_KERNEL_CACHE", "cache folder for compiled GPU kernels, or off"});

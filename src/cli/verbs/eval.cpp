@@ -52,8 +52,8 @@ safetensors file as the model. Classifiers get accuracy, precision, recall, F1, 
 the confusion matrix; regressions get R2, errors and quantiles of the residuals (docs/reference/metrics.md).
 
 To keep training rows out of the test split, eval splits and transforms the data as in the training run. If
-the rows or the split have changed, the exit code is 2. --data evaluates the labelled rows of another file
-instead. That file must have the column names of the model's data, and the result has a single split, data.
+the rows or the split have changed, the exit code is 2. --data evaluates the rows of another file instead.
+It needs the same columns, including the one to predict. The results then have a single split, data.
 
 With --json, stdout is one object; docs/reference/command-line.md lists the keys.)",
     R"(graphrun train model.json --save-weights model.npz

@@ -49,8 +49,8 @@ const Verb init_verb = {
     "",
     Positionals::data,
     "write a model file for a CSV file",
-    R"(Inspects a CSV file and writes a model that predicts the column --label from the others. If the label is
-categorical or has two distinct numbers, init writes a classifier.
+    R"(Inspects a CSV file and writes a model that predicts the column --label from the others. If this
+column is categorical or has two distinct numbers, init writes a classifier.
 
 The model file contains every inferred setting for you to review: format of the table (separator, decimal
 comma), types of the columns (number, date or category) and imputation. stderr lists the omitted columns.

@@ -68,13 +68,15 @@ Field set_at_run_time(Field field) {
 // The keys that both parts that go by a figure of `validation` have.
 template <auto kPart, class Part>
 Fields monitor_fields() {
-  return {plain<kPart, &Part::monitor>("monitor", "`\"loss\"` or the name of a metric, on the validation split"),
-          plain<kPart, &Part::mode>(
-              "mode",
-              R"(`"min"`: lower is better; `"max"`: higher is better; `"auto"`: the direction of the built-in metric)",
-              {}, {"auto", "min", "max"}),
-          plain<kPart, &Part::patience>("patience", "consecutive evaluations without improvement", 1),
-          plain<kPart, &Part::min_delta>("min_delta", "smallest change that counts as an improvement", 0)};
+  return {
+      plain<kPart, &Part::monitor>("monitor", "`\"loss\"` or the name of a metric, on the validation split"),
+      plain<kPart, &Part::mode>(
+          "mode",
+          R"(`"min"`: lower is better; `"max"`: higher is better; `"auto"`: the direction of the built-in metric)", {},
+          {"auto", "min", "max"}),
+      plain<kPart, &Part::patience>(
+          "patience", "successive evaluations without improvement before training stops or the learning rate drops", 1),
+      plain<kPart, &Part::min_delta>("min_delta", "smallest change that counts as an improvement", 0)};
 }
 
 Field required(std::string_view name, std::string_view doc, std::string_view hint) {
@@ -208,8 +210,8 @@ const Fields& train_fields() {
           {}, {"exact", "fast"}),
       set_at_run_time<&TrainSpec::clip_norm_at_run_time>(plain<&TrainSpec::clip_norm>(
           "clip_norm",
-          "before the optimizer, scale the gradients so that their norm over all parameters (of an objective) does not "
-          "exceed this; or [a runtime hyperparameter](#runtime-hyperparameters)",
+          "largest norm of the gradients, over all parameters of the loss. Larger gradients are scaled down before the "
+          "update. Either a number or [a runtime hyperparameter](#runtime-hyperparameters)",
           0, {}, true)),
       plain<&TrainSpec::evaluate_every>(
           "evaluate_every",
