@@ -132,7 +132,7 @@ export class Curves {
       context.beginPath(); context.moveTo(kLeft, sy(tick)); context.lineTo(width - kRight, sy(tick)); context.stroke();
     }
     context.textAlign = "end";
-    context.fillText("epoch", width - kRight, height - 3);
+    context.fillText("Epoch", width - kRight, height - 3);
     context.save();
     context.beginPath();
     context.rect(kLeft, kTop, wide, tall);
@@ -198,7 +198,7 @@ export class Curves {
     context.globalAlpha = 0.4;
     context.beginPath(); context.moveTo(x, kTop); context.lineTo(x, kTop + tall); context.stroke();
     context.globalAlpha = 1;
-    lines.unshift([ink, `epoch ${short(place)}`]);
+    lines.unshift([ink, `Epoch ${short(place)}`]);
     const wide = Math.max(...lines.map(([, text]) => context.measureText(text).width)) + 16, high = lines.length * 15 + 8;
     const left = x + wide + 16 > width ? x - wide - 10 : x + 10;
     context.fillStyle = style("--card");

@@ -41,14 +41,14 @@ function showGraph() {
 // ---- profile: time and memory of each value, and its error against the reference executor
 
 const duration = (seconds) => seconds === 0 ? "–" : seconds < 1e-6 ? `${Math.round(seconds * 1e9)} ns` : seconds < 1e-3 ? `${short(seconds * 1e6, 3)} µs` : `${short(seconds * 1e3, 3)} ms`;
-const errorText = (cost) => cost.difference === null ? "not finite" : cost.difference === 0 ? "exact" : `${short(cost.ulp, 2)} ulp`;
+const errorText = (cost) => cost.difference === null ? "not finite" : cost.difference === 0 ? "exact" : `error ${short(cost.difference, 2)}`;
 const takesTime = (cost) => cost.seconds + cost.back > 0;  // false for inputs
 const costText = (cost) => [takesTime(cost) ? duration(cost.seconds + cost.back) : "", bytes(cost.bytes), errorText(cost)].filter(Boolean).join(" · ");
 const chosenExecutor = () => $("executor").value;
 
 const profile = guarded(async () => {
   notify(null);
-  $("profiled").textContent = "profiling…";
+  $("profiled").textContent = "Profiling…";
   $("profile").disabled = true;
   try {
     const answer = await ask(`/api/costs?${new URLSearchParams({executor: chosenExecutor()})}`);
@@ -64,7 +64,7 @@ const profile = guarded(async () => {
       },
     };
     $("profiled").textContent = `${answer.executor}: first ${answer.rows} rows of ${answer.split}, ` +
-      weightsText(answer) + "; each step timed separately, error relative to ref";
+      weightsText(answer) + "; operations timed one by one; errors against double precision";
   } catch (error) {
     $("profiled").textContent = "";
     throw error;
@@ -79,10 +79,10 @@ $("executor").addEventListener("change", () => { costs = null; plannedText = "";
 function showCosts() {
   const rows = costs ? state.check.graph.boxes.map((box) => [box, costs.of(box)]).filter(([, cost]) => cost) : [];
   rows.sort(([, a], [, b]) => b.share - a.share);
-  $("costs").replaceChildren(rows.length ? table(["value", "type", "forward", "backward", "share of time", "memory",
-    term("in arena", "yes: the value has a buffer in the arena; no: it stays in the tiles or registers of a fused region"),
-    term("max. error", "Largest difference from the reference executor"),
-    term("ulp", "Largest error, in units of the f32 spacing at the value's largest element")],
+  $("costs").replaceChildren(rows.length ? table(["Value", "Type", term("Forward", "Time to compute the value"), term("Backward", "Time to compute its gradients"), "Share of time", "Size",
+    term("Stored", "yes: kept in memory; no: used at once within a group of fused operations"),
+    term("Largest error", "Largest difference from the same calculation in double precision"),
+    term("In rounding units", "Error divided by the gap between neighbouring 32-bit numbers (ulp) at the value's largest element")],
     rows.map(([box, cost]) => [element("button", {type: "button", onclick: () => choose(box)}, box.name), box.type, duration(cost.seconds), duration(cost.back),
       `${Math.round(100 * cost.share)} %`, bytes(cost.bytes), cost.in_arena ? "yes" : "no", short(cost.difference, 3), short(cost.ulp, 2)])) : "");
 }
@@ -104,7 +104,7 @@ async function choose(box) {
 }
 
 function statistics(arrays) {
-  return table(["", "shape", "min", "max", "mean", "std", "zeros"], arrays.map((one) => [
+  return table(["Array", "Shape", "Min", "Max", "Mean", term("Std", "Standard deviation"), term("Zeros", "Share of elements that are 0")], arrays.map((one) => [
     element("button", {type: "button", onclick: () => showPictures(one.name)}, one.name), `(${one.shape.join(", ")})`,
     short(one.min), short(one.max), short(one.mean), short(one.std), `${short(100 * one.zeros / (one.elements || 1), 3)} %`]));
 }
@@ -112,7 +112,7 @@ function statistics(arrays) {
 function showArrays(names, title) {
   const arrays = names ? names.map((name) => values.arrays.find((one) => one.name === name)).filter(Boolean) : values.arrays;
   $("value").replaceChildren(
-    element("p", {class: "quiet"}, `${title ? title + ": " : ""}first ${values.rows} rows of ${values.split}, ${weightsText(values)}`),
+    element("p", {class: "quiet"}, `${title ? title + ": " : ""}First ${values.rows} rows of ${values.split}, ${weightsText(values)}`),
     element("div", {class: "wide"}, statistics(arrays)), element("div", {id: "value-pictures", class: "pictures"}));
   if (arrays.length) showPictures(arrays[0].name);
 }
@@ -127,9 +127,8 @@ $("run-batch").addEventListener("click", async () => { if (await runBatch()) sho
 
 // ---- memory plan, with a cursor over its steps
 
-const kTitles = {parameter: "Values that training updates", activation: "Values of one step, and their gradients",
-  workspace: "Scratch memory of a step", metric: "Partial sums for losses and metrics", counter: "Step counters",
-  slot: "State of the optimizer, such as the moments of adam", data: "The data set", constant: "Values that never change"};
+const kTitles = {parameter: "Parameters", activation: "Values and gradients", workspace: "Scratch memory",
+  metric: "Sums for metrics", counter: "Step counters", slot: "Optimizer state", data: "Data set", constant: "Constants"};
 const kKinds = Object.keys(kTitles);
 const kindColour = (kind) => colour([0, 1, 2, 3, 4, 5, 6, 7][Math.max(0, kKinds.indexOf(kind))]);
 
@@ -188,17 +187,17 @@ function drawPlan() {
   const phase = plan.starts.findLastIndex((start) => start <= step);
   const live = plan.blocks.filter((block) => isLive(block, step) && block.to - block.from < plan.steps);
   const total = live.reduce((sum, block) => sum + block.bytes, 0);
-  $("cursor-text").textContent = `${plan.phases[phase]?.name}: ${plan.phases[phase]?.steps[step - plan.starts[phase]] ?? "no steps"}; ` +
-    `${bytes(total)} live, plus ${bytes(low)} persistent; arena ${bytes(plan.arena_bytes)}, lower bound ${bytes(plan.lower_bound)}`;
+  $("cursor-text").textContent = `${plan.phases[phase]?.name}: ${plan.phases[phase]?.steps[step - plan.starts[phase]] ?? "none"}; ` +
+    `${bytes(total)} in use here and ${bytes(low)} throughout; ${bytes(plan.arena_bytes)} in all (no arrangement needs less than ${bytes(plan.lower_bound)})`;
   $("plan-legend").replaceChildren(...kKinds.filter((kind) => plan.blocks.some((block) => block.kind === kind)).map((kind) => {
     const swatch = element("i");
     swatch.style.background = kindColour(kind);
     const sum = plan.blocks.filter((block) => block.kind === kind).reduce((total, block) => total + block.bytes, 0);
-    return element("span", {title: kTitles[kind]}, swatch, `${kind} ${bytes(sum)}`);
+    return element("span", {}, swatch, `${kTitles[kind]} ${bytes(sum)}`);
   }));
   const largest = live.sort((a, b) => b.bytes - a.bytes).slice(0, 8);
-  $("live-values").replaceChildren(table(["live buffer", "kind", "type", "bytes", "offset"],
-    largest.map((one) => [one.name, one.kind, one.type, one.bytes.toLocaleString("en"), one.offset.toLocaleString("en")])));
+  $("live-values").replaceChildren(table(["Value", "Kind", "Type", "Bytes", "Position"],
+    largest.map((one) => [one.name, kTitles[one.kind] ?? one.kind, one.type, one.bytes.toLocaleString("en"), one.offset.toLocaleString("en")])));
 }
 $("cursor").addEventListener("input", drawPlan);
 $("plan").addEventListener("pointermove", (event) => {
@@ -211,20 +210,20 @@ new ResizeObserver(drawPlan).observe($("plan"));
 onNight(drawPlan);
 
 const kTerms = {
-  chain: "Elementwise steps that run one after the other on each element, without storing intermediate results.",
-  stage: "Steps that end with sums over all rows, which the next stage may read.",
-  "per-row step": "A step that runs on one tile (some rows of the batch) at a time.",
+  chain: "Operations that run one after the other on each element",
+  round: "A round goes over all rows of the batch. The next round can use its sums over the rows.",
+  "row operation": "An operation on a few rows of the batch at a time",
 };
 const countedTerm = (count, word) => term(counted(count, word), kTerms[word]);
 
 function showRegions() {
   const rows = plan.regions.map((one) => [one.phase, String(one.steps), one.chains ? countedTerm(one.chains, "chain")
-    : element("span", {}, countedTerm(one.stages, "stage"), ", ", countedTerm(one.row_steps, "per-row step")),
+    : element("span", {}, countedTerm(one.stages, "round"), ", ", countedTerm(one.row_steps, "row operation")),
     one.tiling, bytes(one.bytes_in_tiles)]);
-  const tiling = term("tiling", "Tiles that the batch is split into, and the threads that they are assigned to.");
-  const inTiles = term("memory in tiles", "Size of the values that stay in tiles and need no buffer.");
-  $("regions").replaceChildren(rows.length ? table(["phase", "steps", "structure", tiling, inTiles], rows)
-    : element("p", {class: "quiet"}, "No fused regions."),
+  const tiling = term("Tiling", "How the rows of the batch are shared among threads");
+  const inTiles = term("Never stored", "Size of the values that are used at once");
+  $("regions").replaceChildren(rows.length ? table(["Phase", "Operations", "Structure", tiling, inTiles], rows)
+    : element("p", {class: "quiet"}, "No operations are fused."),
     ...[...plan.notes, ...plan.fallbacks].map((note) => element("p", {class: "quiet"}, note)));
 }
 
@@ -232,16 +231,16 @@ function showRegions() {
 
 $("verify").addEventListener("click", guarded(async () => {
   notify(null);
-  $("verified").textContent = "verifying…";
+  $("verified").textContent = "Verifying…";
   try {
     const report = await post("/api/verify", {executor: chosenExecutor()});
     const worst = report.ops[0];
     $("verified").replaceChildren(report.passed
-      ? element("p", {}, `verified: ${report.values.toLocaleString("en")} values of ${counted(report.steps, "training step")} and ${counted(report.evaluation_steps, "evaluation step")}; ` +
-          (worst && worst.worst > 0 ? `largest error: ${short(worst.worst, 2)} × tolerance (${worst.node})` : "no differences"))
+      ? element("p", {}, `Verified: ${report.values.toLocaleString("en")} values of ${counted(report.steps, "training step")} and ${counted(report.evaluation_steps, "evaluation step")}; ` +
+          (worst && worst.worst > 0 ? `largest error: ${short(100 * worst.worst, 2)} % of the limit (${worst.node})` : "no differences"))
       : element("pre", {class: "command"}, report.difference),
-      element("div", {class: "wide"}, table(["op", "steps", "values",
-        term("error / tolerance", "Largest error of the op; verification fails above 1.")], report.ops.map((op) =>
+      element("div", {class: "wide"}, table(["Operation", "Times compared", "Values",
+        term("Error / limit", "Largest error, divided by the allowed one; more than 1 fails")], report.ops.map((op) =>
         [op.op, String(op.steps), op.values.toLocaleString("en"), short(op.worst, 2)]))));
   } catch (error) {
     $("verified").textContent = "";

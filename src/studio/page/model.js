@@ -192,7 +192,7 @@ function rowControls(model) {
   const inMemory = ["random", "inline", "grid"];
   return ["source", "train"].filter((part) => model.data?.[part] && !inMemory.some((kind) => kind in model.data[part])).map((part) => {
     const path = ["data", part, "range"], name = path.join("."), [first = 0, end = ""] = model.data[part].range ?? [];
-    const input = element("input", {type: "number", min: first + 1, step: "1", placeholder: "all", "data-path": name,
+    const input = element("input", {type: "number", min: first + 1, step: "1", placeholder: "All", "data-path": name,
       title: name, class: end === "" ? "" : "given",
       onchange: () => setText(input.value === "" ? without(state.text, path) : withValue(state.text, path, `[${first}, ${first + Number(input.value)}]`))});
     input.value = end === "" ? "" : end - first;
@@ -220,7 +220,7 @@ function transformGroup(model, open) {
       const name = typeof step === "string" ? step : Object.keys(step)[0];
       const list = element("select", {"aria-label": `transform ${i + 1} of ${column}`,
         onchange: () => list.value !== "" ? change([...path, i], stepJson(list.value)) : setText(without(state.text, steps.length > 1 ? [...path, i] : path))},
-        element("option", {value: ""}, "remove"), ...transforms());
+        element("option", {value: ""}, "Remove"), ...transforms());
       list.value = name;
       return list;
     });
@@ -228,7 +228,7 @@ function transformGroup(model, open) {
       if (more.value === "") return;
       if (!model.data.transform) change(["data", "transform"], `{${JSON.stringify(column)}: [${stepJson(more.value)}]}`);
       else change(path, JSON.stringify([...steps, parsed(stepJson(more.value))]).replace(/([:,])/g, "$1 "));
-    }}, element("option", {value: ""}, "add transform…"), ...transforms());
+    }}, element("option", {value: ""}, "Add transform…"), ...transforms());
     return element("div", {class: "transform"}, element("span", {title: `/data/transform/${column}`}, column), element("span", {class: "steps"}, ...parts, more));
   });
   if (!rows.length) return null;
@@ -385,7 +385,7 @@ $("create-model").addEventListener("click", guarded(async () => {
   setText(answer.text);
 }));
 
-$("example").replaceChildren(element("option", {value: ""}, "select…"),
+$("example").replaceChildren(element("option", {value: ""}, "Select…"),
   ...examples.map((one, i) => element("option", {value: String(i)}, one.title)));
 $("example").addEventListener("change", () => {
   const example = examples[$("example").value];
@@ -405,7 +405,7 @@ function setName(name) {
 }
 
 function showFiles({models, tables}) {
-  const fill = (list, names) => list.replaceChildren(element("option", {value: ""}, names.length ? "select…" : "none found"),
+  const fill = (list, names) => list.replaceChildren(element("option", {value: ""}, names.length ? "Select…" : "None found"),
     ...names.map((one) => element("option", {value: one}, one)));
   fill($("models"), models);
   fill($("tables"), tables);

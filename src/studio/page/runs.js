@@ -43,14 +43,14 @@ function show() {
   const shown = rows.slice(0, kMaxShown);
   const digits = (cell) => cell !== "" && !Number.isNaN(Number(cell)) && cell.length > 9 ? Number(cell).toPrecision(6) : cell;
   $("run-table").replaceChildren(element("table", {},
-    element("thead", {}, element("tr", {}, element("th"), heading("run", -1), element("th", {scope: "col"}, "state"), ...runs.keys.map(heading), element("th"))),
+    element("thead", {}, element("tr", {}, element("th"), heading("Run", -1), element("th", {scope: "col"}, "State"), ...runs.keys.map(heading), element("th"))),
     element("tbody", {}, ...shown.map((row) => {
       const box = element("input", {type: "checkbox", checked: state.others.has(row.run), "aria-label": `plot the curves of ${row.run}`, onchange: () => choose(row.run, box.checked)});
       return element("tr", {class: state.others.has(row.run) ? "selected" : ""}, element("td", {}, box), element("th", {scope: "row"}, row.run), element("td", {class: row.error ? "broken" : "", title: row.error ?? ""}, row.state),
         ...row.cells.map((cell) => element("td", {title: cell}, digits(cell))),
-        element("td", {}, ["done", "interrupted"].includes(row.state) ? element("a", {href: `/api/run-file?run=${encodeURIComponent(row.run)}&file=weights.npz`, download: ""}, "weights") : null));
+        element("td", {}, ["done", "interrupted"].includes(row.state) ? element("a", {href: `/api/run-file?run=${encodeURIComponent(row.run)}&file=weights.npz`, download: ""}, "Weights") : null));
     }))), rows.length > kMaxShown ? element("p", {class: "quiet"},
-    `${rows.length - kMaxShown} more runs are not shown: filter or sort the list`) : "");
+    `${rows.length - kMaxShown} more runs are not shown. Filter or sort the list to see them.`) : "");
 }
 
 // Parses the log of a run into curve points.
