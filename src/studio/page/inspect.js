@@ -112,7 +112,7 @@ function statistics(arrays) {
 function showArrays(names, title) {
   const arrays = names ? names.map((name) => values.arrays.find((one) => one.name === name)).filter(Boolean) : values.arrays;
   $("value").replaceChildren(
-    element("p", {class: "quiet"}, `${title ? title + ": " : ""}First ${values.rows} rows of ${values.split}, ${weightsText(values)}`),
+    element("p", {class: "quiet"}, `${title ? title + ": first" : "First"} ${values.rows} rows of ${values.split}, ${weightsText(values)}`),
     element("div", {class: "wide"}, statistics(arrays)), element("div", {id: "value-pictures", class: "pictures"}));
   if (arrays.length) showPictures(arrays[0].name);
 }
