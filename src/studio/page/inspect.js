@@ -79,11 +79,11 @@ $("executor").addEventListener("change", () => { costs = null; plannedText = "";
 function showCosts() {
   const rows = costs ? state.check.graph.boxes.map((box) => [box, costs.of(box)]).filter(([, cost]) => cost) : [];
   rows.sort(([, a], [, b]) => b.share - a.share);
-  $("costs").replaceChildren(rows.length ? table(["Value", "Type", term("Forward", "Time to compute the value"), term("Backward", "Time to compute its gradients"), "Share of time", "Size",
+  $("costs").replaceChildren(rows.length ? table(["Value", term("Forward", "Time to compute the value"), term("Backward", "Time to compute its gradients"), term("Share", "Share of the total time"), "Size",
     term("Stored", "yes: kept in memory; no: used at once within a group of fused operations"),
     term("Largest error", "Largest difference from the same calculation in double precision"),
-    term("In rounding units", "Error divided by the gap between neighbouring 32-bit numbers (ulp) at the value's largest element")],
-    rows.map(([box, cost]) => [element("button", {type: "button", onclick: () => choose(box)}, box.name), box.type, duration(cost.seconds), duration(cost.back),
+    term("Rounding units", "Error divided by the gap between neighbouring 32-bit numbers (ulp) at the value's largest element")],
+    rows.map(([box, cost]) => [element("button", {type: "button", onclick: () => choose(box)}, box.name), duration(cost.seconds), duration(cost.back),
       `${Math.round(100 * cost.share)} %`, bytes(cost.bytes), cost.in_arena ? "yes" : "no", short(cost.difference, 3), short(cost.ulp, 2)])) : "");
 }
 
@@ -219,8 +219,8 @@ const countedTerm = (count, word) => term(counted(count, word), kTerms[word]);
 function showRegions() {
   const rows = plan.regions.map((one) => [one.phase, String(one.steps), one.chains ? countedTerm(one.chains, "chain")
     : element("span", {}, countedTerm(one.stages, "round"), ", ", countedTerm(one.row_steps, "row operation")),
-    one.tiling, bytes(one.bytes_in_tiles)]);
-  const tiling = term("Tiling", "How the rows of the batch are shared among threads");
+    /^tiles of (\d+) rows/.exec(one.tiling)?.[1] ?? one.tiling, bytes(one.bytes_in_tiles)]);
+  const tiling = term("Rows at a time", "Rows of the batch that a thread works on; on a GPU, the layout and its sizes");
   const inTiles = term("Never stored", "Size of the values that are used at once");
   $("regions").replaceChildren(rows.length ? table(["Phase", "Operations", "Structure", tiling, inTiles], rows)
     : element("p", {class: "quiet"}, "No operations are fused."),
