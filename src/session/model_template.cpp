@@ -135,7 +135,7 @@ class ModelTemplateWriter {
   std::string output() const { return !is_classification_ ? "y_hat" : classes() > 2 ? "logits" : "probability"; }
 
   static constexpr std::string_view kCounts =
-      "it counts the rows; to use it, list it with the others and make their input one wider";
+      "it counts the rows; to use it, add it to the columns of the input, and 1 to the width of the input";
   static std::string left_out(const InferredColumn& column, std::string_view why) {
     return fmt::format("column '{}' is left out: {}", column.name, why);
   }
@@ -150,7 +150,7 @@ class ModelTemplateWriter {
     if (column.is_counter)
       note(fmt::format("column '{}' counts the rows; it is taken, since by its name it is a time", column.name));
     if (column.kind == Kind::text)
-      return leave(fmt::format("it has more than {} different texts, such as '{}'", data::kMaxCategories,
+      return leave(fmt::format("it has more than {} different strings, such as '{}'", data::kMaxCategories,
                                column.example.substr(0, 40)));
     if (column.missing > column.present) return leave("most of its values are missing");
     const std::string item = column.kind == Kind::date ? fmt::format("days({})", column.name) : column.name;
@@ -311,7 +311,7 @@ void check_target(const InferredColumn& column) {
   if (column.present == 1) fail("has a value in one row: there is nothing to learn from");
   if (column.is_constant) fail("has one value: there is nothing to predict");
   if (column.kind == Kind::text)
-    fail(fmt::format("has more than {} different texts, such as '{}': neither a number nor a class",
+    fail(fmt::format("has more than {} different strings, such as '{}': neither a number nor a class",
                      data::kMaxCategories, column.example.substr(0, 40)));
   if (column.kind == Kind::date) fail("is a date", "predict a number made of it: --label of a column of days or years");
 }

@@ -53,7 +53,7 @@ TEST_F(StartingModelTest, NumbersWordsDatesAndGaps) {
   EXPECT_TRUE(has(text, R"("inputs": {"x": ["batch", 3], "y": ["batch", 1]})")) << text;
   EXPECT_TRUE(has(text, R"("metrics": ["rmse", "mae", "r2"])")) << text;
   EXPECT_TRUE(noted("'id' is left out: it counts the rows"));
-  EXPECT_TRUE(noted("'name' is left out: it has more than 40 different texts"));
+  EXPECT_TRUE(noted("'name' is left out: it has more than 40 different strings"));
   EXPECT_TRUE(noted("'same' is left out: it has one value"));
   EXPECT_TRUE(has(text, R"("early_stopping": {"patience": 20})")) << text;
   expect_trains();
@@ -97,7 +97,7 @@ TEST_F(StartingModelTest, WhatComesLate) {
   EXPECT_TRUE(noted("taken as missing values: 'n.a.'"));
   expect_trains();
   model_of(table("12b", 13900));
-  EXPECT_TRUE(noted("'size' is left out: it has more than 40 different texts, such as '12b'"));
+  EXPECT_TRUE(noted("'size' is left out: it has more than 40 different strings, such as '12b'"));
   expect_trains();
   const std::string comma =
       model_of("a;y\n" + rows(40000, [](int i) { return digits(i) + ";" + digits(3 * i) + (i < 39000 ? "" : ",5"); }));

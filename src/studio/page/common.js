@@ -71,18 +71,20 @@ const kLabels = {
   max_memory: "Memory budget", precision: "Matrix product precision", math: "Math accuracy (GPU)", log_every: "Report every (epochs)",
   evaluate_every: "Evaluate every (epochs)", evaluate_every_steps: "Evaluate every (steps)", lr_plateau: "Reduce learning rate on plateau",
   early_stopping: "Early stopping", every: "Update every (steps)", split_seed: "Split seed", stratify: "Stratify by",
-  objectives: "Objectives", "source.csv": "CSV file",
+  objectives: "Objectives", "source.csv": "CSV file", "source.y": "Column to predict",
 };
+const kParts = {monitor: "metric", mode: "direction", patience: "evaluations to wait", min_delta: "smallest improvement",
+  restore_best: "restore best weights", cooldown: "pause in evaluations", min_factor: "smallest factor"};
 
-// "Early stopping: patience" for train.early_stopping.patience, "Learning rate" for train.optimizer.adam.lr. A path of
+// "Early stopping: metric" for train.early_stopping.monitor, "Learning rate" for train.optimizer.adam.lr. A path of
 // another section keeps its keys, which the user has named.
 export function labelOf(path) {
   const [section] = path.split("."), key = path.replace(/^(train|data|graph|constants|parameters)\./, "");
-  if (section === "data") return kLabels[key] ?? key;
+  if (section === "data") return kLabels[key] ?? key.replace(/^source\.missing\./, "Missing values of ");
   const parts = key.replace(/^objectives\./, "").split(/\.?\boptimizer\.\w+\.|[.:]/).filter(Boolean);
   const at = ["graph", "constants", "parameters"].includes(section) ? -1 : parts.findIndex((part) => part in kLabels);
   return at < 0 ? key
-    : [...parts.slice(0, at), kLabels[parts[at]], parts.slice(at + 1).join(" ")].filter(Boolean).join(": ");
+    : [...parts.slice(0, at), kLabels[parts[at]], parts.slice(at + 1).map((one) => kParts[one] ?? one).join(" ")].filter(Boolean).join(": ");
 }
 
 // A term with its explanation as a tooltip.

@@ -165,7 +165,7 @@ function showControls() {
     group("Data", [...splitSettings(model), ...of("data")], true, rowControls(model)),
     transformGroup(model, open),
     group("Advanced training settings", of("train"), false),
-    group("Graph", of("graph"), false),
+    group("Layers and values", of("graph"), false),
     group("Parameters and constants", [...of("parameters"), ...of("constants")], false),
     otherNumbers(model, [...settings, ...splitSettings(model)], open),
   ].filter(Boolean));
