@@ -424,7 +424,7 @@ TEST_F(Cli, PassesCanBeLeftOut) {
 TEST_F(Cli, ALossThatIsNotFiniteFailsTheRun) {
   const Outcome outcome = graphrun({model_, "--json", "--set", "train.optimizer.sgd.lr=1e30"});
   EXPECT_EQ(outcome.code, 1) << outcome.out << outcome.err;
-  EXPECT_TRUE(has(outcome.err, "finite")) << outcome.err;
+  EXPECT_TRUE(has(outcome.err, "the loss is inf")) << outcome.err;
   EXPECT_FALSE(has(outcome.out, "nan"));
 }
 
