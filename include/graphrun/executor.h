@@ -1,8 +1,9 @@
 // executor.h: the interface of a machine that runs Programs, and the registry of executors.
 // Contract:
-//   - supports() and plan_region() are pure functions of (signature, target) and need no device; they are asked before
-//     memory is laid out, plan_region() then again (RegionSize). load() may fail (no device, no memory), but may not
-//     decline.
+//   - supports(), region_fault() and region_choices() are pure functions of (signature, target) and need no device;
+//   they
+//     are asked before memory is laid out, region_choices() then again (RegionSize). load() may fail (no device, no
+//     memory), but may not decline.
 //   - load() allocates once; run() allocates nothing and transfers nothing until its end, stays close to its device (a
 //     tenth of a second of steps), and when it returns all polled buffers can be read.
 //   - a Runnable belongs to one thread at a time; different Runnables may run in different threads.
@@ -41,6 +42,19 @@ struct StepSignature {
   bool in_chain = false;  // in a chain of an element region
 };
 
+// A StepSignature and everything that it refers to.
+struct OwnedSignature {
+  Op op = {};
+  Params params;
+  std::vector<TensorType> inputs;
+  TensorType output;
+  bool partial_rows = false;
+  std::vector<View> views = {};
+  bool in_chain = false;
+
+  StepSignature get() const { return {op, params, inputs, output, partial_rows, views, in_chain}; }
+};
+
 struct Support {
   bool yes = false;
   std::string reason;                 // reason if not supported; else empty
@@ -62,10 +76,7 @@ struct FusedSignature {
   bool in_place = false;            // the result overwrites the other operand
 };
 
-// Domain of a region: rows, with or without reductions over them, or elements.
-enum class RegionForm : std::uint8_t { reductions, rows, elements };
-
-// Input of a tiling decision. The compiler calls plan_region() twice: before memory layout, with zeros here, to ask
+// Input of a tiling decision. The compiler calls region_choices() twice: before memory layout, with zeros here, to ask
 // whether the region is possible; and during tile layout, with its sizes, to ask how an accepted region runs. The
 // second call must not reject it. Element regions have no tiles and get no sizes.
 struct RegionSize {
@@ -76,18 +87,18 @@ struct RegionSize {
 
 // A candidate group of steps for a Region. For an element region, `rows` holds its steps, chain after chain.
 struct RegionSignature {
-  RegionForm form = RegionForm::rows;
-  std::span<const StepSignature> rows;       // steps over rows or elements, of all stages
-  std::span<const StepSignature> once = {};  // steps that run once
-  std::int64_t capacity = 0;                 // samples of a full batch
-  std::span<const FusedSignature> fused = {};
-  std::span<const std::int64_t> chains = {};  // element regions: steps per chain
+  std::vector<StepSignature> rows;       // steps over rows or elements, of all stages
+  std::vector<StepSignature> once = {};  // steps that run once
+  std::int64_t capacity = 0;             // samples of a full batch
+  std::vector<FusedSignature> fused = {};
+  std::vector<std::int64_t> chains = {};   // element regions: elements of each chain
+  std::vector<std::uint32_t> stages = {};  // other regions: stage of each row step
+  // For region_choices() of other regions. Producer of each input, for every row step and then every other step: an
+  // index into these steps, or kNoStep.
+  std::vector<std::vector<std::uint32_t>> makers = {};
   RegionSize size = {};
-  // Producer of each input, for every row step and then every other step: an index into these steps, or kNoStep. Empty
-  // for element regions, and when a finished Program is checked before loading: the question is then what can run, not
-  // what pays off.
-  std::span<const std::vector<std::uint32_t>> makers = {};
-  std::span<const std::uint32_t> stages = {};  // stage of each row step; empty: all are in one
+
+  bool over_elements() const { return !chains.empty(); }
 };
 
 // One of several valid tilings, with its estimated cost in a unit of the executor.
@@ -170,11 +181,14 @@ class Executor {
   // Returns whether the step can read its inputs through `views` instead of dense copies. Slices, transposes and
   // broadcasts are then not steps.
   virtual bool takes_views(const StepSignature&) const { return false; }
-  // Returns whether these steps can form a region, and its tiling. Also called for single row steps, to find the end of
-  // a region, and for a product with its fused steps. Must not depend on the size. Rejected regions run as single
-  // steps.
-  virtual RegionPlan plan_region(const RegionSignature&, const Target&) const {
-    return RegionPlan::no("it runs steps one by one");
+  // Returns the reason why these steps cannot form a region, "" if they can. Depends on neither edges nor size. Asked
+  // of the regions of a Program before it is loaded.
+  virtual std::string region_fault(const RegionSignature&, const Target&) const { return "it runs steps one by one"; }
+  // Returns the tilings of a region, or the reason why it has none: it has a fault, or runs faster as single steps.
+  // Also called for single row steps, to find the end of a region, and for a product with its fused steps. Whether
+  // there are any must not depend on the size.
+  virtual RegionPlan region_choices(const RegionSignature& region, const Target& target) const {
+    return RegionPlan::no(region_fault(region, target));
   }
   // Readable source of the kernels compiled for a program's row regions; needs no device. Empty if there are none.
   virtual std::string generated_source(const Program&) const { return {}; }

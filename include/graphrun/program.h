@@ -119,7 +119,7 @@ struct Stage {
   friend bool operator==(const Stage&, const Stage&) = default;
 };
 
-// How a region runs: exactly the parameters that affect its results or its memory use, from Executor::plan_region().
+// How a region runs: exactly the parameters that affect its results or its memory use, from Executor::region_choices().
 // The type of the tiling identifies the kind of machine.
 struct HostTiling {
   std::int64_t tile_rows = 0;           // samples of a full tile; tile t starts at sample t * tile_rows

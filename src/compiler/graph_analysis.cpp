@@ -71,9 +71,9 @@ Params params_of(const ir::Graph& graph, const ir::Node& node) {
   return node.def->pack(node.attrs, inputs, node.type);
 }
 
-NodeSignature signature_of(const ir::Graph& graph, ir::NodeId id) {
+OwnedSignature signature_of(const ir::Graph& graph, ir::NodeId id) {
   const ir::Node& node = graph[id];
-  NodeSignature result{node.op, params_of(graph, node), {}, node.type};
+  OwnedSignature result{node.op, params_of(graph, node), {}, node.type};
   bool rows = node.type.rows > 0;
   for (const ir::NodeId input : node.inputs) {
     result.inputs.push_back(graph[input].type);

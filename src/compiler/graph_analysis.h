@@ -32,19 +32,7 @@ std::vector<ir::NodeId> nodes_of(const ir::Graph& graph, std::uint32_t phase);
 // Also works while a pass is building the graph, if the node's operands are in it.
 Params params_of(const ir::Graph& graph, const ir::Node& node);
 
-// Owns everything that a StepSignature of a node refers to.
-struct NodeSignature {
-  Op op = {};
-  Params params;
-  std::vector<TensorType> inputs;
-  TensorType output;
-  bool partial_rows = false;
-  std::vector<View> views = {};
-  bool in_chain = false;
-
-  StepSignature get() const { return {op, params, inputs, output, partial_rows, views, in_chain}; }
-};
-NodeSignature signature_of(const ir::Graph& graph, ir::NodeId id);
+OwnedSignature signature_of(const ir::Graph& graph, ir::NodeId id);
 
 // Adds the node's name, op and position in the model file to the diagnostic.
 void point_to(const ir::Node& node, Diagnostic& diagnostic);

@@ -48,8 +48,8 @@ std::uint64_t in_whole_vectors(const TensorType& type, std::int64_t block) {
 
 }  // namespace
 
-NodeSignature step_signature(const Graph& graph, NodeId id, const CompileOptions& options) {
-  NodeSignature signature = signature_of(graph, id);
+OwnedSignature step_signature(const Graph& graph, NodeId id, const CompileOptions& options) {
+  OwnedSignature signature = signature_of(graph, id);
   if (auto* matmul = signature.params.get_if<MatmulParams>()) matmul->precision = options.precision;
   return signature;
 }

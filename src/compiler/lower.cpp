@@ -249,7 +249,7 @@ class Lowering {
 
   Step make_step(NodeId id, const ir::Phase& phase) {
     const Node& node = graph_[id];
-    const NodeSignature signature = step_signature(graph_, id, options_);
+    const OwnedSignature signature = step_signature(graph_, id, options_);
     Step step;
     step.op = node.op;
     step.name = node.name;

@@ -4,7 +4,7 @@
 // between fused steps. Values that are live at the same row step do not overlap; the packer of the arena places them
 // (offsets.h). Fused steps read and write when the last of them is due. Sizes grow with the rows of a tile, so places
 // are found for one vector of rows and scaled. In a StepTiling rows are in registers and have no places. Not here:
-// numbers of rows and partitions (Executor::plan_region), buffers and steps of the Program (lower.h), legality
+// numbers of rows and partitions (Executor::region_choices), buffers and steps of the Program (lower.h), legality
 // (regions.h).
 #pragma once
 

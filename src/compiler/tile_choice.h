@@ -1,6 +1,6 @@
 // tile_choice.h: overrides for tests: rows per tile, partitions per region, and grouping of steps over elements.
 // Contract: unset fields leave the usual choice; results may differ in rounding only. Not here: the choice itself
-// (region_layout.h, elements.h, the executor's plan_region).
+// (region_layout.h, elements.h, Executor::region_choices).
 #pragma once
 
 #include <cstdint>

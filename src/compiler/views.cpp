@@ -113,7 +113,7 @@ class ViewFinder {
                        [&](NodeId writer) { return writer < end && graph_[writer].phase == graph_[reader].phase; });
   }
   bool takes(NodeId reader, NodeId value, const View& view) const {
-    NodeSignature signature = signature_of(graph_, reader);
+    OwnedSignature signature = signature_of(graph_, reader);
     for (const NodeId input : graph_[reader].inputs)
       signature.views.push_back(input == value ? view : views_.view[input]);
     signature.in_chain = region_of_[reader] != nullptr;

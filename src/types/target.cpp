@@ -40,14 +40,14 @@ constexpr ElementLimits kHostElements{16384, 1, 64, 200, 0};
 constexpr ElementLimits kGpuElements{1, 64, 64, 200, 12};
 
 // Enough for all independent steps of the models in bench/ to run concurrently, except in two models with values of
-// many MiB. It shortens the critical path of a training step of peaks from 17 launches to 13.
+// many MiB. It shortens the critical path of a training step from 17 launches to 13.
 constexpr std::uint64_t kApart = 4 * kMiB;
 
 // Sources: CUDA programming guide (table of technical specifications) and NVIDIA's data sheets. Shared memory is the
 // opt-in maximum per block. h100 is the SXM board; h200 has the same chip with different memory.
 constexpr Target kTargets[] = {
     // name, executor, capability, SMs, threads/SM, shared bytes, registers/SM, cluster, library workspace, apart,
-    // regions, elements
+    // regions, elements; all GPUs share the default GpuCosts
     {"host", "cpu", 0, 0, 0, 0, 0, 0, 0, 0, kHostRegions, kHostElements},
     {"h200", "cuda", 90, 132, 2048, 232448, 65536, 8, 32 * kMiB, kApart, {}, kGpuElements},
     {"h100", "cuda", 90, 132, 2048, 232448, 65536, 8, 32 * kMiB, kApart, {}, kGpuElements},

@@ -41,17 +41,17 @@ TEST(Planning, ARegionOverElementsIsOneLaunch) {
   const Params none;
   const TensorType small = f32({1000});
   const std::vector<TensorType> inputs{small};
-  const auto plan = [&](RegionForm form, Op op, std::vector<std::int64_t> chains, std::string_view target) {
+  const auto plan = [&](Op op, std::vector<std::int64_t> chains, std::string_view target) {
     const StepSignature step{op, none, inputs, small, false};
     RegionSignature region;
-    region.form = form;
-    region.rows = {&step, 1};
-    region.chains = chains;
-    return cuda->plan_region(region, find_target(target));
+    region.rows.push_back(step);
+    region.chains = std::move(chains);
+    region.stages = {0};
+    region.makers = {{kNoStep}};
+    return cuda->region_choices(region, find_target(target));
   };
   const auto blocks = [&](std::vector<std::int64_t> chains, std::string_view target) {
-    const auto tiling =
-        std::get<GpuTiling>(plan(RegionForm::elements, *find_op("neg"), std::move(chains), target).tiling);
+    const auto tiling = std::get<GpuTiling>(plan(*find_op("neg"), std::move(chains), target).tiling);
     EXPECT_EQ(tiling.threads, 256u);
     return tiling.blocks;
   };
@@ -59,9 +59,9 @@ TEST(Planning, ARegionOverElementsIsOneLaunch) {
   EXPECT_EQ(blocks({1000, 1, 1 << 16}, "h200"), 4u + 1u + 64u) << "four elements a thread from 2^16 on";
   EXPECT_EQ(blocks({10'000'000}, "h200"), 16u * 132u);
   EXPECT_EQ(blocks({10'000'000}, "l4"), 16u * 58u);
-  EXPECT_NE(plan(RegionForm::elements, Op::reshape, {1000}, "h200").reason, "");
-  EXPECT_NE(plan(RegionForm::rows, *find_op("neg"), {}, "h200").reason, "");
-  EXPECT_NE(plan(RegionForm::elements, *find_op("neg"), {1000}, "host").reason, "");
+  EXPECT_NE(plan(Op::reshape, {1000}, "h200").reason, "");
+  EXPECT_NE(plan(*find_op("neg"), {}, "h200").reason, "");
+  EXPECT_NE(plan(*find_op("neg"), {1000}, "host").reason, "");
 }
 
 TEST(Planning, BadDeviceNumbersAreErrors) {

@@ -121,15 +121,12 @@ class Builder {
       if (bytes > 0) step.workspace = place("workspace", {DType::u64, {}, 0}, BufferKind::workspace, bytes, false);
     }
     for (Region& region : program_.phases[0].regions) {
-      std::vector<std::int64_t> elements;
+      RegionSignature signature;
       for (const ElementChain& chain : region.chains) {
         const Step& last = program_.phases[0].steps[chain.last - 1];
-        elements.push_back(last.op == Op::record ? 1 : program_.buffers[last.output].type.shape.elements());
+        signature.chains.push_back(last.op == Op::record ? 1 : program_.buffers[last.output].type.shape.elements());
       }
-      RegionSignature signature;
-      signature.form = RegionForm::elements;
-      signature.chains = elements;
-      region.tiling = executor.plan_region(signature, find_target(program_.target)).tiling;
+      region.tiling = executor.region_choices(signature, find_target(program_.target)).tiling;
     }
     check(program_);
     return program_;

@@ -48,7 +48,7 @@ struct Rows {
 Program lowered(const Rows& rows) {
   const Target& target = find_target("host");
   RegionOptions options;
-  options.plan = [&](const RegionSignature& region) { return CpuExecutor().plan_region(region, target); };
+  options.plan = [&](const RegionSignature& region) { return CpuExecutor().region_choices(region, target); };
   options.only_if_it_saves = false;
   CompileOptions lower;
   lower.name = "pairs";

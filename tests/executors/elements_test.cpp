@@ -27,7 +27,7 @@ Compiled compiled(const ir::Graph& graph, const std::optional<ElementLimits>& el
   options.supports = [](const StepSignature& step) { return executor("ref")->supports(step, find_target("host")); };
   options.fuse = elements.has_value();
   options.plan_region = [](const RegionSignature& region) {
-    return region.form == RegionForm::elements ? RegionPlan::with(HostTiling{}) : RegionPlan::no("over rows");
+    return region.over_elements() ? RegionPlan::with(HostTiling{}) : RegionPlan::no("over rows");
   };
   return compile(graph, options);
 }

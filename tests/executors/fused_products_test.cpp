@@ -56,7 +56,7 @@ struct Net {
 ir::Graph in_regions(const ir::Graph& graph, bool with_fusion = true) {
   const CpuExecutor cpu;
   RegionOptions options;
-  options.plan = [&](const RegionSignature& region) { return cpu.plan_region(region, find_target("host")); };
+  options.plan = [&](const RegionSignature& region) { return cpu.region_choices(region, find_target("host")); };
   options.only_if_it_saves = false;
   ir::Graph regions = find_regions(graph, options).graph;
   return with_fusion ? fuse(std::move(regions), options) : regions;

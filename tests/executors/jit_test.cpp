@@ -34,11 +34,11 @@ class Machine final : public Executor {
   std::string_view name() const override { return "machine"; }
   std::string_view default_target() const override { return "h200"; }
   Support supports(const StepSignature& step, const Target&) const override { return cpu_->supports(step, host_); }
-  RegionPlan plan_region(const RegionSignature& region, const Target&) const override {
-    if (region.form == RegionForm::elements) return RegionPlan::no("none over elements");
+  RegionPlan region_choices(const RegionSignature& region, const Target&) const override {
+    if (region.over_elements()) return RegionPlan::no("none over elements");
     if (!plans_) return RegionPlan::no("its rows are odd");
     ++asked_;
-    return cpu_->plan_region(region, host_);
+    return cpu_->region_choices(region, host_);
   }
   std::unique_ptr<Runnable> load(const Program& program) override {
     loaded_.push_back(regions_over_rows(program));

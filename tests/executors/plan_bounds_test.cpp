@@ -66,7 +66,7 @@ TEST(PlanBounds, OfRandomGraphs) {
       options.target = "host";
       options.supports = [&](const StepSignature& step) { return cpu->supports(step, host); };
       options.takes_views = [&](const StepSignature& step) { return cpu->takes_views(step); };
-      options.plan_region = [&](const RegionSignature& region) { return cpu->plan_region(region, host); };
+      options.plan_region = [&](const RegionSignature& region) { return cpu->region_choices(region, host); };
       options.fuse = fuse;
       options.simplify = true;
       EXPECT_LE(over(compile(random.graph, options).program), kMaxOver) << "seed " << seed;

@@ -42,7 +42,7 @@ constexpr std::int64_t kLargestBatch = 40;
 Regions fused(const ir::Graph& graph, const Executor& executor) {
   const Target& target = find_target("host");
   RegionOptions options;
-  options.plan = [&](const RegionSignature& region) { return executor.plan_region(region, target); };
+  options.plan = [&](const RegionSignature& region) { return executor.region_choices(region, target); };
   options.only_if_it_saves = false;
   Regions regions = find_regions(graph, options);
   regions.graph = fuse(std::move(regions.graph), options);
@@ -60,7 +60,7 @@ class OneRun {
     options.name = "random";
     options.target = "host";
     options.tiles = tiles;
-    options.plan_region = [&](const RegionSignature& region) { return executor.plan_region(region, target); };
+    options.plan_region = [&](const RegionSignature& region) { return executor.region_choices(region, target); };
     options.supports = [&](const StepSignature& step) {
       Support support = executor.supports(step, target);
       support.workspace_bytes = std::max(support.workspace_bytes, CpuExecutor().supports(step, target).workspace_bytes);

@@ -73,8 +73,8 @@ class FaultyExecutor final : public Executor {
   Support supports(const StepSignature& step, const Target& target) const override {
     return inner_->supports(step, target);
   }
-  RegionPlan plan_region(const RegionSignature& region, const Target& target) const override {
-    return inner_->plan_region(region, target);
+  RegionPlan region_choices(const RegionSignature& region, const Target& target) const override {
+    return inner_->region_choices(region, target);
   }
   std::unique_ptr<Runnable> load(const Program& program) override {
     return std::make_unique<FaultyRunnable>(program, faults_);

@@ -48,7 +48,7 @@ struct ElementStep {
     options.supports = [](const StepSignature&) { return Support::with_workspace(0); };
     options.fuse = true;
     options.plan_region = [](const RegionSignature& region) {
-      return region.form == RegionForm::elements ? RegionPlan::with(HostTiling{}) : RegionPlan::no("over rows");
+      return region.over_elements() ? RegionPlan::with(HostTiling{}) : RegionPlan::no("over rows");
     };
     return compile(graph, options).program;
   }

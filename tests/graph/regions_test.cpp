@@ -42,7 +42,7 @@ struct RegionStep {
 };
 
 RegionPlan on_cpu(const RegionSignature& region, const Target& target = find_target("host")) {
-  return find_executor("cpu")->plan_region(region, target);
+  return find_executor("cpu")->region_choices(region, target);
 }
 RegionPlan always(const RegionSignature&) {
   return RegionPlan::with({});

@@ -10,7 +10,7 @@
 #include "executors/common/load_check.h"
 #include "executors/cuda_planner/cuda_planner.h"
 #include "executors/cuda_planner/step_kernel.h"
-#include "executors/cuda_planner/step_plan.h"
+#include "executors/cuda_planner/tile_costs.h"
 #include "executors/ref/ref_executor.h"
 #include "steps/host_kernels.h"
 
@@ -179,14 +179,19 @@ bool EmulatedExecutor::takes_views(const StepSignature& step) const {
   return planner().takes_views(step) && RefExecutor().takes_views(step);
 }
 
-RegionPlan EmulatedExecutor::plan_region(const RegionSignature& region, const Target& target) const {
-  if (region.form == RegionForm::elements) return RegionPlan::no("only regions over rows are emulated");
-  RegionPlan plan = planner().plan_region(region, target);
+std::string EmulatedExecutor::region_fault(const RegionSignature& region, const Target& target) const {
+  return planner().region_fault(region, target);
+}
+
+RegionPlan EmulatedExecutor::region_choices(const RegionSignature& region, const Target& target) const {
+  if (region.over_elements()) return RegionPlan::no("only regions over rows are emulated");
+  RegionPlan plan = planner().region_choices(region, target);
   if (!plan.yes || !options_.blocks) return plan;
   StepTiling tiling = std::get<StepTiling>(plan.tiling);
-  for (const cuda::StepCost& cost : cuda::step_costs(region, target)) {
-    if (cost.tiling.tile != options_.tile.value_or(tiling.tile)) continue;
-    tiling = cost.tiling;
+  for (const RegionChoice& choice : plan.choices) {
+    const auto& one = std::get<StepTiling>(choice.tiling);
+    if (one.tile != options_.tile.value_or(tiling.tile)) continue;
+    tiling = one;
     break;
   }
   // Each group of warps has so many threads.
@@ -198,7 +203,7 @@ RegionPlan EmulatedExecutor::plan_region(const RegionSignature& region, const Ta
     tiling.cluster = 1;
   }
   if (tiling.tile == RowTile::split) tiling.cluster = std::max(tiling.cluster, 2u);  // a block has no room for all
-  tiling.scratch_bytes = cuda::scratch_bytes(region, tiling);
+  tiling.scratch_bytes = cuda::scratch_bytes(region, tiling, target.gpu);
   return RegionPlan::with(tiling);
 }
 

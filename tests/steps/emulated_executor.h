@@ -38,7 +38,8 @@ class EmulatedExecutor final : public HostExecutor {
   HostKernel kernel(const StepSignature& step) const override;
   Support supports(const StepSignature& step, const Target& target) const override;
   bool takes_views(const StepSignature& step) const override;
-  RegionPlan plan_region(const RegionSignature& region, const Target& target) const override;
+  std::string region_fault(const RegionSignature& region, const Target& target) const override;
+  RegionPlan region_choices(const RegionSignature& region, const Target& target) const override;
   std::unique_ptr<Runnable> load(const Program& program) override;
 
   // Of a region's kernel, and of all that a program has: to be compiled together with those of other programs.

@@ -52,7 +52,7 @@ CompileOptions options_for(const Executor& executor, const Target& target) {
   options.target = target.name;
   options.supports = [&](const StepSignature& step) { return executor.supports(step, target); };
   options.takes_views = [&](const StepSignature& step) { return executor.takes_views(step); };
-  options.plan_region = [&](const RegionSignature& region) { return executor.plan_region(region, target); };
+  options.plan_region = [&](const RegionSignature& region) { return executor.region_choices(region, target); };
   return options;
 }
 
@@ -65,8 +65,8 @@ RegionCase::RegionCase(const RandomGraph& random, std::shared_ptr<Executor> exec
   RegionOptions wanted;
   wanted.only_if_it_saves = false;
   wanted.plan = [&](const RegionSignature& region) {
-    RegionPlan plan = executor_->plan_region(region, target);
-    if (!plan.yes && region.form != RegionForm::elements) ++declined_[plan.reason];
+    RegionPlan plan = executor_->region_choices(region, target);
+    if (!plan.yes && !region.over_elements()) ++declined_[plan.reason];
     return plan;
   };
   regions_ = find_regions(graph_, wanted);

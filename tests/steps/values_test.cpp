@@ -59,7 +59,7 @@ std::vector<HostTensor> values(const Extremes& of, Executor& executor, const Hos
   const Target& target = find_target(executor.default_target());
   RegionOptions regions;
   regions.only_if_it_saves = false;
-  regions.plan = [&](const RegionSignature& region) { return executor.plan_region(region, target); };
+  regions.plan = [&](const RegionSignature& region) { return executor.region_choices(region, target); };
   const Regions found = find_regions(of.graph, regions);
   EXPECT_EQ(found.graph.regions.empty(), executor.name() == "ref");
   CompileOptions options;

@@ -17,8 +17,8 @@ Compiled lower_for(const ir::Graph& graph, const Executor& executor, const std::
   options.supports = [&](const StepSignature& step) { return executor.supports(step, target); };
   // Existing regions over rows are tiled; new regions are formed over elements only.
   options.plan_region = [&executor, &target, elements](const RegionSignature& region) {
-    return elements && region.form != RegionForm::elements ? RegionPlan::no("only regions over elements are asked for")
-                                                           : executor.plan_region(region, target);
+    return elements && !region.over_elements() ? RegionPlan::no("only regions over elements are asked for")
+                                               : executor.region_choices(region, target);
   };
   options.fuse = elements.has_value();
   options.tiles.elements = elements;

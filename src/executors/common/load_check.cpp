@@ -28,30 +28,15 @@ void refuse_too_much_for_the_host(const Program& program) {
                     available);
 }
 
-// Signature of a step for supports().
-class Signature {
- public:
-  Signature(const Program& program, const Step& step, bool in_chain = false)
-      : step_(step), output_(program.buffers[step.output].type), in_chain_(in_chain) {
-    for (const BufferId input : step.inputs) {
-      inputs_.push_back(program.buffers[input].type);
-      views_.push_back(view_of(program.buffers[input]));
-      shown_ = shown_ || program.buffers[input].layout == Layout::strided;
-    }
+OwnedSignature signature_of(const Program& program, const Step& step, bool in_chain = false) {
+  OwnedSignature signature{step.op, step.params, {}, program.buffers[step.output].type, step.row_count != kNoBuffer};
+  signature.in_chain = in_chain;
+  for (const BufferId input : step.inputs) {
+    signature.inputs.push_back(program.buffers[input].type);
+    signature.views.push_back(view_of(program.buffers[input]));
   }
-  bool reads_views() const { return shown_; }
-  StepSignature get() const {
-    return {step_.op, step_.params, inputs_, output_, step_.row_count != kNoBuffer, views_, in_chain_};
-  }
-
- private:
-  const Step& step_;
-  std::vector<TensorType> inputs_;
-  std::vector<View> views_;
-  bool shown_ = false;
-  const TensorType& output_;
-  bool in_chain_;
-};
+  return signature;
+}
 
 class LoadCheck {
  public:
@@ -85,13 +70,14 @@ class LoadCheck {
   }
 
   void check_views(const Phase& phase, const Step& step, bool in_chain) const {
-    const Signature signature(program_, step, in_chain);
-    if (signature.reads_views() && !executor_.takes_views(signature.get()))
+    const bool reads_views = std::ranges::any_of(
+        step.inputs, [&](BufferId input) { return program_.buffers[input].layout == Layout::strided; });
+    if (reads_views && !executor_.takes_views(signature_of(program_, step, in_chain).get()))
       refuse(phase, fmt::format("'{}' ({}) reads dense operands only", step.name, name_of(step.op)));
   }
 
   void check_step(const Phase& phase, const Step& step) const {
-    const Support support = executor_.supports(Signature(program_, step).get(), target_);
+    const Support support = executor_.supports(signature_of(program_, step).get(), target_);
     if (!support.yes) refuse(phase, fmt::format("'{}' ({}): {}", step.name, name_of(step.op), support.reason));
     const std::uint64_t given = step.workspace == kNoBuffer ? 0 : program_.buffers[step.workspace].bytes;
     const std::uint64_t needed = support.workspace_bytes - support.spare_workspace_bytes;
@@ -102,43 +88,37 @@ class LoadCheck {
   }
 
   void check_region(const Phase& phase, const Region& region) const {
+    std::vector<OwnedSignature> steps;
+    for (std::uint32_t i = region.first(); i < region.last; ++i)
+      steps.push_back(signature_of(program_, phase.steps[i], !region.chains.empty()));
+    const auto step = [&](std::uint32_t i) { return steps[i - region.first()].get(); };
+    RegionSignature signature;
+    signature.capacity = phase.capacity;
     std::uint32_t at = region.first();
-    std::vector<Signature> steps;
-    for (std::uint32_t i = at; i < region.last; ++i)
-      steps.emplace_back(program_, phase.steps[i], !region.chains.empty());
-    const auto signature = [&](std::uint32_t step) { return steps[step - region.first()].get(); };
-    std::vector<StepSignature> rows, once;
-    std::vector<FusedSignature> fused;
-    std::vector<std::int64_t> elements;
-    std::vector<std::uint32_t> stages;
     const auto add = [&](std::vector<StepSignature>& list, std::uint32_t last) {
-      for (; at < last; ++at) list.push_back(signature(at));
+      for (; at < last; ++at) list.push_back(step(at));
     };
-    bool reduces = false;
     for (const Stage& stage : region.stages) {
-      add(once, stage.rows);
-      add(rows, stage.last);
-      stages.resize(rows.size(), static_cast<std::uint32_t>(&stage - region.stages.data()));
-      for (const FusedSteps& one : stage.fused) fused.push_back(signature_of(one, phase, signature(one.product)));
-      reduces = reduces || !stage.combines.empty();
+      add(signature.once, stage.rows);
+      add(signature.rows, stage.last);
+      signature.stages.resize(signature.rows.size(), static_cast<std::uint32_t>(&stage - region.stages.data()));
+      for (const FusedSteps& one : stage.fused)
+        signature.fused.push_back(fused_signature(one, phase, step(one.product)));
     }
     for (const ElementChain& chain : region.chains) {
-      add(rows, chain.last);
-      elements.push_back(elements_of(program_, phase.steps[chain.last - 1]));
+      add(signature.rows, chain.last);
+      signature.chains.push_back(elements_of(program_, phase.steps[chain.last - 1]));
     }
-    add(once, region.last);
-    const RegionForm form = !elements.empty() ? RegionForm::elements
-                            : reduces         ? RegionForm::reductions
-                                              : RegionForm::rows;
-    RegionPlan plan =
-        executor_.plan_region({form, rows, once, phase.capacity, fused, elements, {}, {}, stages}, target_);
-    if (plan.yes && plan.tiling.index() != region.tiling.index())
-      plan = RegionPlan::no("it is tiled for another machine");
-    if (!plan.yes)
-      refuse(phase, fmt::format("the region of steps {} to {}: {}", region.first() + 1, region.last, plan.reason));
+    add(signature.once, region.last);
+    std::string fault = executor_.region_fault(signature, target_);
+    const bool on_host = target_.multiprocessors == 0;
+    const Tiling kind = on_host ? Tiling(HostTiling{}) : region.chains.empty() ? Tiling(StepTiling{}) : GpuTiling{};
+    if (fault.empty() && kind.index() != region.tiling.index()) fault = "it is tiled for another machine";
+    if (!fault.empty())
+      refuse(phase, fmt::format("the region of steps {} to {}: {}", region.first() + 1, region.last, fault));
   }
 
-  FusedSignature signature_of(const FusedSteps& fused, const Phase& phase, const StepSignature& product) const {
+  FusedSignature fused_signature(const FusedSteps& fused, const Phase& phase, const StepSignature& product) const {
     FusedSignature signature{product, fused.bias != kNoStep};
     if (fused.epilogue == kNoStep) return signature;
     const Step& epilogue = phase.steps[fused.epilogue];

@@ -17,7 +17,8 @@ class CpuExecutor final : public HostExecutor {
   std::string_view name() const override { return "cpu"; }
   HostKernel kernel(const StepSignature& step) const override;
   bool takes_views(const StepSignature& step) const override;
-  RegionPlan plan_region(const RegionSignature& region, const Target& target) const override;
+  std::string region_fault(const RegionSignature& region, const Target& target) const override;
+  RegionPlan region_choices(const RegionSignature& region, const Target& target) const override;
   void set_threads(int threads) override;  // throws Error if not in [0, kMaxThreads]
   std::unique_ptr<Runnable> load(const Program& program) override;
   DeviceList devices() const override;

@@ -90,7 +90,9 @@ HostTiling tiling_for(const RegionSignature& region, const RegionCosts& costs) {
   const std::int64_t of_partition = divide_up(region.capacity, tiling.partitions);
   const auto fitting =
       static_cast<std::int64_t>(costs.tile_bytes / std::max<std::uint64_t>(size.tile_bytes, 1)) * kTileLanes;
-  const std::int64_t least = region.form == RegionForm::reductions ? costs.min_rows : kTileLanes;
+  const bool reduces =
+      std::ranges::any_of(region.rows, [](const StepSignature& step) { return step.output.rows == 0; });
+  const std::int64_t least = reduces ? costs.min_rows : kTileLanes;
   const std::int64_t most = std::min(std::max(fitting, least), whole_lanes(of_partition));
   tiling.tile_rows = whole_lanes(divide_up(of_partition, divide_up(of_partition, most)));
   tiling.tile_bytes = size.tile_bytes * static_cast<std::uint64_t>(tiling.tile_rows / kTileLanes);
@@ -99,25 +101,24 @@ HostTiling tiling_for(const RegionSignature& region, const RegionCosts& costs) {
 
 }  // namespace
 
-RegionPlan CpuExecutor::plan_region(const RegionSignature& region, const Target& target) const {
-  if (region.form == RegionForm::elements) {
+std::string CpuExecutor::region_fault(const RegionSignature& region, const Target& target) const {
+  if (!region.over_elements())
     for (const StepSignature& step : region.rows)
-      if (Support support = supports(step, target); !support.yes) return RegionPlan::no(std::move(support.reason));
-    std::string fault = ElementRunner::fault(region);
-    return fault.empty() ? RegionPlan::with(HostTiling{}) : RegionPlan::no(std::move(fault));
-  }
+      if (std::string fault = too_wide(step, region.capacity, target.regions); !fault.empty()) return fault;
+  for (const auto* steps : {&region.rows, &region.once})
+    for (const StepSignature& step : *steps)
+      if (Support support = supports(step, target); !support.yes) return support.reason;
+  if (region.over_elements()) return ElementRunner::fault(region);
   for (const StepSignature& step : region.rows)
-    if (std::string fault = too_wide(step, region.capacity, target.regions); !fault.empty())
-      return RegionPlan::no(fault);
-  for (const std::span<const StepSignature> steps : {region.rows, region.once}) {
-    for (const StepSignature& step : steps)
-      if (Support support = supports(step, target); !support.yes) return RegionPlan::no(std::move(support.reason));
-  }
-  for (const StepSignature& step : region.rows)
-    if (std::string fault = row_step_fault(step); !fault.empty()) return RegionPlan::no(fault);
+    if (std::string fault = row_step_fault(step); !fault.empty()) return fault;
   for (const FusedSignature& fused : region.fused)
-    if (std::string fault = fused_fault(fused); !fault.empty()) return RegionPlan::no(fault);
-  return RegionPlan::with(tiling_for(region, target.regions));
+    if (std::string fault = fused_fault(fused); !fault.empty()) return fault;
+  return {};
+}
+
+RegionPlan CpuExecutor::region_choices(const RegionSignature& region, const Target& target) const {
+  if (std::string fault = region_fault(region, target); !fault.empty()) return RegionPlan::no(std::move(fault));
+  return RegionPlan::with(region.over_elements() ? HostTiling{} : tiling_for(region, target.regions));
 }
 
 }  // namespace graphrun

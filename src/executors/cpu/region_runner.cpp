@@ -209,7 +209,7 @@ void RegionRunner::bind_stage(const Region& region, const Stage& stage, const Ph
     std::string reason;
     bound.steps.push_back(cpu::make_tile_step(call, isa, reason));
     if (bound.steps.back() == nullptr)
-      throw std::logic_error(fmt::format("cpu: row step '{}' ({}) was not asked of plan_region(): {}", step.name,
+      throw std::logic_error(fmt::format("cpu: row step '{}' ({}) was not asked of region_fault(): {}", step.name,
                                          name_of(step.op), reason));
     const auto [first_store, last_store] = stores_of.equal_range(phase.steps[i].output);
     for (auto store = first_store; store != last_store; ++store) {

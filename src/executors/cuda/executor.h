@@ -1,5 +1,5 @@
 // executor.h: the CUDA executor.
-// Contract: name(), default_target(), supports() and plan_region() need no driver; load() opens the device.
+// Contract: name(), default_target(), supports() and region_choices() need no driver; load() opens the device.
 #pragma once
 
 #include <atomic>

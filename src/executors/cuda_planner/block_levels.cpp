@@ -57,7 +57,6 @@ std::uint64_t BlockLevels::scratch_bytes(std::uint32_t blocks) const {
 
 BlockLevels block_levels(const RegionSignature& region) {
   BlockLevels needs;
-  if (region.makers.empty()) return needs;
   const auto rows = static_cast<std::uint32_t>(region.rows.size());
   std::vector<LevelStep> steps;
   for (std::uint32_t i = 0; i < region.once.size(); ++i) {

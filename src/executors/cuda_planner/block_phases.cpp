@@ -18,17 +18,16 @@
 namespace graphrun::cuda {
 namespace {
 
-// L2 bandwidth per multiprocessor while all others read as well, in bytes per cycle; cycles of a grid barrier; cycles
-// of an item of a block's rows.
-constexpr std::int64_t kBytesPerCycle = 25, kSyncCycles = 2500, kItemCycles = 400;
-// Fixed cycles of a product job. Twice the warps wait half as long, with half the registers.
-constexpr std::int64_t job_start(std::uint32_t threads) {
-  return threads > 256 ? 1500 : 2500;
-}
 constexpr std::int64_t kMaxJobBytes = std::int64_t{1} << 28;
 
 constexpr std::array<ProductTile, 7> kTiles = {{{4, 4}, {2, 4}, {4, 2}, {2, 2}, {1, 4}, {1, 2}, {1, 1}}};
 
+struct Blocks {
+  std::uint32_t count, threads;
+  const GpuCosts& costs;
+
+  std::int64_t job_start() const { return threads > 256 ? costs.wide_job_start : costs.job_start; }
+};
 // Matrix product: a (rows, columns) result with `inner` terms per element.
 struct ProductSize {
   std::int64_t rows, columns, inner;
@@ -36,20 +35,17 @@ struct ProductSize {
 std::int64_t jobs_of(const ProductSize& size, const ProductTile& tile) {
   return divide_up(size.rows, 16 * tile.m) * divide_up(size.columns, 8 * tile.n);
 }
-// A 16x8x8 product runs three times on the tensor cores, 6.2 cycles each, spread over four quarters.
-std::int64_t job_cycles(const ProductSize& size, const ProductTile& tile, std::uint32_t threads) {
+// A 16x8x8 product runs three times on the tensor cores, spread over four schedulers.
+std::int64_t job_cycles(const ProductSize& size, const ProductTile& tile, const Blocks& blocks) {
   const std::int64_t bytes = std::min(kMaxJobBytes, (16 * tile.m + 8 * tile.n) * size.inner * 4);
-  const std::int64_t products = tile.m * tile.n * divide_up(size.inner, 8) * 3 * 62 / 40;
-  return job_start(threads) + std::max(bytes / kBytesPerCycle, products);
+  const std::int64_t products = tile.m * tile.n * divide_up(size.inner, 8) * 3 * blocks.costs.tensor_product / 40;
+  return blocks.job_start() + std::max(bytes / blocks.costs.l2_bytes, products);
 }
-struct Blocks {
-  std::uint32_t count, threads;
-};
 // Tile with the shortest time; ties go to the least total work.
 ProductTile tile_for(const ProductSize& size, const Blocks& blocks, std::int64_t most) {
   const auto fits = [&](const ProductTile& tile) { return blocks.threads <= 256 || tile.m * tile.n <= 4; };
   const auto cycles = [&](const ProductTile& tile) {
-    const std::int64_t each = job_cycles(size, tile, blocks.threads), jobs = jobs_of(size, tile);
+    const std::int64_t each = job_cycles(size, tile, blocks), jobs = jobs_of(size, tile);
     return std::tuple(!fits(tile), std::max(most, divide_up(jobs, blocks.count) * each), jobs * each);
   };
   return *std::ranges::min_element(kTiles, {}, cycles);
@@ -60,12 +56,11 @@ ProductTile tile_for_sum(const ProductSize& size, const Blocks& blocks, std::int
   ProductTile other = tile_for(turned, blocks, most);
   other.turned = true;
   const auto cycles = [&](const ProductSize& of, const ProductTile& tile) {
-    const std::int64_t jobs = jobs_of(of, tile), each = job_cycles(of, tile, blocks.threads);
+    const std::int64_t jobs = jobs_of(of, tile), each = job_cycles(of, tile, blocks);
     return std::pair(std::max(most, divide_up(jobs, blocks.count) * each), jobs * each);
   };
-  // A turned tile writes its results with a large stride.
   const auto other_cycles = cycles(turned, other), as_is_cycles = cycles(size, as_is);
-  return other_cycles.first * 5 / 4 < as_is_cycles.first ||
+  return other_cycles.first * blocks.costs.turned_writes / 100 < as_is_cycles.first ||
                  (jobs_of(turned, other) <= blocks.count && size.columns <= 16 && other_cycles < as_is_cycles)
              ? other
              : as_is;
@@ -95,7 +90,8 @@ class Planner {
     find_sums();
     find_arena();
     plan_.shared_bytes += looked_up_bytes() + parts_bytes();
-    plan_.cycles += kSyncCycles * static_cast<std::int64_t>(plan_.phases.size() + (plan_.sums.empty() ? 0 : 1));
+    plan_.cycles +=
+        blocks_.costs.grid_barrier * static_cast<std::int64_t>(plan_.phases.size() + (plan_.sums.empty() ? 0 : 1));
     return std::move(plan_);
   }
 
@@ -154,15 +150,16 @@ class Planner {
   std::int64_t row_tiles() const { return divide_up(divide_up(capacity_, kBlockRows), blocks_.count); }
   // Cost if each block computes the product for its own rows, without a phase of products.
   std::int64_t row_product_cycles(int i) const {
-    return row_tiles() * (job_start(blocks_.threads) / 2 + results(call(i)) * terms(call(i)) * 4 / kBytesPerCycle);
+    return row_tiles() * (blocks_.job_start() / 2 + results(call(i)) * terms(call(i)) * 4 / blocks_.costs.l2_bytes);
   }
   std::int64_t product_cycles(int i) const {
     const ProductSize size = product_size(i);
     const ProductTile tile = tile_for(size, blocks_, 0);
-    return divide_up(jobs_of(size, tile), blocks_.count) * job_cycles(size, tile, blocks_.threads);
+    return divide_up(jobs_of(size, tile), blocks_.count) * job_cycles(size, tile, blocks_);
   }
   bool is_large(int i) const {
-    return !only_rows_ && call(i).op == Op::matmul && row_product_cycles(i) > product_cycles(i) + kSyncCycles;
+    return !only_rows_ && call(i).op == Op::matmul &&
+           row_product_cycles(i) > product_cycles(i) + blocks_.costs.grid_barrier;
   }
 
   bool find_products() {
@@ -174,7 +171,7 @@ class Planner {
       if (!std::ranges::all_of(makers(i), [&](int from) { return is_there(from, phase); })) continue;
       BlockProduct product{i, tile_for(product_size(i), blocks_, 0), {}, 0};
       product.jobs = jobs_of(product_size(i), product.tile);
-      cycles += divide_up(product.jobs, blocks_.count) * job_cycles(product_size(i), product.tile, blocks_.threads);
+      cycles += divide_up(product.jobs, blocks_.count) * job_cycles(product_size(i), product.tile, blocks_);
       std::vector<bool> in(steps_.size(), false);
       in[static_cast<std::size_t>(i)] = true;
       for (int k = i + 1; k < count(); ++k) {
@@ -218,11 +215,11 @@ class Planner {
       const std::int64_t elements = feature_count(call(i).output) * kBlockRows;
       cycles += call(i).op == Op::matmul
                     ? row_product_cycles(i)
-                    : row_tiles() * (kItemCycles / 3 + elements * kFunctionInstructions / blocks_.threads);
+                    : row_tiles() * (blocks_.costs.row_item / 3 + elements * kFunctionInstructions / blocks_.threads);
     }
     if (made.rows.empty()) return false;
     find_shared(made);
-    plan_.cycles += cycles + kItemCycles * row_tiles() * static_cast<std::int64_t>(made.rows.size());
+    plan_.cycles += cycles + blocks_.costs.row_item * row_tiles() * static_cast<std::int64_t>(made.rows.size());
     plan_.phases.push_back(std::move(made));
     return true;
   }
@@ -284,23 +281,23 @@ class Planner {
       if (call(i).output.rows > 0 || !is_product_over_rows(call(i))) continue;
       const ProductTile tile = tile_for_sum(size(i), blocks_, 0);
       const ProductSize s = tile.turned ? ProductSize{size(i).columns, size(i).rows, capacity_} : size(i);
-      most = std::max(most, divide_up(jobs_of(s, tile), blocks_.count) * job_cycles(s, tile, blocks_.threads));
+      most = std::max(most, divide_up(jobs_of(s, tile), blocks_.count) * job_cycles(s, tile, blocks_));
     }
     std::vector<std::int64_t> each;
     for (int i = 0; i < count(); ++i) {
       if (call(i).output.rows > 0) continue;
       const bool number = call(i).output.shape.elements() == 1;
       BlockSum sum{i, !number && is_product_over_rows(call(i)), {}, 0};
-      std::int64_t cost = job_start(blocks_.threads) + capacity_ * 32 * 4 / kBytesPerCycle;
+      std::int64_t cost = blocks_.job_start() + capacity_ * 32 * 4 / blocks_.costs.l2_bytes;
       if (sum.product) {
         sum.tile = tile_for_sum(size(i), blocks_, most);
         const ProductSize s = sum.tile.turned ? ProductSize{size(i).columns, size(i).rows, capacity_} : size(i);
         sum.jobs = jobs_of(s, sum.tile);
-        cost = job_cycles(s, sum.tile, blocks_.threads);
+        cost = job_cycles(s, sum.tile, blocks_);
       } else if (number) {
         // A single block adds all terms.
         const std::int64_t terms = capacity_ * feature_count(call(i).inputs[0].type);
-        plan_.number_cycles += 600 + terms * 4 / kBytesPerCycle;
+        plan_.number_cycles += blocks_.costs.number_sum + terms * 4 / blocks_.costs.l2_bytes;
         numbers.push_back(sum);
         continue;
       } else {
@@ -397,8 +394,7 @@ std::uint64_t row_product_bytes(std::int64_t results, std::uint32_t threads) {
   return static_cast<std::uint64_t>(groups * shares * 8 * (16 * m + 1)) * sizeof(float);
 }
 
-std::string block_fault(const BlockStep& step) {
-  const TextCall& call = step.call;
+std::string block_fault(const TextCall& call) {
   std::string reason;
   if (row_text(call, 0, reason).empty()) return reason;
   const auto no = [&](std::string_view why) {
@@ -418,11 +414,11 @@ std::string block_fault(const BlockStep& step) {
 }
 
 BlockPlan block_phases(const std::vector<BlockStep>& steps, std::int64_t capacity, std::uint32_t blocks,
-                       std::uint32_t threads) {
-  return Planner(steps, capacity, {blocks, threads}).run();
+                       std::uint32_t threads, const GpuCosts& costs) {
+  return Planner(steps, capacity, {blocks, threads, costs}).run();
 }
-BlockPlan row_phase(const std::vector<BlockStep>& steps, std::int64_t capacity) {
-  return Planner(steps, capacity, {1, 32}).run_rows();
+BlockPlan row_phase(const std::vector<BlockStep>& steps, std::int64_t capacity, const GpuCosts& costs) {
+  return Planner(steps, capacity, {1, 32, costs}).run_rows();
 }
 
 }  // namespace graphrun::cuda

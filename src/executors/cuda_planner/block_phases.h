@@ -1,7 +1,7 @@
 // block_phases.h: partition of the row steps of a region with block tiles into phases, separated by grid barriers. A
 // phase computes parts of large products and the elementwise steps on their results, rows of a block, or sums over
 // rows. Contract: pure functions of the steps, batch size and number of blocks, shared by plan and code. Not here: the
-// code (block_kernel.cpp), the choice (step_plan.h).
+// code (block_kernel.cpp), the choice (tile_costs.h).
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "executors/cuda_planner/scalar_text.h"
+#include "graphrun/target.h"
 
 namespace graphrun::cuda {
 
@@ -69,13 +70,13 @@ struct BlockPlan {
   std::int64_t number_cycles = 0;      // cycles of the block that computes scalar sums
 };
 BlockPlan block_phases(const std::vector<BlockStep>& steps, std::int64_t capacity, std::uint32_t blocks,
-                       std::uint32_t threads);
+                       std::uint32_t threads, const GpuCosts& costs);
 // Plan of a split tile: a single phase of rows with all row steps that fit it. Operands of sums over rows are in
 // BlockPlace::arena, here the values that all blocks of a cluster receive; `offsets` count elements of a row there.
-BlockPlan row_phase(const std::vector<BlockStep>& steps, std::int64_t capacity);
+BlockPlan row_phase(const std::vector<BlockStep>& steps, std::int64_t capacity, const GpuCosts& costs);
 
 // Reason why a step cannot be part of such a plan; "" if it can.
-std::string block_fault(const BlockStep& step);
+std::string block_fault(const TextCall& call);
 
 // Whether each feature is computed by itself (feature_text).
 bool is_mapped(const TextCall& call);

@@ -29,12 +29,13 @@ std::string BlockContext::fetch(DType dtype, const std::string& element) {
 
 BlockValues::BlockValues(KernelFrame& of) : frame(of) {
   find_steps();
+  const GpuCosts& costs = find_target(frame.program.target).gpu;
   if (tiling.tile == RowTile::split) {
-    split = split_plan(steps, phase.capacity, tiling);
+    split = split_plan(steps, phase.capacity, tiling, costs);
     if (!split->fault.empty()) throw std::logic_error(split->fault);
     plan = split->block;
   } else {
-    plan = block_phases(steps, phase.capacity, tiling.blocks(), threads());
+    plan = block_phases(steps, phase.capacity, tiling.blocks(), threads(), costs);
   }
 }
 

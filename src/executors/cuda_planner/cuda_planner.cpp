@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "executors/cuda_planner/step_plan.h"
 #include "executors/cuda_planner/step_source.h"
+#include "executors/cuda_planner/tile_costs.h"
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params/matmul.h"
@@ -84,12 +84,18 @@ bool CudaPlanner::takes_views(const StepSignature& step) const {
          });
 }
 
-RegionPlan CudaPlanner::plan_region(const RegionSignature& region, const Target& target) const {
-  if (region.form != RegionForm::elements) return plan_rows(region, target);
+std::string CudaPlanner::region_fault(const RegionSignature& region, const Target& target) const {
+  if (!region.over_elements()) return row_fault(region, target);
   for (const StepSignature& step : region.rows) {
-    if (!is_elementwise(step.op)) return RegionPlan::no(fmt::format("'{}' is not elementwise", name_of(step.op)));
-    if (Support support = supports(step, target); !support.yes) return RegionPlan::no(std::move(support.reason));
+    if (!is_elementwise(step.op)) return fmt::format("'{}' is not elementwise", name_of(step.op));
+    if (Support support = supports(step, target); !support.yes) return support.reason;
   }
+  return {};
+}
+
+RegionPlan CudaPlanner::region_choices(const RegionSignature& region, const Target& target) const {
+  if (!region.over_elements()) return row_choices(region, target);
+  if (std::string fault = region_fault(region, target); !fault.empty()) return RegionPlan::no(std::move(fault));
   GpuTiling tiling;
   tiling.threads = kElementThreads;
   for (const std::int64_t elements : region.chains)

@@ -1,7 +1,6 @@
+// split_costs.cpp: costs of split tiles, and whether steps that run once fit slices of their arrays.
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <numeric>
 #include <set>
 
 #include "executors/cuda_planner/row_text.h"
@@ -13,10 +12,9 @@ namespace graphrun::cuda {
 namespace {
 
 // Checks the steps that run once: elementwise on arrays with slices per block, in all blocks for other values.
-class OnceSlices {
+class OnceSlices : StepGroups {
  public:
-  OnceSlices(const RegionSignature& region, const SplitPlan& plan) : region_(region), plan_(plan), groups_(all()) {
-    std::iota(groups_.begin(), groups_.end(), 0);
+  OnceSlices(const RegionSignature& region, const SplitPlan& plan) : StepGroups(region), plan_(plan) {
     for (const SplitProduct& product : plan.products)
       sizes_.insert(step(static_cast<std::size_t>(product.step)).inputs[1].shape.elements());
     for (const SplitSum& sum : plan.sums)
@@ -32,7 +30,7 @@ class OnceSlices {
 
   std::string fault() const {
     for (std::size_t i = 0; i < all(); ++i)
-      if (std::string why = i < region_.rows.size() ? row_fault(i) : once_fault(i); !why.empty()) return why;
+      if (std::string why = is_row(i) ? row_fault(i) : once_fault(i); !why.empty()) return why;
     return {};
   }
 
@@ -47,11 +45,10 @@ class OnceSlices {
     for (std::size_t i = 0; i < all(); ++i) {
       const StepSignature& s = step(i);
       if (s.op == Op::record) continue;
-      const bool row = i < region_.rows.size();
       for (std::size_t k = 0; k < s.inputs.size(); ++k) {
         const bool only_written = (s.op == Op::minibatch || s.op == Op::assign) && k == 0;
-        if (!only_written && (row || maker(i, k) == kNoStep))
-          add(s.inputs[k], row ? plan_.is_wide(static_cast<int>(i)) : is_sliced(i));
+        if (!only_written && (is_row(i) || maker(i, k) == kNoStep))
+          add(s.inputs[k], is_row(i) ? plan_.is_wide(static_cast<int>(i)) : is_sliced(i));
       }
       if (!is_sliced(i)) add(s.output, false);
     }
@@ -59,15 +56,6 @@ class OnceSlices {
   }
 
  private:
-  std::size_t all() const { return region_.rows.size() + region_.once.size(); }
-  const StepSignature& step(std::size_t i) const {
-    return i < region_.rows.size() ? region_.rows[i] : region_.once[i - region_.rows.size()];
-  }
-  std::uint32_t maker(std::size_t i, std::size_t k) const { return region_.makers[i][k]; }
-  std::size_t group(std::size_t i) const {
-    while (groups_[i] != i) i = groups_[i];
-    return i;
-  }
   bool is_sliced(std::size_t i) const { return wide_.contains(group(i)); }
   static std::string no(const StepSignature& step, std::string_view why) {
     return fmt::format("'{}' is not part of a step kernel with split tiles: {}", name_of(step.op), why);
@@ -81,8 +69,7 @@ class OnceSlices {
       if (!is_array(s.inputs[k]) || (s.op == Op::minibatch && k == 0)) continue;
       if (plan_.is_wide(static_cast<int>(i)) && k == 1) {
         if (maker(i, k) != kNoStep) return no(s, "its weights are computed in each step");
-      } else if (maker(i, k) == kNoStep ? may_be_sliced(s.inputs[k])
-                                        : maker(i, k) >= region_.rows.size() && is_sliced(maker(i, k))) {
+      } else if (maker(i, k) == kNoStep ? may_be_sliced(s.inputs[k]) : !is_row(maker(i, k)) && is_sliced(maker(i, k))) {
         return no(s, "it reads weights that blocks have slices of");
       }
     }
@@ -111,53 +98,32 @@ class OnceSlices {
     return {};
   }
 
-  const RegionSignature& region_;
   const SplitPlan& plan_;
-  std::vector<std::size_t> groups_;
   std::set<std::size_t> wide_;    // groups with slices
   std::set<std::int64_t> sizes_;  // numbers of elements of arrays with slices
 };
 
 }  // namespace
 
-std::uint64_t split_scratch_bytes(const RegionSignature& region, const StepTiling& tiling) {
-  return split_plan(block_steps(region), region.capacity, tiling).scratch_bytes;
-}
-
 TileCosts split_costs(const RegionSignature& region, const Target& target) {
   if (stage_count(region) > 1) return {"split tiles have no second stage of rows", {}};
   if (target.compute_capability < 90 || target.cluster_blocks < 2)
     return {fmt::format("split tiles are for devices with clusters, {} has none", target.name), {}};
   const std::vector<BlockStep> steps = block_steps(region);
-  const auto processors = static_cast<std::uint32_t>(std::max(target.multiprocessors, 1));
-  // A finished Program (load_check.cpp) has no edges, on which the plan depends. For it, only feasibility is checked.
-  if (region.makers.empty()) {
-    for (const BlockStep& step : steps)
-      if (std::string fault = block_fault(step); !fault.empty()) return {std::move(fault), {}};
-    return {"", {{StepTiling{256, 2, std::max(1u, processors / 2), 0, 1, RowTile::split}, 0}}};
-  }
   TileCosts tile;
   for (const std::uint32_t cluster : {8u, 4u, 2u}) {
     if (cluster > static_cast<std::uint32_t>(target.cluster_blocks)) continue;
-    // Number of clusters resident at a time: clusters do not fill all multiprocessors.
-    const std::uint32_t most = std::max(1u, cluster == 2 ? processors / 2 : processors / cluster * 15 / 16);
     for (const std::uint32_t threads : {256u, 512u}) {
-      StepTiling tiling{threads, cluster, most, 0, 1, RowTile::split};
-      const SplitPlan plan = split_plan(steps, region.capacity, tiling);
-      if (!plan.fault.empty()) {
-        tile.fault = plan.fault;
-        continue;
-      }
+      StepTiling tiling{threads, cluster, resident_clusters(target, cluster), 0, 1, RowTile::split};
+      const SplitPlan plan = split_plan(steps, region.capacity, tiling, target.gpu);
+      tile.fault = plan.fault;
+      if (!tile.fault.empty()) continue;
       const OnceSlices once(region, plan);
-      if (std::string fault = once.fault(); !fault.empty()) {
-        tile.fault = std::move(fault);
-        continue;
-      }
+      tile.fault = once.fault();
       const std::uint64_t bytes = plan.shared_bytes + once.bytes(cluster) + 1024;
-      if (bytes > target.shared_memory) {
+      if (tile.fault.empty() && bytes > target.shared_memory)
         tile.fault = fmt::format("split tiles take {} bytes of shared memory", bytes);
-        continue;
-      }
+      if (!tile.fault.empty()) continue;
       tiling.scratch_bytes = plan.scratch_bytes;
       tile.costs.push_back({tiling, plan.cycles});
     }

@@ -23,8 +23,9 @@ std::int64_t multiple_of(std::int64_t x, std::int64_t size) {
 
 class SplitPlanner {
  public:
-  SplitPlanner(const std::vector<BlockStep>& steps, std::int64_t capacity, const StepTiling& tiling)
-      : steps_(steps), capacity_(capacity), tiling_(tiling) {}
+  SplitPlanner(const std::vector<BlockStep>& steps, std::int64_t capacity, const StepTiling& tiling,
+               const GpuCosts& costs)
+      : steps_(steps), capacity_(capacity), tiling_(tiling), costs_(costs) {}
 
   SplitPlan run() {
     find_data();
@@ -112,7 +113,7 @@ class SplitPlanner {
   void find_rows() {
     for (int i = 0; i < count(); ++i) {
       const TextCall& c = call(i);
-      if (std::string fault = block_fault(steps_[static_cast<std::size_t>(i)]); !fault.empty()) {
+      if (std::string fault = block_fault(c); !fault.empty()) {
         plan_.fault = std::move(fault);
         return;
       }
@@ -126,7 +127,7 @@ class SplitPlanner {
                                    kMaxFeatures));
       if (c.op == Op::matmul && !plan_.is_wide(i) && c.inputs[1].number) return no(i, "its weights are a number");
     }
-    plan_.block = row_phase(steps_, capacity_);
+    plan_.block = row_phase(steps_, capacity_, costs_);
     std::size_t rows = 0, planned = 0;
     for (int i = 0; i < count(); ++i) {
       const BlockPlace place = plan_.block.places[static_cast<std::size_t>(i)];
@@ -193,42 +194,43 @@ class SplitPlanner {
     return floats * static_cast<std::int64_t>(sizeof(float));
   }
 
-  // Cycles of a multiprocessor. A warp takes kStep instructions for 8 by 8 terms, plus kColumns per 16 columns.
   void find_costs() {
     const std::int64_t rows = plan_.turn_rows(tiling_), clusters = tiling_.clusters,
                        packets = divide_up(plan_.values, 3);
-    constexpr std::int64_t kStep = 24, kColumns = 22;
-    std::int64_t forward = 0, backward = 0;
-    for (const SplitProduct& product : plan_.products)
-      forward += divide_up(rows, 8) * divide_up(plan_.slice, 8) * (kStep + kColumns * divide_up(product.columns, 16));
-    std::int64_t narrow = 0;
+    std::int64_t instructions = 0, narrow = 0, items = 0;
+    const auto add_product = [&](std::int64_t columns) {
+      instructions += divide_up(rows, 8) * divide_up(plan_.slice, 8) * costs_.split_product(divide_up(columns, 16));
+    };
+    for (const SplitProduct& product : plan_.products) add_product(product.columns);
     for (const SplitSum& sum : plan_.sums) {
       if (sum.wide) {
-        backward += divide_up(plan_.slice, 8) * divide_up(rows, 8) *
-                    (kStep + kColumns * divide_up(feature_count(call(sum.step).inputs[1].type), 16));
+        add_product(feature_count(call(sum.step).inputs[1].type));
       } else {  // at least four lanes per element, four terms at a time
         const std::int64_t lanes = std::clamp<std::int64_t>(tiling_.threads / 2 / sum.numbers, 4, 32);
-        narrow += 150 + divide_up(sum.numbers * lanes, tiling_.threads) * divide_up(rows, 4 * lanes) * 180;
+        narrow += costs_.narrow_sum(divide_up(sum.numbers * lanes, tiling_.threads) * divide_up(rows, 4 * lanes));
       }
     }
-    std::int64_t items = 0;
     for (const BlockItem& item : plan_.block.phases[0].rows) {
-      items += 450;
+      items += costs_.split_item;
       for (const int i : item.steps) {
         const bool product = call(i).op == Op::matmul && !plan_.is_wide(i);
         const std::int64_t terms = product ? feature_count(call(i).inputs[0].type) : 0;
-        items += divide_up(plan_.own * feature_count(call(i).output), tiling_.threads) * (30 + 16 * terms);
+        items += divide_up(plan_.own * feature_count(call(i).output), tiling_.threads) * costs_.split_element(terms);
       }
     }
     // A turn includes messages within a cluster and data requests; `exchange` is the messages between clusters.
-    const std::int64_t turn = 2200 + (forward + backward) / 4 * (tiling_.threads < 512 ? 16 : 13) / 10 + narrow + items;
-    const std::int64_t exchange = clusters > 1 ? 2300 + 50 * clusters + 4 * divide_up(3 * packets, 32) : 200;
-    plan_.cycles = plan_.turns * turn + exchange + 700 + 50 * divide_up(plan_.values, tiling_.threads);
+    const std::int64_t issue = tiling_.threads < 512 ? costs_.split_issue : costs_.wide_split_issue;
+    const std::int64_t turn = costs_.split_turn + instructions / 4 * issue / 100 + narrow + items;
+    const std::int64_t exchange = clusters > 1
+                                      ? costs_.split_grid(clusters) + costs_.split_message * divide_up(3 * packets, 32)
+                                      : costs_.split_alone;
+    plan_.cycles = plan_.turns * turn + exchange + costs_.split_end(divide_up(plan_.values, tiling_.threads));
   }
 
   const std::vector<BlockStep>& steps_;
   std::int64_t capacity_;
   StepTiling tiling_;
+  const GpuCosts& costs_;
   SplitPlan plan_;
 };
 
@@ -238,8 +240,9 @@ bool SplitPlan::is_wide(int product) const {
   return std::ranges::find(products, product, &SplitProduct::step) != products.end();
 }
 
-SplitPlan split_plan(const std::vector<BlockStep>& steps, std::int64_t capacity, const StepTiling& tiling) {
-  return SplitPlanner(steps, capacity, tiling).run();
+SplitPlan split_plan(const std::vector<BlockStep>& steps, std::int64_t capacity, const StepTiling& tiling,
+                     const GpuCosts& costs) {
+  return SplitPlanner(steps, capacity, tiling, costs).run();
 }
 
 }  // namespace graphrun::cuda

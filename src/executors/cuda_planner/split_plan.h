@@ -48,6 +48,7 @@ struct SplitPlan {
   std::int64_t turn_rows(const StepTiling& tiling) const { return own * tiling.cluster; }
   bool is_wide(int product) const;  // whether it is the step of one of `products`
 };
-SplitPlan split_plan(const std::vector<BlockStep>& steps, std::int64_t capacity, const StepTiling& tiling);
+SplitPlan split_plan(const std::vector<BlockStep>& steps, std::int64_t capacity, const StepTiling& tiling,
+                     const GpuCosts& costs);
 
 }  // namespace graphrun::cuda

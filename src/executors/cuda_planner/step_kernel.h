@@ -3,7 +3,7 @@
 // Contract: a pure function of the Program; needs no device. Values shared by all rows are in registers (scalars) or in
 // the shared memory of each block for the whole launch; block 0 writes them back at the end. An argument sets how many
 // times the region runs. The scratch must be zero when the kernel begins.
-// Not here: choice of a region's steps (src/compiler, step_plan.h), compiling and launching (executors/cuda).
+// Not here: choice of a region's steps (src/compiler, tile_costs.h), compiling and launching (executors/cuda).
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// thread_costs.cpp: costs of thread and pair tiles, whose rows are in the registers of one lane or two.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,7 +23,7 @@ constexpr std::int64_t kMaxProducts = 4096;
 // Multiplications above which code is long: 1,186 take 0.74 s to compile, 2,777 take 2.1 s.
 constexpr std::int64_t kLongProducts = 1200;
 // Instructions to swap one value between the two lanes of a pair.
-constexpr std::int64_t kTellingInstructions = 4;
+constexpr std::int64_t kSwapInstructions = 4;
 // Limit on groups of warps. Groups split the sums, but each of them computes all rows.
 constexpr std::uint32_t kMaxGroups = 4;
 
@@ -41,7 +42,7 @@ std::int64_t products(const StepSignature& step) {
 }
 
 // Reason why thread and pair tiles cannot run a step; "" if they can.
-std::string row_fault(const StepSignature& step) {
+std::string step_fault(const StepSignature& step) {
   std::string reason;
   if (row_text(call_of(step), 0, reason).empty()) return reason;
   if (products(step) > kMaxProducts)
@@ -51,7 +52,6 @@ std::string row_fault(const StepSignature& step) {
 }
 
 struct ThreadWork {
-  RowTile tile = RowTile::thread;
   std::int64_t instructions = 0;  // per row of a thread, without those of its sums
   std::int64_t adding = 0;        // instructions of the sums
   std::int64_t sums = 0;          // sums per thread in all stages
@@ -65,9 +65,9 @@ struct ThreadWork {
 using StageSums = std::vector<std::vector<std::int64_t>>;
 
 // Number of groups that the sums need; 0 if they do not fit. Assigns as thread_stage.cpp does, largest value first.
-std::uint32_t groups_for(StageSums stages) {
+std::uint32_t groups_for(StageSums stages, std::uint32_t max_groups) {
   for (std::vector<std::int64_t>& sizes : stages) std::ranges::sort(sizes, std::greater<>());
-  for (std::uint32_t groups = 1; groups <= kMaxGroups; groups *= 2) {
+  for (std::uint32_t groups = 1; groups <= max_groups; groups *= 2) {
     const auto fits = [&](const std::vector<std::int64_t>& sizes) {
       std::vector<std::int64_t> sums(groups, 0);
       for (const std::int64_t size : sizes) *std::ranges::min_element(sums) += size;
@@ -85,97 +85,68 @@ std::int64_t instructions_of(const StepSignature& step) {
   return step.op == Op::matmul ? products(step) : is_function(step) ? kFunctionInstructions * n : n;
 }
 
-// Work common to both tiles. The signature does not identify rows from outside, so they are distinguished by type.
-ThreadWork common_work(const RegionSignature& region) {
+// Work of a thread, or of each of the two lanes that share a row. The signature does not identify rows from outside, so
+// they are distinguished by type.
+ThreadWork work_of(const RegionSignature& region, RowTile tile) {
   ThreadWork work;
   std::set<std::pair<DType, std::int64_t>> outside;
+  StageSums sums(stage_count(region));
+  std::vector<bool> halves;  // whether a lane of a pair makes half of a row
+  bool fits = true;
   for (std::size_t i = 0; i < region.rows.size(); ++i) {
     const StepSignature& step = region.rows[i];
+    const bool selects = step.op == Op::minibatch;
+    std::vector<bool> reads(step.inputs.size(), false);  // halves
+    for (std::size_t k = 0; k < step.inputs.size(); ++k) {
+      const std::uint32_t maker = region.makers[i][k];
+      reads[k] = maker < halves.size() && halves[maker];
+      if (!selects && step.inputs[k].rows > 0 && maker == kNoStep)
+        outside.emplace(step.inputs[k].dtype, features(step.inputs[k]));
+    }
     work.products += products(step);
     work.same = work.same && !step.partial_rows;
-    if (step.op == Op::minibatch) {
+    if (selects) {
       const auto& p = step.params.as<MinibatchParams>();
       work.loaded += features(step.output);
       work.same = work.same && !p.shuffle && p.batches() == 1;
-      continue;
     }
-    for (std::size_t k = 0; k < step.inputs.size() && i < region.makers.size(); ++k)
-      if (step.inputs[k].rows > 0 && region.makers[i][k] == kNoStep)
-        outside.emplace(step.inputs[k].dtype, features(step.inputs[k]));
+    std::int64_t instructions = instructions_of(step), numbers = step.output.shape.elements();
+    if (tile == RowTile::pair) {
+      const TextCall call = call_of(step);
+      const PairText pair(call, reads);
+      halves.push_back(pair.makes_half());
+      fits = fits && pair.fits();
+      if (step.output.rows == 0) numbers = pair.sums().numbers;
+      const bool reads_half = step.op == Op::matmul && step.output.rows > 0 && reads[0];
+      if (halves.back() || reads_half || step.output.rows == 0) instructions = divide_up(instructions, 2);
+      if (reads_half)
+        instructions += kSwapInstructions * divide_up(std::min(features(step.inputs[0]), features(step.output)), 2);
+    }
+    (step.output.rows == 0 ? work.adding : work.instructions) += instructions;
+    if (step.output.rows > 0) continue;
+    work.sums += numbers;
+    sums[region.stages[i]].push_back(numbers);
   }
   for (const auto& [dtype, n] : outside) work.loaded += n;
-  return work;
-}
-
-ThreadWork thread_work(const RegionSignature& region) {
-  ThreadWork work = common_work(region);
-  StageSums sums(stage_count(region));
-  for (std::size_t i = 0; i < region.rows.size(); ++i) {
-    const StepSignature& step = region.rows[i];
-    (step.output.rows == 0 ? work.adding : work.instructions) += instructions_of(step);
-    if (step.output.rows > 0) continue;
-    work.sums += step.output.shape.elements();
-    sums[stage_of(region, i)].push_back(step.output.shape.elements());
-  }
-  work.groups = groups_for(std::move(sums));
+  if (tile == RowTile::pair && work.sums == 0) fits = false;
+  work.groups = fits ? groups_for(std::move(sums), tile == RowTile::pair ? 1 : kMaxGroups) : 0;
   work.adding /= std::max(work.groups, 1u);
   work.sums /= std::max(work.groups, 1u);
   return work;
 }
 
-// Work of each of the two lanes that share a row.
-ThreadWork pair_work(const RegionSignature& region) {
-  ThreadWork work = common_work(region);
-  work.tile = RowTile::pair;
-  std::vector<std::int64_t> sums(stage_count(region), 0);
-  std::vector<bool> halves;  // whether a row step makes a half
-  for (std::size_t i = 0; i < region.rows.size(); ++i) {
-    const StepSignature& step = region.rows[i];
-    const TextCall call = call_of(step);
-    std::vector<bool> inputs(step.inputs.size(), false);
-    for (std::size_t k = 0; k < inputs.size() && i < region.makers.size(); ++k)
-      if (region.makers[i][k] < halves.size()) inputs[k] = halves[region.makers[i][k]];
-    const PairText pair(call, inputs);
-    halves.push_back(pair.makes_half());
-    if (!pair.fits()) work.groups = 0;
-    const bool reads_half = step.op == Op::matmul && step.output.rows > 0 && inputs[0];
-    std::int64_t instructions = instructions_of(step);
-    if (halves.back() || reads_half || step.output.rows == 0) instructions = divide_up(instructions, 2);
-    if (reads_half)
-      instructions += kTellingInstructions * divide_up(std::min(features(step.inputs[0]), features(step.output)), 2);
-    (step.output.rows == 0 ? work.adding : work.instructions) += instructions;
-    if (step.output.rows > 0) continue;
-    work.sums += pair.sums().numbers;
-    sums[stage_of(region, i)] += pair.sums().numbers;
-  }
-  // Without edges, as in a finished Program, it is unknown how lanes split the sums.
-  if (work.sums == 0 || (!region.makers.empty() && std::ranges::max(sums) > kMaxSums)) work.groups = 0;
-  return work;
-}
-
-// A warp reduces over its lanes one value at a time, and warps on the same quarter of a multiprocessor take turns. Data
-// that are not kept come through L1, uncoalesced. Rows in a loop wait for their own results.
-std::int64_t thread_cycles(const ThreadWork& work, const StepTiling& tiling, std::int64_t capacity) {
+// A warp reduces over its lanes one value at a time, and warps of a scheduler take turns.
+std::int64_t thread_cycles(const ThreadWork& work, const StepTiling& tiling, std::int64_t capacity,
+                           const GpuCosts& costs) {
   const std::int64_t rows = divide_up(capacity, std::int64_t{tiling.block_rows()} * tiling.blocks());
   const std::int64_t warps = divide_up(tiling.threads, 128), lanes = tiling.tile == RowTile::pair ? 1 : 2;
   const std::int64_t instructions = work.instructions + work.adding;
   const RowTurns turns = row_turns(tiling, capacity, work.products, work.same ? work.loaded : 0);
-  std::int64_t cycles = exchange_cycles(tiling, work.sums);
-  cycles += work.sums * (34 + 77 * warps) / 10 + warps * rows * instructions * 13 / 10;
-  if (!turns.kept) cycles += 9 * rows * work.loaded * warps * lanes;
-  if (!turns.straight) cycles += rows * (110 + instructions);
+  std::int64_t cycles = exchange_cycles(tiling, work.sums, costs);
+  cycles += work.sums * costs.lane_sum(warps) / 10 + warps * rows * instructions * costs.row_instruction / 100;
+  if (!turns.kept) cycles += costs.row_load * rows * work.loaded * warps * lanes;
+  if (!turns.straight) cycles += rows * (costs.row_wait + instructions);
   return cycles;
-}
-
-std::string thread_fault(const RegionSignature& region) {
-  std::int64_t all_products = 0;
-  for (const StepSignature& step : region.rows) {
-    if (std::string fault = row_fault(step); !fault.empty()) return fault;
-    all_products += products(step);
-  }
-  if (all_products > kMaxProducts)
-    return fmt::format("a row takes {} multiplications, a thread's at most {}", all_products, kMaxProducts);
-  return {};
 }
 
 // Reason why the sums do not fit groups of threads: one value alone is too large, or all together are.
@@ -187,31 +158,6 @@ std::string sums_fault(const RegionSignature& region, std::int64_t sums) {
   }
   return fmt::format("its rows are summed to {} numbers, {} groups of threads at most {} each", sums, kMaxGroups,
                      kMaxSums);
-}
-
-// Adds the cost of each number of blocks and threads.
-void add_costs(const ThreadWork& work, const RegionSignature& region, const Target& target,
-               std::vector<StepCost>& costs) {
-  const auto add = [&](std::uint32_t threads, std::uint32_t cluster, std::uint32_t clusters) {
-    const StepTiling tiling{threads, cluster, clusters, 0, work.groups, work.tile};
-    costs.push_back({tiling, thread_cycles(work, tiling, region.capacity), work.products > kLongProducts});
-  };
-  const auto processors = static_cast<std::uint32_t>(std::max(target.multiprocessors, 1));
-  for (const std::uint32_t threads : {128u, 256u}) {
-    if (threads < 64 * work.groups) continue;
-    const auto needed = static_cast<std::uint32_t>(
-        std::min<std::int64_t>(divide_up(std::max<std::int64_t>(region.capacity, 1), threads), processors));
-    add(threads, 1, 1);
-    if (target.cluster_blocks >= 4) add(threads, 4, 1);
-    if (target.cluster_blocks >= 8) {
-      add(threads, 8, 1);
-      // Clusters of 8 do not fill all multiprocessors: 15 of them are resident at a time on 132.
-      if (work.sums > 0) add(threads, 8, std::max(2u, processors / 8 * 15 / 16));
-    } else if (work.sums > 0 && needed > 1) {
-      add(threads, 1, needed);
-    }
-    if (work.sums == 0 && needed > 1) add(threads, 1, needed);
-  }
 }
 
 }  // namespace
@@ -226,13 +172,33 @@ RowTurns row_turns(const StepTiling& tiling, std::int64_t capacity, std::int64_t
   return turns;
 }
 
+std::string thread_fault(const RegionSignature& region) {
+  if (std::string fault = register_fault(region); !fault.empty()) return fault;
+  std::int64_t all_products = 0;
+  for (const StepSignature& step : region.rows) {
+    if (std::string fault = step_fault(step); !fault.empty()) return fault;
+    all_products += products(step);
+  }
+  if (all_products > kMaxProducts)
+    return fmt::format("a row takes {} multiplications, a thread's at most {}", all_products, kMaxProducts);
+  return {};
+}
+
 TileCosts thread_costs(const RegionSignature& region, const Target& target) {
   TileCosts tile{thread_fault(region), {}};
   if (!tile.fault.empty()) return tile;
-  const ThreadWork threads = thread_work(region), pairs = pair_work(region);
-  if (threads.groups > 0) add_costs(threads, region, target, tile.costs);
-  if (pairs.groups > 0) add_costs(pairs, region, target, tile.costs);
-  if (tile.costs.empty()) tile.fault = sums_fault(region, threads.sums);
+  for (const RowTile lanes : {RowTile::thread, RowTile::pair}) {
+    const ThreadWork work = work_of(region, lanes);
+    for (const std::uint32_t threads : {128u, 256u}) {
+      if (work.groups == 0 || threads < 64 * work.groups) continue;
+      const std::int64_t needed = divide_up(std::max<std::int64_t>(region.capacity, 1), threads);
+      for (const StepTiling& tiling :
+           grids({threads, 1, 1, 0, work.groups, lanes}, region, target, work.sums > 0, needed))
+        tile.costs.push_back(
+            {tiling, thread_cycles(work, tiling, region.capacity, target.gpu), work.products > kLongProducts});
+    }
+  }
+  if (tile.costs.empty()) tile.fault = sums_fault(region, work_of(region, RowTile::thread).sums);
   return tile;
 }
 

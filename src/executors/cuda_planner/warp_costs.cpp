@@ -1,3 +1,4 @@
+// warp_costs.cpp: costs of warp tiles, whose 16 rows are in the tensor-core fragments of a warp.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +33,7 @@ WarpWork warp_work(const RegionSignature& region, std::string& fault) {
     const WarpShape shape = warp_shape(call);
     work.instructions += shape.instructions * (is_function(step) ? kFunctionInstructions : 1);
     work.sum_numbers += shape.sum_numbers;
-    registers[stage_of(region, i)] += shape.sum_numbers + shape.live_numbers;
+    registers[region.stages[i]] += shape.sum_numbers + shape.live_numbers;
     work.scratch += shape.scratch;
     if (step.output.rows == 0) work.sums += step.output.shape.elements();
     for (const TensorType& input : step.inputs)
@@ -58,40 +59,35 @@ bool fits(const WarpWork& work, const StepTiling& tiling, std::uint64_t shared, 
          shared + floats * sizeof(float) + 1024 <= target.shared_memory;
 }
 
-// Waits for tensor cores and results add four fifths of the instructions, or three times as many if a warp is alone.
-std::int64_t warp_cycles(const WarpWork& work, const StepTiling& tiling, std::int64_t capacity) {
+std::int64_t warp_cycles(const WarpWork& work, const StepTiling& tiling, std::int64_t capacity, const GpuCosts& costs) {
   const std::int64_t warps = std::int64_t{tiling.threads / 32} * tiling.blocks();
   const std::int64_t tiles = divide_up(divide_up(capacity, kTileRows), warps);
-  const std::int64_t issue = divide_up(tiling.threads, 128) * tiles * work.instructions * 18 / 10;
-  const std::int64_t latency = 840 + tiles * work.instructions * 42 / 10;
-  const std::int64_t lanes = 3 * work.sums + 11 * work.sum_numbers;
-  return std::max(issue, latency) + lanes + exchange_cycles(tiling, work.sums);
+  const std::int64_t issue = divide_up(tiling.threads, 128) * tiles * work.instructions * costs.warp_issue / 100;
+  const std::int64_t latency = costs.warp_start + tiles * work.instructions * costs.warp_latency / 100;
+  const std::int64_t lanes = costs.warp_sum * work.sums + costs.warp_register * work.sum_numbers;
+  return std::max(issue, latency) + lanes + exchange_cycles(tiling, work.sums, costs);
 }
 
 }  // namespace
 
+std::string warp_fault(const RegionSignature& region, const Target& target) {
+  std::string fault = register_fault(region);
+  if (fault.empty()) warp_work(region, fault);
+  if (fault.empty() && target.compute_capability < 80)
+    fault = fmt::format("{} has no products of tensor cores for f32", target.name);
+  return fault;
+}
+
 TileCosts warp_costs(const RegionSignature& region, const Target& target) {
-  TileCosts tile;
-  const WarpWork work = warp_work(region, tile.fault);
+  TileCosts tile{warp_fault(region, target), {}};
   if (!tile.fault.empty()) return tile;
-  if (target.compute_capability < 80)
-    return {fmt::format("{} has no products of tensor cores for f32", target.name), {}};
+  const WarpWork work = warp_work(region, tile.fault);
   const std::uint64_t shared = shared_bytes(region);
-  const auto add = [&](std::uint32_t threads, std::uint32_t cluster, std::uint32_t clusters) {
-    const StepTiling tiling{threads, cluster, clusters, 0, 1, RowTile::warp};
-    if (fits(work, tiling, shared, target)) tile.costs.push_back({tiling, warp_cycles(work, tiling, region.capacity)});
-  };
-  const auto processors = static_cast<std::uint32_t>(std::max(target.multiprocessors, 1));
-  for (const std::uint32_t threads : {128u, 256u, 512u}) {
-    add(threads, 1, 1);
-    if (target.cluster_blocks >= 4) add(threads, 4, 1);
-    if (target.cluster_blocks >= 8) {
-      add(threads, 8, 1);
-      if (work.sums > 0) add(threads, 8, std::max(2u, processors / 8 * 15 / 16));
-      if (work.sums > 0 && processors > 3) add(threads, 2, processors / 2);
-    }
-    if (work.sums == 0 || target.cluster_blocks < 8) add(threads, 1, processors);
-  }
+  for (const std::uint32_t threads : {128u, 256u, 512u})
+    for (const StepTiling& tiling :
+         grids({threads, 1, 1, 0, 1, RowTile::warp}, region, target, work.sums > 0, target.multiprocessors))
+      if (fits(work, tiling, shared, target))
+        tile.costs.push_back({tiling, warp_cycles(work, tiling, region.capacity, target.gpu)});
   if (tile.costs.empty())
     tile.fault =
         fmt::format("its sums over rows take {} registers and {} floats of each warp", work.registers, work.scratch);

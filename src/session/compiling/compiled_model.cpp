@@ -129,11 +129,11 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
   compiling.fuse = options.passes && options.fuse;
   const WantedTiling wanted(options.tiling);
   compiling.plan_region = [&](const RegionSignature& region) {
-    if (options.jit == Jit::off && target.multiprocessors > 0 && region.form != RegionForm::elements)
+    if (options.jit == Jit::off && target.multiprocessors > 0 && !region.over_elements())
       return RegionPlan::no("whole steps are not wanted as one kernel");
     RegionPlan first;
     for (const std::shared_ptr<Executor>& executor : executors) {
-      RegionPlan one = executor->plan_region(region, target);
+      RegionPlan one = executor->region_choices(region, target);
       if (!one.yes) return RegionPlan::no(fmt::format("{}: {}", executor->name(), one.reason));
       if (executor == executors[0]) first = std::move(one);
     }

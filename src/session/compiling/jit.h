@@ -1,7 +1,7 @@
 // jit.h: step kernels (fused training-step kernels), which a GPU executor compiles on load (SessionOptions::jit):
 // requirements on the plan, and the fallback if they do not load.
 // Contract: a step kernel is a region over rows of a Program for a GPU. load() reports kernels that cannot load by
-// Error "cuda.kernels" only; the model is then recompiled, once. Not here: choice of regions (Executor::plan_region;
+// Error "cuda.kernels" only; the model is then recompiled, once. Not here: choice of regions (Executor::region_choices;
 // compiled_model.cpp requests none with Jit::off).
 #pragma once
 

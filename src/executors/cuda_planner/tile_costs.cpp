@@ -1,12 +1,13 @@
-#include "executors/cuda_planner/step_plan.h"
+#include "executors/cuda_planner/tile_costs.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "executors/cuda_planner/block_levels.h"
 #include "executors/cuda_planner/row_text.h"
-#include "executors/cuda_planner/tile_costs.h"
+#include "executors/cuda_planner/split_plan.h"
 #include "graphrun/op.h"
 
 namespace graphrun::cuda {
@@ -21,6 +22,17 @@ std::uint64_t exchange_bytes(const StepTiling& tiling, std::int64_t sums) {
   const std::int64_t slice = divide_up(divide_up(std::max<std::int64_t>(sums, 1), tiling.cluster), 4) * 4;
   const std::int64_t packets = divide_up(divide_up(slice, 3), 8) * 8;
   return 2 * static_cast<std::uint64_t>(tiling.blocks()) * static_cast<std::uint64_t>(packets) * 16;
+}
+
+std::string size_fault(const RegionSignature& region) {
+  if (!region.fused.empty()) return "a step kernel needs no fused steps";
+  if (region.capacity <= kMaxRows) return {};
+  return fmt::format("a batch of {} rows, a step kernel takes up to {}", region.capacity, kMaxRows);
+}
+std::string joined(std::vector<std::string> reasons) {  // each once
+  for (auto one = reasons.begin(); one != reasons.end();)
+    one = std::find(reasons.begin(), one, *one) == one ? one + 1 : reasons.erase(one);
+  return fmt::format("{}", fmt::join(reasons, "; "));
 }
 
 }  // namespace
@@ -45,9 +57,7 @@ TextCall call_of(const StepSignature& step) {
 // Counts a value for each row step that reads it, step that computes it, and other step with a smaller output.
 std::uint64_t shared_bytes(const RegionSignature& region) {
   std::uint64_t bytes = 0;
-  const auto add = [&](const TensorType& type) {
-    if (type.rows == 0 && type.shape.elements() > 1) bytes += type.bytes();
-  };
+  const auto add = [&](const TensorType& type) { bytes += is_array(type) ? type.bytes() : 0; };
   for (const StepSignature& step : region.rows) {
     for (const TensorType& input : step.inputs)
       if (&input != step.inputs.data() || step.op != Op::minibatch) add(input);
@@ -62,18 +72,46 @@ std::uint64_t shared_bytes(const RegionSignature& region) {
   return bytes;
 }
 
-// Clusters send messages to each other and poll for them.
-std::int64_t exchange_cycles(const StepTiling& tiling, std::int64_t sums) {
-  if (sums == 0) return 100;
-  if (tiling.clusters > 1) return 2280 + 45 * std::int64_t{tiling.clusters};
-  return tiling.cluster > 1 ? 1120 + 15 * std::int64_t{tiling.cluster} : 375;
+std::int64_t exchange_cycles(const StepTiling& tiling, std::int64_t sums, const GpuCosts& costs) {
+  if (sums == 0) return costs.no_exchange;
+  if (tiling.clusters > 1) return costs.grid_exchange(tiling.clusters);
+  return tiling.cluster > 1 ? costs.cluster_exchange(tiling.cluster) : costs.block_exchange;
+}
+
+// Clusters of more than two blocks do not fill all multiprocessors: 15 of 8 are resident at a time on 132.
+std::uint32_t resident_clusters(const Target& target, std::uint32_t cluster) {
+  const auto clusters = static_cast<std::uint32_t>(target.multiprocessors) / cluster;
+  return std::max(1u, cluster > 2 ? clusters * 15 / 16 : clusters);
+}
+
+std::vector<StepTiling> grids(const StepTiling& tiling, const RegionSignature& region, const Target& target,
+                              bool has_sums, std::int64_t needed) {
+  std::vector<StepTiling> all;
+  const auto add = [&](std::uint32_t cluster, std::uint32_t clusters) {
+    StepTiling& one = all.emplace_back(tiling);
+    one.cluster = cluster;
+    one.clusters = clusters;
+    one.scratch_bytes = scratch_bytes(region, one, target.gpu);
+  };
+  for (const std::uint32_t cluster : {1u, 4u, 8u})
+    if (cluster == 1 || cluster <= static_cast<std::uint32_t>(target.cluster_blocks)) add(cluster, 1);
+  if (has_sums && target.cluster_blocks >= 8) {
+    add(8, resident_clusters(target, 8));
+    if (tiling.tile == RowTile::warp) add(2, resident_clusters(target, 2));
+  } else if (const std::int64_t blocks = std::min<std::int64_t>(needed, target.multiprocessors); blocks > 1) {
+    add(1, static_cast<std::uint32_t>(blocks));
+  }
+  return all;
 }
 
 // Each stage has scratch of its own. The signature does not say which sums share a stage, so each value gets as much as
 // if it were alone. The generated kernel asserts that this is enough.
-std::uint64_t scratch_bytes(const RegionSignature& region, const StepTiling& tiling) {
-  if (tiling.tile == RowTile::block) return block_scratch_bytes(region, tiling);
-  if (tiling.tile == RowTile::split) return split_scratch_bytes(region, tiling);
+std::uint64_t scratch_bytes(const RegionSignature& region, const StepTiling& tiling, const GpuCosts& costs) {
+  if (tiling.tile == RowTile::block)
+    return kBlockFlagBytes + block_levels(region).scratch_bytes(tiling.blocks()) +
+           block_phases(block_steps(region), region.capacity, tiling.blocks(), tiling.threads, costs).bytes;
+  if (tiling.tile == RowTile::split)
+    return split_plan(block_steps(region), region.capacity, tiling, costs).scratch_bytes;
   if (tiling.clusters <= 1) return 0;
   std::uint64_t bytes = 0;
   for (const StepSignature& step : region.rows)
@@ -83,7 +121,7 @@ std::uint64_t scratch_bytes(const RegionSignature& region, const StepTiling& til
 
 // Rows of a value that a step computes once would come from the arena, which a kernel writes only at its end.
 std::string batch_fault(const RegionSignature& region) {
-  for (std::size_t i = 0; i < std::min(region.rows.size(), region.makers.size()); ++i) {
+  for (std::size_t i = 0; i < region.rows.size(); ++i) {
     const StepSignature& step = region.rows[i];
     for (std::size_t k = 0; k < step.inputs.size(); ++k) {
       const bool rows = step.inputs[k].rows > 0 || (step.op == Op::minibatch && k == 0);
@@ -114,41 +152,28 @@ std::string register_fault(const RegionSignature& region) {
   return {};
 }
 
-std::uint32_t stage_of(const RegionSignature& region, std::size_t row_step) {
-  return row_step < region.stages.size() ? region.stages[row_step] : 0;
-}
 std::uint32_t stage_count(const RegionSignature& region) {
   return region.stages.empty() ? 1 : std::ranges::max(region.stages) + 1;
 }
 
-std::vector<StepCost> step_costs(const RegionSignature& region, const Target& target) {
-  std::vector<StepCost> costs;
-  if (register_fault(region).empty()) {
-    costs = thread_costs(region, target).costs;
-    for (const StepCost& cost : warp_costs(region, target).costs) costs.push_back(cost);
-    for (StepCost& cost : costs) cost.tiling.scratch_bytes = scratch_bytes(region, cost.tiling);
-  }
-  for (const StepCost& cost : block_costs(region, target).costs) costs.push_back(cost);
-  for (const StepCost& cost : split_costs(region, target).costs) costs.push_back(cost);
-  std::ranges::stable_sort(costs, {}, [](const StepCost& cost) { return std::pair(cost.is_long, cost.cycles); });
-  return costs;
+std::string row_fault(const RegionSignature& region, const Target& target) {
+  if (std::string fault = size_fault(region); !fault.empty()) return fault;
+  std::vector<std::string> faults{thread_fault(region), warp_fault(region, target), block_fault(region)};
+  return std::ranges::any_of(faults, &std::string::empty) ? std::string() : joined(std::move(faults));
 }
 
-RegionPlan plan_rows(const RegionSignature& region, const Target& target) {
-  if (!region.fused.empty()) return RegionPlan::no("a step kernel needs no fused steps");
-  if (region.capacity > kMaxRows)
-    return RegionPlan::no(fmt::format("a batch of {} rows, a step kernel takes up to {}", region.capacity, kMaxRows));
+RegionPlan row_choices(const RegionSignature& region, const Target& target) {
+  if (std::string fault = size_fault(region); !fault.empty()) return RegionPlan::no(std::move(fault));
   if (std::string fault = batch_fault(region); !fault.empty()) return RegionPlan::no(std::move(fault));
-  const std::vector<StepCost> costs = step_costs(region, target);
-  if (costs.empty()) {
-    std::string registers = register_fault(region);
-    if (registers.empty())
-      registers = fmt::format("{}; {}", thread_costs(region, target).fault, warp_costs(region, target).fault);
-    std::string reasons = registers;
-    for (const std::string& other : {block_costs(region, target).fault, split_costs(region, target).fault})
-      if (reasons.find(other) == std::string::npos) reasons += "; " + other;
-    return RegionPlan::no(std::move(reasons));
+  std::vector<StepCost> costs;
+  std::vector<std::string> reasons;
+  for (const auto costs_of : {thread_costs, warp_costs, block_costs, split_costs}) {
+    const TileCosts tile = costs_of(region, target);
+    costs.insert(costs.end(), tile.costs.begin(), tile.costs.end());
+    reasons.push_back(tile.fault);
   }
+  if (costs.empty()) return RegionPlan::no(joined(std::move(reasons)));
+  std::ranges::stable_sort(costs, {}, [](const StepCost& cost) { return std::pair(cost.is_long, cost.cycles); });
   RegionPlan plan = RegionPlan::with(costs.front().tiling);
   for (const StepCost& cost : costs) plan.choices.push_back({cost.tiling, cost.cycles});
   return plan;
