@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <bit>
+#include <cstdlib>
 #include <deque>
 #include <mutex>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,10 +59,26 @@ constexpr Target kTargets[] = {
     {"l4", "cuda", 89, 58, 1536, 101376, 65536, 0, 32 * kMiB, kApart, {}, kGpuElements},
 };
 
+// Cost factors of all GPUs. bench/calibrate sets them, in order, to count the work of a tiling.
+GpuCosts gpu_costs() {
+  auto numbers = std::bit_cast<std::array<std::int64_t, sizeof(GpuCosts) / sizeof(std::int64_t)>>(GpuCosts{});
+  const char* const text = std::getenv("GRAPHRUN_GPU_COSTS");
+  if (text == nullptr) return {};
+  std::istringstream stream(text);
+  for (std::int64_t& number : numbers) {
+    if (!(stream >> number) || number <= 0)
+      throw Error(ErrorKind::input, "target.gpu_costs",
+                  fmt::format("GRAPHRUN_GPU_COSTS: expected {} positive integers", numbers.size()));
+  }
+  return std::bit_cast<GpuCosts>(numbers);
+}
+
 // Spans and rows that were handed out stay valid: add() appends a longer copy and keeps the old tables.
 class TargetTable {
  public:
-  TargetTable() : tables_{std::vector<Target>(std::begin(kTargets), std::end(kTargets))} {}
+  TargetTable() : tables_{std::vector<Target>(std::begin(kTargets), std::end(kTargets))} {
+    for (Target& target : tables_.back()) target.gpu = gpu_costs();
+  }
 
   std::span<const Target> rows() {
     const std::lock_guard lock(mutex_);
