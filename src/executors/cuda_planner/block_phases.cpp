@@ -14,6 +14,7 @@
 #include "graphrun/params/matmul.h"
 #include "graphrun/params/minibatch.h"
 #include "graphrun/program.h"
+#include "kernels/cuda/tile/shapes.h"
 
 namespace graphrun::cuda {
 namespace {
@@ -385,13 +386,12 @@ std::int64_t shared_stride(std::int64_t features) {
 }
 
 std::uint64_t product_bytes(const ProductTile& tile, std::uint32_t threads) {
-  const int floats = tile.n == 1 ? 8 * (16 * tile.m + 1) : 16 * tile.m * (8 * tile.n + 8);
-  return threads / 32 * static_cast<std::uint64_t>((floats + 3) / 4 * 4) * sizeof(float);
+  return threads / 32 * static_cast<std::uint64_t>(tile::multiple_of_4(tile::part_floats(tile.m, tile.n))) *
+         sizeof(float);
 }
 std::uint64_t row_product_bytes(std::int64_t results, std::uint32_t threads) {
-  const std::int64_t m = results >= 64 ? 4 : divide_up(results, 16), groups = divide_up(results, 16 * m);
-  const std::int64_t warps = threads / 32, shares = groups >= warps ? 1 : warps / groups;
-  return static_cast<std::uint64_t>(groups * shares * 8 * (16 * m + 1)) * sizeof(float);
+  const tile::RowProductShape shape = tile::row_product_shape(results, threads / 32);
+  return static_cast<std::uint64_t>(shape.groups * shape.shares * tile::part_floats(shape.m, 1)) * sizeof(float);
 }
 
 std::string block_fault(const TextCall& call) {

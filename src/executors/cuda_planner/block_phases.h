@@ -10,6 +10,7 @@
 
 #include "executors/cuda_planner/scalar_text.h"
 #include "graphrun/target.h"
+#include "kernels/cuda/tile/shapes.h"
 
 namespace graphrun::cuda {
 
@@ -82,11 +83,11 @@ std::string block_fault(const TextCall& call);
 bool is_mapped(const TextCall& call);
 // Rows of a shuffled batch are looked up in a table in shared memory, which covers several steps of a small batch
 // (kernels/cuda/tile/picks.h). Rows of a batch above the maximum are computed one by one.
-inline constexpr std::int64_t kMinLookedUp = 2048, kMaxLookedUp = 8192;
+inline constexpr std::int64_t kMinLookedUp = tile::kPickedRows, kMaxLookedUp = 8192;
 // Stride of a block's rows in shared memory, in elements, chosen to avoid bank conflicts.
 std::int64_t shared_stride(std::int64_t features);
 // Grid barrier flags at the start of the region's scratch, before the values.
-inline constexpr std::uint64_t kBlockFlagBytes = 128;
+inline constexpr std::uint64_t kBlockFlagBytes = tile::kGridBytes;
 std::uint64_t product_bytes(const ProductTile& tile, std::uint32_t threads);  // shared memory
 std::uint64_t row_product_bytes(std::int64_t results, std::uint32_t threads);
 

@@ -7,14 +7,12 @@
 #include "graphrun/op.h"
 #include "graphrun/params/axes.h"
 #include "graphrun/params/matmul.h"
+#include "kernels/cuda/tile/shapes.h"
 
 namespace graphrun::cuda {
 namespace {
 
-// Same as in kernels/cuda/tile/pair.h.
-std::int64_t half_of(std::int64_t n) {
-  return (n + 1) / 2;
-}
+using tile::half_of;
 
 // Whether output feature i reads feature i of x, or x has only one feature.
 bool is_aligned(const TextOperand& x, const Shape& space) {

@@ -9,6 +9,7 @@
 #include "graphrun/op.h"
 #include "graphrun/params/matmul.h"
 #include "graphrun/params/minibatch.h"
+#include "kernels/cuda/tile/shapes.h"
 
 namespace graphrun::cuda {
 namespace {
@@ -16,10 +17,6 @@ namespace {
 constexpr std::int64_t kMaxSplitShared = 150 * 1024;        // bytes of shared memory, without values shared by all rows
 constexpr std::int64_t kMaxOwn = 32;                        // rows per block
 constexpr std::int64_t kMaxValues = std::int64_t{1} << 14;  // elements summed over clusters by each rank
-
-std::int64_t multiple_of(std::int64_t x, std::int64_t size) {
-  return divide_up(x, size) * size;
-}
 
 class SplitPlanner {
  public:
@@ -105,8 +102,8 @@ class SplitPlanner {
       plan_.products.push_back({i, plan_.parts, columns});
       plan_.parts += columns;
     }
-    plan_.parts = multiple_of(plan_.parts, 4);
-    plan_.slice = multiple_of(divide_up(plan_.features, tiling_.cluster), 4);
+    plan_.parts = tile::multiple_of_4(plan_.parts);
+    plan_.slice = tile::multiple_of_4(divide_up(plan_.features, tiling_.cluster));
     plan_.group = divide_up(capacity_, tiling_.clusters);
   }
 
@@ -138,7 +135,7 @@ class SplitPlanner {
     for (const BlockPhase& phase : plan_.block.phases)
       for (const BlockItem& item : phase.rows) planned += item.steps.size();
     if (rows != planned || plan_.block.phases.size() != 1) return no("rows take several phases");
-    plan_.gathered = multiple_of(static_cast<std::int64_t>(plan_.block.bytes / sizeof(float)), 4);
+    plan_.gathered = tile::multiple_of_4(static_cast<std::int64_t>(plan_.block.bytes / sizeof(float)));
     if (plan_.gathered == 0) return no("nothing is summed over rows");
   }
 
@@ -171,19 +168,14 @@ class SplitPlanner {
     for (int i = 0; i < count(); ++i)  // row lookup tables
       if (call(i).op == Op::minibatch && call(i).params->as<MinibatchParams>().shuffle && capacity_ <= kMaxLookedUp)
         plan_.shared_bytes += static_cast<std::uint64_t>(std::max(capacity_, kMinLookedUp)) * sizeof(std::uint32_t);
-    const std::int64_t share = divide_up(divide_up(plan_.values, 3), tiling_.clusters);
-    if (tiling_.clusters > 1)
-      plan_.scratch_bytes = static_cast<std::uint64_t>(2 * cluster * tiling_.clusters * (tiling_.clusters + 1) *
-                                                       multiple_of(share, 8) * 16);
+    plan_.scratch_bytes = static_cast<std::uint64_t>(tile::slice_sums_bytes(plan_.values, cluster, tiling_.clusters));
   }
   // Same layout as in kernels/cuda/tile/split.h and slice_sums.h.
   std::int64_t shared_bytes() const {
-    const std::int64_t rows = plan_.turn_rows(tiling_), rows8 = multiple_of(rows, 8), warps = tiling_.threads / 32;
-    const std::int64_t clusters = tiling_.clusters, share = divide_up(divide_up(plan_.values, 3), clusters);
-    const std::int64_t jobs = divide_up(rows8 / 8, std::min<std::int64_t>(rows8 / 8, 2));
-    const std::int64_t shares =
-        std::clamp<std::int64_t>(std::min<std::int64_t>(warps / jobs, 8), 1, divide_up(plan_.slice, 8));
-    std::int64_t floats = 2 * rows8 * (multiple_of(plan_.slice, 8) + 4) + shares * rows8 * plan_.parts;
+    const std::int64_t rows = plan_.turn_rows(tiling_), rows8 = tile::multiple_of_8(rows), clusters = tiling_.clusters;
+    const std::int64_t share = tile::share_packets(plan_.values, clusters);
+    const std::int64_t shares = tile::shares_of(tiling_.threads, rows, plan_.slice);
+    std::int64_t floats = 2 * rows8 * tile::slice_stride(plan_.slice) + shares * rows8 * plan_.parts;
     floats += 2 * rows * plan_.parts + plan_.own * plan_.gathered + 2 * rows8 * plan_.gathered;
     floats += 3 * share * clusters + (clusters > 1 ? 4 * share * clusters : 4) + 64;
     for (int i = 0; i < count(); ++i)

@@ -9,6 +9,7 @@
 #include "executors/cuda_planner/row_text.h"
 #include "executors/cuda_planner/split_plan.h"
 #include "graphrun/op.h"
+#include "kernels/cuda/tile/shapes.h"
 
 namespace graphrun::cuda {
 namespace {
@@ -17,11 +18,11 @@ namespace {
 constexpr std::uint64_t kMaxShared = 96 * 1024;
 constexpr std::int64_t kMaxRows = std::int64_t{1} << 31;
 
-// Scratch of AllReduce in kernels/cuda/tile/exchange.h: messages of three floats for each cluster, for two epochs.
+// Upper bound on the scratch of an AllReduce, whichever other sums it has.
 std::uint64_t exchange_bytes(const StepTiling& tiling, std::int64_t sums) {
-  const std::int64_t slice = divide_up(divide_up(std::max<std::int64_t>(sums, 1), tiling.cluster), 4) * 4;
-  const std::int64_t packets = divide_up(divide_up(slice, 3), 8) * 8;
-  return 2 * static_cast<std::uint64_t>(tiling.blocks()) * static_cast<std::uint64_t>(packets) * 16;
+  const std::int64_t slice = tile::slice_of(std::max<std::int64_t>(sums, 1), tiling.cluster, tiling.clusters);
+  const std::int64_t packets = tile::multiple_of_8(divide_up(slice, tile::kPacketFloats));
+  return static_cast<std::uint64_t>(tile::exchange_bytes(packets, tiling.cluster, tiling.clusters));
 }
 
 std::string size_fault(const RegionSignature& region) {

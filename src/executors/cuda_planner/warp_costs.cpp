@@ -6,13 +6,13 @@
 #include "executors/cuda_planner/tile_costs.h"
 #include "executors/cuda_planner/warp_text.h"
 #include "graphrun/op.h"
+#include "kernels/cuda/tile/shapes.h"
 
 namespace graphrun::cuda {
 namespace {
 
 // Limit on instructions per tile, so that they stay in the instruction cache.
 constexpr std::int64_t kMaxInstructions = 6000;
-constexpr std::int64_t kTileRows = 16;  // as in kernels/cuda/tile/warp.h
 
 struct WarpWork {
   std::int64_t instructions = 0;  // per tile
@@ -61,7 +61,7 @@ bool fits(const WarpWork& work, const StepTiling& tiling, std::uint64_t shared, 
 
 std::int64_t warp_cycles(const WarpWork& work, const StepTiling& tiling, std::int64_t capacity, const GpuCosts& costs) {
   const std::int64_t warps = std::int64_t{tiling.threads / 32} * tiling.blocks();
-  const std::int64_t tiles = divide_up(divide_up(capacity, kTileRows), warps);
+  const std::int64_t tiles = divide_up(divide_up(capacity, tile::kTileRows), warps);
   const std::int64_t issue = divide_up(tiling.threads, 128) * tiles * work.instructions * costs.warp_issue / 100;
   const std::int64_t latency = costs.warp_start + tiles * work.instructions * costs.warp_latency / 100;
   const std::int64_t lanes = costs.warp_sum * work.sums + costs.warp_register * work.sum_numbers;

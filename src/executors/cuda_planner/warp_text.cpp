@@ -9,21 +9,12 @@
 #include "graphrun/params/axes.h"
 #include "graphrun/params/matmul.h"
 #include "graphrun/scalar_op.h"
+#include "kernels/cuda/tile/shapes.h"
 
 namespace graphrun::cuda {
 namespace {
 
-// Same as in kernels/cuda/tile/warp.h.
-bool is_narrow(std::int64_t features) {
-  return features <= 4;
-}
-std::int64_t blocks_of(std::int64_t features) {
-  return (features + 7) / 8;
-}
-std::int64_t columns_of(std::int64_t features) {
-  return is_narrow(features) ? features : 2 * blocks_of(features);
-}
-constexpr std::int64_t kStride = 20;  // stride of a Sum
+using tile::is_narrow, tile::blocks_of, tile::columns_of;
 
 bool is_row_sum(const TextCall& call) {
   return call.output.rows == 0 && call.inputs[0].has_rows() && call.inputs[0].type.dtype == DType::f32 &&
@@ -210,19 +201,12 @@ WarpShape warp_shape(const TextCall& call) {
     shape.sum_rows = product ? feature_count(call.inputs[0].type) : 1;
     shape.sum_columns = product ? feature_count(call.inputs[1].type) : call.output.shape.elements();
     const std::int64_t k = shape.sum_rows, n = shape.sum_columns;
-    if (is_narrow(k) || is_narrow(n)) {
-      shape.sum_numbers = columns_of(k) * columns_of(n);
-      shape.instructions = 2 * shape.sum_numbers;
-      return shape;
-    }
-    const auto padded = [](std::int64_t side) { return (side + 15) / 16; };
-    const std::int64_t as_is = padded(k) * blocks_of(n), turned = padded(n) * blocks_of(k);
-    const bool swapped = as_is > turned || (as_is == turned && n > k);
-    const std::int64_t tall = padded(swapped ? n : k), wide = blocks_of(swapped ? k : n);
-    shape.sum_numbers = tall * wide * 4;
-    shape.scratch = (16 * tall + 8 * wide) * kStride;
-    shape.instructions = 2 * (columns_of(k) + columns_of(n)) + wide * (1 + 4 * kSplit) +
-                         tall * 2 * (1 + 4 * kSplit + wide * kProduct) + shape.sum_numbers;
+    const tile::SumShape sum = tile::sum_shape(k, n);
+    shape.sum_numbers = sum.numbers;
+    shape.scratch = sum.scratch;
+    shape.instructions = sum.blocks ? 2 * (columns_of(k) + columns_of(n)) + sum.wide * (1 + 4 * kSplit) +
+                                          sum.tall * 2 * (1 + 4 * kSplit + sum.wide * kProduct) + shape.sum_numbers
+                                    : 2 * shape.sum_numbers;
     return shape;
   }
   if (call.op != Op::matmul) return shape;

@@ -11,13 +11,6 @@
 
 namespace graphrun::cuda::tile {
 
-GRAPHRUN_TILE_CONSTEXPR int divide_up(int x, int by) {
-  return (x + by - 1) / by;
-}
-GRAPHRUN_TILE_CONSTEXPR int multiple_of_4(int x) {
-  return divide_up(x, 4) * 4;
-}
-
 // Receives kPackets messages from each of kSenders, their rows kRow apart, and calls use(index, message). Where
 // is_sent(k) is false, message k of a row is zero without a wait. A thread polls several messages together: one after
 // another, each would take a round trip to L2. Returns false if a wait gave up.
@@ -65,13 +58,13 @@ class Exchange {
   static_assert(kThreads % 32 == 0);
 
   static constexpr int kRow = multiple_of_4(kValues);  // floats per row, including padding
-  static constexpr int kSlice = kClusters == 1 ? kRow : multiple_of_4(divide_up(kValues, kCluster));
+  static constexpr int kSlice = slice_of(kValues, kCluster, kClusters);
 
  private:
   static constexpr bool kScatters = kClusters > 1 && kCluster > 1;
-  static constexpr int kPackets = divide_up(kSlice, 3);
+  static constexpr int kPackets = divide_up(kSlice, kPacketFloats);
   // Messages of a block start at a multiple of 128 bytes, or those of several blocks fit in 128 bytes.
-  static constexpr int kPacketRow = kPackets > 4 ? divide_up(kPackets, 8) * 8 : kPackets > 2 ? 4 : kPackets;
+  static constexpr int kPacketRow = kPackets > 4 ? multiple_of_8(kPackets) : kPackets > 2 ? 4 : kPackets;
   static constexpr int kGatheredRow = multiple_of_4(3 * kPackets);
 
  public:
@@ -85,8 +78,7 @@ class Exchange {
     unsigned failed;
   };
   // NOLINTEND(bugprone-branch-clone)
-  static constexpr unsigned kScratchBytes =
-      kClusters > 1 ? 2 * kCluster* kClusters* kPacketRow* static_cast<unsigned>(sizeof(Packet)) : 0;
+  static constexpr unsigned kScratchBytes = exchange_bytes(kPacketRow, kCluster, kClusters);
 
   // `scratch` is 128-byte aligned and zeroed. Ends with a cluster barrier if there are clusters.
   GRAPHRUN_TILE_FN Exchange(Shared& shared, void* scratch, unsigned* fault)

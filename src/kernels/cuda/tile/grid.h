@@ -5,6 +5,7 @@
 // block polls: 1,900 cycles for 132 blocks of an H200. One flag per block, polled by as many threads, took 3,500.
 #pragma once
 
+#include "kernels/cuda/tile/shapes.h"
 #include "kernels/cuda/tile/wait.h"
 
 namespace graphrun::cuda::tile {
@@ -15,7 +16,7 @@ class Grid {
   struct Shared {
     unsigned failed;
   };
-  static constexpr unsigned kScratchBytes = 128;
+  static constexpr unsigned kScratchBytes = kGridBytes;
 
   GRAPHRUN_TILE_FN Grid(Shared& shared, void* scratch, unsigned* fault)
       : shared_(shared), arrived_(static_cast<unsigned*>(scratch)), fault_(fault) {

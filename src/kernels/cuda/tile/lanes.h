@@ -5,6 +5,7 @@
 #pragma once
 
 #include "kernels/cuda/tile/ptx.h"
+#include "kernels/cuda/tile/shapes.h"
 
 namespace graphrun::cuda::tile {
 

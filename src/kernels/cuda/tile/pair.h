@@ -9,9 +9,6 @@
 
 namespace graphrun::cuda::tile::by_pair {
 
-GRAPHRUN_TILE_CONSTEXPR int half_of(int n) {
-  return (n + 1) / 2;
-}
 // Returns whether this lane has the second half.
 GRAPHRUN_TILE_FN bool is_second() {
   return thread_index() % 2 != 0;

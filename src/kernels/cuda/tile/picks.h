@@ -6,6 +6,7 @@
 
 #include "base/random_bits.h"
 #include "kernels/cuda/tile/ptx.h"
+#include "kernels/cuda/tile/shapes.h"
 
 namespace graphrun::cuda::tile {
 
@@ -27,10 +28,10 @@ struct Batches {
   }
 };
 
-// Number of steps in a table: more steps keep more threads busy; at most 8 KB.
+// Number of steps in a table: more steps keep more threads busy.
 GRAPHRUN_TILE_CONSTEXPR int steps_ahead(int rows) {
   int steps = 1;
-  while (steps < 64 && 2 * steps * rows <= 2048) steps *= 2;
+  while (steps < 64 && 2 * steps * rows <= kPickedRows) steps *= 2;
   return steps;
 }
 

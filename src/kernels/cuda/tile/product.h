@@ -121,10 +121,10 @@ GRAPHRUN_TILE_FN Along<kOctets, kWidth, Row> along(int first, int limit, int inn
 // Result of 16 kM by 8 kN numbers, as partial sums of kParts warps. With a single octet it is stored transposed.
 template <int kM, int kN, int kParts>
 struct Parts {
-  static constexpr int kRow = 8 * kN + 8, kTurnedRow = 16 * kM + 1;  // floats, padded to reduce bank conflicts
-  alignas(16) float part[kParts][kN == 1 ? 8 * kTurnedRow : 16 * kM * kRow];
+  static constexpr int kFloats = part_floats(kM, kN), kRow = kFloats / (kN == 1 ? 8 : 16 * kM);
+  alignas(16) float part[kParts][kFloats];
 
-  GRAPHRUN_TILE_FN static int at(int m, int n) { return kN == 1 ? n * kTurnedRow + m : m * kRow + n; }
+  GRAPHRUN_TILE_FN static int at(int m, int n) { return kN == 1 ? n * kRow + m : m * kRow + n; }
   // Stores two adjacent sums, or adds them if not `first`.
   GRAPHRUN_TILE_FN void put(int of, int m, int n, float x, float y, bool first) {
     float& left = part[of][at(m, n)];
@@ -287,13 +287,11 @@ GRAPHRUN_TILE_FN void product(unsigned char (&shared)[kBytes], const A& a, const
   }
 }
 
-// N results for a few rows (at most one octet); kShares warps share the terms of each 64 results.
+// N results for a few rows.
 template <int kThreads, int N>
 struct RowProduct {
-  static constexpr int kM = N >= 64 ? 4 : (N + 15) / 16;
-  static constexpr int kGroups = (N + 16 * kM - 1) / (16 * kM);
-  static constexpr int kWarps = kThreads / 32;
-  static constexpr int kShares = kGroups >= kWarps ? 1 : kWarps / kGroups;
+  static constexpr int kWarps = kThreads / 32, kM = row_product_shape(N, kWarps).m;
+  static constexpr int kGroups = row_product_shape(N, kWarps).groups, kShares = row_product_shape(N, kWarps).shares;
   using Results = Parts<kM, 1, kShares>;
   struct Shared {
     Results group[kGroups];

@@ -15,8 +15,6 @@
 #else
 #define GRAPHRUN_TILE_PART GRAPHRUN_TILE_FN void
 #endif
-// Prefix of a function that also computes template arguments.
-#define GRAPHRUN_TILE_CONSTEXPR __host__ __device__ constexpr
 // Prefix of a kernel with at most `threads` threads per block and one block per SM; extern "C" keeps its name
 // unmangled.
 #define GRAPHRUN_TILE_KERNEL(threads) extern "C" __global__ void __launch_bounds__(threads, 1)

@@ -12,9 +12,8 @@ namespace graphrun::cuda::tile::by_split {
 
 template <int kValues, int kThreads, int kCluster, int kClusters>
 class SliceSums {
-  static constexpr int kPackets = divide_up(kValues, 3), kShare = divide_up(kPackets, kClusters);
-  // Shares start at multiples of 128 bytes.
-  static constexpr int kShareRow = divide_up(kShare, 8) * 8;
+  static constexpr int kShare = share_packets(kValues, kClusters);
+  static constexpr int kShareRow = multiple_of_8(kShare);  // shares start at multiples of 128 bytes
   static constexpr int kAll = kClusters * kShare;
 
  public:
@@ -24,8 +23,7 @@ class SliceSums {
     unsigned failed;
   };
   // For two epochs: parts, by rank, owner and sender; totals, by rank and owner.
-  static constexpr unsigned kScratchBytes =
-      kClusters > 1 ? 2 * kCluster* kClusters*(kClusters + 1) * kShareRow* static_cast<unsigned>(sizeof(Packet)) : 0;
+  static constexpr unsigned kScratchBytes = slice_sums_bytes(kValues, kCluster, kClusters);
 
   // `scratch` is 128-byte aligned and zeroed.
   GRAPHRUN_TILE_FN SliceSums(Shared& shared, void* scratch, unsigned* fault)

@@ -13,10 +13,6 @@
 
 namespace graphrun::cuda::tile::by_split {
 
-GRAPHRUN_TILE_CONSTEXPR int multiple_of_8(int x) {
-  return divide_up(x, 8) * 8;
-}
-
 // Number of rows from `first` on that are before `end`, at most `most`.
 GRAPHRUN_TILE_FN int rows_between(int first, int end, int most) {
   return end - first < 0 ? 0 : end - first < most ? end - first : most;
@@ -55,8 +51,7 @@ GRAPHRUN_TILE_FN void each_of_slice(F f) {
 // kWidth 4, a whole row at once.
 template <int kThreads, int kRows, int kSlice, int kWidth>
 struct SliceRows {
-  // Padded so that lanes of eight rows and four features have no bank conflicts.
-  static constexpr int kStride = multiple_of_8(kSlice) + 4;
+  static constexpr int kStride = slice_stride(kSlice);
   static constexpr int kTileRows = multiple_of_8(kRows);
   static constexpr bool kBulk = kWidth == 4;
   alignas(16) float x[2][kTileRows][kStride];
@@ -197,16 +192,6 @@ struct Results {
   }
 };
 
-// Octets of rows per warp; several warps may share their terms.
-GRAPHRUN_TILE_CONSTEXPR int octets_of(int rows) {
-  const int octets = divide_up(rows, 8);
-  return octets < 2 ? octets : 2;
-}
-GRAPHRUN_TILE_CONSTEXPR int shares_of(int threads, int rows, int inner) {
-  const int jobs = divide_up(divide_up(rows, 8), octets_of(rows)), steps = divide_up(inner, 8);
-  const int shares = threads / 32 / jobs < 8 ? threads / 32 / jobs : 8;
-  return shares < 1 ? 1 : shares > steps ? steps : shares;
-}
 // Partial results of kRows rows, kStride numbers each.
 template <int kThreads, int kRows, int kSlice, int kStride>
 struct RowParts {

@@ -11,18 +11,6 @@
 
 namespace graphrun::cuda::tile::by_warp {
 
-constexpr unsigned kTileRows = 16;
-GRAPHRUN_TILE_CONSTEXPR bool is_narrow(int features) {
-  return features <= 4;
-}
-GRAPHRUN_TILE_CONSTEXPR int blocks_of(int features) {
-  return (features + 7) / 8;
-}
-// Numbers per lane for each of its two rows.
-GRAPHRUN_TILE_CONSTEXPR int columns_of(int features) {
-  return is_narrow(features) ? features : 2 * blocks_of(features);
-}
-
 GRAPHRUN_TILE_FN int lane_row() {
   return static_cast<int>(thread_index() % 32 / 4);
 }

@@ -8,20 +8,15 @@
 
 namespace graphrun::cuda::tile::by_warp {
 
-// Sums kAt, kAt + 1, …: K by N of them. If both sides are wide, a lane has its part of a product's result; the side of
-// 16 is the wider one, or the one that needs less padding. Otherwise a lane has its columns.
+// Sums kAt, kAt + 1, …: K by N of them (SumShape).
 template <int kAt_, int K_, int N_>
 struct Sum {
   static constexpr int kAt = kAt_, K = K_, N = N_;
-  static constexpr bool kBlocks = !is_narrow(K) && !is_narrow(N);
-  static constexpr int kAsIs = (K + 15) / 16 * blocks_of(N), kTurned = (N + 15) / 16 * blocks_of(K);
-  static constexpr bool kSwapped = kAsIs > kTurned || (kAsIs == kTurned && N > K);
+  static constexpr bool kBlocks = sum_shape(K, N).blocks, kSwapped = sum_shape(K, N).swapped;
   static constexpr int kLong = kSwapped ? N : K, kShort = kSwapped ? K : N;
-  static constexpr int kTall = (kLong + 15) / 16, kWide = blocks_of(kShort);
-  static constexpr int kNumbers = kBlocks ? kTall * kWide * 4 : columns_of(K) * columns_of(N);
-  // Per feature 16 rows and 4 floats of padding, so that no two lanes conflict on a bank.
-  static constexpr int kStride = 20;
-  static constexpr int kScratch = kBlocks ? (16 * kTall + 8 * kWide) * kStride : 0;
+  static constexpr int kTall = sum_shape(K, N).tall, kWide = sum_shape(K, N).wide;
+  static constexpr int kNumbers = sum_shape(K, N).numbers, kScratch = sum_shape(K, N).scratch;
+  static constexpr int kStride = SumShape::kStride;
 };
 
 // All sums of a warp: a list of Sum, and the numbers of each lane.

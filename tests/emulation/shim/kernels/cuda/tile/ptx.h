@@ -12,7 +12,6 @@
 
 #define GRAPHRUN_TILE_FN inline
 #define GRAPHRUN_TILE_PART inline void
-#define GRAPHRUN_TILE_CONSTEXPR constexpr
 #define GRAPHRUN_TILE_KERNEL(threads) extern "C" void
 #define GRAPHRUN_TILE_PARAMETER const
 #define GRAPHRUN_TILE_VARIABLE(definition) \
