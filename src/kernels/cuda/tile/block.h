@@ -18,13 +18,11 @@ GRAPHRUN_TILE_FN void each_feature(int rows, Fetch fetch, Use use) {
   GRAPHRUN_TILE_LOOP
   for (int begin = static_cast<int>(thread_index()); begin < all; begin += kTurns * kThreads) {
     decltype(fetch(0, 0)) fetched[kTurns];
-    GRAPHRUN_TILE_UNROLL
-    for (int turn = 0; turn < kTurns; ++turn) {
+    GRAPHRUN_TILE_FOR (turn, kTurns) {
       const int at = begin + turn * kThreads < all ? begin + turn * kThreads : begin;
       fetched[turn] = fetch(at / N, at % N);
     }
-    GRAPHRUN_TILE_UNROLL
-    for (int turn = 0; turn < kTurns; ++turn) {
+    GRAPHRUN_TILE_FOR (turn, kTurns) {
       const int at = begin + turn * kThreads;
       if (at < all) use(at / N, at % N, fetched[turn]);
     }
@@ -197,13 +195,11 @@ GRAPHRUN_TILE_FN void fold_rows(unsigned char (&shared)[kBytes], int first, int 
       GRAPHRUN_TILE_LOOP
       for (int m = 0; m < M / kTerms; ++m) {
         float x[kTogether];
-        GRAPHRUN_TILE_UNROLL
-        for (int k = 0; k < kTogether; ++k) {
+        GRAPHRUN_TILE_FOR (k, kTogether) {
           const int i = at + k * kLines;
           x[k] = i < all ? term(i / kTerms, n, kTerms == 1 ? m : i % kTerms) : start;
         }
-        GRAPHRUN_TILE_UNROLL
-        for (int k = 0; k < kTogether; ++k) part = combine(part, x[k]);
+        GRAPHRUN_TILE_FOR (k, kTogether) part = combine(part, x[k]);
       }
     }
   }
@@ -229,11 +225,8 @@ GRAPHRUN_TILE_FN void each_element(Fetch fetch, Use use) {
   for (int begin = static_cast<int>(block_index()) * kThreads + static_cast<int>(thread_index()); begin < kAll;
        begin += kTurns * kStep) {
     decltype(fetch(0)) fetched[kTurns];
-    GRAPHRUN_TILE_UNROLL
-    for (int turn = 0; turn < kTurns; ++turn)
-      fetched[turn] = fetch(begin + turn * kStep < kAll ? begin + turn * kStep : begin);
-    GRAPHRUN_TILE_UNROLL
-    for (int turn = 0; turn < kTurns; ++turn)
+    GRAPHRUN_TILE_FOR (turn, kTurns) fetched[turn] = fetch(begin + turn * kStep < kAll ? begin + turn * kStep : begin);
+    GRAPHRUN_TILE_FOR (turn, kTurns)
       if (begin + turn * kStep < kAll) use(begin + turn * kStep, fetched[turn]);
   }
 }

@@ -21,25 +21,21 @@ GRAPHRUN_TILE_FN bool receive_packets(const Packet* from, int thread, unsigned e
   GRAPHRUN_TILE_LOOP
   for (int begin = thread; begin < kAll; begin += kThreads * kTogether) {
     Packet packet[kTogether];
-    GRAPHRUN_TILE_UNROLL
-    for (int k = 0; k < kTogether; ++k) {
+    GRAPHRUN_TILE_FOR (k, kTogether) {
       const int i = begin + k * kThreads;
       packet[k] = {{}, i < kAll && is_sent(i % kPackets) ? epoch - 1 : epoch};
     }
     Wait wait(fault, WaitFor::grid);
     for (bool all = false; !all;) {
-      GRAPHRUN_TILE_UNROLL
-      for (int k = 0; k < kTogether; ++k) {
+      GRAPHRUN_TILE_FOR (k, kTogether) {
         const int i = begin + k * kThreads;
         if (packet[k].epoch != epoch) packet[k] = load_packet(from + i / kPackets * kRow + i % kPackets);
       }
       all = true;
-      GRAPHRUN_TILE_UNROLL
-      for (int k = 0; k < kTogether; ++k) all = all && packet[k].epoch == epoch;
+      GRAPHRUN_TILE_FOR (k, kTogether) all = all && packet[k].epoch == epoch;
       if (!all && !wait.again()) return false;
     }
-    GRAPHRUN_TILE_UNROLL
-    for (int k = 0; k < kTogether; ++k) {
+    GRAPHRUN_TILE_FOR (k, kTogether) {
       const int i = begin + k * kThreads;
       if (i < kAll) use(i, packet[k]);
     }
@@ -231,8 +227,7 @@ class Exchange {
     const auto is_sent = [&](int packet) { return 3 * packet < slice_values_; };
     const bool received = tile::receive_packets<kClusters, kPackets, kPacketRow, kThreads>(
         packets(epoch), thread(), epoch, fault_, is_sent, [&](int i, const Packet& packet) {
-          GRAPHRUN_TILE_UNROLL
-          for (int j = 0; j < 3; ++j) shared_.gathered[i / kPackets][3 * (i % kPackets) + j] = packet.value[j];
+          GRAPHRUN_TILE_FOR (j, 3) shared_.gathered[i / kPackets][3 * (i % kPackets) + j] = packet.value[j];
         });
     if (!received) shared_.failed = 1;
   }

@@ -26,20 +26,17 @@ GRAPHRUN_TILE_FN Floats<kWidth> combine_rows(int v, const float* x, int stride) 
     constexpr int kLeft = kCount > 8 ? 8 : kCount > 4 ? 4 : kCount > 2 ? 2 : 1;
     all = combine_rows<Combine, kLeft, kWidth>(v, x, stride);
     right = combine_rows<Combine, kCount - kLeft, kWidth>(v, x + kLeft * stride, stride);
-    GRAPHRUN_TILE_UNROLL
-    for (int i = 0; i < kWidth; ++i) all.value[i] = Combine::apply(v + i, all.value[i], right.value[i]);
+    GRAPHRUN_TILE_FOR (i, kWidth) all.value[i] = Combine::apply(v + i, all.value[i], right.value[i]);
   } else {
     all = combine_rows<Combine, 16, kWidth>(v, x, stride);
     GRAPHRUN_TILE_LOOP
     for (int row = 16; row + 16 <= kCount; row += 16) {
       right = combine_rows<Combine, 16, kWidth>(v, x + row * stride, stride);
-      GRAPHRUN_TILE_UNROLL
-      for (int i = 0; i < kWidth; ++i) all.value[i] = Combine::apply(v + i, all.value[i], right.value[i]);
+      GRAPHRUN_TILE_FOR (i, kWidth) all.value[i] = Combine::apply(v + i, all.value[i], right.value[i]);
     }
     if constexpr (kCount % 16 != 0) {
       right = combine_rows<Combine, kCount % 16, kWidth>(v, x + kCount / 16 * 16 * stride, stride);
-      GRAPHRUN_TILE_UNROLL
-      for (int i = 0; i < kWidth; ++i) all.value[i] = Combine::apply(v + i, all.value[i], right.value[i]);
+      GRAPHRUN_TILE_FOR (i, kWidth) all.value[i] = Combine::apply(v + i, all.value[i], right.value[i]);
     }
   }
   return all;
@@ -53,8 +50,7 @@ GRAPHRUN_TILE_FN void halve(float (&x)[kValues], int lane, int& first, int& coun
   const bool upper = (lane & kMask) != 0;
   first = upper ? first + kHalf : first;
   count = upper ? count - kHalf : count < kHalf ? count : kHalf;
-  GRAPHRUN_TILE_UNROLL
-  for (int i = 0; i < kHalf; ++i) {
+  GRAPHRUN_TILE_FOR (i, kHalf) {
     const float low = x[i], high = x[i + kHalf < kCount ? i + kHalf : i];
     const float other = shuffle_xor(upper ? low : high, kMask);
     x[i] = Combine::apply(first + i, upper ? high : low, other);
@@ -67,8 +63,7 @@ GRAPHRUN_TILE_FN void halve(float (&x)[kValues], int lane, int& first, int& coun
 template <class Combine, int kValues>
 GRAPHRUN_TILE_FN void combine_lanes(float (&part)[kValues], float* row, int first = 0, int count = kValues) {
   halve<Combine, kValues, 1>(part, static_cast<int>(thread_index() % 32), first, count);
-  GRAPHRUN_TILE_UNROLL
-  for (int i = 0; i < (kValues + 31) / 32; ++i) {
+  GRAPHRUN_TILE_FOR (i, (kValues + 31) / 32) {
     if (i < count) row[first + i] = part[i];
   }
 }

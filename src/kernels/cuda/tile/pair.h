@@ -40,8 +40,7 @@ struct Half {
 template <int N, class F>
 GRAPHRUN_TILE_FN auto halves(F f) {
   Half<decltype(f(At<N>{0})), N> out;
-  GRAPHRUN_TILE_UNROLL
-  for (int i = 0; i < half_of(N); ++i) out.v[i] = f(At<N>{i});
+  GRAPHRUN_TILE_FOR (i, half_of(N)) out.v[i] = f(At<N>{i});
   return out;
 }
 template <class T, int N>
@@ -110,8 +109,7 @@ GRAPHRUN_TILE_FN auto matmul(const Half<float, K>& x, const float* w) {
   const Weights<K, N> weights(w);
   return exchanged(map<N>([&](int n) {
     float sum = 0;
-    GRAPHRUN_TILE_UNROLL
-    for (int k = 0; k < half_of(K); ++k) sum = scalar::fma(mine.v[k], weights.at(k, n), sum);
+    GRAPHRUN_TILE_FOR (k, half_of(K)) sum = scalar::fma(mine.v[k], weights.at(k, n), sum);
     return sum;
   }));
 }
@@ -120,8 +118,7 @@ GRAPHRUN_TILE_FN Half<float, N> matmul_halves(const Row<float, K>& x, const floa
   const Weights<N, 1> weights(w);
   return halves<N>([&](const At<N>& n) {
     float sum = 0;
-    GRAPHRUN_TILE_UNROLL
-    for (int k = 0; k < K; ++k) sum = scalar::fma(x[k], weights.at(n.local, k * N), sum);
+    GRAPHRUN_TILE_FOR (k, K) sum = scalar::fma(x[k], weights.at(n.local, k * N), sum);
     return sum;
   });
 }
@@ -133,8 +130,7 @@ GRAPHRUN_TILE_FN auto matmul_transposed(const Half<float, K>& x, const float* w)
   const Weights<K, 1> weights(w);
   return exchanged(map<N>([&](int n) {
     float sum = 0;
-    GRAPHRUN_TILE_UNROLL
-    for (int k = 0; k < half_of(K); ++k) sum = scalar::fma(mine.v[k], weights.at(k, n * K), sum);
+    GRAPHRUN_TILE_FOR (k, half_of(K)) sum = scalar::fma(mine.v[k], weights.at(k, n * K), sum);
     return sum;
   }));
 }
@@ -143,8 +139,7 @@ GRAPHRUN_TILE_FN Half<float, N> matmul_transposed_halves(const Row<float, K>& x,
   const Weights<N, K> weights(w);
   return halves<N>([&](const At<N>& n) {
     float sum = 0;
-    GRAPHRUN_TILE_UNROLL
-    for (int k = 0; k < K; ++k) sum = scalar::fma(x[k], weights.at(n.local, k), sum);
+    GRAPHRUN_TILE_FOR (k, K) sum = scalar::fma(x[k], weights.at(n.local, k), sum);
     return sum;
   });
 }
@@ -155,11 +150,9 @@ GRAPHRUN_TILE_FN Half<float, N> matmul_transposed_halves(const Row<float, K>& x,
 template <int kAt, int Q, int K, int N, int V>
 GRAPHRUN_TILE_FN void add_product(float (&sums)[V], const Row<float, K>& all_x, const Half<float, N>& y, bool live) {
   const auto x = map<K>([&](int k) { return live ? all_x[k] : 0.0f; });
-  GRAPHRUN_TILE_UNROLL
-  for (int n = 0; n < half_of(N); ++n) {
+  GRAPHRUN_TILE_FOR (n, half_of(N)) {
     const float of_y = live ? y.v[n] : 0.0f;
-    GRAPHRUN_TILE_UNROLL
-    for (int k = 0; k < K; ++k) {
+    GRAPHRUN_TILE_FOR (k, K) {
       float& sum = sums[kAt + k * half_of(N) + n];
       sum = scalar::fma(x[k], of_y, sum);
     }
@@ -168,11 +161,9 @@ GRAPHRUN_TILE_FN void add_product(float (&sums)[V], const Row<float, K>& all_x, 
 template <int kAt, int Q, int K, int N, int V>
 GRAPHRUN_TILE_FN void add_product(float (&sums)[V], const Half<float, K>& x, const Row<float, N>& all_y, bool live) {
   const auto y = map<N>([&](int n) { return live ? all_y[n] : 0.0f; });
-  GRAPHRUN_TILE_UNROLL
-  for (int k = 0; k < half_of(K); ++k) {
+  GRAPHRUN_TILE_FOR (k, half_of(K)) {
     const float of_x = live ? x.v[k] : 0.0f;
-    GRAPHRUN_TILE_UNROLL
-    for (int n = 0; n < N; ++n) {
+    GRAPHRUN_TILE_FOR (n, N) {
       float& sum = sums[kAt + k * N + n];
       sum = scalar::fma(of_x, y[n], sum);
     }
@@ -191,10 +182,8 @@ GRAPHRUN_TILE_FN int of_rows(int at, int second, int e) {
 // This lane's half of N sums becomes combine(sum, term(n, m)) for M terms in order.
 template <int kAt, int N, int M, int V, class Term, class Combine>
 GRAPHRUN_TILE_FN void combine(float (&sums)[V], float nothing, Term term, Combine combine, bool live) {
-  GRAPHRUN_TILE_UNROLL
-  for (int n = 0; n < half_of(N); ++n) {
-    GRAPHRUN_TILE_UNROLL
-    for (int m = 0; m < M; ++m) {
+  GRAPHRUN_TILE_FOR (n, half_of(N)) {
+    GRAPHRUN_TILE_FOR (m, M) {
       const float x = At<N>{n}.of([&](int k) { return term(k, m); });
       sums[kAt + n] = combine(sums[kAt + n], live ? x : nothing);
     }
@@ -202,8 +191,7 @@ GRAPHRUN_TILE_FN void combine(float (&sums)[V], float nothing, Term term, Combin
 }
 template <int kAt, int N, int V, class Combine>
 GRAPHRUN_TILE_FN void combine(float (&sums)[V], float nothing, const Half<float, N>& x, Combine combine, bool live) {
-  GRAPHRUN_TILE_UNROLL
-  for (int n = 0; n < half_of(N); ++n) sums[kAt + n] = combine(sums[kAt + n], live ? x.v[n] : nothing);
+  GRAPHRUN_TILE_FOR (n, half_of(N)) sums[kAt + n] = combine(sums[kAt + n], live ? x.v[n] : nothing);
 }
 
 // Combines each lane's sums over the warp's rows into `row`; second lanes' sums start at kSecond. All lanes call.
@@ -212,8 +200,7 @@ GRAPHRUN_TILE_FN void combine_lanes(float (&part)[kValues], float* row) {
   static_assert(kSecond >= kValues);
   int first = is_second() ? kSecond : 0, count = kValues;
   halve<Combine, kValues, 2>(part, static_cast<int>(thread_index() % 32), first, count);
-  GRAPHRUN_TILE_UNROLL
-  for (int i = 0; i < (kValues + 15) / 16; ++i) {
+  GRAPHRUN_TILE_FOR (i, (kValues + 15) / 16) {
     if (i < count) row[first + i] = part[i];
   }
 }

@@ -68,15 +68,12 @@ class PickedRows {
           rows_[next] = 0;  // lanes without a row may still read it
       }
     };
-    GRAPHRUN_TILE_UNROLL
-    for (int k = 0; k < kWalks; ++k) take(walks[k]);
+    GRAPHRUN_TILE_FOR (k, kWalks) take(walks[k]);
     for (bool walking = true; walking;) {
-      GRAPHRUN_TILE_UNROLL
-      for (int k = 0; k < kWalks; ++k)
+      GRAPHRUN_TILE_FOR (k, kWalks)
         walks[k].place = bits::permuted_once(walks[k].place, half, batches.key, walks[k].epoch);
       walking = false;
-      GRAPHRUN_TILE_UNROLL
-      for (int k = 0; k < kWalks; ++k) {
+      GRAPHRUN_TILE_FOR (k, kWalks) {
         if (walks[k].item != kNone && walks[k].place < batches.total) {
           rows_[walks[k].item] = static_cast<unsigned>(walks[k].place);
           take(walks[k]);

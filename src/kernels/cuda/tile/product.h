@@ -66,16 +66,14 @@ struct Across {
   template <int kInner>
   GRAPHRUN_TILE_FN void load(float (&x)[kOctets][kInner], int k, int lane_row) const {
     const int begin = first + kOctets * lane_row;
-    GRAPHRUN_TILE_UNROLL
-    for (int j = 0; j < kInner; ++j) {
+    GRAPHRUN_TILE_FOR (j, kInner) {
       const bool there = k + j < inner;
       const float* const from = row(k + j);
       GRAPHRUN_TILE_UNROLL
       for (int o = 0; o < kOctets; o += kWidth) {
         float some[kWidth];
         load_factor<kOctets>(there && begin + o < limit, from + begin + o, some);
-        GRAPHRUN_TILE_UNROLL
-        for (int i = 0; i < kWidth; ++i) x[o + i][j] = some[i];
+        GRAPHRUN_TILE_FOR (i, kWidth) x[o + i][j] = some[i];
       }
     }
   }
@@ -93,8 +91,7 @@ struct Along {
   template <int kInner>
   GRAPHRUN_TILE_FN void load(float (&x)[kOctets][kInner], int k, int lane_row) const {
     constexpr int kWide = kWidth < kInner ? kWidth : kInner;
-    GRAPHRUN_TILE_UNROLL
-    for (int o = 0; o < kOctets; ++o) {
+    GRAPHRUN_TILE_FOR (o, kOctets) {
       const int outer = first + 8 * o + lane_row;
       const bool there = outer < limit;
       const float* const from = row(outer) + k;
@@ -102,8 +99,7 @@ struct Along {
       for (int j = 0; j < kInner; j += kWide) {
         float some[kWide];
         load_factor<kOctets>(there && k + j < inner, from + j, some);
-        GRAPHRUN_TILE_UNROLL
-        for (int i = 0; i < kWide; ++i) x[o][j + i] = some[i];
+        GRAPHRUN_TILE_FOR (i, kWide) x[o][j + i] = some[i];
       }
     }
   }
@@ -146,24 +142,19 @@ struct Sums {
     GRAPHRUN_TILE_UNROLL
     for (int k = 0; k < kInner; k += 2) {
       by_warp::Split<2> right[kN];
-      GRAPHRUN_TILE_UNROLL
-      for (int n = 0; n < kN; ++n) {
+      GRAPHRUN_TILE_FOR (n, kN) {
         right[n].set(0, y[n][k]);
         right[n].set(1, y[n][k + 1]);
       }
-      GRAPHRUN_TILE_UNROLL
-      for (int m = 0; m < kM; ++m) {
+      GRAPHRUN_TILE_FOR (m, kM) {
         by_warp::Split<4> left;
         left.set(0, x[2 * m][k]);
         left.set(1, x[2 * m + 1][k]);
         left.set(2, x[2 * m][k + 1]);
         left.set(3, x[2 * m + 1][k + 1]);
-        GRAPHRUN_TILE_UNROLL
-        for (int n = 0; n < kN; ++n) tile::multiply_add(c[0][m][n], left.low, right[n].high);
-        GRAPHRUN_TILE_UNROLL
-        for (int n = 0; n < kN; ++n) tile::multiply_add(c[1 % kSets][m][n], left.high, right[n].low);
-        GRAPHRUN_TILE_UNROLL
-        for (int n = 0; n < kN; ++n) tile::multiply_add(c[2 % kSets][m][n], left.high, right[n].high);
+        GRAPHRUN_TILE_FOR (n, kN) tile::multiply_add(c[0][m][n], left.low, right[n].high);
+        GRAPHRUN_TILE_FOR (n, kN) tile::multiply_add(c[1 % kSets][m][n], left.high, right[n].low);
+        GRAPHRUN_TILE_FOR (n, kN) tile::multiply_add(c[2 % kSets][m][n], left.high, right[n].high);
       }
     }
   }
@@ -204,8 +195,7 @@ GRAPHRUN_TILE_FN void multiply(Parts<kM, kN, kParts>& to, int warp, const A& a, 
   const int g = opaque(by_warp::lane_row()), t = opaque(by_warp::lane_column()), inner = a.inner;
   float x[kAhead][2 * kM][kInner], y[kAhead][kN][kInner];
   int k = 4 * kInner * warp;
-  GRAPHRUN_TILE_UNROLL
-  for (int i = 0; i < kAhead; ++i) {
+  GRAPHRUN_TILE_FOR (i, kAhead) {
     a.load(x[i], k + i * kStep + kInner * t, g);
     b.load(y[i], k + i * kStep + kInner * t, g);
   }
@@ -215,8 +205,7 @@ GRAPHRUN_TILE_FN void multiply(Parts<kM, kN, kParts>& to, int warp, const A& a, 
     const int end = inner < k + kFlushed ? inner : k + kFlushed;
     GRAPHRUN_TILE_LOOP
     for (; k < end; k += kAhead * kStep) {
-      GRAPHRUN_TILE_UNROLL
-      for (int i = 0; i < kAhead; ++i) {
+      GRAPHRUN_TILE_FOR (i, kAhead) {
         if (k + i * kStep >= end) continue;
         sums.add(x[i], y[i]);
         if constexpr (kOnce) continue;
@@ -225,10 +214,8 @@ GRAPHRUN_TILE_FN void multiply(Parts<kM, kN, kParts>& to, int warp, const A& a, 
       }
       if constexpr (kOnce) break;
     }
-    GRAPHRUN_TILE_UNROLL
-    for (int m = 0; m < kM; ++m) {
-      GRAPHRUN_TILE_UNROLL
-      for (int n = 0; n < kN; ++n) {
+    GRAPHRUN_TILE_FOR (m, kM) {
+      GRAPHRUN_TILE_FOR (n, kN) {
         GRAPHRUN_TILE_UNROLL
         for (int i = 0; i < 4; i += 2) {
           to.put(warp, kN == 1 ? A::outer(2 * m + i / 2, g) : 16 * m + 4 * i + g, 8 * n + 2 * t, sums(m, n, i),
@@ -254,9 +241,7 @@ GRAPHRUN_TILE_FN void product(unsigned char (&shared)[kBytes], const A& a, const
       parts, static_cast<int>(thread_index() / 32), a, b);
   const auto sum = [&](int m, int n) {
     float sum = 0.0f;
-    GRAPHRUN_TILE_UNROLL
-    for (int part = 0; part < kParts; ++part)
-      sum += parts.part[part][parts.at(kN == 1 ? m : A::position(m), B::position(n))];
+    GRAPHRUN_TILE_FOR (part, kParts) sum += parts.part[part][parts.at(kN == 1 ? m : A::position(m), B::position(n))];
     return sum;
   };
   const auto last = [](int x, int limit) { return x < limit ? x : limit - 1; };
@@ -264,15 +249,11 @@ GRAPHRUN_TILE_FN void product(unsigned char (&shared)[kBytes], const A& a, const
     const int thread = opaque(static_cast<int>(thread_index())), n = thread % kColumns, row = thread / kColumns;
     const int column = last(b.first + n, b.limit);
     decltype(fetch(0, 0)) fetched[kTurns];
-    GRAPHRUN_TILE_UNROLL
-    for (int turn = 0; turn < kTurns; ++turn)
-      fetched[turn] = fetch(last(a.first + row + turn * kRows, a.limit), column);
+    GRAPHRUN_TILE_FOR (turn, kTurns) fetched[turn] = fetch(last(a.first + row + turn * kRows, a.limit), column);
     barrier();
     float sums[kTurns];
-    GRAPHRUN_TILE_UNROLL
-    for (int turn = 0; turn < kTurns; ++turn) sums[turn] = sum(last(row + turn * kRows, 16 * kM), n);
-    GRAPHRUN_TILE_UNROLL
-    for (int turn = 0; turn < kTurns; ++turn) {
+    GRAPHRUN_TILE_FOR (turn, kTurns) sums[turn] = sum(last(row + turn * kRows, 16 * kM), n);
+    GRAPHRUN_TILE_FOR (turn, kTurns) {
       const int m = row + turn * kRows;
       if (m < 16 * kM && a.first + m < a.limit && b.first + n < b.limit)
         use(a.first + m, b.first + n, sums[turn], fetched[turn]);
@@ -316,9 +297,7 @@ GRAPHRUN_TILE_FN float row_product(const void* from, int row, int n) {
   using Shape = RowProduct<kThreads, N>;
   const auto& results = static_cast<const typename Shape::Shared*>(from)->group[n / (16 * Shape::kM)];
   float sum = 0.0f;
-  GRAPHRUN_TILE_UNROLL
-  for (int share = 0; share < Shape::kShares; ++share)
-    sum += results.part[share][results.at(n % (16 * Shape::kM), row)];
+  GRAPHRUN_TILE_FOR (share, Shape::kShares) sum += results.part[share][results.at(n % (16 * Shape::kM), row)];
   return sum;
 }
 

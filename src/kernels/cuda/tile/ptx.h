@@ -30,6 +30,8 @@
 // Unroll hints, placed before a loop.
 #define GRAPHRUN_TILE_UNROLL _Pragma("unroll")
 #define GRAPHRUN_TILE_LOOP _Pragma("unroll 1")
+// Unrolled loop over i in [0, n).
+#define GRAPHRUN_TILE_FOR(i, n) GRAPHRUN_TILE_UNROLL for (int i = 0; i < (n); ++i)
 
 namespace graphrun::cuda::tile {
 

@@ -43,8 +43,7 @@ class SliceSums {
         store_packet(parts + (p / kShare * kClusters + mine) * kShareRow + p % kShare, {{x[0], x[1], x[2]}, epoch});
       }
       receive(parts + mine * kClusters * kShareRow, epoch, [&](int p, const Packet& packet) {
-        GRAPHRUN_TILE_UNROLL
-        for (int i = 0; i < 3; ++i) shared_.gathered[p][i] = packet.value[i];
+        GRAPHRUN_TILE_FOR (i, 3) shared_.gathered[p][i] = packet.value[i];
       });
       barrier();
       for (int p = static_cast<int>(thread_index()); p < kShare; p += kThreads) {
@@ -52,8 +51,7 @@ class SliceSums {
         store_packet(totals + mine * kShareRow + p, {{all.value[0], all.value[1], all.value[2]}, epoch});
       }
       receive(totals, epoch, [&](int p, const Packet& packet) {
-        GRAPHRUN_TILE_UNROLL
-        for (int i = 0; i < 3; ++i) shared_.sum[3 * p + i] = packet.value[i];
+        GRAPHRUN_TILE_FOR (i, 3) shared_.sum[3 * p + i] = packet.value[i];
       });
     }
   }

@@ -38,8 +38,7 @@ GRAPHRUN_TILE_FN void each_of_slice(F f) {
   constexpr int kTurns = divide_up(N, kThreads), kTogether = kTurns < 4 ? kTurns : 4;
   GRAPHRUN_TILE_LOOP
   for (int begin = static_cast<int>(thread_index()); begin < N; begin += kTogether * kThreads) {
-    GRAPHRUN_TILE_UNROLL
-    for (int turn = 0; turn < kTogether; ++turn) {
+    GRAPHRUN_TILE_FOR (turn, kTogether) {
       if (begin + turn * kThreads < N) f(begin + turn * kThreads);
     }
   }
@@ -136,28 +135,20 @@ struct Results {
   GRAPHRUN_TILE_FN void add_steps(int first, const Narrow<kColumns>& left, const Right& right) {
     const int g = by_warp::lane_row(), t = by_warp::lane_column();
     const float* column[2 * kM];
-    GRAPHRUN_TILE_UNROLL
-    for (int o = 0; o < 2 * kM; ++o) column[o] = left.column(8 * o + g) + (8 * first + t) * left.stride;
+    GRAPHRUN_TILE_FOR (o, 2 * kM) column[o] = left.column(8 * o + g) + (8 * first + t) * left.stride;
     by_block::Sums<kM, kOctets> sums;
-    GRAPHRUN_TILE_UNROLL
-    for (int i = 0; i < kCount; ++i) {
+    GRAPHRUN_TILE_FOR (i, kCount) {
       float x[2 * kM][2], y[kOctets][2];
-      GRAPHRUN_TILE_UNROLL
-      for (int half = 0; half < 2; ++half) {
+      GRAPHRUN_TILE_FOR (half, 2) {
         const int k = 8 * i * kShares + 4 * half;
-        GRAPHRUN_TILE_UNROLL
-        for (int o = 0; o < 2 * kM; ++o) x[o][half] = 8 * o < kColumns ? column[o][k * left.stride] : 0.0f;
-        GRAPHRUN_TILE_UNROLL
-        for (int o = 0; o < kOctets; ++o) y[o][half] = right(o, 8 * first + k + t, g);
+        GRAPHRUN_TILE_FOR (o, 2 * kM) x[o][half] = 8 * o < kColumns ? column[o][k * left.stride] : 0.0f;
+        GRAPHRUN_TILE_FOR (o, kOctets) y[o][half] = right(o, 8 * first + k + t, g);
       }
       sums.template add<2>(x, y);
     }
-    GRAPHRUN_TILE_UNROLL
-    for (int m = 0; m < kM; ++m) {
-      GRAPHRUN_TILE_UNROLL
-      for (int o = 0; o < kOctets; ++o) {
-        GRAPHRUN_TILE_UNROLL
-        for (int i = 0; i < 4; ++i) all[m][o][i] += sums(m, o, i);
+    GRAPHRUN_TILE_FOR (m, kM) {
+      GRAPHRUN_TILE_FOR (o, kOctets) {
+        GRAPHRUN_TILE_FOR (i, 4) all[m][o][i] += sums(m, o, i);
       }
     }
   }
@@ -178,10 +169,8 @@ struct Results {
   template <class Use>
   GRAPHRUN_TILE_FN void each(Use use) const {
     const int g = by_warp::lane_row(), t = by_warp::lane_column();
-    GRAPHRUN_TILE_UNROLL
-    for (int m = 0; m < kM; ++m) {
-      GRAPHRUN_TILE_UNROLL
-      for (int o = 0; o < kOctets; ++o) {
+    GRAPHRUN_TILE_FOR (m, kM) {
+      GRAPHRUN_TILE_FOR (o, kOctets) {
         GRAPHRUN_TILE_UNROLL
         for (int i = 0; i < 4; i += 2) {
           const int column = 16 * m + 4 * i + g;
@@ -253,10 +242,8 @@ GRAPHRUN_TILE_FN void add_rows(float* to, bool first, int rows, Term term) {
     GRAPHRUN_TILE_LOOP
     for (int row = line; row < rows; row += kTogether * kLanes) {
       float x[kTogether];
-      GRAPHRUN_TILE_UNROLL
-      for (int i = 0; i < kTogether; ++i) x[i] = row + i * kLanes < rows ? term(row + i * kLanes, n) : 0.0f;
-      GRAPHRUN_TILE_UNROLL
-      for (int i = 0; i < kTogether; ++i) part += x[i];
+      GRAPHRUN_TILE_FOR (i, kTogether) x[i] = row + i * kLanes < rows ? term(row + i * kLanes, n) : 0.0f;
+      GRAPHRUN_TILE_FOR (i, kTogether) part += x[i];
     }
     GRAPHRUN_TILE_UNROLL
     for (int lanes = kLanes / 2; lanes > 0; lanes /= 2) part += shuffle_xor(part, lanes);

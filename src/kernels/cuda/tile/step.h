@@ -69,12 +69,10 @@ GRAPHRUN_TILE_FN void for_rows(u32 first, u32 count, Row row) {
     (void)count;
     const bool live = first < kRest;
     if (kRest > 0 && (kAlone || first / 32 * 32 < kRest)) {  // some row of the warp
-      GRAPHRUN_TILE_UNROLL
-      for (int turn = 0; turn < kTurns; ++turn) row(turn, first + static_cast<u32>(turn) * kThreads, true);
+      GRAPHRUN_TILE_FOR (turn, kTurns) row(turn, first + static_cast<u32>(turn) * kThreads, true);
       row(kTurns, live ? first + static_cast<u32>(kTurns) * kThreads : kCapacity - 1, live);
     } else {
-      GRAPHRUN_TILE_UNROLL
-      for (int turn = 0; turn < kTurns; ++turn) row(turn, first + static_cast<u32>(turn) * kThreads, true);
+      GRAPHRUN_TILE_FOR (turn, kTurns) row(turn, first + static_cast<u32>(turn) * kThreads, true);
     }
   } else {
     GRAPHRUN_TILE_LOOP
@@ -86,8 +84,7 @@ GRAPHRUN_TILE_FN void for_rows(u32 first, u32 count, Row row) {
 
 template <int kAt, int N, int V>
 GRAPHRUN_TILE_FN void start(float (&sums)[V], float value) {
-  GRAPHRUN_TILE_UNROLL
-  for (int i = 0; i < N; ++i) sums[kAt + i] = value;
+  GRAPHRUN_TILE_FOR (i, N) sums[kAt + i] = value;
 }
 
 // ---- arrays of a block, shared by all rows

@@ -26,8 +26,7 @@ struct Row {
 template <int N, class F>
 GRAPHRUN_TILE_FN auto map(F f) {
   Row<decltype(f(0)), N> out;
-  GRAPHRUN_TILE_UNROLL
-  for (int i = 0; i < N; ++i) out.v[i] = f(i);
+  GRAPHRUN_TILE_FOR (i, N) out.v[i] = f(i);
   return out;
 }
 
@@ -38,13 +37,11 @@ GRAPHRUN_TILE_FN Row<T, N> load(const T* from) {
 }
 template <int N, class T>
 GRAPHRUN_TILE_FN void store(T* to, const Row<T, N>& x) {
-  GRAPHRUN_TILE_UNROLL
-  for (int i = 0; i < N; ++i) to[i] = x[i];
+  GRAPHRUN_TILE_FOR (i, N) to[i] = x[i];
 }
 template <int N, class T>
 GRAPHRUN_TILE_FN void clear(T* to) {
-  GRAPHRUN_TILE_UNROLL
-  for (int i = 0; i < N; ++i) to[i] = T(0);
+  GRAPHRUN_TILE_FOR (i, N) to[i] = T(0);
 }
 
 // ---- products
@@ -55,8 +52,7 @@ GRAPHRUN_TILE_FN void each_weight(const float* w, F f) {
   GRAPHRUN_TILE_UNROLL
   for (int i = 0; i + 4 <= N; i += 4) {
     const Floats<4> four = *reinterpret_cast<const Floats<4>*>(w + i);
-    GRAPHRUN_TILE_UNROLL
-    for (int k = 0; k < 4; ++k) f(i + k, four.value[k]);
+    GRAPHRUN_TILE_FOR (k, 4) f(i + k, four.value[k]);
   }
   GRAPHRUN_TILE_UNROLL
   for (int i = N / 4 * 4; i < N; ++i) f(i, w[i]);
@@ -67,8 +63,7 @@ template <int Q, int K, int N>
 GRAPHRUN_TILE_FN Row<float, Q * N> matmul(const Row<float, Q * K>& x, const float* w) {
   Row<float, Q* N> out = map<Q * N>([](int) { return 0.0f; });
   each_weight<K * N>(w, [&](int i, float weight) {
-    GRAPHRUN_TILE_UNROLL
-    for (int q = 0; q < Q; ++q) out.v[q * N + i % N] = scalar::fma(x[q * K + i / N], weight, out[q * N + i % N]);
+    GRAPHRUN_TILE_FOR (q, Q) out.v[q * N + i % N] = scalar::fma(x[q * K + i / N], weight, out[q * N + i % N]);
   });
   return out;
 }
@@ -78,8 +73,7 @@ template <int Q, int K, int N>
 GRAPHRUN_TILE_FN Row<float, Q * N> matmul_transposed(const Row<float, Q * K>& x, const float* w) {
   Row<float, Q* N> out = map<Q * N>([](int) { return 0.0f; });
   each_weight<K * N>(w, [&](int i, float weight) {
-    GRAPHRUN_TILE_UNROLL
-    for (int q = 0; q < Q; ++q) out.v[q * N + i / K] = scalar::fma(x[q * K + i % K], weight, out[q * N + i / K]);
+    GRAPHRUN_TILE_FOR (q, Q) out.v[q * N + i / K] = scalar::fma(x[q * K + i % K], weight, out[q * N + i / K]);
   });
   return out;
 }
@@ -93,12 +87,9 @@ GRAPHRUN_TILE_FN void add_product(float (&sums)[V], const Row<float, Q * K>& all
                                   bool live) {
   const auto x = map<Q * K>([&](int i) { return live ? all_x[i] : 0.0f; });
   const auto y = map<Q * N>([&](int i) { return live ? all_y[i] : 0.0f; });
-  GRAPHRUN_TILE_UNROLL
-  for (int q = 0; q < Q; ++q) {
-    GRAPHRUN_TILE_UNROLL
-    for (int k = 0; k < K; ++k) {
-      GRAPHRUN_TILE_UNROLL
-      for (int n = 0; n < N; ++n) {
+  GRAPHRUN_TILE_FOR (q, Q) {
+    GRAPHRUN_TILE_FOR (k, K) {
+      GRAPHRUN_TILE_FOR (n, N) {
         float& sum = sums[kAt + k * N + n];
         sum = scalar::fma(x[q * K + k], y[q * N + n], sum);
       }
@@ -108,10 +99,8 @@ GRAPHRUN_TILE_FN void add_product(float (&sums)[V], const Row<float, Q * K>& all
 // Each of N sums becomes combine(sum, term(n, m)) for M terms in order; `nothing` is the neutral element.
 template <int kAt, int N, int M, int V, class Term, class Combine>
 GRAPHRUN_TILE_FN void combine(float (&sums)[V], float nothing, Term term, Combine combine, bool live) {
-  GRAPHRUN_TILE_UNROLL
-  for (int n = 0; n < N; ++n) {
-    GRAPHRUN_TILE_UNROLL
-    for (int m = 0; m < M; ++m) sums[kAt + n] = combine(sums[kAt + n], live ? term(n, m) : nothing);
+  GRAPHRUN_TILE_FOR (n, N) {
+    GRAPHRUN_TILE_FOR (m, M) sums[kAt + n] = combine(sums[kAt + n], live ? term(n, m) : nothing);
   }
 }
 
@@ -122,8 +111,7 @@ template <int N, int M, class T, class Term, class Fold>
 GRAPHRUN_TILE_FN Row<T, N> reduce(T start, Term term, Fold fold) {
   return map<N>([&](int n) {
     T sum = start;
-    GRAPHRUN_TILE_UNROLL
-    for (int m = 0; m < M; ++m) sum = fold(sum, term(n, m));
+    GRAPHRUN_TILE_FOR (m, M) sum = fold(sum, term(n, m));
     return sum;
   });
 }
@@ -159,11 +147,9 @@ struct Exponentials {
   float values[M];
   GRAPHRUN_TILE_FN explicit Exponentials(Term term) {
     top = -infinity();
-    GRAPHRUN_TILE_UNROLL
-    for (int m = 0; m < M; ++m) top = larger(top, term(m));
+    GRAPHRUN_TILE_FOR (m, M) top = larger(top, term(m));
     sum = 0;
-    GRAPHRUN_TILE_UNROLL
-    for (int m = 0; m < M; ++m) {
+    GRAPHRUN_TILE_FOR (m, M) {
       values[m] = unary<scalar::Exp, Number>(term(m) - top, 0.0f, 0.0f);
       sum += values[m];
     }
@@ -179,25 +165,21 @@ GRAPHRUN_TILE_FN Exponentials<Number, M, Term> exponentials(Term term) {
 template <class Number, int A, int M, int B>
 GRAPHRUN_TILE_FN Row<float, A * M * B> softmax(const Row<float, A * M * B>& x) {
   Row<float, A * M * B> out;
-  GRAPHRUN_TILE_UNROLL
-  for (int line = 0; line < A * B; ++line) {
+  GRAPHRUN_TILE_FOR (line, A * B) {
     const int base = line / B * M * B + line % B;
     const auto e = exponentials<Number, M>([&](int m) { return x[base + m * B]; });
-    GRAPHRUN_TILE_UNROLL
-    for (int m = 0; m < M; ++m) out.v[base + m * B] = float(Number(e.values[m]) / Number(e.sum));
+    GRAPHRUN_TILE_FOR (m, M) out.v[base + m * B] = float(Number(e.values[m]) / Number(e.sum));
   }
   return out;
 }
 template <class Number, int A, int M, int B>
 GRAPHRUN_TILE_FN Row<float, A * M * B> log_softmax(const Row<float, A * M * B>& x) {
   Row<float, A * M * B> out;
-  GRAPHRUN_TILE_UNROLL
-  for (int line = 0; line < A * B; ++line) {
+  GRAPHRUN_TILE_FOR (line, A * B) {
     const int base = line / B * M * B + line % B;
     const auto e = exponentials<Number, M>([&](int m) { return x[base + m * B]; });
     const float log_sum = e.log_sum();
-    GRAPHRUN_TILE_UNROLL
-    for (int m = 0; m < M; ++m) out.v[base + m * B] = x[base + m * B] - e.top - log_sum;
+    GRAPHRUN_TILE_FOR (m, M) out.v[base + m * B] = x[base + m * B] - e.top - log_sum;
   }
   return out;
 }
@@ -208,8 +190,7 @@ GRAPHRUN_TILE_FN Row<float, A> softmax_cross_entropy(const Row<float, A * M>& x,
     const auto e = exponentials<Number, M>([&](int m) { return x[line * M + m]; });
     const float log_sum = e.log_sum();
     float loss = 0;
-    GRAPHRUN_TILE_UNROLL
-    for (int m = 0; m < M; ++m) {
+    GRAPHRUN_TILE_FOR (m, M) {
       const float t = target[line * M + m];
       loss = t != 0 ? scalar::fma(t, log_sum - (x[line * M + m] - e.top), loss) : loss;
     }
@@ -222,8 +203,7 @@ GRAPHRUN_TILE_FN Row<float, A> softmax_cross_entropy(const Row<float, A * M>& x,
   return map<A>([&](int line) {
     const auto e = exponentials<Number, M>([&](int m) { return x[line * M + m]; });
     float loss = scalar::from_bits(0x7fc00000), log_sum = e.log_sum();
-    GRAPHRUN_TILE_UNROLL
-    for (int m = 0; m < M; ++m) loss = target[line] == m ? log_sum - (x[line * M + m] - e.top) : loss;
+    GRAPHRUN_TILE_FOR (m, M) loss = target[line] == m ? log_sum - (x[line * M + m] - e.top) : loss;
     return loss;
   });
 }

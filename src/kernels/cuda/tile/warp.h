@@ -37,8 +37,7 @@ struct Row {
 // Calls f(column, feature, whether that feature exists) for each column of a lane.
 template <int N, class F>
 GRAPHRUN_TILE_FN void each_column(F f) {
-  GRAPHRUN_TILE_UNROLL
-  for (int c = 0; c < columns_of(N); ++c) {
+  GRAPHRUN_TILE_FOR (c, columns_of(N)) {
     if constexpr (is_narrow(N)) {
       f(c, c, true);
     } else {
@@ -52,8 +51,7 @@ template <int N, class F>
 GRAPHRUN_TILE_FN auto map(F f) {
   Row<decltype(f(Index{})), N> out;
   each_column<N>([&](int c, int feature, bool there) {
-    GRAPHRUN_TILE_UNROLL
-    for (int half = 0; half < 2; ++half) out.v[c][half] = f(Index{c, half, there ? feature : N - 1});
+    GRAPHRUN_TILE_FOR (half, 2) out.v[c][half] = f(Index{c, half, there ? feature : N - 1});
   });
   return out;
 }
@@ -74,15 +72,13 @@ struct Rows {
 template <int N, class T, class Tile, class Place>
 GRAPHRUN_TILE_FN Row<T, N> load(const T* from, const Tile& rows, Place place) {
   Row<T, N> out;
-  GRAPHRUN_TILE_UNROLL
-  for (int half = 0; half < 2; ++half) {
+  GRAPHRUN_TILE_FOR (half, 2) {
     const T* const row = from + place(rows.row(half)) * static_cast<unsigned long long>(N);
     if constexpr (!is_narrow(N) && N % 8 == 0 && sizeof(T) == 4) {
       struct alignas(8) Two {
         T x, y;
       };
-      GRAPHRUN_TILE_UNROLL
-      for (int b = 0; b < N / 8; ++b) {
+      GRAPHRUN_TILE_FOR (b, N / 8) {
         const Two two = *reinterpret_cast<const Two*>(row + 8 * b + 2 * lane_column());
         out.v[2 * b][half] = two.x, out.v[2 * b + 1][half] = two.y;
       }
@@ -98,8 +94,7 @@ GRAPHRUN_TILE_FN Row<T, N> load(const T* from, const Tile& rows) {
 }
 template <int N, class T, class Tile>
 GRAPHRUN_TILE_FN void store(T* to, const Tile& rows, const Row<T, N>& x) {
-  GRAPHRUN_TILE_UNROLL
-  for (int half = 0; half < 2; ++half) {
+  GRAPHRUN_TILE_FOR (half, 2) {
     if (!rows.live(half)) continue;
     T* const row = to + rows.row(half) * static_cast<unsigned long long>(N);
     each_column<N>([&](int c, int feature, bool there) {
@@ -165,8 +160,7 @@ struct Weights {
   // Tensor-core fragment of features 8 q to 8 q + 7, results 8 b to 8 b + 7.
   GRAPHRUN_TILE_FN Split<2> split(int q, int b) const {
     Split<2> out;
-    GRAPHRUN_TILE_UNROLL
-    for (int i = 0; i < 2; ++i) out.set(i, number(8 * q + 2 * lane_column() + i, 8 * b + lane_row()));
+    GRAPHRUN_TILE_FOR (i, 2) out.set(i, number(8 * q + 2 * lane_column() + i, 8 * b + lane_row()));
     return out;
   }
 };
@@ -189,16 +183,12 @@ struct Held {
 
   GRAPHRUN_TILE_FN explicit Held(const Weights& w) {
     if constexpr (kSplit) {
-      GRAPHRUN_TILE_UNROLL
-      for (int q = 0; q < blocks_of(K); ++q) {
-        GRAPHRUN_TILE_UNROLL
-        for (int b = 0; b < blocks_of(N); ++b) splits[q][b] = w.split(q, b);
+      GRAPHRUN_TILE_FOR (q, blocks_of(K)) {
+        GRAPHRUN_TILE_FOR (b, blocks_of(N)) splits[q][b] = w.split(q, b);
       }
     } else {
-      GRAPHRUN_TILE_UNROLL
-      for (int k = 0; k < columns_of(K); ++k) {
-        GRAPHRUN_TILE_UNROLL
-        for (int n = 0; n < columns_of(N); ++n) columns[k][n] = w.column(k, n);
+      GRAPHRUN_TILE_FOR (k, columns_of(K)) {
+        GRAPHRUN_TILE_FOR (n, columns_of(N)) columns[k][n] = w.column(k, n);
       }
     }
   }
@@ -236,33 +226,24 @@ GRAPHRUN_TILE_FN Row<float, Weights::N> matmul(const Row<float, K>& x, const Wei
   Row<float, N> out;
   if constexpr (!is_narrow(K) && !is_narrow(N)) {
     float c[blocks_of(N)][4];
-    GRAPHRUN_TILE_UNROLL
-    for (int b = 0; b < blocks_of(N); ++b) {
+    GRAPHRUN_TILE_FOR (b, blocks_of(N)) {
       const Floats<2> first = start(8 * b + 2 * lane_column());
-      GRAPHRUN_TILE_UNROLL
-      for (int i = 0; i < 4; ++i) c[b][i] = first.value[i % 2];
+      GRAPHRUN_TILE_FOR (i, 4) c[b][i] = first.value[i % 2];
     }
-    GRAPHRUN_TILE_UNROLL
-    for (int q = 0; q < blocks_of(K); ++q) {
+    GRAPHRUN_TILE_FOR (q, blocks_of(K)) {
       Split<4> a;
-      GRAPHRUN_TILE_UNROLL
-      for (int i = 0; i < 4; ++i) {
+      GRAPHRUN_TILE_FOR (i, 4) {
         const bool there = 8 * q + 8 <= K || 8 * q + 2 * lane_column() + i / 2 < K;
         a.set(i, there ? x.v[2 * q + i / 2][i % 2] : 0.0f);
       }
-      GRAPHRUN_TILE_UNROLL
-      for (int b = 0; b < blocks_of(N); ++b) multiply_add(c[b], a, w.split(q, b));
+      GRAPHRUN_TILE_FOR (b, blocks_of(N)) multiply_add(c[b], a, w.split(q, b));
     }
-    GRAPHRUN_TILE_UNROLL
-    for (int b = 0; b < blocks_of(N); ++b) {
-      GRAPHRUN_TILE_UNROLL
-      for (int i = 0; i < 4; ++i) out.v[2 * b + i % 2][i / 2] = c[b][i];
+    GRAPHRUN_TILE_FOR (b, blocks_of(N)) {
+      GRAPHRUN_TILE_FOR (i, 4) out.v[2 * b + i % 2][i / 2] = c[b][i];
     }
   } else {
-    GRAPHRUN_TILE_UNROLL
-    for (int n = 0; n < columns_of(N); ++n) {
-      GRAPHRUN_TILE_UNROLL
-      for (int half = 0; half < 2; ++half) {
+    GRAPHRUN_TILE_FOR (n, columns_of(N)) {
+      GRAPHRUN_TILE_FOR (half, 2) {
         float sum = 0.0f;
         each_column<K>(
             [&](int k, int, bool there) { sum = scalar::fma(there ? x.v[k][half] : 0.0f, w.column(k, n), sum); });
@@ -287,8 +268,7 @@ GRAPHRUN_TILE_FN Row<float, Weights::N> affine(const Row<float, K>& x, const Wei
 template <int N, class Fold>
 GRAPHRUN_TILE_FN Row<float, 1> reduce(float start, const Row<float, N>& x, Fold fold) {
   Row<float, 1> out;
-  GRAPHRUN_TILE_UNROLL
-  for (int half = 0; half < 2; ++half) {
+  GRAPHRUN_TILE_FOR (half, 2) {
     float sum = start;
     each_column<N>([&](int c, int, bool there) { sum = there ? fold(sum, x.v[c][half]) : sum; });
     if constexpr (!is_narrow(N)) sum = over_columns(sum, fold);
@@ -310,8 +290,7 @@ GRAPHRUN_TILE_FN Row<int, 1> position(float sign, const Row<float, N>& x) {
     return best == best && (y > best || (y == best && j < i));
   };
   Row<int, 1> out;
-  GRAPHRUN_TILE_UNROLL
-  for (int half = 0; half < 2; ++half) {
+  GRAPHRUN_TILE_FOR (half, 2) {
     float value = -infinity(), index = static_cast<float>(N);
     each_column<N>([&](int c, int feature, bool there) {
       const float y = sign * x.v[c][half], j = static_cast<float>(feature);

@@ -42,8 +42,7 @@ class Sums {
 
   // `scratch` belongs to this warp, 16-byte aligned; a warp_barrier() is needed between its readers and writers.
   GRAPHRUN_TILE_FN explicit Sums(float* scratch) : scratch_(scratch) {
-    GRAPHRUN_TILE_UNROLL
-    for (int i = 0; i < kNumbers; ++i) v_[i] = 0.0f;
+    GRAPHRUN_TILE_FOR (i, kNumbers) v_[i] = 0.0f;
   }
 
   // Adds the transpose of x times y.
@@ -62,13 +61,10 @@ class Sums {
       warp_barrier();
       multiply_turned<To>(left, right, kFirst);
     } else {
-      GRAPHRUN_TILE_UNROLL
-      for (int k = 0; k < columns_of(K); ++k) {
-        GRAPHRUN_TILE_UNROLL
-        for (int n = 0; n < columns_of(N); ++n) {
+      GRAPHRUN_TILE_FOR (k, columns_of(K)) {
+        GRAPHRUN_TILE_FOR (n, columns_of(N)) {
           float& sum = v_[kFirst + k * columns_of(N) + n];
-          GRAPHRUN_TILE_UNROLL
-          for (int half = 0; half < 2; ++half) sum = scalar::fma(x.v[k][half], y.v[n][half], sum);
+          GRAPHRUN_TILE_FOR (half, 2) sum = scalar::fma(x.v[k][half], y.v[n][half], sum);
         }
       }
     }
@@ -78,8 +74,7 @@ class Sums {
   GRAPHRUN_TILE_FN void add(const Row<float, N>& all_x, const Tile& rows) {
     constexpr int kFirst = numbers_before(kAt);
     const auto x = live_rows(all_x, rows);
-    GRAPHRUN_TILE_UNROLL
-    for (int n = 0; n < columns_of(N); ++n) v_[kFirst + n] += x.v[n][0] + x.v[n][1];
+    GRAPHRUN_TILE_FOR (n, columns_of(N)) v_[kFirst + n] += x.v[n][0] + x.v[n][1];
   }
 
   // Combines all sums over the warp into `to` in shared memory.
@@ -89,10 +84,8 @@ class Sums {
   template <int N, class Tile>
   GRAPHRUN_TILE_FN static Row<float, N> live_rows(const Row<float, N>& x, const Tile& rows) {
     Row<float, N> out;
-    GRAPHRUN_TILE_UNROLL
-    for (int c = 0; c < columns_of(N); ++c) {
-      GRAPHRUN_TILE_UNROLL
-      for (int half = 0; half < 2; ++half) out.v[c][half] = rows.live(half) ? x.v[c][half] : 0.0f;
+    GRAPHRUN_TILE_FOR (c, columns_of(N)) {
+      GRAPHRUN_TILE_FOR (half, 2) out.v[c][half] = rows.live(half) ? x.v[c][half] : 0.0f;
     }
     return out;
   }
@@ -109,40 +102,30 @@ class Sums {
   template <int kStride, int N>
   GRAPHRUN_TILE_FN static void turn(float* to, const Row<float, N>& x) {
     to += 2 * lane_column() * kStride + lane_row();
-    GRAPHRUN_TILE_UNROLL
-    for (int c = 0; c < columns_of(N); ++c) {
-      GRAPHRUN_TILE_UNROLL
-      for (int half = 0; half < 2; ++half) to[(c / 2 * 8 + c % 2) * kStride + 8 * half] = x.v[c][half];
+    GRAPHRUN_TILE_FOR (c, columns_of(N)) {
+      GRAPHRUN_TILE_FOR (half, 2) to[(c / 2 * 8 + c % 2) * kStride + 8 * half] = x.v[c][half];
     }
   }
   template <class To>
   GRAPHRUN_TILE_FN void multiply_turned(const float* left, const float* right, int first) {
     const int lane = static_cast<int>(thread_index() % 32), row = lane % 8, matrix = lane / 8;
     Split<2> b[To::kWide][2];  // rows 0 to 7, 8 to 15
-    GRAPHRUN_TILE_UNROLL
-    for (int n = 0; n < To::kWide; ++n) {
+    GRAPHRUN_TILE_FOR (n, To::kWide) {
       float x[4];
       load_matrices(x, right + (8 * n + row) * To::kStride + 4 * matrix);
-      GRAPHRUN_TILE_UNROLL
-      for (int i = 0; i < 4; ++i) b[n][i / 2].set(i % 2, x[i]);
+      GRAPHRUN_TILE_FOR (i, 4) b[n][i / 2].set(i % 2, x[i]);
     }
-    GRAPHRUN_TILE_UNROLL
-    for (int m = 0; m < To::kTall; ++m) {
+    GRAPHRUN_TILE_FOR (m, To::kTall) {
       float c[To::kWide][4] = {};
-      GRAPHRUN_TILE_UNROLL
-      for (int rows = 0; rows < 2; ++rows) {
+      GRAPHRUN_TILE_FOR (rows, 2) {
         float x[4];
         load_matrices(x, left + (16 * m + matrix % 2 * 8 + row) * To::kStride + 8 * rows + matrix / 2 * 4);
         Split<4> a;
-        GRAPHRUN_TILE_UNROLL
-        for (int i = 0; i < 4; ++i) a.set(i, x[i]);
-        GRAPHRUN_TILE_UNROLL
-        for (int n = 0; n < To::kWide; ++n) multiply_add(c[n], a, b[n][rows]);
+        GRAPHRUN_TILE_FOR (i, 4) a.set(i, x[i]);
+        GRAPHRUN_TILE_FOR (n, To::kWide) multiply_add(c[n], a, b[n][rows]);
       }
-      GRAPHRUN_TILE_UNROLL
-      for (int n = 0; n < To::kWide; ++n) {
-        GRAPHRUN_TILE_UNROLL
-        for (int i = 0; i < 4; ++i) v_[first + (m * To::kWide + n) * 4 + i] += c[n][i];
+      GRAPHRUN_TILE_FOR (n, To::kWide) {
+        GRAPHRUN_TILE_FOR (i, 4) v_[first + (m * To::kWide + n) * 4 + i] += c[n][i];
       }
     }
   }
@@ -152,8 +135,7 @@ class Sums {
     constexpr int kFirst = numbers_before(To::kAt);
     to += To::kAt;
     if constexpr (To::kBlocks) {
-      GRAPHRUN_TILE_UNROLL
-      for (int i = 0; i < To::kNumbers; ++i) {
+      GRAPHRUN_TILE_FOR (i, To::kNumbers) {
         const int m = i / 4 / To::kWide * 16 + i % 4 / 2 * 8 + lane_row();
         const int n = i / 4 % To::kWide * 8 + 2 * lane_column() + i % 2;
         if (m < To::kLong && n < To::kShort) to[To::kSwapped ? n * To::N + m : m * To::N + n] = v_[kFirst + i];

@@ -21,6 +21,7 @@
 #define GRAPHRUN_TILE_INLINE __attribute__((always_inline))
 #define GRAPHRUN_TILE_UNROLL
 #define GRAPHRUN_TILE_LOOP
+#define GRAPHRUN_TILE_FOR(i, n) for (int i = 0; i < (n); ++i)  // NOLINT(bugprone-macro-parentheses)
 #define GRAPHRUN_TILE_HERE const char *file = __builtin_FILE(), int line = __builtin_LINE()
 
 namespace graphrun::cuda::tile {
