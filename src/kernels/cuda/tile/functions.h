@@ -18,59 +18,25 @@ struct Float {
   Float() = default;
   GRAPHRUN_FN Float(float x) : value(x) {}
   GRAPHRUN_FN explicit operator float() const { return value; }
-};
 
-GRAPHRUN_FN Float operator-(Float x) {
-  return -x.value;
-}
-GRAPHRUN_FN Float operator+(Float x, Float y) {
-  return x.value + y.value;
-}
-GRAPHRUN_FN Float operator-(Float x, Float y) {
-  return x.value - y.value;
-}
-GRAPHRUN_FN Float operator*(Float x, Float y) {
-  return x.value * y.value;
-}
-GRAPHRUN_FN Float operator/(Float x, Float y) {
-  return div_full(x.value, y.value);
-}
-GRAPHRUN_FN bool operator==(Float x, Float y) {
-  return x.value == y.value;
-}
-GRAPHRUN_FN bool operator!=(Float x, Float y) {
-  return x.value != y.value;
-}
-GRAPHRUN_FN bool operator<(Float x, Float y) {
-  return x.value < y.value;
-}
-GRAPHRUN_FN bool operator<=(Float x, Float y) {
-  return x.value <= y.value;
-}
-GRAPHRUN_FN bool operator>(Float x, Float y) {
-  return x.value > y.value;
-}
-GRAPHRUN_FN bool operator>=(Float x, Float y) {
-  return x.value >= y.value;
-}
-GRAPHRUN_FN Float select(bool m, Float x, Float y) {
-  return m ? x.value : y.value;
-}
-GRAPHRUN_FN Float min(Float x, Float y) {
-  return scalar::min(x.value, y.value);
-}
-GRAPHRUN_FN Float max(Float x, Float y) {
-  return scalar::max(x.value, y.value);
-}
-GRAPHRUN_FN int bits(Float x) {
-  return scalar::bits(x.value);
-}
-GRAPHRUN_FN Float fma(Float x, Float y, Float z) {
-  return scalar::fma(x.value, y.value, z.value);
-}
-GRAPHRUN_FN Float sqrt(Float x) {
-  return sqrt_approx(x.value);
-}
+  friend GRAPHRUN_FN Float operator-(Float x) { return -x.value; }
+  friend GRAPHRUN_FN Float operator+(Float x, Float y) { return x.value + y.value; }
+  friend GRAPHRUN_FN Float operator-(Float x, Float y) { return x.value - y.value; }
+  friend GRAPHRUN_FN Float operator*(Float x, Float y) { return x.value * y.value; }
+  friend GRAPHRUN_FN Float operator/(Float x, Float y) { return div_full(x.value, y.value); }
+  friend GRAPHRUN_FN bool operator==(Float x, Float y) { return x.value == y.value; }
+  friend GRAPHRUN_FN bool operator!=(Float x, Float y) { return x.value != y.value; }
+  friend GRAPHRUN_FN bool operator<(Float x, Float y) { return x.value < y.value; }
+  friend GRAPHRUN_FN bool operator<=(Float x, Float y) { return x.value <= y.value; }
+  friend GRAPHRUN_FN bool operator>(Float x, Float y) { return x.value > y.value; }
+  friend GRAPHRUN_FN bool operator>=(Float x, Float y) { return x.value >= y.value; }
+  friend GRAPHRUN_FN Float select(bool m, Float x, Float y) { return m ? x.value : y.value; }
+  friend GRAPHRUN_FN Float min(Float x, Float y) { return scalar::min(x.value, y.value); }
+  friend GRAPHRUN_FN Float max(Float x, Float y) { return scalar::max(x.value, y.value); }
+  friend GRAPHRUN_FN int bits(Float x) { return scalar::bits(x.value); }
+  friend GRAPHRUN_FN Float fma(Float x, Float y, Float z) { return scalar::fma(x.value, y.value, z.value); }
+  friend GRAPHRUN_FN Float sqrt(Float x) { return sqrt_approx(x.value); }
+};
 
 // ---- building blocks of scalar_functions.h: these make sigmoid, silu, softplus, gelu, erf and pow fast unchanged ----
 
@@ -100,7 +66,7 @@ GRAPHRUN_FN Float exp(Float x) {
   Float shifted = fma(part, 253.0f, kMagic - 126.0f);
   Float n = shifted - kMagic;
   Float f = fma(x, kLog2ELow, fma(x, kLog2E, -n));
-  return ex2(f.value) * scalar::from_bits(bits(shifted) << 23);
+  return ex2(f.value) * scalar::from_bits(scalar::bits(shifted.value) << 23);
 }
 GRAPHRUN_FN Float exp_within(Float x) {
   return exp(x);
@@ -127,7 +93,7 @@ GRAPHRUN_FN Float log1p(Float x) {
 GRAPHRUN_FN Float tanh(Float x) {
   Float a = abs(x);
   Float e = ex2((a * (2.0f * kLog2E)).value);
-  Float far = fma(rcp((e + 1.0f).value), -2.0f, 1.0f);
+  Float far = fma(Float(rcp((e + 1.0f).value)), -2.0f, 1.0f);
   Float z = x * x;
   Float q = scalar::horner(z, Float(-0x1.555454p-2f), 0x1.10cf5ap-3f, -0x1.af873ap-5f, 0x1.0d7932p-6f);
   return scalar::copysign(select(a < 0.5494f, fma(q * z, x, x), far), x);
