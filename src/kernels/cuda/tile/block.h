@@ -28,13 +28,16 @@ GRAPHRUN_TILE_FN void each_feature(int rows, Fetch fetch, Use use) {
     }
   }
 }
-// Calls f(row) for some rows, each by all lanes of a warp. Warp kFirst takes the first row.
-template <int kThreads, int kFirst, class F>
+// Calls f(row) for some rows, each by kLanes lanes of a warp. Warp kFirst takes the first row.
+template <int kThreads, int kFirst, int kLanes = 32, class F>
 GRAPHRUN_TILE_FN void each_row(int rows, F f) {
-  constexpr int kWarps = kThreads / 32;
+  constexpr int kWarps = kThreads / 32, kTogether = 32 / kLanes;
+  const int warp = (static_cast<int>(thread_index() / 32) + kWarps - kFirst % kWarps) % kWarps;
   GRAPHRUN_TILE_LOOP
-  for (int row = (static_cast<int>(thread_index() / 32) + kWarps - kFirst % kWarps) % kWarps; row < rows; row += kWarps)
-    f(row);
+  for (int first = warp * kTogether; first < rows; first += kWarps * kTogether) {
+    const int row = first + static_cast<int>(thread_index()) % 32 / kLanes;
+    f(row < rows ? row : rows - 1);  // lanes without a row repeat the last one
+  }
 }
 
 // Row whose feature i is computed as f(i) on each read.
@@ -114,22 +117,19 @@ struct Lanes {
   }
 
   // x has (A, M, B) features; M is the axis.
-  template <class Number, int A, int M, int B>
+  template <class Number, int A, int M, int B, bool kLog = false>
   static GRAPHRUN_TILE_FN void softmax(float* to, const float* x) {
     for (int line = 0; line < A * B; ++line) {
       const int base = line / B * M * B + line % B;
       const auto e = exponentials<Number, M>([&](int m) { return x[base + m * B]; });
-      for (int m = lane(); m < M; m += kLanes) to[base + m * B] = float(Number(e.value(m)) / Number(e.sum));
+      const float log_sum = kLog ? e.log_sum() : 0.0f;
+      for (int m = lane(); m < M; m += kLanes)
+        to[base + m * B] = kLog ? x[base + m * B] - e.top - log_sum : float(Number(e.value(m)) / Number(e.sum));
     }
   }
   template <class Number, int A, int M, int B>
   static GRAPHRUN_TILE_FN void log_softmax(float* to, const float* x) {
-    for (int line = 0; line < A * B; ++line) {
-      const int base = line / B * M * B + line % B;
-      const auto e = exponentials<Number, M>([&](int m) { return x[base + m * B]; });
-      const float log_sum = e.log_sum();
-      for (int m = lane(); m < M; m += kLanes) to[base + m * B] = x[base + m * B] - e.top - log_sum;
-    }
+    softmax<Number, A, M, B, true>(to, x);
   }
   // -sum(target * log_softmax(x)) of A lines; a class with target 0 adds nothing, however small its probability.
   template <class Number, int A, int M>

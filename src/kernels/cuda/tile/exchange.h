@@ -43,6 +43,20 @@ GRAPHRUN_TILE_FN bool receive_packets(const Packet* from, int thread, unsigned e
   return true;
 }
 
+// Waits for the bytes of a phase. Thread 0 takes part and sets what the next phase expects, whose bytes may already be
+// arriving.
+template <class Shared>
+GRAPHRUN_TILE_FN void await_bytes(Mbarrier* mbarrier, unsigned phase, unsigned next_bytes, unsigned* fault,
+                                  Shared& shared) {
+  for (Wait wait(fault, WaitFor::cluster); !mbarrier_test(mbarrier, phase % 2);) {
+    if (!wait.again()) {
+      shared.failed = 1;
+      return;
+    }
+  }
+  if (thread_index() == 0) mbarrier_expect(mbarrier, next_bytes);
+}
+
 // Combines rows in each block's shared memory into totals. kClusters clusters of kCluster blocks of kThreads threads.
 //   block    rows                               -> totals
 //   cluster  each block's sums to all blocks    -> totals in each
@@ -185,7 +199,7 @@ class Exchange {
         }
       }
     }
-    await_bytes(&shared_.inbox_full[parity], (epoch - 1) / 2, inbox_bytes());
+    await_bytes(&shared_.inbox_full[parity], (epoch - 1) / 2, inbox_bytes(), fault_, shared_);
   }
 
   template <int kRows>
@@ -205,7 +219,7 @@ class Exchange {
     const int lane = thread() % 32, warp = thread() / 32, first = static_cast<int>(rank_) * kSlice;
     if (warp >= kTurns || slice_values_ == 0) return;
     const unsigned parity = (epoch - 1) % 2;
-    if constexpr (kScatters) await_bytes(&shared_.inbox_full[parity], (epoch - 1) / 2, inbox_bytes());
+    if constexpr (kScatters) await_bytes(&shared_.inbox_full[parity], (epoch - 1) / 2, inbox_bytes(), fault_, shared_);
     Packet* const to = packets(epoch) + cluster_of_block() * kPacketRow;
     for (int turn = warp; turn < kTurns; turn += kThreads / 32) {
       const int v = turn * 30 + lane, packet = turn * 10 + lane;
@@ -251,18 +265,7 @@ class Exchange {
         store_remote(shared_.total + first + v, totals.value, static_cast<unsigned>(i / kQuads), &shared_.total_full);
       }
     }
-    await_bytes(&shared_.total_full, epoch - 1, kRow * 4);
-  }
-
-  // Thread 0 takes part in the wait and sets what the next phase expects. Bytes of that phase may already be arriving.
-  GRAPHRUN_TILE_FN void await_bytes(Mbarrier* mbarrier, unsigned phase, unsigned next_bytes) {
-    for (Wait wait(fault_, WaitFor::cluster); !mbarrier_test(mbarrier, phase % 2);) {
-      if (!wait.again()) {
-        shared_.failed = 1;
-        return;
-      }
-    }
-    if (thread_index() == 0) mbarrier_expect(mbarrier, next_bytes);
+    await_bytes(&shared_.total_full, epoch - 1, kRow * 4, fault_, shared_);
   }
 
   // Messages between blocks of this rank in an epoch (kClusters, kPacketRow).

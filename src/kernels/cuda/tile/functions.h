@@ -11,8 +11,10 @@
 
 namespace graphrun::cuda::tile::fast {
 
-// ---- the value type: implements the interface of scalar_type.h ----------------------------------------------------
+constexpr float kLog2E = 0x1.715476p+0f, kLog2ELow = 0x1.4ae0cp-26f;
+constexpr float kLog2 = 0x1.62e43p-1f;
 
+// Implements the interface of scalar_type.h.
 struct Float {
   float value;
   Float() = default;
@@ -36,76 +38,49 @@ struct Float {
   friend GRAPHRUN_FN int bits(Float x) { return scalar::bits(x.value); }
   friend GRAPHRUN_FN Float fma(Float x, Float y, Float z) { return scalar::fma(x.value, y.value, z.value); }
   friend GRAPHRUN_FN Float sqrt(Float x) { return sqrt_approx(x.value); }
+  friend GRAPHRUN_FN Float rsqrt(Float x) { return rsqrt_approx(x.value); }
+
+  // Building blocks of scalar_functions.h: these make sigmoid, silu, softplus, gelu, erf and pow fast unchanged.
+  friend GRAPHRUN_FN Float abs(Float x) { return magnitude(x.value); }
+  friend GRAPHRUN_FN Float quotient(Float x, Float y) { return x * rcp(y.value); }
+  friend GRAPHRUN_FN Float exp_near(Float r) { return ex2((r * kLog2E).value); }
+  friend GRAPHRUN_FN Float exp_within(Float x) { return exp(x); }
+
+  // Ops that need exact quotients.
+  friend GRAPHRUN_FN Float mod(Float x, Float y) { return scalar::mod(x.value, y.value); }
+  friend GRAPHRUN_FN Float tan(Float x) { return scalar::tan(x.value); }
+
+  // 2^n 2^f with n = x log2(e), rounded and clamped to [-126, 127]. If n was clamped, f is how far x is out of range.
+  friend GRAPHRUN_FN Float exp(Float x) {
+    constexpr float kMagic = scalar::kRoundMagic + 127.0f;  // leaves the exponent of 2^n in the low bits
+    Float part = fma_saturated(x.value, kLog2E / 253.0f, 126.0f / 253.0f);
+    Float shifted = fma(part, 253.0f, kMagic - 126.0f);
+    Float n = shifted - kMagic;
+    Float f = fma(x, kLog2ELow, fma(x, kLog2E, -n));
+    return ex2(f.value) * scalar::from_bits(scalar::bits(shifted.value) << 23);
+  }
+  // log(1 + f), x = 1 + f. In (0.5, 2), where lg2 only bounds the absolute error, 2 artanh(t / 2) with t = f / (1 + f /
+  // 2): t + t^3 p(t^2), relative error 4.5e-9.
+  friend GRAPHRUN_FN Float log_of(Float f, Float x) {
+    Float t = f * rcp(fma(f, 0.5f, 1.0f).value);
+    Float z = t * t;
+    Float p = scalar::horner(z, Float(0x1.555502p-4f), 0x1.99d20ep-7f, 0x1.1ebcb8p-9f, 0x1.1ed986p-11f);
+    Float near = fma(t * z, p, t);
+    Float far = lg2(x.value) * kLog2;
+    return select(abs(f - 0.25f) < 0.75f, near, far);
+  }
+  // 1 - 2 / (1 + exp(2 |x|)), accurate for |x| above about 1/2; below, x + x^3 q(x^2), relative error 3.7e-8.
+  friend GRAPHRUN_FN Float tanh(Float x) {
+    Float a = abs(x);
+    Float e = ex2((a * (2.0f * kLog2E)).value);
+    Float far = fma(Float(rcp((e + 1.0f).value)), -2.0f, 1.0f);
+    Float z = x * x;
+    Float q = scalar::horner(z, Float(-0x1.555454p-2f), 0x1.10cf5ap-3f, -0x1.af873ap-5f, 0x1.0d7932p-6f);
+    return scalar::copysign(select(a < 0.5494f, fma(q * z, x, x), far), x);
+  }
+  friend GRAPHRUN_FN Float log(Float x) { return log_of(x - 1.0f, x); }
+  friend GRAPHRUN_FN Float log1p(Float x) { return log_of(x, 1.0f + x); }
 };
-
-// ---- building blocks of scalar_functions.h: these make sigmoid, silu, softplus, gelu, erf and pow fast unchanged ----
-
-constexpr float kLog2E = 0x1.715476p+0f, kLog2ELow = 0x1.4ae0cp-26f;
-constexpr float kLog2 = 0x1.62e43p-1f;
-
-GRAPHRUN_FN Float abs(Float x) {
-  return magnitude(x.value);
-}
-GRAPHRUN_FN Float quotient(Float x, Float y) {
-  return x * rcp(y.value);
-}
-GRAPHRUN_FN Float exp_near(Float r) {
-  return ex2((r * kLog2E).value);
-}
-
-// ---- functions ----------------------------------------------------------------------------------------------------
-
-GRAPHRUN_FN Float rsqrt(Float x) {
-  return rsqrt_approx(x.value);
-}
-
-// 2^n 2^f with n = x log2(e), rounded and clamped to [-126, 127]. If n was clamped, f is how far x is out of range.
-GRAPHRUN_FN Float exp(Float x) {
-  constexpr float kMagic = scalar::kRoundMagic + 127.0f;  // leaves the exponent of 2^n in the low bits
-  Float part = fma_saturated(x.value, kLog2E / 253.0f, 126.0f / 253.0f);
-  Float shifted = fma(part, 253.0f, kMagic - 126.0f);
-  Float n = shifted - kMagic;
-  Float f = fma(x, kLog2ELow, fma(x, kLog2E, -n));
-  return ex2(f.value) * scalar::from_bits(scalar::bits(shifted.value) << 23);
-}
-GRAPHRUN_FN Float exp_within(Float x) {
-  return exp(x);
-}
-
-// log(1 + f), x = 1 + f. In (0.5, 2), where lg2 only bounds the absolute error, 2 artanh(t / 2) with t = f / (1 + f /
-// 2): t + t^3 p(t^2), relative error 4.5e-9.
-GRAPHRUN_FN Float log_of(Float f, Float x) {
-  Float t = f * rcp(fma(f, 0.5f, 1.0f).value);
-  Float z = t * t;
-  Float p = scalar::horner(z, Float(0x1.555502p-4f), 0x1.99d20ep-7f, 0x1.1ebcb8p-9f, 0x1.1ed986p-11f);
-  Float near = fma(t * z, p, t);
-  Float far = lg2(x.value) * kLog2;
-  return select(abs(f - 0.25f) < 0.75f, near, far);
-}
-GRAPHRUN_FN Float log(Float x) {
-  return log_of(x - 1.0f, x);
-}
-GRAPHRUN_FN Float log1p(Float x) {
-  return log_of(x, 1.0f + x);
-}
-
-// 1 - 2 / (1 + exp(2 |x|)), accurate for |x| above about 1/2; below, x + x^3 q(x^2), relative error 3.7e-8.
-GRAPHRUN_FN Float tanh(Float x) {
-  Float a = abs(x);
-  Float e = ex2((a * (2.0f * kLog2E)).value);
-  Float far = fma(Float(rcp((e + 1.0f).value)), -2.0f, 1.0f);
-  Float z = x * x;
-  Float q = scalar::horner(z, Float(-0x1.555454p-2f), 0x1.10cf5ap-3f, -0x1.af873ap-5f, 0x1.0d7932p-6f);
-  return scalar::copysign(select(a < 0.5494f, fma(q * z, x, x), far), x);
-}
-
-// Ops that need exact quotients.
-GRAPHRUN_FN Float mod(Float x, Float y) {
-  return scalar::mod(x.value, y.value);
-}
-GRAPHRUN_FN Float tan(Float x) {
-  return scalar::tan(x.value);
-}
 
 // ---- bounds -------------------------------------------------------------------------------------------------------
 

@@ -58,12 +58,13 @@ GRAPHRUN_TILE_FN void halve(float (&x)[kValues], int lane, int& first, int& coun
   if constexpr (kMask < 16) halve<Combine, kHalf, 2 * kMask>(x, lane, first, count);
 }
 
-// Combines values over all lanes of a warp into row[first, first + count). Uses about one shuffle per value, in tree
-// order: lanes 0 and 1, 2 and 3, ..., then those; the lane that keeps the value comes first. `part` is overwritten.
-template <class Combine, int kValues>
+// Combines values over all lanes of a warp, or over every second one (kApart = 2), into row[first, first + count). Uses
+// about one shuffle per value, in tree order: lanes 0 and 1, 2 and 3, ..., then those; the lane that keeps the value
+// comes first. `part` is overwritten.
+template <class Combine, int kApart = 1, int kValues>
 GRAPHRUN_TILE_FN void combine_lanes(float (&part)[kValues], float* row, int first = 0, int count = kValues) {
-  halve<Combine, kValues, 1>(part, static_cast<int>(thread_index() % 32), first, count);
-  GRAPHRUN_TILE_FOR (i, (kValues + 31) / 32) {
+  halve<Combine, kValues, kApart>(part, static_cast<int>(thread_index() % 32), first, count);
+  GRAPHRUN_TILE_FOR (i, (kApart * kValues + 31) / 32) {
     if (i < count) row[first + i] = part[i];
   }
 }

@@ -31,9 +31,8 @@ struct At {
 };
 
 template <class T, int N>
-struct Half {
-  T v[half_of(N)];
-  GRAPHRUN_TILE_FN T operator[](const At<N>& i) const { return v[i.local]; }
+struct Half : Row<T, half_of(N)> {
+  GRAPHRUN_TILE_FN T operator[](const At<N>& i) const { return this->v[i.local]; }
 };
 
 // Half whose feature i is f(i); i is an At.
@@ -148,26 +147,12 @@ GRAPHRUN_TILE_FN Half<float, N> matmul_transposed_halves(const Row<float, K>& x,
 
 // The transpose of x (1, K) times y (1, N): this lane's columns or rows.
 template <int kAt, int Q, int K, int N, int V>
-GRAPHRUN_TILE_FN void add_product(float (&sums)[V], const Row<float, K>& all_x, const Half<float, N>& y, bool live) {
-  const auto x = map<K>([&](int k) { return live ? all_x[k] : 0.0f; });
-  GRAPHRUN_TILE_FOR (n, half_of(N)) {
-    const float of_y = live ? y.v[n] : 0.0f;
-    GRAPHRUN_TILE_FOR (k, K) {
-      float& sum = sums[kAt + k * half_of(N) + n];
-      sum = scalar::fma(x[k], of_y, sum);
-    }
-  }
+GRAPHRUN_TILE_FN void add_product(float (&sums)[V], const Row<float, K>& x, const Half<float, N>& y, bool live) {
+  tile::add_product<kAt, 1, K, half_of(N)>(sums, x, y, live);
 }
 template <int kAt, int Q, int K, int N, int V>
-GRAPHRUN_TILE_FN void add_product(float (&sums)[V], const Half<float, K>& x, const Row<float, N>& all_y, bool live) {
-  const auto y = map<N>([&](int n) { return live ? all_y[n] : 0.0f; });
-  GRAPHRUN_TILE_FOR (k, half_of(K)) {
-    const float of_x = live ? x.v[k] : 0.0f;
-    GRAPHRUN_TILE_FOR (n, N) {
-      float& sum = sums[kAt + k * N + n];
-      sum = scalar::fma(of_x, y[n], sum);
-    }
-  }
+GRAPHRUN_TILE_FN void add_product(float (&sums)[V], const Half<float, K>& x, const Row<float, N>& y, bool live) {
+  tile::add_product<kAt, 1, half_of(K), N>(sums, x, y, live);
 }
 // Index of element e among the sums of both lanes; those of the second lane begin at `second`.
 template <int N>
@@ -182,27 +167,20 @@ GRAPHRUN_TILE_FN int of_rows(int at, int second, int e) {
 // This lane's half of N sums becomes combine(sum, term(n, m)) for M terms in order.
 template <int kAt, int N, int M, int V, class Term, class Combine>
 GRAPHRUN_TILE_FN void combine(float (&sums)[V], float nothing, Term term, Combine combine, bool live) {
-  GRAPHRUN_TILE_FOR (n, half_of(N)) {
-    GRAPHRUN_TILE_FOR (m, M) {
-      const float x = At<N>{n}.of([&](int k) { return term(k, m); });
-      sums[kAt + n] = combine(sums[kAt + n], live ? x : nothing);
-    }
-  }
+  const auto mine = [&](int n, int m) { return At<N>{n}.of([&](int k) { return term(k, m); }); };
+  tile::combine<kAt, half_of(N), M>(sums, nothing, mine, combine, live);
 }
 template <int kAt, int N, int V, class Combine>
 GRAPHRUN_TILE_FN void combine(float (&sums)[V], float nothing, const Half<float, N>& x, Combine combine, bool live) {
-  GRAPHRUN_TILE_FOR (n, half_of(N)) sums[kAt + n] = combine(sums[kAt + n], live ? x.v[n] : nothing);
+  tile::combine<kAt, half_of(N), 1>(
+      sums, nothing, [&](int n, int) { return x.v[n]; }, combine, live);
 }
 
 // Combines each lane's sums over the warp's rows into `row`; second lanes' sums start at kSecond. All lanes call.
 template <class Combine, int kSecond, int kValues>
 GRAPHRUN_TILE_FN void combine_lanes(float (&part)[kValues], float* row) {
   static_assert(kSecond >= kValues);
-  int first = is_second() ? kSecond : 0, count = kValues;
-  halve<Combine, kValues, 2>(part, static_cast<int>(thread_index() % 32), first, count);
-  GRAPHRUN_TILE_FOR (i, (kValues + 15) / 16) {
-    if (i < count) row[first + i] = part[i];
-  }
+  tile::combine_lanes<Combine, 2>(part, row, is_second() ? kSecond : 0);
 }
 
 // ---- rows

@@ -37,10 +37,8 @@ namespace graphrun::cuda::tile {
 
 #if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900
 constexpr bool kHasClusters = true;
-#define GRAPHRUN_TILE_CLUSTERS 1
 #else
 constexpr bool kHasClusters = false;  // the cluster functions still exist, for code that is never executed
-#define GRAPHRUN_TILE_CLUSTERS 0
 #endif
 
 // Indices in a one-dimensional grid.
@@ -52,16 +50,12 @@ GRAPHRUN_TILE_FN unsigned block_index() {
 }
 GRAPHRUN_TILE_FN unsigned cluster_rank() {  // rank of the block in its cluster; 0 without clusters
   unsigned rank = 0;
-#if GRAPHRUN_TILE_CLUSTERS
-  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-#endif
+  if constexpr (kHasClusters) asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
   return rank;
 }
 GRAPHRUN_TILE_FN unsigned cluster_index() {  // index of the cluster in the grid; the block's index without clusters
   unsigned index = blockIdx.x;
-#if GRAPHRUN_TILE_CLUSTERS
-  asm("mov.u32 %0, %%clusterid.x;" : "=r"(index));
-#endif
+  if constexpr (kHasClusters) asm("mov.u32 %0, %%clusterid.x;" : "=r"(index));
   return index;
 }
 // Dynamic shared memory, 16-byte aligned. The launch sets its size.
@@ -84,9 +78,8 @@ GRAPHRUN_TILE_FN void warp_barrier() {
   __syncwarp();
 }
 GRAPHRUN_TILE_FN void cluster_barrier() {
-#if GRAPHRUN_TILE_CLUSTERS
-  asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
-#endif
+  if constexpr (kHasClusters)
+    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
 // Compiler barrier: forces later reads of memory to reload, which frees the registers of earlier ones.
@@ -119,44 +112,42 @@ GRAPHRUN_TILE_FN unsigned shared_address(const void* p) {
   return static_cast<unsigned>(__cvta_generic_to_shared(p));
 }
 GRAPHRUN_TILE_FN void mbarrier_init(Mbarrier* mbarrier) {  // needs a cluster_barrier() before another block uses it
-#if GRAPHRUN_TILE_CLUSTERS
-  asm volatile(
-      "mbarrier.init.shared::cta.b64 [%0], 1;\nfence.mbarrier_init.release.cluster;" ::"r"(shared_address(mbarrier))
-      : "memory");
-#endif
+  if constexpr (kHasClusters)
+    asm volatile(
+        "mbarrier.init.shared::cta.b64 [%0], 1;\nfence.mbarrier_init.release.cluster;" ::"r"(shared_address(mbarrier))
+        : "memory");
 }
 GRAPHRUN_TILE_FN void mbarrier_expect(Mbarrier* mbarrier, unsigned bytes) {
-#if GRAPHRUN_TILE_CLUSTERS
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(mbarrier)), "r"(bytes)
-               : "memory");
-#endif
+  if constexpr (kHasClusters)
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(mbarrier)), "r"(bytes)
+                 : "memory");
 }
 // Returns whether the phase of this parity is complete; may sleep for up to 10 us until it is.
 GRAPHRUN_TILE_FN bool mbarrier_test(Mbarrier* mbarrier, unsigned parity) {
   unsigned over = 1;
-#if GRAPHRUN_TILE_CLUSTERS
-  asm volatile(
-      "{\n.reg .pred p;\n"
-      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2, 10000;\n"
-      "selp.u32 %0, 1, 0, p;\n}"
-      : "=r"(over)
-      : "r"(shared_address(mbarrier)), "r"(parity)
-      : "memory");
-#endif
+  if constexpr (kHasClusters)
+    asm volatile(
+        "{\n.reg .pred p;\n"
+        "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2, 10000;\n"
+        "selp.u32 %0, 1, 0, p;\n}"
+        : "=r"(over)
+        : "r"(shared_address(mbarrier)), "r"(parity)
+        : "memory");
   return over != 0;
 }
 // Stores four floats in the shared memory of block `rank`, at the address that `to` (16-byte aligned) has in this
 // block. That block's `mbarrier` receives 16 bytes.
 GRAPHRUN_TILE_FN void store_remote(float* to, const float (&x)[4], unsigned rank, Mbarrier* mbarrier) {
-#if GRAPHRUN_TILE_CLUSTERS
-  unsigned remote_to, remote_mbarrier;
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote_to) : "r"(shared_address(to)), "r"(rank));
-  asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote_mbarrier) : "r"(shared_address(mbarrier)), "r"(rank));
-  asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(
-                   remote_to),
-               "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]), "r"(remote_mbarrier)
-               : "memory");
-#endif
+  if constexpr (kHasClusters) {
+    unsigned remote_to, remote_mbarrier;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote_to) : "r"(shared_address(to)), "r"(rank));
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote_mbarrier) : "r"(shared_address(mbarrier)), "r"(rank));
+    asm volatile(
+        "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];" ::"r"(
+            remote_to),
+        "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]), "r"(remote_mbarrier)
+        : "memory");
+  }
 }
 
 // Message of 16 bytes that other blocks see atomically: three values, and the epoch that marks them as valid.
@@ -186,35 +177,22 @@ GRAPHRUN_TILE_FN Packet load_packet(const Packet* from) {
 }
 
 // Approximations with the maximum errors stated in the PTX ISA. "flushes": subnormal inputs and results become zero.
-GRAPHRUN_TILE_FN float ex2(float x) {  // 2^x, 2 ulp; flushes
-  float y;
-  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-GRAPHRUN_TILE_FN float lg2(float x) {  // log2 x: 2^-22, absolute in (0.5, 2), else relative
-  float y;
-  asm("lg2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-GRAPHRUN_TILE_FN float rcp(float x) {  // 1 / x, 1 ulp; flushes
-  float y;
-  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
+#define GRAPHRUN_TILE_APPROXIMATION(name, instruction)  \
+  GRAPHRUN_TILE_FN float name(float x) {                \
+    float y;                                            \
+    asm(instruction ".f32 %0, %1;" : "=f"(y) : "f"(x)); \
+    return y;                                           \
+  }
+GRAPHRUN_TILE_APPROXIMATION(ex2, "ex2.approx.ftz")         // 2^x, 2 ulp; flushes
+GRAPHRUN_TILE_APPROXIMATION(lg2, "lg2.approx")             // log2 x: 2^-22, absolute in (0.5, 2), else relative
+GRAPHRUN_TILE_APPROXIMATION(rcp, "rcp.approx.ftz")         // 1 / x, 1 ulp; flushes
+GRAPHRUN_TILE_APPROXIMATION(sqrt_approx, "sqrt.approx")    // 2^-23, relative
+GRAPHRUN_TILE_APPROXIMATION(rsqrt_approx, "rsqrt.approx")  // 1 / sqrt(x): 2^-22.9, relative
+#undef GRAPHRUN_TILE_APPROXIMATION
 GRAPHRUN_TILE_FN float div_full(float x, float y) {  // x / y, 2 ulp
   float q;
   asm("div.full.f32 %0, %1, %2;" : "=f"(q) : "f"(x), "f"(y));
   return q;
-}
-GRAPHRUN_TILE_FN float sqrt_approx(float x) {  // 2^-23, relative
-  float y;
-  asm("sqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
-}
-GRAPHRUN_TILE_FN float rsqrt_approx(float x) {  // 1 / sqrt(x): 2^-22.9, relative
-  float y;
-  asm("rsqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
-  return y;
 }
 GRAPHRUN_TILE_FN float fma_saturated(float x, float y, float z) {  // x y + z, clamped to [0, 1]; 0 if NaN
   float clamped;
@@ -320,17 +298,14 @@ GRAPHRUN_TILE_FN void await_copies() {
 // Copies contiguous bytes, a multiple of 16, from global to this block's shared memory, both 16-byte aligned;
 // `mbarrier` receives them. If threads wrote there before, they first call before_bulk_copies() and then barrier().
 GRAPHRUN_TILE_FN void bulk_copy(float* to, const float* from, unsigned bytes, Mbarrier* mbarrier) {
-#if GRAPHRUN_TILE_CLUSTERS
-  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-                   shared_address(to)),
-               "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(shared_address(mbarrier))
-               : "memory");
-#endif
+  if constexpr (kHasClusters)
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                     shared_address(to)),
+                 "l"(__cvta_generic_to_global(from)), "r"(bytes), "r"(shared_address(mbarrier))
+                 : "memory");
 }
 GRAPHRUN_TILE_FN void before_bulk_copies() {
-#if GRAPHRUN_TILE_CLUSTERS
-  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-#endif
+  if constexpr (kHasClusters) asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
 // Nanoseconds on a clock shared by all blocks.

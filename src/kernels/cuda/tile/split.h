@@ -7,6 +7,7 @@
 // sums over other clusters' rows (slice_sums.h).
 #pragma once
 
+#include "kernels/cuda/tile/block.h"
 #include "kernels/cuda/tile/exchange.h"
 #include "kernels/cuda/tile/product.h"
 #include "kernels/cuda/tile/step.h"
@@ -250,17 +251,7 @@ GRAPHRUN_TILE_FN void add_rows(float* to, bool first, int rows, Term term) {
     if (at < N && line == 0) to[n] = first ? part : to[n] + part;
   }
 }
-// Calls f(row) for some rows, each by kLanes lanes of a warp. Warp kFirst takes the first row.
-template <int kThreads, int kFirst, int kLanes, class F>
-GRAPHRUN_TILE_FN void each_row(int rows, F f) {
-  constexpr int kWarps = kThreads / 32, kTogether = 32 / kLanes;
-  const int warp = (static_cast<int>(thread_index() / 32) + kWarps - kFirst % kWarps) % kWarps;
-  GRAPHRUN_TILE_LOOP
-  for (int first = warp * kTogether; first < rows; first += kWarps * kTogether) {
-    const int row = first + static_cast<int>(thread_index()) % 32 / kLanes;
-    f(row < rows ? row : rows - 1);  // lanes without a row repeat the last one
-  }
-}
+using by_block::each_row;
 // Calls use(row, feature, fetch(row, feature)) for N features of some of kOwn rows.
 template <int kThreads, int N, int kOwn, class Fetch, class Use>
 GRAPHRUN_TILE_FN void each_feature(int rows, Fetch fetch, Use use) {
@@ -320,7 +311,7 @@ class RowExchange {
       store_remote(&shared_.inbox[turn % 2][rank][l % kOwn][quad], sums.value, static_cast<unsigned>(l / kOwn),
                    &shared_.parts_there[turn % 2]);
     });
-    await(shared_.parts_there, turn, kRows * kParts * 4);
+    await_bytes(&shared_.parts_there[turn % 2], (turn - 1) / 2, kRows * kParts * 4, fault_, shared_);
   }
   // Result i of own row b.
   GRAPHRUN_TILE_FN float result(unsigned turn, int b, int i) const {
@@ -343,7 +334,7 @@ class RowExchange {
       store_remote(&shared_.all[turn % 2][first][0] + quad, x.value, static_cast<unsigned>(at / kQuads),
                    &shared_.all_there[turn % 2]);
     });
-    await(shared_.all_there, turn, kRows * kGathered * 4);
+    await_bytes(&shared_.all_there[turn % 2], (turn - 1) / 2, kRows * kGathered * 4, fault_, shared_);
   }
   GRAPHRUN_TILE_FN const float* all(unsigned turn) const { return shared_.all[turn % 2][0]; }
 
@@ -356,18 +347,6 @@ class RowExchange {
   }
 
  private:
-  // Thread 0 sets what the phase after the next expects: by then this block has sent what others wait for.
-  GRAPHRUN_TILE_FN void await(Mbarrier (&there)[2], unsigned turn, unsigned next_bytes) {
-    Mbarrier* const mbarrier = &there[turn % 2];
-    for (Wait wait(fault_, WaitFor::cluster); !mbarrier_test(mbarrier, (turn - 1) / 2 % 2);) {
-      if (!wait.again()) {
-        shared_.failed = 1;
-        return;
-      }
-    }
-    if (thread_index() == 0) mbarrier_expect(mbarrier, next_bytes);
-  }
-
   Shared& shared_;
   unsigned* fault_;
 };

@@ -58,24 +58,19 @@ GRAPHRUN_TILE_FN void each_weight(const float* w, F f) {
   for (int i = N / 4 * 4; i < N; ++i) f(i, w[i]);
 }
 
-// x (Q, K) times w (K, N).
-template <int Q, int K, int N>
+// x (Q, K) times w (K, N), or times the transpose of w (N, K).
+template <int Q, int K, int N, bool kTransposed = false>
 GRAPHRUN_TILE_FN Row<float, Q * N> matmul(const Row<float, Q * K>& x, const float* w) {
   Row<float, Q* N> out = map<Q * N>([](int) { return 0.0f; });
   each_weight<K * N>(w, [&](int i, float weight) {
-    GRAPHRUN_TILE_FOR (q, Q) out.v[q * N + i % N] = scalar::fma(x[q * K + i / N], weight, out[q * N + i % N]);
+    const int k = kTransposed ? i % K : i / N, n = kTransposed ? i / K : i % N;
+    GRAPHRUN_TILE_FOR (q, Q) out.v[q * N + n] = scalar::fma(x[q * K + k], weight, out[q * N + n]);
   });
   return out;
 }
-
-// x (Q, K) times the transpose of w (N, K).
 template <int Q, int K, int N>
 GRAPHRUN_TILE_FN Row<float, Q * N> matmul_transposed(const Row<float, Q * K>& x, const float* w) {
-  Row<float, Q* N> out = map<Q * N>([](int) { return 0.0f; });
-  each_weight<K * N>(w, [&](int i, float weight) {
-    GRAPHRUN_TILE_FOR (q, Q) out.v[q * N + i / K] = scalar::fma(x[q * K + i % K], weight, out[q * N + i / K]);
-  });
-  return out;
+  return matmul<Q, K, N, true>(x, w);
 }
 
 // ---- sums over rows: this row's contribution, added to sums kAt, kAt + 1, … of the thread. A row that is not `live`
@@ -162,26 +157,21 @@ GRAPHRUN_TILE_FN Exponentials<Number, M, Term> exponentials(Term term) {
 }
 
 // x has (A, M, B) features; M is the axis.
-template <class Number, int A, int M, int B>
+template <class Number, int A, int M, int B, bool kLog = false>
 GRAPHRUN_TILE_FN Row<float, A * M * B> softmax(const Row<float, A * M * B>& x) {
   Row<float, A * M * B> out;
   GRAPHRUN_TILE_FOR (line, A * B) {
     const int base = line / B * M * B + line % B;
     const auto e = exponentials<Number, M>([&](int m) { return x[base + m * B]; });
-    GRAPHRUN_TILE_FOR (m, M) out.v[base + m * B] = float(Number(e.values[m]) / Number(e.sum));
+    const float log_sum = kLog ? e.log_sum() : 0.0f;
+    GRAPHRUN_TILE_FOR (m, M)
+      out.v[base + m * B] = kLog ? x[base + m * B] - e.top - log_sum : float(Number(e.values[m]) / Number(e.sum));
   }
   return out;
 }
 template <class Number, int A, int M, int B>
 GRAPHRUN_TILE_FN Row<float, A * M * B> log_softmax(const Row<float, A * M * B>& x) {
-  Row<float, A * M * B> out;
-  GRAPHRUN_TILE_FOR (line, A * B) {
-    const int base = line / B * M * B + line % B;
-    const auto e = exponentials<Number, M>([&](int m) { return x[base + m * B]; });
-    const float log_sum = e.log_sum();
-    GRAPHRUN_TILE_FOR (m, M) out.v[base + m * B] = x[base + m * B] - e.top - log_sum;
-  }
-  return out;
+  return softmax<Number, A, M, B, true>(x);
 }
 // -sum(target * log_softmax(x)) of A lines; a class with target 0 adds nothing, however small its probability.
 template <class Number, int A, int M>

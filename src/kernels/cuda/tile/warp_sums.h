@@ -22,18 +22,17 @@ struct Sum {
 // All sums of a warp: a list of Sum, and the numbers of each lane.
 template <class... S>
 class Sums {
-  // Totals over the sums before the one at kAt: numbers per lane, floats of scratch.
-  GRAPHRUN_TILE_CONSTEXPR static int numbers_before(int kAt) {
-    int sum = 0;
+  // Totals over the sums before the one at kAt.
+  struct Place {
+    int numbers = 0, scratch = 0;  // per lane; floats
+  };
+  GRAPHRUN_TILE_CONSTEXPR static Place place_of(int kAt) {
+    Place place;
     bool before = true;
-    ((before = before && S::kAt != kAt, sum += before ? S::kNumbers : 0), ...);
-    return sum;
-  }
-  GRAPHRUN_TILE_CONSTEXPR static int scratch_before(int kAt) {
-    int sum = 0;
-    bool before = true;
-    ((before = before && S::kAt != kAt, sum += before ? S::kScratch : 0), ...);
-    return sum;
+    ((before = before && S::kAt != kAt, place.numbers += before ? S::kNumbers : 0,
+      place.scratch += before ? S::kScratch : 0),
+     ...);
+    return place;
   }
   static constexpr int kNumbers = (S::kNumbers + ...);
 
@@ -49,15 +48,15 @@ class Sums {
   template <int kAt, int K, int N, class Tile>
   GRAPHRUN_TILE_FN void add_product(const Row<float, K>& all_x, const Row<float, N>& all_y, const Tile& rows) {
     using To = Sum<kAt, K, N>;
-    constexpr int kFirst = numbers_before(kAt);
+    constexpr int kFirst = place_of(kAt).numbers;
     const auto x = live_rows(all_x, rows);
     const auto y = live_rows(all_y, rows);
     if constexpr (To::kBlocks) {
-      constexpr int kScratchFirst = scratch_before(kAt);
+      constexpr int kScratchFirst = place_of(kAt).scratch;
       float* const left = scratch_ + kScratchFirst;
       float* const right = left + 16 * To::kTall * To::kStride;
-      turn<To::kStride>(left, pick<To::kSwapped>(y, x));
-      turn<To::kStride>(right, pick<To::kSwapped>(x, y));
+      turn<To::kStride>(To::kSwapped ? right : left, x);
+      turn<To::kStride>(To::kSwapped ? left : right, y);
       warp_barrier();
       multiply_turned<To>(left, right, kFirst);
     } else {
@@ -72,7 +71,7 @@ class Sums {
   // Adds x itself.
   template <int kAt, int N, class Tile>
   GRAPHRUN_TILE_FN void add(const Row<float, N>& all_x, const Tile& rows) {
-    constexpr int kFirst = numbers_before(kAt);
+    constexpr int kFirst = place_of(kAt).numbers;
     const auto x = live_rows(all_x, rows);
     GRAPHRUN_TILE_FOR (n, columns_of(N)) v_[kFirst + n] += x.v[n][0] + x.v[n][1];
   }
@@ -88,14 +87,6 @@ class Sums {
       GRAPHRUN_TILE_FOR (half, 2) out.v[c][half] = rows.live(half) ? x.v[c][half] : 0.0f;
     }
     return out;
-  }
-  template <bool kFirst, class X, class Y>
-  GRAPHRUN_TILE_FN static const auto& pick(const X& x, const Y& y) {
-    if constexpr (kFirst) {
-      return x;
-    } else {
-      return y;
-    }
   }
 
   // Stores x transposed into scratch.
@@ -132,7 +123,7 @@ class Sums {
 
   template <class To>
   GRAPHRUN_TILE_FN void finish_one(float* to) {
-    constexpr int kFirst = numbers_before(To::kAt);
+    constexpr int kFirst = place_of(To::kAt).numbers;
     to += To::kAt;
     if constexpr (To::kBlocks) {
       GRAPHRUN_TILE_FOR (i, To::kNumbers) {
