@@ -64,19 +64,8 @@ std::string Names::unique(std::string_view text) {
 }
 
 std::string_view type_name(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return "float";
-    case DType::f64:
-      return "double";
-    case DType::i32:
-      return "int32_t";
-    case DType::u64:
-      return "uint64_t";
-    case DType::boolean:
-      return "uint8_t";
-  }
-  throw std::logic_error("type_name: no dtype");
+  constexpr std::string_view kNames[] = {"float", "double", "int32_t", "uint64_t", "uint8_t"};
+  return kNames[static_cast<std::size_t>(dtype)];
 }
 
 std::string literal(double value) {

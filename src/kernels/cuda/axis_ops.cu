@@ -24,7 +24,7 @@ struct Lines {
   }
 };
 
-// ---- threads that share a line: rank() of size(); largest() and sum() return the same bits to all of them ----------
+// ---- threads that share a line: rank() of size(); all_reduce() returns the same bits to all of them ----------------
 
 template <int kLanes>
 struct Lanes {
@@ -32,16 +32,11 @@ struct Lanes {
   __device__ static unsigned size() { return kLanes; }
   __device__ static unsigned groups() { return blockDim.x / kLanes; }
   __device__ static unsigned group() { return threadIdx.x / kLanes; }
-  __device__ static float largest(float value) {
+  template <class Combine>
+  __device__ static float all_reduce(float value, Combine combine) {
 #pragma unroll
-    for (int apart = kLanes / 2; apart > 0; apart /= 2) {
-      value = larger(value, __shfl_xor_sync(0xffffffffu, value, apart));
-    }
-    return value;
-  }
-  __device__ static float sum(float value) {
-#pragma unroll
-    for (int apart = kLanes / 2; apart > 0; apart /= 2) value += __shfl_xor_sync(0xffffffffu, value, apart);
+    for (int apart = kLanes / 2; apart > 0; apart /= 2)
+      value = combine(value, __shfl_xor_sync(0xffffffffu, value, apart));
     return value;
   }
 };
@@ -52,24 +47,22 @@ struct Block {
   __device__ static unsigned groups() { return 1; }
   __device__ static unsigned group() { return 0; }
   template <class Combine>
-  __device__ static float of_warps(float value, Combine combine) {
+  __device__ static float all_reduce(float value, Combine combine) {
     __shared__ float partial[32];
+    value = Lanes<32>::all_reduce(value, combine);
     if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = value;
-    __syncwarp();
-    __syncthreads();
+    block_barrier();
     value = partial[0];
     for (unsigned w = 1; w < blockDim.x / 32; ++w) value = combine(value, partial[w]);
-    __syncwarp();
-    __syncthreads();  // all have read before the next call writes
+    block_barrier();  // all have read before the next call writes
     return value;
   }
-  __device__ static float largest(float value) {
-    return of_warps(Lanes<32>::largest(value), [](float x, float y) { return larger(x, y); });
-  }
-  __device__ static float sum(float value) {
-    return of_warps(Lanes<32>::sum(value), [](float x, float y) { return x + y; });
-  }
 };
+
+template <class Group>
+__device__ float sum_of(float value) {
+  return Group::all_reduce(value, [](float x, float y) { return x + y; });
+}
 
 // ---- results of a line --------------------------------------------------------------------------------------------
 
@@ -83,10 +76,10 @@ template <class Group>
 __device__ LogSum log_sum(const float* x, std::uint64_t stride, std::uint64_t size) {
   float top = -infinity();
   for (std::uint64_t j = Group::rank(); j < size; j += Group::size()) top = larger(top, x[j * stride]);
-  top = Group::largest(top);
+  top = Group::all_reduce(top, [](float x, float y) { return larger(x, y); });
   float total = 0.0f;
   for (std::uint64_t j = Group::rank(); j < size; j += Group::size()) total += scalar::exp(x[j * stride] - top);
-  return {top, Group::sum(total)};
+  return {top, sum_of<Group>(total)};
 }
 
 // `out` may alias the operand: each thread writes only elements that no other thread reads.
@@ -135,7 +128,7 @@ struct CrossEntropy {
         const float t = target[first + j];
         if (t != 0.0f) loss += t * (rest - (x[j] - sum.top));
       }
-      loss = Group::sum(loss);
+      loss = sum_of<Group>(loss);
     }
     if (inside && Group::rank() == 0) out[line] = loss;
   }

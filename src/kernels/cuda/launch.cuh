@@ -61,6 +61,12 @@ __device__ inline std::uint64_t divide(std::uint64_t a, std::uint64_t b) {
   return a / b;
 }
 
+// Barrier of a block where lanes of a warp may have diverged: they meet first, so that the warp waits for others once.
+__device__ inline void block_barrier() {
+  __syncwarp();
+  __syncthreads();
+}
+
 __device__ inline float infinity() {
   return __int_as_float(0x7f800000);
 }

@@ -168,8 +168,7 @@ __global__ void __launch_bounds__(256) matmul_blocks(Product p, std::int64_t spl
   Tree<kTile - kWarp, kWarp / 2>::fold(sum, lane);
 #pragma unroll
   for (int part = 0; part < kTile; part += kWarp) partial[warp][part + static_cast<int>(lane)] = sum[part];
-  __syncwarp();
-  __syncthreads();
+  block_barrier();
   for (unsigned e = threadIdx.x; e < kTile; e += blockDim.x) {
     float total = partial[0][e];
     for (unsigned w = 1; w < blockDim.x / kWarp; ++w) total += partial[w][e];

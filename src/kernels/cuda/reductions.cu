@@ -162,11 +162,9 @@ __global__ void __launch_bounds__(256) reduce_blocks(Reduction r, std::uint64_t 
     const auto mine = i < results ? fold<R>(r, i, begin + threadIdx.x, end, blockDim.x) : R::start();
     __syncwarp();  // lanes may have had different numbers of terms
     const auto warp = warp_join<R>(mine);
-    __syncwarp();
-    __syncthreads();  // all threads have read the previous result's parts
+    block_barrier();  // all threads have read the previous result's parts
     if (threadIdx.x % 32 == 0) partial[threadIdx.x / 32] = warp;
-    __syncwarp();
-    __syncthreads();
+    block_barrier();
     if (threadIdx.x == 0) {
       auto total = partial[0];
       for (unsigned w = 1; w < blockDim.x / 32; ++w) total = R::join(total, partial[w]);
@@ -186,8 +184,7 @@ __global__ void __launch_bounds__(1024) reduce_columns(Reduction r, std::uint64_
   __shared__ typename R::State partial[32][33];
   const std::uint64_t i = static_cast<std::uint64_t>(blockIdx.x) * ReducePlan::kColumns + x;
   partial[y][x] = i < results ? fold<R>(r, i, begin + y, end, 32) : R::start();
-  __syncwarp();
-  __syncthreads();
+  block_barrier();
   const auto total = warp_join<R>(partial[x][y]);  // warp y now holds the 32 parts of column y
   const std::uint64_t mine = static_cast<std::uint64_t>(blockIdx.x) * ReducePlan::kColumns + y;
   if (x == 0 && mine < r.count) to.store(r, blockIdx.y, mine, total);
