@@ -147,11 +147,9 @@ struct Results {
       }
       sums.template add<2>(x, y);
     }
-    GRAPHRUN_TILE_FOR (m, kM) {
-      GRAPHRUN_TILE_FOR (o, kOctets) {
+    GRAPHRUN_TILE_FOR (m, kM)
+      GRAPHRUN_TILE_FOR (o, kOctets)
         GRAPHRUN_TILE_FOR (i, 4) all[m][o][i] += sums(m, o, i);
-      }
-    }
   }
   template <int kInner, int kShares, class Right>
   GRAPHRUN_TILE_FN void multiply(int share, const Narrow<kColumns>& left, const Right& right) {

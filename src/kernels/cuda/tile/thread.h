@@ -94,9 +94,8 @@ GRAPHRUN_TILE_FN void add_product(float (&sums)[V], const Row<float, Q * K>& all
 // Each of N sums becomes combine(sum, term(n, m)) for M terms in order; `nothing` is the neutral element.
 template <int kAt, int N, int M, int V, class Term, class Combine>
 GRAPHRUN_TILE_FN void combine(float (&sums)[V], float nothing, Term term, Combine combine, bool live) {
-  GRAPHRUN_TILE_FOR (n, N) {
+  GRAPHRUN_TILE_FOR (n, N)
     GRAPHRUN_TILE_FOR (m, M) sums[kAt + n] = combine(sums[kAt + n], live ? term(n, m) : nothing);
-  }
 }
 
 // ---- along features

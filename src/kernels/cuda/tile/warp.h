@@ -183,13 +183,11 @@ struct Held {
 
   GRAPHRUN_TILE_FN explicit Held(const Weights& w) {
     if constexpr (kSplit) {
-      GRAPHRUN_TILE_FOR (q, blocks_of(K)) {
+      GRAPHRUN_TILE_FOR (q, blocks_of(K))
         GRAPHRUN_TILE_FOR (b, blocks_of(N)) splits[q][b] = w.split(q, b);
-      }
     } else {
-      GRAPHRUN_TILE_FOR (k, columns_of(K)) {
+      GRAPHRUN_TILE_FOR (k, columns_of(K))
         GRAPHRUN_TILE_FOR (n, columns_of(N)) columns[k][n] = w.column(k, n);
-      }
     }
   }
   GRAPHRUN_TILE_FN float column(int kc, int nc) const { return columns[kc][nc]; }
@@ -238,9 +236,8 @@ GRAPHRUN_TILE_FN Row<float, Weights::N> matmul(const Row<float, K>& x, const Wei
       }
       GRAPHRUN_TILE_FOR (b, blocks_of(N)) multiply_add(c[b], a, w.split(q, b));
     }
-    GRAPHRUN_TILE_FOR (b, blocks_of(N)) {
+    GRAPHRUN_TILE_FOR (b, blocks_of(N))
       GRAPHRUN_TILE_FOR (i, 4) out.v[2 * b + i % 2][i / 2] = c[b][i];
-    }
   } else {
     GRAPHRUN_TILE_FOR (n, columns_of(N)) {
       GRAPHRUN_TILE_FOR (half, 2) {

@@ -83,9 +83,8 @@ class Sums {
   template <int N, class Tile>
   GRAPHRUN_TILE_FN static Row<float, N> live_rows(const Row<float, N>& x, const Tile& rows) {
     Row<float, N> out;
-    GRAPHRUN_TILE_FOR (c, columns_of(N)) {
+    GRAPHRUN_TILE_FOR (c, columns_of(N))
       GRAPHRUN_TILE_FOR (half, 2) out.v[c][half] = rows.live(half) ? x.v[c][half] : 0.0f;
-    }
     return out;
   }
 
@@ -93,9 +92,8 @@ class Sums {
   template <int kStride, int N>
   GRAPHRUN_TILE_FN static void turn(float* to, const Row<float, N>& x) {
     to += 2 * lane_column() * kStride + lane_row();
-    GRAPHRUN_TILE_FOR (c, columns_of(N)) {
+    GRAPHRUN_TILE_FOR (c, columns_of(N))
       GRAPHRUN_TILE_FOR (half, 2) to[(c / 2 * 8 + c % 2) * kStride + 8 * half] = x.v[c][half];
-    }
   }
   template <class To>
   GRAPHRUN_TILE_FN void multiply_turned(const float* left, const float* right, int first) {
@@ -115,9 +113,8 @@ class Sums {
         GRAPHRUN_TILE_FOR (i, 4) a.set(i, x[i]);
         GRAPHRUN_TILE_FOR (n, To::kWide) multiply_add(c[n], a, b[n][rows]);
       }
-      GRAPHRUN_TILE_FOR (n, To::kWide) {
+      GRAPHRUN_TILE_FOR (n, To::kWide)
         GRAPHRUN_TILE_FOR (i, 4) v_[first + (m * To::kWide + n) * 4 + i] += c[n][i];
-      }
     }
   }
 
