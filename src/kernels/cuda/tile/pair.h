@@ -100,47 +100,34 @@ class Weights {
   const float *most_, *last_;  // last_: for the last slot of an odd N, a duplicate in the second lane
 };
 
-// x (1, K) times w (K, N).
-template <int Q, int K, int N>
+// x (1, K) times w (K, N), or times the transpose of w (N, K).
+template <int Q, int K, int N, bool kTransposed = false>
 GRAPHRUN_TILE_FN auto matmul(const Half<float, K>& x, const float* w) {
   static_assert(Q == 1);
   const Half<float, K> mine = once(x);
-  const Weights<K, N> weights(w);
+  const Weights<K, kTransposed ? 1 : N> weights(w);
   return exchanged(map<N>([&](int n) {
     float sum = 0;
-    GRAPHRUN_TILE_FOR (k, half_of(K)) sum = scalar::fma(mine.v[k], weights.at(k, n), sum);
+    GRAPHRUN_TILE_FOR (k, half_of(K)) sum = scalar::fma(mine.v[k], weights.at(k, kTransposed ? n * K : n), sum);
     return sum;
   }));
 }
-template <int K, int N>
+template <int K, int N, bool kTransposed = false>
 GRAPHRUN_TILE_FN Half<float, N> matmul_halves(const Row<float, K>& x, const float* w) {
-  const Weights<N, 1> weights(w);
+  const Weights<N, kTransposed ? K : 1> weights(w);
   return halves<N>([&](const At<N>& n) {
     float sum = 0;
-    GRAPHRUN_TILE_FOR (k, K) sum = scalar::fma(x[k], weights.at(n.local, k * N), sum);
+    GRAPHRUN_TILE_FOR (k, K) sum = scalar::fma(x[k], weights.at(n.local, kTransposed ? k : k * N), sum);
     return sum;
   });
 }
-// x (1, K) times the transpose of w (N, K).
 template <int Q, int K, int N>
 GRAPHRUN_TILE_FN auto matmul_transposed(const Half<float, K>& x, const float* w) {
-  static_assert(Q == 1);
-  const Half<float, K> mine = once(x);
-  const Weights<K, 1> weights(w);
-  return exchanged(map<N>([&](int n) {
-    float sum = 0;
-    GRAPHRUN_TILE_FOR (k, half_of(K)) sum = scalar::fma(mine.v[k], weights.at(k, n * K), sum);
-    return sum;
-  }));
+  return matmul<Q, K, N, true>(x, w);
 }
 template <int K, int N>
 GRAPHRUN_TILE_FN Half<float, N> matmul_transposed_halves(const Row<float, K>& x, const float* w) {
-  const Weights<N, K> weights(w);
-  return halves<N>([&](const At<N>& n) {
-    float sum = 0;
-    GRAPHRUN_TILE_FOR (k, K) sum = scalar::fma(x[k], weights.at(n.local, k), sum);
-    return sum;
-  });
+  return matmul_halves<K, N, true>(x, w);
 }
 
 // ---- sums over rows, half of them in each lane, from index kAt on
