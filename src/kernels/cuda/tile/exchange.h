@@ -57,20 +57,18 @@ GRAPHRUN_TILE_FN void await_bytes(Mbarrier* mbarrier, unsigned phase, unsigned n
   if (thread_index() == 0) mbarrier_expect(mbarrier, next_bytes);
 }
 
-// Combines rows in each block's shared memory into totals. kClusters clusters of kCluster blocks of kThreads threads.
+// Combines values in registers into totals. The warps of a block form kGroups equal groups; each group holds its own
+// range of values, for all rows. kClusters clusters of kCluster blocks of kThreads threads.
 //   block    rows                               -> totals
 //   cluster  each block's sums to all blocks    -> totals in each
 //   grid     a slice of the values to each rank; blocks of a rank send each other their slices through global memory;
 //            each rank's totals to all blocks of its cluster
-template <int kValues, int kThreads, int kCluster, int kClusters, class Combine>
-class Exchange {
- public:
-  static_assert(kThreads % 32 == 0);
-
-  static constexpr int kRow = multiple_of_4(kValues);  // floats per row, including padding
+template <int kValues, int kThreads, int kCluster, int kClusters, class Combine, int kGroups = 1>
+class AllReduce {
+  static_assert(kThreads % (32 * kGroups) == 0);
+  static constexpr int kWarps = kThreads / 32 / kGroups;  // warps per group
+  static constexpr int kRow = multiple_of_4(kValues);     // floats per row, including padding
   static constexpr int kSlice = slice_of(kValues, kCluster, kClusters);
-
- private:
   static constexpr bool kScatters = kClusters > 1 && kCluster > 1;
   static constexpr int kPackets = divide_up(kSlice, kPacketFloats);
   // Messages of a block start at a multiple of 128 bytes, or those of several blocks fit in 128 bytes.
@@ -86,12 +84,13 @@ class Exchange {
     alignas(16) float own[kScatters ? kSlice : 4];  // totals of this rank's slice
     Mbarrier inbox_full[2], total_full;
     unsigned failed;
+    alignas(16) float rows[kWarps][kRow];  // one for each warp of a group
   };
   // NOLINTEND(bugprone-branch-clone)
   static constexpr unsigned kScratchBytes = exchange_bytes(kPacketRow, kCluster, kClusters);
 
   // `scratch` is 128-byte aligned and zeroed. Ends with a cluster barrier if there are clusters.
-  GRAPHRUN_TILE_FN Exchange(Shared& shared, void* scratch, unsigned* fault)
+  GRAPHRUN_TILE_FN AllReduce(Shared& shared, void* scratch, unsigned* fault)
       : shared_(shared),
         scratch_(static_cast<Packet*>(scratch)),
         fault_(fault),
@@ -112,18 +111,24 @@ class Exchange {
     if constexpr (kCluster > 1) cluster_barrier();
   }
 
-  // `rows` (kRows, kRow) of this block, 16-byte aligned, written before a barrier(). Afterwards total() is valid.
-  template <int kRows>
-  GRAPHRUN_TILE_FN void run(const float* rows, unsigned epoch) {
+  // Adds this group's values [first, first + count); `first` is a multiple of 4. `part` is each thread's contribution
+  // and is overwritten; threads without rows pass the neutral element.
+  template <int N>
+  GRAPHRUN_TILE_FN void add(float (&part)[N], int first = 0, int count = N) {
+    static_assert(N <= kValues);
+    combine_lanes<Combine>(part, row(), first, count);
+  }
+  // Storage of this warp's values, for callers that combine lanes themselves.
+  GRAPHRUN_TILE_FN float* row() { return shared_.rows[thread_index() / 32 % kWarps]; }
+  // Called after every group has called add(). Afterwards total() is valid.
+  GRAPHRUN_TILE_FN void run(unsigned epoch) {
+    barrier();
+    epoch_ = epoch;
     // In large blocks, recompute derived values instead of keeping them in registers that rows need.
     thread_ = kThreads >= 256 ? opaque(static_cast<int>(thread_index())) : static_cast<int>(thread_index());
-    if constexpr (kCluster == 1 && kClusters == 1) {
-      (void)rows, (void)epoch;
-    } else if constexpr (kClusters == 1) {
-      over_cluster<kRows>(rows, epoch);
-    } else {
-      if constexpr (kScatters) scatter<kRows>(rows, epoch);
-      send_packets<kRows>(rows, epoch);
+    if constexpr (kClusters > 1) {
+      if constexpr (kScatters) scatter(epoch);
+      send_packets(epoch);
       receive_packets(epoch);
       barrier();
       if constexpr (kScatters) {
@@ -132,22 +137,20 @@ class Exchange {
         combine_into<kClusters>(shared_.total, kValues, 0, shared_.gathered[0], kGatheredRow);
         barrier();
       }
+    } else if constexpr (kCluster > 1) {
+      over_cluster(epoch);
     }
+  }
+  GRAPHRUN_TILE_FN void run(float (&part)[kValues], unsigned epoch) {
+    add(part);
+    run(epoch);
   }
 
   // Value v combined over all blocks. The caller combines the last parts, which saves a round trip through memory.
-  template <int kRows>
-  GRAPHRUN_TILE_FN float total(const float* rows, int v, unsigned epoch) const {
-    if constexpr (kCluster == 1 && kClusters == 1) {
-      (void)epoch;
-      return combine_rows<Combine, kRows, 1>(v, rows + v, kRow).value[0];
-    } else if constexpr (kClusters == 1) {
-      (void)rows;
-      return combine_rows<Combine, kCluster, 1>(v, shared_.inbox[(epoch - 1) % 2][0] + v, kSlice).value[0];
-    } else {
-      (void)rows, (void)epoch;
-      return shared_.total[v];
-    }
+  GRAPHRUN_TILE_FN float total(int v) const {
+    if constexpr (kClusters > 1) return shared_.total[v];
+    if constexpr (kCluster == 1) return combine_rows<Combine, kWarps, 1>(v, shared_.rows[0] + v, kRow).value[0];
+    return combine_rows<Combine, kCluster, 1>(v, shared_.inbox[(epoch_ - 1) % 2][0] + v, kSlice).value[0];
   }
 
   // Same result for all threads of the block after a barrier().
@@ -183,17 +186,16 @@ class Exchange {
     }
   }
 
-  template <int kRows>
-  GRAPHRUN_TILE_FN void over_cluster(const float* rows, unsigned epoch) {
+  GRAPHRUN_TILE_FN void over_cluster(unsigned epoch) {
     const unsigned parity = (epoch - 1) % 2;
     // Groups of threads, as many as fit: each covers all quads, and a subset of the destination ranks.
     constexpr int kQuads = kRow / 4, kSenders = kQuads < kThreads ? kQuads : kThreads, kTimes = kThreads / kSenders,
-                  kGroups = kTimes < kCluster ? kTimes : kCluster;
+                  kSenderGroups = kTimes < kCluster ? kTimes : kCluster;
     const int group = thread() / kSenders;
-    if (group < kGroups) {
+    if (group < kSenderGroups) {
       for (int v = thread() % kSenders * 4; v < kRow; v += kSenders * 4) {
-        const Floats<4> sums = combine_rows<Combine, kRows, 4>(v, rows + v, kRow);
-        for (int to = group; to < kCluster; to += kGroups) {
+        const Floats<4> sums = combine_rows<Combine, kWarps, 4>(v, shared_.rows[0] + v, kRow);
+        for (int to = group; to < kCluster; to += kSenderGroups) {
           store_remote(&shared_.inbox[parity][rank_][v], sums.value, static_cast<unsigned>(to),
                        &shared_.inbox_full[parity]);
         }
@@ -202,19 +204,17 @@ class Exchange {
     await_bytes(&shared_.inbox_full[parity], (epoch - 1) / 2, inbox_bytes(), fault_, shared_);
   }
 
-  template <int kRows>
-  GRAPHRUN_TILE_FN void scatter(const float* rows, unsigned epoch) {
+  GRAPHRUN_TILE_FN void scatter(unsigned epoch) {
     const unsigned parity = (epoch - 1) % 2;
     for (int v = thread() * 4; v < kRow; v += kThreads * 4) {
-      const Floats<4> sums = combine_rows<Combine, kRows, 4>(v, rows + v, kRow);
+      const Floats<4> sums = combine_rows<Combine, kWarps, 4>(v, shared_.rows[0] + v, kRow);
       store_remote(&shared_.inbox[parity][rank_][v % kSlice], sums.value, static_cast<unsigned>(v / kSlice),
                    &shared_.inbox_full[parity]);
     }
   }
 
   // A warp builds ten messages from 30 lanes, each of which combines one value.
-  template <int kRows>
-  GRAPHRUN_TILE_FN void send_packets(const float* rows, unsigned epoch) {
+  GRAPHRUN_TILE_FN void send_packets(unsigned epoch) {
     constexpr int kTurns = divide_up(kSlice, 30);
     const int lane = thread() % 32, warp = thread() / 32, first = static_cast<int>(rank_) * kSlice;
     if (warp >= kTurns || slice_values_ == 0) return;
@@ -228,7 +228,7 @@ class Exchange {
         if constexpr (kScatters) {
           x = combine_rows<Combine, kCluster, 1>(first + v, &shared_.inbox[parity][0][v], kSlice).value[0];
         } else {
-          x = combine_rows<Combine, kRows, 1>(v, rows + v, kRow).value[0];
+          x = combine_rows<Combine, kWarps, 1>(v, shared_.rows[0] + v, kRow).value[0];
         }
       }
       const float x0 = shuffle(x, 3 * lane % 32), x1 = shuffle(x, (3 * lane + 1) % 32),
@@ -280,51 +280,6 @@ class Exchange {
   unsigned rank_;
   int slice_values_;
   int thread_ = 0;  // index in the block
-};
-
-// Combines values in registers into total(). The warps form kGroups equal groups; each group holds its own range of
-// values, for all rows.
-template <int kValues, int kThreads, int kCluster, int kClusters, class Combine, int kGroups = 1>
-class AllReduce {
-  using Blocks = Exchange<kValues, kThreads, kCluster, kClusters, Combine>;
-  static constexpr int kWarps = kThreads / 32 / kGroups;  // warps per group
-  static_assert(kThreads % (32 * kGroups) == 0);
-
- public:
-  struct Shared : Blocks::Shared {
-    alignas(16) float rows[kWarps][Blocks::kRow];  // one for each warp of a group
-  };
-  static constexpr unsigned kScratchBytes = Blocks::kScratchBytes;
-
-  GRAPHRUN_TILE_FN AllReduce(Shared& shared, void* scratch, unsigned* fault)
-      : shared_(shared), blocks_(shared, scratch, fault) {}
-
-  // Adds this group's values [first, first + count); `first` is a multiple of 4. `part` is each thread's contribution
-  // and is overwritten; threads without rows pass the neutral element.
-  template <int N>
-  GRAPHRUN_TILE_FN void add(float (&part)[N], int first = 0, int count = N) {
-    static_assert(N <= kValues);
-    combine_lanes<Combine>(part, row(), first, count);
-  }
-  // Storage of this warp's values, for callers that combine lanes themselves.
-  GRAPHRUN_TILE_FN float* row() { return shared_.rows[thread_index() / 32 % kWarps]; }
-  // Called after every group has called add().
-  GRAPHRUN_TILE_FN void run(unsigned epoch) {
-    barrier();
-    blocks_.template run<kWarps>(shared_.rows[0], epoch);
-    epoch_ = epoch;
-  }
-  GRAPHRUN_TILE_FN void run(float (&part)[kValues], unsigned epoch) {
-    add(part);
-    run(epoch);
-  }
-  GRAPHRUN_TILE_FN float total(int v) const { return blocks_.template total<kWarps>(shared_.rows[0], v, epoch_); }
-  GRAPHRUN_TILE_FN bool failed() const { return blocks_.failed(); }
-  GRAPHRUN_TILE_FN void end() { blocks_.end(); }
-
- private:
-  Shared& shared_;
-  Blocks blocks_;
   unsigned epoch_ = 0;
 };
 
