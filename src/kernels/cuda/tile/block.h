@@ -264,11 +264,8 @@ struct ElementSums {
  private:
   template <int kCount>
   static GRAPHRUN_TILE_FN float total(const float* x) {
-    float part = 0.0f;
-    for (int i = lane(); i < kCount; i += 32) part += x[i];
-    GRAPHRUN_TILE_UNROLL
-    for (int lanes = 16; lanes > 0; lanes /= 2) part += shuffle_xor(part, lanes);
-    return part;
+    return Lanes<32>::fold_lanes<kCount>(
+        0.0f, [&](int i) { return x[i]; }, [](float a, float b) { return a + b; });
   }
 };
 

@@ -59,7 +59,6 @@ struct Across {
   Row row;
   int first, limit;  // outer indices
   int inner;         // number of inner indices
-  static constexpr int kNumbers = kOctets;
 
   GRAPHRUN_TILE_FN static int outer(int octet, int row) { return kOctets * row + octet; }
   GRAPHRUN_TILE_FN static int position(int outer) { return outer % kOctets * 8 + outer / kOctets; }
@@ -84,7 +83,6 @@ struct Along {
   Row row;
   int first, limit;
   int inner;
-  static constexpr int kNumbers = kOctets;
 
   GRAPHRUN_TILE_FN static int outer(int octet, int row) { return 8 * octet + row; }
   GRAPHRUN_TILE_FN static int position(int outer) { return outer; }
@@ -187,7 +185,6 @@ GRAPHRUN_TILE_CONSTEXPR int turns_of() {
 // Warp w of kParts adds terms [4 kInner w, 4 kInner w + 4 kInner) of every 4 kInner kParts to its part.
 template <int kThreads, int kM, int kN, int kParts, int kTurns, class A, class B>
 GRAPHRUN_TILE_FN void multiply(Parts<kM, kN, kParts>& to, int warp, const A& a, const B& b) {
-  static_assert(A::kNumbers == 2 * kM && B::kNumbers == kN);
   constexpr int kInner = inner_of(kM, kN), kStep = 4 * kInner * kParts;
   constexpr int kFit = times_ahead<kThreads, kM, kN>(), kAhead = kTurns < kFit ? kTurns : kFit;
   constexpr bool kOnce = kTurns <= kAhead;  // all terms are loaded at once
