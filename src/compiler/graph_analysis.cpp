@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "graph/ops/infer.h"
 #include "graphrun/op.h"
 #include "graphrun/op_traits.h"
 
@@ -64,16 +65,9 @@ std::vector<ir::NodeId> nodes_of(const ir::Graph& graph, std::uint32_t phase) {
   return nodes;
 }
 
-Params params_of(const ir::Graph& graph, const ir::Node& node) {
-  if (node.def->pack == nullptr) return {};
-  std::vector<TensorType> inputs;
-  for (const ir::NodeId input : node.inputs) inputs.push_back(graph[input].type);
-  return node.def->pack(node.attrs, inputs, node.type);
-}
-
 OwnedSignature signature_of(const ir::Graph& graph, ir::NodeId id) {
   const ir::Node& node = graph[id];
-  OwnedSignature result{node.op, params_of(graph, node), {}, node.type};
+  OwnedSignature result{node.op, infer::params_of(graph, node), {}, node.type};
   bool rows = node.type.rows > 0;
   for (const ir::NodeId input : node.inputs) {
     result.inputs.push_back(graph[input].type);

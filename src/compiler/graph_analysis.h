@@ -29,9 +29,6 @@ ir::NodeId root_of(const ir::Graph& graph, ir::NodeId id);
 
 std::vector<ir::NodeId> nodes_of(const ir::Graph& graph, std::uint32_t phase);
 
-// Also works while a pass is building the graph, if the node's operands are in it.
-Params params_of(const ir::Graph& graph, const ir::Node& node);
-
 OwnedSignature signature_of(const ir::Graph& graph, ir::NodeId id);
 
 // Adds the node's name, op and position in the model file to the diagnostic.

@@ -72,7 +72,7 @@ void drop_transposes(const Graph& graph, Node& node) {
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const Node& operand = graph[node.inputs[i]];
     if (operand.op != Op::transpose) continue;
-    const Params params = params_of(graph, operand);
+    const Params params = infer::params_of(graph, operand);
     const View from = dense(graph[operand.inputs[0]].type.shape);
     if (!(permuted(from, params.as<PermuteParams>().axes) == transposed(from))) continue;
     Node other = node;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "graph/ops/op_def.h"
+#include "graph/ops/infer.h"
 #include "graphrun/op.h"
 #include "graphrun/params/movement.h"
 
@@ -79,7 +79,7 @@ class ViewFinder {
       if (of.rows != node.type.rows) return std::nullopt;  // rows past the count would not be zero
       return broadcast(from, node.type.shape);
     }
-    const Params params = params_of(graph_, node);
+    const Params params = infer::params_of(graph_, node);
     if (const auto* slice = params.get_if<SliceParams>())
       return sliced(from, slice->axis, slice->start, node.type.shape[slice->axis]);
     return permuted(from, params.as<PermuteParams>().axes);

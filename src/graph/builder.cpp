@@ -10,18 +10,6 @@
 #include "graph/ops/infer.h"
 #include "graph/ops/make.h"
 
-namespace graphrun {
-
-void InferContext::fail(std::string code, std::string message, std::string hint) const {
-  throw Error(ErrorKind::input, std::move(code), std::move(message), std::move(hint));
-}
-
-std::string InferContext::operand(std::size_t i) const {
-  return fmt::format("{} {}", operand_names[i], to_string(inputs[i]));
-}
-
-}  // namespace graphrun
-
 namespace graphrun::ir {
 NodeId Builder::add(std::string_view op_name, std::vector<NodeId> inputs, const AttrList& attrs) {
   const OpDef* op = find_op_def(op_name);

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "graphrun/error.h"
 #include "graphrun/family_op.h"
 #include "graphrun/limits.h"
 #include "graphrun/op.h"
@@ -24,303 +25,503 @@
 namespace graphrun {
 namespace {
 
-using Fault = std::string;
-const Fault kFine;
-
-Fault types_differ(const TensorType& a, const TensorType& b) {
-  return fmt::format("{} does not go with {}", to_string(a), to_string(b));
-}
-bool same_shape(const TensorType& a, const TensorType& b) {
-  return a.shape == b.shape && a.rows == b.rows;
-}
-bool has_axis(const TensorType& type, std::int64_t axis) {
-  return axis >= 0 && axis < type.shape.rank();
-}
-Fault no_axis(const TensorType& type, std::int64_t axis) {
-  return fmt::format("{} has no axis {}", to_string(type), axis);
-}
-TensorType with_extent(TensorType type, int axis, std::int64_t extent) {
-  type.shape[axis] = extent;
-  return type;
-}
-Fault expect(const TensorType& wanted, const TensorType& given) {
-  return same_shape(wanted, given) ? kFine : types_differ(wanted, given);
-}
-// Expects `wanted` with `extent` appended as the last axis.
-Fault expect_longer(TensorType wanted, std::int64_t extent, const TensorType& given) {
-  if (wanted.shape.rank() == kMaxRank) return types_differ(wanted, given);
-  wanted.shape.push_back(extent);
-  return expect(wanted, given);
-}
-
 // ---- elements
 
-bool broadcasts(const TensorType& in, const TensorType& out) {
-  const int shift = out.shape.rank() - in.shape.rank();
-  if (shift < 0 || (in.rows > 0 && (shift > 0 || in.rows != out.rows))) return false;
-  for (int axis = 0; axis < in.shape.rank(); ++axis) {
-    if (in.shape[axis] != 1 && in.shape[axis] != out.shape[axis + shift]) return false;
+std::string operand_list(const Operands& context) {
+  std::string text;
+  for (std::size_t i = 0; i < context.inputs.size(); ++i) {
+    text += (text.empty() ? "" : i + 1 == context.inputs.size() ? " and " : ", ") + context.operand(i);
   }
-  return true;
+  return text;
 }
 
-Fault broadcast_to(const StepTypes& step) {
-  for (const TensorType& in : step.inputs) {
-    if (!broadcasts(in, step.output)) return types_differ(in, step.output);
-  }
-  return kFine;
-}
-
-// Each extent of the output must occur in an operand, and it has rows exactly if an operand has.
-Fault elementwise(const StepTypes& step) {
-  if (Fault fault = broadcast_to(step); !fault.empty()) return fault;
-  const Shape& out = step.output.shape;
+// Rows of a broadcast result. Only declared rows identify the batch; extents are never compared to find it.
+std::int64_t broadcast_rows(const Operands& context, int rank) {
   std::int64_t rows = 0;
+  for (std::size_t i = 0; i < context.inputs.size(); ++i) {
+    const TensorType& operand = context.inputs[i];
+    if (operand.rows == 0) continue;
+    if (operand.shape.rank() < rank) {
+      context.fail("shape.rows",
+                   fmt::format("{}: broadcasting would pair every row with every other", operand_list(context)),
+                   fmt::format("give {} the shape (batch, 1), for instance with reshape({}, shape=[-1, 1])",
+                               context.name(i), context.name(i)));
+    }
+    if (rows != 0 && rows != operand.rows) {
+      context.fail("shape.rows", fmt::format("{} have different numbers of rows a sample", operand_list(context)));
+    }
+    rows = operand.rows;
+  }
+  if (rows == 0) return 0;
+  for (std::size_t i = 0; i < context.inputs.size(); ++i) {
+    const TensorType& operand = context.inputs[i];
+    if (operand.rows == 0 && operand.shape.rank() == rank && operand.shape[0] != 1) {
+      context.fail("shape.rows", fmt::format("{}: {} has no batch dimension, but its dimension 0 would meet the batch",
+                                             operand_list(context), context.operand(i)));
+    }
+  }
+  return rows;
+}
+
+// NumPy broadcasting; the dtypes must be equal. Row operands must align at dimension 0: a row operand of smaller rank
+// would pair every row with every other, so it is an error.
+TensorType broadcast(const Operands& context) {
   int rank = 0;
-  for (const TensorType& in : step.inputs) {
-    rows = std::max(rows, in.rows);
+  for (const TensorType& in : context.inputs) {
     rank = std::max(rank, in.shape.rank());
+    if (in.dtype != context.inputs[0].dtype) {
+      context.fail("dtype.mismatch", fmt::format("{} must have the same dtype", operand_list(context)));
+    }
   }
-  bool whole = rows == step.output.rows && rank == out.rank();
-  for (int axis = 0; whole && axis < rank; ++axis) {
-    whole = std::any_of(step.inputs.begin(), step.inputs.end(), [&](const TensorType& in) {
-      const int own = axis - (rank - in.shape.rank());
-      return own >= 0 && in.shape[own] == out[axis];
-    });
+  std::vector<std::int64_t> dims(static_cast<std::size_t>(rank), 1);
+  for (const TensorType& in : context.inputs) {
+    const int shift = rank - in.shape.rank();
+    for (int axis = 0; axis < in.shape.rank(); ++axis) {
+      std::int64_t& extent = dims[static_cast<std::size_t>(axis + shift)];
+      if (in.shape[axis] == 1 || in.shape[axis] == extent) continue;
+      if (extent != 1) {
+        context.fail("shape.mismatch",
+                     fmt::format("{} do not broadcast: dimension {} of the result would need two extents",
+                                 operand_list(context), axis + shift));
+      }
+      extent = in.shape[axis];
+    }
   }
-  return whole ? kFine : fmt::format("its operands do not broadcast to {}", to_string(step.output));
+  return {context.inputs[0].dtype, Shape(dims), broadcast_rows(context, rank)};
 }
 
-Fault scalars(const StepTypes& step) {
-  const auto& [a, b] = step.params.as<ScalarParams>();
-  if (!std::isfinite(a) || !std::isfinite(b)) return fmt::format("parameters {} and {}", a, b);
-  return elementwise(step);
-}
-Fault clip(const StepTypes& step) {
-  const auto& [low, high] = step.params.as<ScalarParams>();
-  if (!(low <= high)) return fmt::format("bounds {} and {}", low, high);
-  return scalars(step);
-}
-
-// The output has the shape of operand 0.
-Fault same(const StepTypes& step) {
-  return expect(step.inputs[0], step.output);
-}
-Fault assign(const StepTypes& step) {
-  for (const TensorType& in : step.inputs) {
-    if (!(in == step.output)) return types_differ(in, step.output);
+void require_float(const Operands& context, std::size_t i) {
+  if (!is_float(context.inputs[i].dtype)) {
+    context.fail("dtype.float", fmt::format("{} must be f32 or f64", context.operand(i)),
+                 "cast(…, dtype=f32) converts");
   }
-  return kFine;
+}
+void require_scalar(const Operands& context, std::size_t i, DType dtype) {
+  const TensorType& type = context.inputs[i];
+  if (type.dtype != dtype || type.shape.rank() != 0) {
+    context.fail("shape.scalar", fmt::format("{} must be a scalar {}", context.operand(i), name_of(dtype)));
+  }
 }
 
-Fault reshape(const StepTypes& step) {
-  const TensorType& in = step.inputs[0];
-  const bool rows = (in.rows == 0) == (step.output.rows == 0);
-  return rows && in.shape.elements() == step.output.shape.elements() ? kFine : types_differ(in, step.output);
+TensorType float_broadcast(const InferContext& context) {
+  for (std::size_t i = 0; i < context.inputs.size(); ++i) require_float(context, i);
+  return broadcast(context);
+}
+TensorType same_float(const InferContext& context) {
+  require_float(context, 0);
+  return context.inputs[0];
+}
+TensorType same(const InferContext& context) {
+  return context.inputs[0];
+}
+TensorType cast(const InferContext& context) {
+  return {context.declared.dtype, context.inputs[0].shape, context.inputs[0].rows};
+}
+TensorType clip(const InferContext& context) {
+  const auto& [low, high] = context.params.as<ScalarParams>();
+  if (!(low <= high)) context.fail("attribute.range", "'low' must not be above 'high'");
+  return same_float(context);
+}
+TensorType comparison(const InferContext& context) {
+  TensorType out = broadcast(context);
+  out.dtype = DType::boolean;
+  return out;
+}
+TensorType logical(const InferContext& context) {
+  for (std::size_t i = 0; i < context.inputs.size(); ++i) {
+    if (context.inputs[i].dtype != DType::boolean) {
+      context.fail("dtype.bool", context.operand(i) + " must be bool", "a comparison such as x > 0 gives bool");
+    }
+  }
+  return broadcast(context);
+}
+TensorType where(const InferContext& context) {
+  if (context.inputs[0].dtype != DType::boolean) context.fail("dtype.bool", context.operand(0) + " must be bool");
+  if (context.inputs[1].dtype != context.inputs[2].dtype) {
+    context.fail("dtype.mismatch", context.operand(1) + " and " + context.operand(2) + " must have the same dtype");
+  }
+  std::vector<TensorType> as_values(context.inputs.begin(), context.inputs.end());
+  as_values[0].dtype = as_values[1].dtype;
+  return broadcast({as_values, context.names});
+}
+
+TensorType broadcast_to(const InferContext& context) {
+  const TensorType& in = context.inputs[0];
+  const TensorType out{in.dtype, context.declared.shape, context.declared.rows};
+  const int shift = out.shape.rank() - in.shape.rank();
+  bool fits = shift >= 0 && (in.rows == 0 || (shift == 0 && in.rows == out.rows));
+  for (int axis = 0; fits && axis < in.shape.rank(); ++axis) {
+    fits = in.shape[axis] == 1 || in.shape[axis] == out.shape[axis + shift];
+  }
+  if (!fits) {
+    context.fail("shape.mismatch", fmt::format("{} does not broadcast to {}", context.operand(0), to_string(out)));
+  }
+  return out;
+}
+
+// Dimension 0 must stay a multiple of the batch.
+TensorType reshape(const InferContext& context) {
+  const TensorType& in = context.inputs[0];
+  const Shape& shape = context.declared.shape;
+  if (in.shape.with_batch(1).elements() != shape.with_batch(1).elements())
+    context.fail("shape.mismatch", fmt::format("{} does not fill {}", context.operand(0), to_string(shape)));
+  if (in.rows == 0 || in.shape[0] == 0) return {in.dtype, shape, in.rows};
+  const std::int64_t first = shape.rank() == 0 ? 0 : shape[0];
+  const std::int64_t batch = in.shape[0] / in.rows;
+  const std::int64_t rows = batch_rows(in.shape[0]) > 0 ? batch_rows(first) : first % batch == 0 ? first / batch : 0;
+  if (rows <= 0) {
+    context.fail("shape.rows",
+                 fmt::format("{} cannot become {}: dimension 0 must stay a multiple of the batch", context.operand(0),
+                             to_string(shape)),
+                 "-1 as the first extent is inferred, the batch included");
+  }
+  return {in.dtype, shape, rows};
 }
 
 // ---- products and reductions
 
-Fault matmul(const StepTypes& step) {
-  const auto& [transpose_a, transpose_b, precision] = step.params.as<MatmulParams>();
-  const TensorType& a = step.inputs[0];
-  const TensorType& b = step.inputs[1];
-  const TensorType& out = step.output;
-  const int ra = a.shape.rank(), rb = b.shape.rank(), rank = std::max(ra, rb);
-  if (precision != Precision::fp32 && precision != Precision::tf32) return "it has no such precision";
-  Fault fault = fmt::format("{} @ {} is not {}", to_string(a), to_string(b), to_string(out));
-  if (ra < 2 || rb < 2 || out.shape.rank() != rank) return fault;
-  if (a.shape[ra - (transpose_a ? 2 : 1)] != b.shape[rb - (transpose_b ? 1 : 2)] ||
-      out.shape[rank - 2] != a.shape[ra - (transpose_a ? 1 : 2)] ||
-      out.shape[rank - 1] != b.shape[rb - (transpose_b ? 2 : 1)]) {
-    return fault;
-  }
-  for (int axis = 0; axis < rank - 2; ++axis) {
-    const std::int64_t of_a = axis < rank - ra ? 1 : a.shape[axis - (rank - ra)];
-    const std::int64_t of_b = axis < rank - rb ? 1 : b.shape[axis - (rank - rb)];
-    if ((of_a != of_b && of_a != 1 && of_b != 1) || out.shape[axis] != (of_a == 1 ? of_b : of_a)) return fault;
-  }
-  if (rank > 2) {  // the batch is dimension 0 of each operand with rows
-    for (const TensorType* x : {&a, &b}) {
-      if (x->rows > 0 && (x->shape.rank() != rank || x->rows != out.rows)) return fault;
+// Rows of the product. The batch may be the rows of a plain matrix, contracted away, or a leading dimension.
+std::int64_t product_rows(const InferContext& context, const Shape& out) {
+  const auto& params = context.params.as<MatmulParams>();
+  const TensorType& a = context.inputs[0];
+  const TensorType& b = context.inputs[1];
+  const bool a_leads = a.rows > 0 && a.shape.rank() > 2;
+  const bool b_leads = b.rows > 0 && b.shape.rank() > 2;
+  const std::string product = fmt::format("{} @ {}", context.operand(0), context.operand(1));
+  if (a_leads || b_leads) {
+    const std::int64_t rows = a_leads ? a.rows : b.rows;
+    for (const TensorType& x : context.inputs) {
+      const bool leads = x.shape.rank() == out.rank() && x.shape.rank() > 2;
+      if (x.rows > 0 ? !leads || x.rows != rows : leads && x.shape[0] != 1) {
+        context.fail("shape.rows", product + ": the batch must be the first of the leading dimensions of both");
+      }
     }
-    return out.rows == std::max(a.rows, b.rows) ? kFine : fault;
+    return rows;
   }
-  // The batch is contracted away, or it is the rows of the left operand.
-  if (a.rows > 0 && transpose_a) return b.rows == a.rows && !transpose_b && out.rows == 0 ? kFine : fault;
-  return b.rows == 0 && out.rows == a.rows ? kFine : fault;
+  if (a.rows > 0 && params.transpose_a) {
+    if (b.rows != a.rows || params.transpose_b) {
+      context.fail("shape.rows", fmt::format("{} is summed over the batch, so {} must have the same rows",
+                                             context.operand(0), context.operand(1)));
+    }
+    return 0;
+  }
+  if (b.rows > 0) {
+    context.fail("shape.rows", product + ": the batch of the second operand would become a column",
+                 "the batch belongs to the left operand: x @ W");
+  }
+  if (a.rows > 0 && out.rank() > 2) context.fail("shape.rows", product + ": the batch would no longer be dimension 0");
+  return a.rows;
 }
 
-Fault reduce(const StepTypes& step) {
-  const auto& [axes, keepdims] = step.params.as<ReduceParams>();
-  const TensorType& in = step.inputs[0];
-  if (axes >> in.shape.rank() != 0) return fmt::format("{} has not all of the axes {:#b}", to_string(in), axes);
-  TensorType wanted{step.output.dtype, {}, (axes & 1u) != 0 ? 0 : in.rows};
+void append_leading(const InferContext& context, Shape& out) {
+  const Shape& a = context.inputs[0].shape;
+  const Shape& b = context.inputs[1].shape;
+  const int rank = std::max(a.rank(), b.rank());
+  for (int axis = 0; axis < rank - 2; ++axis) {
+    const int in_a = axis - (rank - a.rank());
+    const int in_b = axis - (rank - b.rank());
+    const std::int64_t of_a = in_a < 0 ? 1 : a[in_a];
+    const std::int64_t of_b = in_b < 0 ? 1 : b[in_b];
+    if (of_a != of_b && of_a != 1 && of_b != 1) {
+      context.fail("shape.mismatch",
+                   fmt::format("{} @ {}: the leading dimensions do not broadcast, {} against {}", context.operand(0),
+                               context.operand(1), extent_text(of_a), extent_text(of_b)));
+    }
+    out.push_back(of_a == 1 ? of_b : of_a);
+  }
+}
+
+TensorType matmul(const InferContext& context) {
+  for (std::size_t i = 0; i < 2; ++i) {
+    require_float(context, i);
+    if (context.inputs[i].shape.rank() < 2) {
+      context.fail("shape.rank", fmt::format("{} must have at least 2 dimensions", context.operand(i)),
+                   fmt::format("reshape({}, shape=[-1, 1]) makes a column of a vector", context.name(i)));
+    }
+  }
+  const TensorType& a = context.inputs[0];
+  const TensorType& b = context.inputs[1];
+  if (a.dtype != b.dtype) context.fail("dtype.mismatch", operand_list(context) + " must have the same dtype");
+  const auto& [transpose_a, transpose_b, precision] = context.params.as<MatmulParams>();
+  const int ra = a.shape.rank();
+  const int rb = b.shape.rank();
+  const std::int64_t k_a = a.shape[ra - (transpose_a ? 2 : 1)];
+  const std::int64_t k_b = b.shape[rb - (transpose_b ? 1 : 2)];
+  if (k_a != k_b) {
+    const bool batch_b = b.rows > 0 && rb == 2 && !transpose_b;
+    const std::string inner_b = batch_b ? "the batch" : extent_text(k_b);
+    context.fail("shape.mismatch",
+                 fmt::format("{} @ {}: the inner extents differ, {} against {}", context.operand(0), context.operand(1),
+                             a.rows > 0 && ra == 2 && transpose_a ? "the batch" : extent_text(k_a), inner_b),
+                 batch_b ? "the batch belongs to the left operand: x @ W" : "");
+  }
+  TensorType out{a.dtype, {}, 0};
+  append_leading(context, out.shape);
+  out.shape.push_back(a.shape[ra - (transpose_a ? 1 : 2)]);
+  out.shape.push_back(b.shape[rb - (transpose_b ? 2 : 1)]);
+  out.rows = product_rows(context, out.shape);
+  return out;
+}
+
+TensorType reduce(const InferContext& context) {
+  require_float(context, 0);
+  const auto& [axes, keepdims] = context.params.as<ReduceParams>();
+  const TensorType& in = context.inputs[0];
+  if (axes >> in.shape.rank() != 0)
+    context.fail("attribute.axis", fmt::format("{} has not all of the axes {:#b}", context.operand(0), axes));
+  TensorType out{in.dtype, {}, (axes & 1u) != 0 ? 0 : in.rows};
   for (int axis = 0; axis < in.shape.rank(); ++axis) {
     const bool reduced = (axes >> axis & 1u) != 0;
-    if (!reduced) wanted.shape.push_back(in.shape[axis]);
-    if (reduced && keepdims) wanted.shape.push_back(1);
+    if (!reduced) out.shape.push_back(in.shape[axis]);
+    if (reduced && keepdims) out.shape.push_back(1);
   }
-  return expect(wanted, step.output);
+  return out;
 }
 
 // ---- ops along one axis other than the batch
 
-Fault axis_of(const TensorType& in, std::int64_t axis) {
-  if (!has_axis(in, axis)) return no_axis(in, axis);
-  return axis == 0 && in.rows > 0 ? Fault("it looks along the batch") : kFine;
+int axis_of(const InferContext& context, std::string_view why) {
+  const int axis = context.params.as<AxisParams>().axis;
+  require_axis(context, axis, why);
+  return axis;
 }
 
-Fault along_axis(const StepTypes& step) {
-  if (Fault fault = axis_of(step.inputs[0], step.params.as<AxisParams>().axis); !fault.empty()) return fault;
-  return same(step);
+TensorType along_axis(const InferContext& context) {
+  require_float(context, 0);
+  axis_of(context, "; samples are independent");
+  return context.inputs[0];
 }
 
-Fault position(const StepTypes& step) {
-  const std::int64_t axis = step.params.as<AxisParams>().axis;
-  const TensorType& in = step.inputs[0];
-  if (Fault fault = axis_of(in, axis); !fault.empty()) return fault;
-  if (in.shape[static_cast<int>(axis)] == 0) return "it looks for a place in nothing";
-  TensorType wanted{step.output.dtype, {}, in.rows};
+TensorType position(const InferContext& context) {
+  require_float(context, 0);
+  const TensorType& in = context.inputs[0];
+  const int axis = axis_of(context, "; a sample's index in it means nothing");
+  if (in.shape[axis] == 0)
+    context.fail("shape.empty", fmt::format("{} is empty along axis {}", context.operand(0), axis));
+  TensorType out{DType::i32, {}, in.rows};
   for (int i = 0; i < in.shape.rank(); ++i) {
-    if (i != axis) wanted.shape.push_back(in.shape[i]);
+    if (i != axis) out.shape.push_back(in.shape[i]);
   }
-  return expect(wanted, step.output);
+  return out;
 }
 
-Fault cross_entropy(const StepTypes& step) {
-  const TensorType& logits = step.inputs[0];
-  const TensorType& target = step.inputs[1];
-  const int last = logits.shape.rank() - 1;
-  if (last < 0 || (last == 0 && logits.rows > 0)) return fmt::format("{} has no classes", to_string(logits));
-  TensorType wanted{step.output.dtype, Shape(logits.shape.dims().first(static_cast<std::size_t>(last))), logits.rows};
-  if (!same_shape(wanted, step.output)) return types_differ(wanted, step.output);
-  return same_shape(target, target.dtype == DType::i32 ? wanted : logits) ? kFine : types_differ(logits, target);
+TensorType cross_entropy(const InferContext& context) {
+  require_float(context, 0);
+  const TensorType& logits = context.inputs[0];
+  const TensorType& target = context.inputs[1];
+  if (logits.shape.rank() == 0 || (logits.shape.rank() == 1 && logits.rows > 0)) {
+    context.fail("shape.rank", fmt::format("{} must have classes along its last axis", context.operand(0)));
+  }
+  TensorType out{logits.dtype, {}, logits.rows};
+  for (int axis = 0; axis + 1 < logits.shape.rank(); ++axis) out.shape.push_back(logits.shape[axis]);
+  const bool one_hot = target.dtype == logits.dtype && target.shape == logits.shape;
+  const bool classes = target.dtype == DType::i32 && target.shape == out.shape;
+  if ((!one_hot && !classes) || target.rows != logits.rows) {
+    context.fail("shape.mismatch", fmt::format("{} and {}: the target must be one-hot {} or class numbers {}",
+                                               context.operand(0), context.operand(1), to_string(logits),
+                                               to_string(TensorType{DType::i32, out.shape, out.rows})));
+  }
+  return out;
 }
 
-Fault permute(const StepTypes& step) {
-  const auto& axes = step.params.as<PermuteParams>().axes;
-  const TensorType& in = step.inputs[0];
-  if (step.output.shape.rank() != in.shape.rank()) return types_differ(in, step.output);
+TensorType transpose(const InferContext& context) {
+  const auto& axes = context.params.as<PermuteParams>().axes;
+  const TensorType& in = context.inputs[0];
+  TensorType out{in.dtype, {}, in.rows};
   std::uint32_t seen = 0;
   for (int i = 0; i < in.shape.rank(); ++i) {
-    if (!has_axis(in, axes[i])) return no_axis(in, axes[i]);
-    if (in.shape[axes[i]] != step.output.shape[i]) return types_differ(in, step.output);
+    if (axes[i] < 0 || axes[i] >= in.shape.rank() || (seen >> axes[i] & 1u) != 0)
+      context.fail("attribute.axis", fmt::format("'axes' must name each axis of {} once", context.operand(0)));
     seen |= 1u << axes[i];
+    out.shape.push_back(in.shape[axes[i]]);
   }
-  if (seen != (1u << in.shape.rank()) - 1u) return "it names an axis twice";
-  return in.rows == step.output.rows && (in.rows == 0 || axes[0] == 0) ? kFine : types_differ(in, step.output);
+  if (in.rows > 0 && axes[0] != 0)
+    context.fail("shape.rows", fmt::format("{}: the batch must stay dimension 0", context.operand(0)));
+  return out;
 }
 
-// `part` fits in `whole` at offset `first` along the axis, and the other extents are equal.
-Fault holds(const TensorType& whole, const TensorType& part, int axis, std::int64_t first) {
-  if (Fault fault = axis_of(whole, axis); !fault.empty()) return fault;
-  if (part.shape.rank() != whole.shape.rank() || !same_shape(with_extent(whole, axis, part.shape[axis]), part))
-    return types_differ(whole, part);
-  const std::int64_t extent = whole.shape[axis];
-  return first >= 0 && first <= extent && part.shape[axis] <= extent - first
-             ? kFine
-             : fmt::format("{} does not fit in {} at {}", to_string(part), to_string(whole), first);
+// Fails unless the types agree but for the axis, where elements [first, first + extent of `part`) are in `whole`.
+void require_part(const InferContext& context, const TensorType& whole, const TensorType& part, int axis,
+                  std::int64_t first) {
+  require_axis(context, axis, kNotCut);
+  const bool same_rank = part.shape.rank() == whole.shape.rank();
+  TensorType wanted = whole;
+  if (same_rank) wanted.shape[axis] = part.shape[axis];
+  if (!same_rank || !(wanted == part) || first < 0 || first > whole.shape[axis] ||
+      part.shape[axis] > whole.shape[axis] - first)
+    context.fail("shape.mismatch", fmt::format("{} is not in {} from {} on", to_string(part), to_string(whole), first));
 }
-Fault slice(const StepTypes& step) {
-  const auto& [axis, start] = step.params.as<SliceParams>();
-  return holds(step.inputs[0], step.output, axis, start);
+TensorType slice(const InferContext& context) {
+  const auto& [axis, start] = context.params.as<SliceParams>();
+  require_part(context, context.inputs[0], context.declared, axis, start);
+  return context.declared;
 }
-Fault pad(const StepTypes& step) {
-  const auto& [axis, before, value] = step.params.as<PadParams>();
-  return holds(step.output, step.inputs[0], axis, before);
+TensorType pad(const InferContext& context) {
+  require_float(context, 0);
+  const auto& [axis, before, value] = context.params.as<PadParams>();
+  require_part(context, context.declared, context.inputs[0], axis, before);
+  return context.declared;
 }
 
-Fault concat(const StepTypes& step) {
-  const int axis = step.params.as<AxisParams>().axis;
-  if (Fault fault = axis_of(step.output, axis); !fault.empty()) return fault;
-  std::int64_t extent = 0;
-  for (const TensorType& in : step.inputs) {
-    if (!has_axis(in, axis) || !same_shape(with_extent(in, axis, step.output.shape[axis]), step.output))
-      return types_differ(in, step.output);
-    extent += in.shape[axis];
+TensorType concat(const InferContext& context) {
+  TensorType out = context.inputs[0];
+  const int axis = axis_of(context, kNotCut);
+  for (std::size_t i = 1; i < context.inputs.size(); ++i) {
+    TensorType other = context.inputs[i];
+    const bool same_rank = other.shape.rank() == out.shape.rank();
+    const std::int64_t extent = same_rank ? other.shape[axis] : 0;
+    if (same_rank) other.shape[axis] = out.shape[axis];
+    if (!(other == out)) {
+      context.fail("shape.mismatch",
+                   fmt::format("{} and {} must agree but for axis {}", context.operand(0), context.operand(i), axis));
+    }
+    out.shape[axis] = std::min(out.shape[axis] + extent, kMaxElements + 1);  // cannot overflow
   }
-  return extent == step.output.shape[axis] ? kFine : fmt::format("its operands do not fill {}", to_string(step.output));
+  return out;
 }
 
 // ---- tables
 
-Fault one_hot(const StepTypes& step) {
-  const Shape& out = step.output.shape;
-  if (out.rank() == 0) return types_differ(step.inputs[0], step.output);
-  return expect_longer(step.inputs[0], out[out.rank() - 1], step.output);
+void require_i32(const Operands& context, std::size_t i, std::string_view numbers) {
+  if (context.inputs[i].dtype != DType::i32)
+    context.fail("dtype.i32", fmt::format("{} must be i32 {}", context.operand(i), numbers));
 }
 
-// `rows` must have one table row per index.
-Fault rows_of(const TensorType& table, const TensorType& indices, const TensorType& rows) {
-  if (table.shape.rank() != 2 || table.rows > 0) return fmt::format("{} is not a table", to_string(table));
-  return expect_longer(indices, table.shape[1], rows);
+// An extent of the output that operands and parameters leave open.
+std::int64_t declared_extent(const InferContext& context, int axis) {
+  const Shape& shape = context.declared.shape;
+  if (axis >= shape.rank())
+    context.fail("shape.rank", fmt::format("its output {} has no axis {}", to_string(shape), axis));
+  return shape[axis];
 }
-Fault gather(const StepTypes& step) {
-  return rows_of(step.inputs[0], step.inputs[1], step.output);
+
+TensorType one_hot(const InferContext& context) {
+  require_i32(context, 0, "class numbers");
+  TensorType out = context.inputs[0];
+  out.dtype = DType::f32;
+  out.shape.push_back(declared_extent(context, out.shape.rank()));
+  return out;
 }
-Fault scatter_add(const StepTypes& step) {
-  return rows_of(step.output, step.inputs[0], step.inputs[1]);
+
+TensorType gather(const InferContext& context) {
+  const TensorType& table = context.inputs[0];
+  const TensorType& indices = context.inputs[1];
+  if (table.shape.rank() != 2 || table.rows > 0) {
+    context.fail("shape.rank", fmt::format("{} must be a table (entries, width) without a batch", context.operand(0)));
+  }
+  require_i32(context, 1, "indices");
+  TensorType out{table.dtype, indices.shape, indices.rows};
+  out.shape.push_back(table.shape[1]);
+  return out;
+}
+
+TensorType scatter_add(const InferContext& context) {
+  const TensorType& indices = context.inputs[0];
+  const TensorType& updates = context.inputs[1];
+  require_i32(context, 0, "indices");
+  require_float(context, 1);
+  const int rank = indices.shape.rank();
+  bool each = updates.shape.rank() == rank + 1 && updates.rows == indices.rows;
+  for (int axis = 0; each && axis < rank; ++axis) each = updates.shape[axis] == indices.shape[axis];
+  if (!each) {
+    context.fail("shape.mismatch", fmt::format("{} must have the shape of {} and one axis more: a row for each index",
+                                               context.operand(1), context.operand(0)));
+  }
+  return {updates.dtype, {declared_extent(context, 0), updates.shape[rank]}, 0};
 }
 
 // ---- batches, counters, random samples
 
-Fault batches(const StepTypes& step) {
-  const auto& params = step.params.as<MinibatchParams>();
-  if (params.capacity < 1 || params.capacity > kMaxBatch || params.total < 1 || params.total > kMaxElements ||
-      params.batches() < 1) {
-    return fmt::format("{} rows in batches of {}", params.total, params.capacity);
+TensorType minibatch(const InferContext& context) {
+  for (std::size_t i = 1; i < context.inputs.size(); ++i) require_scalar(context, i, DType::u64);
+  const auto& params = context.params.as<MinibatchParams>();
+  TensorType type = context.inputs[0];
+  if (type.shape.rank() == 0 || type.rows != 0) {
+    context.fail("shape.data", fmt::format("{} must be a data set with samples along dimension 0", context.operand(0)));
   }
-  return kFine;
+  const std::int64_t samples = type.shape[0];
+  const std::int64_t capacity = params.capacity > 0 ? params.capacity : kBatch;
+  if (samples == 0 || samples != params.total || (params.drop_last && samples < params.capacity)) {
+    context.fail("shape.data", fmt::format("{} has {} samples, which make no batch of {}", context.operand(0), samples,
+                                           extent_text(capacity)));
+  }
+  type.shape[0] = capacity;
+  type.rows = 1;
+  return type;
 }
 
-Fault minibatch(const StepTypes& step) {
-  if (Fault fault = batches(step); !fault.empty()) return fault;
-  const auto& params = step.params.as<MinibatchParams>();
-  const TensorType& data = step.inputs[0];
-  if (data.shape.rank() == 0 || data.rows > 0 || data.shape[0] != params.total)
-    return fmt::format("{} are not {} rows", to_string(data), params.total);
-  TensorType wanted = with_extent(data, 0, params.capacity);
-  wanted.rows = 1;
-  return expect(wanted, step.output);
+TensorType row_count(const InferContext& context) {
+  for (std::size_t i = 0; i < context.inputs.size(); ++i) require_scalar(context, i, DType::u64);
+  return {DType::i32, {}, 0};
 }
 
-Fault scalar(const StepTypes& step) {
-  return step.output.shape.rank() == 0 ? kFine : fmt::format("{} is not a scalar", to_string(step.output));
-}
-Fault row_count(const StepTypes& step) {
-  Fault fault = batches(step);
-  return fault.empty() ? scalar(step) : fault;
+TensorType increment(const InferContext& context) {
+  require_scalar(context, 0, DType::u64);
+  return context.inputs[0];
 }
 
-Fault record(const StepTypes& step) {
-  const TensorType& ring = step.inputs[0];
-  if (ring.shape.rank() != 1 || ring.shape[0] == 0 || ring.rows > 0)
-    return fmt::format("{} is not a ring buffer", to_string(ring));
-  if (step.inputs[1].shape.rank() != 0) return fmt::format("{} is not a scalar", to_string(step.inputs[1]));
-  return same(step);
+TensorType record(const InferContext& context) {
+  const TensorType& ring = context.inputs[0];
+  if (ring.dtype != DType::f32 || ring.shape.rank() != 1 || ring.shape[0] == 0 || ring.rows > 0) {
+    context.fail("shape.ring", fmt::format("{} must be f32 with one dimension that is not empty", context.operand(0)));
+  }
+  require_scalar(context, 1, DType::f32);
+  require_scalar(context, 2, DType::u64);
+  return ring;
 }
 
-Fault draw(const StepTypes& step) {
-  const auto& params = step.params.as<RandomParams>();
-  return std::isfinite(params.a) && std::isfinite(params.b) ? kFine
-                                                            : fmt::format("parameters {} and {}", params.a, params.b);
-}
-Fault dropout(const StepTypes& step) {
-  const double rate = step.params.as<RandomParams>().a;
-  if (!(rate >= 0 && rate < 1)) return fmt::format("a rate of {}", rate);
-  return same(step);
-}
-Fault permutation(const StepTypes& step) {
-  const bool counts = step.output.shape.rank() == 1 && step.output.rows == 0 &&
-                      step.output.shape[0] <= std::numeric_limits<std::int32_t>::max();
-  return counts ? kFine : fmt::format("{} is not a list of i32 numbers", to_string(step.output));
+TensorType assign(const InferContext& context) {
+  if (!(context.inputs[0] == context.inputs[1])) {
+    context.fail("shape.assign", fmt::format("{} cannot take {}", context.operand(0), context.operand(1)));
+  }
+  return context.inputs[0];
 }
 
-// `fault` describes a violation in the shapes, rows or parameter ranges of a step.
+TensorType random_normal(const InferContext& context) {
+  require_scalar(context, 0, DType::u64);
+  return {DType::f32, context.declared.shape, context.declared.rows};
+}
+
+TensorType random_uniform(const InferContext& context) {
+  const auto& params = context.params.as<RandomParams>();
+  if (!(params.a <= params.b)) context.fail("attribute.range", "'low' must not be above 'high'");
+  return random_normal(context);
+}
+
+TensorType permutation(const InferContext& context) {
+  require_scalar(context, 0, DType::u64);
+  const std::int64_t n = declared_extent(context, 0);
+  if (n > std::numeric_limits<std::int32_t>::max()) {
+    context.fail("attribute.range", "'n' must be below 2^31: the numbers are i32");
+  }
+  return {DType::i32, {n}, 0};
+}
+
+TensorType dropout(const InferContext& context) {
+  require_scalar(context, 1, DType::u64);
+  const double rate = context.params.as<RandomParams>().a;
+  if (!(rate >= 0 && rate < 1)) context.fail("attribute.range", fmt::format("a rate of {}", rate));
+  return same_float(context);
+}
+
+// Fault in parameters that no graph has, or "": attributes exclude it, or binding the batch does.
+std::string params_fault(const Params& params) {
+  const auto* batches = params.get_if<MinibatchParams>();
+  if (batches != nullptr && (batches->capacity < 1 || batches->capacity > kMaxBatch || batches->total < 1 ||
+                             batches->total > kMaxElements || batches->batches() < 1))
+    return fmt::format("{} rows in batches of {}", batches->total, batches->capacity);
+  const auto* product = params.get_if<MatmulParams>();
+  if (product != nullptr && product->precision > Precision::tf32) return "it has no such precision";
+  const auto* scalars = params.get_if<ScalarParams>();
+  const auto* random = params.get_if<RandomParams>();
+  const double a = scalars != nullptr ? scalars->a : random != nullptr ? random->a : 0;
+  const double b = scalars != nullptr ? scalars->b : random != nullptr ? random->b : 0;
+  return std::isfinite(a) && std::isfinite(b) ? "" : fmt::format("parameters {} and {}", a, b);
+}
+
 struct OpRule {
   OpTraits traits = {};
-  Fault (*fault)(const StepTypes&) = nullptr;
+  TensorType (*infer)(const InferContext&) = nullptr;  // null: a source or a state
   bool elementwise = false;
 };
 struct NamedRule {
@@ -330,10 +531,10 @@ struct NamedRule {
 constexpr NamedRule kStructured[] = {
     {Op::minibatch, {{"TU>T", MinibatchParams::kKind}, minibatch}},
     {Op::row_count, {{"U>I", MinibatchParams::kKind}, row_count, true}},
-    {Op::increment, {{"U>U", NoParams::kKind, Overlay::reuse}, scalar, true}},
+    {Op::increment, {{"U>U", NoParams::kKind, Overlay::reuse}, increment, true}},
     {Op::record, {{"SSU>S", NoParams::kKind, Overlay::state}, record, true}},
     {Op::assign, {{"TT>T", NoParams::kKind, Overlay::state}, assign, true}},
-    {Op::where, {{"BTT>T", NoParams::kKind, Overlay::reuse}, elementwise, true}},
+    {Op::where, {{"BTT>T", NoParams::kKind, Overlay::reuse}, where, true}},
     {Op::matmul, {{"FF>F", MatmulParams::kKind, Overlay::none, CombineOp::sum}, matmul}},
     {Op::sum, {{"F>F", ReduceParams::kKind, Overlay::none, CombineOp::sum}, reduce}},
     {Op::max, {{"F>F", ReduceParams::kKind, Overlay::none, CombineOp::max}, reduce}},
@@ -348,8 +549,8 @@ constexpr NamedRule kStructured[] = {
     {Op::reshape, {{"T>T"}, reshape}},
     {family_op::stop_gradient, {{"T>T"}, same}},
     {Op::broadcast_to, {{"T>T"}, broadcast_to, true}},
-    {Op::cast, {{"A>A"}, same, true}},
-    {Op::transpose, {{"T>T", PermuteParams::kKind}, permute}},
+    {Op::cast, {{"A>A"}, cast, true}},
+    {Op::transpose, {{"T>T", PermuteParams::kKind}, transpose}},
     {Op::slice, {{"T>T", SliceParams::kKind}, slice}},
     {Op::pad, {{"F>F", PadParams::kKind}, pad}},
     {Op::concat, {{"T+>T", AxisParams::kKind}, concat}},
@@ -358,8 +559,8 @@ constexpr NamedRule kStructured[] = {
     {family_op::one_hot, {{"I>S"}, one_hot}},
     {family_op::gather, {{"TI>T"}, gather}},
     {Op::scatter_add, {{"IF>F", NoParams::kKind, Overlay::none, CombineOp::sum}, scatter_add}},
-    {family_op::random_uniform, {{"U>S", RandomParams::kKind}, draw}},
-    {family_op::random_normal, {{"U>S", RandomParams::kKind}, draw}},
+    {family_op::random_uniform, {{"U>S", RandomParams::kKind}, random_uniform}},
+    {family_op::random_normal, {{"U>S", RandomParams::kKind}, random_normal}},
     {family_op::permutation, {{"U>I", RandomParams::kKind}, permutation}},
     {Op::dropout, {{"FU>F", RandomParams::kKind, Overlay::reuse}, dropout}},
 };
@@ -372,15 +573,15 @@ constexpr OpRule rule(Op op) {
     GRAPHRUN_SOURCE_OPS(GRAPHRUN_SOURCE)
     return {};
     GRAPHRUN_PLAIN_OPS(GRAPHRUN_CASE)
-    return {{"F>F", NoParams::kKind, Overlay::reuse}, elementwise, true};
+    return {{"F>F", NoParams::kKind, Overlay::reuse}, same_float, true};
     GRAPHRUN_PARAMETRIC_OPS(GRAPHRUN_CASE)
-    return {{"F>F", ScalarParams::kKind, Overlay::reuse}, op == scalar_op::clip ? clip : scalars, true};
+    return {{"F>F", ScalarParams::kKind, Overlay::reuse}, op == scalar_op::clip ? clip : same_float, true};
     GRAPHRUN_BINARY_OPS(GRAPHRUN_CASE)
-    return {{"FF>F", NoParams::kKind, Overlay::reuse}, elementwise, true};
+    return {{"FF>F", NoParams::kKind, Overlay::reuse}, float_broadcast, true};
     GRAPHRUN_COMPARE_OPS(GRAPHRUN_CASE)
-    return {{"TT>B"}, elementwise, true};
+    return {{"TT>B"}, comparison, true};
     GRAPHRUN_LOGICAL_OPS(GRAPHRUN_CASE)
-    return {{op == scalar_op::logical_not ? "B>B" : "BB>B", NoParams::kKind, Overlay::reuse}, elementwise, true};
+    return {{op == scalar_op::logical_not ? "B>B" : "BB>B", NoParams::kKind, Overlay::reuse}, logical, true};
 #undef GRAPHRUN_CASE
 #undef GRAPHRUN_SOURCE
     default:
@@ -476,11 +677,38 @@ std::string operand_fault(Op op, std::span<const TensorType> inputs, const Tenso
   return dtypes.take(wanted[arrow + 1], output) ? std::string() : fmt::format("its output is {}", to_string(output));
 }
 
+void Operands::fail(std::string code, std::string message, std::string hint) const {
+  throw Error(ErrorKind::input, std::move(code), std::move(message), std::move(hint));
+}
+std::string Operands::name(std::size_t i) const {
+  return names.empty() ? fmt::format("operand {}", i + 1) : names[i];
+}
+std::string Operands::operand(std::size_t i) const {
+  return fmt::format("{} {}", name(i), to_string(inputs[i]));
+}
+
+void require_axis(const Operands& context, std::int64_t axis, std::string_view why) {
+  const TensorType& in = context.inputs[0];
+  if (axis < 0 || axis >= in.shape.rank())
+    context.fail("attribute.axis", fmt::format("axis {} is out of range for {}", axis, context.operand(0)));
+  if (axis == 0 && in.rows > 0)
+    context.fail("shape.rows", fmt::format("{}: axis 0 is the batch{}", context.operand(0), why));
+}
+
+TensorType infer_type(Op op, const InferContext& context) {
+  return row_of(op).rule.infer(context);
+}
+
 std::string fault_of(Op op, std::span<const TensorType> inputs, const TensorType& output, const Params& params) {
-  const OpRule& rule = row_of(op).rule;
-  if (Fault fault = operand_fault(op, inputs, output); !fault.empty()) return fault;
-  return params.kind() == rule.traits.params ? rule.fault({inputs, output, params})
-                                             : "its parameters are those of another op";
+  if (std::string fault = operand_fault(op, inputs, output); !fault.empty()) return fault;
+  if (params.kind() != traits_of(op).params) return "its parameters are those of another op";
+  if (std::string fault = params_fault(params); !fault.empty()) return fault;
+  try {
+    const TensorType type = infer_type(op, {{inputs}, params, output});
+    return type == output ? "" : fmt::format("its output is {}, not {}", to_string(output), to_string(type));
+  } catch (const Error& error) {
+    return error.diagnostics().front().message;
+  }
 }
 
 }  // namespace graphrun

@@ -44,7 +44,7 @@ TEST_F(Ops, HaveADescriptionThatFits) {
   for (const OpDef& op : all_ops()) {
     EXPECT_TRUE(names.insert(op.name()).second) << op.name();
     EXPECT_FALSE(op.doc.empty()) << op.name();
-    EXPECT_NE(op.infer, nullptr) << op.name();
+    EXPECT_TRUE(op.declare != nullptr || op.state == nullptr) << op.name() << ": a source declares its type";
     EXPECT_TRUE((op.grad == nullptr) != op.no_gradient.empty()) << op.name() << ": a gradient, or the reason for none";
     EXPECT_EQ(op.state != nullptr, op.operands.empty()) << op.name() << ": states have no operands, steps have some";
     EXPECT_EQ(find_op_def(op.name()), &op);

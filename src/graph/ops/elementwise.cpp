@@ -12,33 +12,6 @@
 namespace graphrun::ops {
 namespace {
 
-// ---- inference
-
-TensorType infer_comparison(const InferContext& context) {
-  TensorType out = infer::broadcast(context);
-  out.dtype = DType::boolean;
-  return out;
-}
-
-TensorType infer_logical(const InferContext& context) {
-  for (std::size_t i = 0; i < context.inputs.size(); ++i) {
-    if (context.inputs[i].dtype != DType::boolean) {
-      context.fail("dtype.bool", context.operand(i) + " must be bool", "a comparison such as x > 0 gives bool");
-    }
-  }
-  return infer::broadcast(context);
-}
-
-TensorType infer_where(const InferContext& context) {
-  if (context.inputs[0].dtype != DType::boolean) context.fail("dtype.bool", context.operand(0) + " must be bool");
-  if (context.inputs[1].dtype != context.inputs[2].dtype) {
-    context.fail("dtype.mismatch", context.operand(1) + " and " + context.operand(2) + " must have the same dtype");
-  }
-  std::vector<TensorType> as_values(context.inputs.begin(), context.inputs.end());
-  as_values[0].dtype = as_values[1].dtype;
-  return infer::broadcast({as_values, context.attrs, context.operand_names});
-}
-
 // ---- gradients; g is dL/dy for the output y
 
 using make::op;
@@ -145,29 +118,16 @@ void grad_clip(GradContext& c) {
   c.result[0] = where(op("logical_and", {above, below}), c.gradient, zero);
 }
 
-TensorType infer_clip(const InferContext& context) {
-  if (context.attrs.real("low") > context.attrs.real("high")) {
-    context.fail("attribute.range", "'low' must not be above 'high'");
-  }
-  return infer::same_float(context);
-}
-
 // ---- entries
 
-Params pack_numbers(const ir::Attrs& attrs, std::span<const TensorType>, const TensorType&) {
-  const auto [a, b] = infer::two_reals(attrs);
+Params pack_numbers(const OpCall& call) {
+  const auto [a, b] = infer::two_reals(call.attrs);
   return ScalarParams{a, b};
 }
 
 OpDef unary(Op op, std::string_view doc, GradFn grad, ir::AttrSchema attrs = {}) {
   const PackFn pack = attrs.empty() ? nullptr : pack_numbers;
-  return {.op = op,
-          .doc = doc,
-          .operands = {"x"},
-          .attrs = std::move(attrs),
-          .infer = infer::same_float,
-          .grad = std::move(grad),
-          .pack = pack};
+  return {.op = op, .doc = doc, .operands = {"x"}, .attrs = std::move(attrs), .grad = std::move(grad), .pack = pack};
 }
 OpDef unary(Op op, std::string_view doc, Gradient gradient) {
   return unary(op, doc, [gradient](GradContext& c) { c.result[0] = gradient(c.gradient, c.inputs[0], c.output); });
@@ -179,7 +139,7 @@ OpDef unary_by(Op op, std::string_view doc, std::string_view gradient, bool from
   });
 }
 OpDef binary(Op op, std::string_view doc, GradFn grad) {
-  return {.op = op, .doc = doc, .operands = {"x", "y"}, .infer = infer::float_broadcast, .grad = std::move(grad)};
+  return {.op = op, .doc = doc, .operands = {"x", "y"}, .grad = std::move(grad)};
 }
 OpDef gradient_op(Op op, std::string_view doc, std::string_view value, Var (*slope)(Var v)) {
   OpDef def = binary(op, doc, of_gradient(name_of(op), slope));
@@ -187,8 +147,8 @@ OpDef gradient_op(Op op, std::string_view doc, std::string_view value, Var (*slo
   def.internal = true;
   return def;
 }
-OpDef boolean(Op op, std::string_view doc, InferFn infer, std::vector<std::string_view> operands = {"x", "y"}) {
-  return {.op = op, .doc = doc, .operands = std::move(operands), .infer = infer, .no_gradient = "its result is bool"};
+OpDef boolean(Op op, std::string_view doc, std::vector<std::string_view> operands = {"x", "y"}) {
+  return {.op = op, .doc = doc, .operands = std::move(operands), .no_gradient = "its result is bool"};
 }
 
 }  // namespace
@@ -264,19 +224,18 @@ std::vector<OpDef> elementwise() {
                     const Var s = op("sigmoid", {x});
                     return s * (1 - s);
                   }),
-      boolean(scalar_op::equal, "x == y", infer_comparison),
-      boolean(scalar_op::not_equal, "x != y", infer_comparison),
-      boolean(scalar_op::less, "x < y", infer_comparison),
-      boolean(scalar_op::less_equal, "x <= y", infer_comparison),
-      boolean(scalar_op::greater, "x > y", infer_comparison),
-      boolean(scalar_op::greater_equal, "x >= y", infer_comparison),
-      boolean(scalar_op::logical_and, "x and y", infer_logical),
-      boolean(scalar_op::logical_or, "x or y", infer_logical),
-      boolean(scalar_op::logical_not, "not x", infer_logical, {"x"}),
+      boolean(scalar_op::equal, "x == y"),
+      boolean(scalar_op::not_equal, "x != y"),
+      boolean(scalar_op::less, "x < y"),
+      boolean(scalar_op::less_equal, "x <= y"),
+      boolean(scalar_op::greater, "x > y"),
+      boolean(scalar_op::greater_equal, "x >= y"),
+      boolean(scalar_op::logical_and, "x and y"),
+      boolean(scalar_op::logical_or, "x or y"),
+      boolean(scalar_op::logical_not, "not x", {"x"}),
       {.op = Op::where,
        .doc = "x where the condition holds, else y",
        .operands = {"condition", "x", "y"},
-       .infer = infer_where,
        .grad =
            [](GradContext& c) {
              const Var zero = none(c.gradient);
@@ -285,7 +244,6 @@ std::vector<OpDef> elementwise() {
            }},
   };
   for (OpDef& def : list) {
-    if (def.op == scalar_op::clip) def.infer = infer_clip;
     for (const Op exact :
          {Op::minimum, Op::maximum, scalar_op::neg, scalar_op::abs, scalar_op::sign, scalar_op::relu,
           scalar_op::relu_gradient, scalar_op::floor, scalar_op::ceil, scalar_op::round, scalar_op::clip, Op::where}) {

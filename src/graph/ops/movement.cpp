@@ -18,9 +18,9 @@ using List = std::vector<std::int64_t>;
 
 // ---- reshape, broadcast_to
 
-TensorType infer_reshape(const InferContext& context) {
-  const TensorType& in = context.inputs[0];
-  const List& wanted = context.attrs.integers("shape");
+TensorType declare_reshape(const OpCall& call) {
+  const TensorType& in = call.inputs[0];
+  const List& wanted = call.attrs.integers("shape");
   // A symbolic batch is excluded on both sides: element counts are per sample.
   const bool symbolic = in.shape.rank() > 0 && batch_rows(in.shape[0]) > 0;
   std::int64_t known = 1;
@@ -31,7 +31,7 @@ TensorType infer_reshape(const InferContext& context) {
     } else if (symbolic && i == 0 && batch_rows(wanted[i]) > 0) {
       known = batch_rows(wanted[i]);
     } else if (wanted[i] < 0) {
-      context.fail("shape.extent", "an extent must be >= 0, and only one may be -1 (inferred)");
+      call.fail("shape.extent", "an extent must be >= 0, and only one may be -1 (inferred)");
     } else {
       known = checked_mul(known, wanted[i]);
     }
@@ -40,36 +40,23 @@ TensorType infer_reshape(const InferContext& context) {
   const std::int64_t elements = in.shape.with_batch(1).elements();
   if (open >= 0 && known != 0 && elements % known == 0) out.shape[open] = elements / known;
   if (open >= 0 ? out.shape[open] < 0 : known != elements) {
-    context.fail("shape.mismatch",
-                 fmt::format("{} has {} elements, they do not fill {}", context.operand(0),
-                             extent_text(symbolic ? batch_extent(elements) : elements), to_string(Shape(wanted))),
-                 symbolic ? "-1 as the first extent is inferred, the batch included" : "");
+    call.fail("shape.mismatch",
+              fmt::format("{} has {} elements, they do not fill {}", call.operand(0),
+                          extent_text(symbolic ? batch_extent(elements) : elements), to_string(Shape(wanted))),
+              symbolic ? "-1 as the first extent is inferred, the batch included" : "");
   }
   if (symbolic && open == 0 && out.shape[0] > 0) out.shape[0] = batch_extent(out.shape[0]);
-  out.rows = infer::regrouped_rows(context, in, out.shape);
   return out;
 }
 
-TensorType infer_broadcast_to(const InferContext& context) {
-  const TensorType& in = context.inputs[0];
-  const TensorType out{in.dtype, Shape(context.attrs.integers("shape")), context.attrs.integer("rows")};
-  const int shift = out.shape.rank() - in.shape.rank();
-  bool fits = shift >= 0 && (in.rows == 0 || (shift == 0 && in.rows == out.rows));
-  for (int axis = 0; fits && axis < in.shape.rank(); ++axis) {
-    fits = in.shape[axis] == 1 || in.shape[axis] == out.shape[axis + shift];
-  }
-  if (!fits) {
-    context.fail("shape.mismatch", fmt::format("{} does not broadcast to {}", context.operand(0), to_string(out)));
-  }
-  return out;
+TensorType declare_broadcast_to(const OpCall& call) {
+  return {call.inputs[0].dtype, Shape(call.attrs.integers("shape")), call.attrs.integer("rows")};
 }
 
 // ---- cast
 
-TensorType infer_cast(const InferContext& context) {
-  TensorType out = context.inputs[0];
-  out.dtype = infer::dtype_attribute(context);
-  return out;
+TensorType declare_cast(const OpCall& call) {
+  return {infer::dtype_attribute(call), {}, 0};
 }
 
 void grad_cast(GradContext& c) {
@@ -88,21 +75,6 @@ List permutation(const ir::Attrs& attrs, int rank) {
   return order;
 }
 
-TensorType infer_transpose(const InferContext& context) {
-  const TensorType& in = context.inputs[0];
-  const int rank = in.shape.rank();
-  const List order = permutation(context.attrs, rank);
-  infer::axes(context.attrs.integers("axes"), rank, context);  // fails on duplicates and out-of-range axes
-  if (static_cast<int>(order.size()) != rank)
-    context.fail("attribute.axis", fmt::format("'axes' must name each axis of {} once", context.operand(0)));
-  if (in.rows > 0 && order.front() != 0) {
-    context.fail("shape.rows", fmt::format("{}: the batch must stay dimension 0", context.operand(0)));
-  }
-  TensorType out{in.dtype, {}, in.rows};
-  for (const std::int64_t axis : order) out.shape.push_back(in.shape[static_cast<int>(axis)]);
-  return out;
-}
-
 void grad_transpose(GradContext& c) {
   const List order = permutation(c.attrs, c.inputs[0].type().shape.rank());
   List inverse(order.size());
@@ -111,17 +83,23 @@ void grad_transpose(GradContext& c) {
   c.result[0] = make::op("transpose", {c.gradient}, {{"axes", inverse}});
 }
 
-Params pack_transpose(const ir::Attrs& attrs, std::span<const TensorType> inputs, const TensorType&) {
+Params pack_transpose(const OpCall& call) {
+  const int rank = call.inputs[0].shape.rank();
+  infer::axes(call.attrs.integers("axes"), rank, call);  // fails on duplicates and out-of-range axes
+  const List order = permutation(call.attrs, rank);
+  if (static_cast<int>(order.size()) != rank)
+    call.fail("attribute.axis", fmt::format("'axes' must name each axis of {} once", call.operand(0)));
   PermuteParams params;
-  const List order = permutation(attrs, inputs[0].shape.rank());
   for (std::size_t i = 0; i < order.size(); ++i) params.axes[i] = static_cast<std::int32_t>(order[i]);
   return params;
 }
 
 // ---- slice, pad, concat: one axis at a time
 
-int axis_cut(const InferContext& context) {
-  return infer::one_axis(context, ", it cannot be cut or extended");
+int axis_cut(const OpCall& call) {
+  const int axis = infer::one_axis(call);
+  require_axis(call, axis, kNotCut);
+  return axis;
 }
 
 struct Range {
@@ -134,21 +112,21 @@ Range slice_range(const ir::Attrs& attrs, std::int64_t extent) {
   return {range.start, std::min(range.stop, extent)};
 }
 
-TensorType infer_slice(const InferContext& context) {
-  const int axis = axis_cut(context);
-  TensorType out = context.inputs[0];
-  const Range range = slice_range(context.attrs, out.shape[axis]);
+TensorType declare_slice(const OpCall& call) {
+  const int axis = axis_cut(call);
+  TensorType out = call.inputs[0];
+  const Range range = slice_range(call.attrs, out.shape[axis]);
   if (range.start < 0 || range.start > range.stop) {
-    context.fail("attribute.range", fmt::format("[{}, {}) is invalid for axis {} of {}", context.attrs.integer("start"),
-                                                context.attrs.integer("stop"), axis, context.operand(0)));
+    call.fail("attribute.range", fmt::format("[{}, {}) is invalid for axis {} of {}", call.attrs.integer("start"),
+                                             call.attrs.integer("stop"), axis, call.operand(0)));
   }
   out.shape[axis] = range.stop - range.start;
   return out;
 }
 
-Params pack_slice(const ir::Attrs& attrs, std::span<const TensorType> inputs, const TensorType&) {
-  const int axis = infer::axis_of(attrs, inputs[0].shape.rank());
-  return SliceParams{axis, slice_range(attrs, inputs[0].shape[axis]).start};
+Params pack_slice(const OpCall& call) {
+  const int axis = infer::one_axis(call);
+  return SliceParams{axis, slice_range(call.attrs, call.inputs[0].shape[axis]).start};
 }
 
 void grad_slice(GradContext& c) {
@@ -160,16 +138,15 @@ void grad_slice(GradContext& c) {
                {{"axis", std::int64_t{axis}}, {"before", range.start}, {"after", in.shape[axis] - range.stop}});
 }
 
-TensorType infer_pad(const InferContext& context) {
-  infer::require_float(context, 0);
-  TensorType out = context.inputs[0];
-  std::int64_t& extent = out.shape[axis_cut(context)];
-  extent = checked_add(extent, checked_add(context.attrs.integer("before"), context.attrs.integer("after")));
+TensorType declare_pad(const OpCall& call) {
+  TensorType out = call.inputs[0];
+  std::int64_t& extent = out.shape[axis_cut(call)];
+  extent = checked_add(extent, checked_add(call.attrs.integer("before"), call.attrs.integer("after")));
   return out;
 }
 
-Params pack_pad(const ir::Attrs& attrs, std::span<const TensorType> inputs, const TensorType&) {
-  return PadParams{infer::axis_of(attrs, inputs[0].shape.rank()), attrs.integer("before"), attrs.real("value")};
+Params pack_pad(const OpCall& call) {
+  return PadParams{infer::one_axis(call), call.attrs.integer("before"), call.attrs.real("value")};
 }
 
 Var slice(Var x, std::int64_t axis, std::int64_t start, std::int64_t stop) {
@@ -181,23 +158,6 @@ void grad_pad(GradContext& c) {
   const int axis = infer::axis_of(c.attrs, in.shape.rank());
   const std::int64_t before = c.attrs.integer("before");
   c.result[0] = slice(c.gradient, axis, before, before + in.shape[axis]);
-}
-
-TensorType infer_concat(const InferContext& context) {
-  TensorType out = context.inputs[0];
-  const int axis = axis_cut(context);
-  for (std::size_t i = 1; i < context.inputs.size(); ++i) {
-    TensorType other = context.inputs[i];
-    const bool same_rank = other.shape.rank() == out.shape.rank();
-    const std::int64_t extent = same_rank ? other.shape[axis] : 0;
-    if (same_rank) other.shape[axis] = out.shape[axis];
-    if (!(other == out)) {
-      context.fail("shape.mismatch",
-                   fmt::format("{} and {} must agree but for axis {}", context.operand(0), context.operand(i), axis));
-    }
-    out.shape[axis] = checked_add(out.shape[axis], extent);
-  }
-  return out;
 }
 
 void grad_concat(GradContext& c) {
@@ -212,23 +172,9 @@ void grad_concat(GradContext& c) {
 
 // ---- one_hot, gather, scatter_add
 
-TensorType infer_one_hot(const InferContext& context) {
-  TensorType out = context.inputs[0];
-  if (out.dtype != DType::i32) context.fail("dtype.i32", context.operand(0) + " must be i32 class numbers");
-  out.dtype = DType::f32;
-  out.shape.push_back(context.attrs.integer("classes"));
-  return out;
-}
-
-TensorType infer_gather(const InferContext& context) {
-  const TensorType& table = context.inputs[0];
-  const TensorType& indices = context.inputs[1];
-  if (table.shape.rank() != 2 || table.rows > 0) {
-    context.fail("shape.rank", fmt::format("{} must be a table (entries, width) without a batch", context.operand(0)));
-  }
-  if (indices.dtype != DType::i32) context.fail("dtype.i32", context.operand(1) + " must be i32 indices");
-  TensorType out{table.dtype, indices.shape, indices.rows};
-  out.shape.push_back(table.shape[1]);
+TensorType declare_one_hot(const OpCall& call) {
+  TensorType out = call.inputs[0];
+  out.shape.push_back(call.attrs.integer("classes"));
   return out;
 }
 
@@ -238,19 +184,8 @@ void grad_gather(GradContext& c) {
   c.result[0] = make::op("scatter_add", {c.inputs[1], c.gradient}, {{"entries", entries}});
 }
 
-TensorType infer_scatter_add(const InferContext& context) {
-  const TensorType& indices = context.inputs[0];
-  const TensorType& updates = context.inputs[1];
-  if (indices.dtype != DType::i32) context.fail("dtype.i32", context.operand(0) + " must be i32 indices");
-  infer::require_float(context, 1);
-  const int rank = indices.shape.rank();
-  bool each = updates.shape.rank() == rank + 1 && updates.rows == indices.rows;
-  for (int axis = 0; each && axis < rank; ++axis) each = updates.shape[axis] == indices.shape[axis];
-  if (!each) {
-    context.fail("shape.mismatch", fmt::format("{} must have the shape of {} and one axis more: a row for each index",
-                                               context.operand(1), context.operand(0)));
-  }
-  return {updates.dtype, {context.attrs.integer("entries"), updates.shape[rank]}, 0};
+TensorType declare_scatter_add(const OpCall& call) {
+  return {DType::f32, {call.attrs.integer("entries")}, 0};
 }
 
 }  // namespace
@@ -262,14 +197,13 @@ std::vector<OpDef> movement() {
        .doc = "the same elements in row-major order with another shape",
        .operands = {"x"},
        .attrs = {{"shape", List{-1, 4}, "the new extents; one may be -1: inferred", true}},
-       .infer = infer_reshape,
+       .declare = declare_reshape,
        .grad = [](GradContext& c) { c.result[0] = make::reshape(c.gradient, c.inputs[0].type().shape); },
        .rows = RowRule::regroup,
        .view = [](const ir::Attrs&, std::span<const TensorType>) { return true; }},
       {.op = family_op::stop_gradient,
        .doc = "x, with a gradient of zero",
        .operands = {"x"},
-       .infer = [](const InferContext& context) { return context.inputs[0]; },
        .grad = [](GradContext&) {},
        .rows = RowRule::regroup,
        .view = [](const ir::Attrs&, std::span<const TensorType>) { return true; }},
@@ -278,7 +212,7 @@ std::vector<OpDef> movement() {
        .operands = {"x"},
        .attrs = {{"shape", List{}, "the new extents", true},
                  {"rows", std::int64_t{0}, "rows a sample of the result, 0 = no batch", false, 0.0}},
-       .infer = infer_broadcast_to,
+       .declare = declare_broadcast_to,
        .grad = [](GradContext& c) { c.result[0] = c.gradient; },  // the reverse sweep un-broadcasts it
        .rows = RowRule::broadcast,
        .internal = true},
@@ -286,13 +220,12 @@ std::vector<OpDef> movement() {
        .doc = "x converted to another dtype; bool gives 0 and 1",
        .operands = {"x"},
        .attrs = {{"dtype", std::string("f32"), "the new dtype", true, {}, {}, {"f32", "f64", "i32", "u64", "bool"}}},
-       .infer = infer_cast,
+       .declare = declare_cast,
        .grad = grad_cast},
       {.op = Op::transpose,
        .doc = "permutes the axes",
        .operands = {"x"},
        .attrs = {{"axes", List{}, "axis i of the result is axis axes[i] of x; none: reversed"}},
-       .infer = infer_transpose,
        .grad = grad_transpose,
        .rows = RowRule::rowwise,
        .pack = pack_transpose},
@@ -302,7 +235,7 @@ std::vector<OpDef> movement() {
        .attrs = {axis,
                  {"start", std::int64_t{0}, "first element; negative counts from the end"},
                  {"stop", std::numeric_limits<std::int64_t>::max(), "end; negative counts from the end; default: all"}},
-       .infer = infer_slice,
+       .declare = declare_slice,
        .grad = grad_slice,
        .rows = RowRule::rowwise,
        .pack = pack_slice},
@@ -313,7 +246,7 @@ std::vector<OpDef> movement() {
                  {"before", std::int64_t{0}, "elements put before", false, 0.0},
                  {"after", std::int64_t{0}, "elements put after", false, 0.0},
                  {"value", 0.0, "value of the new elements"}},
-       .infer = infer_pad,
+       .declare = declare_pad,
        .grad = grad_pad,
        .rows = RowRule::rowwise,
        .pack = pack_pad},
@@ -322,7 +255,6 @@ std::vector<OpDef> movement() {
        .operands = {"x"},
        .variadic = true,
        .attrs = {axis},
-       .infer = infer_concat,
        .grad = grad_concat,
        .rows = RowRule::rowwise,
        .pack = infer::pack_axis},
@@ -330,7 +262,7 @@ std::vector<OpDef> movement() {
        .doc = "1 at the class index along a new last axis, else 0; all 0 for a computed index out of range",
        .operands = {"x"},
        .attrs = {{"classes", std::int64_t{10}, "extent of the new axis", true, 1.0}},
-       .infer = infer_one_hot,
+       .declare = declare_one_hot,
        .no_gradient = "its operand is a class index",
        .rows = RowRule::rowwise,
        .classes = [](const ir::Attrs& attrs, std::span<const TensorType>) -> std::optional<Classes> {
@@ -339,7 +271,6 @@ std::vector<OpDef> movement() {
       {.op = family_op::gather,
        .doc = "row indices[i] of the table for each index; zeros for a computed index out of range",
        .operands = {"table", "indices"},
-       .infer = infer_gather,
        .grad = grad_gather,
        .rows = RowRule::rowwise,
        .classes = [](const ir::Attrs&, std::span<const TensorType> inputs) -> std::optional<Classes> {
@@ -350,7 +281,7 @@ std::vector<OpDef> movement() {
               "nothing",
        .operands = {"indices", "updates"},
        .attrs = {{"entries", std::int64_t{10}, "rows of the table", true, 0.0}},
-       .infer = infer_scatter_add,
+       .declare = declare_scatter_add,
        .grad =
            [](GradContext& c) {
              if (c.wanted[1]) c.result[1] = make::op("gather", {c.gradient, c.inputs[0]});

@@ -16,6 +16,7 @@
 #include "graphrun/op_traits.h"
 #include "graphrun/params.h"
 #include "graphrun/program.h"
+#include "types/op_rules.h"
 
 namespace graphrun {
 
@@ -42,16 +43,10 @@ struct Var {
   TensorType type() const { return make->type(id); }
 };
 
-struct InferContext {
-  std::span<const TensorType> inputs;
+// A node whose type is inferred.
+struct OpCall : Operands {
   const ir::Attrs& attrs;
-  std::span<const std::string> operand_names;  // "x", "W1": names of the inputs in messages
-
-  // Throws Error (kind input).
-  [[noreturn]] void fail(std::string code, std::string message, std::string hint = {}) const;
-  std::string operand(std::size_t i) const;  // "x f32(batch, 6)"
 };
-using InferFn = TensorType (*)(const InferContext&);
 
 struct GradContext {
   std::vector<Var> inputs;
@@ -86,7 +81,11 @@ enum class Alias : std::uint8_t {
 };
 // Whether the output is a view of operand 0. OpTraits::overlay has the other ways to share memory.
 using ViewFn = bool (*)(const ir::Attrs&, std::span<const TensorType> inputs);
-using PackFn = Params (*)(const ir::Attrs&, std::span<const TensorType> inputs, const TensorType& output);
+// The parts of the output's type that attributes give and Params do not: all of it for a source or a state.
+using DeclareFn = TensorType (*)(const OpCall&);
+// Converts attributes to what the op's rule (types/op_rules.h) and its kernels get. Runs after DeclareFn, before the
+// rule.
+using PackFn = Params (*)(const OpCall&);
 // An operand that has class numbers or table indices, and the number of classes or table rows.
 struct Classes {
   std::size_t operand = 0;
@@ -110,7 +109,7 @@ struct OpDef {
   std::vector<std::string_view> operands = {};  // names; their count is the arity
   bool variadic = false;                        // the last operand may be repeated
   ir::AttrSchema attrs = {};
-  InferFn infer = nullptr;
+  DeclareFn declare = nullptr;  // null: operands and Params determine the type
   GradFn grad = nullptr;
   std::string_view no_gradient = {};  // why `grad` is null
   RowRule rows = RowRule::elementwise;

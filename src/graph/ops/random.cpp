@@ -1,50 +1,24 @@
 // random.cpp: counter-based random samples (base/random_bits.h), bitwise identical on every executor, for every tiling
 // and thread count. `key` selects the stream. In a model's graph, 0 means the node's own stream, and k > 0 that of node
 // k - 1; the step graph derives the final key from the seed and that node's name. `step` gives new samples each step.
-#include <fmt/format.h>
-
-#include <limits>
-
+#include "graphrun/params/random.h"
 #include "graph/ops/infer.h"
 #include "graph/ops/make.h"
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
-#include "graphrun/params/random.h"
 
 namespace graphrun::ops {
 namespace {
 
 using List = std::vector<std::int64_t>;
 
-TensorType infer_draw(const InferContext& context) {
-  infer::require_scalar(context, 0, DType::u64);
-  return {DType::f32, infer::declared_shape(context), context.attrs.integer("rows")};
+TensorType declare_random(const OpCall& call) {
+  return {DType::f32, infer::declared_shape(call), call.attrs.integer("rows")};
 }
 
-TensorType infer_uniform(const InferContext& context) {
-  if (!(context.attrs.real("low") <= context.attrs.real("high"))) {
-    context.fail("attribute.range", "'low' must not be above 'high'");
-  }
-  return infer_draw(context);
-}
-
-TensorType infer_permutation(const InferContext& context) {
-  infer::require_scalar(context, 0, DType::u64);
-  if (context.attrs.integer("n") > std::numeric_limits<std::int32_t>::max()) {
-    context.fail("attribute.range", "'n' must be below 2^31: the numbers are i32");
-  }
-  return {DType::i32, {context.attrs.integer("n")}, 0};
-}
-
-TensorType infer_dropout(const InferContext& context) {
-  infer::require_float(context, 0);
-  infer::require_scalar(context, 1, DType::u64);
-  return context.inputs[0];
-}
-
-Params pack_draw(const ir::Attrs& attrs, std::span<const TensorType>, const TensorType&) {
-  const auto [a, b] = infer::two_reals(attrs);
-  return RandomParams{static_cast<std::uint64_t>(attrs.integer("key")), a, b};
+Params pack_random(const OpCall& call) {
+  const auto [a, b] = infer::two_reals(call.attrs);
+  return RandomParams{static_cast<std::uint64_t>(call.attrs.integer("key")), a, b};
 }
 
 constexpr std::string_view kDrawn = "random samples do not depend on parameters";
@@ -60,28 +34,30 @@ std::vector<OpDef> random() {
        .doc = "numbers in [low, high), new ones each step",
        .operands = {"step"},
        .attrs = {shape, rows, key, {"low", 0.0, "smallest"}, {"high", 1.0, "upper end, not reached"}},
-       .infer = infer_uniform,
+       .declare = declare_random,
        .no_gradient = kDrawn,
        .rows = RowRule::select},
       {.op = family_op::random_normal,
        .doc = "numbers of the normal distribution, new ones each step",
        .operands = {"step"},
        .attrs = {shape, rows, key, {"mean", 0.0, "mean"}, {"deviation", 1.0, "standard deviation", false, 0.0}},
-       .infer = infer_draw,
+       .declare = declare_random,
        .no_gradient = kDrawn,
        .rows = RowRule::select},
       {.op = family_op::permutation,
        .doc = "0 … n-1 in another order each step",
        .operands = {"step"},
        .attrs = {{"n", std::int64_t{0}, "how many", true, 0.0}, key},
-       .infer = infer_permutation,
+       .declare =
+           [](const OpCall& call) {
+             return TensorType{DType::i32, {call.attrs.integer("n")}, 0};
+           },
        .no_gradient = kDrawn,
        .rows = RowRule::scalar},
       {.op = Op::dropout,
        .doc = "0 with probability rate, else x / (1 - rate); the identity outside training",
        .operands = {"x", "step"},
        .attrs = {{"rate", 0.5, "probability of 0", true, 0.0, 0.999999}, key},
-       .infer = infer_dropout,
        .grad =  // regenerates the mask from its stream instead of storing it
        [](GradContext& c) {
          const std::int64_t own = c.attrs.integer("key");
@@ -92,7 +68,7 @@ std::vector<OpDef> random() {
        .rows = RowRule::rowwise,
        .agreement = Agreement::relative}};
   for (OpDef& def : list) {
-    def.pack = pack_draw;
+    def.pack = pack_random;
     def.internal = true;
   }
   return list;

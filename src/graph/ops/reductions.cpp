@@ -1,8 +1,4 @@
 // reductions.cpp: sum, product, extrema and their positions, and logsumexp over axes.
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include "graph/ops/infer.h"
 #include "graph/ops/make.h"
 #include "graphrun/op.h"
@@ -11,23 +7,9 @@
 namespace graphrun::ops {
 namespace {
 
-TensorType infer_reduction(const InferContext& context) {
-  infer::require_float(context, 0);
-  const TensorType& in = context.inputs[0];
-  const std::vector<int> axes = infer::axes(context.attrs.integers("axes"), in.shape.rank(), context);
-  const bool keepdims = context.attrs.boolean("keepdims");
-  TensorType out{in.dtype, {}, in.rows};
-  for (int axis = 0; axis < in.shape.rank(); ++axis) {
-    const bool reduced = std::find(axes.begin(), axes.end(), axis) != axes.end();
-    if (reduced && axis == 0) out.rows = 0;
-    if (!reduced) out.shape.push_back(in.shape[axis]);
-    if (reduced && keepdims) out.shape.push_back(1);
-  }
-  return out;
-}
-
-Params pack_reduction(const ir::Attrs& attrs, std::span<const TensorType> inputs, const TensorType&) {
-  return ReduceParams{infer::axis_mask(attrs.integers("axes"), inputs[0].shape.rank()), attrs.boolean("keepdims")};
+Params pack_reduction(const OpCall& call) {
+  return ReduceParams{infer::axes(call.attrs.integers("axes"), call.inputs[0].shape.rank(), call),
+                      call.attrs.boolean("keepdims")};
 }
 
 // Reshapes `x` from the result's shape to that with keepdims, which broadcasts against the operand.
@@ -80,19 +62,6 @@ void grad_logsumexp(GradContext& c) {
   c.result[0] = softmax * kept(c, c.gradient);
 }
 
-TensorType infer_arg(const InferContext& context) {
-  infer::require_float(context, 0);
-  const TensorType& x = context.inputs[0];
-  const int axis = infer::one_axis(context, "; a sample's index in it means nothing");
-  if (x.shape[axis] == 0)
-    context.fail("shape.empty", fmt::format("{} is empty along axis {}", context.operand(0), axis));
-  TensorType out{DType::i32, {}, x.rows};
-  for (int i = 0; i < x.shape.rank(); ++i) {
-    if (i != axis) out.shape.push_back(x.shape[i]);
-  }
-  return out;
-}
-
 }  // namespace
 
 std::vector<OpDef> reductions() {
@@ -102,7 +71,6 @@ std::vector<OpDef> reductions() {
                  .operands = {"x"},
                  .attrs = {{"axes", std::vector<std::int64_t>{}, "axes to reduce, none = all"},
                            {"keepdims", false, "keep reduced axes with extent 1"}},
-                 .infer = infer_reduction,
                  .grad = std::move(grad),
                  .rows = RowRule::reduction,
                  .pack = pack_reduction,
@@ -113,7 +81,6 @@ std::vector<OpDef> reductions() {
                  .doc = doc,
                  .operands = {"x"},
                  .attrs = {{"axis", std::int64_t{-1}, "the axis to search; negative counts from the end"}},
-                 .infer = infer_arg,
                  .no_gradient = "its result is an index",
                  .rows = RowRule::rowwise,
                  .pack = infer::pack_axis};

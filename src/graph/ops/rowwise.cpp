@@ -1,18 +1,10 @@
 // rowwise.cpp: ops that read whole vectors along one axis: softmax, log_softmax, softmax_cross_entropy.
-#include <fmt/format.h>
-
 #include "graph/ops/infer.h"
 #include "graph/ops/make.h"
 #include "graphrun/family_op.h"
 
 namespace graphrun::ops {
 namespace {
-
-TensorType infer_along_axis(const InferContext& context) {
-  infer::require_float(context, 0);
-  infer::one_axis(context, "; samples are independent");
-  return context.inputs[0];
-}
 
 // dL/dx = y (g - sum(g y))
 void grad_softmax(GradContext& c) {
@@ -24,25 +16,6 @@ void grad_softmax(GradContext& c) {
 void grad_log_softmax(GradContext& c) {
   const Var total = make::sum(c.gradient, {c.attrs.integer("axis")}, true);
   c.result[0] = c.gradient - make::op("exp", {c.output}) * total;
-}
-
-TensorType infer_cross_entropy(const InferContext& context) {
-  infer::require_float(context, 0);
-  const TensorType& logits = context.inputs[0];
-  const TensorType& target = context.inputs[1];
-  if (logits.shape.rank() == 0 || (logits.shape.rank() == 1 && logits.rows > 0)) {
-    context.fail("shape.rank", fmt::format("{} must have classes along its last axis", context.operand(0)));
-  }
-  TensorType out{logits.dtype, {}, logits.rows};
-  for (int axis = 0; axis + 1 < logits.shape.rank(); ++axis) out.shape.push_back(logits.shape[axis]);
-  const bool one_hot = target.dtype == logits.dtype && target.shape == logits.shape;
-  const bool classes = target.dtype == DType::i32 && target.shape == out.shape;
-  if ((!one_hot && !classes) || target.rows != logits.rows) {
-    context.fail("shape.mismatch", fmt::format("{} and {}: the target must be one-hot {} or class numbers {}",
-                                               context.operand(0), context.operand(1), to_string(logits),
-                                               to_string(TensorType{DType::i32, out.shape, out.rows})));
-  }
-  return out;
 }
 
 // dL/dlogits = g (softmax(logits) sum(t) - t);  dL/dt = -g log_softmax(logits)
@@ -72,7 +45,6 @@ std::vector<OpDef> rowwise() {
            .doc = "exp(x) / sum(exp(x)) along the axis",
            .operands = {"x"},
            .attrs = {axis},
-           .infer = infer_along_axis,
            .grad = grad_softmax,
            .rows = RowRule::rowwise,
            .pack = infer::pack_axis,
@@ -81,7 +53,6 @@ std::vector<OpDef> rowwise() {
            .doc = "x - log(sum(exp(x))) along the axis",
            .operands = {"x"},
            .attrs = {axis},
-           .infer = infer_along_axis,
            .grad = grad_log_softmax,
            .rows = RowRule::rowwise,
            .pack = infer::pack_axis,
@@ -89,7 +60,6 @@ std::vector<OpDef> rowwise() {
           {.op = family_op::softmax_cross_entropy,
            .doc = "-sum(target * log_softmax(logits)) along the last axis; target: one-hot, or i32 class indices",
            .operands = {"logits", "target"},
-           .infer = infer_cross_entropy,
            .grad = grad_cross_entropy,
            .rows = RowRule::rowwise,
            .classes = [](const ir::Attrs&, std::span<const TensorType> inputs) -> std::optional<Classes> {

@@ -8,7 +8,7 @@
 
 #include "graph/frontend/builder_impl.h"
 #include "graph/ir/needed.h"
-#include "graph/ops/op_def.h"
+#include "graph/ops/infer.h"
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params/axes.h"
@@ -75,14 +75,14 @@ class Tracer {
     } else if (node.op == Op::broadcast_to) {
       broadcast(node, box, range);
     } else if (node.op == Op::transpose) {
-      const auto params = packed(node).as<PermuteParams>();
+      const auto params = infer::params_of(graph_, node).as<PermuteParams>();
       Box source(box.size());
       for (std::size_t axis = 0; axis < box.size(); ++axis)
         source[static_cast<std::size_t>(params.axes[axis])] = box[axis];
       const bool keeps_last = params.axes[box.size() - 1] == static_cast<std::int64_t>(box.size()) - 1;
       trace(node.inputs[0], source, keeps_last ? range : without_sum(range));
     } else if (node.op == Op::slice) {
-      const auto params = packed(node).as<SliceParams>();
+      const auto params = infer::params_of(graph_, node).as<SliceParams>();
       Box source = box;
       source[static_cast<std::size_t>(params.axis)].first += params.start;
       source[static_cast<std::size_t>(params.axis)].second += params.start;
@@ -93,8 +93,6 @@ class Tracer {
       trace(node.inputs[0], box, range);
     }
   }
-
-  Params packed(const Node& node) const { return node.def->pack(node.attrs, ir::input_types(graph_, node), node.type); }
 
   // Traces a whole value through any reshape; a part only if the reshape just adds or drops axes of extent 1.
   void reshaped(const Node& node, const Box& box, const ClassRange& range) {
@@ -127,7 +125,7 @@ class Tracer {
   }
 
   void concatenated(const Node& node, const Box& box, const ClassRange& range) {
-    const auto axis = static_cast<std::size_t>(packed(node).as<AxisParams>().axis);
+    const auto axis = static_cast<std::size_t>(infer::params_of(graph_, node).as<AxisParams>().axis);
     std::int64_t begin = 0;
     for (const NodeId input : node.inputs) {
       const std::int64_t extent = graph_[input].type.shape[static_cast<int>(axis)];
