@@ -218,7 +218,7 @@ OutOfMemory::~OutOfMemory() = default;
 
 std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates) {
   if (name.size() > kLongestName) return {};
-  const std::size_t most = std::min(kMaxDistance, (name.size() + 2) / 3);
+  const std::size_t max_distance = std::min(kMaxDistance, (name.size() + 2) / 3);
   const std::string lower = lower_case(name);
   const std::uint64_t letters = letters_of(lower);
   const std::string* best = nullptr;
@@ -226,15 +226,16 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
   for (const std::string& candidate : candidates) {
     const std::size_t lengths[] = {name.size(), candidate.size()};
     const std::size_t longer = std::max(lengths[0], lengths[1]) - std::min(lengths[0], lengths[1]);
-    if (longer > most) continue;
+    if (longer > max_distance) continue;
     // An edit adds at most one character and removes at most one: this cheap bound rejects most candidates.
     const std::string low = lower_case(candidate);
     const std::uint64_t own = letters_of(low);
-    if (std::max(std::popcount(own & ~letters), std::popcount(letters & ~own)) > static_cast<int>(most)) continue;
+    if (std::max(std::popcount(own & ~letters), std::popcount(letters & ~own)) > static_cast<int>(max_distance))
+      continue;
     const std::size_t folded = edit_distance(lower, low);
     // Wrong case counts as one edit, however many letters it changes: RELU is at distance 1 from relu.
     const std::size_t exact = folded == 0 && name != candidate ? 1 : edit_distance(name, candidate);
-    if (exact > most || (exact >= name.size() && folded != 0)) continue;
+    if (exact > max_distance || (exact >= name.size() && folded != 0)) continue;
     // A permutation of the letters wins a tie: tahn suggests tanh, not tan.
     const bool swapped = longer == 0 && std::is_permutation(low.begin(), low.end(), lower.begin());
     const std::array<std::size_t, 4> distance = {exact, folded, swapped ? 0u : 1u, longer};

@@ -61,14 +61,14 @@ Profile Profiler::take(std::string source, std::string_view last) const {
 
   Profile result;
   result.source = std::move(source);
-  std::vector<std::uint32_t> moved(rows.size(), 0);
+  std::vector<std::uint32_t> new_index(rows.size(), 0);
   for (const std::uint32_t index : order) {
     if (rows[index].calls == 0) continue;
-    moved[index] = static_cast<std::uint32_t>(result.rows.size());
+    new_index[index] = static_cast<std::uint32_t>(result.rows.size());
     result.rows.push_back(rows[index]);
   }
   for (const ProfileEvent& event : profile_.events)
-    result.events.push_back({moved[event.row], event.start, event.duration});
+    result.events.push_back({new_index[event.row], event.start, event.duration});
   result.events_left_out = profile_.events_left_out;
   return result;
 }

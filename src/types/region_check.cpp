@@ -92,10 +92,10 @@ class RegionChecker : RegionRules {
       broken("accumulators", "{} bytes are not whole lines", tiling_.accumulator_bytes);
     if (region.accumulators != kNoBuffer && buffer(region.accumulators).kind != BufferKind::workspace)
       broken("accumulators", "{} is not a workspace", named(region.accumulators));
-    const std::uint64_t least = tiling_.accumulator_bytes * min_sets(tiling_.partitions);
-    if (least == 0) return;  // all combined values are empty
-    if (region.accumulators == kNoBuffer || buffer(region.accumulators).bytes < least)
-      broken("accumulators", "{} partitions need {} bytes of workspace", tiling_.partitions, least);
+    const std::uint64_t min_bytes = tiling_.accumulator_bytes * min_sets(tiling_.partitions);
+    if (min_bytes == 0) return;  // all combined values are empty
+    if (region.accumulators == kNoBuffer || buffer(region.accumulators).bytes < min_bytes)
+      broken("accumulators", "{} partitions need {} bytes of workspace", tiling_.partitions, min_bytes);
     const std::uint64_t all = tiling_.accumulator_bytes * static_cast<std::uint64_t>(tiling_.partitions);
     if (buffer(region.accumulators).bytes >= all) return;
     for (const Stage& stage : region.stages) check_waiting(stage);

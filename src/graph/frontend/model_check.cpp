@@ -46,15 +46,15 @@ class Checker {
     try {
       graph_.node(value);
     } catch (const Error& error) {
-      const Diagnostic& told = error.diagnostics().front();
-      report(told.code, fmt::format("{}: {}", role, told.message));
+      const Diagnostic& cause = error.diagnostics().front();
+      report(cause.code, fmt::format("{}: {}", role, cause.message));
     }
   }
 
   void check_values() {
     if (model_.train.minimize.valid()) check_value("minimize", model_.train.minimize);
-    std::set<std::string> told = {"loss"};
-    check_objectives(told);
+    std::set<std::string> reported = {"loss"};
+    check_objectives(reported);
     for (const MetricSpec& metric : model_.train.metrics) {
       if (metric.value.valid()) check_value(fmt::format("the metric '{}'", metric.name), metric.value);
       if (!metric.value.valid() && find_metric(metric.name) == nullptr) {
@@ -64,8 +64,8 @@ class Checker {
         report("metric.name", fmt::format("'{}' is the name of a built-in metric", metric.name),
                "give it another name");
       }
-      for (const std::string& name : told_names(model_, metric)) {
-        if (!told.insert(name).second) {
+      for (const std::string& name : reported_names(model_, metric)) {
+        if (!reported.insert(name).second) {
           report("metric.name", fmt::format("two metrics are reported as '{}'", name),
                  name == "loss" ? "the minimized value is reported as the loss" : "");
         }
@@ -80,18 +80,18 @@ class Checker {
     }
   }
 
-  void check_objectives(std::set<std::string>& told) {
+  void check_objectives(std::set<std::string>& reported) {
     const TrainSpec& train = model_.train;
     if (train.minimize.valid() && !train.objectives.empty()) {
       report("train.objectives", "train: minimize and objectives are both given", "each objective has its own");
     }
-    std::map<ir::NodeId, std::string_view> moved_by;
+    std::map<ir::NodeId, std::string_view> updated_by;
     for (const ObjectiveSpec& one : train.objectives) {
       const auto fail = [&](const std::string& what, std::string hint = {}) {
         report("train.objectives", fmt::format("the objective '{}': {}", one.name, what), std::move(hint));
       };
       if (!is_name(one.name)) fail("the name is invalid", std::string(kNameRule));
-      if (!told.insert(one.name).second) fail("the name is taken", "give it another name");
+      if (!reported.insert(one.name).second) fail("the name is taken", "give it another name");
       check_value(fmt::format("the objective '{}'", one.name), one.minimize);
       if (one.every < 1 || one.every > kMaxEvery)
         fail(fmt::format("every {} steps: from 1 to {}", one.every, kMaxEvery));
@@ -104,7 +104,7 @@ class Checker {
         const ir::Node& node = graph_.graph[value.id];
         if (node.op != Op::parameter || graph_.frozen.contains(value.id)) {
           fail(fmt::format("{} is not a trained parameter", node.name));
-        } else if (const auto [entry, fresh] = moved_by.emplace(value.id, one.name); !fresh) {
+        } else if (const auto [entry, fresh] = updated_by.emplace(value.id, one.name); !fresh) {
           fail(fmt::format("{} is updated by '{}' already", node.name, entry->second),
                "a parameter belongs to one objective: minimize a sum of losses to update it by both");
         }
@@ -219,11 +219,11 @@ void check_usable(const Model& model) {
 
 namespace {
 // All names in the reports of a run, each with its metric; null for the loss and the objectives.
-std::vector<std::pair<std::string, const MetricSpec*>> reported_names(const Model& model) {
+std::vector<std::pair<std::string, const MetricSpec*>> all_reported_names(const Model& model) {
   std::vector<std::pair<std::string, const MetricSpec*>> all = {{"loss", nullptr}};
   for (const ObjectiveSpec& one : model.train.objectives) all.emplace_back(one.name, nullptr);
   for (const MetricSpec& metric : model.train.metrics) {
-    for (std::string& name : told_names(model, metric)) all.emplace_back(std::move(name), &metric);
+    for (std::string& name : reported_names(model, metric)) all.emplace_back(std::move(name), &metric);
   }
   return all;
 }
@@ -231,7 +231,7 @@ std::vector<std::pair<std::string, const MetricSpec*>> reported_names(const Mode
 
 std::optional<bool> monitor_rises(const Model& model, const Monitor& monitor) {
   if (monitor.mode != Monitor::Mode::automatic) return monitor.mode == Monitor::Mode::max;
-  for (const auto& [name, metric] : reported_names(model)) {
+  for (const auto& [name, metric] : all_reported_names(model)) {
     if (name != monitor.monitor) continue;
     if (metric == nullptr) return false;
     const MetricDef* def = metric->value.valid() ? nullptr : find_metric(metric->name);
@@ -242,7 +242,7 @@ std::optional<bool> monitor_rises(const Model& model, const Monitor& monitor) {
 
 std::optional<Diagnostic> monitor_problem(const Model& model, const Monitor& monitor) {
   std::vector<std::string> names;
-  for (auto& reported : reported_names(model)) names.push_back(std::move(reported.first));
+  for (auto& reported : all_reported_names(model)) names.push_back(std::move(reported.first));
   if (std::find(names.begin(), names.end(), monitor.monitor) == names.end()) {
     const std::string near = did_you_mean(monitor.monitor, names);
     return Diagnostic{.code = "train.monitor",
@@ -255,7 +255,7 @@ std::optional<Diagnostic> monitor_problem(const Model& model, const Monitor& mon
                     .hint = R"("mode": "min" or "mode": "max")"};
 }
 
-std::vector<std::string> told_names(const Model& model, const MetricSpec& metric) {
+std::vector<std::string> reported_names(const Model& model, const MetricSpec& metric) {
   const MetricDef* def = metric.value.valid() ? nullptr : find_metric(metric.name);
   if (def == nullptr) return {metric.name};
   std::vector<std::string> names;

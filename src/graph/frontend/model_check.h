@@ -18,7 +18,7 @@ namespace graphrun {
 void check_usable(const Model& model);
 
 // Names of a metric in results: its own name, or one per target ("mse.price") if there are several.
-std::vector<std::string> told_names(const Model& model, const MetricSpec& metric);
+std::vector<std::string> reported_names(const Model& model, const MetricSpec& metric);
 
 // The outputs that a built-in metric evaluates: those with class targets for a class metric, otherwise those with
 // numeric targets. If there are none and the metric has a function, all outputs with targets.

@@ -22,7 +22,7 @@ auto& member_of(auto& spec) {
   }
 }
 
-// Of the member: a number, a flag, a text or, of words, their index.
+// A key whose value is read into the member: a number, a flag, a text, or a word of `one_of` stored as its index.
 template <auto... kPath>
 Field plain(std::string_view name, std::string_view doc, std::optional<double> low = {},
             std::vector<std::string_view> one_of = {}, bool above = false, std::optional<double> high = {}) {
@@ -65,7 +65,7 @@ Field set_at_run_time(Field field) {
   return field;
 }
 
-// The keys that both parts that go by a figure of `validation` have.
+// Keys of both parts that monitor a metric of `validation`.
 template <auto kPart, class Part>
 Fields monitor_fields() {
   return {
@@ -87,7 +87,7 @@ Field other(std::string_view name, std::string_view doc, std::string_view otherw
   return {{name, false, doc}, {}, otherwise};
 }
 
-// Nothing when the value was reported.
+// Returns nullopt if the value was reported.
 std::optional<AttrValue> read_plain(json::Reader& reader, const json::Ref& at, const Field& field) {
   if (std::holds_alternative<bool>(field.fallback)) return reader.boolean(at);
   if (std::holds_alternative<std::int64_t>(field.fallback)) {

@@ -295,7 +295,7 @@ class ModelBuild {
   }
 
   void read_objective(const ModelFile::Objective& objective) {
-    if (!told_.insert(objective.name).second) {
+    if (!reported_.insert(objective.name).second) {
       reader_.report(objective.place, "model.objectives",
                      fmt::format("the sum of all objectives is reported as {}", objective.name),
                      "give it another name");
@@ -306,10 +306,11 @@ class ModelBuild {
         objective.parameters ? read_objective_parameters(objective) : std::nullopt;
     const std::optional<NodeId> loss = objective.minimize ? read_value_name(*objective.minimize) : std::nullopt;
     if (!loss || !scalar(*objective.minimize, *loss, "the minimized value") || !parameters) return;
-    const std::vector<bool> reached = ir::needed_by(graph_.graph, {&*loss, 1}), moved = reached_by_gradients(*loss);
+    const std::vector<bool> reached = ir::needed_by(graph_.graph, {&*loss, 1}),
+                            differentiable = reached_by_gradients(*loss);
     for (const NodeId id : *parameters) {
       spec.parameters.push_back(graph_.value(id));
-      if (reached[id] && moved[id]) continue;
+      if (reached[id] && differentiable[id]) continue;
       reader_.report(*objective.minimize, "model.objectives",
                      fmt::format("{} does not depend on {}, a parameter of {}{}", objective.minimize->value->string,
                                  graph_.graph[id].name, objective.name, reached[id] ? ": no gradient reaches it" : ""),
@@ -396,7 +397,7 @@ class ModelBuild {
 
   // Returns false if it reported an error.
   bool take_parameter(const Ref& at, NodeId id, const std::string& objective) {
-    const auto [entry, fresh] = moved_by_.emplace(id, objective);
+    const auto [entry, fresh] = updated_by_.emplace(id, objective);
     if (fresh) return true;
     reader_.report(at, "model.objectives",
                    entry->second == objective
@@ -483,9 +484,9 @@ class ModelBuild {
 
   // Names in reports must be unique; "loss" is taken.
   void add_metric(const Ref& at, MetricSpec metric) {
-    const std::vector<std::string> told = told_names(model_, metric);
-    for (const std::string& name : told) {
-      if (told_.count(name) == 0) continue;
+    const std::vector<std::string> names = reported_names(model_, metric);
+    for (const std::string& name : names) {
+      if (reported_.count(name) == 0) continue;
       if (name == "loss") {
         reader_.report(at, "model.metric", "the minimized value is reported as the loss already",
                        metric.value == model_.train.minimize ? "leave it out" : "give the value another name");
@@ -495,7 +496,7 @@ class ModelBuild {
       }
       return;
     }
-    told_.insert(told.begin(), told.end());
+    reported_.insert(names.begin(), names.end());
     model_.train.metrics.push_back(std::move(metric));
   }
 
@@ -512,8 +513,9 @@ class ModelBuild {
 
   void check_monitor(const Ref& part, const Monitor& monitor) {
     const std::string built_in = monitor.monitor.substr(0, monitor.monitor.find('.'));
-    if (const Member* member = part.value->find("monitor");
-        member && find_metric(built_in) && !listed_metrics_.contains(built_in) && !told_.contains(monitor.monitor)) {
+    if (const Member* member = part.value->find("monitor"); member && find_metric(built_in) &&
+                                                            !listed_metrics_.contains(built_in) &&
+                                                            !reported_.contains(monitor.monitor)) {
       const std::size_t before = reader_.errors();
       listed_metrics_.insert(built_in);  // counts as listed
       if (check_answers(part.member(*member), *find_metric(built_in))) add_metric(part.member(*member), {built_in, {}});
@@ -671,8 +673,8 @@ class ModelBuild {
   const ModelFile& file_;
   json::Reader& reader_;
   Model model_;
-  std::set<std::string> told_ = {"loss"};   // names in the reports of a run
-  std::map<NodeId, std::string> moved_by_;  // objective that lists the parameter
+  std::set<std::string> reported_ = {"loss"};  // names in the reports of a run
+  std::map<NodeId, std::string> updated_by_;   // objective that lists the parameter
   GraphBuilder::Impl& graph_;
   Scope scope_;
   bool outputs_broken_ = false;

@@ -1,5 +1,5 @@
-// callables.h: all that a text may call: functions, layers, and assign(), which is an effect and gives no value.
-// Contract: names are unique among the three. Leaves to others: what each does (functions.h, layers.h, builder_impl.h).
+// callables.h: everything that an expression may call: functions, layers, and assign(), an effect without a value.
+// Contract: names are unique among the three. Defined elsewhere: functions.h, layers.h, builder_impl.h.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace graphrun {
 
-const Callable* find_callable(std::string_view name);  // null: none
+const Callable* find_callable(std::string_view name);  // null if there is none
 std::vector<std::string> callable_names();
 
 // assign(state, value, after=false), an entry of a model's graph.

@@ -1,6 +1,6 @@
-// entry.h: what a row of each of the library's tables begins with, and how rows are found by name.
-// Contract: functions, layers, optimizers, schedules and metrics are entries; reading, messages, the schema and the
-// reference page ask these and no table of its own. Leaves to others: what an attribute may be (ir/attributes.h).
+// entry.h: the base of the rows in the library's tables, and look-up by name.
+// Contract: functions, layers, optimizers, schedules and metrics are entries. Parsing, messages, the schema and the
+// reference page use these tables only. Defined elsewhere: attributes (ir/attributes.h).
 #pragma once
 
 #include <algorithm>
@@ -19,22 +19,22 @@ struct Entry {
   ir::AttrSchema attributes = {};
 };
 
-// What is called with operands, which are nodes.
+// An entry that is called with operands, which are nodes.
 struct Callable : Entry {
   std::vector<std::string_view> operands;
-  bool variadic = false;  // the last operand may come any number of times, at least once
+  bool variadic = false;  // the last operand may be repeated
 };
 // "" or a sentence: "sub takes 2 operands (a, b), got 1".
 std::string wrong_count(const Callable& callable, std::size_t got);
 
-// Null when there is none.
+// Returns null if there is none.
 template <class Row>
 const Row* find_row(const std::vector<Row>& table, std::string_view name) {
   const auto found = std::find_if(table.begin(), table.end(), [&](const Row& row) { return row.name == name; });
   return found == table.end() ? nullptr : &*found;
 }
 
-// "there is no optimizer named sdg", with the nearest name or, where they are few, all of them; "optimizer.unknown".
+// "there is no optimizer named sdg" (optimizer.unknown). The hint has the nearest name, or all if they are few.
 Error unknown(std::string_view what, std::string_view name, const std::vector<std::string>& names);
 
 template <class Row>

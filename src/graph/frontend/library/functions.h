@@ -1,8 +1,7 @@
-// functions.h: what a model may call by name: ops with a kernel of their own, and functions made of other ops.
-// Contract: to add one of the latter is one row of the table and one build function; shapes, gradients and every
-// executor follow from the parts. It comes before an op of its name. call() checks the operand count and the attributes
-// and throws Error, or AttrError when one attribute is at fault. Leaves to others: which ops there are (ops/op_def.h),
-// how calls are written (expression.h, model_file.h).
+// functions.h: the functions that a model calls by name: ops, and functions made of other ops.
+// Contract: a function made of ops needs a row of the table and a build function. It takes precedence over an op of its
+// name. call() checks the operand count and the attributes, and throws Error, or AttrError if one attribute is invalid.
+// Defined elsewhere: the ops (ops/op_def.h), the syntax of calls (expression.h, model_file.h).
 #pragma once
 
 #include <span>
@@ -24,7 +23,7 @@ const std::vector<Function>& functions();  // in listing order
 inline const Function* find_function(std::string_view name) {
   return find_row(functions(), name);
 }
-// One operand whose values it computes with: moving them, comparing them or adding them up makes no activation.
+// Whether it computes a new value from each element of one operand: a move, comparison or sum is not an activation.
 bool is_activation(const Function& function);
 
 ir::NodeId call(NodeFactory& make, const Function& function, std::span<const ir::NodeId> operands, AttrList attrs = {});

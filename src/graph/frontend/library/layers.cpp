@@ -166,7 +166,7 @@ const Callable& layer_in_text(const Layer& layer) {
           text.attributes.push_back({.name = init.name, .fallback = true, .doc = "if false, omits this parameter"});
         }
       }
-      for (ir::AttrDef& def : text.attributes) def.required = false;  // where it shares, it has them already
+      for (ir::AttrDef& def : text.attributes) def.required = false;  // a layer that shares has them
     }
     return rows;
   }();
@@ -194,7 +194,7 @@ LayerOptions split_layer_attributes(const Layer& layer, const AttrList& attribut
 }
 
 namespace {
-// What the layer that it shares with has.
+// Copies attributes and initial values from the layer that it shares with.
 void take_from_shared(const GraphBuilder::Impl& graph, const Layer& layer, LayerOptions& options) {
   const auto fail = [](std::string code, std::string message, std::string hint = {}) {
     throw ir::AttrError("share", std::move(code), std::move(message), std::move(hint));

@@ -1,6 +1,6 @@
 // layers.h: layers: functions that bring their own parameters, named after the layer ("h2.W").
 // Contract: one row of the table and one build function each; help, schema, page and every way to write a model follow.
-// Leaves to others: how layers are written in a model file (model_file.h).
+// Out of scope: the syntax of layers in a model file (model_file.h).
 #pragma once
 
 #include <map>
@@ -14,7 +14,7 @@
 
 namespace graphrun {
 
-using LayerInits = std::map<std::string, std::optional<Init>, std::less<>>;  // nothing: without that parameter
+using LayerInits = std::map<std::string, std::optional<Init>, std::less<>>;  // nullopt: without this parameter
 
 struct LayerCall {
   GraphBuilder::Impl& graph;
@@ -22,14 +22,14 @@ struct LayerCall {
   std::span<const ir::NodeId> operands;
   const ir::Attrs& attrs;
   const LayerInits& inits;
-  std::string_view share = {};  // the layer whose parameters it takes; empty: it has its own
+  std::string_view share = {};  // layer whose parameters it uses; empty: it has its own
   bool trainable = true;
 
-  // Named "<layer>.<part>": its own, or that of the layer it shares with, which must have that shape.
+  // The parameter "<layer>.<part>": created here, or that of the layer in `share`, which must have this shape.
   ir::NodeId parameter(std::string_view part, const Shape& shape, const Init& init, bool decay = true) const;
-  // The same of a state. Where it is shared, each use assigns on from what the one before it has assigned.
+  // As parameter(). Each use of a shared state continues from the value that the previous use assigned.
   ir::NodeId state(std::string_view part, const Shape& shape, const Init& init) const;
-  // From the next step of training on the state is (1 - part) of what it was and `part` of the value.
+  // Moving average: in each training step the state becomes (1 - part) * state + part * value.
   void follow(ir::NodeId state, ir::NodeId value, double part) const;
 
  private:
@@ -37,14 +37,14 @@ struct LayerCall {
 };
 
 struct LayerInit {
-  std::string_view name;  // the attribute that changes it
+  std::string_view name;  // attribute that sets it
   Init fallback;
-  bool optional = false;  // may be false: without that parameter
+  bool optional = false;  // the attribute may be false, which omits the parameter
 };
 
 struct Layer : Callable {
   std::vector<LayerInit> inits;
-  // Throws Error, or AttrError when one attribute is at fault; gives the value but not its name.
+  // Returns the value, which has no name yet. Throws Error, or AttrError if one attribute is invalid.
   ir::NodeId (*build)(const LayerCall& call) = nullptr;
 };
 
@@ -53,22 +53,22 @@ inline const Layer* find_layer(std::string_view name) {
   return find_row(layers(), name);
 }
 
-// What is said of a layer beside its name and its operands.
+// Settings of one layer in addition to its name and operands.
 struct LayerOptions {
-  AttrList attributes = {};  // of its row
+  AttrList attributes = {};  // those in its row of the table
   LayerInits inits = {};
-  std::string share = {};  // a layer of the same kind that was made before; then there are no attributes and no inits
+  std::string share = {};  // an earlier layer of the same kind; then attributes and inits are empty
   bool trainable = true;
 };
 
-// What every layer takes beside the attributes of its row.
+// Attributes of every layer, in addition to those in its row.
 const ir::AttrSchema& common_layer_attributes();
-// How a text calls the layer: its row, what every layer takes, and a flag for each parameter that it can do without.
+// The layer as a callable in expressions: its row, the common attributes, and a flag for each optional parameter.
 const Callable& layer_in_text(const Layer& layer);
-// Of attributes as layer_in_text() has them. Throws Error for one that it does not have.
+// Splits attributes of layer_in_text(). Throws Error for an unknown one.
 LayerOptions split_layer_attributes(const Layer& layer, const AttrList& attributes);
 
-// Checks the operand count, fills in what the options leave out, and builds; add_layer() also names the value.
+// Checks the operand count, fills in defaults, and builds the layer. add_layer() also names the value.
 ir::NodeId build_layer(GraphBuilder::Impl& graph, const Layer& layer, std::string_view name,
                        std::span<const ir::NodeId> operands, LayerOptions options);
 ir::NodeId add_layer(GraphBuilder::Impl& graph, const Layer& layer, std::string_view name,

@@ -6,8 +6,8 @@ namespace {
 using Of = const ClassScores&;
 
 double top(Of scores, int k) {
-  for (const auto& [most, share] : scores.top) {
-    if (most == k) return share;
+  for (const auto& [count, share] : scores.top) {
+    if (count == k) return share;
   }
   return kNoScore;
 }

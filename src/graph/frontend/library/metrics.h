@@ -1,7 +1,7 @@
-// metrics.h: the built-in metrics: what a model file may name without defining it.
-// Contract: each is in original units, over a whole split. The mean over the samples of a function of (output, target)
-// is recorded by the evaluation's steps, and `finish` is applied once to it; the others, and those of several columns
-// that no such mean gives, are scores (graphrun/scores.h).
+// metrics.h: the built-in metrics, which a model file names without defining them.
+// Contract: each is in original units, over a whole split. The steps of an evaluation record the mean over the samples
+// of a function of (output, target), to which `finish` is applied once. The host computes all other metrics
+// (graphrun/scores.h).
 #pragma once
 
 #include <optional>
@@ -14,13 +14,13 @@
 namespace graphrun {
 
 struct MetricDef : Entry {
-  double (*of_classes)(const ClassScores& scores) = nullptr;  // one of the two; both null: mse, which has no score
+  double (*of_classes)(const ClassScores& scores) = nullptr;  // at most one of the two is set; none for mse
   double ColumnScores::*of_numbers = nullptr;
   std::optional<bool> more_is_better = false;
-  std::string_view function = {};  // the one that gives the mean over a batch; empty: it is a score only
-  // Of the unit of the target that the metric is in, where it knows differences only; 0: it looks at the values.
+  std::string_view function = {};  // its mean over a batch; empty: the host computes it
+  // Power of the target's unit, if the metric depends only on differences; 0: it depends on the values.
   int power = 0;
-  // What becomes of the mean over the split: itself, its root, or 1 - mean / (variance of the target over the split).
+  // Applied to the mean over the split. r2: 1 - mean / (variance of the target over the split).
   enum class Finish { none, root, r2 } finish = Finish::none;
 };
 

@@ -39,7 +39,7 @@ Var inverse_root(Var square, double eps) {
   return op("rsqrt", {square + eps});
 }
 
-// x * scale + b, as far as the layer has them.
+// x * scale + b, without the parameters that the layer omits.
 NodeId with_scale(const LayerCall& call, Var x) {
   const Shape columns = {columns_of(x)};
   if (const std::optional<Init>& scale = call.inits.at("scale"))
@@ -49,8 +49,8 @@ NodeId with_scale(const LayerCall& call, Var x) {
   return x.id;
 }
 
-// n / (n - 1) of the n numbers in a column, or 1 where there is one: from the variance of a batch to an estimate of
-// that of all rows.
+// Estimates the variance of all rows from that of a batch: multiplies it by n / (n - 1) for n numbers in a column, or
+// by 1 if n is 1.
 Var unbiased(Var variance, Var x) {
   const TensorType type = x.type();
   double others = 1;  // numbers of a column in one row of the batch

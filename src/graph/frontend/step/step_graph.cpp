@@ -264,9 +264,9 @@ class StepGraphBuilder {
     add_assignments(false, assigned);
     Var total;
     std::vector<NodeId> losses;
-    std::vector<std::pair<NodeId, NodeId>> moved;
+    std::vector<std::pair<NodeId, NodeId>> updated;
     for (const Objective& objective : objectives_) {
-      if (!moved.empty()) take_turn(objective.name, moved);
+      if (!updated.empty()) take_turn(objective.name, updated);
       const NodeId loss = copy(objective.loss);
       losses.push_back(loss);
       total = losses.size() == 1 ? var(loss) : total + var(loss);
@@ -277,10 +277,10 @@ class StepGraphBuilder {
       for (std::size_t i = 0; i < parameters.size(); ++i) name_gradient(parameters[i], gradient[i].id);
       if (&objective == &objectives_.back()) record_losses(phase, total, losses);
       const std::vector<NodeId> next = update(objective, parameters, std::move(gradient));
-      for (std::size_t i = 0; i < next.size(); ++i) moved.emplace_back(objective.parameters[i], next[i]);
+      for (std::size_t i = 0; i < next.size(); ++i) updated.emplace_back(objective.parameters[i], next[i]);
     }
     const auto is_after = [](const auto& assignment) { return assignment.after; };
-    if (std::any_of(source_.assignments.begin(), source_.assignments.end(), is_after)) take_turn("after", moved);
+    if (std::any_of(source_.assignments.begin(), source_.assignments.end(), is_after)) take_turn("after", updated);
     add_assignments(true, assigned);
     for (const auto& [state, value] : assigned) make_.add("assign", {state, value});
     for (const auto& [parameter, node] : unmoved_) copied_[parameter] = node;
@@ -301,12 +301,12 @@ class StepGraphBuilder {
     }
   }
 
-  // Makes later nodes use the updated values of the `moved` parameters (model node, next value) and recompute their
+  // Makes later nodes use the updated values of the `updated` parameters (model node, next value) and recompute their
   // dependents. Gradients do not flow back through an update.
-  void take_turn(std::string_view name, std::vector<std::pair<NodeId, NodeId>>& moved) {
+  void take_turn(std::string_view name, std::vector<std::pair<NodeId, NodeId>>& updated) {
     turn_ = fmt::format(":{}", name);
     std::vector<NodeId> changed;
-    for (const auto& [parameter, next] : moved) {
+    for (const auto& [parameter, next] : updated) {
       changed.push_back(parameter);
       unmoved_.emplace_back(parameter, copied_[parameter]);
     }
@@ -314,8 +314,8 @@ class StepGraphBuilder {
     for (NodeId id = 0; id < depends.size(); ++id) {
       if (depends[id]) copied_[id] = kNoNode;
     }
-    for (const auto& [parameter, next] : moved) copied_[parameter] = make::op("stop_gradient", {var(next)}).id;
-    moved.clear();
+    for (const auto& [parameter, next] : updated) copied_[parameter] = make::op("stop_gradient", {var(next)}).id;
+    updated.clear();
   }
 
   void name_gradient(NodeId parameter, NodeId gradient) {
@@ -344,15 +344,15 @@ class StepGraphBuilder {
     const Var updates =
         objective.every == 1 ? steps : make::op("floor", {steps / static_cast<double>(objective.every)});
     const Var time = updates + one, due = objective.every == 1 ? Var{} : is_due(objective);
-    if (const Factor most = max_norm(); !most.is_zero()) clip_norm(gradient, most);
-    std::vector<NodeId> moved;
+    if (const Factor norm = max_norm(); !norm.is_zero()) clip_norm(gradient, norm);
+    std::vector<NodeId> updated;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       UpdateContext context{make_, attrs, var(parameters[i]), gradient[i], rate, time, runtime, due};
       const Var next = context.if_due(update_parameter(optimizer, context, decays(parameters[i])), context.parameter);
       make_.add("assign", {parameters[i], next.id});
-      moved.push_back(next.id);
+      updated.push_back(next.id);
     }
-    return moved;
+    return updated;
   }
 
   // TrainSpec::clip_norm; all objectives share one state.
@@ -439,7 +439,7 @@ class StepGraphBuilder {
       throw Error(ErrorKind::input, "metric.target", fmt::format("the metric '{}' needs an output with a target", name),
                   R"(say which target an output answers: "outputs": {"prediction": "y"})");
     }
-    const std::vector<std::string> told = told_names(model_, {name, {}});
+    const std::vector<std::string> names = reported_names(model_, {name, {}});
     for (std::size_t i = 0; i < answered.size(); ++i) {
       const OutputSpec* output = answered[i];
       const bool is_score = needs_score(*def, *output);
@@ -450,13 +450,13 @@ class StepGraphBuilder {
                     "mse needs none");
       }
       if (is_score) {
-        phase.recorded.push_back({.name = told[i], .score = def, .target = output->target});
+        phase.recorded.push_back({.name = names[i], .score = def, .target = output->target});
         continue;
       }
       NodeId operands[] = {copy(output->value.id), copy(model_.graph.find(output->target).id)};
       const bool knows_differences = def->power != 0 && log_of(output->target) == LogTransform::none;
       const double unit = knows_differences ? weigh(operands, output->target) : undo(operands, output->target);
-      add_record(phase, told[i], call(make_, def->function, operands));
+      add_record(phase, names[i], call(make_, def->function, operands));
       Recorded& recorded = phase.recorded.back();
       recorded.unit = std::pow(unit, def->power);
       recorded.finish = def->finish;
