@@ -65,7 +65,7 @@ std::int64_t broadcast_rows(const Operands& context, int rank) {
 
 // NumPy broadcasting; the dtypes must be equal. Row operands must align at dimension 0: a row operand of smaller rank
 // would pair every row with every other, so it is an error.
-TensorType broadcast(const Operands& context) {
+TensorType broadcast(const InferContext& context) {
   int rank = 0;
   for (const TensorType& in : context.inputs) {
     rank = std::max(rank, in.shape.rank());
@@ -90,27 +90,6 @@ TensorType broadcast(const Operands& context) {
   return {context.inputs[0].dtype, Shape(dims), broadcast_rows(context, rank)};
 }
 
-void require_float(const Operands& context, std::size_t i) {
-  if (!is_float(context.inputs[i].dtype)) {
-    context.fail("dtype.float", fmt::format("{} must be f32 or f64", context.operand(i)),
-                 "cast(…, dtype=f32) converts");
-  }
-}
-void require_scalar(const Operands& context, std::size_t i, DType dtype) {
-  const TensorType& type = context.inputs[i];
-  if (type.dtype != dtype || type.shape.rank() != 0) {
-    context.fail("shape.scalar", fmt::format("{} must be a scalar {}", context.operand(i), name_of(dtype)));
-  }
-}
-
-TensorType float_broadcast(const InferContext& context) {
-  for (std::size_t i = 0; i < context.inputs.size(); ++i) require_float(context, i);
-  return broadcast(context);
-}
-TensorType same_float(const InferContext& context) {
-  require_float(context, 0);
-  return context.inputs[0];
-}
 TensorType same(const InferContext& context) {
   return context.inputs[0];
 }
@@ -120,29 +99,20 @@ TensorType cast(const InferContext& context) {
 TensorType clip(const InferContext& context) {
   const auto& [low, high] = context.params.as<ScalarParams>();
   if (!(low <= high)) context.fail("attribute.range", "'low' must not be above 'high'");
-  return same_float(context);
+  return same(context);
 }
 TensorType comparison(const InferContext& context) {
   TensorType out = broadcast(context);
   out.dtype = DType::boolean;
   return out;
 }
-TensorType logical(const InferContext& context) {
-  for (std::size_t i = 0; i < context.inputs.size(); ++i) {
-    if (context.inputs[i].dtype != DType::boolean) {
-      context.fail("dtype.bool", context.operand(i) + " must be bool", "a comparison such as x > 0 gives bool");
-    }
-  }
-  return broadcast(context);
-}
 TensorType where(const InferContext& context) {
-  if (context.inputs[0].dtype != DType::boolean) context.fail("dtype.bool", context.operand(0) + " must be bool");
   if (context.inputs[1].dtype != context.inputs[2].dtype) {
     context.fail("dtype.mismatch", context.operand(1) + " and " + context.operand(2) + " must have the same dtype");
   }
   std::vector<TensorType> as_values(context.inputs.begin(), context.inputs.end());
   as_values[0].dtype = as_values[1].dtype;
-  return broadcast({as_values, context.names});
+  return broadcast({{as_values, context.names}, context.params, context.declared});
 }
 
 TensorType broadcast_to(const InferContext& context) {
@@ -233,7 +203,6 @@ void append_leading(const InferContext& context, Shape& out) {
 
 TensorType matmul(const InferContext& context) {
   for (std::size_t i = 0; i < 2; ++i) {
-    require_float(context, i);
     if (context.inputs[i].shape.rank() < 2) {
       context.fail("shape.rank", fmt::format("{} must have at least 2 dimensions", context.operand(i)),
                    fmt::format("reshape({}, shape=[-1, 1]) makes a column of a vector", context.name(i)));
@@ -264,7 +233,6 @@ TensorType matmul(const InferContext& context) {
 }
 
 TensorType reduce(const InferContext& context) {
-  require_float(context, 0);
   const auto& [axes, keepdims] = context.params.as<ReduceParams>();
   const TensorType& in = context.inputs[0];
   if (axes >> in.shape.rank() != 0)
@@ -287,13 +255,11 @@ int axis_of(const InferContext& context, std::string_view why) {
 }
 
 TensorType along_axis(const InferContext& context) {
-  require_float(context, 0);
   axis_of(context, "; samples are independent");
   return context.inputs[0];
 }
 
 TensorType position(const InferContext& context) {
-  require_float(context, 0);
   const TensorType& in = context.inputs[0];
   const int axis = axis_of(context, "; a sample's index in it means nothing");
   if (in.shape[axis] == 0)
@@ -306,7 +272,6 @@ TensorType position(const InferContext& context) {
 }
 
 TensorType cross_entropy(const InferContext& context) {
-  require_float(context, 0);
   const TensorType& logits = context.inputs[0];
   const TensorType& target = context.inputs[1];
   if (logits.shape.rank() == 0 || (logits.shape.rank() == 1 && logits.rows > 0)) {
@@ -357,7 +322,6 @@ TensorType slice(const InferContext& context) {
   return context.declared;
 }
 TensorType pad(const InferContext& context) {
-  require_float(context, 0);
   const auto& [axis, before, value] = context.params.as<PadParams>();
   require_part(context, context.declared, context.inputs[0], axis, before);
   return context.declared;
@@ -382,11 +346,6 @@ TensorType concat(const InferContext& context) {
 
 // ---- tables
 
-void require_i32(const Operands& context, std::size_t i, std::string_view numbers) {
-  if (context.inputs[i].dtype != DType::i32)
-    context.fail("dtype.i32", fmt::format("{} must be i32 {}", context.operand(i), numbers));
-}
-
 // An extent of the output that operands and parameters leave open.
 std::int64_t declared_extent(const InferContext& context, int axis) {
   const Shape& shape = context.declared.shape;
@@ -396,7 +355,6 @@ std::int64_t declared_extent(const InferContext& context, int axis) {
 }
 
 TensorType one_hot(const InferContext& context) {
-  require_i32(context, 0, "class numbers");
   TensorType out = context.inputs[0];
   out.dtype = DType::f32;
   out.shape.push_back(declared_extent(context, out.shape.rank()));
@@ -409,7 +367,6 @@ TensorType gather(const InferContext& context) {
   if (table.shape.rank() != 2 || table.rows > 0) {
     context.fail("shape.rank", fmt::format("{} must be a table (entries, width) without a batch", context.operand(0)));
   }
-  require_i32(context, 1, "indices");
   TensorType out{table.dtype, indices.shape, indices.rows};
   out.shape.push_back(table.shape[1]);
   return out;
@@ -418,8 +375,6 @@ TensorType gather(const InferContext& context) {
 TensorType scatter_add(const InferContext& context) {
   const TensorType& indices = context.inputs[0];
   const TensorType& updates = context.inputs[1];
-  require_i32(context, 0, "indices");
-  require_float(context, 1);
   const int rank = indices.shape.rank();
   bool each = updates.shape.rank() == rank + 1 && updates.rows == indices.rows;
   for (int axis = 0; each && axis < rank; ++axis) each = updates.shape[axis] == indices.shape[axis];
@@ -433,7 +388,6 @@ TensorType scatter_add(const InferContext& context) {
 // ---- batches, counters, random samples
 
 TensorType minibatch(const InferContext& context) {
-  for (std::size_t i = 1; i < context.inputs.size(); ++i) require_scalar(context, i, DType::u64);
   const auto& params = context.params.as<MinibatchParams>();
   TensorType type = context.inputs[0];
   if (type.shape.rank() == 0 || type.rows != 0) {
@@ -450,14 +404,8 @@ TensorType minibatch(const InferContext& context) {
   return type;
 }
 
-TensorType row_count(const InferContext& context) {
-  for (std::size_t i = 0; i < context.inputs.size(); ++i) require_scalar(context, i, DType::u64);
+TensorType row_count(const InferContext&) {
   return {DType::i32, {}, 0};
-}
-
-TensorType increment(const InferContext& context) {
-  require_scalar(context, 0, DType::u64);
-  return context.inputs[0];
 }
 
 TensorType record(const InferContext& context) {
@@ -465,8 +413,8 @@ TensorType record(const InferContext& context) {
   if (ring.dtype != DType::f32 || ring.shape.rank() != 1 || ring.shape[0] == 0 || ring.rows > 0) {
     context.fail("shape.ring", fmt::format("{} must be f32 with one dimension that is not empty", context.operand(0)));
   }
-  require_scalar(context, 1, DType::f32);
-  require_scalar(context, 2, DType::u64);
+  if (!(context.inputs[1] == TensorType{DType::f32, {}, 0}))
+    context.fail("shape.scalar", fmt::format("{} must be a scalar f32", context.operand(1)));
   return ring;
 }
 
@@ -478,7 +426,6 @@ TensorType assign(const InferContext& context) {
 }
 
 TensorType random_normal(const InferContext& context) {
-  require_scalar(context, 0, DType::u64);
   return {DType::f32, context.declared.shape, context.declared.rows};
 }
 
@@ -489,7 +436,6 @@ TensorType random_uniform(const InferContext& context) {
 }
 
 TensorType permutation(const InferContext& context) {
-  require_scalar(context, 0, DType::u64);
   const std::int64_t n = declared_extent(context, 0);
   if (n > std::numeric_limits<std::int32_t>::max()) {
     context.fail("attribute.range", "'n' must be below 2^31: the numbers are i32");
@@ -498,10 +444,9 @@ TensorType permutation(const InferContext& context) {
 }
 
 TensorType dropout(const InferContext& context) {
-  require_scalar(context, 1, DType::u64);
   const double rate = context.params.as<RandomParams>().a;
   if (!(rate >= 0 && rate < 1)) context.fail("attribute.range", fmt::format("a rate of {}", rate));
-  return same_float(context);
+  return same(context);
 }
 
 // Fault in parameters that no graph has, or "": attributes exclude it, or binding the batch does.
@@ -531,7 +476,7 @@ struct NamedRule {
 constexpr NamedRule kStructured[] = {
     {Op::minibatch, {{"TU>T", MinibatchParams::kKind}, minibatch}},
     {Op::row_count, {{"U>I", MinibatchParams::kKind}, row_count, true}},
-    {Op::increment, {{"U>U", NoParams::kKind, Overlay::reuse}, increment, true}},
+    {Op::increment, {{"U>U", NoParams::kKind, Overlay::reuse}, same, true}},
     {Op::record, {{"SSU>S", NoParams::kKind, Overlay::state}, record, true}},
     {Op::assign, {{"TT>T", NoParams::kKind, Overlay::state}, assign, true}},
     {Op::where, {{"BTT>T", NoParams::kKind, Overlay::reuse}, where, true}},
@@ -573,15 +518,15 @@ constexpr OpRule rule(Op op) {
     GRAPHRUN_SOURCE_OPS(GRAPHRUN_SOURCE)
     return {};
     GRAPHRUN_PLAIN_OPS(GRAPHRUN_CASE)
-    return {{"F>F", NoParams::kKind, Overlay::reuse}, same_float, true};
+    return {{"F>F", NoParams::kKind, Overlay::reuse}, same, true};
     GRAPHRUN_PARAMETRIC_OPS(GRAPHRUN_CASE)
-    return {{"F>F", ScalarParams::kKind, Overlay::reuse}, op == scalar_op::clip ? clip : same_float, true};
+    return {{"F>F", ScalarParams::kKind, Overlay::reuse}, op == scalar_op::clip ? clip : same, true};
     GRAPHRUN_BINARY_OPS(GRAPHRUN_CASE)
-    return {{"FF>F", NoParams::kKind, Overlay::reuse}, float_broadcast, true};
+    return {{"FF>F", NoParams::kKind, Overlay::reuse}, broadcast, true};
     GRAPHRUN_COMPARE_OPS(GRAPHRUN_CASE)
     return {{"TT>B"}, comparison, true};
     GRAPHRUN_LOGICAL_OPS(GRAPHRUN_CASE)
-    return {{op == scalar_op::logical_not ? "B>B" : "BB>B", NoParams::kKind, Overlay::reuse}, logical, true};
+    return {{op == scalar_op::logical_not ? "B>B" : "BB>B", NoParams::kKind, Overlay::reuse}, broadcast, true};
 #undef GRAPHRUN_CASE
 #undef GRAPHRUN_SOURCE
     default:
@@ -616,6 +561,24 @@ constexpr auto kRows = [] {
 
 const Row& row_of(Op op) {
   return kRows[std::min(static_cast<std::size_t>(op), kOps)];
+}
+
+// Fails unless each operand has a dtype of its letter. Rules compare the dtypes of operands with each other.
+void require_dtypes(Op op, std::string_view letters, const Operands& context) {
+  const std::size_t last = letters.find_first_of("+>") - 1;
+  for (std::size_t i = 0; i < context.inputs.size(); ++i) {
+    const char letter = letters[std::min(i, last)];
+    const TensorType& type = context.inputs[i];
+    const auto fail = [&](std::string code, std::string_view wanted, std::string hint = {}) {
+      context.fail(std::move(code), fmt::format("{} must be {}", context.operand(i), wanted), std::move(hint));
+    };
+    if (letter == 'F' && !is_float(type.dtype)) fail("dtype.float", "f32 or f64", "cast(…, dtype=f32) converts");
+    if (letter == 'B' && type.dtype != DType::boolean)
+      fail("dtype.bool", "bool", op == Op::where ? "" : "a comparison such as x > 0 gives bool");
+    if (letter == 'I' && type.dtype != DType::i32)
+      fail("dtype.i32", op == family_op::one_hot ? "i32 class numbers" : "i32 indices");
+    if (letter == 'U' && (type.dtype != DType::u64 || type.shape.rank() != 0)) fail("shape.scalar", "a scalar u64");
+  }
 }
 
 // Matches types against the letters of a signature; F and T bind to the first dtype they match.
@@ -696,7 +659,9 @@ void require_axis(const Operands& context, std::int64_t axis, std::string_view w
 }
 
 TensorType infer_type(Op op, const InferContext& context) {
-  return row_of(op).rule.infer(context);
+  const OpRule& rule = row_of(op).rule;
+  require_dtypes(op, rule.traits.dtypes, context);
+  return rule.infer(context);
 }
 
 std::string fault_of(Op op, std::span<const TensorType> inputs, const TensorType& output, const Params& params) {
