@@ -16,9 +16,9 @@ namespace {
 
 constexpr std::size_t kWindow = 160;  // source columns shown; the input may be one huge line
 constexpr std::size_t kMaxDistance = 3;
-constexpr std::size_t kLongestName = 64;  // longer names get no suggestion
-// Limits in bytes. kLongestFile is PATH_MAX; a pointer is user input if it comes from --set.
-constexpr std::size_t kLongestMessage = 1000, kLongestFile = 4096, kLongestPointer = 1000, kLongestLine = 16384;
+constexpr std::size_t kMaxName = 64;  // longer names get no suggestion
+// Limits in bytes. kMaxFile is PATH_MAX; a pointer is user input if it comes from --set.
+constexpr std::size_t kMaxMessage = 1000, kMaxFile = 4096, kMaxPointer = 1000, kMaxLine = 16384;
 
 bool continues_character(char byte) {
   return (static_cast<unsigned char>(byte) & 0xc0u) == 0x80u;  // UTF-8 continuation byte
@@ -46,8 +46,8 @@ Character character_at(std::string_view text, std::size_t at) {
     if (!starts || at + i >= text.size() || !continues_character(text[at + i])) return {1, first};
     code = code << 6 | (static_cast<unsigned char>(text[at + i]) & 0x3fu);
   }
-  constexpr char32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
-  if (code < kSmallest[length] || (code >= 0xd800 && code < 0xe000) || code > 0x10ffff) return {1, first};
+  constexpr char32_t kMinCode[] = {0, 0, 0x80, 0x800, 0x10000};
+  if (code < kMinCode[length] || (code >= 0xd800 && code < 0xe000) || code > 0x10ffff) return {1, first};
   return {length, is_control(code) ? std::optional(code) : std::nullopt};
 }
 
@@ -90,13 +90,13 @@ void shorten(std::string& text, std::size_t limit) {
 }
 
 void shorten(Diagnostic& d) {
-  shorten(d.message, kLongestMessage);
-  shorten(d.hint, kLongestMessage);
-  shorten(d.file, kLongestFile);
-  shorten(d.pointer, kLongestPointer);
-  if (d.source_line.size() <= kLongestLine) return;
+  shorten(d.message, kMaxMessage);
+  shorten(d.hint, kMaxMessage);
+  shorten(d.file, kMaxFile);
+  shorten(d.pointer, kMaxPointer);
+  if (d.source_line.size() <= kMaxLine) return;
   // Drops the line if the cut would remove the column that the caret points at.
-  d.source_line.resize(d.column >= 0 && static_cast<std::size_t>(d.column) < kLongestLine ? kLongestLine : 0);
+  d.source_line.resize(d.column >= 0 && static_cast<std::size_t>(d.column) < kMaxLine ? kMaxLine : 0);
 }
 
 // Indents continuation lines, so that a newline in a user's name cannot fake a second message.
@@ -217,7 +217,7 @@ OutOfMemory::OutOfMemory(std::string code, std::string message, std::uint64_t ne
 OutOfMemory::~OutOfMemory() = default;
 
 std::string nearest_name(std::string_view name, const std::vector<std::string>& candidates) {
-  if (name.size() > kLongestName) return {};
+  if (name.size() > kMaxName) return {};
   const std::size_t max_distance = std::min(kMaxDistance, (name.size() + 2) / 3);
   const std::string lower = lower_case(name);
   const std::uint64_t letters = letters_of(lower);

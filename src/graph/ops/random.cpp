@@ -21,7 +21,7 @@ Params pack_random(const OpCall& call) {
   return RandomParams{static_cast<std::uint64_t>(call.attrs.integer("key")), a, b};
 }
 
-constexpr std::string_view kDrawn = "random samples do not depend on parameters";
+constexpr std::string_view kIndependent = "random samples do not depend on parameters";
 
 }  // namespace
 
@@ -35,14 +35,14 @@ std::vector<OpDef> random() {
        .operands = {"step"},
        .attrs = {shape, rows, key, {"low", 0.0, "smallest"}, {"high", 1.0, "upper end, not reached"}},
        .declare = declare_random,
-       .no_gradient = kDrawn,
+       .no_gradient = kIndependent,
        .rows = RowRule::select},
       {.op = family_op::random_normal,
        .doc = "numbers of the normal distribution, new ones each step",
        .operands = {"step"},
        .attrs = {shape, rows, key, {"mean", 0.0, "mean"}, {"deviation", 1.0, "standard deviation", false, 0.0}},
        .declare = declare_random,
-       .no_gradient = kDrawn,
+       .no_gradient = kIndependent,
        .rows = RowRule::select},
       {.op = family_op::permutation,
        .doc = "0 … n-1 in another order each step",
@@ -52,7 +52,7 @@ std::vector<OpDef> random() {
            [](const OpCall& call) {
              return TensorType{DType::i32, {call.attrs.integer("n")}, 0};
            },
-       .no_gradient = kDrawn,
+       .no_gradient = kIndependent,
        .rows = RowRule::scalar},
       {.op = Op::dropout,
        .doc = "0 with probability rate, else x / (1 - rate); the identity outside training",

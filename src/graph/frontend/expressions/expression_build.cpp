@@ -194,32 +194,32 @@ class Evaluator {
   }
 
   // A number takes the dtype of the other operands.
-  NodeId node(TermId id, DType beside) {
+  NodeId node(TermId id, DType others) {
     const Item& item = items_[id];
     if (const NodeId* value = std::get_if<NodeId>(&item)) return *value;
     if (const Number* value = std::get_if<Number>(&item)) {
-      const bool keeps = is_float(beside) || (beside == DType::i32 && is_integral(value->value));
-      return graph_.builder.scalar(value->value, keeps ? beside : DType::f32);
+      const bool keeps = is_float(others) || (others == DType::i32 && is_integral(value->value));
+      return graph_.builder.scalar(value->value, keeps ? others : DType::f32);
     }
     if (!term(id).operands.empty() && term(id).kind == Term::Kind::list) {
       std::vector<double> reals;
       for (const TermId i : term(id).operands) reals.push_back(number(i)->value);
-      const TensorType type{is_float(beside) ? beside : DType::f32, {static_cast<std::int64_t>(reals.size())}, 0};
+      const TensorType type{is_float(others) ? others : DType::f32, {static_cast<std::int64_t>(reals.size())}, 0};
       return make::source(graph_.builder, "constant", type, {{"values", std::move(reals)}}).id;
     }
     throw ExpressionError(term(id).begin, "expression.operand", "expected a value of the graph or a number");
   }
 
   std::vector<NodeId> nodes(const std::vector<TermId>& ids) {
-    DType beside = DType::f32;
+    DType others = DType::f32;
     for (const TermId id : ids) {
       const NodeId* value = std::get_if<NodeId>(&items_[id]);
       if (!value) continue;
-      beside = graph_.builder.type(*value).dtype;
-      if (beside != DType::boolean) break;  // in where(condition, x, 0), 0 takes the dtype of x
+      others = graph_.builder.type(*value).dtype;
+      if (others != DType::boolean) break;  // in where(condition, x, 0), 0 takes the dtype of x
     }
     operands_.clear();
-    for (const TermId id : ids) operands_.push_back(node(id, beside));
+    for (const TermId id : ids) operands_.push_back(node(id, others));
     return operands_;
   }
 

@@ -8,7 +8,7 @@
 namespace graphrun {
 namespace {
 
-constexpr std::size_t kLongest = 60;  // bytes of an operand's text in a message
+constexpr std::size_t kMaxText = 60;  // bytes of an operand's text in a message
 
 // Replaces only whole names, not parts of longer ones.
 void replace_name(std::string& text, const std::string& name, const std::string& with) {
@@ -62,12 +62,12 @@ Error with_notes(const GraphBuilder::Impl& graph, std::span<const OperandNote> o
       std::string note;
       if (graph.named.contains(operand.node)) {
         note = definition(node);
-      } else if (!operand.text.empty() && operand.text.size() <= kLongest) {
+      } else if (!operand.text.empty() && operand.text.size() <= kMaxText) {
         const std::string shown = is_plain(operand.text) ? operand.text : "(" + operand.text + ")";
         replace_name(d.message, node.name, shown);
         replace_name(d.hint, node.name, shown);
       } else if (!operand.text.empty()) {
-        note = fmt::format("{} is {}...", node.name, operand.text.substr(0, kLongest));
+        note = fmt::format("{} is {}...", node.name, operand.text.substr(0, kMaxText));
       }
       if (!note.empty()) d.hint += (d.hint.empty() ? "" : "; ") + note;
     }

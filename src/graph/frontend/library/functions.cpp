@@ -128,8 +128,8 @@ Var dropout_at(Var x, Var rate) {
   if (!is_float(type.dtype))
     throw Error(ErrorKind::input, "dtype.float", fmt::format("dropout: x must be a float, got {}", to_string(type)));
   const Var within = op("clip", {rate}, {{"low", 0.0}, {"high", kHighestRate}});
-  const Var drawn = op("random_uniform", {step_of(x)}, {{"shape", make::dims(type.shape)}, {"rows", type.rows}});
-  const Var drops = op("less", {drawn, within});
+  const Var samples = op("random_uniform", {step_of(x)}, {{"shape", make::dims(type.shape)}, {"rows", type.rows}});
+  const Var drops = op("less", {samples, within});
   const Var one = make::like(1, within);
   const Var kept = x / make::cast(one - within, type.dtype);
   const Var dropped = op("where", {drops, make::like(0, x), kept});
@@ -143,7 +143,7 @@ Var dropout(Operands x, const ir::Attrs& attrs) {
 }
 
 // Random samples in the operand's shape, or in extents of their own per row.
-Var draw(std::string_view name, Operands x, const ir::Attrs& attrs) {
+Var random_samples(std::string_view name, Operands x, const ir::Attrs& attrs) {
   TensorType type = x[0].type();
   AttrList all = attrs.list();
   std::erase_if(all, [](const auto& attr) { return attr.first == "shape"; });
@@ -228,12 +228,12 @@ std::vector<Function> made_of_ops() {
              .high = kHighestRate,
              .at_run_time = true}}),
       made("random_uniform", "uniform random samples in [low, high), shaped like `like`, new in each step", {"like"},
-           [](Operands x, const ir::Attrs& attrs) { return draw("random_uniform", x, attrs); },
+           [](Operands x, const ir::Attrs& attrs) { return random_samples("random_uniform", x, attrs); },
            {{.name = "low", .fallback = 0.0, .doc = "lower bound"},
             {.name = "high", .fallback = 1.0, .doc = "upper bound, exclusive"},
             extents}),
       made("random_normal", "normal random samples, shaped like `like`, new in each step", {"like"},
-           [](Operands x, const ir::Attrs& attrs) { return draw("random_normal", x, attrs); },
+           [](Operands x, const ir::Attrs& attrs) { return random_samples("random_normal", x, attrs); },
            {{.name = "mean", .fallback = 0.0, .doc = "mean of the distribution"},
             {.name = "deviation", .fallback = 1.0, .doc = "standard deviation", .low = 0.0},
             extents}),
