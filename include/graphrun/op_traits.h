@@ -15,11 +15,12 @@ namespace graphrun {
 enum class CombineOp : std::uint8_t;    // program.h
 enum class ParamsKind : std::uint32_t;  // params.h
 
-// Storage that the output may share with an operand.
+// Storage that the output shares with an operand. Decided before planning.
 enum class Overlay : std::uint8_t {
-  none,   // none
-  reuse,  // exactly that of an operand of the output's own type
-  state,  // operand 0 is the output
+  none,
+  reuse,  // may overwrite an operand of the output's own type whose live range ends here
+  state,  // overwrites operand 0
+  view,   // in the bytes of operand 0; no kernel runs. From OpDef::view, never in OpTraits
 };
 
 struct OpTraits {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "compiler/bind_batch.h"
+#include "compiler/budget/fit_memory.h"
 #include "compiler/elements.h"
-#include "compiler/fit_memory.h"
 #include "compiler/fuse.h"
 #include "compiler/lower.h"
 #include "compiler/passes.h"
@@ -60,19 +60,21 @@ Compiled compile(const ir::Graph& given, const CompileOptions& options) {
     result.regions.graph = std::move(values);
   }
 
-  plan::FittedGraph fitted = plan::fit_memory(std::move(result.regions.graph), options);
-  result.regions.graph = std::move(fitted.graph);
-  result.regions.ids = result.regions.ids.then(fitted.ids);
-  result.budget = std::move(fitted.budget);
+  plan::Plan plan = plan::plan_arena(std::move(result.regions.graph), options);
+  if (options.max_memory > 0 && plan.budget.bytes_before > options.max_memory)
+    plan = plan::fit_memory(std::move(plan), options);
+  result.regions.graph = std::move(plan.graph);
+  result.regions.ids = result.regions.ids.then(plan.ids);
+  result.budget = std::move(plan.budget);
   const ir::Graph& graph = result.regions.graph;
   if (result.budget.is_changed()) verify(graph);
-  plan::Lowered lowered = plan::lower(graph, fitted.layouts, fitted.arena, options);
+  plan::Lowered lowered = plan::lower(graph, plan.layouts, plan.arena, options);
 
   result.program = std::move(lowered.program);
   for (ir::NodeId value = 0; value < result.regions.ids.size(); ++value)
     result.buffer_of.push_back(lowered.buffer_of[result.regions.ids[value]]);
   for (std::size_t r = 0; r < graph.regions.size(); ++r)
-    if (graph.regions[r].chains.empty()) result.choices.push_back(fitted.layouts.regions[r].choices);
+    if (graph.regions[r].chains.empty()) result.choices.push_back(plan.layouts.regions[r].choices);
   for (BufferId id = 0; id < result.program.buffers.size(); ++id)
     result.by_name.emplace(result.program.buffers[id].name, id);
   return result;

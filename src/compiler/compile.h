@@ -35,7 +35,7 @@ struct CompileOptions {
   plan::TileChoice tiles = {};
   Precision precision = Precision::fp32;  // in all matrix products
   MathMode math = MathMode::fast;         // used only if the target is a GPU
-  std::uint64_t max_memory = 0;           // limit on arena bytes, if it can be met (fit_memory.h); 0: no limit
+  std::uint64_t max_memory = 0;           // limit on arena bytes, if it can be met (budget/fit_memory.h); 0: no limit
 };
 
 struct Compiled {

@@ -20,16 +20,7 @@ constexpr std::int64_t kMaxFilling = 8;
 class DataLayoutFinder {
  public:
   DataLayoutFinder(const Graph& graph, const GraphAnalysis& analysis, const TileChoice& choice)
-      : graph_(graph), analysis_(analysis), stage_(graph.size(), 0) {
-    if (choice.rows % kTileLanes != 0) return;  // tiles would begin within vectors
-    int stages = 0;
-    for (const ir::Region& region : graph.regions) {
-      for (const ir::RegionStage& stage : region.stages) {
-        ++stages;
-        for (NodeId id = stage.rows; id < stage.last; ++id) stage_[id] = stages;
-      }
-    }
-  }
+      : graph_(graph), analysis_(analysis), aligned_(choice.rows % kTileLanes == 0) {}
 
   DataLayout run() {
     DataLayout layout{std::vector<std::int64_t>(graph_.size(), 0), std::vector<bool>(graph_.size(), false)};
@@ -74,7 +65,7 @@ class DataLayoutFinder {
         if (graph_[id].type.rows == 0) readers.rows.push_back(reader);
         return true;
       }
-      if (stage_[reader] == 0) return false;
+      if (!aligned_ || !analysis_.in_rows(reader)) return false;
       if (graph_[id].type.rows > 0) return agree(samples, samples, readers);  // the whole data set is one batch
       return node.def->rows == RowRule::select && !node.attrs.boolean("shuffle") && counts_its_rows(reader, samples) &&
              agree(node.type.shape[0], samples, readers) && (readers.rows.push_back(reader), true);
@@ -116,14 +107,15 @@ class DataLayoutFinder {
         views.push_back(reader);
         return true;
       }
-      const bool here = is_view(rows) ? stage_[reader] != 0 : stage_[reader] == stage_[rows];
-      return here && (one_feature || graph_[reader].op == Op::matmul);
+      const bool here =
+          is_view(rows) ? analysis_.in_rows(reader) : analysis_.places[reader].stage == analysis_.places[rows].stage;
+      return here && (one_feature || graph_[reader].def->rows == RowRule::contraction);
     });
   }
 
   const Graph& graph_;
   const GraphAnalysis& analysis_;
-  std::vector<int> stage_;  // per node: stage of its row step, counted from 1; 0: none
+  bool aligned_;  // false: tiles would begin within vectors
 };
 
 }  // namespace

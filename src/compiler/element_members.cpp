@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "graph/ops/op_def.h"
-#include "graphrun/op.h"
 
 namespace graphrun {
 
@@ -24,7 +23,7 @@ std::vector<NodeId> ElementFacts::reads(NodeId id) const {
 
 NodeId ElementFacts::source_of(NodeId id) const {
   if (analysis.is_view(id)) return analysis.roots[id];
-  if (graph[id].op != Op::assign) return kNoNode;
+  if (!graph[id].def->effect) return kNoNode;
   const NodeId value = analysis.roots[graph[id].inputs[1]];
   return writes_state(value) ? value : kNoNode;
 }
@@ -41,11 +40,8 @@ class MemberFinder {
   }
 
   ElementMembers run() {
-    std::vector<bool> over_rows(facts_.graph.size(), false);
-    for (const ir::Region& region : facts_.graph.regions)
-      std::fill(over_rows.begin() + region.stages.front().first, over_rows.begin() + region.last, true);
     for (NodeId id = 0; id < facts_.graph.size(); ++id) {
-      if (facts_.graph[id].phase != kShared && !over_rows[id]) find_member(id);
+      if (facts_.graph[id].phase != kShared && facts_.region_of(id) == nullptr) find_member(id);
     }
     find_numbers();
     find_stored();
@@ -67,9 +63,8 @@ class MemberFinder {
 
   // A single element that is a function of other values.
   bool is_number(NodeId id) const {
-    const Op op = facts_.graph[id].op;
-    return facts_.count(id) == 1 && !facts_.has_rows(id) && !facts_.writes_state(id) && op != Op::increment &&
-           op != Op::row_count;
+    return facts_.count(id) == 1 && !facts_.has_rows(id) && !facts_.writes_state(id) &&
+           facts_.graph[id].def->rows != RowRule::scalar;
   }
 
   // Finds the scalars for which no state that they depend on is written before their last reader.

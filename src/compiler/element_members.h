@@ -19,9 +19,13 @@ struct ElementFacts {
 
   explicit ElementFacts(const ir::Graph& of) : graph(of), analysis(analyze(of)) {}
   std::int64_t count(ir::NodeId id) const { return elements_of(graph[id]); }
+  const ir::Region* region_of(ir::NodeId id) const {  // a row region, or null
+    const std::uint32_t region = analysis.places[id].region;
+    return region == ir::kNoNode ? nullptr : &graph.regions[region];
+  }
   bool has_rows(ir::NodeId id) const { return graph[id].type.rows > 0; }
   // An assign and a record name the state that they write.
-  bool writes_state(ir::NodeId id) const { return analysis.aliases[id] == Alias::must_be; }
+  bool writes_state(ir::NodeId id) const { return analysis.overlays[id] == Overlay::state; }
   ir::NodeId state_of(ir::NodeId id) const { return graph[id].inputs[0]; }
   std::vector<ir::NodeId> reads(ir::NodeId id) const;
   // Node that a view or an in-place assign goes with: the root or the written value. Other nodes: kNoNode.

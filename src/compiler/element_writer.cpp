@@ -41,17 +41,9 @@ void ElementWriter::add(std::uint32_t phase, const ElementUnit& unit) {
 }
 
 void ElementWriter::add(const ir::Region& over_rows) {
-  ir::Region region = over_rows;
-  const NodeId first = region.stages.front().first;
-  const NodeId now = result_.graph.size();
-  for (NodeId id = first; id < region.last; ++id) add(id);
-  const auto move = [&](NodeId& id) { id = id == kNoNode ? id : id - first + now; };
-  for (ir::RegionStage& stage : region.stages) {
-    move(stage.first), move(stage.rows), move(stage.last);
-    for (ir::FusedNodes& fused : stage.fused) move(fused.product), move(fused.bias), move(fused.epilogue);
-  }
-  move(region.last);
-  result_.graph.regions.push_back(std::move(region));
+  const NodeId first = result_.graph.size();
+  for (NodeId id = over_rows.first(); id < over_rows.last; ++id) add(id);
+  result_.graph.regions.push_back(moved(over_rows, first));
 }
 
 void ElementWriter::add(NodeId id) {

@@ -9,7 +9,6 @@
 #include "compiler/element_members.h"
 #include "compiler/element_writer.h"
 #include "graph/ops/op_def.h"
-#include "graphrun/op.h"
 
 namespace graphrun {
 namespace {
@@ -27,7 +26,6 @@ class Elements {
         limits_(limits),
         facts_(graph),
         members_(find_element_members(facts_, options, limits)),
-        over_rows_(graph.size(), nullptr),
         waits_(graph.size(), false),
         taken_(graph.size(), false),
         writer_(graph.size(), kNoNode),
@@ -35,11 +33,7 @@ class Elements {
         blocks_(graph.size()),
         gathered_(graph.size(), 0),
         attached_(graph.size()),
-        out_(facts_, members_) {
-    for (const ir::Region& region : graph.regions) {
-      for (NodeId id = region.stages.front().first; id < region.last; ++id) over_rows_[id] = &region;
-    }
-  }
+        out_(facts_, members_) {}
 
   Rewritten run() {
     for (const NodeId id : nodes_of(graph_, kShared)) out_.add(id);
@@ -67,10 +61,10 @@ class Elements {
       return;
     }
     for (const NodeId id : nodes) {  // without regions, the given order is as good as any
-      if (over_rows_[id] == nullptr)
+      if (facts_.region_of(id) == nullptr)
         out_.add(id);
-      else if (id == over_rows_[id]->stages.front().first)
-        out_.add(*over_rows_[id]);
+      else if (id == facts_.region_of(id)->first())
+        out_.add(*facts_.region_of(id));
     }
   }
 
@@ -82,8 +76,8 @@ class Elements {
     for (const NodeId state : std::exchange(blocks_[id], {})) due_.insert(state);
   }
   void place(NodeId id) {
-    if (const ir::Region* region = over_rows_[id]) {
-      if (id != region->stages.front().first) return;
+    if (const ir::Region* region = facts_.region_of(id)) {
+      if (id != region->first()) return;
       bool needs = false;
       for (NodeId inside = id; inside < region->last; ++inside) needs = needs || needs_waiting(inside);
       if (needs) flush();
@@ -153,7 +147,7 @@ class Elements {
   }
   void take_readers(NodeId shown, NodeId value) {
     for (const NodeId reader : facts_.analysis.consumers[shown]) {
-      if (over_rows_[reader] != nullptr) continue;
+      if (facts_.region_of(reader) != nullptr) continue;
       if (facts_.analysis.is_view(reader)) {
         if (!taken_[reader]) take(reader);
         take_readers(reader, value);
@@ -206,7 +200,7 @@ class Elements {
     }
   }
   bool may_follow(NodeId id, NodeId wanted) const {
-    if (over_rows_[id] != nullptr) return false;
+    if (facts_.region_of(id) != nullptr) return false;
     if (members_.stored[id] && facts_.source_of(id) == kNoNode && !(members_.in_chain[id] && alike(id, wanted)))
       return false;
     return std::all_of(graph_[id].inputs.begin(), graph_[id].inputs.end(), [&](NodeId input) {
@@ -282,12 +276,12 @@ class Elements {
         if (earlier != i) edges.push_back({earlier, i, same ? 0u : 1u});
       };
       const auto sees = [&](NodeId read) {
-        if (const auto found = at.find(read); found != at.end()) follows(found->second, graph_[read].op != Op::record);
+        if (const auto found = at.find(read); found != at.end()) follows(found->second, !facts_.writes_state(read));
         if (const auto found = writer.find(read); found != writer.end()) follows(found->second, false);
         if (graph_[read].phase == kShared) readers[read].push_back(i);
       };
       for (const NodeId read : facts_.reads(id)) {
-        if (!is_anew(id, read))
+        if (!is_copied(id, read))
           sees(read);
         else
           for (const NodeId number : members_.numbers[read])
@@ -307,7 +301,7 @@ class Elements {
   // Whether the node reads one element of the state for each of its own.
   bool reads_alike(NodeId id, NodeId state) const { return facts_.count(id) == graph_[state].type.shape.elements(); }
   // Whether the reader's chain has its own copy of the scalar.
-  bool is_anew(NodeId reader, NodeId number) const {
+  bool is_copied(NodeId reader, NodeId number) const {
     return members_.is_number(number) && (!members_.stored[number] || (waits_[number] && facts_.count(reader) > 1));
   }
 
@@ -322,7 +316,7 @@ class Elements {
       const auto add = [&](const ChainNodes& piece) {
         numbers.clear(), operands.clear();
         for (const NodeId read : facts_.reads(id)) {
-          if (is_anew(id, read))
+          if (is_copied(id, read))
             copy(read, piece, inside, numbers, operands);
           else if (inside.count(read) == 0)
             operands.push_back(read);
@@ -406,7 +400,6 @@ class Elements {
   const ElementLimits& limits_;
   const ElementFacts facts_;
   const ElementMembers members_;
-  std::vector<const ir::Region*> over_rows_;  // per node: its row region
   std::vector<NodeId> waiting_;
   std::vector<bool> waits_, taken_;          // taken: waiting, or placed in the order
   std::vector<NodeId> writer_;               // per state: the first node that writes it in this phase

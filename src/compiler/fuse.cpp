@@ -25,7 +25,7 @@ class Fuser {
     std::vector<FusedNodes> fused;
     std::vector<bool> taken(stage.last - stage.rows, false);
     for (NodeId id = stage.rows; id < stage.last; ++id) {
-      if (graph_[id].op != Op::matmul || graph_[id].type.rows == 0) continue;
+      if (graph_[id].def->rows != RowRule::contraction || graph_[id].type.rows == 0) continue;
       FusedNodes group;
       group.product = id;
       NodeId last = id;

@@ -9,17 +9,9 @@
 namespace graphrun {
 namespace {
 
-Alias alias_of(const ir::Node& node, std::span<const TensorType> inputs) {
-  if (node.def->view != nullptr && node.def->view(node.attrs, inputs)) return Alias::view;
-  switch (traits_of(node.op).overlay) {
-    case Overlay::none:
-      return Alias::none;
-    case Overlay::reuse:
-      return Alias::may_reuse;
-    case Overlay::state:
-      return Alias::must_be;
-  }
-  return Alias::none;
+Overlay overlay_of(const ir::Node& node, std::span<const TensorType> inputs) {
+  if (node.def->view != nullptr && node.def->view(node.attrs, inputs)) return Overlay::view;
+  return traits_of(node.op).overlay;
 }
 
 }  // namespace
@@ -31,7 +23,7 @@ std::int64_t elements_of(const ir::Node& node) {
 GraphAnalysis analyze(const ir::Graph& graph) {
   GraphAnalysis result;
   result.consumers.resize(graph.size());
-  result.aliases.resize(graph.size());
+  result.overlays.resize(graph.size());
   result.roots.resize(graph.size());
   std::vector<TensorType> inputs;
   for (ir::NodeId id = 0; id < graph.size(); ++id) {
@@ -41,8 +33,17 @@ GraphAnalysis analyze(const ir::Graph& graph) {
       inputs.push_back(graph[input].type);
       result.consumers[input].push_back(id);
     }
-    result.aliases[id] = alias_of(node, inputs);
+    result.overlays[id] = overlay_of(node, inputs);
     result.roots[id] = result.is_view(id) ? result.roots[node.inputs[0]] : id;
+  }
+  result.places.resize(graph.size());
+  for (std::uint32_t r = 0; r < graph.regions.size(); ++r) {
+    const ir::Region& region = graph.regions[r];
+    for (ir::NodeId id = region.first(); id < region.last; ++id) result.places[id].region = r;
+    for (const ir::RegionStage& stage : region.stages)
+      for (ir::NodeId id = stage.rows; id < stage.last; ++id) result.places[id].stage = stage.rows;
+    for (const ElementChain& chain : region.chains)
+      for (ir::NodeId id = chain.first; id < chain.last; ++id) result.places[id].chain = chain.first;
   }
   return result;
 }
@@ -53,7 +54,7 @@ ir::NodeId root_of(const ir::Graph& graph, ir::NodeId id) {
     if (graph[id].def->view == nullptr) return id;
     inputs.clear();
     for (const ir::NodeId input : graph[id].inputs) inputs.push_back(graph[input].type);
-    if (alias_of(graph[id], inputs) != Alias::view) return id;
+    if (overlay_of(graph[id], inputs) != Overlay::view) return id;
   }
 }
 

@@ -1,6 +1,6 @@
-// graph_analysis.h: readers, aliases and view roots of a graph's nodes, computed once for all passes; and a node's
-// signature for executors. Contract: pure functions of the graph; vectors are indexed by node id. Not here: decisions
-// based on this: storage (storage.h), regions (regions.h), layouts.
+// graph_analysis.h: readers, overlays, view roots and regions of a graph's nodes, computed once for all passes; and a
+// node's signature for executors. Contract: pure functions of the graph; vectors are indexed by node id. Not here:
+// decisions based on this: storage (storage.h), regions (regions.h), layouts.
 #pragma once
 
 #include <vector>
@@ -12,12 +12,23 @@
 
 namespace graphrun {
 
+// Place of a node in the graph's regions; kNoNode: none.
+struct RegionPlace {
+  std::uint32_t region = ir::kNoNode;  // index in the graph
+  ir::NodeId stage = ir::kNoNode;      // first row step of the stage whose row step it is
+  ir::NodeId chain = ir::kNoNode;      // first step of its chain
+};
+
 struct GraphAnalysis {
   std::vector<std::vector<ir::NodeId>> consumers;  // in order
-  std::vector<Alias> aliases;                      // from OpDef::view and the traits
+  std::vector<Overlay> overlays;                   // from OpDef::view and the traits
   std::vector<ir::NodeId> roots;                   // node that a view shows, through other views; any other node itself
+  std::vector<RegionPlace> places;
 
-  bool is_view(ir::NodeId id) const { return aliases[id] == Alias::view; }
+  bool is_view(ir::NodeId id) const { return overlays[id] == Overlay::view; }
+  // Whether it is a row step of a region, or a view there.
+  bool in_rows(ir::NodeId id) const { return places[id].stage != ir::kNoNode; }
+  bool in_chain(ir::NodeId id) const { return places[id].chain != ir::kNoNode; }
 };
 
 std::int64_t elements_of(const ir::Node& node);  // elements that it computes: a record writes one

@@ -21,7 +21,6 @@ struct Layouts {
   Storage storage;
   DataLayout data;
   std::vector<RegionLayout> regions;  // per region of the graph
-  std::vector<bool> in_rows;          // per node: a row step of a region, or a view there
   std::vector<bool> in_tile_only;     // per node: no bytes in the arena
 };
 

@@ -82,7 +82,7 @@ class Lowering {
   void make_buffers() {
     std::vector<NodeId> order;
     for (NodeId id = 0; id < graph_.size(); ++id) {
-      if (graph_[id].op != Op::assign) order.push_back(id);
+      if (!graph_[id].def->effect) order.push_back(id);
     }
     const auto rank = [&](NodeId id) {
       const Node& node = graph_[id];
@@ -120,7 +120,7 @@ class Lowering {
     }
     // An assign that copies writes the buffer of its state.
     for (NodeId id = 0; id < graph_.size(); ++id) {
-      if (graph_[id].op == Op::assign) result_.buffer_of[id] = result_.buffer_of[graph_[id].inputs[0]];
+      if (graph_[id].def->effect) result_.buffer_of[id] = result_.buffer_of[graph_[id].inputs[0]];
     }
   }
 
@@ -176,7 +176,7 @@ class Lowering {
   std::optional<Region> region_of_chains(const ir::Region& from, const std::vector<std::uint32_t>& steps_before) const {
     Region region;
     RegionQuestion question(graph_, from.phase);
-    for (const ir::NodeRange& chain : from.chains) {
+    for (const ElementChain& chain : from.chains) {
       std::vector<NodeId> steps;
       for (NodeId id = chain.first; id < chain.last; ++id)
         if (!storage_.no_step[id]) steps.push_back(id);
@@ -269,14 +269,14 @@ class Lowering {
     return buffer.storage;
   }
 
-  BufferId placed(const Life& life) const {
-    switch (life.of) {
-      case Life::Of::value:
-        return result_.buffer_of[life.id];
-      case Life::Of::workspace:
-        return workspaces_.at(life.id);
-      case Life::Of::accumulators:
-        return accumulators_.at(life.id);
+  BufferId placed(const LiveRange& range) const {
+    switch (range.kind) {
+      case LiveRange::Kind::value:
+        return result_.buffer_of[range.id];
+      case LiveRange::Kind::workspace:
+        return workspaces_.at(range.id);
+      case LiveRange::Kind::accumulators:
+        return accumulators_.at(range.id);
     }
     return kNoBuffer;
   }
@@ -288,8 +288,8 @@ class Lowering {
       buffer.offset = states;
       states += round_up(buffer.bytes, kAlignment);
     }
-    for (std::size_t i = 0; i < arena_.lives.size(); ++i)
-      program().buffers[placed(arena_.lives[i])].offset = states + arena_.packing.offsets[i];
+    for (std::size_t i = 0; i < arena_.ranges.size(); ++i)
+      program().buffers[placed(arena_.ranges[i])].offset = states + arena_.packing.offsets[i];
     for (Buffer& buffer : program().buffers) {
       const Buffer& storage = program().buffers[buffer.storage];
       // Until here the offset of a view is relative to its storage.

@@ -1,13 +1,13 @@
 // lower.h: the last pass: writes buffers and steps of a Program. Contract: regions of the graph become regions of the
 // Program; values that exist only in a tile get no bytes in the arena. Not here: order of steps (insertion order of the
-// graph), sharing of storage (storage.h), contents and offsets of the arena (fit_memory.h), tiles and partitions
+// graph), sharing of storage (storage.h), contents and offsets of the arena (arena.h), tiles and partitions
 // (region_layout.h).
 #pragma once
 
 #include <vector>
 
+#include "compiler/arena.h"
 #include "compiler/compile.h"
-#include "compiler/fit_memory.h"
 #include "compiler/layouts.h"
 #include "graph/ir/graph.h"
 #include "graphrun/program.h"

@@ -5,10 +5,10 @@
 #include <stdexcept>
 
 #include "base/checked.h"
-#include "compiler/offsets.h"
 #include "graph/ops/op_def.h"
 #include "graphrun/op.h"
 #include "graphrun/params/axes.h"
+#include "packing/pack.h"
 
 namespace graphrun::plan {
 namespace {
@@ -110,7 +110,7 @@ class StageBuilder {
       return;
     }
     NodeId storage = id;
-    if (analysis_.aliases[id] == Alias::may_reuse && !in_registers(id)) {
+    if (analysis_.overlays[id] == Overlay::reuse && !in_registers(id)) {
       for (NodeId input : node.inputs) {
         if (dies_at(input, id) && leaves_product_alone(id, input) && graph_[input].type == node.type &&
             reads_alone(id, input)) {
@@ -226,7 +226,7 @@ std::vector<std::pair<NodeId, NodeId>> sums_beside_gradients(const Graph& graph,
   }
   std::vector<std::pair<NodeId, NodeId>> pairs;
   for (NodeId id = stage.rows; id < stage.last; ++id) {
-    if (graph[id].op != Op::matmul || graph[id].type.rows > 0) continue;
+    if (graph[id].def->rows != RowRule::contraction || graph[id].type.rows > 0) continue;
     const auto found = sums.find(graph[id].inputs[1]);
     if (found == sums.end() || found->second.empty()) continue;
     pairs.emplace_back(id, found->second.back());
@@ -246,7 +246,7 @@ std::int64_t work_of_row(const Graph& graph, const GraphAnalysis& analysis, cons
     for (NodeId input : node.inputs) {
       if (graph[input].type.rows > 0) elements = std::max(elements, graph[input].type.shape.elements() / capacity);
     }
-    if (node.op == Op::matmul) {
+    if (node.def->rows == RowRule::contraction) {
       const std::int64_t other = node.type.rows > 0 ? node.type.shape[node.type.shape.rank() - 1]
                                                     : graph[node.inputs[1]].type.shape.elements() / capacity;
       const std::int64_t inner = graph[node.inputs[0]].type.shape.elements() / capacity;
@@ -264,11 +264,8 @@ RegionPlan plan_of(const Graph& graph, const GraphAnalysis& analysis, const ir::
                    const PlanRegion& plan, const TileChoice& choice) {
   RegionQuestion question(graph, region.phase);
   for (NodeId id = region.stages.front().first; id < region.last; ++id) {
-    if (analysis.is_view(id) || graph[id].op == Op::assign) continue;
-    std::optional<std::uint32_t> stage;
-    for (std::uint32_t s = 0; s < region.stages.size(); ++s)
-      if (id >= region.stages[s].rows && id < region.stages[s].last) stage = s;
-    question.add(id, stage);
+    if (analysis.is_view(id) || graph[id].def->effect) continue;
+    question.add(id, region.stage_of(id));
   }
   for (const ir::RegionStage& stage : region.stages)
     for (const ir::FusedNodes& fused : stage.fused) question.add(fused);

@@ -2,9 +2,9 @@
 // the executor's answers.
 // Contract: every value with rows that row steps of a stage read or write has a place in the tile, except values
 // between fused steps. Values that are live at the same row step do not overlap; the packer of the arena places them
-// (offsets.h). Fused steps read and write when the last of them is due. Sizes grow with the rows of a tile, so places
-// are found for one vector of rows and scaled. In a StepTiling rows are in registers and have no places. Not here:
-// numbers of rows and partitions (Executor::region_choices), buffers and steps of the Program (lower.h), legality
+// (packing/pack.h). Fused steps read and write when the last of them is due. Sizes grow with the rows of a tile, so
+// places are found for one vector of rows and scaled. In a StepTiling rows are in registers and have no places. Not
+// here: numbers of rows and partitions (Executor::region_choices), buffers and steps of the Program (lower.h), legality
 // (regions.h).
 #pragma once
 

@@ -118,7 +118,7 @@ class RegionFinder {
     std::vector<std::vector<NodeId>> readers(graph_.size());
     std::vector<NodeId> assigned(graph_.size(), kNoNode);
     for (NodeId id : nodes) {
-      const bool assigns = graph_[id].op == Op::assign;
+      const bool assigns = graph_[id].def->effect;
       for (std::size_t i = assigns ? 1 : 0; i < graph_[id].inputs.size(); ++i) {
         const NodeId read = analysis_.roots[graph_[id].inputs[i]];
         readers[read].push_back(id);
@@ -168,21 +168,21 @@ class RegionFinder {
     for (NodeId id : nodes) {
       if (kinds_[id] == RowKind::shared && !needed[id]) place_[id] = end;
     }
-    from_nowhere_.assign(graph_.size(), false);
+    generated_.assign(graph_.size(), false);
     for (NodeId id : nodes) {
       const std::vector<NodeId>& inputs = graph_[id].inputs;
-      from_nowhere_[id] =
+      generated_[id] =
           kinds_[id] == RowKind::row && !cut_[id] && std::all_of(inputs.begin(), inputs.end(), [&](NodeId input) {
-            return from_nowhere_[input] || graph_[input].phase == kShared || place_[input] == Place{};
+            return generated_[input] || graph_[input].phase == kShared || place_[input] == Place{};
           });
     }
-    for (std::size_t i = nodes.size(); i-- > 0;) draw_later(nodes[i]);
+    for (std::size_t i = nodes.size(); i-- > 0;) delay_generated(nodes[i]);
   }
 
   // Rows without row operands (a minibatch, random numbers), and values made only from them, are computed where they
   // are read, if that is one place: then they are not stored in the arena.
-  void draw_later(NodeId id) {
-    if (!from_nowhere_[id] || cut_[id] || graph_[id].keep || analysis_.consumers[id].empty()) return;
+  void delay_generated(NodeId id) {
+    if (!generated_[id] || cut_[id] || graph_[id].keep || analysis_.consumers[id].empty()) return;
     const Place place = place_[analysis_.consumers[id].front()];
     if (place < place_[id] || place.at == kCut || place.at % 2 == 0) return;
     for (NodeId reader : analysis_.consumers[id]) {
@@ -236,11 +236,10 @@ class RegionFinder {
     }
     for (std::size_t i = begin; i < end; ++i) {
       const NodeId id = order_[i];
-      if (is_view(id) || graph_[id].op == Op::assign) continue;
+      if (is_view(id) || graph_[id].def->effect) continue;
       const bool rows = place_[id].at % 2 != 0;
       if (rows && first_row == kNoNode) first_row = id;
-      const auto stage = std::ranges::find_if(region.stages, [i](const auto& s) { return i >= s.rows && i < s.last; });
-      question.add(id, rows ? std::optional(static_cast<std::uint32_t>(stage - region.stages.begin())) : std::nullopt);
+      question.add(id, region.stage_of(static_cast<NodeId>(i)));
     }
     if (first_row == kNoNode) return;
     const RegionPlan plan = question.ask(options_.plan);
@@ -303,7 +302,7 @@ class RegionFinder {
   std::vector<bool> cut_;
   std::vector<std::vector<NodeId>> waits_;
   std::vector<Place> place_;
-  std::vector<bool> from_nowhere_;  // rows that depend on no stored rows
+  std::vector<bool> generated_;  // rows that depend on no stored rows
   std::vector<NodeId> order_;
   Regions result_;
 };
@@ -318,15 +317,14 @@ std::string to_string(const Regions& regions) {
   const Graph& graph = regions.graph;
   const std::vector<RowKind> kinds = row_kinds(graph);
   std::vector<std::string> where(graph.size(), "-");
-  for (std::size_t r = 0; r < graph.regions.size(); ++r) {
-    const ir::Region& region = graph.regions[r];
-    const NodeId first = region.chains.empty() ? region.stages.front().first : region.chains.front().first;
-    for (NodeId id = first; id < region.last; ++id) {
-      const bool by_rows = std::any_of(region.stages.begin(), region.stages.end(),
-                                       [&](const auto& stage) { return id >= stage.rows && id < stage.last; });
-      if (graph[id].phase == region.phase)
-        where[id] = fmt::format("region {} {}", r + 1, by_rows ? "rows" : region.chains.empty() ? "once" : "elements");
-    }
+  const std::vector<RegionPlace> places = analyze(graph).places;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    if (places[id].region == kNoNode) continue;
+    const bool over_rows = graph.regions[places[id].region].chains.empty();
+    where[id] = fmt::format("region {} {}", places[id].region + 1,
+                            places[id].stage != kNoNode ? "rows"
+                            : over_rows                 ? "once"
+                                                        : "elements");
   }
   std::string text;
   for (std::uint32_t phase = 0; phase < graph.phases.size(); ++phase) {

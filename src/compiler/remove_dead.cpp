@@ -13,7 +13,7 @@ Rewritten remove_dead(const ir::Graph& graph) {
   for (ir::NodeId id = graph.size(); id-- > 0;) {
     const ir::Node& node = graph[id];
     const bool state = node.def->state != nullptr && node.op != Op::constant;
-    live[id] = live[id] || state || node.keep || node.poll || node.op == Op::assign;
+    live[id] = live[id] || state || node.keep || node.poll || node.def->effect;
     if (!live[id]) continue;
     for (ir::NodeId input : node.inputs) live[input] = true;
   }

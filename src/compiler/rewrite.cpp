@@ -42,18 +42,19 @@ std::vector<ir::Phase> renumbered(std::vector<ir::Phase> phases, const IdMap& id
   return phases;
 }
 
-std::vector<ir::Region> renumbered(std::vector<ir::Region> regions, const IdMap& ids) {
-  for (ir::Region& region : regions) {
-    const NodeId first = ir::first_of(region);
-    const auto moved = [&, to = ids[first]](NodeId id) { return id == ir::kNoNode ? id : to + (id - first); };
-    for (ir::RegionStage& stage : region.stages) {
-      stage.first = moved(stage.first), stage.rows = moved(stage.rows), stage.last = moved(stage.last);
-      for (ir::FusedNodes& fused : stage.fused)
-        fused.product = moved(fused.product), fused.bias = moved(fused.bias), fused.epilogue = moved(fused.epilogue);
-    }
-    for (ir::NodeRange& chain : region.chains) chain = {moved(chain.first), moved(chain.last)};
-    region.last = moved(region.last);
+ir::Region moved(ir::Region region, NodeId first) {
+  const auto move = [by = first - region.first()](NodeId& id) { id = id == ir::kNoNode ? id : id + by; };
+  for (ir::RegionStage& stage : region.stages) {
+    move(stage.first), move(stage.rows), move(stage.last);
+    for (ir::FusedNodes& fused : stage.fused) move(fused.product), move(fused.bias), move(fused.epilogue);
   }
+  for (ElementChain& chain : region.chains) move(chain.first), move(chain.last);
+  move(region.last);
+  return region;
+}
+
+std::vector<ir::Region> renumbered(std::vector<ir::Region> regions, const IdMap& ids) {
+  for (ir::Region& region : regions) region = moved(region, ids[region.first()]);
   return regions;
 }
 

@@ -36,6 +36,9 @@ Rewritten reordered(const ir::Graph& graph, std::span<const ir::NodeId> order);
 // Returns the phases of a rewritten graph.
 std::vector<ir::Phase> renumbered(std::vector<ir::Phase> phases, const IdMap& ids);
 
+// Returns a region, moved whole so that it begins at `first`.
+ir::Region moved(ir::Region region, ir::NodeId first);
+
 // Returns the regions of a rewritten graph. All must be whole; their order may differ from that of their nodes.
 std::vector<ir::Region> renumbered(std::vector<ir::Region> regions, const IdMap& ids);
 

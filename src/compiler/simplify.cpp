@@ -117,7 +117,7 @@ Rewritten simplify(const Graph& graph) {
   // Attributes print exactly, so the key holds their text.
   std::map<std::tuple<std::uint32_t, Op, std::vector<NodeId>, std::string>, NodeId> seen;
   const auto add = [&](Node node) {
-    const bool pure = node.op != Op::assign && (node.def->state == nullptr || node.op == Op::constant);
+    const bool pure = !node.def->effect && (node.def->state == nullptr || node.op == Op::constant);
     if (pure && !node.keep && !node.poll) {
       const auto [entry, fresh] =
           seen.try_emplace({node.phase, node.op, node.inputs, node.attrs.text()}, result.size());

@@ -6,7 +6,6 @@
 #include <stdexcept>
 
 #include "graph/ops/op_def.h"
-#include "graphrun/op.h"
 
 namespace graphrun::plan {
 namespace {
@@ -30,11 +29,6 @@ class Assigner {
     storage_.last.assign(graph.size(), 0);
     storage_.no_step.assign(graph.size(), false);
     storage_.in_registers.assign(graph.size(), false);
-    chain_.assign(graph.size(), nullptr);
-    for (const ir::Region& region : graph.regions) {
-      for (const ir::NodeRange& chain : region.chains)
-        std::fill(chain_.begin() + chain.first, chain_.begin() + chain.last, &chain);
-    }
   }
 
   Storage run() {
@@ -42,13 +36,15 @@ class Assigner {
     take_views();
     for (std::uint32_t phase = 0; phase < graph_.phases.size(); ++phase) update_states_in_place(phase);
     find_registers();
-    measure_lives();
+    measure_live_ranges();
     reuse_dying_operands();
     for (NodeId id = 0; id < graph_.size(); ++id) storage_.root[id] = root(id);
     return std::move(storage_);
   }
 
  private:
+  NodeId chain(NodeId id) const { return analysis_.places[id].chain; }
+
   // storage_.root holds parents until run() ends, so that merging two storages is one write.
   NodeId root(NodeId id) const {
     while (storage_.root[id] != id) id = storage_.root[id];
@@ -60,17 +56,12 @@ class Assigner {
   void number_the_steps() {
     std::uint32_t now = 0;
     storage_.ends.resize(graph_.phases.size());
-    in_rows_.assign(graph_.size(), false);
     std::vector<bool> shares_time(graph_.size(), false);  // with the node before it
     for (const ir::Region& region : graph_.regions) {
-      for (const ir::RegionStage& stage : region.stages) {
-        for (NodeId id = stage.rows; id < stage.last; ++id) {
-          in_rows_[id] = true;
-          shares_time[id] = id > stage.rows;
-        }
-      }
+      for (const ir::RegionStage& stage : region.stages)
+        for (NodeId id = stage.rows + 1; id < stage.last; ++id) shares_time[id] = true;
       if (!region.chains.empty())
-        std::fill(shares_time.begin() + region.chains.front().first + 1, shares_time.begin() + region.last, true);
+        std::fill(shares_time.begin() + region.first() + 1, shares_time.begin() + region.last, true);
     }
     for (std::uint32_t phase = 0; phase < graph_.phases.size(); ++phase) {
       for (NodeId id = 0; id < graph_.size(); ++id) {
@@ -83,7 +74,7 @@ class Assigner {
   void take_views() {
     for (NodeId id = 0; id < graph_.size(); ++id) {
       const bool view = analysis_.is_view(id) || views_.shown[id];
-      const bool shares = view || analysis_.aliases[id] == Alias::must_be;
+      const bool shares = view || analysis_.overlays[id] == Overlay::state;
       storage_.root[id] = shares ? root(graph_[id].inputs[0]) : id;
       storage_.no_step[id] = is_state_node(graph_[id]) || view;
     }
@@ -95,7 +86,7 @@ class Assigner {
     std::vector<std::uint32_t> last(graph_.size(), 0);
     for (NodeId id = 0; id < graph_.size(); ++id) {
       if (graph_[id].phase != phase) continue;
-      for (std::size_t i = graph_[id].op == Op::assign ? 1 : 0; i < graph_[id].inputs.size(); ++i) {
+      for (std::size_t i = graph_[id].def->effect ? 1 : 0; i < graph_[id].inputs.size(); ++i) {
         const NodeId read = views_.root[graph_[id].inputs[i]];
         last[read] = std::max(last[read], storage_.time[id] + 1);  // 0 = never
       }
@@ -109,12 +100,12 @@ class Assigner {
     const std::vector<std::uint32_t> last_read = last_reads(phase);
     for (NodeId id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_[id];
-      if (node.phase != phase || node.op != Op::assign) continue;
+      if (node.phase != phase || !node.def->effect) continue;
       const NodeId state = node.inputs[0];
       const NodeId value = node.inputs[1];
       const NodeId written_to = root(value);
       storage_.root[id] = state;
-      if (written_to == state) {  // written in place by an op with Alias::must_be (record)
+      if (written_to == state) {  // written in place by an op with Overlay::state (record)
         check_last_word(value, state, last_read[state]);
         storage_.no_step[id] = true;
         continue;
@@ -122,7 +113,7 @@ class Assigner {
       const bool own = written_to == value && !is_state_node(graph_[value]);
       const std::uint32_t written = storage_.time[value] + 1;
       const bool last_word =
-          last_read[state] < written || (last_read[state] == written && analysis_.aliases[value] == Alias::may_reuse &&
+          last_read[state] < written || (last_read[state] == written && analysis_.overlays[value] == Overlay::reuse &&
                                          reads_whole(value, state) && reads_last(value, state));
       if (!own || !last_word) continue;
       storage_.root[value] = state;
@@ -135,7 +126,7 @@ class Assigner {
   void lend(NodeId state, NodeId value, std::uint32_t last_read) {
     for (NodeId to = value; to != ir::kNoNode;) {
       const std::vector<NodeId>& inputs = graph_[to].inputs;
-      const bool reuses = analysis_.aliases[to] == Alias::may_reuse && chain_[to] == nullptr && !in_rows_[to];
+      const bool reuses = analysis_.overlays[to] == Overlay::reuse && !analysis_.in_chain(to) && !analysis_.in_rows(to);
       const auto from = std::find_if(inputs.begin(), inputs.end(),
                                      [&](NodeId input) { return reuses && may_borrow(input, to, state, last_read); });
       to = from == inputs.end() ? ir::kNoNode : *from;
@@ -146,11 +137,12 @@ class Assigner {
     const Node& node = graph_[id];
     if (node.phase != graph_[reader].phase || !(node.type == graph_[reader].type) || node.keep || node.poll)
       return false;
-    if (storage_.root[id] != id || storage_.no_step[id] || chain_[id] != nullptr || in_rows_[id]) return false;
+    if (storage_.root[id] != id || storage_.no_step[id] || analysis_.in_chain(id) || analysis_.in_rows(id))
+      return false;
     if (analysis_.consumers[id] != std::vector<NodeId>{reader}) return false;
     const std::uint32_t written = storage_.time[id] + 1;
     return last_read < written ||
-           (last_read == written && analysis_.aliases[id] == Alias::may_reuse && reads_whole(id, state));
+           (last_read == written && analysis_.overlays[id] == Overlay::reuse && reads_whole(id, state));
   }
 
   // Whether all operands of `value` in the state's storage have the value's type and so are read element by element.
@@ -165,14 +157,14 @@ class Assigner {
   // Whether all readers of `of` in the writer's region are in the writer's chain, not after the writer, and read
   // element by element, which readers through a shown view do not.
   bool reads_last(NodeId writer, NodeId of, bool by_element = true) const {
-    if (chain_[writer] == nullptr) return true;
+    if (!analysis_.in_chain(writer)) return true;
     const std::vector<NodeId>& readers = analysis_.consumers[of];
     return std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
       if (analysis_.is_view(reader)) return reads_last(writer, reader, by_element);
       if (views_.shown[reader]) return reads_last(writer, reader, false);
-      const bool names = graph_[reader].op == Op::assign && graph_[reader].inputs[0] == of;
+      const bool names = graph_[reader].def->effect && graph_[reader].inputs[0] == of;
       return names || storage_.time[reader] != storage_.time[writer] ||
-             (by_element && chain_[reader] == chain_[writer] && reader <= writer &&
+             (by_element && chain(reader) == chain(writer) && reader <= writer &&
               graph_[reader].type.shape.elements() == graph_[of].type.shape.elements());
     });
   }
@@ -184,10 +176,10 @@ class Assigner {
       if (phase.row_count != ir::kNoNode) leaves[phase.row_count] = true;
     for (NodeId id = graph_.size(); id-- > 0;) {
       const NodeId of = analysis_.roots[id];
-      if (chain_[of] == nullptr) continue;
+      if (!analysis_.in_chain(of)) continue;
       for (NodeId reader : analysis_.consumers[id]) {
         const bool view = analysis_.is_view(reader);
-        leaves[id] = leaves[id] || (view ? leaves[reader] : chain_[reader] != chain_[of]);
+        leaves[id] = leaves[id] || (view ? leaves[reader] : chain(reader) != chain(of));
         read[id] = read[id] || !view || read[reader];
       }
       leaves[id] = leaves[id] || graph_[id].keep || graph_[id].poll || storage_.root[of] != of;
@@ -204,7 +196,7 @@ class Assigner {
     }
   }
 
-  void measure_lives() {
+  void measure_live_ranges() {
     std::vector<bool> seen(graph_.size(), false);
     for (NodeId id = 0; id < graph_.size(); ++id) {
       if (graph_[id].phase == kShared) continue;
@@ -229,7 +221,8 @@ class Assigner {
   void reuse_dying_operands() {
     for (std::uint32_t phase = 0; phase < graph_.phases.size(); ++phase) {
       for (NodeId id = 0; id < graph_.size(); ++id) {
-        const bool may = analysis_.aliases[id] == Alias::may_reuse && !in_rows_[id] && !storage_.in_registers[id];
+        const bool may =
+            analysis_.overlays[id] == Overlay::reuse && !analysis_.in_rows(id) && !storage_.in_registers[id];
         if (graph_[id].phase == phase && may && storage_.root[id] == id) reuse(id);
       }
     }
@@ -241,7 +234,7 @@ class Assigner {
       for (NodeId input : graph_[reader].inputs) {
         if (take_place(id, input)) return;
       }
-      if (chain_[id] == nullptr || reader == chain_[id]->first) return;
+      if (!analysis_.in_chain(id) || reader == chain(id)) return;
     }
   }
   bool take_place(NodeId id, NodeId input) {
@@ -259,8 +252,6 @@ class Assigner {
   const GraphAnalysis& analysis_;
   const Views& views_;
   bool lend_;
-  std::vector<const ir::NodeRange*> chain_;  // per node: its chain in an element region
-  std::vector<bool> in_rows_;  // row steps: no bytes in the arena to share, or bytes that other tiles still read
   Storage storage_;
 };
 

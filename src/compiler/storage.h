@@ -1,4 +1,4 @@
-// storage.h: which nodes share bytes, decided from their aliases (graph_analysis.h) before memory is laid out.
+// storage.h: which nodes share bytes, decided from their overlays (graph_analysis.h) before memory is laid out.
 // Contract: root[id] is the node whose storage holds the value of node id. A root that is a state is always live; any
 // other is live from `first` to `last`. Times count through the step lists of all phases, one after the other.
 #pragma once

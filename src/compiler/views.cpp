@@ -26,18 +26,7 @@ class ViewFinder {
  public:
   ViewFinder(const Graph& graph, const GraphAnalysis& analysis,
              const std::function<bool(const StepSignature&)>& takes_views)
-      : graph_(graph),
-        analysis_(analysis),
-        takes_views_(takes_views),
-        over_rows_(graph.size(), false),
-        region_of_(graph.size(), nullptr),
-        writers_(graph.size()) {
-    for (const ir::Region& region : graph.regions) {
-      for (const ir::RegionStage& stage : region.stages)
-        std::fill(over_rows_.begin() + stage.rows, over_rows_.begin() + stage.last, true);
-      for (const ir::NodeRange& chain : region.chains)
-        std::fill(region_of_.begin() + chain.first, region_of_.begin() + chain.last, &region);
-    }
+      : graph_(graph), analysis_(analysis), takes_views_(takes_views), writers_(graph.size()) {
     for (NodeId id = 0; id < graph.size(); ++id)
       if (overwrites(id)) writers_[graph[id].inputs[0]].push_back(id);
     views_.shown.assign(graph.size(), false);
@@ -66,7 +55,7 @@ class ViewFinder {
   }
 
  private:
-  bool overwrites(NodeId id) const { return graph_[id].op == Op::assign || analysis_.aliases[id] == Alias::must_be; }
+  bool overwrites(NodeId id) const { return analysis_.overlays[id] == Overlay::state; }
 
   // View of the node's elements in the storage of its operand, if they are stored there.
   std::optional<View> shown(NodeId id) const {
@@ -87,11 +76,11 @@ class ViewFinder {
 
   // Nothing may show a part of a batch: otherwise the batch could not be read in place in the data set.
   bool may_show(NodeId root) const {
-    return !over_rows_[root] && !overwrites(root) && graph_[root].def->rows != RowRule::select;
+    return !analysis_.in_rows(root) && !overwrites(root) && graph_[root].def->rows != RowRule::select;
   }
   bool may_be_shown(NodeId id) const {
     const Node& node = graph_[id];
-    return !node.keep && !node.poll && !over_rows_[id] && region_of_[id] == nullptr &&
+    return !node.keep && !node.poll && !analysis_.in_rows(id) && !analysis_.in_chain(id) &&
            !analysis_.consumers[id].empty() && node.type.shape.elements() > 0;
   }
 
@@ -99,7 +88,7 @@ class ViewFinder {
   bool all_take(NodeId value, NodeId root, const View& view) const {
     const std::vector<NodeId>& readers = analysis_.consumers[value];
     return std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
-      if (over_rows_[reader] || overwrites(reader) || written_before(reader, root)) return false;
+      if (analysis_.in_rows(reader) || overwrites(reader) || written_before(reader, root)) return false;
       if (!analysis_.is_view(reader)) return takes(reader, value, view);
       View other = dense(graph_[reader].type.shape);
       other.offset = view.offset;
@@ -108,7 +97,7 @@ class ViewFinder {
   }
   // The chains of a region have no order, so a writer in any of them counts.
   bool written_before(NodeId reader, NodeId state) const {
-    const NodeId end = region_of_[reader] != nullptr ? region_of_[reader]->last : reader;
+    const NodeId end = analysis_.in_chain(reader) ? graph_.regions[analysis_.places[reader].region].last : reader;
     return std::any_of(writers_[state].begin(), writers_[state].end(),
                        [&](NodeId writer) { return writer < end && graph_[writer].phase == graph_[reader].phase; });
   }
@@ -116,15 +105,13 @@ class ViewFinder {
     OwnedSignature signature = signature_of(graph_, reader);
     for (const NodeId input : graph_[reader].inputs)
       signature.views.push_back(input == value ? view : views_.view[input]);
-    signature.in_chain = region_of_[reader] != nullptr;
+    signature.in_chain = analysis_.in_chain(reader);
     return takes_views_(signature.get());
   }
 
   const Graph& graph_;
   const GraphAnalysis& analysis_;
   const std::function<bool(const StepSignature&)>& takes_views_;
-  std::vector<bool> over_rows_;               // per node: a row step of a region
-  std::vector<const ir::Region*> region_of_;  // per step in a chain: its element region
   std::vector<std::vector<NodeId>> writers_;  // per state
   Views views_;
 };

@@ -13,14 +13,14 @@ namespace {
 
 using ir::NodeId;
 
-Alias alias_of(const Sample& sample) {
+Overlay alias_of(const Sample& sample) {
   const SampleGraph built = build(sample);
-  return analyze(built.graph).aliases[built.result];
+  return analyze(built.graph).overlays[built.result];
 }
 
 // Returns whether some operand could share its bytes with the result.
-bool can_share(const Sample& sample, Alias alias) {
-  if (alias == Alias::view) return true;
+bool can_share(const Sample& sample, Overlay alias) {
+  if (alias == Overlay::view) return true;
   const SampleGraph built = build(sample);
   for (const NodeId operand : built.operands) {
     if (built.graph[operand].type == built.graph[built.result].type) return true;
@@ -57,12 +57,12 @@ void check_feed(const std::shared_ptr<Executor>& machine, const Sample& sample, 
     EXPECT_EQ(difference(run.read(built.result), plain_result(machine, sample, values), {}), "");
     EXPECT_EQ(stray_row(run.read(built.result), built.graph[built.result].type, samples_in_batch(sample)), "");
     EXPECT_EQ(run.broken_guard(), "");
-    const Alias alias = alias_of(sample);
+    const Overlay alias = alias_of(sample);
     if (feed == Feed::dying_copies && can_share(sample, alias)) {
       EXPECT_TRUE(shares_any(run, copies, built.result)) << "the plan does not reuse the dying operand";
     }
     if (feed == Feed::living_copies) {
-      EXPECT_TRUE(alias == Alias::view || !shares_any(run, copies, built.result));
+      EXPECT_TRUE(alias == Overlay::view || !shares_any(run, copies, built.result));
       for (std::size_t i = 0; i < copies.size(); ++i) {
         EXPECT_EQ(difference(run.read(copies[i]), values[i], {}), "") << "operand " << i << " was overwritten";
       }
@@ -141,8 +141,8 @@ void check_state_read_later(const std::shared_ptr<Executor>& machine) {
 void register_aliases() {
   for (const auto& [name, machine] : tested_executors()) {
     for (const Sample& sample : all_samples()) {
-      const Alias alias = alias_of(sample);
-      if (alias == Alias::none || alias == Alias::must_be) continue;
+      const Overlay alias = alias_of(sample);
+      if (alias == Overlay::none || alias == Overlay::state) continue;
       register_test("Aliases", full_name(name, sample), __FILE__, __LINE__,
                     [machine = machine, &sample] { check_aliases(machine, sample); });
     }

@@ -3,9 +3,9 @@
 
 #include <set>
 
-#include "compiler/fit_memory.h"
-#include "compiler/recompute.h"
-#include "compiler/step_order.h"
+#include "compiler/budget/fit_memory.h"
+#include "compiler/budget/recompute.h"
+#include "compiler/budget/step_order.h"
 #include "graph/builder.h"
 #include "graph/verifier.h"
 #include "graphrun/op.h"
@@ -42,17 +42,18 @@ struct MemoryGraph {
   }
   NodeId sum(NodeId value) { return add("sum", {value}, {{"axes", std::vector<std::int64_t>{0}}}); }
   void keep(NodeId id) { graph[id].keep = true; }
-  FittedGraph fit(std::uint64_t bytes) {
+  Plan fit(std::uint64_t bytes) {
     options.max_memory = bytes;
     verify(graph);
-    FittedGraph fitted = fit_memory(graph, options);
+    Plan fitted = plan_arena(graph, options);
+    if (bytes > 0 && fitted.budget.bytes_before > bytes) fitted = fit_memory(std::move(fitted), options);
     verify(fitted.graph);
     return fitted;
   }
   std::uint64_t bytes() { return fit(0).budget.bytes_before; }
 };
 
-std::vector<std::string> recomputed_in(const FittedGraph& fitted) {
+std::vector<std::string> recomputed_in(const Plan& fitted) {
   std::vector<std::string> values;
   for (const RecomputedValue& one : fitted.budget.recomputed) values.push_back(one.value + " before " + one.step);
   return values;
@@ -78,7 +79,7 @@ TEST(FitMemory, ComputesAgainWhatIsNeededLate) {
   MemoryGraph g;
   Late late(g);
   const std::uint64_t before = g.bytes();
-  const FittedGraph fitted = g.fit(before - 512);
+  const Plan fitted = g.fit(before - 512);
   ASSERT_EQ(fitted.budget.recomputed.size(), 1u);
   EXPECT_EQ(fitted.budget.recomputed[0].value, "early");
   EXPECT_EQ(fitted.budget.recomputed[0].bytes, 1024u);
@@ -94,7 +95,7 @@ TEST(FitMemory, DoesNothingThatIsNotNeeded) {
   MemoryGraph g;
   Late late(g);
   const std::uint64_t before = g.bytes();
-  const FittedGraph fitted = g.fit(before);
+  const Plan fitted = g.fit(before);
   EXPECT_FALSE(fitted.budget.is_changed());
   EXPECT_EQ(ir::to_string(fitted.graph), ir::to_string(g.graph));
 }
@@ -108,7 +109,7 @@ TEST(FitMemory, NotAfterItsStateWasWritten) {
   g.add("assign", {state, g.add("neg", {state})});
   g.keep(g.sum(g.add("mul", {g.add("sin", {other}), g.add("cos", {other})})));
   g.keep(g.sum(g.add("mul", {early, g.add("tanh", {other})})));
-  const FittedGraph fitted = g.fit(g.bytes() - 1024);
+  const Plan fitted = g.fit(g.bytes() - 1024);
   EXPECT_EQ(recomputed_in(fitted), std::vector<std::string>{});
 }
 
@@ -122,7 +123,7 @@ TEST(FitMemory, AProductWhereNothingElseHelps) {
   g.keep(total);
   g.keep(g.sum(g.add("mul", {g.add("mul", {a, total}), g.add("add", {a, total})})));
   g.keep(g.sum(g.add("mul", {early, g.add("tanh", {a})})));
-  const FittedGraph fitted = g.fit(g.bytes() - 256);
+  const Plan fitted = g.fit(g.bytes() - 256);
   ASSERT_EQ(fitted.budget.recomputed.size(), 1u);
   EXPECT_EQ(fitted.budget.recomputed[0].value, "early");
 }
@@ -147,7 +148,7 @@ TEST(FitMemory, WorkspacesShrinkFirst) {
   const NodeId a = g.parameter({16, 16});
   g.keep(g.sum(g.add("matmul", {a, a})));
   const std::uint64_t before = g.bytes();
-  FittedGraph fitted = g.fit(before - 1024);
+  Plan fitted = g.fit(before - 1024);
   ASSERT_EQ(fitted.budget.workspaces.size(), 1u);
   EXPECT_EQ(fitted.budget.workspaces[0].bytes, 8192u - 1024);
   EXPECT_FALSE(fitted.budget.reordered);
@@ -164,7 +165,7 @@ TEST(FitMemory, AnotherOrderHoldsLess) {
   for (int i = 0; i < 6; ++i) values.push_back(g.add("matmul", {a, a}, {{"transpose_a", i % 2 == 1}}));
   for (const NodeId value : values) g.keep(g.sum(value));
   const std::uint64_t before = g.bytes();
-  const FittedGraph fitted = g.fit(before - 3 * 1024);
+  const Plan fitted = g.fit(before - 3 * 1024);
   EXPECT_TRUE(fitted.budget.reordered);
   EXPECT_TRUE(fitted.budget.recomputed.empty());
   EXPECT_LE(fitted.arena.packing.total + 1024, before - 3 * 1024);

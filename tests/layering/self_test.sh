@@ -37,6 +37,7 @@ expect 1 src/graph/ir/graph.cpp '"graph/builder.h"'             # against the or
 expect 1 src/graph/builder.cpp '"compiler/compile.h"'            # the graph knows no compiler
 expect 1 src/compiler/simplify.cpp '"graph/frontend/step/step_graph.h"' # the compiler sees graphs, not models
 expect 1 src/compiler/lower.cpp '"executors/registry.h"'
+expect 1 src/packing/search.cpp '"compiler/compile.h"'          # the packer sees live ranges, not graphs
 expect 1 src/graph/ops/matmul.cpp '"kernels/ref.h"'             # the graph knows no kernels
 expect 1 src/executors/cpu/cpu.cpp '"executors/ref/ref.h"'      # executors do not know each other
 expect 1 src/executors/novel/a.cpp '"executors/ref/ref.h"'

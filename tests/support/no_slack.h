@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/offsets.h"
+#include "packing/pack.h"
 
 namespace graphrun::test {
 

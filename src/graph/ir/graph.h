@@ -6,11 +6,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "graph/ir/attributes.h"
+#include "graphrun/program.h"
 #include "graphrun/types.h"
 
 namespace graphrun {
@@ -54,27 +56,26 @@ struct Phase {
 
 // Nodes that run as one region of a Program (program.h, regions.md), found by regions.h. Each stage runs nodes
 // [first, rows) once and [rows, last) over rows; nodes [stages.back().last, last) then run once.
-struct FusedNodes {  // FusedSteps of program.h
-  NodeId product = kNoNode, bias = kNoNode, epilogue = kNoNode;
-  bool in_place = false;  // the result may overwrite the epilogue's other operand
-  NodeId last() const { return epilogue != kNoNode ? epilogue : bias; }
+struct FusedNodes : FusedSteps {  // ids of nodes
+  bool in_place = false;          // the result may overwrite the epilogue's other operand
 };
 struct RegionStage {
   NodeId first = 0, rows = 0, last = 0;
   std::vector<FusedNodes> fused = {};
 };
-struct NodeRange {
-  NodeId first = 0, last = 0;
-};
 struct Region {
   std::uint32_t phase = 0;
   std::vector<RegionStage> stages;
   NodeId last = 0;
-  std::vector<NodeRange> chains = {};  // element region (elements.h): chains instead of stages
+  std::vector<ElementChain> chains = {};  // element region (elements.h): chains instead of stages
+  // Index of the stage whose row step the node is.
+  std::optional<std::uint32_t> stage_of(NodeId id) const {
+    for (std::uint32_t s = 0; s < stages.size(); ++s)
+      if (id >= stages[s].rows && id < stages[s].last) return s;
+    return std::nullopt;
+  }
+  NodeId first() const { return chains.empty() ? stages.front().first : chains.front().first; }
 };
-inline NodeId first_of(const Region& region) {
-  return region.chains.empty() ? region.stages.front().first : region.chains.front().first;
-}
 
 struct Graph {
   std::vector<Node> nodes;

@@ -72,13 +72,6 @@ enum class RowRule : std::uint8_t {
   scalar,       // counters and records: never rows
 };
 
-// Storage of an output. Decided before planning.
-enum class Alias : std::uint8_t {
-  none,
-  view,       // in the bytes of operand 0; no kernel runs
-  may_reuse,  // may overwrite an input of the same type whose live range ends here
-  must_be,    // overwrites operand 0
-};
 // Whether the output is a view of operand 0. OpTraits::overlay has the other ways to share memory.
 using ViewFn = bool (*)(const ir::Attrs&, std::span<const TensorType> inputs);
 // The parts of the output's type that attributes give and Params do not: all of it for a source or a state.
@@ -117,6 +110,7 @@ struct OpDef {
   PackFn pack = nullptr;                    // null: NoParams
   ClassesFn classes = nullptr;              // null: no operand has class numbers or indices
   StateFn state = nullptr;                  // not null: the node is a state or source, not a step
+  bool effect = false;                      // gives the state of operand 0 its next value, operand 1
   std::optional<Agreement> agreement = {};  // unset: derived from `rows`
   bool internal = false;                    // created by the library only, not available in model files
 

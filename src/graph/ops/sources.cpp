@@ -137,7 +137,8 @@ std::vector<OpDef> sources() {
        .doc = "the state's value from the next step on",
        .operands = {"state", "value"},
        .no_gradient = "an effect, not a value",
-       .rows = RowRule::state}};
+       .rows = RowRule::state,
+       .effect = true}};
   for (OpDef& def : list) def.internal = true;
   return list;
 }

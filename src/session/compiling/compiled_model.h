@@ -32,7 +32,7 @@ struct PlanOptions {
   Jit jit = Jit::prefer;
   std::string tiling = {};             // as in SessionOptions
   std::vector<std::string> keep = {};  // values kept to the end of a training step: SessionOptions::watch
-  std::uint64_t max_memory = 0;        // arena limit, if achievable (compiler/fit_memory.h); 0: no limit
+  std::uint64_t max_memory = 0;        // arena limit, if achievable (compiler/budget/fit_memory.h); 0: no limit
   bool views = true;                   // false: a view is always a step, even if its readers could read the source
 };
 PlanOptions plan_options(const SessionOptions& options);

@@ -2,7 +2,8 @@
 // Contract: pure and deterministic. No recomputed value is in a region, so regions run unchanged, and no state that is
 // read again has been written in between: results are bitwise identical. Candidates cost about as much as writing their
 // result: elementwise steps, rows selected from data, random numbers (counter-based: the same bits), moved or broadcast
-// elements, operations along a row; with `dear` products and sums, too. Never effects. Not here: choice (fit_memory.h).
+// elements, operations along a row; with `costly` products and sums, too. Never effects. Not here: choice
+// (fit_memory.h).
 #pragma once
 
 #include <cstdint>
@@ -20,13 +21,12 @@ struct Recomputation {
   std::uint64_t worth = 0;        // upper bound of the bytes saved, summed over the times with an excess
 };
 
-// Most promising first; `dear` includes products and sums. `excess`: bytes above the target at each time.
+// Most promising first; `costly` includes products and sums. `excess`: bytes above the target at each time.
 std::vector<Recomputation> recomputations(const ir::Graph& graph, const Layouts& layouts,
-                                          const std::vector<std::uint64_t>& excess, bool dear);
+                                          const std::vector<std::uint64_t>& excess, bool costly);
 
 struct Recomputed {
-  ir::Graph graph;
-  IdMap ids;                     // from the old graph
+  Rewritten rewritten;
   std::vector<ir::NodeId> from;  // per node: the node of the old graph that it computes, for the first or second time
 };
 Recomputed recompute(const ir::Graph& graph, const Recomputation& what);

@@ -1,4 +1,4 @@
-#include "compiler/recompute.h"
+#include "compiler/budget/recompute.h"
 
 #include <algorithm>
 #include <set>
@@ -17,8 +17,8 @@ using ir::NodeId;
 
 constexpr std::size_t kMaxNodes = 12;  // per recomputation, not counting views
 
-// Whether the node costs about as much as writing its result or, with `dear`, is a product or a sum.
-bool may_come_again(const Node& node, bool dear) {
+// Whether the node costs about as much as writing its result or, with `costly`, is a product or a sum.
+bool may_be_recomputed(const Node& node, bool costly) {
   switch (node.def->rows) {
     case RowRule::elementwise:
     case RowRule::rowwise:
@@ -27,7 +27,7 @@ bool may_come_again(const Node& node, bool dear) {
       return true;
     case RowRule::contraction:
     case RowRule::reduction:
-      return dear;
+      return costly;
     case RowRule::state:
     case RowRule::scatter:
     case RowRule::regroup:
@@ -39,44 +39,43 @@ bool may_come_again(const Node& node, bool dear) {
 
 class RecomputationFinder {
  public:
-  RecomputationFinder(const Graph& graph, const Layouts& layouts, const std::vector<std::uint64_t>& excess, bool dear)
-      : graph_(graph), layouts_(layouts), excess_(excess), dear_(dear), first_(graph.size()), writers_(graph.size()) {
+  RecomputationFinder(const Graph& graph, const Layouts& layouts, const std::vector<std::uint64_t>& excess, bool costly)
+      : graph_(graph),
+        layouts_(layouts),
+        excess_(excess),
+        costly_(costly),
+        first_(graph.size()),
+        writers_(graph.size()) {
     for (NodeId id = 0; id < graph.size(); ++id) {
-      first_[id] = id;
-      const bool writes = graph[id].op == Op::assign || layouts.analysis.aliases[id] == Alias::must_be;
+      first_[id] = in_region(id) ? graph.regions[layouts.analysis.places[id].region].first() : id;
+      const bool writes = layouts.analysis.overlays[id] == Overlay::state;
       if (writes) writers_[layouts.analysis.roots[graph[id].inputs[0]]].push_back(id);
-    }
-    in_region_.assign(graph.size(), false);
-    for (const ir::Region& region : graph.regions) {
-      for (NodeId id = first_of(region); id < region.last; ++id) {
-        first_[id] = first_of(region);
-        in_region_[id] = true;
-      }
     }
   }
 
   std::vector<Recomputation> run() {
     for (NodeId id = 0; id < graph_.size(); ++id)
-      if (can_come_again(id)) look_at(id);
+      if (can_be_recomputed(id)) consider(id);
     std::stable_sort(found_.begin(), found_.end(),
                      [](const Recomputation& a, const Recomputation& b) { return a.worth > b.worth; });
     return std::move(found_);
   }
 
  private:
-  bool can_come_again(NodeId id) const {
+  bool in_region(NodeId id) const { return layouts_.analysis.places[id].region != kNoNode; }
+  bool can_be_recomputed(NodeId id) const {
     const Node& node = graph_[id];
     const Storage& storage = layouts_.storage;
-    const bool held = storage.root[id] == id || graph_[storage.root[id]].phase != kShared;
-    return node.phase != kShared && !in_region_[id] && may_come_again(node, dear_) && held && !storage.no_step[id] &&
-           !storage.in_registers[id] && !node.keep && !node.poll && layouts_.analysis.aliases[id] != Alias::must_be &&
-           graph_.phases[node.phase].row_count != id;
+    const bool has_bytes = storage.root[id] == id || graph_[storage.root[id]].phase != kShared;
+    return node.phase != kShared && !in_region(id) && may_be_recomputed(node, costly_) && has_bytes &&
+           !storage.no_step[id] && !storage.in_registers[id] && !node.keep && !node.poll &&
+           layouts_.analysis.overlays[id] != Overlay::state && graph_.phases[node.phase].row_count != id;
   }
 
   // Finds the steps that read `id`, for a step in a region the start of the region, and the views of `id`.
   void find_uses(NodeId id, std::set<NodeId>& uses, std::vector<NodeId>& shown) const {
     for (const NodeId reader : layouts_.analysis.consumers[id]) {
-      if (in_region_[reader] || !(layouts_.analysis.is_view(reader) || layouts_.views.shown[reader])) {
+      if (in_region(reader) || !(layouts_.analysis.is_view(reader) || layouts_.views.shown[reader])) {
         uses.insert(first_[reader]);
       } else {
         shown.push_back(reader);
@@ -95,7 +94,7 @@ class RecomputationFinder {
   }
 
   // Considers the time between two readers, and from the value's own step to its first reader.
-  void look_at(NodeId id) {
+  void consider(NodeId id) {
     std::set<NodeId> uses;
     std::vector<NodeId> shown;
     find_uses(id, uses, shown);
@@ -108,7 +107,7 @@ class RecomputationFinder {
   }
   NodeId last_of(NodeId first) const {
     NodeId last = first;
-    while (last + 1 < graph_.size() && in_region_[first] && first_[last + 1] == first_[first]) ++last;
+    while (last + 1 < graph_.size() && in_region(first) && first_[last + 1] == first_[first]) ++last;
     return last;
   }
 
@@ -135,7 +134,7 @@ class RecomputationFinder {
       const NodeId value = layouts_.views.root[input];
       if (graph_[value].phase == kShared || is_read_from(value, before)) continue;
       const bool view = layouts_.analysis.is_view(input) || layouts_.views.shown[input];
-      if (!view && !can_come_again(input)) continue;
+      if (!view && !can_be_recomputed(input)) continue;
       nodes.push_back(input);
       if (!view) ++computed;
     }
@@ -167,9 +166,8 @@ class RecomputationFinder {
   const Graph& graph_;
   const Layouts& layouts_;
   const std::vector<std::uint64_t>& excess_;
-  bool dear_;
-  std::vector<NodeId> first_;  // per node: first node of its region, or itself
-  std::vector<bool> in_region_;
+  bool costly_;
+  std::vector<NodeId> first_;                 // per node: first node of its region, or itself
   std::vector<std::vector<NodeId>> writers_;  // per state
   std::vector<Recomputation> found_;
 };
@@ -177,8 +175,8 @@ class RecomputationFinder {
 }  // namespace
 
 std::vector<Recomputation> recomputations(const Graph& graph, const Layouts& layouts,
-                                          const std::vector<std::uint64_t>& excess, bool dear) {
-  return RecomputationFinder(graph, layouts, excess, dear).run();
+                                          const std::vector<std::uint64_t>& excess, bool costly) {
+  return RecomputationFinder(graph, layouts, excess, costly).run();
 }
 
 Recomputed recompute(const Graph& graph, const Recomputation& what) {
@@ -187,22 +185,22 @@ Recomputed recompute(const Graph& graph, const Recomputation& what) {
   const auto add = [&](NodeId id, bool late) {
     Node node = graph[id];
     for (NodeId& input : node.inputs) input = late && again[input] != kNoNode ? again[input] : to[input];
-    result.graph.nodes.push_back(std::move(node));
+    result.rewritten.graph.nodes.push_back(std::move(node));
     result.from.push_back(id);
-    return result.graph.size() - 1;
+    return result.rewritten.graph.size() - 1;
   };
   for (NodeId id = 0; id < graph.size(); ++id) {
     if (id == what.before) {
       for (const NodeId node : what.nodes) {
         again[node] = add(node, true);
-        result.graph[again[node]].keep = result.graph[again[node]].poll = false;
+        result.rewritten.graph[again[node]].keep = result.rewritten.graph[again[node]].poll = false;
       }
     }
     to[id] = add(id, id >= what.before);
   }
-  result.ids = IdMap(std::move(to));
-  result.graph.phases = renumbered(graph.phases, result.ids);
-  result.graph.regions = renumbered(graph.regions, result.ids);
+  result.rewritten.ids = IdMap(std::move(to));
+  result.rewritten.graph.phases = renumbered(graph.phases, result.rewritten.ids);
+  result.rewritten.graph.regions = renumbered(graph.regions, result.rewritten.ids);
   return result;
 }
 

@@ -1,4 +1,4 @@
-#include "compiler/step_order.h"
+#include "compiler/budget/step_order.h"
 
 #include <algorithm>
 #include <map>
@@ -6,9 +6,7 @@
 #include <set>
 
 #include "base/checked.h"
-#include "compiler/lives.h"
 #include "graph/ops/op_def.h"
-#include "graphrun/op.h"
 
 namespace graphrun::plan {
 namespace {
@@ -55,16 +53,16 @@ class PhaseScheduler {
   }
 
  private:
+  struct Unit {
+    NodeId first, last;
+  };
   static constexpr std::size_t kNone = ~std::size_t{0};
 
   void make_units() {
-    std::map<NodeId, NodeId> regions;  // end by first node
-    for (const ir::Region& region : graph_.regions)
-      if (region.phase == phase_) regions[first_of(region)] = region.last;
     for (NodeId id = 0; id < graph_.size(); ++id) {
       if (graph_[id].phase != phase_) continue;
-      const auto region = regions.find(id);
-      const NodeId last = region == regions.end() ? id + 1 : region->second;
+      const std::uint32_t region = layouts_.analysis.places[id].region;
+      const NodeId last = region == ir::kNoNode ? id + 1 : graph_.regions[region].last;
       for (NodeId i = id; i < last; ++i)
         if (graph_[i].phase == phase_) unit_of_[i] = units_.size();
       units_.push_back({id, last});
@@ -95,18 +93,17 @@ class PhaseScheduler {
         if (graph_[node.inputs[i]].phase == phase_) before(node.inputs[i], id);
         const NodeId state = layouts_.views.root[node.inputs[i]];
         if (graph_[state].phase != kShared) continue;
-        if (i == 0 && (node.op == Op::assign || layouts_.analysis.aliases[id] == Alias::must_be)) {
+        if (i == 0 && layouts_.analysis.overlays[id] == Overlay::state) {
           written(state, id);
           // A value computed in the state's storage comes after the readers of the old value.
-          if (node.op == Op::assign && layouts_.storage.root[node.inputs[1]] == state &&
-              unit_of_[node.inputs[1]] != kNone)
+          if (node.def->effect && layouts_.storage.root[node.inputs[1]] == state && unit_of_[node.inputs[1]] != kNone)
             written(state, node.inputs[1]);
           continue;
         }
         if (const auto found = writer.find(state); found != writer.end()) before(found->second, id);
         readers[state].push_back(id);
       }
-      if (node.op == Op::assign || layouts_.analysis.aliases[id] == Alias::must_be) {
+      if (layouts_.analysis.overlays[id] == Overlay::state) {
         const NodeId state = layouts_.views.root[node.inputs[0]];
         writer[state] = id;
         readers[state].clear();
@@ -144,12 +141,12 @@ class PhaseScheduler {
   std::int64_t growth(std::size_t u) const {
     std::int64_t bytes = 0;
     for (NodeId id = units_[u].first; id < units_[u].last; ++id)
-      if (graph_[id].phase == phase_ && readers_[id] > 0) bytes += held(id);
+      if (graph_[id].phase == phase_ && readers_[id] > 0) bytes += bytes_of(id);
     for (const NodeId value : reads_[u])
-      if (readers_[value] == 1) bytes -= held(value);
+      if (readers_[value] == 1) bytes -= bytes_of(value);
     return bytes;
   }
-  std::int64_t held(NodeId id) const {
+  std::int64_t bytes_of(NodeId id) const {
     const Storage& storage = layouts_.storage;
     if (storage.no_step[id] || layouts_.in_tile_only[id] || graph_[storage.root[id]].phase == kShared) return 0;
     return static_cast<std::int64_t>(round_up(graph_[id].type.bytes(), kAlignment));
@@ -158,7 +155,7 @@ class PhaseScheduler {
   const Graph& graph_;
   const Layouts& layouts_;
   std::uint32_t phase_;
-  std::vector<ir::NodeRange> units_;
+  std::vector<Unit> units_;
   std::vector<std::size_t> unit_of_;                     // per node
   std::set<std::pair<std::size_t, std::size_t>> edges_;  // pairs of units: earlier, later
   std::vector<std::vector<std::size_t>> after_;          // per unit

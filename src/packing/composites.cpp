@@ -1,9 +1,10 @@
-#include "compiler/packing/composites.h"
+#include "packing/composites.h"
 
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <numeric>
+#include <set>
 #include <utility>
 
 namespace graphrun::plan {
@@ -29,13 +30,7 @@ Composites::Composites(std::span<const Block> blocks, Boldness boldness, std::mt
     : given_(blocks.size()),
       salt_(static_cast<std::uint32_t>(random())),
       skipped_(static_cast<unsigned>(random() % 8)) {
-  const Sections sections(blocks);  // used as times, so that a block ends exactly where its successor begins
-  for (const Block& b : blocks) {
-    Part part{b};
-    part.block.first = sections.first_of(b);
-    part.block.last = sections.last_of(b);
-    add(part);
-  }
+  for (const Block& b : blocks) add({b});
   bool has_joined = true;
   while (has_joined) {
     has_joined = join_in_time(random) || (boldness >= Boldness::fitting_stacks && stack_to_fit(random)) ||
@@ -52,27 +47,26 @@ void Composites::add(Part part) {
   parts_.push_back(part);
 }
 
-bool Composites::join(Index a, Index b) {
+// Joins `a` with its successor `b`, or stacks `b`, which has the same live range, on it.
+bool Composites::combine(Index a, Index b, bool is_stack) {
   if (parts_[a].is_used || parts_[b].is_used || a == b) return false;
-  const Block &earlier = parts_[a].block, &later = parts_[b].block;
-  Block both = earlier;
-  both.last = later.last;
-  both.alignment = std::lcm(earlier.alignment, later.alignment);
+  const Block& other = parts_[b].block;
+  Block both = parts_[a].block;
+  if (is_stack && both.size % other.alignment != 0) return false;
+  if (is_stack) both.size += other.size;
+  both.last = other.last;
+  both.alignment = std::lcm(both.alignment, other.alignment);
   parts_[a].is_used = parts_[b].is_used = true;
-  add({both, a, b, true, false});
+  add({both, a, b, is_stack});
   return true;
 }
 
-bool Composites::stack(Index a, Index b) {
-  if (parts_[a].is_used || parts_[b].is_used || a == b) return false;
-  const Block &below = parts_[a].block, &above = parts_[b].block;
-  if (below.size % above.alignment != 0) return false;
-  Block both = below;
-  both.size += above.size;
-  both.alignment = std::lcm(below.alignment, above.alignment);
-  parts_[a].is_used = parts_[b].is_used = true;
-  add({both, a, b, true, true});
-  return true;
+Composites::ByLiveRange Composites::by_live_range() const {
+  ByLiveRange result;
+  for (Index i = 0; i < parts_.size(); ++i) {
+    if (!parts_[i].is_used) result[{parts_[i].block.first, parts_[i].block.last}].push_back(i);
+  }
+  return result;
 }
 
 // Joins blocks that end where another of the same size begins.
@@ -91,7 +85,7 @@ bool Composites::join_in_time(std::mt19937& random) {
     shuffle(earlier, random);
     shuffle(later, random);
     for (std::size_t i = 0; i < std::min(earlier.size(), later.size()); ++i) {
-      joined |= join(earlier[i], later[i]);
+      joined |= combine(earlier[i], later[i], false);
     }
   }
   return joined;
@@ -99,23 +93,22 @@ bool Composites::join_in_time(std::mt19937& random) {
 
 // Stacks two blocks of one live range that together have the size of a block just before or after them.
 bool Composites::stack_to_fit(std::mt19937& random) {
-  std::map<TimeAndSize, bool> begins, ends;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Index>> lives;
-  for (Index i = 0; i < parts_.size(); ++i) {
-    if (parts_[i].is_used) continue;
-    const Block& b = parts_[i].block;
-    begins[{b.first, b.size}] = ends[{std::uint64_t{b.last} + 1, b.size}] = true;
-    lives[{b.first, b.last}].push_back(i);
+  std::set<TimeAndSize> begins, ends;
+  for (const Part& part : parts_) {
+    if (part.is_used) continue;
+    begins.emplace(part.block.first, part.block.size);
+    ends.emplace(std::uint64_t{part.block.last} + 1, part.block.size);
   }
   bool stacked = false;
-  for (auto& [life, list] : lives) {
+  ByLiveRange ranges = by_live_range();
+  for (auto& [range, list] : ranges) {
     shuffle(list, random);
     constexpr std::size_t kMax = 64;  // limits the number of pairs
     for (std::size_t i = 0; i < std::min(list.size(), kMax); ++i) {
       for (std::size_t j = 0; j < i; ++j) {
         const Bytes both = parts_[list[i]].block.size + parts_[list[j]].block.size;
-        if (begins.contains({std::uint64_t{life.second} + 1, both}) || ends.contains({life.first, both}))
-          stacked |= stack(list[i], list[j]);
+        if (begins.contains({std::uint64_t{range.second} + 1, both}) || ends.contains({range.first, both}))
+          stacked |= combine(list[i], list[j], true);
       }
     }
   }
@@ -124,22 +117,19 @@ bool Composites::stack_to_fit(std::mt19937& random) {
 
 // Stacks two blocks of a live range, for the live ranges with the fewest blocks.
 bool Composites::stack_any(std::mt19937& random) {
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Index>> lives;
-  for (Index i = 0; i < parts_.size(); ++i) {
-    if (!parts_[i].is_used) lives[{parts_[i].block.first, parts_[i].block.last}].push_back(i);
-  }
+  ByLiveRange ranges = by_live_range();
   std::size_t fewest = std::numeric_limits<std::size_t>::max();
   const auto may = [&](const auto& entry) {
     return entry.second.size() >= 2 && !is_skipped(entry.first.first, entry.first.second, salt_, skipped_);
   };
-  for (const auto& entry : lives) {
+  for (const auto& entry : ranges) {
     if (may(entry)) fewest = std::min(fewest, entry.second.size());
   }
   bool stacked = false;
-  for (auto& entry : lives) {
+  for (auto& entry : ranges) {
     if (!may(entry) || entry.second.size() > fewest || (stacked && random() % 2 == 0)) continue;
     shuffle(entry.second, random);
-    stacked |= stack(entry.second[0], entry.second[1]);
+    stacked |= combine(entry.second[0], entry.second[1], true);
   }
   return stacked;
 }

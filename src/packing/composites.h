@@ -5,11 +5,13 @@
 // nothing. Deterministic: randomness comes from the given generator.
 #pragma once
 
+#include <map>
 #include <random>
 #include <span>
+#include <utility>
 #include <vector>
 
-#include "compiler/packing/block.h"
+#include "packing/block.h"
 
 namespace graphrun::plan {
 
@@ -18,6 +20,7 @@ class Composites {
   // A bolder choice means fewer composites, and a higher chance that some do not fit.
   enum class Boldness { joins, fitting_stacks, all_stacks };
 
+  // The times of the blocks are sections, so that a block ends exactly where its successor begins.
   Composites(std::span<const Block> blocks, Boldness boldness, std::mt19937& random);
 
   const std::vector<Block>& blocks() const { return top_; }
@@ -28,15 +31,17 @@ class Composites {
   struct Part {
     Block block;
     Index below = 0, above = 0;  // parts; if joined in time: the earlier and the later one
-    bool is_pair = false, is_stack = false;
+    bool is_stack = false;
     bool is_used = false;  // in another part
   };
+
+  using ByLiveRange = std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Index>>;
 
   bool join_in_time(std::mt19937& random);
   bool stack_to_fit(std::mt19937& random);
   bool stack_any(std::mt19937& random);
-  bool join(Index a, Index b);
-  bool stack(Index below, Index above);
+  bool combine(Index a, Index b, bool is_stack);
+  ByLiveRange by_live_range() const;
   void add(Part part);
 
   std::vector<Part> parts_;  // the given blocks come first

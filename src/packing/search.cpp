@@ -1,4 +1,4 @@
-#include "compiler/packing/search.h"
+#include "packing/search.h"
 
 #include <algorithm>
 #include <numeric>
@@ -12,31 +12,24 @@ constexpr double kWeightGrowth = 1.001;  // recent failures weigh more
 
 }  // namespace
 
-Search::Search(std::span<const Block> blocks) {
-  const Sections cut(blocks);
-  const std::size_t sections = cut.count();
+Search::Search(std::span<const Block> blocks) : blocks_(in_sections(blocks)) {
+  std::size_t sections = 0;
+  for (const Block& b : blocks_) sections = std::max(sections, b.last + std::size_t{1});
   words_ = (blocks.size() + sections + 63) / 64;
-  load_.resize(sections);
-  floor_.resize(sections);
-  slack_.resize(sections);
-  top_.resize(sections);
-  wastes_.resize(sections);
+  for (std::vector<Bytes>* bytes : {&load_, &floor_, &slack_}) bytes->resize(sections);
+  for (std::vector<Index>* list : {&top_, &wastes_}) list->resize(sections);
+  for (std::vector<std::vector<Index>>* lists : {&starts_, &ends_, &covers_}) lists->resize(sections);
   crossing_.resize(sections + 1);
-  starts_.resize(sections);
-  ends_.resize(sections);
-  covers_.resize(sections);
   crosses_.resize(sections + 1);
   left_weight_.assign(sections, 1);
   right_weight_.assign(sections, 1);
   is_placed_.resize(blocks.size());
   offsets_.resize(blocks.size());
-  for (const Block& b : blocks) {
-    const auto i = static_cast<Index>(blocks_.size());
-    const Span& span = blocks_.emplace_back(Span{cut.first_of(b), cut.last_of(b), b.size, b.alignment});
-    for (Section s = span.first; s <= span.last; ++s) {
-      load_[s] += b.size;
+  for (Index i = 0; i < blocks_.size(); ++i) {
+    for (Section s = blocks_[i].first; s <= blocks_[i].last; ++s) {
+      load_[s] += blocks_[i].size;
       covers_[s].push_back(i);
-      if (s == span.first) continue;
+      if (s == blocks_[i].first) continue;
       ++crossing_[s];
       crosses_[s].push_back(i);
     }
@@ -65,12 +58,12 @@ Answer Search::run(Bytes ceiling, std::span<const double> keys, Fill fill, std::
     starts_[blocks_[i].first].push_back(i);
     ends_[blocks_[i].last].push_back(i);
   }
-  steps_ = told_ = 0;
+  steps_ = reported_ = 0;
   limit_ = std::min(steps, meter.left());
   meter_ = &meter;
   out_ = false;
   const bool found = load_.empty() || solve(0, static_cast<Section>(load_.size()) - 1, 0);
-  meter.spend(steps_ - told_);
+  meter.spend(steps_ - reported_);
   const std::vector<Bytes> offsets = offsets_;
   take_back(0);
   candidates_.clear();
@@ -102,14 +95,11 @@ const std::vector<Index>& Search::at_end(const Valley& valley) const {
 // Counts equal neighbours in the order once.
 std::size_t Search::candidates(const Valley& valley) const {
   std::size_t count = slack_[valley.end()] > 0 ? 1 : 0;
-  const Span* before = nullptr;
+  const Block* before = nullptr;
   for (const Index i : at_end(valley)) {
     if (!fits(i, valley)) continue;
-    const Span& b = blocks_[i];
-    const bool same = before != nullptr && before->size == b.size && before->first == b.first &&
-                      before->last == b.last && before->alignment == b.alignment;
-    if (!same) ++count;
-    before = &b;
+    if (before == nullptr || !are_equal(*before, blocks_[i])) ++count;
+    before = &blocks_[i];
   }
   return count;
 }
@@ -191,7 +181,7 @@ void Search::explain(std::uint64_t* blame, const Valley& valley) const {
 
 // Requires sections of equal floor. Returns false if alignment wastes more bytes than the slack.
 bool Search::place(Index block, Bytes floor) {
-  const Span& b = blocks_[block];
+  const Block& b = blocks_[block];
   const Bytes offset = aligned(floor, b.alignment);
   changes_.push_back({block, floor, saved_tops_.size()});
   is_placed_[block] = 1;
@@ -226,7 +216,7 @@ void Search::take_back(std::size_t changes) {
   for (; changes_.size() > changes; changes_.pop_back()) {
     const Change& change = changes_.back();
     if (change.what < blocks_.size()) {
-      const Span& b = blocks_[change.what];
+      const Block& b = blocks_[change.what];
       is_placed_[change.what] = 0;
       for (Section s = b.first; s <= b.last; ++s) {
         floor_[s] = change.old_floor;
@@ -254,7 +244,7 @@ Bytes Search::waste_up_to(const Valley& valley) {
   for (const Index i : covers_[end]) {
     ++steps_;
     if (is_placed_[i] != 0) continue;
-    const Span& b = blocks_[i];
+    const Block& b = blocks_[i];
     Bytes lowest = level;
     for (Section s = b.first; s <= b.last && lowest < least; ++s) lowest = std::max(lowest, floor_[s]);
     steps_ += b.last - b.first + 1;
@@ -280,7 +270,7 @@ void Search::order_candidates(const Valley& valley, std::size_t from) {
   const Bytes right = wall_above(valley.last + 1, valley.last + 1, level);
   scores_.clear();
   for (std::size_t c = from; c < candidates_.size(); ++c) {
-    const Span& b = blocks_[candidates_[c]];
+    const Block& b = blocks_[candidates_[c]];
     const bool at_left = b.first == valley.first, at_right = b.last == valley.last;
     std::uint32_t rest = 5;  // smaller is better
     if (at_left && b.size == left) rest -= 2;
@@ -295,8 +285,8 @@ void Search::order_candidates(const Valley& valley, std::size_t from) {
 // Packs all waiting blocks in these sections, or undoes its changes and stores the decisions at fault in blame(depth).
 bool Search::solve(Section first, Section last, std::size_t depth) {
   if (++calls_ % 1024 == 0) {  // the caller may want to stop
-    meter_->spend(steps_ - told_);
-    told_ = steps_;
+    meter_->spend(steps_ - reported_);
+    reported_ = steps_;
     if (meter_->ended()) limit_ = 0;
   }
   if (steps_ >= limit_ || depth > kDeepest) {
@@ -355,13 +345,9 @@ bool Search::try_blocks(Section first, Section last, std::size_t depth, const Va
   bool found = false;
   for (std::size_t c = from; c < end && !found && !settled && !out_; ++c) {
     const Index i = candidates_[c];
-    const Span& b = blocks_[i];
-    const bool is_repeated =
-        std::any_of(candidates_.begin() + static_cast<std::ptrdiff_t>(from),
-                    candidates_.begin() + static_cast<std::ptrdiff_t>(c), [&](Index other) {
-                      const Span& o = blocks_[other];
-                      return o.first == b.first && o.last == b.last && o.size == b.size && o.alignment == b.alignment;
-                    });
+    const bool is_repeated = std::any_of(candidates_.begin() + static_cast<std::ptrdiff_t>(from),
+                                         candidates_.begin() + static_cast<std::ptrdiff_t>(c),
+                                         [&](Index other) { return are_equal(blocks_[other], blocks_[i]); });
     if (is_repeated) continue;
     if (!place(i, level)) {  // any earlier waste over the block may be to blame
       take_back(before);
@@ -372,16 +358,7 @@ bool Search::try_blocks(Section first, Section last, std::size_t depth, const Va
     if (found) break;
     take_back(before);
     if (out_) break;
-    std::uint64_t* const mine = blame(depth);
-    std::uint64_t* const theirs = blame(depth + 1);
-    const std::uint64_t bit = std::uint64_t{1} << i % 64;
-    if ((theirs[i / 64] & bit) == 0) {
-      std::copy_n(theirs, words_, mine);
-      settled = true;
-    } else {
-      theirs[i / 64] &= ~bit;
-      for (std::size_t w = 0; w < words_; ++w) mine[w] |= theirs[w];
-    }
+    settled = !take_blame(depth, i, false);
   }
   candidates_.resize(from);
   return found;
@@ -397,7 +374,13 @@ bool Search::try_waste(Section first, Section last, std::size_t depth, const Val
   if (solve(first, last, depth + 1)) return true;
   take_back(before);
   if (out_) return false;
-  const auto decision = static_cast<Index>(blocks_.size()) + end;
+  take_blame(depth, static_cast<Index>(blocks_.size()) + end, wastes_[end] > 0);
+  return false;
+}
+
+// Adds the blame for the failure at depth + 1, except for `decision`, unless an earlier waste has the same bit. Returns
+// false if the failure does not depend on the decision: then it is the only one that counts.
+bool Search::take_blame(std::size_t depth, Index decision, bool is_repeated) {
   std::uint64_t* const mine = blame(depth);
   std::uint64_t* const theirs = blame(depth + 1);
   const std::uint64_t bit = std::uint64_t{1} << decision % 64;
@@ -405,9 +388,9 @@ bool Search::try_waste(Section first, Section last, std::size_t depth, const Val
     std::copy_n(theirs, words_, mine);
     return false;
   }
-  if (wastes_[end] == 0) theirs[decision / 64] &= ~bit;  // otherwise the bit may stand for an earlier waste there
+  if (!is_repeated) theirs[decision / 64] &= ~bit;
   for (std::size_t w = 0; w < words_; ++w) mine[w] |= theirs[w];
-  return false;
+  return true;
 }
 
 // Blames the decisions that keep waiting blocks over the valley's end from being placed below `floor`.
@@ -418,7 +401,7 @@ void Search::explain_waste(std::uint64_t* blame, const Valley& valley, Bytes flo
   const bool has_wall = near > 0 && near < load_.size();
   const bool wall_keeps = has_wall && floor_[valley.at_left ? end - 1 : end + 1] >= floor;  // explain() blames it
   for (const Index i : covers_[end]) {
-    const Span& b = blocks_[i];
+    const Block& b = blocks_[i];
     const bool crosses = valley.at_left ? b.first < end : b.last > end;
     steps_ += 1;
     if (crosses && wall_keeps) continue;

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/packing/block.h"
+#include "packing/block.h"
 
 namespace graphrun::plan {
 
@@ -43,10 +43,6 @@ class Search {
 
  private:
   using Section = std::uint32_t;
-  struct Span {
-    Section first, last;
-    Bytes size, alignment;
-  };
   struct Valley {
     Section first = 0, last = 0;
     bool at_left = true;  // end that is filled next
@@ -78,12 +74,13 @@ class Search {
   const std::vector<Index>& at_end(const Valley& valley) const;
 
   std::uint64_t* blame(std::size_t depth) { return &blames_[depth * words_]; }
+  bool take_blame(std::size_t depth, Index decision, bool is_repeated);
   void accuse(std::uint64_t* blame, Index decision) const;
   void explain(std::uint64_t* blame, const Valley& valley) const;
   void fail_at(const Valley& valley);
 
-  std::vector<Span> blocks_;
-  std::size_t words_ = 0;  // words of a set of decisions: one bit per block, then one per section
+  std::vector<Block> blocks_;  // with sections as times
+  std::size_t words_ = 0;      // words of a set of decisions: one bit per block, then one per section
   Bytes ceiling_ = 0;
   Fill fill_ = Fill::fewest;
 
@@ -104,7 +101,7 @@ class Search {
   std::vector<Index> candidates_;  // stack with those of all depths
   std::vector<std::pair<std::uint32_t, Index>> scores_;
   std::vector<std::uint64_t> blames_;  // per depth
-  std::uint64_t steps_ = 0, limit_ = 0, calls_ = 0, told_ = 0;
+  std::uint64_t steps_ = 0, limit_ = 0, calls_ = 0, reported_ = 0;
   Meter* meter_ = nullptr;
   bool out_ = false;
 };

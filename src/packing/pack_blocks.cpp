@@ -1,4 +1,4 @@
-// Implements packing.h with offsets.h.
+// Implements packing.h with pack.h.
 #include "graphrun/packing.h"
 
 #include <fmt/format.h>
@@ -7,8 +7,8 @@
 #include <numeric>
 #include <utility>
 
-#include "compiler/offsets.h"
 #include "graphrun/error.h"
+#include "packing/pack.h"
 
 namespace graphrun {
 namespace {
@@ -37,7 +37,7 @@ std::vector<plan::Interval> intervals_of(std::span<const BlockLife> blocks) {
     return static_cast<std::uint32_t>(std::lower_bound(times.begin(), times.end(), time) - times.begin());
   };
   std::vector<plan::Interval> intervals;
-  for (const BlockLife& b : blocks) intervals.push_back({b.size, rank(b.lower), rank(b.upper) - 1});
+  for (const BlockLife& b : blocks) intervals.push_back({b.size, rank(b.lower), rank(b.upper) - 1, b.alignment});
   return intervals;
 }
 
@@ -45,11 +45,7 @@ std::vector<plan::Interval> intervals_of(std::span<const BlockLife> blocks) {
 
 BlockPacking pack_blocks(std::span<const BlockLife> blocks, const PackingSearch& search) {
   std::uint64_t sum = 0;
-  std::vector<std::uint64_t> alignments;
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    check_block(blocks[i], i, sum);
-    alignments.push_back(blocks[i].alignment);
-  }
+  for (std::size_t i = 0; i < blocks.size(); ++i) check_block(blocks[i], i, sum);
   const std::vector<plan::Interval> intervals = intervals_of(blocks);
   bool stopped = false;
   plan::Effort effort;
@@ -60,7 +56,7 @@ BlockPacking pack_blocks(std::span<const BlockLife> blocks, const PackingSearch&
   // that helps.
   std::uint64_t left = search.steps;
   for (effort.search = std::min(left, effort.search);; effort.search = std::min(left, 4 * effort.search)) {
-    plan::Packing packing = plan::pack_each(intervals, alignments, effort);
+    plan::Packing packing = plan::pack(intervals, 1, effort);
     const std::uint64_t proven = std::max(best.proven, packing.proven);
     if (best.offsets.empty() || packing.total < best.height)
       best = {std::move(packing.offsets), packing.total, packing.lower_bound, proven};
@@ -73,13 +69,7 @@ BlockPacking pack_blocks(std::span<const BlockLife> blocks, const PackingSearch&
 }
 
 std::string check_packing(std::span<const BlockLife> blocks, const BlockPacking& packing) {
-  std::string fault = plan::validate(intervals_of(blocks), packing.offsets, packing.height);
-  for (std::size_t i = 0; fault.empty() && i < blocks.size(); ++i) {
-    if (packing.offsets[i] % blocks[i].alignment != 0)
-      fault = fmt::format("alignment: block {} (offset {}) is not at a multiple of {}", i, packing.offsets[i],
-                          blocks[i].alignment);
-  }
-  return fault;
+  return plan::validate(intervals_of(blocks), packing.offsets, packing.height);
 }
 
 }  // namespace graphrun

@@ -1,4 +1,5 @@
-#include "compiler/offsets.h"
+// The packer against simpler algorithms, problems with a known answer, and its own contract.
+#include "packing/pack.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -20,7 +21,7 @@ std::string checked(const std::vector<Interval>& intervals, const Packing& packi
   return validate(intervals, packing.offsets, packing.total, alignment);
 }
 
-// The peak by looking at every first use: simple enough to trust.
+// Sums the live bytes at every first use: simple enough to trust.
 std::uint64_t peak(const std::vector<Interval>& intervals, std::uint64_t alignment = 1) {
   std::uint64_t most = 0;
   for (const Interval& at : intervals) {
@@ -98,8 +99,8 @@ TEST(Pack, TheSearchBeatsTheGreedyOrders) {
   EXPECT_EQ(packing.total, 15u);
 }
 
-// The optimum by trying every order with blocks dropped onto what lies below: exact, and another algorithm than pack's.
-std::uint64_t optimum(const std::vector<Interval>& intervals, const std::vector<std::uint64_t>& alignments = {}) {
+// The optimum over all orders, with blocks dropped onto those below: exact, and a different algorithm than pack().
+std::uint64_t optimum(const std::vector<Interval>& intervals) {
   std::vector<std::size_t> order(intervals.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::uint64_t best = ~std::uint64_t{0};
@@ -113,8 +114,7 @@ std::uint64_t optimum(const std::vector<Interval>& intervals, const std::vector<
         const Interval& b = intervals[order[l]];
         if (b.size > 0 && a.first <= b.last && b.first <= a.last) offset = std::max(offset, end[order[l]]);
       }
-      if (!alignments.empty())
-        offset = (offset + alignments[order[k]] - 1) / alignments[order[k]] * alignments[order[k]];
+      offset = (offset + a.alignment - 1) / a.alignment * a.alignment;
       end[order[k]] = offset + a.size;
       if (a.size > 0) total = std::max(total, end[order[k]]);
     }
@@ -137,18 +137,17 @@ TEST(Pack, SmallProblemsAreSolvedExactly) {
 TEST(Pack, SmallProblemsWithAlignmentsAreSolvedExactly) {
   std::mt19937 random(8);
   for (int round = 0; round < 200; ++round) {
-    const std::vector<Interval> intervals = random_problem(random, 6, 6, 9);
-    std::vector<std::uint64_t> alignments(intervals.size());
-    for (std::uint64_t& alignment : alignments) alignment = std::uint64_t{1} << random() % 4;
-    const Packing packing = pack_each(intervals, alignments);
+    std::vector<Interval> intervals = random_problem(random, 6, 6, 9);
+    for (Interval& interval : intervals) interval.alignment = std::uint64_t{1} << random() % 4;
+    const Packing packing = pack(intervals);
     ASSERT_EQ(checked(intervals, packing), "") << "round " << round;
-    for (std::size_t i = 0; i < intervals.size(); ++i) ASSERT_EQ(packing.offsets[i] % alignments[i], 0u);
-    ASSERT_EQ(packing.total, optimum(intervals, alignments)) << "round " << round;
+    for (std::size_t i = 0; i < intervals.size(); ++i) ASSERT_EQ(packing.offsets[i] % intervals[i].alignment, 0u);
+    ASSERT_EQ(packing.total, optimum(intervals)) << "round " << round;
     ASSERT_TRUE(packing.is_optimal()) << "round " << round;
   }
 }
 
-// What an exhausted search proves, at many ceilings, against the optimum: a search that loses packings would tell.
+// Compares proofs of exhausted searches, at many ceilings, with the optimum: a search that loses packings would fail.
 TEST(Pack, ProofsHold) {
   std::mt19937 random(9);
   for (unsigned round = 0; round < 300; ++round) {
@@ -227,7 +226,7 @@ TEST(Pack, RandomProblemsAreValidAndRepeatable) {
   }
 }
 
-// `count` blocks; the kind says how their live ranges lie.
+// `count` blocks; the kind says how their live ranges overlap.
 std::vector<Interval> many_blocks(std::string_view kind, std::uint32_t count) {
   std::mt19937 random(3);
   if (kind == "anywhere") return random_problem(random, count, 10 * count, 100'000);
@@ -285,7 +284,7 @@ TEST(Validate, FindsEveryPlantedOverlap) {
     std::vector<Interval> intervals = random_problem(random, 30, 20, 100);
     for (Interval& i : intervals) ++i.size;
     Packing packing = pack(intervals);
-    // Move one block onto another that lives at the same time.
+    // Move one block onto another that is live at the same time.
     const std::size_t a = random() % 30;
     for (std::size_t b = 0; b < 30; ++b) {
       if (b == a || intervals[a].last < intervals[b].first || intervals[b].last < intervals[a].first) continue;

@@ -1,22 +1,25 @@
-#include "compiler/packing/greedy.h"
+// Greedy packings in several orders (block.h, pack_greedily).
 
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
 #include <utility>
 
+#include "packing/block.h"
+
 namespace graphrun::plan {
 namespace {
 
 // Places each block in turn in the lowest gap that it fits in.
-Solution place_in_order(std::span<const Block> blocks, std::span<const Index> order, Meter& meter) {
+Packing place_in_order(std::span<const Block> blocks, std::span<const Index> order, Meter& meter) {
   struct Placed {
     Bytes offset, end;
     std::uint32_t first, last;
   };
   std::vector<Placed> placed;  // sorted by offset
   placed.reserve(blocks.size());
-  Solution solution{std::vector<Bytes>(blocks.size()), 0};
+  Packing packing;
+  packing.offsets.resize(blocks.size());
   for (const Index i : order) {
     const Block& block = blocks[i];
     Bytes offset = 0;
@@ -28,13 +31,13 @@ Solution place_in_order(std::span<const Block> blocks, std::span<const Index> or
       if (live) offset = std::max(offset, aligned(p.end, block.alignment));
     }
     meter.spend(at + 1);
-    solution.offsets[i] = offset;
-    solution.total = std::max(solution.total, offset + block.size);
+    packing.offsets[i] = offset;
+    packing.total = std::max(packing.total, offset + block.size);
     const auto by_offset = [](Bytes value, const Placed& p) { return value < p.offset; };
     placed.insert(std::upper_bound(placed.begin(), placed.end(), offset, by_offset),
                   {offset, offset + block.size, block.first, block.last});
   }
-  return solution;
+  return packing;
 }
 
 // Stable sort by descending key; ties keep the order of first use, then the caller's order.
@@ -78,8 +81,8 @@ std::vector<std::vector<Index>> greedy_orders(std::span<const Block> blocks) {
 
 // Repeatedly moves the blocks that stick out above the goal half the way forward in the order, which brings hard blocks
 // to the front. Keeps the best packing found.
-void improve(std::span<const Block> blocks, std::vector<Index> order, Bytes goal, Meter& meter, Solution& best) {
-  Solution now = best;
+void improve(std::span<const Block> blocks, std::vector<Index> order, Bytes goal, Meter& meter, Packing& best) {
+  Packing now = best;
   std::uint64_t since_best = 0;
   while (best.total > goal && since_best < 200) {
     const Bytes line = std::max(goal, now.total - (now.total - goal + 1) / 2);
@@ -103,14 +106,14 @@ void improve(std::span<const Block> blocks, std::vector<Index> order, Bytes goal
 
 }  // namespace
 
-Solution pack_greedily(std::span<const Block> blocks, Bytes goal, Meter& meter) {
+Packing pack_greedily(std::span<const Block> blocks, Bytes goal, Meter& meter) {
   const std::vector<std::vector<Index>> orders = greedy_orders(blocks);
-  Solution best;
+  Packing best;
   const std::vector<Index>* best_order = nullptr;
   for (const std::vector<Index>& order : orders) {
-    Solution solution = place_in_order(blocks, order, meter);
-    if (solution.total < best.total) {
-      best = std::move(solution);
+    Packing packing = place_in_order(blocks, order, meter);
+    if (best_order == nullptr || packing.total < best.total) {
+      best = std::move(packing);
       best_order = &order;
     }
     if (best.total <= goal || meter.ended()) return best;

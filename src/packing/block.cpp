@@ -1,4 +1,4 @@
-#include "compiler/packing/block.h"
+#include "packing/block.h"
 
 #include <algorithm>
 #include <utility>
@@ -17,22 +17,25 @@ Bytes peak(std::span<const Block> blocks) {
   return most;
 }
 
-Sections::Sections(std::span<const Block> blocks) {
+std::vector<Block> in_sections(std::span<const Block> blocks) {
   std::vector<std::pair<std::uint32_t, bool>> events;  // time, whether it is an end: ends sort after begins
   for (const Block& b : blocks) {
     events.emplace_back(b.first, false);
     events.emplace_back(b.last, true);
   }
   std::sort(events.begin(), events.end());
+  std::vector<std::uint32_t> begins;
   bool has_ended = true;
   for (const auto& [time, is_end] : events) {
-    if (!is_end && has_ended) begins_.push_back(time);
+    if (!is_end && has_ended) begins.push_back(time);
     has_ended = is_end;
   }
-}
-
-std::uint32_t Sections::at(std::uint32_t time) const {
-  return static_cast<std::uint32_t>(std::upper_bound(begins_.begin(), begins_.end(), time) - begins_.begin()) - 1;
+  std::vector<Block> cut(blocks.begin(), blocks.end());
+  for (Block& b : cut) {
+    for (std::uint32_t* time : {&b.first, &b.last})
+      *time = static_cast<std::uint32_t>(std::upper_bound(begins.begin(), begins.end(), *time) - begins.begin()) - 1;
+  }
+  return cut;
 }
 
 }  // namespace graphrun::plan

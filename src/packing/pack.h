@@ -1,13 +1,13 @@
-// offsets.h: offsets of memory blocks: a pure function from live ranges to offsets.
+// pack.h: offsets of memory blocks: a pure function from live ranges to offsets.
 // Contract: deterministic; every offset is a multiple of the block's alignment; blocks that are live at the same time
 // do not overlap; never worse than the greedy orders. The arena and the tiles of regions use the same function.
 //
-// Method (packing/): time is split where no block is live across, and blocks that are live as long as their group go to
-// the bottom. The rest is packed greedily (greedy.h). If that misses the lower bound, it is searched exactly
-// (search.h), in turn as it is and with merged blocks (composites.h), under a ceiling between the best packing and the
-// proven bound (tight.h). The problem is dynamic storage allocation, NP-hard (Garey and Johnson, SR2). Ideas: canonical
-// packings, sections and restarts with several orders are those of MiniMalloc (Moffitt, ASPLOS 2023); filling the
-// lowest valley is the skyline of strip packing (Burke, Kendall and Whitwell 2004).
+// Method: time is split where no block is live across, and blocks that are live as long as their group go to the
+// bottom. The rest is packed greedily (greedy.cpp). If that misses the lower bound, it is searched exactly (search.h),
+// in turn as it is and with merged blocks (composites.h), under a ceiling between the best packing and the proven
+// bound. The problem is dynamic storage allocation, NP-hard (Garey and Johnson, SR2). Ideas: canonical packings,
+// sections and restarts with several orders are those of MiniMalloc (Moffitt, ASPLOS 2023); filling the lowest valley
+// is the skyline of strip packing (Burke, Kendall and Whitwell 2004).
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,7 @@ struct Interval {
   std::uint64_t size = 0;   // bytes; 0 is allowed and needs no space
   std::uint32_t first = 0;  // first and last time of use, inclusive
   std::uint32_t last = 0;
+  std::uint64_t alignment = 1;  // required for its offset; causes no padding
 };
 
 struct Packing {
@@ -42,12 +43,9 @@ struct Effort {
   std::function<bool()> stop = {};  // polled regularly; true ends all improvement, and the result may vary
 };
 
-// Sizes are padded to the alignment; total, lower bound and proof include the padding.
+// Sizes are padded to `alignment`, so that all offsets are multiples of it; total, lower bound and proof include the
+// padding.
 Packing pack(std::span<const Interval> intervals, std::uint64_t alignment = 1, const Effort& effort = {});
-
-// Places each block at a multiple of its own alignment, without padding.
-Packing pack_each(std::span<const Interval> intervals, std::span<const std::uint64_t> alignments,
-                  const Effort& effort = {});
 
 // Independent check in O(n log n). Returns "", or a sentence that names the violated rule and the intervals.
 std::string validate(std::span<const Interval> intervals, std::span<const std::uint64_t> offsets, std::uint64_t total,

@@ -1,4 +1,4 @@
-// Checks the results of offsets.h. Shares no code with the packer.
+// Checks the results of pack.h. Shares no code with the packer.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 #include <iterator>
 #include <map>
 
-#include "compiler/offsets.h"
+#include "packing/pack.h"
 
 namespace graphrun::plan {
 
@@ -21,7 +21,8 @@ std::string validate(std::span<const Interval> intervals, std::span<const std::u
   for (std::size_t i = 0; i < intervals.size(); ++i) {
     const Interval& a = intervals[i];
     if (a.first > a.last) return fmt::format("lifetime: {} ends before it begins", text(i));
-    if (offsets[i] % alignment != 0) return fmt::format("alignment: {} is not at a multiple of {}", text(i), alignment);
+    for (const std::uint64_t unit : {alignment, a.alignment})
+      if (offsets[i] % unit != 0) return fmt::format("alignment: {} is not at a multiple of {}", text(i), unit);
     if (offsets[i] > total || a.size > total - offsets[i])
       return fmt::format("bounds: {} ends beyond the total of {}", text(i), total);
   }

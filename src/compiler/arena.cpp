@@ -1,0 +1,199 @@
+#include "compiler/arena.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+#include "base/checked.h"
+#include "graph/ops/op_def.h"
+#include "graphrun/error.h"
+#include "graphrun/params/matmul.h"
+#include "graphrun/target.h"
+
+namespace graphrun::plan {
+namespace {
+
+using ir::Graph;
+using ir::Node;
+using ir::NodeId;
+
+// The blocks of a launch start at arbitrary times: when one has read a value for the last time, another may not have
+// read it yet. Hence values that a region of blocks reads stay live until the region ends.
+std::vector<std::uint32_t> last_uses(const Graph& graph, const Layouts& layouts) {
+  const Storage& storage = layouts.storage;
+  std::vector<std::uint32_t> last = storage.last;
+  for (std::size_t r = 0; r < layouts.regions.size(); ++r) {
+    const ir::Region& region = graph.regions[r];
+    if (region.stages.empty() || !std::holds_alternative<StepTiling>(layouts.regions[r].tiling)) continue;
+    const NodeId first = region.stages.front().first;
+    for (NodeId id = first; id < region.last; ++id) {
+      for (const NodeId input : graph[id].inputs) {
+        const NodeId root = storage.root[input];
+        if (root < first) last[root] = std::max(last[root], storage.time[region.last - 1]);
+      }
+    }
+  }
+  return last;
+}
+
+// Bytes of a data set in which each batch of `block` rows begins at a whole vector.
+std::uint64_t in_whole_vectors(const TensorType& type, std::int64_t block) {
+  const std::int64_t rows = type.shape[0];
+  const std::int64_t padded_rows = rows / block * whole_lanes(block) + whole_lanes(rows % block);
+  return type.bytes() / static_cast<std::uint64_t>(rows) * static_cast<std::uint64_t>(padded_rows);
+}
+
+}  // namespace
+
+OwnedSignature step_signature(const Graph& graph, NodeId id, const CompileOptions& options) {
+  OwnedSignature signature = signature_of(graph, id);
+  if (auto* matmul = signature.params.get_if<MatmulParams>()) matmul->precision = options.precision;
+  return signature;
+}
+
+bool is_plain_step(const Graph& graph, const Layouts& layouts, NodeId id) {
+  return graph[id].phase != ir::kShared && !layouts.storage.no_step[id] && !layouts.analysis.in_rows(id);
+}
+
+std::uint64_t accumulator_bytes(const Tiling& tiling) {
+  if (const auto* host = std::get_if<HostTiling>(&tiling))
+    return host->accumulator_bytes * static_cast<std::uint64_t>(host->partitions);
+  const auto* step = std::get_if<StepTiling>(&tiling);
+  return step != nullptr ? step->scratch_bytes : 0;
+}
+
+// Scratch is cleared before the first step of the region and used until its last.
+Interval accumulator_interval(const ir::Region& region, const Tiling& tiling, std::uint64_t bytes,
+                              const Storage& storage) {
+  const bool host = std::holds_alternative<HostTiling>(tiling);
+  const NodeId first = host ? region.stages.front().rows : region.stages.front().first;
+  const NodeId last = host ? region.stages.back().rows : region.last - 1;
+  return {bytes, storage.time[first], storage.time[last]};
+}
+
+std::string accumulators_name(std::size_t region, const Tiling& tiling) {
+  return fmt::format("region_{}.{}", region + 1,
+                     std::holds_alternative<HostTiling>(tiling) ? "accumulators" : "scratch");
+}
+
+std::vector<LiveRange> find_live_ranges(const Graph& graph, const Layouts& layouts, const GivenBytes& given) {
+  const Storage& storage = layouts.storage;
+  const std::vector<std::uint32_t> last_use = last_uses(graph, layouts);
+  std::vector<LiveRange> ranges;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph[id];
+    if (storage.root[id] != id || node.def->effect || node.phase == ir::kShared || layouts.in_tile_only[id]) continue;
+    ranges.push_back(
+        {LiveRange::Kind::value, id, {bytes_of(graph, layouts.data, id), storage.first[id], last_use[id]}});
+  }
+  for (std::uint32_t phase = 0; phase < graph.phases.size(); ++phase) {
+    for (NodeId id = 0; id < graph.size(); ++id) {
+      if (graph[id].phase == phase && given.steps[id] > 0)
+        ranges.push_back({LiveRange::Kind::workspace, id, {given.steps[id], storage.time[id], storage.time[id]}});
+    }
+    for (std::uint32_t r = 0; r < graph.regions.size(); ++r) {
+      const ir::Region& region = graph.regions[r];
+      const Tiling& tiling = layouts.regions[r].tiling;
+      if (region.phase == phase && region.chains.empty() && given.regions[r] > 0)
+        ranges.push_back(
+            {LiveRange::Kind::accumulators, r, accumulator_interval(region, tiling, given.regions[r], storage)});
+    }
+  }
+  return ranges;
+}
+
+std::uint64_t bytes_of(const Graph& graph, const DataLayout& data, NodeId id) {
+  const TensorType& type = graph[id].type;
+  return data.block[id] > 0 ? in_whole_vectors(type, data.block[id]) : type.bytes();
+}
+
+namespace {
+
+Workspaces ask_workspaces(const Graph& graph, const Layouts& layouts, const CompileOptions& options) {
+  Workspaces result{std::vector<bool>(graph.size()), std::vector<std::uint64_t>(graph.size()),
+                    std::vector<std::uint64_t>(graph.size())};
+  std::vector<Diagnostic> rejected;
+  for (std::uint32_t phase = 0; phase < graph.phases.size(); ++phase) {
+    for (NodeId id = 0; id < graph.size(); ++id) {
+      if (graph[id].phase != phase || !is_plain_step(graph, layouts, id)) continue;
+      const Support support = options.supports(step_signature(graph, id, options).get());
+      result.asked[id] = true;
+      result.wanted[id] = support.workspace_bytes;
+      result.min[id] = support.workspace_bytes - support.spare_workspace_bytes;
+      if (support.yes) continue;
+      Diagnostic& diagnostic = rejected.emplace_back();
+      diagnostic.code = "step.unsupported";
+      diagnostic.message = support.reason;
+      point_to(graph[id], diagnostic);
+    }
+  }
+  if (!rejected.empty()) throw Error(ErrorKind::input, std::move(rejected));
+  return result;
+}
+
+void keep_apart(std::vector<LiveRange>& ranges, const Storage& storage, std::uint64_t bytes) {
+  std::vector<std::uint64_t> left(storage.ends.size(), bytes);
+  std::vector<std::size_t> order(ranges.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return ranges[a].interval.size < ranges[b].interval.size; });
+  for (const std::size_t i : order) {
+    Interval& interval = ranges[i].interval;
+    const auto end = std::lower_bound(storage.ends.begin(), storage.ends.end(), interval.first);
+    std::uint64_t& left_in_phase = left[static_cast<std::size_t>(end - storage.ends.begin())];
+    const std::uint64_t padded = round_up(interval.size, kAlignment);
+    if (padded > left_in_phase) continue;
+    left_in_phase -= padded;
+    interval.first = end == storage.ends.begin() ? 0 : *std::prev(end) + 1;
+    interval.last = *end;
+  }
+}
+
+std::uint64_t state_bytes(const Graph& graph, const DataLayout& data) {
+  std::uint64_t sum = 0;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph[id];
+    if (node.def->state != nullptr && is_state(node.def->state(node.attrs)))
+      sum += round_up(bytes_of(graph, data, id), kAlignment);
+  }
+  return sum;
+}
+
+}  // namespace
+
+Arena pack_arena(const Graph& graph, const Layouts& layouts, GivenBytes given, std::uint64_t apart) {
+  Arena arena{std::move(given), {}, {}};
+  arena.ranges = find_live_ranges(graph, layouts, arena.given);
+  keep_apart(arena.ranges, layouts.storage, apart);
+  std::vector<Interval> intervals;
+  for (const LiveRange& range : arena.ranges) intervals.push_back(range.interval);
+  arena.packing = pack(intervals, kAlignment);
+  const std::string fault = validate(intervals, arena.packing.offsets, arena.packing.total, kAlignment);
+  if (!fault.empty()) throw std::logic_error("plan: " + fault);
+  return arena;
+}
+
+std::uint64_t apart_bytes(const CompileOptions& options) {
+  return options.target.empty() ? 0 : find_target(options.target).apart;
+}
+
+Plan plan_arena(Graph graph, const CompileOptions& options) {
+  Plan plan;
+  plan.ids = IdMap::identity(graph.size());
+  plan.layouts = lay_out(graph, options);
+  plan.workspaces = ask_workspaces(graph, plan.layouts, options);
+  plan.state_bytes = state_bytes(graph, plan.layouts.data);
+  GivenBytes given{plan.workspaces.wanted, {}};
+  for (const RegionLayout& region : plan.layouts.regions) given.regions.push_back(accumulator_bytes(region.tiling));
+  plan.arena = pack_arena(graph, plan.layouts, std::move(given), apart_bytes(options));
+  plan.budget.limit = options.max_memory;
+  plan.budget.bytes_before = plan.state_bytes + plan.arena.packing.total;
+  plan.graph = std::move(graph);
+  return plan;
+}
+
+}  // namespace graphrun::plan
