@@ -78,7 +78,7 @@ struct GpuCosts {
   LinearCost split_end = {700, 50};     // steps that run once; by sums per thread
 };
 
-// Grouping of steps over elements (src/compiler/elements.h). `least` 0: no grouping.
+// Grouping of steps over elements (src/compiler/elements.cpp). `least` 0: no grouping.
 struct ElementLimits {
   std::int64_t least = 0;    // minimum elements of a chain: below, single steps are as fast
   std::size_t chains = 1;    // per region: many if a launch is expensive

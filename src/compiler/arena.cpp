@@ -17,9 +17,7 @@
 namespace graphrun::plan {
 namespace {
 
-using ir::Graph;
-using ir::Node;
-using ir::NodeId;
+using ir::Graph, ir::Node, ir::NodeId;
 
 // The blocks of a launch start at arbitrary times: when one has read a value for the last time, another may not have
 // read it yet. Hence values that a region of blocks reads stay live until the region ends.
@@ -91,8 +89,8 @@ std::vector<LiveRange> find_live_ranges(const Graph& graph, const Layouts& layou
         {LiveRange::Kind::value, id, {bytes_of(graph, layouts.data, id), storage.first[id], last_use[id]}});
   }
   for (std::uint32_t phase = 0; phase < graph.phases.size(); ++phase) {
-    for (NodeId id = 0; id < graph.size(); ++id) {
-      if (graph[id].phase == phase && given.steps[id] > 0)
+    for (const NodeId id : nodes_of(graph, phase)) {
+      if (given.steps[id] > 0)
         ranges.push_back({LiveRange::Kind::workspace, id, {given.steps[id], storage.time[id], storage.time[id]}});
     }
     for (std::uint32_t r = 0; r < graph.regions.size(); ++r) {
@@ -118,8 +116,8 @@ Workspaces ask_workspaces(const Graph& graph, const Layouts& layouts, const Comp
                     std::vector<std::uint64_t>(graph.size())};
   std::vector<Diagnostic> rejected;
   for (std::uint32_t phase = 0; phase < graph.phases.size(); ++phase) {
-    for (NodeId id = 0; id < graph.size(); ++id) {
-      if (graph[id].phase != phase || !is_plain_step(graph, layouts, id)) continue;
+    for (const NodeId id : nodes_of(graph, phase)) {
+      if (!is_plain_step(graph, layouts, id)) continue;
       const Support support = options.supports(step_signature(graph, id, options).get());
       result.asked[id] = true;
       result.wanted[id] = support.workspace_bytes;
@@ -177,19 +175,16 @@ Arena pack_arena(const Graph& graph, const Layouts& layouts, GivenBytes given, s
   return arena;
 }
 
-std::uint64_t apart_bytes(const CompileOptions& options) {
-  return options.target.empty() ? 0 : find_target(options.target).apart;
-}
-
 Plan plan_arena(Graph graph, const CompileOptions& options) {
   Plan plan;
   plan.ids = IdMap::identity(graph.size());
   plan.layouts = lay_out(graph, options);
   plan.workspaces = ask_workspaces(graph, plan.layouts, options);
+  plan.apart = options.target.empty() ? 0 : find_target(options.target).apart;
   plan.state_bytes = state_bytes(graph, plan.layouts.data);
   GivenBytes given{plan.workspaces.wanted, {}};
   for (const RegionLayout& region : plan.layouts.regions) given.regions.push_back(accumulator_bytes(region.tiling));
-  plan.arena = pack_arena(graph, plan.layouts, std::move(given), apart_bytes(options));
+  plan.arena = pack_arena(graph, plan.layouts, std::move(given), plan.apart);
   plan.budget.limit = options.max_memory;
   plan.budget.bytes_before = plan.state_bytes + plan.arena.packing.total;
   plan.graph = std::move(graph);

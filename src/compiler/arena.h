@@ -23,7 +23,7 @@ struct Workspaces {
 };
 
 // A single step, as executors are asked about it and as the Program stores it.
-NodeSignature step_signature(const ir::Graph& graph, ir::NodeId id, const CompileOptions& options);
+OwnedSignature step_signature(const ir::Graph& graph, ir::NodeId id, const CompileOptions& options);
 
 // Returns whether the node is a step of a phase and does not run tile by tile.
 bool is_plain_step(const ir::Graph& graph, const Layouts& layouts, ir::NodeId id);
@@ -58,7 +58,6 @@ struct Arena {
 // The live ranges of each phase's smallest items, up to `apart` bytes in sum, extend to the whole phase
 // (Target::apart).
 Arena pack_arena(const ir::Graph& graph, const Layouts& layouts, GivenBytes given, std::uint64_t apart);
-std::uint64_t apart_bytes(const CompileOptions& options);
 
 // Bytes of a node with its own storage.
 std::uint64_t bytes_of(const ir::Graph& graph, const DataLayout& data, ir::NodeId id);
@@ -69,6 +68,7 @@ struct Plan {
   Layouts layouts;
   Workspaces workspaces;          // for the given graph
   std::uint64_t state_bytes = 0;  // with padding
+  std::uint64_t apart = 0;        // Target::apart
   Arena arena;
   BudgetSummary budget;
 };

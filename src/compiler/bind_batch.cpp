@@ -1,9 +1,14 @@
-#include "compiler/bind_batch.h"
-
+// The first pass: the batch, a symbol in the graph, becomes the capacity of each phase.
+// Contract: a pure function. The same nodes with numbers for extents, adapted to how the samples of a phase form
+// batches: sizes of rings, steps per epoch, and a constant in place of the row count if every batch is full. Types are
+// inferred again from the bound inputs. Throws Error, with the node's position in the model file, if a value would be
+// too large or the samples form no batch.
+// Not here: choice of the capacities (session), all other rewriting.
 #include <algorithm>
 #include <stdexcept>
 
 #include "compiler/graph_analysis.h"
+#include "compiler/passes.h"
 #include "graph/ops/infer.h"
 #include "graphrun/batches.h"
 #include "graphrun/op.h"
@@ -11,11 +16,7 @@
 namespace graphrun {
 namespace {
 
-using ir::Graph;
-using ir::kNoNode;
-using ir::kShared;
-using ir::Node;
-using ir::NodeId;
+using ir::Graph, ir::kNoNode, ir::kShared, ir::Node, ir::NodeId;
 
 void make_constant(Node& node, double value) {
   node.def = &op_def(Op::constant);

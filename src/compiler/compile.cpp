@@ -6,10 +6,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "compiler/bind_batch.h"
 #include "compiler/budget/fit_memory.h"
-#include "compiler/elements.h"
-#include "compiler/fuse.h"
 #include "compiler/lower.h"
 #include "compiler/passes.h"
 #include "graph/verifier.h"

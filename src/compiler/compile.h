@@ -13,9 +13,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "compiler/data_layout.h"
 #include "compiler/regions.h"
 #include "compiler/rewrite.h"
-#include "compiler/tile_choice.h"
 #include "graph/ir/graph.h"
 #include "graphrun/budget.h"
 #include "graphrun/executor.h"

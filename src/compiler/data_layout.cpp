@@ -9,10 +9,7 @@
 namespace graphrun::plan {
 namespace {
 
-using ir::Graph;
-using ir::kNoNode;
-using ir::Node;
-using ir::NodeId;
+using ir::Graph, ir::kNoNode, ir::Node, ir::NodeId;
 
 // Padding the batches to whole vectors may enlarge a data set by up to an eighth.
 constexpr std::int64_t kMaxFilling = 8;

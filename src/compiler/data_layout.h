@@ -4,13 +4,22 @@
 // readers of a single feature. Not here: regions, places in a tile (region_layout.h), buffers (lower.h).
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "compiler/graph_analysis.h"
-#include "compiler/tile_choice.h"
 #include "graph/ir/graph.h"
+#include "graphrun/target.h"
 
 namespace graphrun::plan {
+
+// Overrides for tests; unset fields leave the usual choice. Results may differ in rounding only.
+struct TileChoice {
+  std::int64_t rows = 0;                       // 0: from shapes and target
+  std::int32_t partitions = 0;                 // 0: from shapes and target
+  std::optional<ElementLimits> elements = {};  // unset: from the target
+};
 
 struct DataLayout {
   // Rows per batch, by node, for data sets in vectors and their views. 0: stored in rows.

@@ -1,6 +1,6 @@
 // element_members.h: which nodes of a phase may be in a chain of elementwise steps, and which of them are scalars that
 // may be recomputed wherever they are read. Contract: a pure function of the graph; asks the executor about each step.
-// Not here: order, chains and regions (elements.h).
+// Not here: order, chains and regions (elements.cpp).
 #pragma once
 
 #include <vector>

@@ -1,22 +1,137 @@
-#include "compiler/elements.h"
+// Groups elementwise steps outside of row regions into element regions (ElementChain of program.h,
+// regions.md) and reorders steps for that. Runs before memory is laid out: only dependencies through values and states
+// restrict the order, and values that stay within a chain need no memory.
+// Contract: the same nodes under the same names, in an order that gives the same bits; a scalar that several chains
+// need has a copy in each. Other steps keep their order. Elementwise steps wait until one of those needs a waiting
+// step; then all waiting steps run, together with later steps that can share a region with them. `plan` is asked about
+// each step and each region. Not here: which values are in registers (storage.h), how a region runs (the executors).
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "compiler/element_members.h"
-#include "compiler/element_writer.h"
+#include "compiler/passes.h"
 #include "graph/ops/op_def.h"
 
 namespace graphrun {
 namespace {
 
-using ir::Graph;
-using ir::kNoNode;
-using ir::kShared;
-using ir::NodeId;
+using ir::Graph, ir::kNoNode, ir::kShared, ir::Node, ir::NodeId;
+
+// Nodes in order, in a chain or single. A chain has copies of the scalars that it computes for itself, each before its
+// first reader.
+struct ChainItem {
+  NodeId node = kNoNode;
+  bool copy = false;
+};
+struct ChainNodes {
+  std::vector<ChainItem> items;
+  std::set<NodeId> copies, operands;  // operands: values in memory, by root
+  std::size_t steps = 0;
+};
+// Next unit of the new order: a row region of the given graph, chains that form one region, or steps without one.
+struct ElementUnit {
+  const ir::Region* over_rows = nullptr;
+  std::vector<ChainNodes> chains = {};
+  bool is_region = false;
+};
+
+// Writes the graph in its new order, with the chosen regions. Every node is added once, after its operands. A scalar
+// that chains compute for themselves is added to each of them. If it is also stored, the stored node keeps its id and
+// name, otherwise the first copy does. Other copies get new names, and the host does not read them.
+class ElementWriter {
+ public:
+  // Both must outlive the writer.
+  ElementWriter(const ElementFacts& facts, const ElementMembers& members)
+      : facts_(facts), members_(members), to_(facts.graph.size(), kNoNode) {
+    for (const Node& node : facts.graph.nodes) names_.insert(node.name);
+  }
+
+  Rewritten finish() {
+    result_.ids = IdMap(std::move(to_));
+    result_.graph.phases = renumbered(facts_.graph.phases, result_.ids);
+    return std::move(result_);
+  }
+
+  void add(std::uint32_t phase, const ElementUnit& unit) {
+    if (unit.over_rows != nullptr) return add(*unit.over_rows);
+    ir::Region region;
+    region.phase = phase;
+    for (const ChainNodes& chain : unit.chains) {
+      const NodeId first = result_.graph.size();
+      OwnCopies own_copies;
+      for (const ChainItem& item : chain.items) {
+        if (item.copy)
+          own_copies[item.node] = add_copy(item.node, own_copies);
+        else
+          to_[item.node] = append(facts_.graph[item.node], own_copies);
+      }
+      region.chains.push_back({first, result_.graph.size()});
+    }
+    region.last = result_.graph.size();
+    if (unit.is_region) result_.graph.regions.push_back(std::move(region));
+  }
+
+  void add(const ir::Region& over_rows) {
+    const NodeId first = result_.graph.size();
+    for (NodeId id = over_rows.first(); id < over_rows.last; ++id) add(id);
+    result_.graph.regions.push_back(moved(over_rows, first));
+  }
+
+  void add(NodeId id) {
+    OwnCopies none;
+    to_[id] = append(facts_.graph[id], none);
+  }
+
+ private:
+  using OwnCopies = std::map<NodeId, NodeId>;  // from a scalar to the chain's own copy
+
+  NodeId add_copy(NodeId id, OwnCopies& own_copies) {
+    const bool first = !members_.stored[id] && to_[id] == kNoNode;
+    Node node = facts_.graph[id];
+    if (!first) {
+      node.name = name_of_copy(node.name);
+      node.keep = node.poll = false;
+    }
+    const NodeId placed = append(std::move(node), own_copies);
+    if (first) to_[id] = placed;
+    return placed;
+  }
+
+  NodeId append(Node node, OwnCopies& own_copies) {
+    for (NodeId& input : node.inputs) input = in_chain(input, own_copies);
+    result_.graph.nodes.push_back(std::move(node));
+    return result_.graph.size() - 1;
+  }
+
+  // Returns the chain's own copy of a scalar, if any. A view of a scalar is copied into each chain that reads it.
+  NodeId in_chain(NodeId id, OwnCopies& own_copies) {
+    if (const auto own = own_copies.find(id); own != own_copies.end()) return own->second;
+    if (!facts_.analysis.is_view(id)) return to_[id];
+    const bool shows_own = own_copies.count(facts_.analysis.roots[id]) > 0;
+    return shows_own || to_[id] == kNoNode ? own_copies[id] = add_copy(id, own_copies) : to_[id];
+  }
+
+  std::string name_of_copy(const std::string& name) {
+    for (int& copy = copies_[name];;) {
+      std::string made = fmt::format("{}.copy{}", name, ++copy);
+      if (names_.insert(made).second) return made;
+    }
+  }
+
+  const ElementFacts& facts_;
+  const ElementMembers& members_;
+  Rewritten result_;
+  std::vector<NodeId> to_;
+  std::set<std::string, std::less<>> names_;
+  std::map<std::string, int> copies_;
+};
 
 class Elements {
  public:
@@ -102,8 +217,7 @@ class Elements {
   }
 
   bool needs_waiting(NodeId id) const {
-    bool rows = facts_.has_rows(id);
-    for (const NodeId input : graph_[id].inputs) rows = rows || facts_.has_rows(input);
+    const bool rows = facts_.has_rows(id) || reads_rows(graph_, graph_[id]);
     if (rows && row_count_ != kNoNode && waits_[row_count_]) return true;
     if (facts_.writes_state(id) && reads_wait_.count(facts_.state_of(id)) > 0) return true;
     const std::vector<NodeId> from = facts_.reads(id);

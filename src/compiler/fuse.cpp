@@ -1,20 +1,22 @@
-#include "compiler/fuse.h"
-
+// Fuses row steps of a region: a product takes the addition of a bias and then one more step on its
+// result, and does both before it stores anything (FusedSteps of program.h, regions.md).
+// Contract: the same graph, with RegionStage::fused filled in. Intermediate results have one reader and are neither
+// kept nor polled, so they need no memory; this is decided before memory is laid out. `plan` of the region options is
+// asked about each group, first whether its result may overwrite the last step's other operand.
+// Not here: places in the tile (region_layout.h), sums over rows fused with weight gradients (also there: they depend
+// on the tiling).
 #include <algorithm>
 #include <utility>
 
 #include "compiler/graph_analysis.h"
+#include "compiler/passes.h"
 #include "graph/ops/op_def.h"
 #include "graphrun/op.h"
 
 namespace graphrun {
 namespace {
 
-using ir::FusedNodes;
-using ir::Graph;
-using ir::kNoNode;
-using ir::Node;
-using ir::NodeId;
+using ir::FusedNodes, ir::Graph, ir::kNoNode, ir::Node, ir::NodeId;
 
 class Fuser {
  public:

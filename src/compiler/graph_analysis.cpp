@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "graph/ops/infer.h"
 #include "graphrun/op.h"
 #include "graphrun/op_traits.h"
@@ -9,12 +11,34 @@
 namespace graphrun {
 namespace {
 
-Overlay overlay_of(const ir::Node& node, std::span<const TensorType> inputs) {
-  if (node.def->view != nullptr && node.def->view(node.attrs, inputs)) return Overlay::view;
-  return traits_of(node.op).overlay;
+Overlay overlay_of(const ir::Graph& graph, const ir::Node& node) {
+  const bool is_view = node.def->view != nullptr && node.def->view(node.attrs, input_types(graph, node));
+  return is_view ? Overlay::view : traits_of(node.op).overlay;
 }
 
 }  // namespace
+
+std::string_view name_of(RowKind kind) {
+  constexpr std::string_view kNames[] = {"Row", "Shared", "Reduced", "Opaque"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::vector<RowKind> row_kinds(const ir::Graph& graph) {
+  std::vector<RowKind> kinds;
+  kinds.reserve(graph.size());
+  for (const ir::Node& node : graph.nodes) {
+    const RowRule rule = node.def->rows;
+    if (node.type.rows > 0) {
+      kinds.push_back(RowKind::row);
+    } else if (!reads_rows(graph, node)) {
+      kinds.push_back(RowKind::shared);
+    } else {
+      const bool reduces = rule == RowRule::reduction || rule == RowRule::contraction || rule == RowRule::scatter;
+      kinds.push_back(reduces ? RowKind::reduced : RowKind::opaque);
+    }
+  }
+  return kinds;
+}
 
 std::int64_t elements_of(const ir::Node& node) {
   return node.op == Op::record ? 1 : node.type.shape.elements();
@@ -25,16 +49,13 @@ GraphAnalysis analyze(const ir::Graph& graph) {
   result.consumers.resize(graph.size());
   result.overlays.resize(graph.size());
   result.roots.resize(graph.size());
-  std::vector<TensorType> inputs;
+  result.writers.resize(graph.size());
   for (ir::NodeId id = 0; id < graph.size(); ++id) {
     const ir::Node& node = graph[id];
-    inputs.clear();
-    for (const ir::NodeId input : node.inputs) {
-      inputs.push_back(graph[input].type);
-      result.consumers[input].push_back(id);
-    }
-    result.overlays[id] = overlay_of(node, inputs);
+    for (const ir::NodeId input : node.inputs) result.consumers[input].push_back(id);
+    result.overlays[id] = overlay_of(graph, node);
     result.roots[id] = result.is_view(id) ? result.roots[node.inputs[0]] : id;
+    if (result.overlays[id] == Overlay::state) result.writers[result.roots[node.inputs[0]]].push_back(id);
   }
   result.places.resize(graph.size());
   for (std::uint32_t r = 0; r < graph.regions.size(); ++r) {
@@ -49,13 +70,8 @@ GraphAnalysis analyze(const ir::Graph& graph) {
 }
 
 ir::NodeId root_of(const ir::Graph& graph, ir::NodeId id) {
-  std::vector<TensorType> inputs;
-  for (;; id = graph[id].inputs[0]) {
-    if (graph[id].def->view == nullptr) return id;
-    inputs.clear();
-    for (const ir::NodeId input : graph[id].inputs) inputs.push_back(graph[input].type);
-    if (overlay_of(graph[id], inputs) != Overlay::view) return id;
-  }
+  while (overlay_of(graph, graph[id]) == Overlay::view) id = graph[id].inputs[0];
+  return id;
 }
 
 std::vector<ir::NodeId> nodes_of(const ir::Graph& graph, std::uint32_t phase) {
@@ -66,16 +82,15 @@ std::vector<ir::NodeId> nodes_of(const ir::Graph& graph, std::uint32_t phase) {
   return nodes;
 }
 
+bool reads_rows(const ir::Graph& graph, const ir::Node& node) {
+  return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ir::NodeId id) { return graph[id].type.rows > 0; });
+}
+
 OwnedSignature signature_of(const ir::Graph& graph, ir::NodeId id) {
   const ir::Node& node = graph[id];
-  OwnedSignature result{node.op, infer::params_of(graph, node), {}, node.type};
-  bool rows = node.type.rows > 0;
-  for (const ir::NodeId input : node.inputs) {
-    result.inputs.push_back(graph[input].type);
-    rows = rows || graph[input].type.rows > 0;
-  }
-  result.partial_rows = rows && node.phase != ir::kShared && graph.phases[node.phase].row_count != ir::kNoNode;
-  return result;
+  const bool rows = node.type.rows > 0 || reads_rows(graph, node);
+  const bool partial = rows && node.phase != ir::kShared && graph.phases[node.phase].row_count != ir::kNoNode;
+  return {node.op, infer::params_of(graph, node), input_types(graph, node), node.type, partial};
 }
 
 void point_to(const ir::Node& node, Diagnostic& diagnostic) {

@@ -1,8 +1,10 @@
-// graph_analysis.h: readers, overlays, view roots and regions of a graph's nodes, computed once for all passes; and a
-// node's signature for executors. Contract: pure functions of the graph; vectors are indexed by node id. Not here:
-// decisions based on this: storage (storage.h), regions (regions.h), layouts.
+// graph_analysis.h: readers, overlays, view roots, regions and rows of the nodes of a graph, computed once for all
+// passes; and the signature of a node for executors. Contract: pure functions of the graph; vectors are indexed by node
+// id. Not here: decisions based on this: storage (storage.h), regions (regions.h), layouts.
 #pragma once
 
+#include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "graph/ir/graph.h"
@@ -11,6 +13,18 @@
 #include "graphrun/executor.h"
 
 namespace graphrun {
+
+// How a value depends on the batch. Follows from the ops' rules (OpDef::rows) and the declared row flags, never from
+// sizes.
+enum class RowKind : std::uint8_t {
+  row,      // dimension 0 is the batch; rows are independent
+  shared,   // the same for all rows
+  reduced,  // a sum, product or extremum over the rows of a value
+  opaque,   // made from rows in a way that no rule describes
+};
+std::string_view name_of(RowKind kind);
+
+std::vector<RowKind> row_kinds(const ir::Graph& graph);
 
 // Place of a node in the graph's regions; kNoNode: none.
 struct RegionPlace {
@@ -23,6 +37,7 @@ struct GraphAnalysis {
   std::vector<std::vector<ir::NodeId>> consumers;  // in order
   std::vector<Overlay> overlays;                   // from OpDef::view and the traits
   std::vector<ir::NodeId> roots;                   // node that a view shows, through other views; any other node itself
+  std::vector<std::vector<ir::NodeId>> writers;    // per state: nodes of all phases that overwrite it, in order
   std::vector<RegionPlace> places;
 
   bool is_view(ir::NodeId id) const { return overlays[id] == Overlay::view; }
@@ -37,6 +52,8 @@ GraphAnalysis analyze(const ir::Graph& graph);
 
 // Returns GraphAnalysis::roots of a single node.
 ir::NodeId root_of(const ir::Graph& graph, ir::NodeId id);
+
+bool reads_rows(const ir::Graph& graph, const ir::Node& node);  // whether an operand has rows
 
 std::vector<ir::NodeId> nodes_of(const ir::Graph& graph, std::uint32_t phase);
 

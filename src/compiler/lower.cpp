@@ -17,11 +17,7 @@
 namespace graphrun::plan {
 namespace {
 
-using ir::Graph;
-using ir::kNoNode;
-using ir::kShared;
-using ir::Node;
-using ir::NodeId;
+using ir::Graph, ir::kNoNode, ir::kShared, ir::Node, ir::NodeId;
 
 std::vector<std::byte> constant_bytes(const Node& node) {
   const std::vector<double>& values = node.attrs.reals("values");
@@ -46,7 +42,8 @@ class Lowering {
         storage_(layouts.storage),
         data_(layouts.data),
         layouts_(layouts.regions),
-        in_tile_only_(layouts.in_tile_only) {
+        in_tile_only_(layouts.in_tile_only),
+        tiles_(layouts.regions.size()) {
     result_.buffer_of.assign(graph.size(), kNoBuffer);
     program().name = options.name;
     program().target = options.target;
@@ -126,9 +123,7 @@ class Lowering {
 
   void make_phase(std::uint32_t index) {
     const ir::Phase& phase = graph_.phases[index];
-    Phase out;
-    out.name = phase.name;
-    out.capacity = phase.capacity;
+    Phase out{phase.name, phase.capacity, {}};
     std::vector<std::uint32_t> steps_before(graph_.size() + 1, 0);
     for (NodeId id = 0; id < graph_.size(); ++id) {
       steps_before[id] = static_cast<std::uint32_t>(out.steps.size());
@@ -151,7 +146,7 @@ class Lowering {
   void make_tile_buffers() {
     for (std::size_t r = 0; r < layouts_.size(); ++r) {
       for (const StageLayout& stage : layouts_[r].stages) {
-        std::vector<BufferId>& tiles = tiles_.emplace_back();  // indexed like stage.values
+        std::vector<BufferId>& tiles = tiles_[r].emplace_back();  // indexed like stage.values
         std::map<NodeId, BufferId> of;
         for (const TileValue& value : stage.values) {
           BufferId id = result_.buffer_of[value.node];
@@ -198,19 +193,14 @@ class Lowering {
     Region out;
     out.last = steps_before[region.last];
     out.tiling = layout.tiling;
-    std::size_t at = 0;  // index into tiles_, after the stages of the regions before
-    for (std::size_t r = 0; r < index; ++r) at += layouts_[r].stages.size();
-    for (std::size_t s = 0; s < region.stages.size(); ++s, ++at) {
+    for (std::size_t s = 0; s < region.stages.size(); ++s) {
       const ir::RegionStage& from = region.stages[s];
-      Stage stage;
-      stage.first = steps_before[from.first];
-      stage.rows = steps_before[from.rows];
-      stage.last = steps_before[from.last];
+      Stage stage{steps_before[from.first], steps_before[from.rows], steps_before[from.last], {}, {}, {}};
       std::map<NodeId, BufferId> tile_of;
-      for (std::size_t i = 0; i < tiles_[at].size(); ++i) {
+      for (std::size_t i = 0; i < layout.stages[s].values.size(); ++i) {
         const TileValue& value = layout.stages[s].values[i];
-        tile_of[value.node] = tiles_[at][i];
-        const TileMove move{result_.buffer_of[value.node], tiles_[at][i]};
+        const BufferId tile = tile_of[value.node] = tiles_[index][s][i];
+        const TileMove move{result_.buffer_of[value.node], tile};
         if (value.loaded) stage.loads.push_back(move);
         if (value.stored && !storage_.no_step[value.node])
           stage.stores.push_back(move);  // a view needs no store of its own
@@ -270,15 +260,8 @@ class Lowering {
   }
 
   BufferId placed(const LiveRange& range) const {
-    switch (range.kind) {
-      case LiveRange::Kind::value:
-        return result_.buffer_of[range.id];
-      case LiveRange::Kind::workspace:
-        return workspaces_.at(range.id);
-      case LiveRange::Kind::accumulators:
-        return accumulators_.at(range.id);
-    }
-    return kNoBuffer;
+    if (range.kind == LiveRange::Kind::value) return result_.buffer_of[range.id];
+    return (range.kind == LiveRange::Kind::workspace ? workspaces_ : accumulators_).at(range.id);
   }
 
   void place() {
@@ -308,7 +291,7 @@ class Lowering {
   const std::vector<RegionLayout>& layouts_;  // per region of the graph
   const std::vector<bool>& in_tile_only_;     // per node
   Lowered result_;
-  std::vector<std::vector<BufferId>> tiles_;                     // one entry per stage of each region
+  std::vector<std::vector<std::vector<BufferId>>> tiles_;        // per region and stage
   std::map<std::uint32_t, BufferId> workspaces_, accumulators_;  // per node, per region
 };
 

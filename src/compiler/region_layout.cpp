@@ -13,9 +13,7 @@
 namespace graphrun::plan {
 namespace {
 
-using ir::Graph;
-using ir::Node;
-using ir::NodeId;
+using ir::Graph, ir::Node, ir::NodeId;
 
 constexpr std::uint64_t kTileAlignment = 64;  // size of a cache line and of the widest register
 
@@ -50,8 +48,8 @@ class StageBuilder {
     std::vector<std::size_t> owners;
     for (std::size_t i = 0; i < layout.values.size(); ++i) {
       if (layout.values[i].storage != layout.values[i].node) continue;
-      const Life& life = lives_.at(layout.values[i].node);
-      intervals.push_back({layout.values[i].bytes, life.first, life.last});
+      const Range& range = ranges_.at(layout.values[i].node);
+      intervals.push_back({layout.values[i].bytes, range.first, range.last});
       owners.push_back(i);
     }
     const Packing packing = pack(intervals, kTileAlignment);
@@ -64,7 +62,7 @@ class StageBuilder {
   }
 
  private:
-  struct Life {
+  struct Range {
     std::uint32_t first = 0, last = 0;
   };
 
@@ -105,7 +103,7 @@ class StageBuilder {
       if (place_.count(input) == 0) append(input, input, true);
     }
     if (node.type.rows == 0) {
-      if (has_rows_in(id))
+      if (reads_rows(graph_, node))
         layout_.combines.push_back({id, {kNoBuffer, traits_of(node.op).combine.value(), reserve(node)}});
       return;
     }
@@ -120,11 +118,6 @@ class StageBuilder {
       }
     }
     append(id, storage, false);
-  }
-
-  bool has_rows_in(NodeId id) const {
-    return std::any_of(graph_[id].inputs.begin(), graph_[id].inputs.end(),
-                       [&](NodeId input) { return graph_[input].type.rows > 0; });
   }
 
   // Accumulators are adjacent, so that all are combined, and their lanes added, as if they were one value.
@@ -146,10 +139,10 @@ class StageBuilder {
                       : round_up(features * kTileLanes * size_of(graph_[id].type.dtype), kTileAlignment);
     place_[id] = layout_.values.size();
     layout_.values.push_back(value);
-    if (storage == id) lives_[id] = {now(id, loaded), now(id, loaded)};
-    Life& life = lives_.at(storage);
-    life.first = std::min(life.first, first_use(id));  // a view may be read before the loaded value
-    life.last = std::max(life.last, last_use(id));
+    if (storage == id) ranges_[id] = {now(id, loaded), now(id, loaded)};
+    Range& range = ranges_.at(storage);
+    range.first = std::min(range.first, first_use(id));  // a view may be read before the loaded value
+    range.last = std::max(range.last, last_use(id));
     for (NodeId reader : analysis_.consumers[id]) {
       if (inside(reader) && analysis_.is_view(reader)) views_[storage].push_back(reader);
     }
@@ -177,7 +170,7 @@ class StageBuilder {
     const auto found = place_.find(input);
     if (found == place_.end() || in_place_[input] || in_registers(input)) return false;
     const NodeId storage = layout_.values[found->second].storage;
-    if (lives_.at(storage).last > id) return false;
+    if (ranges_.at(storage).last > id) return false;
     // A view that has a place by now keeps it, so each view is checked once.
     std::vector<NodeId>& views = views_[storage];
     while (!views.empty() && place_.count(views.back()) != 0) views.pop_back();
@@ -209,7 +202,7 @@ class StageBuilder {
   std::map<NodeId, const ir::FusedNodes*> fused_with_;
   StageLayout layout_;
   std::map<NodeId, std::size_t> place_;
-  std::map<NodeId, Life> lives_;                 // keyed by storage
+  std::map<NodeId, Range> ranges_;               // live ranges, keyed by storage
   std::map<NodeId, std::vector<NodeId>> views_;  // keyed by storage: views in the stage that may have no place
   std::uint64_t accumulators_ = 0;
 };

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
+#include <span>
 #include <variant>
 
 #include "compiler/graph_analysis.h"
@@ -14,11 +16,7 @@
 namespace graphrun {
 namespace {
 
-using ir::Graph;
-using ir::kNoNode;
-using ir::kShared;
-using ir::Node;
-using ir::NodeId;
+using ir::Graph, ir::kNoNode, ir::kShared, ir::Node, ir::NodeId;
 
 // Position at which a node runs. Positions are ordered; within a level, stage s has its once-nodes at 2s and its row
 // nodes at 2s + 1; cuts come after them.
@@ -260,25 +258,19 @@ class RegionFinder {
   // A region pays off if the bytes that stay in its tiles exceed those that it loads and stores.
   std::string saves_nothing(const ir::Region& region) const {
     std::uint64_t stays = 0, moves = 0;
-    std::vector<bool> inside(graph_.size(), false), loaded(graph_.size(), false), leaves(graph_.size(), false);
-    std::vector<NodeId> marked;
+    std::vector<bool> leaves(graph_.size(), false);
     for (const ir::RegionStage& stage : region.stages) {
-      for (NodeId id : marked) inside[id] = loaded[id] = false;  // previous stage
-      marked.clear();
-      for (NodeId i = stage.rows; i < stage.last; ++i) {
-        inside[order_[i]] = true;
-        marked.push_back(order_[i]);
-      }
-      for (NodeId i = stage.last; i-- > stage.rows;) leaves[order_[i]] = is_read_outside(order_[i], inside, leaves);
-      for (NodeId i = stage.rows; i < stage.last; ++i) {
-        const NodeId id = order_[i];
+      const std::span<const NodeId> rows(order_.begin() + stage.rows, order_.begin() + stage.last);
+      const std::set<NodeId> inside(rows.begin(), rows.end());
+      std::set<NodeId> loaded;
+      for (auto id = rows.rbegin(); id != rows.rend(); ++id) leaves[*id] = is_read_outside(*id, inside, leaves);
+      for (const NodeId id : rows) {
         for (NodeId input : graph_[id].inputs) {
           const NodeId from = analysis_.roots[input];
-          if (graph_[input].type.rows == 0 || inside[from] || graph_[from].def->state != nullptr || loaded[from])
-            continue;
-          loaded[from] = true;
-          marked.push_back(from);
-          if (graph_[from].def->rows != RowRule::select) moves += graph_[from].type.bytes();
+          const bool is_load =
+              graph_[input].type.rows > 0 && !inside.contains(from) && graph_[from].def->state == nullptr;
+          if (is_load && loaded.insert(from).second && graph_[from].def->rows != RowRule::select)
+            moves += graph_[from].type.bytes();
         }
         if (is_view(id) || kinds_[id] != RowKind::row) continue;
         (leaves[id] ? moves : stays) += graph_[id].type.bytes();
@@ -289,10 +281,10 @@ class RegionFinder {
   }
 
   // Whether the node or a view of it is read outside of the stage's rows; `leaves` has the result for later nodes.
-  bool is_read_outside(NodeId id, const std::vector<bool>& inside, const std::vector<bool>& leaves) const {
+  bool is_read_outside(NodeId id, const std::set<NodeId>& inside, const std::vector<bool>& leaves) const {
     if (graph_[id].keep || graph_[id].poll) return true;
     return std::any_of(analysis_.consumers[id].begin(), analysis_.consumers[id].end(),
-                       [&](NodeId reader) { return !inside[reader] || (is_view(reader) && leaves[reader]); });
+                       [&](NodeId reader) { return !inside.contains(reader) || (is_view(reader) && leaves[reader]); });
   }
 
   const Graph& graph_;

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "compiler/graph_analysis.h"
 #include "compiler/region_signature.h"
 #include "compiler/rewrite.h"
-#include "compiler/row_analysis.h"
 #include "graph/ir/graph.h"
 
 namespace graphrun {

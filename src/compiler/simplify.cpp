@@ -12,6 +12,7 @@
 
 #include "compiler/graph_analysis.h"
 #include "compiler/passes.h"
+#include "graph/ir/needed.h"
 #include "graph/ops/infer.h"
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
@@ -21,9 +22,7 @@
 namespace graphrun {
 namespace {
 
-using ir::Graph;
-using ir::Node;
-using ir::NodeId;
+using ir::Graph, ir::Node, ir::NodeId;
 
 bool is_one(const Node& node) {
   return node.op == Op::constant && node.attrs.reals("values") == std::vector<double>{1};
@@ -144,6 +143,25 @@ Rewritten simplify(const Graph& graph) {
   IdMap ids(std::move(mapped));
   result.phases = renumbered(graph.phases, ids);
   return {std::move(result), std::move(ids)};
+}
+
+// Keeps nodes that the host or a later step can see, and their operands. States stay: they are the model.
+Rewritten remove_dead(const Graph& graph) {
+  std::vector<NodeId> visible;
+  for (const ir::Phase& phase : graph.phases) {
+    if (phase.row_count != ir::kNoNode) visible.push_back(phase.row_count);
+  }
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph[id];
+    const bool state = node.def->state != nullptr && node.op != Op::constant;
+    if (state || node.keep || node.poll || node.def->effect) visible.push_back(id);
+  }
+  const std::vector<bool> live = ir::needed_by(graph, visible);
+  std::vector<NodeId> order;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    if (live[id]) order.push_back(id);
+  }
+  return reordered(graph, order);
 }
 
 }  // namespace graphrun

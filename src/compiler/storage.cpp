@@ -10,10 +10,7 @@
 namespace graphrun::plan {
 namespace {
 
-using ir::Graph;
-using ir::kShared;
-using ir::Node;
-using ir::NodeId;
+using ir::Graph, ir::kShared, ir::Node, ir::NodeId;
 
 bool is_state_node(const Node& node) {
   return node.def->state != nullptr;
@@ -64,9 +61,7 @@ class Assigner {
         std::fill(shares_time.begin() + region.first() + 1, shares_time.begin() + region.last, true);
     }
     for (std::uint32_t phase = 0; phase < graph_.phases.size(); ++phase) {
-      for (NodeId id = 0; id < graph_.size(); ++id) {
-        if (graph_[id].phase == phase) storage_.time[id] = shares_time[id] ? now - 1 : now++;
-      }
+      for (const NodeId id : nodes_of(graph_, phase)) storage_.time[id] = shares_time[id] ? now - 1 : now++;
       storage_.ends[phase] = now++;  // a separate time: values that the host reads outlive the last step
     }
   }
@@ -84,8 +79,7 @@ class Assigner {
   // without reading it, and a value that an op wrote in place of a state is the new one.
   std::vector<std::uint32_t> last_reads(std::uint32_t phase) const {
     std::vector<std::uint32_t> last(graph_.size(), 0);
-    for (NodeId id = 0; id < graph_.size(); ++id) {
-      if (graph_[id].phase != phase) continue;
+    for (const NodeId id : nodes_of(graph_, phase)) {
       for (std::size_t i = graph_[id].def->effect ? 1 : 0; i < graph_[id].inputs.size(); ++i) {
         const NodeId read = views_.root[graph_[id].inputs[i]];
         last[read] = std::max(last[read], storage_.time[id] + 1);  // 0 = never
@@ -98,9 +92,9 @@ class Assigner {
   // storage, nothing reads the old value later, and no other state claims it.
   void update_states_in_place(std::uint32_t phase) {
     const std::vector<std::uint32_t> last_read = last_reads(phase);
-    for (NodeId id = 0; id < graph_.size(); ++id) {
+    for (const NodeId id : nodes_of(graph_, phase)) {
       const Node& node = graph_[id];
-      if (node.phase != phase || !node.def->effect) continue;
+      if (!node.def->effect) continue;
       const NodeId state = node.inputs[0];
       const NodeId value = node.inputs[1];
       const NodeId written_to = root(value);

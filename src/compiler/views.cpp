@@ -10,9 +10,7 @@
 namespace graphrun {
 namespace {
 
-using ir::Graph;
-using ir::Node;
-using ir::NodeId;
+using ir::Graph, ir::Node, ir::NodeId;
 
 // Whether both show the same elements in the same order. Strides of axes of extent 1 do not matter.
 bool shows_the_same(View a, View b) {
@@ -26,9 +24,7 @@ class ViewFinder {
  public:
   ViewFinder(const Graph& graph, const GraphAnalysis& analysis,
              const std::function<bool(const StepSignature&)>& takes_views)
-      : graph_(graph), analysis_(analysis), takes_views_(takes_views), writers_(graph.size()) {
-    for (NodeId id = 0; id < graph.size(); ++id)
-      if (overwrites(id)) writers_[graph[id].inputs[0]].push_back(id);
+      : graph_(graph), analysis_(analysis), takes_views_(takes_views) {
     views_.shown.assign(graph.size(), false);
   }
 
@@ -98,7 +94,7 @@ class ViewFinder {
   // The chains of a region have no order, so a writer in any of them counts.
   bool written_before(NodeId reader, NodeId state) const {
     const NodeId end = analysis_.in_chain(reader) ? graph_.regions[analysis_.places[reader].region].last : reader;
-    return std::any_of(writers_[state].begin(), writers_[state].end(),
+    return std::any_of(analysis_.writers[state].begin(), analysis_.writers[state].end(),
                        [&](NodeId writer) { return writer < end && graph_[writer].phase == graph_[reader].phase; });
   }
   bool takes(NodeId reader, NodeId value, const View& view) const {
@@ -112,7 +108,6 @@ class ViewFinder {
   const Graph& graph_;
   const GraphAnalysis& analysis_;
   const std::function<bool(const StepSignature&)>& takes_views_;
-  std::vector<std::vector<NodeId>> writers_;  // per state
   Views views_;
 };
 

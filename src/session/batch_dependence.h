@@ -1,10 +1,10 @@
 // batch_dependence.h: detects values of a model's graph that depend on more than their own row.
-// Contract: derived from the row analysis (compiler/row_analysis.h), never from sizes.
+// Contract: derived from the row analysis (compiler/graph_analysis.h), never from sizes.
 #pragma once
 
 #include <vector>
 
-#include "compiler/row_analysis.h"
+#include "compiler/graph_analysis.h"
 #include "graph/ir/graph.h"
 #include "graphrun/model.h"
 

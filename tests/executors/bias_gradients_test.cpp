@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "compiler/compile.h"
-#include "compiler/fuse.h"
+#include "compiler/passes.h"
 #include "compiler/regions.h"
 #include "executors/cpu/cpu_executor.h"
 #include "graph/builder.h"

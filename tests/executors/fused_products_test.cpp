@@ -6,7 +6,7 @@
 #include <functional>
 #include <map>
 
-#include "compiler/fuse.h"
+#include "compiler/passes.h"
 #include "compiler/regions.h"
 #include "executors/cpu/cpu_executor.h"
 #include "graph/builder.h"

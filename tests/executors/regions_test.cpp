@@ -12,7 +12,7 @@
 #include <span>
 
 #include "compiler/compile.h"
-#include "compiler/fuse.h"
+#include "compiler/passes.h"
 #include "compiler/regions.h"
 #include "executors/cpu/cpu_executor.h"
 #include "graph/builder.h"

@@ -1,6 +1,6 @@
 // The pass that finds regions over elements: what is in one, in which order, and what stays in registers; and what a
 // Program with them must keep.
-#include "compiler/elements.h"
+#include "compiler/passes.h"
 
 #include <gtest/gtest.h>
 

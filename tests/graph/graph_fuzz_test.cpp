@@ -9,7 +9,7 @@
 #include <random>
 #include <string>
 
-#include "compiler/bind_batch.h"
+#include "compiler/passes.h"
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/library/functions.h"
 #include "graphrun/error.h"

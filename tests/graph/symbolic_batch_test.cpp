@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "compiler/bind_batch.h"
+#include "compiler/passes.h"
 #include "graph/builder.h"
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/format/model_file.h"

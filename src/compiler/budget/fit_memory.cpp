@@ -18,8 +18,7 @@
 namespace graphrun::plan {
 namespace {
 
-using ir::Graph;
-using ir::NodeId;
+using ir::Graph, ir::NodeId;
 
 constexpr std::uint64_t kMaxWork = 3'000'000;  // nodes of all evaluated graphs: a second or two
 constexpr std::size_t kMaxTried = 16;          // recomputations per batch, of which the best is taken
@@ -39,8 +38,7 @@ class MemoryFitter {
   MemoryFitter(Plan plan, const CompileOptions& options)
       : options_(options),
         draft_{std::move(plan.graph), std::move(plan.ids), {}, std::move(plan.layouts)},
-        plan_(std::move(plan)),
-        apart_(apart_bytes(options)) {
+        plan_(std::move(plan)) {
     draft_.origins.resize(draft_.graph.size());
     std::iota(draft_.origins.begin(), draft_.origins.end(), NodeId{0});
   }
@@ -53,8 +51,8 @@ class MemoryFitter {
     for (int i = 0; i < kMaxPackings; ++i) {
       const std::uint64_t excess_left = lower_peaks(target);
       for (const bool shares : {false, true}) {
-        if (shares && apart_ == 0) continue;
-        Arena arena = pack_arena(draft_.graph, draft_.layouts, given_for(target), shares ? 0 : apart_);
+        if (shares && plan_.apart == 0) continue;
+        Arena arena = pack_arena(draft_.graph, draft_.layouts, given_for(target), shares ? 0 : plan_.apart);
         if (smallest && arena.packing.total >= smallest->second.packing.total) continue;
         smallest.emplace(draft_, std::move(arena));
         plan_.budget.shares_all = shares;
@@ -277,7 +275,6 @@ class MemoryFitter {
   const CompileOptions& options_;
   Draft draft_;
   Plan plan_;  // its graph, ids and layouts are those of the draft until run() ends
-  std::uint64_t apart_ = 0;
   std::uint64_t work_ = 0;
 };
 

@@ -9,11 +9,7 @@
 namespace graphrun::plan {
 namespace {
 
-using ir::Graph;
-using ir::kNoNode;
-using ir::kShared;
-using ir::Node;
-using ir::NodeId;
+using ir::Graph, ir::kNoNode, ir::kShared, ir::Node, ir::NodeId;
 
 constexpr std::size_t kMaxNodes = 12;  // per recomputation, not counting views
 
@@ -40,17 +36,9 @@ bool may_be_recomputed(const Node& node, bool costly) {
 class RecomputationFinder {
  public:
   RecomputationFinder(const Graph& graph, const Layouts& layouts, const std::vector<std::uint64_t>& excess, bool costly)
-      : graph_(graph),
-        layouts_(layouts),
-        excess_(excess),
-        costly_(costly),
-        first_(graph.size()),
-        writers_(graph.size()) {
-    for (NodeId id = 0; id < graph.size(); ++id) {
+      : graph_(graph), layouts_(layouts), excess_(excess), costly_(costly), first_(graph.size()) {
+    for (NodeId id = 0; id < graph.size(); ++id)
       first_[id] = in_region(id) ? graph.regions[layouts.analysis.places[id].region].first() : id;
-      const bool writes = layouts.analysis.overlays[id] == Overlay::state;
-      if (writes) writers_[layouts.analysis.roots[graph[id].inputs[0]]].push_back(id);
-    }
   }
 
   std::vector<Recomputation> run() {
@@ -155,7 +143,7 @@ class RecomputationFinder {
   bool reads_the_same(const std::vector<NodeId>& nodes, NodeId before) const {
     return std::all_of(nodes.begin(), nodes.end(), [&](NodeId id) {
       return std::all_of(graph_[id].inputs.begin(), graph_[id].inputs.end(), [&](NodeId input) {
-        const std::vector<NodeId>& writers = writers_[layouts_.analysis.roots[input]];
+        const std::vector<NodeId>& writers = layouts_.analysis.writers[layouts_.analysis.roots[input]];
         return std::none_of(writers.begin(), writers.end(), [&](NodeId writer) {
           return graph_[writer].phase == graph_[id].phase && writer > id && writer < before;
         });
@@ -167,8 +155,7 @@ class RecomputationFinder {
   const Layouts& layouts_;
   const std::vector<std::uint64_t>& excess_;
   bool costly_;
-  std::vector<NodeId> first_;                 // per node: first node of its region, or itself
-  std::vector<std::vector<NodeId>> writers_;  // per state
+  std::vector<NodeId> first_;  // per node: first node of its region, or itself
   std::vector<Recomputation> found_;
 };
 

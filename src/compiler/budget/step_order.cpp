@@ -11,10 +11,7 @@
 namespace graphrun::plan {
 namespace {
 
-using ir::Graph;
-using ir::kShared;
-using ir::Node;
-using ir::NodeId;
+using ir::Graph, ir::kShared, ir::Node, ir::NodeId;
 
 enum class Choice { frees_early, takes_least };
 
@@ -85,9 +82,8 @@ class PhaseScheduler {
         before(found->second, by);
     };
     const NodeId count = graph_.phases[phase_].row_count;
-    for (NodeId id = 0; id < graph_.size(); ++id) {
+    for (const NodeId id : nodes_of(graph_, phase_)) {
       const Node& node = graph_[id];
-      if (node.phase != phase_) continue;
       if (count != ir::kNoNode && count < id && graph_[count].phase == phase_) before(count, id);
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         if (graph_[node.inputs[i]].phase == phase_) before(node.inputs[i], id);

@@ -2,7 +2,7 @@
 // thousand elements: memory is read once, and intermediate values stay in the L1 cache.
 // Contract: a chain is bitwise identical to its steps run one by one, with any number of threads; values in registers
 // never reach the arena. run() allocates nothing and reads operands at their current addresses.
-// Not here: the loops (kernels/cpu/simd/isa.h), choice of the steps of a region (compiler/elements.h).
+// Not here: the loops (kernels/cpu/simd/isa.h), choice of the steps of a region (compiler/elements.cpp).
 #pragma once
 
 #include <cstdint>

@@ -46,7 +46,7 @@ struct Node {
 
 struct Phase {
   std::string name;
-  std::int64_t capacity = 0;   // samples of a full batch; 0: symbolic (compiler/bind_batch.h)
+  std::int64_t capacity = 0;   // samples of a full batch; 0: symbolic (compiler/bind_batch.cpp)
   NodeId row_count = kNoNode;  // i32 scalar; kNoNode: every batch is full
   // Nodes that depend on the batch size: the constant with the steps per epoch, and ring buffers with one element per
   // step of an epoch. Until the batch is bound, the extent of a ring is its maximum.
@@ -67,7 +67,7 @@ struct Region {
   std::uint32_t phase = 0;
   std::vector<RegionStage> stages;
   NodeId last = 0;
-  std::vector<ElementChain> chains = {};  // element region (elements.h): chains instead of stages
+  std::vector<ElementChain> chains = {};  // element region (elements.cpp): chains instead of stages
   // Index of the stage whose row step the node is.
   std::optional<std::uint32_t> stage_of(NodeId id) const {
     for (std::uint32_t s = 0; s < stages.size(); ++s)

@@ -58,7 +58,7 @@ struct GradContext {
 };
 using GradFn = std::function<void(GradContext&)>;
 
-// How an op maps rows, for row analysis (compiler/row_analysis.h) and inference of `rows`.
+// How an op maps rows, for row analysis (compiler/graph_analysis.h) and inference of `rows`.
 enum class RowRule : std::uint8_t {
   state,        // not computed: as declared
   elementwise,  // rows in, rows out; row operands have equal multiplicity and align at dimension 0
