@@ -35,8 +35,7 @@ struct PackingSearch {
   // Limit on inner-loop steps, of which a machine runs some billions per second. At the limit, the search returns the
   // best packing so far.
   std::uint64_t steps = 200'000'000;
-  std::function<bool()> stop =
-      {};  // polled some hundred times per second, for example to check a clock; true ends the search
+  std::function<bool()> stop = {};  // polled some hundred times per second; true ends the search
 };
 
 // Throws Error (kind input, code "packing.block") if a live range ends before it begins, an alignment is 0, or the sum

@@ -1,6 +1,6 @@
 // region_signature.h: steps of a graph in the form that Executor::region_choices() takes. Contract: an element region
-// if chains were added; otherwise a row region. Not here: selection of steps (regions.h), fused steps (fuse.h), sizes
-// (region_layout.h), the steps of a Program (executors/load_check.cpp).
+// if chains were added; otherwise a row region. Not here: selection of steps (regions.h), fused steps (fuse.cpp), sizes
+// (region_layout.h), the steps of a Program (executors/common/load_check.cpp).
 #pragma once
 
 #include <deque>
