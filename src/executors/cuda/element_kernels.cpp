@@ -26,19 +26,11 @@ typedef unsigned long long u64;
 
 namespace {
 
-constexpr ScalarForms kForms = {"scalar::{6}::apply({0}, {3}, {4})",
-                                "scalar::{6}::apply({0}, {1})",
-                                "static_cast<u8>(scalar::{6}::apply({0}, {1}) ? 1 : 0)",
-                                "static_cast<u8>(scalar::{6}::apply({0} != 0, {1} != 0) ? 1 : 0)",
-                                "__int_as_float",
-                                "static_cast<u8>",
-                                "static_cast<float>"};
-
 // Expression for a step of operands that are expressions.
 std::string expression(const Program& program, const Step& step, std::vector<std::string> x) {
   TextCall call{step.op, &step.params, {}, program.buffers[step.output].type};
   for (const BufferId input : step.inputs) call.inputs.push_back({program.buffers[input].type, {}});
-  return scalar_text(call, std::move(x), kForms);
+  return scalar_text(call, std::move(x), TextDialect::element_kernel);
 }
 
 // Whether an input is only written, so that it is not loaded.

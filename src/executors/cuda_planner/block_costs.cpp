@@ -42,8 +42,7 @@ class OnceCheck : StepGroups {
   }
   std::string fault_of(std::size_t i) {
     const StepSignature& s = step(i);
-    std::string reason;
-    if (element_text(call_of(s), reason).empty()) return reason;
+    if (std::string fault = element_fault(call_of(s)); !fault.empty()) return fault;
     if (s.op == Op::record) return is_array(s.inputs[1]) ? no(s, "it records an array") : std::string();
     const bool number = !is_array(s.output);
     of_elements_[i] = sums_elements(call_of(s)) || std::ranges::any_of(region_.makers[i], [&](std::uint32_t maker) {

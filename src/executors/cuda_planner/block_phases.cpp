@@ -376,9 +376,7 @@ class Planner {
 }  // namespace
 
 bool is_mapped(const TextCall& call) {
-  if (call.output.rows == 0 || call.op == Op::matmul || call.op == Op::minibatch) return false;
-  std::string reason;
-  return !feature_text(call, reason).empty();
+  return is_by_feature(call);
 }
 
 std::int64_t shared_stride(std::int64_t features) {
@@ -395,8 +393,7 @@ std::uint64_t row_product_bytes(std::int64_t results, std::uint32_t threads) {
 }
 
 std::string block_fault(const TextCall& call) {
-  std::string reason;
-  if (row_text(call, 0, reason).empty()) return reason;
+  if (std::string fault = row_fault(call); !fault.empty()) return fault;
   const auto no = [&](std::string_view why) {
     return fmt::format("'{}' is not part of a step kernel with tiles of blocks: {}", name_of(call.op), why);
   };
@@ -410,7 +407,7 @@ std::string block_fault(const TextCall& call) {
   if (call.op == Op::scatter_add) return no("its rows determine where it adds");
   if (call.op == Op::matmul || call.op == Op::minibatch || call.output.rows == 0 || is_mapped(call)) return {};
   if (call.inputs[0].type.dtype != DType::f32) return no("its rows are not f32");
-  return axis_text(call).empty() ? no("it has no text for a warp") : std::string();
+  return is_along_axis(call) ? std::string() : no("it has no text for a warp");
 }
 
 BlockPlan block_phases(const std::vector<BlockStep>& steps, std::int64_t capacity, std::uint32_t blocks,

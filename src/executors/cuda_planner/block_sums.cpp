@@ -438,7 +438,7 @@ class SumsWriter {
         text += fmt::format("          p{} += {};{}", i, element(c.inputs[0], space), step_comment(step));
         continue;
       }
-      const std::string made = made_text(step.name, [&](std::string& reason) { return element_text(c, reason); });
+      const std::string made = element_text(c);
       const std::string name = fmt::format("e{}_{}", step.output, i);
       text += fmt::format("          const {} {} = {};{}", type_name(v_.buffer(step.output).type.dtype), name, made,
                           step_comment(step));

@@ -224,8 +224,7 @@ void BlockValues::fetch(TextOperand& operand, const TextCall& by, BlockContext& 
 }
 
 std::string BlockValues::feature(int k, BlockContext& context) const {
-  const TextCall call = named(k, context, true);
-  return made_text(row_step(k).name, [&](std::string& reason) { return feature_text(call, reason); });
+  return feature_text(named(k, context, true));
 }
 
 void BlockValues::define(int k, BlockContext& context) const {

@@ -281,13 +281,14 @@ void OnceText::number(std::uint32_t index) {
   wait_for(accesses(step));
   const TextCall c = call(step);
   const std::string name = fmt::format("t{}_{}", step.output, index);
-  std::string text = made_text(step.name, [&](std::string& reason) { return element_text(c, reason); });
-  if (fold_of(step.op) != nullptr && !c.inputs[0].number && c.inputs[0].type.shape.elements() > kOwnTerms) {
+  const std::int64_t terms = c.inputs[0].type.shape.elements();
+  const bool shares = fold_of(step.op) != nullptr && !c.inputs[0].number && terms > kOwnTerms;
+  const std::string text =
+      shares ? fold_text(c, fmt::format("shared_fold<{}, {}>(s.fold, ", terms, threads_)) : element_text(c);
+  if (shares) {
     flush();
     since_barrier_.clear();  // shared_fold() begins and ends with a barrier
     folds_ = true;
-    text = fmt::format("shared_fold<{}, {}>(s.fold, {}", c.inputs[0].type.shape.elements(), threads_,
-                       text.substr(text.find('(') + 1));
   }
   for (const BufferId input : step.inputs) read_arrays_.insert(root(input));
   text_ += fmt::format("    const {} {} = {};  // {} {}\n", type_name(buffer(step.output).type.dtype), name, text,
@@ -307,10 +308,9 @@ void OnceText::read_by_all(const Step& step) {
 void OnceText::record(const Step& step) {
   wait_for(accesses(step));
   const TextCall c = call(step);
-  const std::string text = made_text(step.name, [&](std::string& reason) { return element_text(c, reason); });
   for (const BufferId input : step.inputs) read_arrays_.insert(root(input));
   text_ += fmt::format("    if (first_thread) {}[{} % {}u] = {};  // {} record\n", ring_(step.output), c.inputs[2].name,
-                       buffer(step.output).type.shape[0], text, step.name);
+                       buffer(step.output).type.shape[0], element_text(c), step.name);
   read_by_all(step);
 }
 
@@ -383,10 +383,9 @@ std::string OnceText::text_of(const Loop& loop) {
       c.inputs[k].number = true;
       c.inputs[k].name = found->second;
     }
-    const std::string made = made_text(step.name, [&](std::string& reason) { return element_text(c, reason); });
     const std::string name = fmt::format("t{}_{}", step.output, index);
-    text += fmt::format("      const {} {} = {};  // {} {}\n", type_name(buffer(step.output).type.dtype), name, made,
-                        step.name, name_of(step.op));
+    text += fmt::format("      const {} {} = {};  // {} {}\n", type_name(buffer(step.output).type.dtype), name,
+                        element_text(c), step.name, name_of(step.op));
     held[{root(step.output), view(step.output).offset}] = name;
   }
   std::string passed;
@@ -432,7 +431,7 @@ std::string OnceText::end_of_step() {
   flush();
   for (const auto& [of, name] : numbers_) {
     const bool carried = std::ranges::find(read_first_, of) != read_first_.end();
-    if (carried && name != places_.name(of)) text_ += fmt::format("    {} = {};\n", places_.name(of), name);
+    if (carried) text_ += fmt::format("    {} = {};\n", places_.name(of), name);
   }
   for (const BufferId of : unread_numbers())
     text_ += fmt::format("    if (first_thread) s.{} = {};\n", places_.name(of), numbers_.at(of));

@@ -17,7 +17,7 @@ using tile::half_of;
 // Whether output feature i reads feature i of x, or x has only one feature.
 bool is_aligned(const TextOperand& x, const Shape& space) {
   if (!x.has_rows() || feature_count(x.type) == 1) return true;
-  return feature_count(x.type) == space.elements() && index_text(broadcast(seen(x), space), "i") == "i";
+  return feature_count(x.type) == space.elements() && index_in(x, space).is_variable();
 }
 
 }  // namespace
@@ -97,26 +97,23 @@ std::string PairText::before(std::set<std::string>& there) const {
   return text;
 }
 
-std::string PairText::text(std::int64_t at, std::string& reason) const {
+std::string PairText::text(std::int64_t at) const {
   TextCall call = call_;
   for (std::size_t i = 0; i < call.inputs.size(); ++i) call.inputs[i].name = name(i);
   if (is_product() && makes_half() && !sums_halves()) {
-    if (row_text(call, at, reason).empty()) return {};
     const bool transposed = call.params->as<MatmulParams>().transpose_b;
     return fmt::format("matmul{}_halves<{}, {}>({}, {} + {})", transposed ? "_transposed" : "",
                        feature_count(call.inputs[0].type), feature_count(call.output), call.inputs[0].name,
                        call.inputs[1].name, call.inputs[1].view.offset);
   }
-  if (!is_product() && makes_half()) {
-    const std::string feature = feature_text(call, reason);
-    if (feature.empty()) return {};
-    return fmt::format("halves<{0}>([&](const At<{0}>& i) {{ return {1}; }})", feature_count(call.output), feature);
-  }
+  if (!is_product() && makes_half())
+    return fmt::format("halves<{0}>([&](const At<{0}>& i) {{ return {1}; }})", feature_count(call.output),
+                       feature_text(call));
   const Fold* const fold = fold_of(call.op);
   if (call.output.rows == 0 && fold != nullptr && wanted(0) == Form::half)
     return fmt::format("combine<{}, {}>(sums, {}, {}, {}, live);", at, call.output.shape.elements(), fold->start,
                        call.inputs[0].name, fold->function);
-  return row_text(call, at, reason);
+  return row_text(call, at);
 }
 
 }  // namespace graphrun::cuda

@@ -30,7 +30,7 @@ class PairText {
 
   // Statements that define converted operands. Variables in `there` are already defined; new ones are added to it.
   std::string before(std::set<std::string>& there) const;
-  std::string text(std::int64_t at, std::string& reason) const;
+  std::string text(std::int64_t at) const;
 
  private:
   enum class Form { whole, half };

@@ -30,13 +30,13 @@ std::string PickedTables::table_of(const TextCall& call, const Step& step) {
       !counts_steps(program_, phase_, step.inputs[1]))
     return {};
   const std::string batches = batches_text(call), &number = call.inputs[1].name;
-  const auto [found, fresh] = names_.try_emplace(batches + number, fmt::format("s.picked{}", names_.size() + 1));
+  const auto [found, fresh] = names_.try_emplace(batches + number, fmt::format("picked{}", names_.size() + 1));
   if (fresh) {
     members_ += fmt::format("  PickedRows<{}, {}, {}, {}> {};\n", phase_.capacity, shape_.threads, shape_.blocks,
-                            shape_.chunk, found->second.substr(2));
-    statements_ += fmt::format("    {}.look_ahead({}, {}, epoch, a.steps);\n", found->second, batches, number);
+                            shape_.chunk, found->second);
+    statements_ += fmt::format("    s.{}.look_ahead({}, {}, epoch, a.steps);\n", found->second, batches, number);
   }
-  return found->second;
+  return "s." + found->second;
 }
 
 std::string PickedTables::statements() {

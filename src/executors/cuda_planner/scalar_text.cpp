@@ -11,16 +11,28 @@
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params/axes.h"
-#include "graphrun/params/matmul.h"
 #include "graphrun/params/minibatch.h"
 #include "graphrun/params/movement.h"
 #include "graphrun/params/random.h"
 #include "graphrun/params/scalar.h"
 #include "graphrun/scalar_op.h"
-#include "kernels/dims.h"
 
 namespace graphrun::cuda {
 namespace {
+
+// Syntax of scalar ops in a kernel: formats of operands {0} to {2}, attributes {3} and {4}, compute type {5} and
+// functor {6}; names of functions.
+struct ScalarForms {
+  std::string_view unary, binary, compare, logical, from_bits, to_boolean, to_float;
+};
+constexpr ScalarForms kForms[] = {
+    {"unary<scalar::{6}, {5}>({0}, {3}, {4})", "binary<scalar::{6}, {5}>({0}, {1})", "compare<scalar::{6}>({0}, {1})",
+     "compare<scalar::{6}>({0} != 0, {1} != 0)", "scalar::from_bits", "u8", "float"},
+    {"scalar::{6}::apply({0}, {3}, {4})", "scalar::{6}::apply({0}, {1})",
+     "static_cast<u8>(scalar::{6}::apply({0}, {1}) ? 1 : 0)",
+     "static_cast<u8>(scalar::{6}::apply({0} != 0, {1} != 0) ? 1 : 0)", "__int_as_float", "static_cast<u8>",
+     "static_cast<float>"},
+};
 
 // A scalar op: the form of its code and its functor {6}, or the complete code.
 struct ScalarText {
@@ -51,15 +63,7 @@ constexpr Fold kFolds[] = {
     {Op::min, "infinity()", "smaller"},
 };
 
-constexpr ScalarForms kStepForms = {"unary<scalar::{6}, {5}>({0}, {3}, {4})",
-                                    "binary<scalar::{6}, {5}>({0}, {1})",
-                                    "compare<scalar::{6}>({0}, {1})",
-                                    "compare<scalar::{6}>({0} != 0, {1} != 0)",
-                                    "scalar::from_bits",
-                                    "u8",
-                                    "float"};
-
-std::string number_text(double value, const ScalarForms& forms = kStepForms) {
+std::string number_text(double value, const ScalarForms& forms = kForms[0]) {
   return fmt::format("{}({:#x})", forms.from_bits, std::bit_cast<std::uint32_t>(static_cast<float>(value)));
 }
 std::string cast_text(std::string_view x, DType from, DType to, const ScalarForms& forms) {
@@ -68,26 +72,61 @@ std::string cast_text(std::string_view x, DType from, DType to, const ScalarForm
   return fmt::format("{}({})", to == DType::f32 ? forms.to_float : to == DType::i32 ? "to_i32" : "to_u64", x);
 }
 
-}  // namespace
-
-std::string double_text(double value) {
-  return fmt::format("{:a}", value);
-}
-
-bool is_draw(Op op) {
-  return op == family_op::random_uniform || op == family_op::random_normal || op == Op::dropout;
-}
-
-std::string draw_text(const TextCall& call, std::string_view i, std::string_view x) {
+std::string draw_text(const TextCall& call, std::string_view position, std::string_view x) {
   const auto& p = call.params->as<RandomParams>();
   const bool drops = call.op == Op::dropout;
-  const std::string word = fmt::format("bits::word({:#x}u, {}, {})", p.key, call.inputs[drops ? 1 : 0].name, i);
+  const std::string word = fmt::format("bits::word({:#x}u, {}, {})", p.key, call.inputs[drops ? 1 : 0].name, position);
   if (drops)
-    return fmt::format("bits::unit({}) < {} ? 0.0f : {} / {}", word, double_text(p.a), x,
+    return fmt::format("bits::unit({}) < {:a} ? 0.0f : {} / {}", word, p.a, x,
                        number_text(static_cast<float>(1 - p.a)));
-  return fmt::format("bits::{}({}, {}, {})", call.op == family_op::random_normal ? "normal" : "uniform", word,
-                     double_text(p.a), double_text(p.b));
+  return fmt::format("bits::{}({}, {:a}, {:a})", call.op == family_op::random_normal ? "normal" : "uniform", word, p.a,
+                     p.b);
 }
+
+// Row `index` of a table, or 0 if the table has no such row.
+std::string gathered_text(const TextOperand& table, std::string_view index) {
+  const std::int64_t width = table.type.shape[1];
+  const std::string x =
+      table.number ? table.name : fmt::format("{}[{} + k * {} + i % {}]", table.name, table.view.offset, width, width);
+  return fmt::format("const int k = {}; return k >= 0 && k < {} ? {} : {}(0);", index, table.type.shape[0], x,
+                     type_name(table.type.dtype));
+}
+
+// Element i of operand `input` of a pad or concat, whose place along the axis is k - start.
+std::string joined_element(const TextCall& call, std::size_t input, int axis, std::int64_t start, const Around& out) {
+  const TextOperand& operand = call.inputs[input];
+  const View view = seen(operand);
+  const Around in(view.extents, axis);
+  if (operand.number) return operand.name;
+  return fmt::format("{}[{}i / {} * {} + (k - {}) * {} + i % {}]", operand.name,
+                     view.offset == 0 ? "" : fmt::format("{} + ", view.offset), out.along * out.after,
+                     in.along * in.after, start, out.after, out.after);
+}
+
+std::string joined_text(const TextCall& call, const Shape& space) {
+  const bool pads = call.op == Op::pad;
+  const int axis = pads ? call.params->as<PadParams>().axis : call.params->as<AxisParams>().axis;
+  const Around out(space, axis);
+  std::string text = fmt::format("const int k = i / {} % {};", out.after, out.along);
+  if (pads) {
+    const auto& p = call.params->as<PadParams>();
+    return text + fmt::format(" if (k < {} || k >= {}) return {}; return {};", p.before,
+                              p.before + seen(call.inputs[0]).extents[axis],
+                              call.output.dtype == DType::f32
+                                  ? number_text(p.value)
+                                  : fmt::format("{}({})", type_name(call.output.dtype), p.value),
+                              joined_element(call, 0, axis, p.before, out));
+  }
+  std::int64_t start = 0;
+  for (std::size_t k = 0; k < call.inputs.size(); ++k) {
+    const std::string x = joined_element(call, k, axis, start, out);
+    start += seen(call.inputs[k]).extents[axis];
+    text += start < out.along ? fmt::format(" if (k < {}) return {};", start, x) : fmt::format(" return {};", x);
+  }
+  return text;
+}
+
+}  // namespace
 
 bool is_scalar(Op op) {
   return op == Op::cast || op == Op::row_count ||
@@ -106,10 +145,8 @@ bool is_approximate(Op op) {
   return (row != std::end(kScalarTexts) && row->ulps > 0.5) || std::ranges::find(others, op) != others.end();
 }
 
-std::string scalar_text(const TextCall& call, std::vector<std::string> x) {
-  return scalar_text(call, std::move(x), kStepForms);
-}
-std::string scalar_text(const TextCall& call, std::vector<std::string> x, const ScalarForms& forms) {
+std::string scalar_text(const TextCall& call, std::vector<std::string> x, TextDialect dialect) {
+  const ScalarForms& forms = kForms[static_cast<std::size_t>(dialect)];
   if (call.op == Op::cast) return cast_text(x[0], call.inputs[0].type.dtype, call.output.dtype, forms);
   if (call.op == Op::row_count) {
     const auto& p = call.params->as<MinibatchParams>();
@@ -130,119 +167,60 @@ const Fold* fold_of(Op op) {
   return found == std::end(kFolds) ? nullptr : found;
 }
 
-View seen(const TextOperand& operand) {
-  return operand.has_rows() ? dense(features_of(operand.type)) : operand.view;
+std::string text_of(const Index& index) {
+  std::string text = index.offset == 0 ? std::string() : fmt::format("{}", index.offset);
+  for (const Index::Term& term : index.terms) {
+    text += fmt::format("{}{}", text.empty() ? "" : " + ", term.variable);
+    if (term.divisor != 1) text += fmt::format(" / {}", term.divisor);
+    if (term.modulus != 0) text += fmt::format(" % {}", term.modulus);
+    if (term.stride != 1) text += fmt::format(" * {}", term.stride);
+  }
+  return text.empty() ? "0" : text;
 }
-std::string at(const TextOperand& operand, const View& view, std::string_view i) {
-  return operand.number ? operand.name : fmt::format("{}[{}]", operand.name, index_text(view, i));
+std::string element_at(const TextOperand& operand, const Index& index) {
+  return operand.number ? operand.name : fmt::format("{}[{}]", operand.name, text_of(index));
 }
 std::string element(const TextOperand& operand, const Shape& space) {
-  return at(operand, broadcast(seen(operand), space), "i");
+  return element_at(operand, index_in(operand, space));
 }
 
-std::string moved_text(const TextCall& call, const Shape& space) {
-  const auto reading = [&](const View& view) { return at(call.inputs[0], view, "i"); };
-  switch (call.op) {
-    case Op::transpose:
-      return reading(permuted(seen(call.inputs[0]), call.params->as<PermuteParams>().axes));
-    case Op::slice: {
-      const auto& p = call.params->as<SliceParams>();
-      return reading(sliced(seen(call.inputs[0]), p.axis, p.start, space[p.axis]));
-    }
-    default:
-      return {};
+bool is_by_element(Op op) {
+  const auto others = {family_op::one_hot, family_op::gather, Op::transpose, Op::slice, Op::pad, Op::concat};
+  return is_draw(op) || is_scalar(op) || std::ranges::find(others, op) != others.end();
+}
+
+ElementText element_text(const TextCall& call, const Shape& space, std::string_view position, const ElementAccess& at) {
+  const auto x = [&](std::size_t k) { return at(call.inputs[k], index_in(call.inputs[k], space)); };
+  if (is_draw(call.op)) return {draw_text(call, position, call.op == Op::dropout ? x(0) : "")};
+  if (call.op == Op::pad || call.op == Op::concat) return {joined_text(call, space), true};
+  if (call.op == family_op::gather)
+    return {gathered_text(call.inputs[0], at(call.inputs[1], {0, {{'i', call.inputs[0].type.shape[1]}}})), true};
+  if (call.op == family_op::one_hot)
+    return {fmt::format("{} == i % {} ? 1.0f : 0.0f", at(call.inputs[0], {0, {{'i', last_extent(space)}}}),
+                        last_extent(space))};
+  if (call.op == Op::transpose)
+    return {at(call.inputs[0], index_of(permuted(seen(call.inputs[0]), call.params->as<PermuteParams>().axes)))};
+  if (call.op == Op::slice) {
+    const auto& p = call.params->as<SliceParams>();
+    return {at(call.inputs[0], index_of(sliced(seen(call.inputs[0]), p.axis, p.start, space[p.axis])))};
   }
-}
-
-std::string gathered_text(const TextOperand& table, std::string_view index) {
-  const std::int64_t width = table.type.shape[1];
-  const std::string x =
-      table.number ? table.name : fmt::format("{}[{} + k * {} + i % {}]", table.name, table.view.offset, width, width);
-  return fmt::format("const int k = {}; return k >= 0 && k < {} ? {} : {}(0);", index, table.type.shape[0], x,
-                     type_name(table.type.dtype));
-}
-
-std::string joined_text(const TextCall& call, const Shape& space) {
-  const auto part = [](const TextOperand& operand, const std::string& index) {
-    const std::int64_t offset = operand.has_rows() ? 0 : operand.view.offset;
-    return operand.number
-               ? operand.name
-               : fmt::format("{}[{}{}]", operand.name, offset == 0 ? "" : fmt::format("{} + ", offset), index);
-  };
-  if (call.op == Op::pad) {
-    const auto& p = call.params->as<PadParams>();
-    const std::string value = call.output.dtype == DType::f32
-                                  ? number_text(p.value)
-                                  : fmt::format("{}({})", type_name(call.output.dtype), p.value);
-    const Shape from = seen(call.inputs[0]).extents;
-    const Around out(space, p.axis), in(from, p.axis);
-    const std::string index = fmt::format("i / {0} * {1} + (k - {2}) * {3} + i % {3}", out.along * out.after,
-                                          in.along * in.after, p.before, out.after);
-    const std::string x = part(call.inputs[0], index);
-    return fmt::format("const int k = i / {} % {}; if (k < {} || k >= {}) return {}; return {};", out.after, out.along,
-                       p.before, p.before + in.along, value, x);
+  std::vector<std::string> operands;
+  for (std::size_t k = 0; k < call.inputs.size(); ++k) {
+    const bool only_written = k == 0 && (call.op == Op::assign || call.op == Op::record);
+    operands.push_back(only_written ? std::string() : x(k));
   }
-  if (call.op != Op::concat) return {};
-  const int axis = call.params->as<AxisParams>().axis;
-  const Around out(space, axis);
-  std::string text = fmt::format("const int k = i / {} % {};", out.after, out.along);
-  std::int64_t start = 0;
-  for (const TextOperand& operand : call.inputs) {
-    const Around in(seen(operand).extents, axis);
-    const std::string index = fmt::format("i / {0} * {1} + (k - {2}) * {3} + i % {3}", out.along * out.after,
-                                          in.along * in.after, start, out.after);
-    start += in.along;
-    const std::string x = part(operand, index);
-    text += start < out.along ? fmt::format(" if (k < {}) return {};", start, x) : fmt::format(" return {};", x);
-  }
-  return text;
+  return {scalar_text(call, std::move(operands))};
 }
-
-Shape features_of(const TensorType& type) {
-  Shape shape = type.shape;
-  shape[0] = type.rows;
-  return shape;
+std::string ElementText::expression() const {
+  return returns ? fmt::format("[&] {{ {} }}()", text) : text;
 }
-std::int64_t feature_count(const TensorType& type) {
-  return features_of(type).elements();
-}
-
-std::int64_t last_extent(const Shape& shape) {
-  return shape.rank() == 0 ? 1 : shape[shape.rank() - 1];
-}
-
-bool has_f64(const TextCall& call) {
-  return call.output.dtype == DType::f64 ||
-         std::ranges::any_of(call.inputs, [](const TextOperand& x) { return x.type.dtype == DType::f64; });
-}
-
-bool is_product_over_rows(const TextCall& call) {
-  if (call.op != Op::matmul || call.output.rows != 0) return false;
-  const auto& p = call.params->as<MatmulParams>();
-  return p.transpose_a && !p.transpose_b && std::ranges::all_of(call.inputs, [](const TextOperand& x) {
-           return x.has_rows() && x.type.shape.rank() == 2;
-         });
+std::string ElementText::statements() const {
+  return returns ? text : fmt::format("return {};", text);
 }
 
 std::string_view type_name(DType dtype) {
   constexpr std::string_view kNames[] = {"float", "double", "int", "u64", "u8"};
   return kNames[static_cast<std::size_t>(dtype)];
-}
-
-std::string index_text(const View& view, std::string_view i) {
-  const Dims<1> dims = merged<1>({view});
-  std::string text = view.offset == 0 ? std::string() : fmt::format("{}", view.offset);
-  std::int64_t inner = 1;
-  for (int d = dims.rank - 1; d >= 0; inner *= dims.dim[d--].extent) {
-    const std::int64_t stride = dims.dim[d].stride[0];
-    if (stride == 0) continue;
-    std::string term(i);
-    if (inner != 1) term += fmt::format(" / {}", inner);
-    if (d > 0) term += fmt::format(" % {}", dims.dim[d].extent);
-    if (stride != 1) term += fmt::format(" * {}", stride);
-    text += (text.empty() ? "" : " + ") + term;
-  }
-  return text.empty() ? "0" : text;
 }
 
 std::string batches_text(const TextCall& call) {

@@ -77,8 +77,7 @@ class OnceSlices : StepGroups {
   }
   std::string once_fault(std::size_t i) const {
     const StepSignature& s = step(i);
-    std::string reason;
-    if (element_text(call_of(s), reason).empty()) return reason;
+    if (std::string fault = element_fault(call_of(s)); !fault.empty()) return fault;
     const bool sliced = is_array(s.output) && s.op != Op::record && is_sliced(i);
     for (std::size_t k = 0; k < s.inputs.size(); ++k) {
       const TensorType& input = s.inputs[k];

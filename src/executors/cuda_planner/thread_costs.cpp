@@ -43,8 +43,7 @@ std::int64_t products(const StepSignature& step) {
 
 // Reason why thread and pair tiles cannot run a step; "" if they can.
 std::string step_fault(const StepSignature& step) {
-  std::string reason;
-  if (row_text(call_of(step), 0, reason).empty()) return reason;
+  if (std::string fault = row_fault(call_of(step)); !fault.empty()) return fault;
   if (products(step) > kMaxProducts)
     return fmt::format("'{}' multiplies {} times a row, a thread's row at most {} times", name_of(step.op),
                        products(step), kMaxProducts);

@@ -205,9 +205,7 @@ class ThreadStage {
       }
       const PairText pair(call, halves_of(step));
       if (is_pair()) text += pair.before(there);
-      const std::string made = made_text(step.name, [&](std::string& reason) {
-        return is_pair() ? pair.text(at, reason) : row_text(call, at, reason);
-      });
+      const std::string made = is_pair() ? pair.text(at) : row_text(call, at);
       if (reduces)
         text += fmt::format("      {}{}  // {}\n", if_group(*group), made, comment_of(step));
       else

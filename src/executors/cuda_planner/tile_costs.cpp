@@ -144,8 +144,7 @@ std::string register_fault(const RegionSignature& region) {
     }
   }
   for (const StepSignature& step : region.once) {
-    std::string reason;
-    if (element_text(call_of(step), reason).empty()) return reason;
+    if (std::string fault = element_fault(call_of(step)); !fault.empty()) return fault;
   }
   if (const std::uint64_t bytes = shared_bytes(region); bytes > kMaxShared)
     return fmt::format("values shared by all rows take {} bytes, the shared memory of a block has {}", bytes,

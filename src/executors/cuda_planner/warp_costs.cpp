@@ -29,7 +29,7 @@ WarpWork warp_work(const RegionSignature& region, std::string& fault) {
   for (std::size_t i = 0; i < region.rows.size(); ++i) {
     const StepSignature& step = region.rows[i];
     const TextCall call = call_of(step);
-    if (warp_text(call, 0, "", fault).empty()) return work;
+    if (fault = warp_fault(call); !fault.empty()) return work;
     const WarpShape shape = warp_shape(call);
     work.instructions += shape.instructions * (is_function(step) ? kFunctionInstructions : 1);
     work.sum_numbers += shape.sum_numbers;

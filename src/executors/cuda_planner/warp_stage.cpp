@@ -155,7 +155,7 @@ class WarpStage {
 
   std::string made(const Step& step, std::int64_t at, const std::string& held) {
     const TextCall call = row_call(call_, step, values_);
-    return made_text(step.name, [&](std::string& reason) { return warp_text(call, at, held, reason); });
+    return warp_text(call, at, held);
   }
 
   const StageCall& call_;

@@ -16,149 +16,123 @@ namespace {
 
 using tile::is_narrow, tile::blocks_of, tile::columns_of;
 
-bool is_row_sum(const TextCall& call) {
-  return call.output.rows == 0 && call.inputs[0].has_rows() && call.inputs[0].type.dtype == DType::f32 &&
-         call.op == Op::sum;
+std::string offset_text(const TextOperand& x) {
+  return x.view.offset == 0 ? std::string() : fmt::format(" + {}", x.view.offset);
 }
 
-class WarpText {
- public:
-  WarpText(const TextCall& call, std::int64_t at, std::string_view held, std::string& reason)
-      : call_(call), at_(at), held_(held), reason_(reason) {}
+std::string each_feature(const TextCall& call, std::string_view statements) {
+  return fmt::format("map<{}>([&](Index i) {{ {} }})", feature_count(call.output), statements);
+}
 
-  std::string run() {
-    if (has_f64(call_)) return no("it computes in f32");
-    if (call_.output.rows == 0) return reduced();
-    n_ = feature_count(call_.output);
-    if (n_ == 0) return no("it has no features");
-    const Shape space = features_of(call_.output);
-    if (call_.op == Op::matmul) return product();
-    if (call_.op == Op::minibatch) return selected();
-    if (is_draw(call_.op)) return drawn(space);
-    if (call_.op == family_op::one_hot) {
-      const std::int64_t classes = last_extent(space);
-      if (n_ != classes) return no("it makes classes of several numbers");
-      return mapped(fmt::format("{}[at(i, 0)] == i % {} ? 1.0f : 0.0f", call_.inputs[0].name, classes));
-    }
-    if (call_.op == family_op::gather) return gathered();
-    if (std::string text = along_axis(); !text.empty() || !reason_.empty()) return text;
-    if (!is_scalar(call_.op)) return no("it moves features between lanes");
-    std::vector<std::string> x;
-    for (const TextOperand& operand : call_.inputs) {
-      x.push_back(own_element(operand, space));
-      if (x.back().empty()) return no("it spreads some features over others");
-    }
-    return mapped(scalar_text(call_, x));
-  }
+// Whether the lane that computes feature i of a row has the feature of the operand that it reads.
+bool is_own(const TextCall& call, const TextOperand& x) {
+  if (!x.has_rows() || x.number) return true;
+  const std::int64_t n = feature_count(call.output), features = feature_count(x.type);
+  const Index index = index_in(x, features_of(call.output));
+  return (index.is_variable() && features == n) || (is_narrow(features) && (index.is_constant() || is_narrow(n)));
+}
 
- private:
-  std::string no(std::string_view why) {
-    reason_ = fmt::format("'{}' is not part of a warp's rows: {}", name_of(call_.op), why);
-    return {};
-  }
-  std::string mapped(std::string_view text) const {
-    return fmt::format("map<{}>([&](Index i) {{ return {}; }})", n_, text);
-  }
+// Whether the step reads all features of a row.
+bool is_along_row(const TextCall& call) {
+  return call.inputs[0].has_rows() && (is_softmax(call.op) || is_position(call.op) || fold_of(call.op) != nullptr ||
+                                       call.op == family_op::softmax_cross_entropy || call.op == Op::logsumexp);
+}
 
-  // Element i if the lane has it, else empty.
-  std::string own_element(const TextOperand& operand, const Shape& space) const {
-    if (!operand.has_rows() || operand.number) return element(operand, space);
-    const std::string index = index_text(broadcast(seen(operand), space), "i");
-    const std::int64_t n = feature_count(operand.type);
-    if (index == "i" && n == n_) return fmt::format("{}[i]", operand.name);
-    const bool constant = index.find('i') == std::string::npos;
-    if (!is_narrow(n) || !(constant || is_narrow(n_))) return {};
-    return fmt::format("{}[at(i, {})]", operand.name, index);
-  }
+std::string_view along_row_fault(const TextCall& call) {
+  const TextOperand& x = call.inputs[0];
+  const std::int64_t features = feature_count(x.type);
+  if (x.type.dtype != DType::f32 || features == 0) return "its operand is not f32";
+  const bool whole = is_softmax(call.op)
+                         ? Around(features_of(x.type), call.params->as<AxisParams>().axis).along == features
+                         : feature_count(call.output) == 1;
+  if (!whole) return "it combines some features of a row";
+  return call.op == family_op::softmax_cross_entropy && !call.inputs[1].has_rows() ? "its targets are not rows" : "";
+}
 
-  std::string drawn(const Shape& space) {
-    const bool drops = call_.op == Op::dropout;
-    const std::string x = drops ? own_element(call_.inputs[0], space) : "0";
-    if (x.empty()) return no("it spreads some features over others");
-    return mapped(draw_text(call_, fmt::format("u64(r.row(i.half)) * {} + static_cast<u32>(i.feature)", n_), x));
-  }
+std::string along_row_text(const TextCall& call) {
+  const std::string& x = call.inputs[0].name;
+  if (is_softmax(call.op) || call.op == Op::logsumexp)
+    return fmt::format("{}<{}>({})", name_of(call.op), call.number, x);
+  if (call.op == family_op::softmax_cross_entropy)
+    return fmt::format("softmax_cross_entropy<{}>({}, {})", call.number, x, call.inputs[1].name);
+  if (is_position(call.op)) return fmt::format("position({}, {})", call.op == Op::argmax ? "1.0f" : "-1.0f", x);
+  const Fold& fold = *fold_of(call.op);
+  return fmt::format("reduce({}, {}, {})", fold.start, x, fold.function);
+}
 
-  std::string selected() {
-    const TextOperand& data = call_.inputs[0];
-    if (data.number) return mapped(data.name);
-    return fmt::format("load<{}>({}{}, r, [&](u32 row) {{ return {}; }})", n_, data.name,
-                       data.view.offset == 0 ? "" : fmt::format(" + {}", data.view.offset),
-                       batch_row_text(call_, "row"));
-  }
+std::string_view tile_sum_fault(const TextCall& call) {
+  const TextOperand& x = call.inputs[0];
+  if (call.output.dtype != DType::f32) return "its operand is not f32";
+  if (call.op == Op::matmul)
+    return is_product_over_rows(call) && x.type.rows == 1 && call.inputs[1].type.rows == 1
+               ? ""
+               : "it is not a sum over rows of their products";
+  if (!x.has_rows() || x.type.dtype != DType::f32 || call.op != Op::sum) return "it is not a sum over rows";
+  const std::int64_t kept = call.output.shape.elements();
+  return kept == feature_count(x.type) || kept == 1 ? "" : "it sums some features of a row";
+}
 
-  std::string product() {
-    const TextOperand &a = call_.inputs[0], &b = call_.inputs[1];
-    const auto& p = call_.params->as<MatmulParams>();
-    if (b.has_rows() || !a.has_rows() || b.type.shape.rank() != 2 || p.transpose_a || a.type.rows != 1)
-      return no("it multiplies values of one sample with each other");
-    if (b.number) return mapped(fmt::format("scalar::fma({}[i], {}, 0.0f)", a.name, b.name));
-    if (!is_dense(b.view)) return no("its weights are a part of a value");
-    return fmt::format("matmul({}, {})", a.name, held_.empty() ? weights_text(call_) : held_);
-  }
+// Contribution of a tile to a reduced value.
+std::string tile_sum_text(const TextCall& call, std::int64_t at) {
+  const TextOperand& x = call.inputs[0];
+  if (call.op == Op::matmul) return fmt::format("sums.add_product<{}>({}, {}, r);", at, x.name, call.inputs[1].name);
+  const bool sums_row = call.output.shape.elements() != feature_count(x.type);
+  return fmt::format("sums.add<{}>({}, r);", at, sums_row ? fmt::format("sum_of({})", x.name) : x.name);
+}
 
-  std::string gathered() {
-    const TextOperand &table = call_.inputs[0], &index = call_.inputs[1];
-    if (table.has_rows() || !index.has_rows() || !(table.number || is_dense(table.view)))
-      return no("its table has rows of samples");
-    if (feature_count(index.type) != 1) return no("it takes several rows of its table");
-    return fmt::format("map<{}>([&](Index i) {{ {} }})", n_, gathered_text(table, index.name + "[at(i, 0)]"));
-  }
-
-  // Code of a step over all features of a row.
-  std::string along_axis() {
-    const TextOperand& x = call_.inputs[0];
-    if (!x.has_rows()) return {};
-    const bool softmax = call_.op == family_op::softmax || call_.op == family_op::log_softmax;
-    const bool position = call_.op == Op::argmax || call_.op == Op::argmin;
-    const Fold* const fold = fold_of(call_.op);
-    if (!softmax && !position && fold == nullptr && call_.op != family_op::softmax_cross_entropy &&
-        call_.op != Op::logsumexp)
-      return {};
-    const std::int64_t features = feature_count(x.type), out = softmax ? last_extent(features_of(x.type)) : n_;
-    if (x.type.dtype != DType::f32 || features == 0) return no("its operand is not f32");
-    if (softmax) {
-      const Around axis(features_of(x.type), call_.params->as<AxisParams>().axis);
-      return axis.along == features && out > 0 ? fmt::format("{}<{}>({})", name_of(call_.op), call_.number, x.name)
-                                               : no("it combines some features of a row");
-    }
-    if (n_ != 1) return no("it combines some features of a row");
-    if (call_.op == family_op::softmax_cross_entropy) {
-      if (!call_.inputs[1].has_rows()) return no("its targets are not rows");
-      return fmt::format("softmax_cross_entropy<{}>({}, {})", call_.number, x.name, call_.inputs[1].name);
-    }
-    if (position) return fmt::format("position({}, {})", call_.op == Op::argmax ? "1.0f" : "-1.0f", x.name);
-    if (call_.op == Op::logsumexp) return fmt::format("logsumexp<{}>({})", call_.number, x.name);
-    return fmt::format("reduce({}, {}, {})", fold->start, x.name, fold->function);
-  }
-
-  // Contribution of a tile to a reduced value.
-  std::string reduced() {
-    const TextOperand& x = call_.inputs[0];
-    if (call_.output.dtype != DType::f32) return no("its operand is not f32");
-    if (call_.op == Op::matmul) {
-      const TextOperand& y = call_.inputs[1];
-      if (!is_product_over_rows(call_) || x.type.rows != 1 || y.type.rows != 1)
-        return no("it is not a sum over rows of their products");
-      return fmt::format("sums.add_product<{}>({}, {}, r);", at_, x.name, y.name);
-    }
-    if (!is_row_sum(call_)) return no("it is not a sum over rows");
-    const std::int64_t n = feature_count(x.type), kept = call_.output.shape.elements();
-    if (kept == n) return fmt::format("sums.add<{}>({}, r);", at_, x.name);
-    if (kept == 1) return fmt::format("sums.add<{}>(sum_of({}), r);", at_, x.name);
-    return no("it sums some features of a row");
-  }
-
-  const TextCall& call_;
-  std::int64_t at_;
-  std::string held_;
-  std::string& reason_;
-  std::int64_t n_ = 0;
-};
+std::string fetch_text(const TextCall& call) {
+  const TextOperand& data = call.inputs[0];
+  if (data.number) return each_feature(call, fmt::format("return {};", data.name));
+  return fmt::format("load<{}>({}{}, r, [&](u32 row) {{ return {}; }})", feature_count(call.output), data.name,
+                     offset_text(data), batch_row_text(call, "row"));
+}
 
 }  // namespace
 
-std::string warp_text(const TextCall& call, std::int64_t at, std::string_view held, std::string& reason) {
-  return WarpText(call, at, held, reason).run();
+std::string warp_fault(const TextCall& call) {
+  const auto fault = [&]() -> std::string_view {
+    if (has_f64(call)) return "it computes in f32";
+    if (call.output.rows == 0) return tile_sum_fault(call);
+    const std::int64_t n = feature_count(call.output);
+    if (n == 0) return "it has no features";
+    if (call.op == Op::matmul)
+      return call.inputs[0].type.rows > 1 ? "it multiplies values of one sample with each other" : product_fault(call);
+    if (call.op == family_op::one_hot)
+      return n == last_extent(features_of(call.output)) ? "" : "it makes classes of several numbers";
+    if (call.op == family_op::gather) {
+      const std::string_view why = gather_fault(call);
+      return why.empty() && feature_count(call.inputs[1].type) != 1 ? "it takes several rows of its table" : why;
+    }
+    if (is_along_row(call)) return along_row_fault(call);
+    const bool moves = !is_scalar(call.op) && !is_draw(call.op) && call.op != Op::minibatch;
+    if (moves) return "it moves features between lanes";
+    const auto reads = [&](const TextOperand& x) { return is_own(call, x); };
+    const std::size_t read = call.op == Op::dropout ? 1 : is_scalar(call.op) ? call.inputs.size() : 0;
+    return std::ranges::all_of(call.inputs.begin(), call.inputs.begin() + static_cast<std::ptrdiff_t>(read), reads)
+               ? ""
+               : "it spreads some features over others";
+  };
+  return fault_text(call, "a warp's rows", fault());
+}
+
+std::string warp_text(const TextCall& call, std::int64_t at, std::string_view held) {
+  if (call.output.rows == 0) return tile_sum_text(call, at);
+  if (call.op == Op::minibatch) return fetch_text(call);
+  if (is_along_row(call)) return along_row_text(call);
+  const TextOperand& a = call.inputs[0];
+  const std::int64_t n = feature_count(call.output);
+  if (call.op == Op::matmul && call.inputs[1].number)
+    return each_feature(call, fmt::format("return scalar::fma({}[i], {}, 0.0f);", a.name, call.inputs[1].name));
+  if (call.op == Op::matmul) return fmt::format("matmul({}, {})", a.name, held.empty() ? weights_text(call) : held);
+  const auto access = [&](const TextOperand& x, const Index& index) {
+    if (!x.has_rows() || x.number) return element_at(x, index);
+    const std::int64_t features = feature_count(x.type);
+    if (features == 1) return fmt::format("{}[at(i, 0)]", x.name);
+    if (index.is_variable() && features == n) return fmt::format("{}[i]", x.name);
+    return fmt::format("{}[at(i, {})]", x.name, text_of(index));
+  };
+  const std::string position = fmt::format("u64(r.row(i.half)) * {} + static_cast<u32>(i.feature)", n);
+  return each_feature(call, element_text(call, features_of(call.output), position, access).statements());
 }
 
 std::string affine_text(const TextCall& product, const TextCall& add, std::string_view product_name,
@@ -172,17 +146,15 @@ std::string affine_text(const TextCall& product, const TextCall& add, std::strin
   if (add.inputs[first ? 0 : 1].name != product_name || bias.has_rows() || bias.number || !is_dense(bias.view) ||
       bias.type.shape.elements() != n || bias.view.offset % 2 != 0 || bias.type.dtype != DType::f32)
     return {};
-  const std::string offset = bias.view.offset == 0 ? "" : fmt::format(" + {}", bias.view.offset);
   return fmt::format("affine({}, {}, {}{})", product.inputs[0].name, held.empty() ? weights_text(product) : held,
-                     bias.name, offset);
+                     bias.name, offset_text(bias));
 }
 
 std::string weights_text(const TextCall& call) {
   const TextOperand &a = call.inputs[0], &b = call.inputs[1];
   const bool transposed = call.params->as<MatmulParams>().transpose_b;
-  const std::string offset = b.view.offset == 0 ? "" : fmt::format(" + {}", b.view.offset);
   return fmt::format("weights{}<{}, {}>({}{})", transposed ? "_transposed" : "", feature_count(a.type),
-                     b.type.shape[transposed ? 0 : 1], b.name, offset);
+                     b.type.shape[transposed ? 0 : 1], b.name, offset_text(b));
 }
 
 std::int64_t max_numbers(std::uint32_t threads) {

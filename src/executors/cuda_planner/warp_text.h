@@ -8,13 +8,14 @@
 #include <string>
 #include <string_view>
 
-#include "executors/cuda_planner/scalar_text.h"
+#include "executors/cuda_planner/row_text.h"
 
 namespace graphrun::cuda {
 
 // The Row that a row step computes for the tile `r`; for a reduced value, a statement that adds the tile's contribution
 // to the warp's `sums`, starting at `at`. `held`: name of weights kept in registers for all rows, or "".
-std::string warp_text(const TextCall& call, std::int64_t at, std::string_view held, std::string& reason);
+std::string warp_text(const TextCall& call, std::int64_t at, std::string_view held);
+std::string warp_fault(const TextCall& call);  // reason why a row step has no such code; "" if it has
 
 // Fused code of a product of rows and of its only reader `add`, which adds a value shared by all rows; else "".
 std::string affine_text(const TextCall& product, const TextCall& add, std::string_view product_name,
