@@ -1,7 +1,6 @@
-// row_stage.h: code for the rows of one stage with the tile of the region: all row steps of its samples, stores, and
-// sums over rows.
-// Contract: the code runs once per step and leaves the stage's sums where `reduce` reads them: element k of a combine
-// is number `at + k`. Not here: single steps (row_text.h, warp_text.h), the kernel (step_kernel.h).
+// row_stage.h: code of a stage's rows, and the reduced values to which they contribute, one file for each layout.
+// Contract: rows read values shared by all rows and write only tiles and sums. Element k of a reduced value is number
+// `at + k`. Not here: single steps (row_text.h, lanes.h, warp.cpp), the kernel (step_kernel.h).
 #pragma once
 
 #include <cstdint>
@@ -17,15 +16,16 @@
 
 namespace graphrun::cuda {
 
+// A stage, and the names of its tiles; the base of the layouts.
 struct StageCall {
   KernelFrame& frame;
   const Stage& stage;
-  std::string number;    // stage number for use in names
-  PickedTables& picked;  // TextCall::picked
-  const StepTiling& tiling = frame.tiling;
-  OnceText& once = frame.once;
+  std::string number;                          // stage number for use in names
+  PickedTables& picked;                        // TextCall::picked
+  std::map<BufferId, std::string> names = {};  // roots of the tiles
 
   std::string reduce() const { return "reduce" + number; }  // cross-block reduction, if there are sums
+  const StepTiling& tiling() const { return frame.tiling; }
   std::span<const Step> rows() const {
     return std::span(frame.phase.steps).subspan(stage.rows, stage.last - stage.rows);
   }
@@ -33,6 +33,11 @@ struct StageCall {
   BufferId root(BufferId id) const { return frame.root(id); }
   std::string pointer(BufferId id, std::string_view qualifier) const { return frame.pointer(id, qualifier); }
   bool is_tile(BufferId id) const { return buffer(id).kind == BufferKind::tile; }
+  std::int64_t elements(BufferId id) const { return buffer(id).type.shape.elements(); }
+  std::int64_t features(BufferId id) const { return feature_count(buffer(id).type); }
+
+  TextCall row_call(const Step& step) const;  // the step with the names of its operands
+  std::string let(BufferId tile, std::string_view code, std::string_view comment);  // defines and names a tile
 };
 
 struct RowStage {
@@ -51,12 +56,7 @@ struct RowStage {
   std::int64_t second = 0;  // offset of the second lane's elements; 0 without one
 };
 
-RowStage thread_stage(const StageCall& call);  // also pair tiles
+RowStage lanes_stage(const StageCall& call);  // thread and pair tiles
 RowStage warp_stage(const StageCall& call);
-
-// Helpers of both.
-TextCall row_call(const StageCall& call, const Step& step, const std::map<BufferId, std::string>& values);
-bool is_same(const StageCall& call, BufferId arena);  // data is the same in each run of the region
-bool is_same(const StageCall& call, const Step& step);
 
 }  // namespace graphrun::cuda

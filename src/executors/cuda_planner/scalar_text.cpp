@@ -57,6 +57,7 @@ constexpr ScalarText kScalarTexts[] = {
 };
 
 constexpr Fold kFolds[] = {
+    // in the order of CombineOp
     {Op::sum, "0.0f", "[](float x, float y) { return x + y; }"},
     {Op::prod, "1.0f", "[](float x, float y) { return x * y; }"},
     {Op::max, "-infinity()", "larger"},
@@ -165,6 +166,10 @@ std::string scalar_text(const TextCall& call, std::vector<std::string> x, TextDi
 const Fold* fold_of(Op op) {
   const auto* const found = std::ranges::find(kFolds, op, &Fold::op);
   return found == std::end(kFolds) ? nullptr : found;
+}
+
+const Fold& fold_of(CombineOp op) {
+  return kFolds[static_cast<std::size_t>(op)];
 }
 
 std::string text_of(const Index& index) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "executors/cuda_planner/ir/expr.h"
+#include "graphrun/program.h"
 
 namespace graphrun::cuda {
 
@@ -51,5 +52,6 @@ struct Fold {
   std::string_view start, function;
 };
 const Fold* fold_of(Op op);  // null if the op is not a fold
+const Fold& fold_of(CombineOp op);
 
 }  // namespace graphrun::cuda

@@ -9,6 +9,7 @@
 #include "executors/cuda_planner/kernel_frame.h"
 #include "executors/cuda_planner/picked_tables.h"
 #include "executors/cuda_planner/row_stage.h"
+#include "graphrun/op.h"
 
 namespace graphrun::cuda {
 namespace {
@@ -84,7 +85,7 @@ class Writer : KernelFrame {
     std::string text = once.before_rows();
     if (stage.rows == stage.last) return text;
     const StageCall call{*this, stage, fmt::format("{}", s + 1), picked_};
-    const RowStage rows = tiling.tile == RowTile::warp ? warp_stage(call) : thread_stage(call);
+    const RowStage rows = tiling.tile == RowTile::warp ? warp_stage(call) : lanes_stage(call);
     types_ += rows.types;
     shared_ += rows.shared;
     kept_ += rows.kept;
@@ -217,6 +218,22 @@ class Writer : KernelFrame {
 };
 
 }  // namespace
+
+TextCall StageCall::row_call(const Step& step) const {
+  TextCall call = frame.once.call(step);
+  frame.once.rows_read(step);
+  for (std::size_t k = 0; k < step.inputs.size(); ++k) {
+    if (is_tile(step.inputs[k])) call.inputs[k].name = names.at(root(step.inputs[k]));
+    if (frame.places.stays_in_arena(step, k)) call.inputs[k].name = pointer(step.inputs[k], "const ");
+  }
+  if (step.op == Op::minibatch) call.picked = picked.table_of(call, step);
+  return call;
+}
+
+std::string StageCall::let(BufferId tile, std::string_view code, std::string_view comment) {
+  names[root(tile)] = fmt::format("v{}", tile);
+  return fmt::format("      const auto v{} = {};  // {}\n", tile, code, comment);
+}
 
 StepKernel step_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region) {
   if (std::get<StepTiling>(region.tiling).tile == RowTile::block) return block_kernel(name, program, phase, region);

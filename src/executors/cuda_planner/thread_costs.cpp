@@ -5,7 +5,7 @@
 #include <functional>
 #include <set>
 
-#include "executors/cuda_planner/pair_text.h"
+#include "executors/cuda_planner/lanes.h"
 #include "executors/cuda_planner/row_text.h"
 #include "executors/cuda_planner/tile_costs.h"
 #include "graphrun/op.h"
@@ -63,7 +63,7 @@ struct ThreadWork {
 // Sizes of the values that rows are summed to, by stage.
 using StageSums = std::vector<std::vector<std::int64_t>>;
 
-// Number of groups that the sums need; 0 if they do not fit. Assigns as thread_stage.cpp does, largest value first.
+// Number of groups that the sums need; 0 if they do not fit. Assigns as lanes.cpp does, largest value first.
 std::uint32_t groups_for(StageSums stages, std::uint32_t max_groups) {
   for (std::vector<std::int64_t>& sizes : stages) std::ranges::sort(sizes, std::greater<>());
   for (std::uint32_t groups = 1; groups <= max_groups; groups *= 2) {
@@ -112,7 +112,7 @@ ThreadWork work_of(const RegionSignature& region, RowTile tile) {
     std::int64_t instructions = instructions_of(step), numbers = step.output.shape.elements();
     if (tile == RowTile::pair) {
       const TextCall call = call_of(step);
-      const PairText pair(call, reads);
+      const LaneStep pair(2, call, reads);
       halves.push_back(pair.makes_half());
       fits = fits && pair.fits();
       if (step.output.rows == 0) numbers = pair.sums().numbers;

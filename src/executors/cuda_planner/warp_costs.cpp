@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "executors/cuda_planner/tile_costs.h"
-#include "executors/cuda_planner/warp_text.h"
+#include "executors/cuda_planner/warp.h"
 #include "graphrun/op.h"
 #include "kernels/cuda/tile/shapes.h"
 
