@@ -30,8 +30,7 @@ KernelFrame::KernelFrame(std::string_view name, const Program& in, const Phase& 
       tiling(std::get<StepTiling>(of.tiling)),
       kernel{std::string(name), {}, {}, {}},
       places(in, in_phase, of),
-      once(
-          in, in_phase, of, places, tiling.threads, [this](BufferId id) { return pointer(id); }, arrays),
+      once(*this, arrays),
       in_arena_(arrays.empty()) {
   for (const Stage& stage : region.stages)
     for (std::uint32_t i = stage.rows; i < stage.last; ++i)

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "executors/cuda_planner/kernel_frame.h"
 #include "graphrun/op.h"
 #include "graphrun/params/axes.h"
 #include "graphrun/scalar_op.h"
@@ -85,17 +86,16 @@ std::int64_t Places::elements(BufferId of) const {
 
 // ---- steps
 
-OnceText::OnceText(const Program& program, const Phase& phase, const Region& region, const Places& places,
-                   std::uint32_t threads, Pointer ring, std::string_view arrays)
-    : program_(program),
-      phase_(phase),
-      region_(region),
-      places_(places),
-      threads_(threads),
-      ring_(std::move(ring)),
+OnceText::OnceText(KernelFrame& frame, std::string_view arrays)
+    : frame_(frame),
+      program_(frame.program),
+      phase_(frame.phase),
+      region_(frame.region),
+      places_(frame.places),
+      threads_(frame.tiling.threads),
       arrays_(arrays) {
   find_order();
-  if (program.math == MathMode::fast) find_exact();
+  if (program_.math == MathMode::fast) find_exact();
 }
 
 // Finds the roots that are read before they are written, and those that are valid at the end. A value is lost if
@@ -116,8 +116,8 @@ void OnceText::find_order() {
   };
   const auto read = [&](BufferId id) {
     if (id == kNoBuffer || buffer(id).kind == BufferKind::tile || !seen.insert(root(id)).second) return;
-    if (std::string text = literal(root(id)); !text.empty())
-      numbers_[root(id)] = std::move(text);
+    if (const std::optional<std::string> text = literal(root(id)))
+      numbers_[root(id)] = *text;
     else
       read_first_.push_back(root(id));
   };
@@ -166,8 +166,8 @@ void OnceText::find_exact() {
   }
 }
 
-// Literal of a constant scalar, which then needs no register; "" for other values.
-std::string OnceText::literal(BufferId of) const {
+// Literal of a constant scalar, which then needs no register.
+std::optional<std::string> OnceText::literal(BufferId of) const {
   if (!places_.is_number(of) || buffer(of).kind != BufferKind::constant || buffer(of).type.dtype != DType::f32)
     return {};
   const auto initial = std::ranges::find(program_.initial, of, &InitialValue::buffer);
@@ -213,10 +213,6 @@ TextCall OnceText::call(const Step& step) const {
   return call;
 }
 
-std::int64_t OnceText::elements(const Step& step) const {
-  return places_.elements(step.output);
-}
-
 std::vector<OnceText::Access> OnceText::accesses(const Step& step) const {
   std::vector<Access> list;
   const std::int64_t n = buffer(step.output).type.shape.elements();
@@ -260,13 +256,10 @@ void OnceText::combined(BufferId value, const std::string& total, std::int64_t o
 void OnceText::run(std::uint32_t first, std::uint32_t last) {
   for (std::uint32_t i = first; i < last; ++i) {
     const Step& step = phase_.steps[i];
-    if (step.op == Op::record) {
-      record(step);
-    } else if (places_.is_number(root(step.output))) {
+    if (step.op == Op::record || places_.is_number(root(step.output)))
       number(i);
-    } else if (elements(step) > 0) {
+    else if (places_.elements(step.output) > 0)
       loop(i);
-    }
   }
 }
 
@@ -276,48 +269,40 @@ void OnceText::wait_for(const std::vector<Access>& accesses) {
   if (meet(accesses, since_barrier_)) barrier();
 }
 
+// A step that every thread runs by itself: a number, or the record of one.
 void OnceText::number(std::uint32_t index) {
   const Step& step = phase_.steps[index];
-  wait_for(accesses(step));
+  const std::vector<Access> accesses = this->accesses(step);
+  wait_for(accesses);
   const TextCall c = call(step);
-  const std::string name = fmt::format("t{}_{}", step.output, index);
-  const std::int64_t terms = c.inputs[0].type.shape.elements();
-  const bool shares = fold_of(step.op) != nullptr && !c.inputs[0].number && terms > kOwnTerms;
-  const std::string text =
-      shares ? fold_text(c, fmt::format("shared_fold<{}, {}>(s.fold, ", terms, threads_)) : element_text(c);
+  const std::int64_t terms = fold_of(step.op) == nullptr || c.inputs[0].number ? 0 : c.inputs[0].type.shape.elements();
+  const bool shares = terms > kOwnTerms;
   if (shares) {
     flush();
     since_barrier_.clear();  // shared_fold() begins and ends with a barrier
     folds_ = true;
   }
   for (const BufferId input : step.inputs) read_arrays_.insert(root(input));
-  text_ += fmt::format("    const {} {} = {};  // {} {}\n", type_name(buffer(step.output).type.dtype), name, text,
-                       step.name, name_of(step.op));
-  numbers_[root(step.output)] = name;
-  read_by_all(step);
-}
-
-// Every thread reads the operands by itself from here on, so their next writer waits for all threads.
-void OnceText::read_by_all(const Step& step) {
-  for (const Access& access : accesses(step)) {
-    if (access.writes) continue;
-    since_barrier_.push_back(access);
+  if (step.op == Op::record) {
+    text_ += fmt::format("    if (first_thread) {}[{} % {}u] = {};  // {} record\n", frame_.pointer(step.output),
+                         c.inputs[2].name, buffer(step.output).type.shape[0], element_text(c), step.name);
+  } else {
+    const std::string name = fmt::format("t{}_{}", step.output, index);
+    text_ += fmt::format(
+        "    const {} {} = {};  // {} {}\n", type_name(buffer(step.output).type.dtype), name,
+        shares ? fold_text(c, fmt::format("shared_fold<{}, {}>(s.fold, ", terms, threads_)) : element_text(c),
+        step.name, name_of(step.op));
+    numbers_[root(step.output)] = name;
   }
-}
-
-void OnceText::record(const Step& step) {
-  wait_for(accesses(step));
-  const TextCall c = call(step);
-  for (const BufferId input : step.inputs) read_arrays_.insert(root(input));
-  text_ += fmt::format("    if (first_thread) {}[{} % {}u] = {};  // {} record\n", ring_(step.output), c.inputs[2].name,
-                       buffer(step.output).type.shape[0], element_text(c), step.name);
-  read_by_all(step);
+  // Every thread reads the operands by itself from here on, so their next writer waits for all threads.
+  for (const Access& access : accesses)
+    if (!access.writes) since_barrier_.push_back(access);
 }
 
 // Merges the step with the open loops on which it depends, so that each thread reads elements that it has written.
 void OnceText::loop(std::uint32_t index) {
   const Step& step = phase_.steps[index];
-  Loop mine{elements(step), {{index, call(step)}}, accesses(step), {}};
+  Loop mine{places_.elements(step.output), {{index, call(step)}}, accesses(step), {}};
   const auto joins = [&](const Loop& other) {
     bool meets = false;
     for (const Access& a : mine.accesses) {
@@ -373,7 +358,7 @@ std::string OnceText::text_of(const Loop& loop) {
     const Step& step = phase_.steps[index];
     TextCall c = resolved;
     for (std::size_t k = 0; k < step.inputs.size(); ++k) {
-      if (c.inputs[k].number || c.inputs[k].name.empty()) continue;
+      if (c.inputs[k].number || places_.stays_in_arena(step, k)) continue;
       const auto found = held.find({root(step.inputs[k]), c.inputs[k].view.offset});
       if (found == held.end() || !is_elementwise(step.op) || !is_dense(c.inputs[k].view) ||
           c.inputs[k].view.extents.elements() != buffer(step.output).type.shape.elements()) {

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -54,11 +54,11 @@ class Places {
   std::vector<Array> arrays_;
 };
 
+class KernelFrame;
+
 class OnceText {
  public:
-  using Pointer = std::function<std::string(BufferId)>;  // address of a record ring
-  OnceText(const Program& program, const Phase& phase, const Region& region, const Places& places,
-           std::uint32_t threads, Pointer ring, std::string_view arrays = "s.");
+  OnceText(KernelFrame& frame, std::string_view arrays);  // prefix of the names of arrays
 
   void run(std::uint32_t first, std::uint32_t last);  // steps [first, last) of the phase
   // Element i of a reduced value is `total(offset + i)` from here on, until the next barrier.
@@ -96,12 +96,9 @@ class OnceText {
 
   const Buffer& buffer(BufferId id) const { return program_.buffers[id]; }
   BufferId root(BufferId id) const { return storage_root(program_, id); }
-  std::int64_t elements(const Step& step) const;  // per block
   View view(BufferId id) const;
   std::vector<Access> accesses(const Step& step) const;
   void number(std::uint32_t index);
-  void record(const Step& step);
-  void read_by_all(const Step& step);
   void loop(std::uint32_t index);
   void flush();
   void barrier();
@@ -109,15 +106,15 @@ class OnceText {
   std::string text_of(const Loop& loop);
   void find_order();
   void find_exact();
-  std::string literal(BufferId of) const;
+  std::optional<std::string> literal(BufferId of) const;
 
+  KernelFrame& frame_;
   const Program& program_;
   const Phase& phase_;
   const Region& region_;
   const Places& places_;
   std::uint32_t threads_;
-  Pointer ring_;
-  std::string arrays_;        // prefix of their names
+  std::string arrays_;
   std::set<BufferId> exact_;  // outputs of steps that compute in float
   std::string text_;
   std::vector<Loop> open_;             // not emitted yet
