@@ -1,7 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
+#include <ranges>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -18,26 +19,14 @@ const Region& one_stage(const Region& region) {
   return region;
 }
 
-bool names(std::string_view text, std::string_view name) {
-  const auto is_letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
-  for (std::size_t at = 0; (at = text.find(name, at)) != std::string_view::npos; at += name.size()) {
-    const std::size_t end = at + name.size();
-    if ((at == 0 || !is_letter(text[at - 1])) && (end == text.size() || !is_letter(text[end]))) return true;
-  }
-  return false;
-}
-
-// Prepends to `body` the definitions that it uses directly or indirectly. Each is one line, such as "float* const v6 =
-// ...".
-std::string with_definitions(std::string_view definitions, std::string body) {
-  while (definitions.size() > 1) {
-    const std::size_t begin = definitions.find_last_of('\n', definitions.size() - 2) + 1;  // first line: npos + 1
-    const std::string_view line = definitions.substr(begin);
-    definitions.remove_suffix(line.size());
-    const std::size_t equals = line.find(" = "), first = line.find_first_not_of(' ');
-    if (equals == std::string_view::npos || line.substr(first).starts_with("if ")) continue;
-    const std::size_t name = line.find_last_of(" &", equals - 1) + 1;
-    if (names(body, line.substr(name, equals - name))) body.insert(0, line);
+// The body of a part after the definitions that it uses directly or indirectly.
+std::string with_definitions(const std::vector<Definition>& definitions, const BlockPart& part) {
+  std::string body = part.body;
+  std::set<std::string> uses = part.uses;
+  for (const Definition& of : std::views::reverse(definitions)) {
+    if (!uses.contains(of.name)) continue;
+    body.insert(0, of.text);
+    uses.insert(of.uses.begin(), of.uses.end());
   }
   return body;
 }
@@ -52,9 +41,11 @@ class BlockWriter : KernelFrame {
 
   StepKernel run() {
     values_.has_parts = products() > 1 && tiling.threads <= 256;
-    values_.definitions =
-        before_rows_ + fmt::format("    const int count = static_cast<int>({});\n    (void)count;\n", count_text());
-    text_ = values_.definitions;
+    text_ = before_rows_;
+    text_ += values_.define({"count",
+                             fmt::format("    const int count = static_cast<int>({});\n", count_text()),
+                             {count == kNoBuffer ? std::string() : once.value(count)}}) +
+             "    (void)count;\n";
     add(values_.selections());
     add(block_rows(values_));
     add(block_sums(values_, order_));
@@ -91,13 +82,18 @@ class BlockWriter : KernelFrame {
   }
 
   void write() {
-    std::string pointers, numbers, given, passed;
+    std::vector<Definition> definitions;  // before the loop over steps; of a part
     if (region.accumulators != kNoBuffer)
-      pointers += fmt::format("  char* const scratch = static_cast<char*>({});\n  (void)scratch;\n", scratch());
+      definitions.push_back(
+          {"scratch", fmt::format("  char* const scratch = static_cast<char*>({});\n", scratch()), {}});
     for (const Places::Array& array : places.arrays())
-      pointers += fmt::format("  {}* const {} = {};{}  (void){};\n", type_name(array.dtype), array.name,
-                              pointer(array.root), this->name(array.root), array.name);
-    pointers += values_.scratch_pointers();
+      definitions.push_back({array.name,
+                             fmt::format("  {}* const {} = {};{}", type_name(array.dtype), array.name,
+                                         pointer(array.root), this->name(array.root)),
+                             {}});
+    std::string pointers, numbers, passed;
+    for (const Definition& of : definitions) pointers += fmt::format("{}  (void){};\n", of.text, of.name);
+    for (Definition& of : values_.scratch_pointers()) pointers += definitions.emplace_back(std::move(of)).text;
     const States states = this->states();
     std::string members = values_.shared_rows() + shared_ + states.members;
     for (const BufferId id : once.read_first()) {
@@ -105,7 +101,7 @@ class BlockWriter : KernelFrame {
       const std::string_view type = type_name(buffer(id).type.dtype);
       const std::string name = places.name(id);
       numbers += fmt::format("  {} {};{}", type, name, this->name(id));
-      given += fmt::format("  const {0} {1} = numbers.{1};\n", type, name);
+      definitions.push_back({name, fmt::format("  const {0} {1} = numbers.{1};\n", type, name), {}});
       passed += fmt::format("{}{}", passed.empty() ? "" : ", ", name);
     }
     const bool has_parts = !values_.parts.empty();
@@ -130,19 +126,22 @@ class BlockWriter : KernelFrame {
                                 has_parts ? "struct Numbers {\n" + numbers + "};\n" : ""),
                     fmt::format("  alignas(16) unsigned char parts[{}];\n  Blocks::Shared grid;\n{}",
                                 std::max<std::uint64_t>(parts_bytes_, 16), members));
+    definitions.push_back({"i", "  const int i = 0;  // of numbers\n", {}});
+    const std::size_t before_loop = definitions.size();
     const std::string kernel_text = definition(body), end = this->end();
     std::string parts, names;
-    for (std::size_t k = 0; k < values_.parts.size(); ++k) {
-      const std::string name = fmt::format("{}_part{}", kernel.name, k + 1);
-      const std::string part = fmt::format(
+    for (const BlockPart& part : values_.parts) {
+      const std::string name = fmt::format("{}_part{}", kernel.name, kernel.pieces.size() + 1);
+      definitions.resize(before_loop);
+      definitions.insert(definitions.end(), values_.definitions.begin(),
+                         values_.definitions.begin() + static_cast<std::ptrdiff_t>(part.definitions));
+      const std::string text = fmt::format(
           "\nGRAPHRUN_STEP_PART({}, Arguments, a, Shared, s) {{\n  (void)a, (void)epoch, (void)numbers, (void)at;\n"
           "{}}}\n",
-          name,
-          with_definitions(pointers + given + "  const int i = 0;  // of numbers\n" + values_.parts[k].definitions,
-                           values_.parts[k].body));
+          name, with_definitions(definitions, part));
       names += fmt::format("GRAPHRUN_STEP_PART_OF({})\n", name);
-      parts += part;
-      kernel.pieces.push_back(begin + part + end);
+      parts += text;
+      kernel.pieces.push_back(begin + text + end);
     }
     if (has_parts) kernel.pieces.insert(kernel.pieces.begin(), begin + names + kernel_text + end);
     kernel.source = begin + parts + kernel_text + end;

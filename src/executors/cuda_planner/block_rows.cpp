@@ -71,7 +71,7 @@ class RowsWriter {
     const TextOperand& w = c.inputs[1];
     const bool transposed = c.params->as<MatmulParams>().transpose_b;
     const std::int64_t n = feature_count(c.output), terms = feature_count(c.inputs[0].type);
-    const std::string from = fmt::format("{} + {}", w.name, w.view.offset);
+    const std::string from = fmt::format("{} + {}", v_.use(w.name), w.view.offset);
     if (transposed)
       return fmt::format("by_block::along<{}, {}>({}, {}, {}, by_block::Rows{{{}, {}}})", octets,
                          width_of({terms, w.view.offset}), first, n, inner, from, terms);
@@ -93,6 +93,7 @@ class RowsWriter {
     const std::int64_t n = v_.features(k), terms = feature_count(v_.call(k).inputs[0].type);
     const std::int64_t columns = (n + 8 * product.tile.n - 1) / (8 * product.tile.n);
     out_.parts_bytes = std::max(out_.parts_bytes, product_bytes(product.tile, v_.threads()));
+    v_.begin_part();
     BlockContext context;
     context.fetches_first = true;
     const std::string sample = "      const u32 r = sample;\n      (void)r, (void)i;\n";
@@ -126,6 +127,7 @@ class RowsWriter {
       rows_.clear();
     };
     rows_.clear();
+    v_.begin_part();
     for (const BlockItem& item : phase.rows) {
       if (v_.has_parts && is_large(item)) end_part();
       rows_ += "      barrier();\n";

@@ -47,7 +47,7 @@ class SumsWriter {
         run_numbers(v_.stage.first, v_.stage.rows, level);
       }
       run_numbers(v_.stage.last, v_.frame.region.last, level);
-      define(v_.once.before_rows());
+      out_.text += v_.once_text();
       if (!prefetches_) prefetches();
       find_groups(level);
       if (level == 0) jobs();
@@ -58,11 +58,6 @@ class SumsWriter {
   }
 
  private:
-  // Emits definitions of scalars, which later parts may read.
-  void define(const std::string& text) {
-    out_.text += text;
-    v_.definitions += text;
-  }
   bool has_arrays() const {
     return std::ranges::any_of(order_.levels, [&](const auto& of) { return goes_by_element(of.first); });
   }
@@ -112,6 +107,7 @@ class SumsWriter {
       last = k + 1;  // each product by itself, other sums together
       while (!v_.plan.sums[k].product && last < all && !v_.plan.sums[last].product) ++last;
       const std::int64_t first_job = before;
+      v_.begin_part();
       const std::string text = chain(k, last, "at");
       if (text.empty()) continue;
       out_.text += fmt::format("      {}if (all < {}u) {{{}{}      }}\n", first_job == 0 ? "" : "else ", before,
@@ -154,9 +150,12 @@ class SumsWriter {
                              v_.tiling.blocks(), parts, kBlockSync);
     for (std::size_t k = 0; k < sums.size(); ++k) {
       const BufferId value = v_.step(sums[k]).output;
-      define(fmt::format("    const float t{0}_{1} = s.sums{2}.totals[{3}];{4}", value, sums[k], level, k,
-                         step_comment(v_.step(sums[k]))));
-      v_.once.found(value, fmt::format("t{}_{}", value, sums[k]));
+      const std::string name = fmt::format("t{}_{}", value, sums[k]);
+      out_.text += v_.define(
+          {name,
+           fmt::format("    const float {} = s.sums{}.totals[{}];{}", name, level, k, step_comment(v_.step(sums[k]))),
+           {}});
+      v_.once.found(value, name);
     }
   }
   // Code before and after the elements of a group: each thread has a partial sum of its own.
@@ -207,9 +206,12 @@ class SumsWriter {
     for (const std::uint32_t i : later) {
       const Buffer& of = v_.buffer(v_.step(i).output);
       kept_[i] = fmt::format("k{}", i);
-      define(fmt::format("    {0}* const k{1} = {2};{3}", type_name(of.type.dtype), i,
-                         scratch(type_name(of.type.dtype), kept_bytes(of.type.shape.elements(), of.type.dtype)),
-                         step_comment(v_.step(i))));
+      const std::string_view type = type_name(of.type.dtype);
+      out_.text += v_.define(
+          {kept_.at(i),
+           fmt::format("    {}* const {} = {};{}", type, kept_.at(i),
+                       scratch(type, kept_bytes(of.type.shape.elements(), of.type.dtype)), step_comment(v_.step(i))),
+           {"scratch"}});
     }
   }
   int level_of(std::uint32_t i) const {
@@ -258,8 +260,9 @@ class SumsWriter {
       const std::string text = fold(sum, fmt::format("[&](int, float x) {{ s.total{} = x; }}", value), "0");
       out_.text += fmt::format("    if ({}) {{{}{}      barrier();\n    }}\n", all ? "true" : "is_last",
                                step_comment(v_.row_step(sum.step)), text);
-      define(fmt::format("    const float t{0} = s.total{0};\n", value));
-      v_.once.found(value, fmt::format("t{}", value));
+      const std::string name = fmt::format("t{}", value);
+      out_.text += v_.define({name, fmt::format("    const float {} = s.total{};\n", name, value), {}});
+      v_.once.found(value, name);
     }
   }
   // Whether a non-scalar step reads such a sum, directly or through other scalars and states.
@@ -415,6 +418,7 @@ class SumsWriter {
       TextCall c = array_calls_.at(i);
       const Shape& space = v_.buffer(sums ? step.inputs[0] : step.output).type.shape;
       for (std::size_t k = 0; k < step.inputs.size(); ++k) {
+        if (c.inputs[k].number) v_.use(c.inputs[k].name);
         if (c.inputs[k].number || c.inputs[k].name.empty()) continue;
         const Value value{v_.root(step.inputs[k]), c.inputs[k].view.offset};
         const auto found = held.find(value);
@@ -423,6 +427,7 @@ class SumsWriter {
             c.inputs[k].name = kept_.at(makers_.at({i, k}));
             c.inputs[k].view = dense(c.inputs[k].view.extents);
           }
+          v_.use(c.inputs[k].name);
           if (fetches != nullptr && is_elementwise(step.op)) {
             const std::string name = fetches->fetch(c.inputs[k].type.dtype, element(c.inputs[k], space));
             held[value] = {name, i, true};
@@ -443,15 +448,15 @@ class SumsWriter {
       text += fmt::format("          const {} {} = {};{}", type_name(v_.buffer(step.output).type.dtype), name, made,
                           step_comment(step));
       held[value_of(step.output)] = {name, i};
-      if (kept_.contains(i)) text += fmt::format("          {}[i] = {};\n", kept_.at(i), name);
+      if (kept_.contains(i)) text += fmt::format("          {}[i] = {};\n", v_.use(kept_.at(i)), name);
     }
     const std::vector<BufferId> there = v_.once.written_back();
     for (const auto& [value, is] : held) {
       if (is.fetched) continue;
       if (last_.contains(is.maker) && std::ranges::find(there, value.first) != there.end())
-        text += fmt::format("          {}[{} + i] = {};\n", v_.once.array(value.first), value.second, is.name);
+        text += fmt::format("          {}[{} + i] = {};\n", v_.use(v_.once.array(value.first)), value.second, is.name);
       if (group.total != kNoBuffer && is.maker == maker_of_total(group.total) && kept_.contains(is.maker))
-        text += fmt::format("          {}[i] = {};\n", kept_.at(is.maker), is.name);
+        text += fmt::format("          {}[i] = {};\n", v_.use(kept_.at(is.maker)), is.name);
     }
     return text;
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <stdexcept>
 #include <utility>
@@ -27,7 +28,7 @@ std::string BlockContext::fetch(DType dtype, const std::string& element) {
   return "f." + name;
 }
 
-BlockValues::BlockValues(KernelFrame& of) : frame(of) {
+BlockValues::BlockValues(KernelFrame& of) : frame(of), definitions(std::exchange(of.once.definitions, {})) {
   find_steps();
   const GpuCosts& costs = find_target(frame.program.target).gpu;
   if (tiling.tile == RowTile::split) {
@@ -68,15 +69,17 @@ std::string BlockValues::shared_rows() const {
   return text;
 }
 
-std::string BlockValues::scratch_pointers() const {
-  std::string text;
+std::vector<Definition> BlockValues::scratch_pointers() const {
+  std::vector<Definition> pointers;
   for (int k = 0; k < static_cast<int>(steps.size()); ++k)
     if (place(k) == BlockPlace::arena)
-      text +=
-          fmt::format("  {0}* const g{1} = reinterpret_cast<{0}*>(scratch + {2});  // {3}\n",
-                      type_name(call(k).output.dtype), row_step(k).output,
-                      kBlockFlagBytes + plan.offsets[static_cast<std::size_t>(k)], printable_name(row_step(k).name));
-  return text;
+      pointers.push_back(
+          {fmt::format("g{}", row_step(k).output),
+           fmt::format("  {0}* const g{1} = reinterpret_cast<{0}*>(scratch + {2});  // {3}\n",
+                       type_name(call(k).output.dtype), row_step(k).output,
+                       kBlockFlagBytes + plan.offsets[static_cast<std::size_t>(k)], printable_name(row_step(k).name)),
+           {"scratch"}});
+  return pointers;
 }
 
 std::string BlockValues::clear_rows() const {
@@ -90,9 +93,19 @@ std::string BlockValues::clear_rows() const {
       phase.capacity, threads() * tiling.blocks(), clears);
 }
 
+std::string BlockValues::define(Definition definition) {
+  return definitions.emplace_back(std::move(definition)).text;
+}
+std::string BlockValues::once_text() {
+  std::string text = once.before_rows();
+  std::ranges::move(std::exchange(once.definitions, {}), std::back_inserter(definitions));
+  return text;
+}
+
 std::string BlockValues::part(const std::string& body, std::string_view at, std::string_view indent) {
   if (!has_parts) return body;
-  parts.push_back({definitions, body});
+  uses_.insert({"count", "i"});
+  parts.push_back({definitions.size(), body, std::exchange(uses_, {})});
   return fmt::format("{}{}_part{}(epoch, numbers, {});\n", indent, frame.kernel.name, parts.size(), at);
 }
 
@@ -116,19 +129,22 @@ BlockText BlockValues::selections() {
     const Step& of = row_step(k);
     const std::string_view type = type_name(call(k).output.dtype);
     const std::string data = fmt::format("{} + {}", pointer(of.inputs[0], "const "), call(k).inputs[0].view.offset);
-    if (!of.params.as<MinibatchParams>().shuffle) {
-      out.text += fmt::format("    const {}* const d{} = {} + {} * {};{}", type, of.output, data,
-                              batch_row_text(call(k), "0"), features(k), step_comment(of));
+    if (!is_shuffled(k)) {
+      out.text += define({fmt::format("d{}", of.output),
+                          fmt::format("    const {}* const d{} = {} + {} * {};{}", type, of.output, data,
+                                      batch_row_text(call(k), "0"), features(k), step_comment(of)),
+                          operand_names(call(k))});
       rows_of_[k] = "r";
       continue;
     }
-    out.text += fmt::format("    const {}* const d{} = {};{}", type, of.output, data, step_comment(of));
+    out.text += define({fmt::format("d{}", of.output),
+                        fmt::format("    const {}* const d{} = {};{}", type, of.output, data, step_comment(of)),
+                        {}});
     TextCall picked = call(k);
     picked.picked = tables.table_of(picked, of);
     picked_[k] = picked.picked;
     rows_of_[k] = batch_row_text(picked, picked.picked.empty() ? "r" : "int(r) < count ? r : 0");
   }
-  definitions += out.text;
   out.shared = tables.members();
   out.text += tables.statements();
   return out;
@@ -139,7 +155,8 @@ std::string BlockValues::row_of(int k, bool in_rows) const {
   switch (place(k)) {
     case BlockPlace::data:
       if (in_rows && fetched.contains(k)) return fmt::format("s.d{}[turn % 2][b]", id);
-      return fmt::format("(d{} + u64({}) * {})", id, rows_of_.at(k), features(k));
+      if (is_shuffled(k) && picked_.at(k).empty()) use(call(k).inputs[1].name);
+      return fmt::format("({} + u64({}) * {})", use(fmt::format("d{}", id)), rows_of_.at(k), features(k));
     case BlockPlace::remade:
       return fmt::format("x{}", id);
     default:
@@ -149,7 +166,7 @@ std::string BlockValues::row_of(int k, bool in_rows) const {
                        : fmt::format("(all + l * {} + {})", split->gathered, at);
       }
       if (in_rows && in_shared(k)) return fmt::format("s.v{}[b]", id);
-      return fmt::format("(g{} + u64(r) * {})", id, stride(k));
+      return fmt::format("({} + u64(r) * {})", use(fmt::format("g{}", id)), stride(k));
   }
 }
 
@@ -176,25 +193,28 @@ std::string BlockValues::factor(int k, std::size_t input, bool in_rows, const st
   }
   const BufferId id = row_step(from).output;
   if (place(from) == BlockPlace::data) {
-    const std::string data = fmt::format("d{}", id);
-    if (rows_of_.at(from) == "r") return rows(data, features(from));
+    const std::string data = use(fmt::format("d{}", id));
+    if (!is_shuffled(from)) return rows(data, features(from));
     const std::string where = fmt::format("static_cast<int>({}), count", begin);
     if (!picked_.at(from).empty())
       return fmt::format("by_block::PickedData{{{}, {}, {}.rows(epoch), {}}}", data, features(from), picked_.at(from),
                          where);
     return fmt::format("by_block::ShuffledData{{{}, {}, {}, {}, {}}}", data, features(from), batches_text(call(from)),
-                       call(from).inputs[1].name, where);
+                       use(call(from).inputs[1].name), where);
   }
   if (in_rows && is_of_phase(from) && in_shared(from))
     return fmt::format("by_block::Rows{{s.v{}[0], {}}}", id, shared_stride(features(from)));
-  return rows(fmt::format("g{}", id), stride(from));
+  return rows(use(fmt::format("g{}", id)), stride(from));
 }
 
 TextCall BlockValues::named(int k, BlockContext& context, bool by_feature) const {
   TextCall out = call(k);
   for (std::size_t i = 0; i < out.inputs.size(); ++i) {
     TextOperand& operand = out.inputs[i];
-    if (!operand.has_rows()) continue;
+    if (!operand.has_rows()) {
+      use(operand.name);
+      continue;
+    }
     const int from = maker(k, i);
     if (from < 0) {
       operand.name = outside(row_step(k).inputs[i]);
@@ -245,7 +265,7 @@ std::string BlockValues::keep(int k, bool in_rows) const {
   if (place(k) == BlockPlace::arena && split && in_rows)
     text += fmt::format("      {}[i] = x{};\n", row_of(k, true), id);
   if (place(k) == BlockPlace::arena && !split)
-    text += fmt::format("      g{0}[u64(r) * {1} + i] = x{0};\n", id, stride(k));
+    text += fmt::format("      {}[u64(r) * {} + i] = x{};\n", use(fmt::format("g{}", id)), stride(k), id);
   const auto found = stores.find(k);
   if (found != stores.end())
     for (const BufferId arena : found->second)
@@ -253,6 +273,9 @@ std::string BlockValues::keep(int k, bool in_rows) const {
   return text;
 }
 
+bool BlockValues::is_shuffled(int k) const {
+  return row_step(k).params.as<MinibatchParams>().shuffle;
+}
 bool BlockValues::is_of_phase(int k) const {
   if (fetched.contains(k)) return now_ == 0;
   const auto found = phase_of_.find(k);

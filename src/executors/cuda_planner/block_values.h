@@ -45,7 +45,9 @@ struct BlockText {
 
 // Function that is compiled separately and called by the kernel.
 struct BlockPart {
-  std::string definitions, body;  // scalars valid at the call; statements
+  std::size_t definitions;  // number of BlockValues::definitions that are valid at the call
+  std::string body;
+  std::set<std::string> uses;  // names in the body
 };
 
 class BlockValues {
@@ -63,18 +65,26 @@ class BlockValues {
   std::optional<SplitPlan> split;               // set for split tiles
   std::set<int> fetched;                        // split tiles: data of own rows in shared memory, `s.d5[turn % 2][b]`
   BlockPlan plan;
-  std::vector<BlockPart> parts;  // parts in call order
-  std::string definitions;       // scalars defined so far, which a part may read
+  std::vector<BlockPart> parts;         // parts in call order
+  std::vector<Definition> definitions;  // variables defined so far, which a part may read
   bool has_parts = false;
 
-  // Statement that runs `body`, which may use `at`: the call of a new part, or `body` inline.
+  // Adds the definition; returns its text.
+  std::string define(Definition definition);
+  // Steps that run once so far (OnceText::before_rows), with their definitions.
+  std::string once_text();
+  // Records that the code of the current part reads a variable; returns its name.
+  const std::string& use(const std::string& name) const { return *uses_.insert(name).first; }
+  void begin_part() { uses_.clear(); }
+  // Statement that runs `body`, which may use `at`: the call of a new part, or `body` inline. The code of `body` must
+  // have been written since begin_part().
   std::string part(const std::string& body, std::string_view at, std::string_view indent);
 
   // Definitions before the first phase: the rows of data that a step uses.
   BlockText selections();
-  std::string scratch_pointers() const;  // before the first step
-  std::string shared_rows() const;       // members of shared memory
-  std::string clear_rows() const;        // zeroes stored rows past the end of a partial batch
+  std::vector<Definition> scratch_pointers() const;  // before the first step
+  std::string shared_rows() const;                   // members of shared memory
+  std::string clear_rows() const;                    // zeroes stored rows past the end of a partial batch
 
   void begin_phase(int p);  // later code reads values of earlier phases from the arena
 
@@ -110,13 +120,15 @@ class BlockValues {
  private:
   void find_steps();
   bool is_of_phase(int k) const;
+  bool is_shuffled(int k) const;
   void fetch(TextOperand& operand, const TextCall& by, BlockContext& context) const;
   std::string feature(int k, BlockContext& context) const;
 
   std::map<int, std::string> rows_of_;  // data: expression for the row of sample r
   std::map<int, std::string> picked_;   // data: table with that row; "" if none
   std::map<int, int> phase_of_;
-  int now_ = 0;  // current phase
+  mutable std::set<std::string> uses_;  // names in the code of the current part
+  int now_ = 0;                         // current phase
 };
 
 // Vector width in elements: the largest of 4, 2 and 1 that divides all sizes.

@@ -86,6 +86,12 @@ std::int64_t Places::elements(BufferId of) const {
 
 // ---- steps
 
+std::set<std::string> operand_names(const TextCall& call) {
+  std::set<std::string> names;
+  for (std::size_t k = call.op == Op::assign ? 1 : 0; k < call.inputs.size(); ++k) names.insert(call.inputs[k].name);
+  return names;
+}
+
 OnceText::OnceText(KernelFrame& frame, std::string_view arrays)
     : frame_(frame),
       program_(frame.program),
@@ -288,10 +294,12 @@ void OnceText::number(std::uint32_t index) {
                          c.inputs[2].name, buffer(step.output).type.shape[0], element_text(c), step.name);
   } else {
     const std::string name = fmt::format("t{}_{}", step.output, index);
-    text_ += fmt::format(
+    const std::string line = fmt::format(
         "    const {} {} = {};  // {} {}\n", type_name(buffer(step.output).type.dtype), name,
         shares ? fold_text(c, fmt::format("shared_fold<{}, {}>(s.fold, ", terms, threads_)) : element_text(c),
         step.name, name_of(step.op));
+    definitions.push_back({name, line, operand_names(c)});
+    text_ += line;
     numbers_[root(step.output)] = name;
   }
   // Every thread reads the operands by itself from here on, so their next writer waits for all threads.

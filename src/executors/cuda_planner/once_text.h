@@ -54,6 +54,13 @@ class Places {
   std::vector<Array> arrays_;
 };
 
+// Line that defines a variable, and the names that it reads.
+struct Definition {
+  std::string name, text;
+  std::set<std::string> uses;
+};
+std::set<std::string> operand_names(const TextCall& call);
+
 class KernelFrame;
 
 class OnceText {
@@ -66,6 +73,8 @@ class OnceText {
   void rows_read(const Step& step);  // registers a row step's reads of shared values
   void found(BufferId number, std::string name) { numbers_[root(number)] = std::move(name); }  // value from here on
   void after_barrier() { since_barrier_.clear(); }
+
+  std::vector<Definition> definitions;  // scalars computed so far
 
   // Code so far, up to a point where all threads see the writes.
   std::string before_rows();

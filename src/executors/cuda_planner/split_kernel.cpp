@@ -20,28 +20,17 @@ namespace {
 
 class SplitWriter : KernelFrame {
  public:
-  // `unread`: result of unread() of an earlier writer.
-  SplitWriter(std::string_view name, const Program& in, const Phase& in_phase, const Region& of,
-              std::set<BufferId> unread)
+  SplitWriter(std::string_view name, const Program& in, const Phase& in_phase, const Region& of)
       : KernelFrame(name, in, in_phase, of),
         before_rows_(once_before(of.stages.at(0))),
         values_(*this),
-        split_(values_.split.value()),
-        unread_(std::move(unread)) {
+        split_(values_.split.value()) {
     if (of.stages.size() != 1) throw std::logic_error("a kernel with split tiles has one stage");
-  }
-
-  // Sliced arrays that only the loops computing them read.
-  std::set<BufferId> unread() const {
-    std::set<BufferId> unread;
-    for (const Places::Array& array : places.arrays())
-      if (places.is_sliced(array.root) && !once.read_arrays().contains(array.root)) unread.insert(array.root);
-    for (const BufferId state : once.read_first()) unread.erase(state);
-    return unread;
   }
 
   StepKernel run() {
     find_slices();
+    find_unread();
     for (const BlockStep& step : values_.steps)
       once.rows_read(values_.row_step(static_cast<int>(&step - values_.steps.data())));
     text_ = before_rows_ + fmt::format("    const int count = static_cast<int>({});\n", count_text());
@@ -51,10 +40,7 @@ class SplitWriter : KernelFrame {
     turns();
     text_ += "    if (cluster.failed() || sums.failed()) break;\n    sums.run(epoch);\n    barrier();\n";
     text_ += "    const bool leaves = epoch == a.steps && cluster_index() == 0;\n    (void)leaves;\n";
-    once.after_barrier();
-    for (const SplitSum& sum : split_.sums) once.combined(values_.row_step(sum.step).output, "sums.total", sum.at);
-    once.run(region.stages[0].last, region.last);
-    text_ += once.end_of_step();
+    text_ += after_rows(once);
     write();
     return std::move(kernel);
   }
@@ -101,8 +87,26 @@ class SplitWriter : KernelFrame {
     for (const auto& [of, slice] : slices) {
       if (buffer(of).type.dtype != DType::f32) throw std::logic_error("a slice that is not f32");
       places.slice(of, slice, capacity_of(of, slice));
-      if (unread_.contains(of)) places.pass(of, pointer(of));
     }
+  }
+  // Code of the sums over rows and of the steps after them.
+  std::string after_rows(OnceText& steps) const {
+    steps.after_barrier();
+    for (const SplitSum& sum : split_.sums) steps.combined(values_.row_step(sum.step).output, "sums.total", sum.at);
+    steps.run(region.stages[0].last, region.last);
+    return steps.end_of_step();
+  }
+  // Finds the sliced arrays that only the loops computing them read, in a trial run of the steps that run once.
+  void find_unread() {
+    OnceText trial(program, phase, region, places, tiling.threads, [](BufferId) { return std::string(); });
+    trial.run(region.stages[0].first, region.stages[0].rows);
+    (void)trial.before_rows();
+    (void)after_rows(trial);
+    const std::vector<BufferId>& states = trial.read_first();
+    for (const Places::Array& array : places.arrays())
+      if (places.is_sliced(array.root) && !trial.read_arrays().contains(array.root) &&
+          std::ranges::find(states, array.root) == states.end())
+        places.pass(array.root, pointer(array.root));
   }
 
   // Number of elements in shared memory. For weights, features are padded to a multiple of 8.
@@ -215,16 +219,17 @@ class SplitWriter : KernelFrame {
   std::string next_step() {
     std::set<int> all = values_.fetched;
     if (split_.data >= 0) all.insert(split_.data);
-    std::string when = fmt::format("part + 1 == {} && epoch < a.steps", split_.turns);
+    std::vector<std::string> tables;
     const auto number = [&](int k) { return fmt::format("({} + 1)", values_.call(k).inputs[1].name); };
     const auto shuffles = [&](int k) { return values_.row_step(k).params.template as<MinibatchParams>().shuffle; };
     for (const int k : all) {
       if (!counts_steps(program, phase, values_.row_step(k).inputs[1])) return {};
       if (!shuffles(k)) continue;
       if (values_.table_of(k).empty()) return {};
-      const std::string knows = fmt::format(" && {}.knows_next(epoch, a.steps)", values_.table_of(k));
-      if (when.find(knows) == std::string::npos) when += knows;
+      if (std::ranges::find(tables, values_.table_of(k)) == tables.end()) tables.push_back(values_.table_of(k));
     }
+    std::string when = fmt::format("part + 1 == {} && epoch < a.steps", split_.turns);
+    for (const std::string& table : tables) when += fmt::format(" && {}.knows_next(epoch, a.steps)", table);
     const auto rows = [&](int k) -> Rows {
       if (k < 0) return rows_now(k);
       const std::string data = fmt::format("{} + {}", pointer(values_.row_step(k).inputs[0], "const "),
@@ -312,16 +317,13 @@ class SplitWriter : KernelFrame {
   std::string before_rows_;
   BlockValues values_;
   const SplitPlan& split_;
-  const std::set<BufferId> unread_;
   std::string text_, shared_;
 };
 
 }  // namespace
 
 StepKernel split_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region) {
-  SplitWriter first(name, program, phase, region, {});
-  (void)first.run();
-  return SplitWriter(name, program, phase, region, first.unread()).run();
+  return SplitWriter(name, program, phase, region).run();
 }
 
 }  // namespace graphrun::cuda
