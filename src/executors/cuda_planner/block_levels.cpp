@@ -18,15 +18,15 @@ std::uint64_t aligned(std::uint64_t bytes) {
 
 }  // namespace
 
-std::vector<int> block_levels(const std::vector<LevelStep>& steps) {
+std::vector<std::size_t> block_levels(const std::vector<LevelStep>& steps) {
   struct State {
-    int there = 0, read = 0;  // first level at which it is available, last level that reads it
+    std::size_t there = 0, read = 0;  // first level at which it is available, last level that reads it
   };
   std::map<std::uint32_t, State> states;
-  std::vector<int> levels;
+  std::vector<std::size_t> levels;
   for (const LevelStep& step : steps) {
     State& written = states[step.writes];
-    int level = std::max(written.there, written.read);
+    std::size_t level = std::max(written.there, written.read);
     for (const std::uint32_t id : step.reads) level = std::max(level, states[id].there);
     for (const std::uint32_t id : step.reads) states[id].read = std::max(states[id].read, level);
     written.there = step.sums_elements ? level + 1 : level;
@@ -43,15 +43,15 @@ bool sums_elements(const TextCall& call) {
 std::uint64_t kept_bytes(std::int64_t elements, DType dtype) {
   return aligned(static_cast<std::uint64_t>(elements) * size_of(dtype));
 }
-std::uint64_t level_parts_bytes(int sums, std::uint32_t blocks) {
-  return aligned(static_cast<std::uint64_t>(sums) * blocks * sizeof(float));
+std::uint64_t level_parts_bytes(std::size_t sums, std::uint32_t blocks) {
+  return aligned(sums * blocks * sizeof(float));
 }
 std::uint64_t BlockLevels::shared_bytes(std::uint32_t threads) const {
-  return static_cast<std::uint64_t>(std::accumulate(sums.begin(), sums.end(), 0)) * (threads + 1) * sizeof(float);
+  return std::accumulate(sums.begin(), sums.end(), std::size_t{0}) * (threads + 1) * sizeof(float);
 }
 std::uint64_t BlockLevels::scratch_bytes(std::uint32_t blocks) const {
   std::uint64_t bytes = kept_bytes;
-  for (const int count : sums) bytes += level_parts_bytes(count, blocks);
+  for (const std::size_t count : sums) bytes += level_parts_bytes(count, blocks);
   return bytes;
 }
 
@@ -64,11 +64,11 @@ BlockLevels block_levels(const RegionSignature& region) {
     for (const std::uint32_t maker : region.makers[rows + i])
       if (maker != kNoStep) step.reads.push_back(maker);
   }
-  const std::vector<int> levels = block_levels(steps);
+  const std::vector<std::size_t> levels = block_levels(steps);
   std::vector<bool> kept(rows + steps.size(), false);
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const StepSignature& step = region.once[i];
-    const auto level = static_cast<std::size_t>(levels[i]);
+    const std::size_t level = levels[i];
     if (steps[i].sums_elements) {
       needs.sums.resize(std::max(needs.sums.size(), level + 1), 0);
       ++needs.sums[level];
@@ -83,6 +83,40 @@ BlockLevels block_levels(const RegionSignature& region) {
     }
   }
   return needs;
+}
+
+BlockOrder::BlockOrder(const Program& program, const Phase& phase, const Region& region, const Places& places)
+    : sums(1) {
+  const Stage& stage = region.stages.front();
+  std::vector<LevelStep> steps;
+  const auto each = [&](const auto& f) {
+    for (std::uint32_t i = stage.first; i < stage.rows; ++i) f(i);
+    for (std::uint32_t i = stage.last; i < region.last; ++i) f(i);
+  };
+  each([&](std::uint32_t i) {
+    const Step& step = phase.steps[i];
+    TextCall call{step.op, &step.params, {}, program.buffers[step.output].type};
+    LevelStep& of = steps.emplace_back(LevelStep{{}, storage_root(program, step.output), false});
+    for (std::size_t k = 0; k < step.inputs.size(); ++k) {
+      const Buffer& input = program.buffers[step.inputs[k]];
+      call.inputs.push_back({input.type, "x", false, view_of(input)});
+      if (!places.stays_in_arena(step, k) && !(step.op == Op::assign && k == 0))
+        of.reads.push_back(storage_root(program, step.inputs[k]));
+    }
+    of.sums_elements = cuda::sums_elements(call);
+  });
+  const std::vector<std::size_t> found = block_levels(steps);
+  std::size_t k = 0;
+  each([&](std::uint32_t i) {
+    const std::size_t level = levels[i] = found[k];
+    const bool is_sum = steps[k++].sums_elements;
+    sums.resize(std::max(sums.size(), level + (is_sum ? 2 : 1)));
+    if (is_sum) sums[level].push_back(i);
+  });
+}
+bool BlockOrder::sums_elements(std::uint32_t step) const {
+  const std::vector<std::uint32_t>& of = sums.at(levels.at(step));
+  return std::ranges::find(of, step) != of.end();
 }
 
 }  // namespace graphrun::cuda

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <tuple>
+#include <utility>
 
+#include "executors/cuda_planner/block_levels.h"
 #include "executors/cuda_planner/row_text.h"
 #include "executors/cuda_planner/tile_costs.h"
 #include "graphrun/family_op.h"
@@ -77,11 +80,8 @@ std::int64_t terms(const TextCall& product) {
 class Planner {
  public:
   Planner(const std::vector<BlockStep>& steps, std::int64_t capacity, const Blocks& blocks)
-      : steps_(steps), capacity_(capacity), blocks_(blocks), phase_of_(steps.size(), -1) {
-    plan_.places.assign(steps.size(), BlockPlace::row);
-    plan_.shared.assign(steps.size(), false);
-    plan_.strides.assign(steps.size(), 0);
-    plan_.offsets.assign(steps.size(), 0);
+      : steps_(steps), capacity_(capacity), blocks_(blocks) {
+    plan_.values.resize(steps.size());
   }
 
   BlockPlan run() {
@@ -90,7 +90,7 @@ class Planner {
     }
     find_sums();
     find_arena();
-    plan_.shared_bytes += looked_up_bytes() + parts_bytes();
+    plan_.shared_bytes += lookup_bytes(steps_, capacity_) + parts_bytes();
     plan_.cycles +=
         blocks_.costs.grid_barrier * static_cast<std::int64_t>(plan_.phases.size() + (plan_.sums.empty() ? 0 : 1));
     return std::move(plan_);
@@ -104,8 +104,8 @@ class Planner {
     std::uint64_t numbers = 0;
     for (int i = 0; i < count(); ++i) {
       if (place(i) != BlockPlace::arena) continue;
-      plan_.shared[static_cast<std::size_t>(i)] = false;  // stored among the gathered values
-      plan_.offsets[static_cast<std::size_t>(i)] = numbers;
+      value(i).shared = false;  // stored among the gathered values
+      value(i).offset = numbers;
       numbers += static_cast<std::uint64_t>(feature_count(call(i).output));
     }
     plan_.bytes = numbers * sizeof(float);
@@ -116,35 +116,31 @@ class Planner {
   int count() const { return static_cast<int>(steps_.size()); }
   const TextCall& call(int i) const { return steps_[static_cast<std::size_t>(i)].call; }
   const std::vector<int>& makers(int i) const { return steps_[static_cast<std::size_t>(i)].makers; }
-  BlockPlace& place(int i) { return plan_.places[static_cast<std::size_t>(i)]; }
-  int& phase_of(int i) { return phase_of_[static_cast<std::size_t>(i)]; }
+  BlockValue& value(int i) { return plan_.values[static_cast<std::size_t>(i)]; }
+  BlockPlace& place(int i) { return value(i).place; }
+  int& phase_of(int i) { return value(i).phase; }
+  // Whether readers take the value from data.
+  bool is_data(int i) { return i < 0 || place(i) == BlockPlace::data || place(i) == BlockPlace::recomputed; }
 
   void find_places() {
     for (int i = 0; i < count(); ++i) {
-      if (call(i).output.rows == 0) place(i) = BlockPlace::nowhere;
+      if (call(i).output.rows == 0) place(i) = BlockPlace::unplaced;
       if (call(i).op == Op::minibatch) place(i) = BlockPlace::data;
     }
-    std::vector<bool> only_mapped(steps_.size(), true);  // all readers are mapped
     for (int i = 0; i < count(); ++i)
-      for (const int from : makers(i))
-        if (from >= 0 && !is_mapped(call(i))) only_mapped[static_cast<std::size_t>(from)] = false;
-    for (int i = 0; i < count(); ++i) {
-      const bool of_data = std::ranges::all_of(makers(i), [&](int from) {
-        return from < 0 || place(from) == BlockPlace::data || place(from) == BlockPlace::remade;
-      });
-      const std::size_t k = static_cast<std::size_t>(i);
-      if (place(i) == BlockPlace::row && is_mapped(call(i)) && of_data && only_mapped[k] && has_reader(i))
-        place(i) = BlockPlace::remade;
-    }
+      if (place(i) == BlockPlace::row && is_mapped(call(i)) && has_mapped_readers(i) &&
+          std::ranges::all_of(makers(i), [&](int from) { return is_data(from); }))
+        place(i) = BlockPlace::recomputed;
   }
-  bool has_reader(int i) const {
-    return std::ranges::any_of(
-        steps_, [&](const BlockStep& step) { return std::ranges::find(step.makers, i) != step.makers.end(); });
+  // Whether the value has readers, and all of them are mapped.
+  bool has_mapped_readers(int i) const {
+    const auto reads = [&](const BlockStep& step) { return std::ranges::find(step.makers, i) != step.makers.end(); };
+    return std::ranges::any_of(steps_, reads) &&
+           std::ranges::none_of(steps_, [&](const BlockStep& step) { return reads(step) && !is_mapped(step.call); });
   }
   bool open(int i) { return place(i) == BlockPlace::row && phase_of(i) < 0; }
   bool is_there(int from, int phase) {  // computed before the phase, or data
-    return from < 0 || place(from) == BlockPlace::data || place(from) == BlockPlace::remade ||
-           (phase_of(from) >= 0 && phase_of(from) < phase);
+    return is_data(from) || (phase_of(from) >= 0 && phase_of(from) < phase);
   }
 
   ProductSize product_size(int i) const { return {capacity_, results(call(i)), terms(call(i))}; }
@@ -153,40 +149,37 @@ class Planner {
   std::int64_t row_product_cycles(int i) const {
     return row_tiles() * (blocks_.job_start() / 2 + results(call(i)) * terms(call(i)) * 4 / blocks_.costs.l2_bytes);
   }
-  std::int64_t product_cycles(int i) const {
-    const ProductSize size = product_size(i);
-    const ProductTile tile = tile_for(size, blocks_, 0);
+  std::int64_t product_cycles(const ProductSize& size, const ProductTile& tile) const {
     return divide_up(jobs_of(size, tile), blocks_.count) * job_cycles(size, tile, blocks_);
   }
   bool is_large(int i) const {
-    return !only_rows_ && call(i).op == Op::matmul &&
-           row_product_cycles(i) > product_cycles(i) + blocks_.costs.grid_barrier;
+    if (only_rows_ || call(i).op != Op::matmul) return false;
+    const ProductSize size = product_size(i);
+    return row_product_cycles(i) > product_cycles(size, tile_for(size, blocks_, 0)) + blocks_.costs.grid_barrier;
   }
 
   bool find_products() {
     const int phase = static_cast<int>(plan_.phases.size());
     BlockPhase made;
-    std::int64_t cycles = 0;
     for (int i = 0; i < count(); ++i) {
       if (!open(i) || !is_large(i)) continue;
       if (!std::ranges::all_of(makers(i), [&](int from) { return is_there(from, phase); })) continue;
       BlockProduct product{i, tile_for(product_size(i), blocks_, 0), {}, 0};
       product.jobs = jobs_of(product_size(i), product.tile);
-      cycles += divide_up(product.jobs, blocks_.count) * job_cycles(product_size(i), product.tile, blocks_);
-      std::vector<bool> in(steps_.size(), false);
-      in[static_cast<std::size_t>(i)] = true;
+      plan_.cycles += product_cycles(product_size(i), product.tile);
+      std::set<int> in{i};
       for (int k = i + 1; k < count(); ++k) {
         const TextCall& next = call(k);
         if (!open(k) || !is_scalar(next.op) || feature_count(next.output) != results(call(i))) continue;
         bool follows = false, fits = true;
         for (std::size_t j = 0; j < makers(k).size(); ++j) {
           const int from = makers(k)[j];
-          const bool of_this = from >= 0 && in[static_cast<std::size_t>(from)];
-          follows = follows || of_this;
-          fits = fits && (of_this ? feature_count(next.inputs[j].type) == results(call(i)) : is_there(from, phase));
+          follows = follows || in.contains(from);
+          fits = fits &&
+                 (in.contains(from) ? feature_count(next.inputs[j].type) == results(call(i)) : is_there(from, phase));
         }
         if (!follows || !fits) continue;
-        in[static_cast<std::size_t>(k)] = true;
+        in.insert(k);
         product.epilogue.push_back(k);
       }
       made.products.push_back(std::move(product));
@@ -197,14 +190,12 @@ class Planner {
     }
     if (made.products.empty()) return false;
     plan_.phases.push_back(std::move(made));
-    plan_.cycles += cycles;
     return true;
   }
 
   bool find_rows() {
     const int phase = static_cast<int>(plan_.phases.size());
     BlockPhase made;
-    std::int64_t cycles = 0;
     for (int i = 0; i < count(); ++i) {
       if (!open(i) || is_large(i)) continue;
       if (!std::ranges::all_of(makers(i), [&](int from) { return is_there(from, phase) || phase_of(from) == phase; }))
@@ -214,13 +205,14 @@ class Planner {
         made.rows.push_back({{}, call(i).op == Op::matmul || is_mapped(call(i))});
       made.rows.back().steps.push_back(i);
       const std::int64_t elements = feature_count(call(i).output) * kBlockRows;
-      cycles += call(i).op == Op::matmul
-                    ? row_product_cycles(i)
-                    : row_tiles() * (blocks_.costs.row_item / 3 + elements * kFunctionInstructions / blocks_.threads);
+      plan_.cycles += call(i).op == Op::matmul
+                          ? row_product_cycles(i)
+                          : row_tiles() *
+                                (blocks_.costs.row_item / 3 + elements * kFunctionInstructions / blocks_.threads);
     }
     if (made.rows.empty()) return false;
     find_shared(made);
-    plan_.cycles += cycles + blocks_.costs.row_item * row_tiles() * static_cast<std::int64_t>(made.rows.size());
+    plan_.cycles += blocks_.costs.row_item * row_tiles() * static_cast<std::int64_t>(made.rows.size());
     plan_.phases.push_back(std::move(made));
     return true;
   }
@@ -228,7 +220,7 @@ class Planner {
   bool reads_item(int from, const BlockItem& item) {
     if (from < 0) return false;
     if (std::ranges::find(item.steps, from) != item.steps.end()) return true;
-    return place(from) == BlockPlace::remade &&
+    return place(from) == BlockPlace::recomputed &&
            std::ranges::any_of(makers(from), [&](int more) { return reads_item(more, item); });
   }
   // Whether step i can join the item. Values of a loop are in registers, so only the same feature can be read.
@@ -241,7 +233,7 @@ class Planner {
     for (std::size_t k = 0; k < makers(i).size(); ++k) {
       const int from = makers(i)[k];
       if (!reads_item(from, item)) continue;
-      if (place(from) == BlockPlace::remade || !is_scalar(call(i).op) ||
+      if (place(from) == BlockPlace::recomputed || !is_scalar(call(i).op) ||
           feature_count(call(i).inputs[k].type) != features)
         return false;
     }
@@ -258,7 +250,7 @@ class Planner {
   }
   void share_for(int from, const BlockItem& item) {
     if (from < 0) return;
-    if (place(from) == BlockPlace::remade) {
+    if (place(from) == BlockPlace::recomputed) {
       for (const int more : makers(from)) share_for(more, item);
     } else if (place(from) != BlockPlace::data && phase_of(from) == static_cast<int>(plan_.phases.size()) &&
                std::ranges::find(item.steps, from) == item.steps.end()) {
@@ -266,8 +258,7 @@ class Planner {
     }
   }
   void share(int i) {
-    if (plan_.shared[static_cast<std::size_t>(i)]) return;
-    plan_.shared[static_cast<std::size_t>(i)] = true;
+    if (std::exchange(value(i).shared, true)) return;
     plan_.shared_bytes += static_cast<std::uint64_t>(kBlockRows * shared_stride(feature_count(call(i).output))) *
                           size_of(call(i).output.dtype);
   }
@@ -275,14 +266,14 @@ class Planner {
   void find_sums() {
     std::int64_t most = 0, largest = 0, all = 0;
     std::vector<BlockSum> numbers;
-    const auto size = [&](int i) {
-      return ProductSize{feature_count(call(i).inputs[0].type), feature_count(call(i).inputs[1].type), capacity_};
+    const auto size = [&](int i, bool turned) {
+      const std::int64_t left = terms(call(i)), right = feature_count(call(i).inputs[1].type);
+      return turned ? ProductSize{right, left, capacity_} : ProductSize{left, right, capacity_};
     };
     for (int i = 0; i < count(); ++i) {
       if (call(i).output.rows > 0 || !is_product_over_rows(call(i))) continue;
-      const ProductTile tile = tile_for_sum(size(i), blocks_, 0);
-      const ProductSize s = tile.turned ? ProductSize{size(i).columns, size(i).rows, capacity_} : size(i);
-      most = std::max(most, divide_up(jobs_of(s, tile), blocks_.count) * job_cycles(s, tile, blocks_));
+      const ProductTile tile = tile_for_sum(size(i, false), blocks_, 0);
+      most = std::max(most, product_cycles(size(i, tile.turned), tile));
     }
     std::vector<std::int64_t> each;
     for (int i = 0; i < count(); ++i) {
@@ -291,10 +282,9 @@ class Planner {
       BlockSum sum{i, !number && is_product_over_rows(call(i)), {}, 0};
       std::int64_t cost = blocks_.job_start() + capacity_ * 32 * 4 / blocks_.costs.l2_bytes;
       if (sum.product) {
-        sum.tile = tile_for_sum(size(i), blocks_, most);
-        const ProductSize s = sum.tile.turned ? ProductSize{size(i).columns, size(i).rows, capacity_} : size(i);
-        sum.jobs = jobs_of(s, sum.tile);
-        cost = job_cycles(s, sum.tile, blocks_);
+        sum.tile = tile_for_sum(size(i, false), blocks_, most);
+        sum.jobs = jobs_of(size(i, sum.tile.turned), sum.tile);
+        cost = job_cycles(size(i, sum.tile.turned), sum.tile, blocks_);
       } else if (number) {
         // A single block adds all terms.
         const std::int64_t terms = capacity_ * feature_count(call(i).inputs[0].type);
@@ -314,14 +304,6 @@ class Planner {
     plan_.cycles += std::max({most, largest, divide_up(all, blocks_.count), plan_.number_cycles});
   }
 
-  // Upper bound: one table per data step. Identical steps share one.
-  std::uint64_t looked_up_bytes() const {
-    std::uint64_t bytes = 0;
-    for (const BlockStep& step : steps_)
-      if (step.call.op == Op::minibatch && step.call.params->as<MinibatchParams>().shuffle && capacity_ <= kMaxLookedUp)
-        bytes += static_cast<std::uint64_t>(std::max(capacity_, kMinLookedUp)) * sizeof(std::uint32_t);
-    return bytes;
-  }
   std::uint64_t parts_bytes() const {
     std::uint64_t bytes = blocks_.threads * sizeof(float);
     for (const BlockPhase& phase : plan_.phases) {
@@ -339,26 +321,21 @@ class Planner {
   // Places values that another phase reads in the arena.
   void find_arena() {
     for (int i = 0; i < count(); ++i) {
-      const int phase = call(i).output.rows == 0 ? count() : phase_of(i);
-      if (place(i) == BlockPlace::remade || place(i) == BlockPlace::data) continue;
-      for (const int from : makers(i)) read(from, phase);
+      if (is_data(i)) continue;
+      for (const int from : makers(i)) read(from, call(i).output.rows == 0 ? count() : phase_of(i));
     }
     // Rows of data, and rows of fewer than 4 features, are dense; others are padded for reads of 4 elements.
     for (int i = 0; i < count(); ++i) {
-      plan_.strides[static_cast<std::size_t>(i)] = place(i) == BlockPlace::data || feature_count(call(i).output) < 4
-                                                       ? feature_count(call(i).output)
-                                                       : divide_up(feature_count(call(i).output), 4) * 4;
+      const std::int64_t features = results(call(i));
+      value(i).stride = place(i) == BlockPlace::data || features < 4 ? features : divide_up(features, 4) * 4;
       if (place(i) != BlockPlace::arena) continue;
-      plan_.offsets[static_cast<std::size_t>(i)] = plan_.bytes;
-      const std::uint64_t bytes = static_cast<std::uint64_t>(capacity_) *
-                                  static_cast<std::uint64_t>(plan_.strides[static_cast<std::size_t>(i)]) *
-                                  size_of(call(i).output.dtype);
-      plan_.bytes += (bytes + 127) / 128 * 128;
+      value(i).offset = plan_.bytes;
+      plan_.bytes += kept_bytes(capacity_ * value(i).stride, call(i).output.dtype);
     }
   }
   void read(int from, int phase) {
     if (from < 0) return;
-    if (place(from) == BlockPlace::remade) {
+    if (place(from) == BlockPlace::recomputed) {
       for (const int more : makers(from)) read(more, phase);
     } else if (place(from) == BlockPlace::row && phase_of(from) != phase) {
       place(from) = BlockPlace::arena;
@@ -368,7 +345,6 @@ class Planner {
   const std::vector<BlockStep>& steps_;
   std::int64_t capacity_;
   Blocks blocks_;
-  std::vector<int> phase_of_;
   bool only_rows_ = false;
   BlockPlan plan_;
 };
@@ -390,6 +366,14 @@ std::uint64_t product_bytes(const ProductTile& tile, std::uint32_t threads) {
 std::uint64_t row_product_bytes(std::int64_t results, std::uint32_t threads) {
   const tile::RowProductShape shape = tile::row_product_shape(results, threads / 32);
   return static_cast<std::uint64_t>(shape.groups * shape.shares * tile::part_floats(shape.m, 1)) * sizeof(float);
+}
+
+std::uint64_t lookup_bytes(const std::vector<BlockStep>& steps, std::int64_t capacity) {
+  const auto has_table = [&](const BlockStep& step) {
+    return step.call.op == Op::minibatch && step.call.params->as<MinibatchParams>().shuffle && capacity <= kMaxLookedUp;
+  };
+  return static_cast<std::uint64_t>(std::ranges::count_if(steps, has_table) * std::max(capacity, kMinLookedUp)) *
+         sizeof(std::uint32_t);
 }
 
 std::string block_fault(const TextCall& call) {

@@ -51,29 +51,36 @@ struct BlockSum {
 };
 
 enum class BlockPlace : std::uint8_t {
-  nowhere,  // reduced value
-  data,     // in the data set
-  remade,   // recomputed from data by each reader
-  row,      // registers, and shared memory if another item of its phase reads it
-  arena,    // also in the region's scratch: other phases read it
+  unplaced,    // reduced value
+  data,        // in the data set
+  recomputed,  // from data, by each reader
+  row,         // registers, and shared memory if another item of its phase reads it
+  arena,       // also in the region's scratch: other phases read it
+};
+// Output of a row step.
+struct BlockValue {
+  BlockPlace place = BlockPlace::row;
+  int phase = -1;            // computed there; -1: data and recomputed values
+  bool shared = false;       // whether it is in shared memory
+  std::int64_t stride = 0;   // row stride in the arena, in elements
+  std::uint64_t offset = 0;  // in the arena, in bytes
 };
 
 struct BlockPlan {
   std::vector<BlockPhase> phases;
-  std::vector<BlockSum> sums;          // largest jobs first; scalars, which have no jobs, last
-  std::vector<BlockPlace> places;      // place of the output, by step
-  std::vector<bool> shared;            // whether the output is in shared memory, by step
-  std::vector<std::int64_t> strides;   // row stride in the arena, in elements
-  std::vector<std::uint64_t> offsets;  // offset in the arena, in bytes
-  std::uint64_t bytes = 0;             // size in the arena
-  std::uint64_t shared_bytes = 0;      // rows, product parts and row lookup tables
-  std::int64_t cycles = 0;             // per step of the model
-  std::int64_t number_cycles = 0;      // cycles of the block that computes scalar sums
+  std::vector<BlockSum> sums;      // largest jobs first; scalars, which have no jobs, last
+  std::vector<BlockValue> values;  // one per step
+  std::uint64_t bytes = 0;         // size in the arena
+  std::uint64_t shared_bytes = 0;  // rows, product parts and row lookup tables
+  std::int64_t cycles = 0;         // per step of the model
+  std::int64_t number_cycles = 0;  // cycles of the block that computes scalar sums
+
+  const BlockValue& value(int step) const { return values[static_cast<std::size_t>(step)]; }
 };
 BlockPlan block_phases(const std::vector<BlockStep>& steps, std::int64_t capacity, std::uint32_t blocks,
                        std::uint32_t threads, const GpuCosts& costs);
 // Plan of a split tile: a single phase of rows with all row steps that fit it. Operands of sums over rows are in
-// BlockPlace::arena, here the values that all blocks of a cluster receive; `offsets` count elements of a row there.
+// BlockPlace::arena, here the values that all blocks of a cluster receive; `offset` counts elements of a row there.
 BlockPlan row_phase(const std::vector<BlockStep>& steps, std::int64_t capacity, const GpuCosts& costs);
 
 // Reason why a step cannot be part of such a plan; "" if it can.
@@ -84,6 +91,8 @@ bool is_mapped(const TextCall& call);
 // Rows of a shuffled batch are looked up in a table in shared memory, which covers several steps of a small batch
 // (kernels/cuda/tile/picks.h). Rows of a batch above the maximum are computed one by one.
 inline constexpr std::int64_t kMinLookedUp = tile::kPickedRows, kMaxLookedUp = 8192;
+// Shared memory of those tables, at most: one per step of data. Identical steps share one.
+std::uint64_t lookup_bytes(const std::vector<BlockStep>& steps, std::int64_t capacity);
 // Stride of a block's rows in shared memory, in elements, chosen to avoid bank conflicts.
 std::int64_t shared_stride(std::int64_t features);
 // Grid barrier flags at the start of the region's scratch, before the values.

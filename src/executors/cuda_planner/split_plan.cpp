@@ -88,17 +88,14 @@ class SplitPlanner {
 
   void find_sizes() {
     for (int i = 0; i < count(); ++i) {
-      const TextCall& c = call(i);
       if (!reads_data(i)) continue;
-      if (c.output.rows == 0) {
-        const std::int64_t columns = feature_count(c.inputs[1].type);
-        if (columns > kMaxSplitColumns)
-          return no(i, fmt::format("{} columns of wide data, of at most {}", columns, kMaxSplitColumns));
-        continue;
-      }
-      const std::int64_t columns = feature_count(c.output);
+      const bool is_sum = call(i).output.rows == 0;
+      const std::int64_t columns = feature_count(is_sum ? call(i).inputs[1].type : call(i).output);
       if (columns > kMaxSplitColumns)
-        return no(i, fmt::format("wide data times {} columns, of at most {}", columns, kMaxSplitColumns));
+        return no(i, fmt::format(fmt::runtime(is_sum ? "{} columns of wide data, of at most {}"
+                                                     : "wide data times {} columns, of at most {}"),
+                                 columns, kMaxSplitColumns));
+      if (is_sum) continue;
       plan_.products.push_back({i, plan_.parts, columns});
       plan_.parts += columns;
     }
@@ -127,7 +124,7 @@ class SplitPlanner {
     plan_.block = row_phase(steps_, capacity_, costs_);
     std::size_t rows = 0, planned = 0;
     for (int i = 0; i < count(); ++i) {
-      const BlockPlace place = plan_.block.places[static_cast<std::size_t>(i)];
+      const BlockPlace place = plan_.block.value(i).place;
       rows += place == BlockPlace::row || place == BlockPlace::arena ? 1 : 0;
       if (place == BlockPlace::arena && call(i).output.dtype != DType::f32)
         return no(i, "sums over rows read operands that are not f32");
@@ -145,8 +142,7 @@ class SplitPlanner {
         const TextCall& c = call(i);
         if (c.output.rows > 0 || reads_data(i) != wide) continue;
         if (c.op != Op::matmul && c.op != Op::sum) return no(i, "it is not a sum over rows");
-        if (wide &&
-            (makers(i)[1] < 0 || plan_.block.places[static_cast<std::size_t>(makers(i)[1])] != BlockPlace::arena))
+        if (wide && (makers(i)[1] < 0 || plan_.block.value(makers(i)[1]).place != BlockPlace::arena))
           return no(i, "it sums products of data");
         const std::int64_t numbers = wide ? plan_.slice * feature_count(c.inputs[1].type) : c.output.shape.elements();
         plan_.sums.push_back({i, wide, plan_.values, numbers});
@@ -164,10 +160,7 @@ class SplitPlanner {
     while (plan_.own > 1 && shared_bytes() > kMaxSplitShared) --plan_.own;
     plan_.turns = divide_up(plan_.group, plan_.own * cluster);
     plan_.own = divide_up(plan_.group, plan_.turns * cluster);  // balances the turns
-    plan_.shared_bytes = static_cast<std::uint64_t>(shared_bytes());
-    for (int i = 0; i < count(); ++i)  // row lookup tables
-      if (call(i).op == Op::minibatch && call(i).params->as<MinibatchParams>().shuffle && capacity_ <= kMaxLookedUp)
-        plan_.shared_bytes += static_cast<std::uint64_t>(std::max(capacity_, kMinLookedUp)) * sizeof(std::uint32_t);
+    plan_.shared_bytes = static_cast<std::uint64_t>(shared_bytes()) + lookup_bytes(steps_, capacity_);
     plan_.scratch_bytes = static_cast<std::uint64_t>(tile::slice_sums_bytes(plan_.values, cluster, tiling_.clusters));
   }
   // Same layout as in kernels/cuda/tile/split.h and slice_sums.h.
@@ -181,8 +174,7 @@ class SplitPlanner {
     for (int i = 0; i < count(); ++i)
       if (call(i).op == Op::minibatch && i != plan_.data) floats += 2 * plan_.own * feature_count(call(i).output) + 4;
     for (int i = 0; i < count(); ++i)
-      if (plan_.block.shared[static_cast<std::size_t>(i)])
-        floats += plan_.own * shared_stride(feature_count(call(i).output));
+      if (plan_.block.value(i).shared) floats += plan_.own * shared_stride(feature_count(call(i).output));
     return floats * static_cast<std::int64_t>(sizeof(float));
   }
 
