@@ -25,12 +25,9 @@ class SplitPlanner {
       : steps_(steps), capacity_(capacity), tiling_(tiling), costs_(costs) {}
 
   SplitPlan run() {
-    find_data();
-    if (plan_.fault.empty()) find_sizes();
-    if (plan_.fault.empty()) find_rows();
-    if (plan_.fault.empty()) find_sums();
-    if (plan_.fault.empty()) find_turns();
-    if (plan_.fault.empty()) find_costs();
+    for (const auto find : {&SplitPlanner::find_data, &SplitPlanner::find_sizes, &SplitPlanner::find_rows,
+                            &SplitPlanner::find_sums, &SplitPlanner::find_turns, &SplitPlanner::find_costs})
+      if (plan_.fault.empty()) (this->*find)();
     return std::move(plan_);
   }
 
@@ -72,15 +69,14 @@ class SplitPlanner {
     return products > 0 && (data >= 0 || (products == 1 && sums <= 1));
   }
   void find_data() {
-    const auto look_at = [&](int data, std::int64_t features) {
-      if (features <= plan_.features || !is_sliced(data, features)) return;
-      plan_.features = features;
-      plan_.data = data;
-    };
     for (int i = 0; i < count(); ++i) {
-      if (call(i).op == Op::minibatch && call(i).output.rows == 1) look_at(i, feature_count(call(i).output));
-      if (call(i).op == Op::matmul && call(i).inputs[0].has_rows() && makers(i)[0] < 0)
-        look_at(-1, feature_count(call(i).inputs[0].type));
+      const TextCall& c = call(i);
+      const bool selected = c.op == Op::minibatch && c.output.rows == 1;
+      if (!selected && (c.op != Op::matmul || !c.inputs[0].has_rows() || makers(i)[0] >= 0)) continue;
+      const std::int64_t features = feature_count(selected ? c.output : c.inputs[0].type);
+      if (features <= plan_.features || !is_sliced(selected ? i : -1, features)) continue;
+      plan_.features = features;
+      plan_.data = selected ? i : -1;
     }
     if (plan_.features == 0) no("they are for data that are only multiplied by weights, and there are none");
   }
@@ -107,10 +103,8 @@ class SplitPlanner {
   void find_rows() {
     for (int i = 0; i < count(); ++i) {
       const TextCall& c = call(i);
-      if (std::string fault = block_fault(c); !fault.empty()) {
-        plan_.fault = std::move(fault);
-        return;
-      }
+      plan_.fault = block_fault(c);
+      if (!plan_.fault.empty()) return;
       if (i == plan_.data || c.output.rows == 0) continue;
       if (feature_count(c.output) > kMaxFeatures)
         return no(i, fmt::format("it has {} numbers a row, of at most {}", feature_count(c.output), kMaxFeatures));
@@ -122,16 +116,14 @@ class SplitPlanner {
       if (c.op == Op::matmul && !plan_.is_wide(i) && c.inputs[1].number) return no(i, "its weights are a number");
     }
     plan_.block = row_phase(steps_, capacity_, costs_);
-    std::size_t rows = 0, planned = 0;
+    bool is_planned = plan_.block.phases.size() == 1;
     for (int i = 0; i < count(); ++i) {
-      const BlockPlace place = plan_.block.value(i).place;
-      rows += place == BlockPlace::row || place == BlockPlace::arena ? 1 : 0;
-      if (place == BlockPlace::arena && call(i).output.dtype != DType::f32)
-        return no(i, "sums over rows read operands that are not f32");
+      const BlockValue& value = plan_.block.value(i);
+      const bool gathered = value.place == BlockPlace::arena;
+      is_planned = is_planned && (value.phase == 0 || (value.place != BlockPlace::row && !gathered));
+      if (gathered && call(i).output.dtype != DType::f32) return no(i, "sums over rows read operands that are not f32");
     }
-    for (const BlockPhase& phase : plan_.block.phases)
-      for (const BlockItem& item : phase.rows) planned += item.steps.size();
-    if (rows != planned || plan_.block.phases.size() != 1) return no("rows take several phases");
+    if (!is_planned) return no("rows take several phases");
     plan_.gathered = tile::multiple_of_4(static_cast<std::int64_t>(plan_.block.bytes / sizeof(float)));
     if (plan_.gathered == 0) return no("nothing is summed over rows");
   }
@@ -171,10 +163,11 @@ class SplitPlanner {
     std::int64_t floats = 2 * rows8 * tile::slice_stride(plan_.slice) + shares * rows8 * plan_.parts;
     floats += 2 * rows * plan_.parts + plan_.own * plan_.gathered + 2 * rows8 * plan_.gathered;
     floats += 3 * share * clusters + (clusters > 1 ? 4 * share * clusters : 4) + 64;
-    for (int i = 0; i < count(); ++i)
-      if (call(i).op == Op::minibatch && i != plan_.data) floats += 2 * plan_.own * feature_count(call(i).output) + 4;
-    for (int i = 0; i < count(); ++i)
-      if (plan_.block.value(i).shared) floats += plan_.own * shared_stride(feature_count(call(i).output));
+    for (int i = 0; i < count(); ++i) {
+      const std::int64_t features = feature_count(call(i).output);
+      if (call(i).op == Op::minibatch && i != plan_.data) floats += 2 * plan_.own * features + 4;
+      if (plan_.block.value(i).shared) floats += plan_.own * shared_stride(features);
+    }
     return floats * static_cast<std::int64_t>(sizeof(float));
   }
 
