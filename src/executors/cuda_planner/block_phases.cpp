@@ -217,11 +217,11 @@ class Planner {
     return true;
   }
 
-  bool reads_item(int from, const BlockItem& item) {
-    if (from < 0) return false;
-    if (std::ranges::find(item.steps, from) != item.steps.end()) return true;
-    return place(from) == BlockPlace::recomputed &&
-           std::ranges::any_of(makers(from), [&](int more) { return reads_item(more, item); });
+  static bool contains(const BlockItem& item, int i) { return std::ranges::find(item.steps, i) != item.steps.end(); }
+  bool reads_item(int from, const BlockItem& item) const {
+    bool reads = false;
+    each_source(steps_, plan_, from, [&](int k) { reads = reads || contains(item, k); });
+    return reads;
   }
   // Whether step i can join the item. Values of a loop are in registers, so only the same feature can be read.
   bool joins(int i, const BlockItem& item) {
@@ -241,20 +241,15 @@ class Planner {
   }
   // Values in shared memory: those that another item of the phase reads, and those not computed feature by feature.
   void find_shared(const BlockPhase& phase) {
+    const int number = static_cast<int>(plan_.phases.size());
     for (const BlockItem& item : phase.rows) {
       for (const int i : item.steps) {
         if (!item.loop) share(i);
-        for (const int from : makers(i)) share_for(from, item);
+        for (const int from : makers(i))
+          each_source(steps_, plan_, from, [&](int k) {
+            if (place(k) != BlockPlace::data && phase_of(k) == number && !contains(item, k)) share(k);
+          });
       }
-    }
-  }
-  void share_for(int from, const BlockItem& item) {
-    if (from < 0) return;
-    if (place(from) == BlockPlace::recomputed) {
-      for (const int more : makers(from)) share_for(more, item);
-    } else if (place(from) != BlockPlace::data && phase_of(from) == static_cast<int>(plan_.phases.size()) &&
-               std::ranges::find(item.steps, from) == item.steps.end()) {
-      share(from);
     }
   }
   void share(int i) {
@@ -322,7 +317,11 @@ class Planner {
   void find_arena() {
     for (int i = 0; i < count(); ++i) {
       if (is_data(i)) continue;
-      for (const int from : makers(i)) read(from, call(i).output.rows == 0 ? count() : phase_of(i));
+      const int phase = call(i).output.rows == 0 ? count() : phase_of(i);
+      for (const int from : makers(i))
+        each_source(steps_, plan_, from, [&](int k) {
+          if (place(k) == BlockPlace::row && phase_of(k) != phase) place(k) = BlockPlace::arena;
+        });
     }
     // Rows of data, and rows of fewer than 4 features, are dense; others are padded for reads of 4 elements.
     for (int i = 0; i < count(); ++i) {
@@ -333,15 +332,6 @@ class Planner {
       plan_.bytes += kept_bytes(capacity_ * value(i).stride, call(i).output.dtype);
     }
   }
-  void read(int from, int phase) {
-    if (from < 0) return;
-    if (place(from) == BlockPlace::recomputed) {
-      for (const int more : makers(from)) read(more, phase);
-    } else if (place(from) == BlockPlace::row && phase_of(from) != phase) {
-      place(from) = BlockPlace::arena;
-    }
-  }
-
   const std::vector<BlockStep>& steps_;
   std::int64_t capacity_;
   Blocks blocks_;

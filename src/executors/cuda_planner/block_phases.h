@@ -77,6 +77,13 @@ struct BlockPlan {
 
   const BlockValue& value(int step) const { return values[static_cast<std::size_t>(step)]; }
 };
+// Calls f(k) for the value that readers of value `from` read, or, if it is recomputed, for all that it is made of.
+template <class F>
+void each_source(const std::vector<BlockStep>& steps, const BlockPlan& plan, int from, const F& f) {
+  if (from < 0) return;
+  if (plan.value(from).place != BlockPlace::recomputed) return f(from);
+  for (const int more : steps[static_cast<std::size_t>(from)].makers) each_source(steps, plan, more, f);
+}
 BlockPlan block_phases(const std::vector<BlockStep>& steps, std::int64_t capacity, std::uint32_t blocks,
                        std::uint32_t threads, const GpuCosts& costs);
 // Plan of a split tile: a single phase of rows with all row steps that fit it. Operands of sums over rows are in

@@ -113,16 +113,14 @@ class SplitWriter : BlockKernel {
   void find_fetched() {
     for (const BlockItem& item : plan.phases.at(0).rows)
       for (const int k : item.steps)
-        for (const int from : at(k).makers) find_fetched(from);
+        for (const int from : at(k).makers)
+          each_source(steps, plan, from, [&](int source) {
+            if (source != split->data && place(source) == BlockPlace::data && size_of(call(source).output.dtype) == 4)
+              fetched.insert(source);
+          });
     for (const int k : fetched)
       shared += fmt::format("  alignas(16) {} d{}[2][{}][{}];  // {}\n", type_name(call(k).output.dtype), output(k),
                             split->own, features(k), printable_name(row_step(k).name));
-  }
-  void find_fetched(int k) {
-    if (k < 0 || k == split->data) return;
-    if (place(k) == BlockPlace::recomputed)
-      for (const int from : at(k).makers) find_fetched(from);
-    if (place(k) == BlockPlace::data && size_of(call(k).output.dtype) == 4) fetched.insert(k);
   }
 
   // Vector width for reading rows of data from their start and from the start of each slice.
