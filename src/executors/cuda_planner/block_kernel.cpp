@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ranges>
 #include <set>
 #include <stdexcept>
 
@@ -18,10 +17,10 @@ namespace {
 std::string with_definitions(const std::vector<Definition>& definitions, const BlockPart& part) {
   std::string body = part.body;
   std::set<std::string> uses = part.uses;
-  for (const Definition& of : std::views::reverse(definitions)) {
-    if (!uses.contains(of.name)) continue;
-    body.insert(0, of.text);
-    uses.insert(of.uses.begin(), of.uses.end());
+  for (auto of = definitions.rbegin(); of != definitions.rend(); ++of) {
+    if (!uses.contains(of->name)) continue;
+    body.insert(0, of->text);
+    uses.insert(of->uses.begin(), of->uses.end());
   }
   return body;
 }

@@ -126,7 +126,7 @@ void BlockKernel::add_selections() {
       define({fmt::format("d{}", of.output),
               fmt::format("    const {}* const d{} = {} + {} * {};{}", type, of.output, data,
                           batch_row_text(call(k), "0"), features(k), step_comment(of)),
-              operand_names(call(k))});
+              {call(k).inputs[1].name}});
       rows_of_[k] = "r";
       continue;
     }
