@@ -175,13 +175,12 @@ class AllReduce {
   GRAPHRUN_TILE_FN unsigned inbox_bytes() const {
     return static_cast<unsigned>(kCluster * multiple_of_4(slice_values_) * 4);
   }
-  GRAPHRUN_TILE_FN int thread() const { return thread_; }
 
   // Each thread computes some of `count` values: to[i] is value first + i combined over the rows at `x`.
   template <int kRows>
   GRAPHRUN_TILE_FN void combine_into(float* to, int count, int first, const float* x, int stride,
                                      int threads = kThreads) const {
-    for (int i = thread(); i < count; i += threads) {
+    for (int i = thread_; i < count; i += threads) {
       to[i] = combine_rows<Combine, kRows, 1>(first + i, x + i, stride).value[0];
     }
   }
@@ -191,9 +190,9 @@ class AllReduce {
     // Groups of threads, as many as fit: each covers all quads, and a subset of the destination ranks.
     constexpr int kQuads = kRow / 4, kSenders = kQuads < kThreads ? kQuads : kThreads, kTimes = kThreads / kSenders,
                   kSenderGroups = kTimes < kCluster ? kTimes : kCluster;
-    const int group = thread() / kSenders;
+    const int group = thread_ / kSenders;
     if (group < kSenderGroups) {
-      for (int v = thread() % kSenders * 4; v < kRow; v += kSenders * 4) {
+      for (int v = thread_ % kSenders * 4; v < kRow; v += kSenders * 4) {
         const Floats<4> sums = combine_rows<Combine, kWarps, 4>(v, shared_.rows[0] + v, kRow);
         for (int to = group; to < kCluster; to += kSenderGroups) {
           store_remote(&shared_.inbox[parity][rank_][v], sums.value, static_cast<unsigned>(to),
@@ -206,7 +205,7 @@ class AllReduce {
 
   GRAPHRUN_TILE_FN void scatter(unsigned epoch) {
     const unsigned parity = (epoch - 1) % 2;
-    for (int v = thread() * 4; v < kRow; v += kThreads * 4) {
+    for (int v = thread_ * 4; v < kRow; v += kThreads * 4) {
       const Floats<4> sums = combine_rows<Combine, kWarps, 4>(v, shared_.rows[0] + v, kRow);
       store_remote(&shared_.inbox[parity][rank_][v % kSlice], sums.value, static_cast<unsigned>(v / kSlice),
                    &shared_.inbox_full[parity]);
@@ -216,7 +215,7 @@ class AllReduce {
   // A warp builds ten messages from 30 lanes, each of which combines one value.
   GRAPHRUN_TILE_FN void send_packets(unsigned epoch) {
     constexpr int kTurns = divide_up(kSlice, 30);
-    const int lane = thread() % 32, warp = thread() / 32, first = static_cast<int>(rank_) * kSlice;
+    const int lane = thread_ % 32, warp = thread_ / 32, first = static_cast<int>(rank_) * kSlice;
     if (warp >= kTurns || slice_values_ == 0) return;
     const unsigned parity = (epoch - 1) % 2;
     if constexpr (kScatters) await_bytes(&shared_.inbox_full[parity], (epoch - 1) / 2, inbox_bytes(), fault_, shared_);
@@ -240,7 +239,7 @@ class AllReduce {
   GRAPHRUN_TILE_FN void receive_packets(unsigned epoch) {
     const auto is_sent = [&](int packet) { return 3 * packet < slice_values_; };
     const bool received = tile::receive_packets<kClusters, kPackets, kPacketRow, kThreads>(
-        packets(epoch), thread(), epoch, fault_, is_sent, [&](int i, const Packet& packet) {
+        packets(epoch), thread_, epoch, fault_, is_sent, [&](int i, const Packet& packet) {
           GRAPHRUN_TILE_FOR (j, 3) shared_.gathered[i / kPackets][3 * (i % kPackets) + j] = packet.value[j];
         });
     if (!received) shared_.failed = 1;
@@ -251,14 +250,14 @@ class AllReduce {
     constexpr bool kOneWarp = kSlice <= 32;
     constexpr int kWorkers = kOneWarp ? 32 : kThreads;  // NOLINT(bugprone-branch-clone): as above
     const int first = static_cast<int>(rank_) * kSlice;
-    if (thread() < kWorkers) {
+    if (thread_ < kWorkers) {
       combine_into<kClusters>(shared_.own, slice_values_, first, shared_.gathered[0], kGatheredRow, kWorkers);
       if constexpr (kOneWarp) {
         warp_barrier();
       } else {
         barrier();
       }
-      for (int i = thread(); i < kQuads * kCluster; i += kWorkers) {
+      for (int i = thread_; i < kQuads * kCluster; i += kWorkers) {
         const int v = i % kQuads * 4;
         if (v >= slice_values_) continue;
         const Floats<4> totals = *reinterpret_cast<const Floats<4>*>(shared_.own + v);
