@@ -90,10 +90,12 @@ class SplitWriter : BlockKernel {
   }
   // Finds the sliced arrays that only the loops computing them read, in a trial run of the steps that run once.
   void find_unread() {
-    OnceText trial(program, phase, region, places, tiling.threads, [](BufferId) { return std::string(); });
+    const std::vector<BufferId> pointers = kernel.pointers;  // the trial numbers more of them
+    OnceText trial(*this, "s.");
     trial.run(stage.first, stage.rows);
     (void)trial.before_rows();
     (void)after_rows(trial);
+    kernel.pointers = pointers;
     const std::vector<BufferId>& states = trial.read_first();
     for (const Places::Array& array : places.arrays())
       if (places.is_sliced(array.root) && !trial.read_arrays().contains(array.root) &&
