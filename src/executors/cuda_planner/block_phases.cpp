@@ -205,10 +205,10 @@ class Planner {
         made.rows.push_back({{}, call(i).op == Op::matmul || is_mapped(call(i))});
       made.rows.back().steps.push_back(i);
       const std::int64_t elements = feature_count(call(i).output) * kBlockRows;
-      plan_.cycles += call(i).op == Op::matmul
-                          ? row_product_cycles(i)
-                          : row_tiles() *
-                                (blocks_.costs.row_item / 3 + elements * kFunctionInstructions / blocks_.threads);
+      plan_.cycles +=
+          call(i).op == Op::matmul
+              ? row_product_cycles(i)
+              : row_tiles() * (blocks_.costs.row_item / 3 + elements * kFunctionInstructions / blocks_.threads);
     }
     if (made.rows.empty()) return false;
     find_shared(made);

@@ -275,7 +275,7 @@ bool BlockKernel::is_of_phase(int k) const {
 std::string BlockKernel::statement(int k, BlockContext& context) {
   const std::string value = feature(k, context);
   std::string all = std::exchange(context.text, {});
-  all += fmt::format("      const {} x{} = {};{}", type_name(call(k).output.dtype), output(k), text,
+  all += fmt::format("      const {} x{} = {};{}", type_name(call(k).output.dtype), output(k), value,
                      step_comment(row_step(k)));
   all += keep(k, context.in_rows);
   context.live.insert(k);
