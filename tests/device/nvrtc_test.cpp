@@ -134,7 +134,7 @@ struct Sum {
   }
 ALL_REDUCE(in_block, 25, 128, 1, 1)
 ALL_REDUCE(in_grid, 100, 64, 1, 108)
-#if GRAPHRUN_TILE_CLUSTERS
+#if __CUDA_ARCH__ >= 900
 ALL_REDUCE(in_cluster, 25, 96, 4, 1)
 ALL_REDUCE(in_grid_of_clusters, 181, 224, 8, 15)
 #endif
