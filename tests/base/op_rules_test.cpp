@@ -52,8 +52,9 @@ TensorType f32(Shape shape, std::int64_t rows = 0) {
 
 TEST(OpRules, ShapesAndRowsAreHeldTogether) {
   EXPECT_EQ(fault(Op::add, {f32({4, 3}, 1), f32({3})}, f32({4, 3}, 1)), "");
-  EXPECT_NE(fault(Op::add, {f32({4, 3}, 1), f32({3})}, f32({4, 3})), "");  // loses the batch
-  EXPECT_NE(fault(Op::add, {f32({1, 3}), f32({3})}, f32({4, 3})), "");     // larger than its operands
+  EXPECT_NE(fault(Op::add, {f32({4, 3}, 1), f32({3})}, f32({4, 3})), "");        // loses the batch
+  EXPECT_NE(fault(Op::add, {f32({1, 3}), f32({3})}, f32({4, 3})), "");           // larger than its operands
+  EXPECT_NE(fault(Op::add, {f32({4, 3}, 1), f32({4, 3})}, f32({4, 3}, 1)), "");  // no batch, but its extent
   EXPECT_NE(fault(Op::add, {f32({2})}, f32({2})), "");
   EXPECT_EQ(fault(Op::matmul, {f32({4, 2}, 1), f32({4, 3}, 1)}, f32({2, 3}), MatmulParams{true, false}), "");
   EXPECT_NE(fault(Op::matmul, {f32({4, 2}, 1), f32({4, 3})}, f32({2, 3}), MatmulParams{true, false}), "");
