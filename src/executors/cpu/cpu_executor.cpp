@@ -6,14 +6,16 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <memory>
+#include <sstream>
 #include <stdexcept>
+#include <string>
 #include <system_error>
 
 #include "executors/common/load_check.h"
 #include "executors/cpu/element_runner.h"
-#include "executors/cpu/host.h"
 #include "executors/cpu/region_runner.h"
 #include "executors/cpu/zero_copy_batch.h"
 #include "graphrun/error.h"
@@ -205,6 +207,23 @@ class CpuRunnable final : public HostRunnable {
   ZeroCopyBatch windows_;
 };
 
+// Text after the colon of the first line of a /proc file that begins with `key`; empty if the system has none.
+std::string proc_value(const char* path, std::string_view key) {
+  std::ifstream file(path);
+  for (std::string line; std::getline(file, line);) {
+    if (line.compare(0, key.size(), key) != 0) continue;
+    const std::size_t begin = line.find_first_not_of(" \t", line.find(':') + 1);
+    return begin == std::string::npos ? std::string() : line.substr(begin);
+  }
+  return {};
+}
+
+std::uint64_t memory(std::string_view key) {
+  std::istringstream text(proc_value("/proc/meminfo", key));  // "16303428 kB"
+  std::uint64_t kibibytes = 0;
+  return text >> kibibytes ? kibibytes * 1024 : 0;
+}
+
 }  // namespace
 
 HostKernel CpuExecutor::kernel(const StepSignature& step) const {
@@ -235,7 +254,15 @@ void CpuExecutor::set_threads(int threads) {
 }
 
 DeviceList CpuExecutor::devices() const {
-  return {{describe_host()}, {}};
+  Device host;
+  host.id = "cpu";
+  host.name = proc_value("/proc/cpuinfo", "model name");
+  if (host.name.empty()) host.name = "the host";
+  host.capability = name_of(default_isa());
+  host.units = cpu::available_cores();
+  host.memory_free = memory("MemAvailable");
+  host.memory_total = memory("MemTotal");
+  return {{host}, {}};
 }
 
 std::unique_ptr<Runnable> CpuExecutor::load(const Program& program) {
