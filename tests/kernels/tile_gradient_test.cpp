@@ -52,13 +52,13 @@ std::vector<float> run(Gradient gradient, const Case& c, const Rows& a, const Ro
 }
 
 // Both kernels take every shape: which is the faster one is asked elsewhere.
-void expect_gradient(const Case& c, Gradient cpu::TileTable::*kernel) {
+void expect_gradient(const Case& c, Gradient cpu::IsaTable::*kernel) {
   SCOPED_TRACE(fmt::format("{} x {}, {} rows{}", c.m, c.n, c.rows, c.in_vectors ? " in vectors" : ""));
   std::mt19937 random(static_cast<unsigned>(c.m * 1000 + c.n * 10 + c.rows));
   const Rows a(c.m, c.rows, c.in_vectors, random), b(c.n, c.rows, false, random);
   std::vector<float> start(static_cast<std::size_t>(c.m * c.n));
   for (std::size_t i = 0; i < start.size(); ++i) start[i] = static_cast<float>(i % 7) / 4;
-  const std::vector<float> plain = run(cpu::tile_table(Isa::plain).*kernel, c, a, b, start);
+  const std::vector<float> plain = run(cpu::isa_table(Isa::plain).*kernel, c, a, b, start);
   for (i64 m = 0; m < c.m; ++m) {
     for (i64 n = 0; n < c.n; ++n) {
       const auto i = static_cast<std::size_t>(m * c.n + n);
@@ -72,7 +72,7 @@ void expect_gradient(const Case& c, Gradient cpu::TileTable::*kernel) {
     }
   }
   for (const Isa isa : available_isas())
-    ASSERT_EQ(run(cpu::tile_table(isa).*kernel, c, a, b, start), plain) << name_of(isa) << " differs from plain";
+    ASSERT_EQ(run(cpu::isa_table(isa).*kernel, c, a, b, start), plain) << name_of(isa) << " differs from plain";
 }
 
 // Every size of a block of features and of outputs occurs, and what is left of rows, features and outputs after one.
@@ -89,15 +89,15 @@ std::vector<Case> cases() {
 }
 
 TEST(TileGradient, OutputsAsLanes) {
-  for (const Case& c : cases()) expect_gradient(c, &cpu::TileTable::wide_gradient);
+  for (const Case& c : cases()) expect_gradient(c, &cpu::IsaTable::wide_gradient);
 }
 
 TEST(TileGradient, RowsAsLanes) {
-  for (const Case& c : cases()) expect_gradient(c, &cpu::TileTable::dense_gradient);
+  for (const Case& c : cases()) expect_gradient(c, &cpu::IsaTable::dense_gradient);
 }
 
 // The lanes of the gradient, then those of the sums of b's rows.
-std::vector<float> lanes_of(const cpu::TileTable& table, const Case& c, const Rows& a, const Rows& b, bool together) {
+std::vector<float> lanes_of(const cpu::IsaTable& table, const Case& c, const Rows& a, const Rows& b, bool together) {
   const auto products = static_cast<std::size_t>(c.m * c.n) * 16;
   const std::size_t all = products + static_cast<std::size_t>(c.n) * 16;
   std::vector<float> lanes(all + 16, kGuard);
@@ -115,9 +115,9 @@ TEST(TileGradient, TakesAlongTheSumOfItsSecondOperand) {
     SCOPED_TRACE(fmt::format("{} x {}, {} rows", c.m, c.n, c.rows));
     std::mt19937 random(static_cast<unsigned>(c.m * 1000 + c.n * 10 + c.rows));
     const Rows a(c.m, c.rows, c.in_vectors, random), b(c.n, c.rows, c.in_vectors, random);
-    const std::vector<float> apart = lanes_of(cpu::tile_table(Isa::plain), c, a, b, false);
+    const std::vector<float> apart = lanes_of(cpu::isa_table(Isa::plain), c, a, b, false);
     for (const Isa isa : available_isas())
-      ASSERT_EQ(lanes_of(cpu::tile_table(isa), c, a, b, true), apart) << name_of(isa);
+      ASSERT_EQ(lanes_of(cpu::isa_table(isa), c, a, b, true), apart) << name_of(isa);
   }
 }
 

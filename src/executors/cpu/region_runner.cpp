@@ -267,8 +267,8 @@ void RegionRunner::run_partition(const BoundStage& stage, int partition) const {
 void RegionRunner::add_lanes(const BoundStage& stage, const cpu::TileContext& partition) const {
   for (const Alike& alike : stage.accumulators) {
     if (alike.op != CombineOp::sum) continue;
-    cpu::tile_table(isa_).add_lanes(reinterpret_cast<float*>(partition.accumulators) + alike.first,
-                                    partition.lanes + alike.first * kTileLanes, alike.count);
+    cpu::isa_table(isa_).add_lanes(reinterpret_cast<float*>(partition.accumulators) + alike.first,
+                                   partition.lanes + alike.first * kTileLanes, alike.count);
   }
 }
 

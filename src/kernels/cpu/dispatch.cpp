@@ -1,3 +1,4 @@
+// dispatch.cpp: the look-ups of cpu_kernels.h: instruction sets, kernels, workspaces, views.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
@@ -59,8 +60,8 @@ const cpu::Entry* find(std::span<const cpu::Entry> family, Op op) {
 KernelFn cpu_kernel(Op op, Isa isa) {
   using namespace cpu;
   for (const std::span<const Entry> family :
-       {elementwise_kernels(), product_kernels(), sum_kernels(), softmax_kernels(), line_kernels(), movement_kernels(),
-        rearrange_kernels(), scatter_kernels(), random_kernels()}) {
+       {elementwise_kernels(), product_kernels(), line_kernels(), movement_kernels(), rearrange_kernels(),
+        scatter_kernels(), random_kernels()}) {
     if (const Entry* entry = find(family, op)) return entry->kernels[static_cast<int>(isa)];
   }
   return nullptr;

@@ -15,6 +15,7 @@
 
 namespace graphrun {
 struct MatmulParams;
+struct RandomParams;
 struct ReduceParams;
 }  // namespace graphrun
 
@@ -28,6 +29,9 @@ inline std::int64_t valid_elements(const KernelArgs& args, const TensorType& typ
   return n;
 }
 void clear_invalid_rows(const KernelArgs& args);  // clears the output's
+
+// Fills the output of a random op, for batches and tiles. Sets the members of `draw` that depend on the op.
+void fill_random(const IsaTable& table, Op op, const RandomParams& params, RandomDraw draw);
 
 struct Entry {
   Op op;
@@ -46,12 +50,10 @@ constexpr Entry entry(Op op) {
 
 std::span<const Entry> elementwise_kernels();  // and cast
 std::span<const Entry> product_kernels();      // matmul
-std::span<const Entry> sum_kernels();
-std::span<const Entry> softmax_kernels();    // and related ops
-std::span<const Entry> line_kernels();       // max … argmin
-std::span<const Entry> movement_kernels();   // batches, counters
-std::span<const Entry> rearrange_kernels();  // broadcast_to … gather
-std::span<const Entry> scatter_kernels();    // scatter_add
+std::span<const Entry> line_kernels();         // sum … argmin, softmax and related ops
+std::span<const Entry> movement_kernels();     // batches, counters
+std::span<const Entry> rearrange_kernels();    // broadcast_to … gather
+std::span<const Entry> scatter_kernels();      // scatter_add
 std::span<const Entry> random_kernels();
 
 std::uint64_t product_workspace(const MatmulParams& params, const TensorType& a, const TensorType& c);

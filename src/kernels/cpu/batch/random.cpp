@@ -1,12 +1,12 @@
 // random.cpp: random samples; base/random_bits.h defines their bits.
-#include "kernels/cpu/batch/random_fill.h"
-
 #include <algorithm>
 #include <bit>
 #include <cmath>
 
 #include "base/random_bits.h"
 #include "graphrun/family_op.h"
+#include "graphrun/op.h"
+#include "graphrun/params/random.h"
 #include "kernels/cpu/batch/families.h"
 
 namespace graphrun::cpu {

@@ -1,5 +1,8 @@
+// products.cpp: matmul over batches: cuts a product into parts for the threads, chooses what is packed and shared
+// between them, and adds partitions of long inner extents. Leaves to others: the product of a part (product_loops.h).
 #include <algorithm>
 
+#include "base/checked.h"
 #include "graphrun/op.h"
 #include "graphrun/params/matmul.h"
 #include "kernels/cpu/batch/families.h"
@@ -7,10 +10,6 @@
 
 namespace graphrun::cpu {
 namespace {
-
-std::int64_t divide_up(std::int64_t x, std::int64_t y) {
-  return (x + y - 1) / y;
-}
 
 // Strategy for products that read their operands many times. All threads pack b into panels (and a, where its layout is
 // slow to read), a group of k steps at a time, then multiply parts of the result. A part covers as many columns as fit

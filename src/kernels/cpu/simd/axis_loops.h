@@ -1,9 +1,11 @@
-// axis_loops.h: per-line sums, maxima and sums of exponentials; matrix transposition. Contract: isa.h; see loops.cpp,
-// which includes this file. Leaves to others: which elements form a line, parts (softmax.cpp, sums.cpp, rearrange.cpp).
+// axis_loops.h: sums, maxima, positions, softmax and related ops along lines, written once over the two layouts of a
+// line (Along, Across); matrix transposition. Contract: isa.h; see loops.cpp, which includes this file. Leaves to
+// others: which elements form a line, parts (batch/lines.cpp, tiles/tile_axis_ops.cpp, batch/rearrange.cpp).
 #pragma once
 
 #include "kernels/cpu/simd/isa.h"
-#include "kernels/cpu/simd/line_lanes.h"
+#include "kernels/cpu/simd/lanes.h"
+#include "kernels/scalar_functions.h"
 
 namespace graphrun::cpu::GRAPHRUN_ISA {
 namespace {
@@ -44,54 +46,51 @@ GRAPHRUN_FN Floats only_first(Floats x, i64 n) {
   return load_first(lanes, n);
 }
 
+// NaN propagates.
+GRAPHRUN_FN Floats larger(Floats x, Floats y) {
+  return select((x >= y) | (x != x), x, y);
+}
+
 // ---- sums ---------------------------------------------------------------------------------------------------------
 
-// Sum of a line's n elements: term(j, width) returns 16 from element j on, zero beyond the first `width`.
-template <class Term>
-GRAPHRUN_FN float sum_line(i64 n, Term&& term) {
-  float total = 0;
-  for (i64 begin = 0; begin < n; begin += kSumChunk) {
-    const i64 end = begin + kSumChunk < n ? begin + kSumChunk : n;
-    Floats sum = 0.0f;
+// Sum of term(j) over `count` elements in the order of isa.h. kAtOnce: terms unrolled in sequence; 16 for cheap terms,
+// so that the accumulators stay in registers.
+template <int kAtOnce, class Term>
+GRAPHRUN_FN Floats sum_of_many(i64 count, Term&& term) {
+  Floats total = 0.0f;
+  for (i64 begin = 0; begin < count; begin += kSumChunk) {
+    const i64 end = begin + kSumChunk < count ? begin + kSumChunk : count;
+    Floats sum[kLanes];
+    unrolled<kLanes>([&](auto l) __attribute__((always_inline)) { sum[l] = 0.0f; });
     i64 j = begin;
-    for (; j + kLanes <= end; j += kLanes) sum = sum + term(j, kLanes);
-    if (j < end) sum = sum + term(j, end - j);
-    total += tree(sum);
+    if constexpr (kAtOnce == kLanes) {
+      for (; j + kLanes <= end; j += kLanes)
+        unrolled<kLanes>([&](auto l) __attribute__((always_inline)) { sum[l] = sum[l] + term(j + l); });
+    }
+    for (; j < end; ++j) sum[(j - begin) % kLanes] = sum[(j - begin) % kLanes] + term(j);
+    unrolled<8>([&](auto l) __attribute__((always_inline)) { sum[l] = sum[l] + sum[l + 8]; });
+    unrolled<4>([&](auto l) __attribute__((always_inline)) { sum[l] = sum[l] + sum[l + 4]; });
+    unrolled<2>([&](auto l) __attribute__((always_inline)) { sum[l] = sum[l] + sum[l + 2]; });
+    total = total + (sum[0] + sum[1]);
   }
   return total;
 }
+
 // Loads 16 numbers, or the first `width` and zeros.
 GRAPHRUN_FN Floats load_some(const float* p, i64 width) {
   return width == kLanes ? load(p) : load_first(p, width);
 }
-
-void sum_rows(float* out, const float* x, i64 rows, i64 n) {
-  for (i64 r = 0; r < rows; ++r, x += n) {
-    out[r] = sum_line(
-        n, [&](i64 j, i64 width) __attribute__((always_inline)) { return load_some(x + j, width); });
+GRAPHRUN_FN void store_some(float* p, Floats x, i64 width) {
+  if (width == kLanes) {
+    store(p, x);
+  } else {
+    store_first(p, x, width);
   }
 }
 
-// Sums over n rows of term(row, column, width), which returns 16 columns (the first `width` count). Each group of 16
-// columns has its own accumulators, vectors of these columns. kAtOnce: as for sum_of_many().
-template <int kAtOnce, class Term>
-GRAPHRUN_FN void sum_strips(float* out, i64 n, i64 columns, Term&& term) {
-  for (i64 c = 0; c < columns; c += kLanes) {
-    const i64 width = columns - c < kLanes ? columns - c : kLanes;
-    if (width == kLanes) {
-      store(out + c, sum_of_many<kAtOnce>(
-                         n, [&](i64 j) __attribute__((always_inline)) { return term(j, c, kLanes); }));
-    } else {
-      const Floats sum = sum_of_many<1>(
-          n, [&](i64 j) __attribute__((always_inline)) { return term(j, c, width); });
-      store_first(out + c, sum, width);
-    }
-  }
-}
-
-// The same for contiguous rows of fewer than 16 columns: 16 rows are `columns` whole vectors, which serve as
-// accumulators. term(element, column, n) returns 16 elements from `element` on, of which n count; `column` is its
-// offset within the group of 16 rows.
+// Sums of fewer than 16 adjacent lines, `columns`, without gaps: 16 terms of each are `columns` whole vectors, which
+// serve as accumulators. term(element, column, n) returns 16 elements from `element` on, of which n count; `column` is
+// its offset within the group of 16 terms.
 template <class Term>
 GRAPHRUN_FN void sum_packed(float* out, i64 n, i64 columns, Term&& term) {
   for (i64 c = 0; c < columns; ++c) out[c] = 0;
@@ -115,19 +114,7 @@ GRAPHRUN_FN void sum_packed(float* out, i64 n, i64 columns, Term&& term) {
   }
 }
 
-void sum_columns(float* out, const float* x, i64 n, i64 columns, i64 stride) {
-  if (columns < kLanes && stride == columns) {
-    sum_packed(
-        out, n, columns, [&](i64 i, i64, i64 width) __attribute__((always_inline)) { return load_some(x + i, width); });
-  } else {
-    sum_strips<kLanes>(
-        out, n, columns, [&](i64 j, i64 c, i64 width) __attribute__((always_inline)) {
-          return load_some(x + j * stride + c, width);
-        });
-  }
-}
-
-// ---- largest elements ---------------------------------------------------------------------------------------------
+// ---- lines --------------------------------------------------------------------------------------------------------
 
 float largest(const float* x, i64 n) {
   constexpr int kParallel = 4;
@@ -153,83 +140,320 @@ float largest(const float* x, i64 n) {
   return most.part[0][0];
 }
 
-void largest_columns(float* out, const float* x, i64 n, i64 columns, i64 stride) {
-  const Floats lowest = -__builtin_inff();
-  if (columns < kLanes && stride == columns) {
-    Floats top[kLanes];
-    for (Floats& t : top) t = lowest;
+// Combinations of terms in order; NaN propagates.
+struct Larger {
+  static constexpr float kStart = -__builtin_inff();
+  template <class T>
+  GRAPHRUN_FN static T of(T x, T y) {
+    return larger(x, y);
+  }
+};
+struct Smaller {
+  static constexpr float kStart = __builtin_inff();
+  GRAPHRUN_FN static Floats of(Floats x, Floats y) { return select((x <= y) | (x != x), x, y); }
+  GRAPHRUN_FN static float of(float x, float y) { return x <= y || x != x ? x : y; }
+};
+struct Product {
+  static constexpr float kStart = 1;
+  template <class T>
+  GRAPHRUN_FN static T of(T x, T y) {
+    return x * y;
+  }
+};
+
+// Up to 16 adjacent lines, a lane each. Functions of an element get its offset and the number of valid lanes.
+struct Across {
+  Lines l;
+  i64 first, width;
+
+  GRAPHRUN_FN i64 at(i64 j) const { return first + (l.term_at != nullptr ? l.term_at[j] : j) * l.stride; }
+  template <class F>
+  GRAPHRUN_FN void for_each(F&& f) const {
+    for (i64 j = 0; j < l.terms; ++j) f(at(j), width);
+  }
+  template <int kAtOnce = 1, class Term>
+  GRAPHRUN_FN Floats long_sum(Term&& term) const {
+    return sum_of_many<kAtOnce>(
+        l.terms, [&](i64 j) __attribute__((always_inline)) { return term(at(j), width); });
+  }
+  template <class Term>
+  GRAPHRUN_FN Floats sum(Term&& term) const {
+    if (l.terms > kShortLine) return long_sum(term);
+    Floats total = 0.0f;
+    for (i64 j = 0; j < l.terms; ++j) total = total + term(at(j), width);
+    return total;
+  }
+  template <class F>
+  GRAPHRUN_FN Floats fold() const {
+    Floats x = F::kStart;
+    for (i64 j = 0; j < l.terms; ++j) x = F::of(x, load_some(l.x + at(j), width));
+    return x;
+  }
+  GRAPHRUN_FN Floats top() const { return fold<Larger>(); }
+  GRAPHRUN_FN Floats of_class() const {
+    const Ints index = bits(load_some(l.other + first, width));
+    Floats x = __builtin_nanf("");
+    for (i64 j = 0; j < l.terms; ++j) x = select(nonzero(index ^ Ints((int)j)), x, load_some(l.x + at(j), width));
+    return x;
+  }
+  GRAPHRUN_FN Floats other() const { return load_some(l.other + first, width); }
+  GRAPHRUN_FN void finish(Floats x) const { store_some(l.out + first, x, width); }
+};
+
+// One line of adjacent terms, 16 per vector.
+struct Along {
+  Lines l;
+  i64 line, first;
+
+  template <class F>
+  GRAPHRUN_FN void for_each(F&& f) const {
     i64 j = 0;
-    for (; j + kLanes <= n; j += kLanes)
-      for (i64 v = 0; v < columns; ++v) top[v] = larger(top[v], load(x + j * columns + v * kLanes));
-    float lanes[kLanes * kLanes];
-    for (i64 v = 0; v < columns; ++v) store(lanes + v * kLanes, top[v]);
-    for (i64 i = 0; i < (n - j) * columns; ++i) lanes[i] = larger(lanes[i], x[j * columns + i]);
-    for (i64 c = 0; c < columns; ++c) {
-      out[c] = lanes[c];
-      for (i64 r = 1; r < kLanes; ++r) out[c] = larger(out[c], lanes[r * columns + c]);
+    for (; j + kLanes <= l.terms; j += kLanes) f(first + j, i64{kLanes});
+    if (j < l.terms) f(first + j, l.terms - j);
+  }
+  template <int kAtOnce = 1, class Term>
+  GRAPHRUN_FN Floats long_sum(Term&& term) const {
+    float total = 0;
+    for (i64 begin = 0; begin < l.terms; begin += kSumChunk) {
+      const i64 end = begin + kSumChunk < l.terms ? begin + kSumChunk : l.terms;
+      Floats sum = 0.0f;
+      i64 j = begin;
+      for (; j + kLanes <= end; j += kLanes) sum = sum + term(first + j, i64{kLanes});
+      if (j < end) sum = sum + only_first(term(first + j, end - j), end - j);
+      total += tree(sum);
     }
-    return;
+    return total;
   }
-  for (i64 c = 0; c < columns; c += kLanes) {
-    const i64 width = columns - c < kLanes ? columns - c : kLanes;
-    Floats top = lowest;
-    const float* p = x + c;
-    if (width == kLanes)
-      for (i64 j = 0; j < n; ++j, p += stride) top = larger(top, load(p));
-    else
-      for (i64 j = 0; j < n; ++j, p += stride) top = larger(top, load_first(p, width));
-    store_first(out + c, top, width);
+  template <class Term>
+  GRAPHRUN_FN Floats sum(Term&& term) const {
+    if (l.terms > kShortLine) return long_sum(term);
+    float terms[kLanes], total = 0;
+    store(terms, term(first, l.terms));
+    for (i64 j = 0; j < l.terms; ++j) total += terms[j];
+    return total;
+  }
+  template <class F>
+  GRAPHRUN_FN float fold() const {
+    float x = F::kStart;
+    for (i64 j = 0; j < l.terms; ++j) x = F::of(x, l.x[first + j]);
+    return x;
+  }
+  GRAPHRUN_FN Floats top() const { return largest(l.x + first, l.terms); }
+  GRAPHRUN_FN Floats of_class() const {
+    std::int32_t index;
+    __builtin_memcpy(&index, l.other + line, sizeof index);
+    return index >= 0 && index < l.terms ? l.x[first + index] : __builtin_nanf("");
+  }
+  GRAPHRUN_FN Floats other() const { return l.other[line]; }
+  GRAPHRUN_FN void finish(Floats x) const { l.out[line] = x.part[0][0]; }
+};
+
+template <class F>
+void across(const Lines& given) {
+  const Lines l = given;  // local copy: no store can alias it
+  i64 i = 0;
+  for (; i + kLanes <= l.count; i += kLanes) F::apply(Across{l, i, kLanes});
+  if (i < l.count) F::apply(Across{l, i, l.count - i});
+}
+template <class F>
+void along(const Lines& given) {
+  const Lines l = given;
+  for (i64 i = 0; i < l.count; ++i) F::apply(Along{l, i, i * l.terms});
+}
+
+// ---- ops along lines ----------------------------------------------------------------------------------------------
+
+template <class Line>
+GRAPHRUN_FN Floats sum_of_exponentials(const Line& line, Floats top) {
+  return line.sum([&](i64 at, i64 n)
+                      __attribute__((always_inline)) { return scalar::exp(load_some(line.l.x + at, n) - top); });
+}
+
+// log(sum(exp(x))) as two parts, top + rest: more precise than their sum.
+struct LogSum {
+  Floats top, rest;
+
+  template <class Line>
+  GRAPHRUN_FN explicit LogSum(const Line& line) : top(line.top()), rest(scalar::log(sum_of_exponentials(line, top))) {}
+  GRAPHRUN_FN LogSum(Floats t, Floats sum) : top(t), rest(scalar::log(sum)) {}
+  GRAPHRUN_FN Floats total() const {
+    const Floats infinity = __builtin_inff();
+    return select((top < infinity) & (top > -infinity), top + rest, top);
+  }
+};
+
+struct Sum {
+  template <class Line>
+  GRAPHRUN_FN static void apply(const Line& line) {
+    line.finish(line.template long_sum<kLanes>([&](i64 at, i64 n) __attribute__((always_inline)) {
+      return load_some(line.l.x + at, n);
+    }));
+  }
+};
+
+template <class F>
+struct Fold {
+  template <class Line>
+  GRAPHRUN_FN static void apply(const Line& line) {
+    line.finish(line.template fold<F>());
+  }
+};
+
+struct Top {
+  template <class Line>
+  GRAPHRUN_FN static void apply(const Line& line) {
+    line.finish(line.top());
+  }
+};
+
+struct SumExp {
+  template <class Line>
+  GRAPHRUN_FN static void apply(const Line& line) {
+    const Floats top = line.other();
+    line.finish(line.long_sum([&](i64 at, i64 n) __attribute__((always_inline)) {
+      return scalar::exp(load_some(line.l.x + at, n) - top);
+    }));
+  }
+};
+
+struct LogSumExp {
+  template <class Line>
+  GRAPHRUN_FN static void apply(const Line& line) {
+    line.finish(LogSum(line).total());
+  }
+};
+
+struct Softmax {
+  template <class Line>
+  GRAPHRUN_FN static void apply(const Line& line) {
+    const Floats top = line.top();
+    float* const out = line.l.out;
+    const Floats total = line.sum([&](i64 at, i64 n) __attribute__((always_inline)) {
+      const Floats e = scalar::exp(load_some(line.l.x + at, n) - top);
+      store_some(out + at, e, n);
+      return e;
+    });
+    line.for_each([&](i64 at, i64 n)
+                      __attribute__((always_inline)) { store_some(out + at, load_some(out + at, n) / total, n); });
+  }
+};
+
+struct LogSoftmax {
+  template <class Line>
+  GRAPHRUN_FN static void apply(const Line& line) {
+    const LogSum sum(line);
+    line.for_each([&](i64 at, i64 n) __attribute__((always_inline)) {
+      store_some(line.l.out + at, (load_some(line.l.x + at, n) - sum.top) - sum.rest, n);
+    });
+  }
+};
+
+// Elements with target 0 add nothing.
+struct CrossEntropy {
+  template <class Line>
+  GRAPHRUN_FN static void apply(const Line& line) {
+    const LogSum sum(line);
+    const Floats zero = 0.0f;
+    line.finish(line.sum([&](i64 at, i64 n) __attribute__((always_inline)) {
+      const Floats target = load_some(line.l.other + at, n);
+      return select(target != zero, target * (sum.rest - (load_some(line.l.x + at, n) - sum.top)), zero);
+    }));
+  }
+};
+
+struct ClassEntropy {
+  template <class Line>
+  GRAPHRUN_FN static void apply(const Line& line) {
+    const LogSum sum(line);
+    line.finish(sum.rest - (line.of_class() - sum.top));
+  }
+};
+
+// Index of the first largest (smallest) term, or of the first NaN.
+template <bool kLargest>
+struct Position {
+  static constexpr float kStart = kLargest ? Larger::kStart : Smaller::kStart;
+  GRAPHRUN_FN static void apply(const Across& line) {
+    Floats best = kStart, index = from_bits(Ints(0));
+    for (i64 j = 0; j < line.l.terms; ++j) {
+      const Floats x = load_some(line.l.x + line.at(j), line.width);
+      const Mask better = (best == best) & ((x != x) | (kLargest ? x > best : x < best));
+      best = select(better, x, best);
+      index = select(better, from_bits(Ints((int)j)), index);
+    }
+    line.finish(index);
+  }
+  GRAPHRUN_FN static void apply(const Along& line) {
+    float best = kStart;
+    std::int32_t index = 0;
+    for (i64 j = 0; j < line.l.terms; ++j) {
+      const float x = line.l.x[line.first + j];
+      if (best != best || !(x != x || (kLargest ? x > best : x < best))) continue;
+      best = x;
+      index = (std::int32_t)j;
+    }
+    __builtin_memcpy(line.l.out + line.line, &index, sizeof index);
+  }
+};
+
+// ---- fewer than 16 adjacent lines without gaps --------------------------------------------------------------------
+
+GRAPHRUN_FN bool is_narrow(const Lines& l) {
+  return l.count < kLanes && l.stride == l.count && l.term_at == nullptr;
+}
+
+void sum_across(const Lines& l) {
+  if (!is_narrow(l)) return across<Sum>(l);
+  const float* const x = l.x;
+  sum_packed(
+      l.out, l.terms, l.count, [&](i64 i, i64, i64 n) __attribute__((always_inline)) { return load_some(x + i, n); });
+}
+
+void top_across(const Lines& l) {
+  if (!is_narrow(l)) return across<Top>(l);
+  const i64 columns = l.count, whole = l.terms / kLanes * kLanes;
+  Floats top[kLanes];
+  for (Floats& t : top) t = -__builtin_inff();
+  for (i64 j = 0; j < whole; j += kLanes)
+    for (i64 v = 0; v < columns; ++v) top[v] = larger(top[v], load(l.x + j * columns + v * kLanes));
+  float lanes[kLanes * kLanes];
+  for (i64 v = 0; v < columns; ++v) store(lanes + v * kLanes, top[v]);
+  for (i64 i = 0; i < (l.terms - whole) * columns; ++i) lanes[i] = larger(lanes[i], l.x[whole * columns + i]);
+  for (i64 c = 0; c < columns; ++c) {
+    l.out[c] = lanes[c];
+    for (i64 r = 1; r < kLanes; ++r) l.out[c] = larger(l.out[c], lanes[r * columns + c]);
   }
 }
 
-// ---- exponentials -------------------------------------------------------------------------------------------------
-
-template <bool kKeep>
-GRAPHRUN_FN float sum_of_exponentials(float* out, const float* x, i64 n, float top) {
-  const Floats tops = top;
-  return sum_line(
-      n, [&](i64 j, i64 width) __attribute__((always_inline)) {
-        if (width == kLanes) {
-          const Floats e = exponential(load(x + j) - tops);
-          if (kKeep) store(out + j, e);
-          return e;
-        }
-        const Floats e = only_first(exponential(load_first(x + j, width) - tops), width);
-        if (kKeep) store_first(out + j, e, width);
-        return e;
+void sum_exp_across(const Lines& l) {
+  if (!is_narrow(l)) return across<SumExp>(l);
+  float tops[kLanes * kLanes];
+  for (i64 i = 0; i < kLanes * l.count; ++i) tops[i] = l.other[i % l.count];
+  const float* const x = l.x;
+  sum_packed(
+      l.out, l.terms, l.count, [&](i64 i, i64 column, i64 n) __attribute__((always_inline)) {
+        return scalar::exp(load_some(x + i, n) - load(tops + column));
       });
 }
-float sum_exp(float* out, const float* x, i64 n, float top) {
-  return out != nullptr ? sum_of_exponentials<true>(out, x, n, top) : sum_of_exponentials<false>(out, x, n, top);
+
+void log_sum_exp_across(const Lines& l) {
+  if (!is_narrow(l) || l.terms <= kShortLine) return across<LogSumExp>(l);
+  float top[kLanes], sum[kLanes];
+  Lines part = l;
+  part.out = top;
+  top_across(part);
+  part.other = top;
+  part.out = sum;
+  sum_exp_across(part);
+  store_first(l.out, LogSum(load_first(top, l.count), load_first(sum, l.count)).total(), l.count);
 }
 
-void sum_exp_columns(float* sum, float* out, const float* x, const float* top, i64 n, i64 columns, i64 stride) {
-  if (out == nullptr && columns < kLanes && stride == columns) {
-    float tops[kLanes * kLanes];
-    for (i64 i = 0; i < kLanes * columns; ++i) tops[i] = top[i % columns];
-    sum_packed(
-        sum, n, columns, [&](i64 i, i64 column, i64 width) __attribute__((always_inline)) {
-          return exponential(load_some(x + i, width) - load(tops + column));
-        });
-  } else {
-    // `sum` may alias `top`: a strip is read before it is written.
-    sum_strips<1>(
-        sum, n, columns, [&](i64 j, i64 c, i64 width) __attribute__((always_inline)) {
-          const Floats e = exponential(load_first(x + j * stride + c, width) - load_first(top + c, width));
-          if (out != nullptr) store_first(out + j * stride + c, e, width);
-          return e;
-        });
-  }
-}
-
-// Loss of a line with a target distribution; elements with target 0 add nothing.
-float loss_of_targets(const float* targets, const float* x, i64 n, float top, float log_sum) {
-  const Floats tops = top, logs = log_sum, zero = 0.0f;
-  return sum_line(
-      n, [&](i64 j, i64 width) __attribute__((always_inline)) {
-        const Floats t = load_some(targets + j, width);
-        return select(t != zero, t * (logs - (load_some(x + j, width) - tops)), zero);
-      });
+// Class indices of a tile to one feature per class.
+void one_hot(float* out, const std::int32_t* x, i64 features, i64 classes, i64 stride) {
+  for (i64 f = 0; f < features; ++f, x += stride)
+    for (i64 c = 0; c < classes; ++c, out += stride)
+      for (i64 r = 0; r < stride; r += kLanes)
+        store(out + r, select(nonzero(bits(load((const float*)(x + r))) ^ Ints((int)c)), Floats(0.0f), Floats(1.0f)));
 }
 
 // ---- transposition ------------------------------------------------------------------------------------------------

@@ -2,10 +2,12 @@
 // Contract: only pointers, sizes and element strides cross this interface, so files compiled for one instruction set
 // share no inline function with the rest (the linker might keep the wrong copy). All tables give the same bits. No
 // function allocates; an output may alias an input of its shape. Leaves to others: types, broadcasting and rows
-// (elementwise.cpp, sums.cpp, products.cpp), the choice of table (dispatch.cpp).
+// (elementwise.cpp, lines.cpp, products.cpp), the choice of table (dispatch.cpp).
 #pragma once
 
 #include <cstdint>
+
+#include "kernels/cpu/tiles/tile_isa.h"
 
 namespace graphrun::cpu {
 
@@ -74,12 +76,23 @@ struct RandomDraw {
   std::int64_t first = 0, rows = 0, width = 1, stride = 0;
 };
 
+// Adjacent lines of `terms` numbers, for ops along lines. Across: element j of line i is at x[at(j) * stride + i], and
+// 16 lines are the lanes of a vector. Along: it is at x[i * terms + j], and 16 terms are.
+struct Lines {
+  const float* x;
+  float* out;          // laid out as x, which it may alias; or one number per line (an index is an i32)
+  const float* other;  // targets, laid out as x; or classes (i32) or maxima, one per line
+  std::int64_t count, terms, stride;
+  const std::int32_t* term_at = nullptr;  // at(j); null: j
+};
+struct LineLoop {
+  void (*across)(const Lines& lines);
+  void (*along)(const Lines& lines);
+};
+
 struct IsaTable {
   const ElementLoops* elementwise;
-  ElementFn where;                                                                  // for f32
-  void (*sum_rows)(float* out, const float* x, std::int64_t rows, std::int64_t n);  // (rows, n) to (rows)
-  // (n, columns) to (columns); a row of x is `stride` long
-  void (*sum_columns)(float* out, const float* x, std::int64_t n, std::int64_t columns, std::int64_t stride);
+  ElementFn where;  // for f32
   void (*matmul)(const MatmulProblem& problem);
   // Packs columns [column, column + kPanelColumns) of b, of the k block that starts at k, into the panels of all of b;
   // the layout depends on the ISA. Disjoint calls write disjoint memory.
@@ -89,29 +102,43 @@ struct IsaTable {
   void (*pack_left)(const MatmulProblem& problem, float* packed, std::int64_t k, std::int64_t steps, std::int64_t row,
                     std::int64_t rows);
   int tile_rows;
-  // Maximum of n elements; NaN if any is NaN, -inf if n is 0. Columns as in sum_columns.
-  float (*largest)(const float* x, std::int64_t n);
-  void (*largest_columns)(float* out, const float* x, std::int64_t n, std::int64_t columns, std::int64_t stride);
-  // Sum of exp(x - top), by the rule for more than kShortLine terms. If `out` is not null, the exponentials are stored
-  // there with the layout of x, which it may alias. `sum` may alias `top`.
-  float (*sum_exp)(float* out, const float* x, std::int64_t n, float top);
-  void (*sum_exp_columns)(float* sum, float* out, const float* x, const float* top, std::int64_t n,
-                          std::int64_t columns, std::int64_t stride);
-  // Sum of target * (log_sum - (x - top)) over nonzero targets, likewise.
-  float (*loss_of_targets)(const float* targets, const float* x, std::int64_t n, float top, float log_sum);
+  LineLoop sum, max, min, prod, argmax, argmin;  // without terms: the identity, index 0; prod: in order
+  // top: a maximum (either zero of both); NaN if any term is NaN. sum_exp: sum of exp(x - maximum), like `sum` always
+  // by the rule for more than kShortLine terms.
+  LineLoop top, sum_exp;
+  LineLoop logsumexp, softmax, log_softmax, cross_entropy, class_entropy;
+  // Each feature of a tile (tiles/tile_isa.h), a class index, to `classes` features.
+  void (*one_hot)(float* out, const std::int32_t* x, std::int64_t features, std::int64_t classes, std::int64_t stride);
   // (rows, columns) to (columns, rows); strides are those between rows.
   void (*transpose)(float* to, std::int64_t to_stride, const float* from, std::int64_t from_stride, std::int64_t rows,
                     std::int64_t columns);
   void (*draw)(const RandomDraw& draw);
+  // Products of tiles and sums over their rows.
+  void (*dense)(const DenseTile& call);
+  // 16 partial sums, each over every 16th row. With `lanes` they are added to the 16 lanes of each element of `out`,
+  // otherwise tree-reduced into the element.
+  void (*dense_gradient)(const DenseGradientTile& call);
+  // Not for `lanes`. A chain of fma per 32 rows, added to the element; faster from about 8 outputs n on.
+  void (*wide_gradient)(const DenseGradientTile& call);
+  // out[f] += sum over rows of x's feature f; `lanes` as in DenseGradientTile
+  void (*sum_rows)(float* out, bool lanes, const TileRows& x, std::int64_t features, std::int64_t rows);
+  // out[i] += tree sum of element i's 16 lanes; reads lanes up to a multiple of 16 elements
+  void (*add_lanes)(float* out, const float* lanes, std::int64_t n);
 };
 
-// One table per instruction set; the elementwise loops, which every new scalar op changes, have their own file.
-#define GRAPHRUN_ISA_TABLE(isa)                                                                    \
-  namespace isa {                                                                                  \
-  extern const ElementLoops element_loops;                                                         \
-  void where(void* out, std::int64_t rows, std::int64_t columns, const Operand* in, float, float); \
-  void draw(const RandomDraw& d);                                                                  \
-  extern const IsaTable table;                                                                     \
+// One table per instruction set. Loops that take long to compile, or that every new scalar op changes, have their own
+// files.
+#define GRAPHRUN_ISA_TABLE(isa)                                                                               \
+  namespace isa {                                                                                             \
+  extern const ElementLoops element_loops;                                                                    \
+  void where(void* out, std::int64_t rows, std::int64_t columns, const Operand* in, float, float);            \
+  void draw(const RandomDraw& d);                                                                             \
+  void dense(const DenseTile& call);                                                                          \
+  void dense_gradient(const DenseGradientTile& call);                                                         \
+  void wide_gradient(const DenseGradientTile& call);                                                          \
+  void sum_rows_of_tile(float* out, bool lanes, const TileRows& x, std::int64_t features, std::int64_t rows); \
+  void add_lanes_to(float* out, const float* lanes, std::int64_t n);                                          \
+  extern const IsaTable table;                                                                                \
   }
 GRAPHRUN_ISA_TABLE(plain)
 #if defined(__x86_64__)

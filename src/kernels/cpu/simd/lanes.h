@@ -1,6 +1,6 @@
 // lanes.h: operations across lanes: unrolling, halves, transposition, partial loads and stores.
 // Contract: as simd.h; the names of one instruction set. Each file that includes it has its own copy.
-// Leaves to others: loops (tile_loops.cpp, tile_parts.h).
+// Leaves to others: loops (*loops.cpp and their headers).
 #pragma once
 
 #include <utility>  // integer_sequence, a type

@@ -4,15 +4,6 @@
 
 namespace graphrun::cpu {
 
-const TileTable& tile_table(Isa isa) {
-#if defined(__x86_64__)
-  if (isa == Isa::avx512) return avx512::tile_table;
-  if (isa == Isa::avx2) return avx2::tile_table;
-#endif
-  (void)isa;
-  return plain::tile_table;
-}
-
 Shape features_of(const TensorType& type) {
   Shape features = type.shape;
   features[0] = type.rows;

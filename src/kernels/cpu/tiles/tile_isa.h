@@ -1,6 +1,6 @@
-// tile_isa.h: per-ISA loops over tiles; the elementwise ones are in isa.h.
-// Contract: as isa.h: only pointers, sizes and strides; the same bits in every table; no allocation. Tiles are
-// feature-major with `stride` floats per feature, a multiple of 16; `rows` of them are valid.
+// tile_isa.h: calls of the per-ISA loops for products of tiles and sums over their rows (isa.h).
+// Contract: only pointers, sizes and strides. Tiles are feature-major with `stride` floats per feature, a multiple of
+// 16; `rows` of them are valid.
 // Leaves to others: the meaning of an op and the location of its operands (tile_*.cpp).
 #pragma once
 
@@ -52,57 +52,5 @@ struct DenseGradientTile {
   bool lanes;
   float* sums_of_b = nullptr;  // requires lanes: those of b's sums over rows, added as by sum_rows
 };
-
-// Lines along features: line i consists of features lines[i] + terms[0], lines[i] + terms[1], ... of x.
-struct FeatureLines {
-  const std::int32_t* lines;
-  const std::int32_t* terms;
-  std::int64_t line_count, term_count, stride;
-};
-
-struct TileTable {
-  // Copy `rows` contiguous rows of `width` floats to and from the tile. `load` zeroes the lanes from `rows` on.
-  void (*load)(float* tile, const float* from, std::int64_t width, std::int64_t rows, std::int64_t stride);
-  void (*store)(float* to, const float* tile, std::int64_t width, std::int64_t rows, std::int64_t stride);
-  void (*dense)(const DenseTile& call);
-  // 16 partial sums, each over every 16th row. With `lanes` they are added to the 16 lanes of each element of `out`,
-  // otherwise tree-reduced into the element.
-  void (*dense_gradient)(const DenseGradientTile& call);
-  // Not for `lanes`. A chain of fma per 32 rows, added to the element; faster from about 8 outputs n on.
-  void (*wide_gradient)(const DenseGradientTile& call);
-  // out[f] += sum over rows of x's feature f; `lanes` as in DenseGradientTile
-  void (*sum_rows)(float* out, bool lanes, const TileRows& x, std::int64_t features, std::int64_t rows);
-  // out[i] += tree sum of element i's 16 lanes; reads lanes up to a multiple of 16 elements
-  void (*add_lanes)(float* out, const float* lanes, std::int64_t n);
-  // feature i of out = reduction of line i; sums in the order of isa.h
-  void (*sum_features)(float* out, const float* x, const FeatureLines& lines);
-  void (*log_sum_exp)(float* out, const float* x, const FeatureLines& lines);
-  // out has the shape of x
-  void (*softmax)(float* out, const float* x, const FeatureLines& lines);
-  void (*log_softmax)(float* out, const float* x, const FeatureLines& lines);
-  // feature i of out = loss of line i; targets have the shape of x, class indices the shape of out
-  void (*cross_entropy)(float* out, const float* x, const float* targets, const FeatureLines& lines);
-  void (*cross_entropy_classes)(float* out, const float* x, const std::int32_t* classes, const FeatureLines& lines);
-  void (*argmax)(std::int32_t* out, const float* x, const FeatureLines& lines);
-  void (*argmin)(std::int32_t* out, const float* x, const FeatureLines& lines);
-  void (*one_hot)(float* out, const std::int32_t* x, std::int64_t features, std::int64_t classes, std::int64_t stride);
-};
-
-// One table per instruction set; products and sums over rows are in separate source files.
-#define GRAPHRUN_TILE_TABLE(isa)                                                                              \
-  namespace isa {                                                                                             \
-  void dense(const DenseTile& call);                                                                          \
-  void dense_gradient(const DenseGradientTile& call);                                                         \
-  void wide_gradient(const DenseGradientTile& call);                                                          \
-  void sum_rows_of_tile(float* out, bool lanes, const TileRows& x, std::int64_t features, std::int64_t rows); \
-  void add_lanes_to(float* out, const float* lanes, std::int64_t n);                                          \
-  extern const TileTable tile_table;                                                                          \
-  }
-GRAPHRUN_TILE_TABLE(plain)
-#if defined(__x86_64__)
-GRAPHRUN_TILE_TABLE(avx2)
-GRAPHRUN_TILE_TABLE(avx512)
-#endif
-#undef GRAPHRUN_TILE_TABLE
 
 }  // namespace graphrun::cpu

@@ -8,8 +8,9 @@
 #include "graphrun/params/axes.h"
 #include "graphrun/params/minibatch.h"
 #include "graphrun/params/movement.h"
+#include "graphrun/params/random.h"
 #include "kernels/cpu/batch/batch_rows.h"
-#include "kernels/cpu/batch/random_fill.h"
+#include "kernels/cpu/batch/families.h"
 #include "kernels/cpu/tiles/tile_steps.h"
 
 namespace graphrun::cpu {
@@ -17,19 +18,25 @@ namespace {
 
 using i64 = std::int64_t;
 
+// (rows, columns) to (columns, rows); strides are those between rows.
+template <class T>
+void transpose(const IsaTable& table, T* to, i64 to_stride, const T* from, i64 from_stride, i64 rows, i64 columns) {
+  if ((rows == 1 && to_stride == 1) || (columns == 1 && from_stride == 1)) {
+    std::copy_n(from, rows * columns, to);
+    return;
+  }
+  if constexpr (std::is_same_v<T, float>) return table.transpose(to, to_stride, from, from_stride, rows, columns);
+  (void)table;
+  for (i64 c = 0; c < columns; ++c)
+    for (i64 r = 0; r < rows; ++r) to[c * to_stride + r] = from[r * from_stride + c];
+}
+
 // Loads contiguous rows of `width` elements from the arena; zeroes the lanes after the last row.
 template <class T>
-void load_rows(const TileTable& table, T* tile, const T* from, i64 width, const TileContext& c) {
-  if constexpr (std::is_same_v<T, float>) {
-    (void)table;
-    table.load(tile, from, width, c.rows, c.stride);
-  } else {
-    for (i64 f = 0; f < width; ++f) {
-      T* const to = tile + f * c.stride;
-      for (i64 r = 0; r < c.rows; ++r) to[r] = from[r * width + f];
-      std::fill(to + c.rows, to + c.stride, T{});
-    }
-  }
+void load_rows(const IsaTable& table, T* tile, const T* from, i64 width, const TileContext& c) {
+  transpose(table, tile, c.stride, from, width, c.rows, width);
+  if (c.rows == c.stride) return;
+  for (i64 f = 0; f < width; ++f) std::fill(tile + f * c.stride + c.rows, tile + (f + 1) * c.stride, T{});
 }
 
 // Copies from a data set of vectors; every tile starts at a vector.
@@ -44,7 +51,7 @@ TileStep copy_vectors(const DataVectors& data, const TileOperand& out) {
 }
 
 template <class T>
-TileStep minibatch(const TileCall& call, const TileTable& table) {
+TileStep minibatch(const TileCall& call, const IsaTable& table) {
   return [source = call.inputs[0], counter = call.inputs[1], out = call.output, &table,
           params = call.params->as<MinibatchParams>(), width = feature_count(call.output.type)](const TileContext& c) {
     const std::uint64_t step = *read<std::uint64_t>(counter, c);
@@ -115,7 +122,7 @@ TileStep rearrange(const TileCall& call) {
   };
 }
 
-TileStep one_hot(const TileCall& call, const TileTable& table) {
+TileStep one_hot(const TileCall& call, const IsaTable& table) {
   const Shape& shape = call.output.type.shape;
   return [x = call.inputs[0], out = call.output, classes = shape[shape.rank() - 1], &table](const TileContext& c) {
     table.one_hot(written<float>(out, c), read<std::int32_t>(x, c), feature_count(x.type), classes, c.stride);
@@ -192,7 +199,7 @@ TileStep make_tile_load(const TileOperand& to, const std::byte* arena, const Dat
   if (vectors.data != nullptr) return copy_vectors(vectors, to);
   return for_dtype(to.type.dtype, [&](auto t) -> TileStep {
     using T = decltype(t);
-    return [to, from = reinterpret_cast<const T*>(arena), width = feature_count(to.type), &table = tile_table(isa)](
+    return [to, from = reinterpret_cast<const T*>(arena), width = feature_count(to.type), &table = isa_table(isa)](
                const TileContext& c) { load_rows(table, written<T>(to, c), from + c.first * width, width, c); };
   });
 }
@@ -200,29 +207,20 @@ TileStep make_tile_load(const TileOperand& to, const std::byte* arena, const Dat
 TileStep make_tile_store(std::byte* arena, const TileOperand& from, Isa isa) {
   return for_dtype(from.type.dtype, [&](auto t) -> TileStep {
     using T = decltype(t);
-    return [from, arena, width = feature_count(from.type), &table = tile_table(isa)](const TileContext& c) {
-      const T* tile = read<T>(from, c);
-      T* to = reinterpret_cast<T*>(arena) + c.first * width;
-      if constexpr (std::is_same_v<T, float>) {
-        table.store(to, tile, width, c.rows, c.stride);
-      } else {
-        (void)table;
-        for (i64 r = 0; r < c.rows; ++r, ++tile)
-          for (i64 f = 0; f < width; ++f) *to++ = tile[f * c.stride];
-      }
+    return [from, arena, width = feature_count(from.type), &table = isa_table(isa)](const TileContext& c) {
+      transpose(table, reinterpret_cast<T*>(arena) + c.first * width, width, read<T>(from, c), c.stride, width, c.rows);
     };
   });
 }
 
 TileStep make_move_tile(const TileCall& call, Isa isa, std::string& reason) {
   if (!in_tile(call.output)) return nullptr;
-  const TileTable& table = tile_table(isa);
   if (call.op == Op::minibatch) {
     const DataVectors& vectors = call.inputs[0].vectors;
     if (vectors.data != nullptr) return copy_vectors(vectors, call.output);
-    return for_dtype(call.output.type.dtype, [&](auto t) { return minibatch<decltype(t)>(call, table); });
+    return for_dtype(call.output.type.dtype, [&](auto t) { return minibatch<decltype(t)>(call, isa_table(isa)); });
   }
-  if (call.op == family_op::one_hot) return one_hot(call, table);
+  if (call.op == family_op::one_hot) return one_hot(call, isa_table(isa));
   if (call.op == family_op::gather) {
     if (in_tile(call.inputs[1]) && call.output.type.dtype == DType::f32) return gather(call);
     reason = "only tables of f32 are read by tiles";

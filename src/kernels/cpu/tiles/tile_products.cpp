@@ -28,7 +28,7 @@ Epilogue epilogue_of(std::optional<Op> op) {
 }
 
 // x @ W for each row of the sample.
-TileStep dense(const TileCall& call, const TileTable& table) {
+TileStep dense(const TileCall& call, const IsaTable& table) {
   const TileOperand x = call.inputs[0], w = call.inputs[1], out = call.output;
   const TileOperand with = in_tile(call.epilogue.with) ? call.epilogue.with : out;
   DenseTile dense{};
@@ -78,7 +78,7 @@ bool outputs_as_lanes(i64 inputs, i64 outputs) {
 }
 
 // x^T @ g, summed over the rows of the batch.
-TileStep dense_gradient(const TileCall& call, const TileTable& table) {
+TileStep dense_gradient(const TileCall& call, const IsaTable& table) {
   return [x = call.inputs[0], g = call.inputs[1], out = call.output, sums_at = call.sums_at,
           &table](const TileContext& c) {
     const i64 m = x.type.shape[1], n = g.type.shape[1];
@@ -105,7 +105,7 @@ std::vector<std::int32_t> targets(const TileCall& call) {
   return elements_of(to);
 }
 
-TileStep sum_rows(const TileCall& call, const TileTable& table) {
+TileStep sum_rows(const TileCall& call, const IsaTable& table) {
   const std::vector<std::int32_t> to = targets(call);
   bool direct = true;
   for (std::size_t i = 0; i < to.size(); ++i) direct = direct && to[i] == static_cast<std::int32_t>(i);
@@ -165,13 +165,13 @@ TileStep make_product_tile(const TileCall& call, Isa isa, std::string& reason) {
   const TensorType& b = call.inputs[1].type;
   if (in_tile(call.output)) {
     // One matrix for all rows: op(a) keeps the batch first, b is a plain matrix.
-    if (a.rows > 0 && b.rows == 0 && b.shape.rank() == 2 && !params.transpose_a) return dense(call, tile_table(isa));
+    if (a.rows > 0 && b.rows == 0 && b.shape.rank() == 2 && !params.transpose_a) return dense(call, isa_table(isa));
     reason = "the product of two row values, or by several matrices, has no tile kernel";
     return nullptr;
   }
   if (a.rows > 0 && a.rows == b.rows && a.shape.rank() == 2 && b.shape.rank() == 2 && params.transpose_a &&
       !params.transpose_b)
-    return dense_gradient(call, tile_table(isa));
+    return dense_gradient(call, isa_table(isa));
   reason = "this product over the batch has no tile kernel";
   return nullptr;
 }
@@ -180,7 +180,7 @@ TileStep make_reduction_tile(const TileCall& call, Isa isa, std::string& reason)
   if (in_tile(call.output)) return nullptr;
   if (call.op == Op::scatter_add) return scatter_rows(call);
   if (call.params->get_if<ReduceParams>() == nullptr) return nullptr;
-  if (call.op == Op::sum) return sum_rows(call, tile_table(isa));
+  if (call.op == Op::sum) return sum_rows(call, isa_table(isa));
   if (call.op == Op::max) return fold_rows(call, [](float x, float y) { return x >= y || x != x ? x : y; });
   if (call.op == Op::min) return fold_rows(call, [](float x, float y) { return x <= y || x != x ? x : y; });
   if (call.op == Op::prod) return fold_rows(call, [](float x, float y) { return x * y; });

@@ -1,11 +1,10 @@
-// tile_steps.h: helpers shared by the families of tile steps: operands, features, tables of an instruction set.
+// tile_steps.h: helpers shared by the families of tile steps: operands and features.
 // Contract: each family creates the step of a call, or returns null: without a reason for another family's op, with a
 // reason for unsupported operands.
 #pragma once
 
 #include "kernels/cpu/simd/scalar_loops.h"
 #include "kernels/cpu/tiles/tile.h"
-#include "kernels/cpu/tiles/tile_isa.h"
 #include "kernels/dims.h"
 
 namespace graphrun::cpu {
@@ -16,8 +15,6 @@ TileStep make_reduction_tile(const TileCall& call, Isa isa, std::string& reason)
 TileStep make_line_tile(const TileCall& call, Isa isa, std::string& reason);       // over features
 TileStep make_move_tile(const TileCall& call, Isa isa, std::string& reason);
 TileStep make_draw_tile(const TileCall& call, Isa isa, std::string& reason);
-
-const TileTable& tile_table(Isa isa);
 
 inline bool in_tile(const TileOperand& operand) {
   return operand.type.rows > 0;

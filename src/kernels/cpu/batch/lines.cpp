@@ -1,0 +1,296 @@
+// lines.cpp: reductions, positions, softmax and related ops along axes: which elements form a line, and parts of the
+// work. The loops of isa.h do the rest and define the order of sums. If reduced and kept axes alternate, a line is
+// copied a chunk at a time. Few long sums are cut into chunks.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "graphrun/family_op.h"
+#include "graphrun/op.h"
+#include "graphrun/params/axes.h"
+#include "graphrun/scalar_op.h"
+#include "kernels/cpu/batch/families.h"
+
+namespace graphrun::cpu {
+namespace {
+
+using i64 = std::int64_t;
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+// NaN propagates; among equals the first wins. Branches only on NaN: which number is larger is unpredictable.
+float larger(float x, float y) {
+  const float most = y > x ? y : x;
+  return y != y ? y : most;
+}
+
+float smaller(float x, float y) {
+  const float least = y < x ? y : x;
+  return y != y ? y : least;
+}
+float product(float x, float y) {
+  return x * y;
+}
+
+// Elements of one line, by index.
+struct Line {
+  const float* first;
+  const Dims<1>* dims;
+  i64 size;
+
+  float operator[](i64 j) const { return first[dims->offset(j)]; }
+};
+
+// A reduction as runs of axes: adjacent axes that are both kept or both reduced form one run; runs alternate.
+struct LineAxes {
+  enum Form { rows, columns, other };  // reduced axes: the last ones; next to last, before `last`; any others
+  i64 outputs = 1, terms = 1, last = 1;
+  Form form = other;
+
+  LineAxes(const TensorType& in, std::uint32_t axes, i64 first_extent) {
+    int runs = 0;
+    bool reduced = false;  // whether the last run is reduced
+    i64 run = 1;
+    for (int d = 0; d < in.shape.rank(); ++d) {
+      const i64 n = d == 0 ? first_extent : in.shape[d];
+      const bool gone = (axes >> d & 1u) != 0;
+      (gone ? terms : outputs) *= n;
+      if (in.shape[d] == 1) continue;
+      if (runs == 0 || gone != reduced) {
+        ++runs;
+        run = 1;
+      }
+      run *= n;
+      reduced = gone;
+    }
+    if (runs == 0 || (runs <= 2 && reduced)) {
+      form = rows;
+    } else if (runs <= 3 && !reduced) {
+      form = columns;
+      last = run;
+    }
+  }
+
+  // Chunks of kSumChunk terms become parts if there are fewer outputs than threads could use. They are added in the
+  // same order as without chunks, so results are those of isa.h either way.
+  i64 chunks() const { return (terms + kSumChunk - 1) / kSumChunk; }
+  bool wants_chunks() const {
+    const i64 independent = form == rows ? outputs : (outputs + kGrain - 1) / kGrain;
+    return form != other && chunks() > 1 && parts_for(outputs * terms) > independent;
+  }
+};
+
+LineAxes axes_of(const KernelArgs& args, std::uint32_t mask) {
+  const TensorType& in = args.in_type[0];
+  return {in, mask, args.rows_of(in)};
+}
+
+// Runs the loop on all lines, in parts. Short rows are transposed to become lanes, except for sums, which are faster
+// than that. `maps`: the output has the input's shape; otherwise one number per line.
+void run_lines(const KernelArgs& args, const LineAxes& axes, const LineLoop& loop, int parts, const IsaTable& table,
+               bool maps = false) {
+  const i64 terms = axes.terms, last = axes.last;
+  const bool classes = args.inputs > 1 && args.in_type[1].dtype == DType::i32;
+  const float* const other = args.input<float>(args.inputs - 1);
+  const auto lines_at = [&](i64 line, i64 at, i64 count) -> Lines {
+    return {args.input<float>(0) + at,
+            args.output<float>() + (maps ? at : line),
+            other + (classes ? line : at),
+            count,
+            terms,
+            last};
+  };
+  if (axes.outputs == 0) return;
+  if (axes.form == LineAxes::columns) {
+    const i64 blocks = (last + kGrain - 1) / kGrain;
+    for_ranges(args.pool, parts, axes.outputs / last * blocks, 1, [&](i64 first, i64 end) {
+      for (i64 item = first; item < end; ++item) {
+        const i64 group = item / blocks, column = item % blocks * kGrain;
+        loop.across(lines_at(group * last + column, group * terms * last + column, std::min(kGrain, last - column)));
+      }
+    });
+    return;
+  }
+  for_ranges(args.pool, parts, axes.outputs, 1, [&](i64 first, i64 end) {
+    if (terms > kShortLine || end - first < 4 || &loop == &table.sum)
+      return loop.along(lines_at(first, first * terms, end - first));
+    float block[kShortLine * kGrain], targets[kShortLine * kGrain];
+    for (i64 i = first; i < end; i += kGrain) {
+      const Lines rows = lines_at(i, i * terms, std::min(kGrain, end - i));
+      Lines lanes = rows;
+      lanes.stride = kGrain;
+      lanes.x = block;
+      table.transpose(block, kGrain, rows.x, terms, rows.count, terms);
+      if (args.inputs > 1 && !classes) {
+        lanes.other = targets;
+        table.transpose(targets, kGrain, rows.other, terms, rows.count, terms);
+      }
+      if (maps) lanes.out = block;
+      loop.across(lanes);
+      if (maps) table.transpose(rows.out, terms, block, kGrain, terms, rows.count);
+    }
+  });
+}
+
+// ---- chunks of few long lines -------------------------------------------------------------------------------------
+
+// Runs the loop on each chunk of kSumChunk terms, as a part of its own. Results go to the workspace: (groups, chunks,
+// last). The output is the loop's other operand.
+void run_chunks(const KernelArgs& args, const LineAxes& axes, const LineLoop& loop, int parts) {
+  const i64 chunks = axes.chunks(), last = axes.last;
+  for_ranges(args.pool, parts, axes.outputs / last * chunks, 1, [&](i64 first, i64 end) {
+    for (i64 item = first; item < end; ++item) {
+      const i64 group = item / chunks, begin = item % chunks * kSumChunk;
+      (axes.form == LineAxes::rows ? loop.along : loop.across)(
+          {args.input<float>(0) + (group * axes.terms + begin) * last,
+           static_cast<float*>(args.workspace) + item * last, args.output<float>() + group * last, last,
+           std::min<i64>(kSumChunk, axes.terms - begin), last});
+    }
+  });
+}
+
+// Calls finish(outputs, totals) for each group, after folding its chunks in order.
+template <class Combine, class Finish>
+void fold_chunks(const KernelArgs& args, const LineAxes& axes, Combine&& combine, Finish&& finish) {
+  const i64 last = axes.last;
+  for (i64 g = 0; g < axes.outputs / last; ++g) {
+    float* const total = static_cast<float*>(args.workspace) + g * axes.chunks() * last;
+    for (i64 c = 1; c < axes.chunks(); ++c)
+      for (i64 j = 0; j < last; ++j) total[j] = combine(total[j], total[c * last + j]);
+    finish(args.output<float>() + g * last, total);
+  }
+}
+
+// ---- lines in any layout ------------------------------------------------------------------------------------------
+
+// Sets each output to f(line).
+template <class F>
+void for_any_lines(const KernelArgs& args, const LineAxes& axes, int parts, F&& f) {
+  const Split<1> split({args.view_of(args.in_type[0])}, args.params.as<ReduceParams>().axes);
+  for_ranges(args.pool, parts, axes.outputs, 1, [&](i64 first, i64 end) {
+    for (i64 i = first; i < end; ++i)
+      args.output<float>()[i] = f(Line{args.input<float>(0) + split.kept.offset(i), &split.reduced, axes.terms});
+  });
+}
+
+// Calls f(result of the loop) for each copied chunk of a line.
+template <class F>
+void for_copies(const Line& line, void (*loop)(const Lines&), const float* other, F&& f) {
+  float chunk[kSumChunk];
+  for (i64 begin = 0; begin < line.size; begin += kSumChunk) {
+    const i64 n = std::min<i64>(kSumChunk, line.size - begin);
+    for (i64 j = 0; j < n; ++j) chunk[j] = line[begin + j];
+    float result = 0;
+    loop({chunk, &result, other, 1, n, 1});
+    f(result);
+  }
+}
+
+// ---- the ops ------------------------------------------------------------------------------------------------------
+
+void sum(const KernelArgs& args, const IsaTable& table) {
+  const LineAxes axes = axes_of(args, args.params.as<ReduceParams>().axes);
+  const int parts = parts_for(axes.outputs * axes.terms);
+  if (axes.form == LineAxes::other) {
+    for_any_lines(args, axes, parts, [&](const Line& line) {
+      float total = 0;
+      for_copies(line, table.sum.along, nullptr, [&](float x) { total += x; });
+      return total;
+    });
+  } else if (args.workspace != nullptr && axes.terms > 0) {
+    run_chunks(args, axes, table.sum, parts);
+    fold_chunks(
+        args, axes, [](float x, float y) { return x + y; },
+        [&](float* out, const float* total) { std::copy_n(total, axes.last, out); });
+  } else {
+    run_lines(args, axes, table.sum, parts, table);
+  }
+}
+
+int parts_of(const LineAxes& axes) {
+  return parts_for(axes.outputs * (4 * axes.terms + 16));  // several passes, plus setup
+}
+
+template <LineLoop IsaTable::*loop, float (*combine)(float, float)>
+void fold(const KernelArgs& args, const IsaTable& table) {
+  const LineAxes axes = axes_of(args, args.params.as<ReduceParams>().axes);
+  if (axes.form != LineAxes::other) return run_lines(args, axes, table.*loop, parts_of(axes), table);
+  float start = 0;
+  (table.*loop).along({nullptr, &start, nullptr, 1, 0, 1});  // the result without terms
+  for_any_lines(args, axes, parts_of(axes), [&](const Line& line) {
+    float x = start;
+    for (i64 j = 0; j < line.size; ++j) x = combine(x, line[j]);
+    return x;
+  });
+}
+
+template <LineLoop IsaTable::*loop, bool maps>
+void along_axis(const KernelArgs& args, const IsaTable& table) {
+  const LineAxes axes = axes_of(args, 1u << args.params.as<AxisParams>().axis);
+  run_lines(args, axes, table.*loop, parts_of(axes), table, maps);
+}
+
+void softmax_cross_entropy(const KernelArgs& args, const IsaTable& table) {
+  const LineAxes axes = axes_of(args, 1u << (args.in_type[0].shape.rank() - 1));
+  const bool classes = args.in_type[1].dtype == DType::i32;
+  run_lines(args, axes, classes ? table.class_entropy : table.cross_entropy, parts_of(axes), table);
+}
+
+// log(sum(exp(x))) from the maximum of x and the sum of exp(x - maximum).
+float log_sum_exp(float top, float sum, const IsaTable& table) {
+  apply(table, scalar_op::log, &sum, 1, {{&sum, 0, 1}});
+  return std::fabs(top) < kInf ? top + sum : top;
+}
+
+void logsumexp(const KernelArgs& args, const IsaTable& table) {
+  const LineAxes axes = axes_of(args, args.params.as<ReduceParams>().axes);
+  const int parts = parts_of(axes);
+  const bool is_short = axes.terms <= kShortLine;
+  if (axes.form == LineAxes::other) {
+    for_any_lines(args, axes, parts, [&](const Line& line) {
+      float top = -kInf, sum = 0;
+      if (is_short) {
+        for_copies(line, table.logsumexp.along, nullptr, [&](float x) { top = x; });
+        return top;
+      }
+      for_copies(line, table.top.along, nullptr, [&](float x) { top = larger(top, x); });
+      for_copies(line, table.sum_exp.along, &top, [&](float x) { sum += x; });
+      return log_sum_exp(top, sum, table);
+    });
+  } else if (args.workspace != nullptr && !is_short) {
+    run_chunks(args, axes, table.top, parts);
+    fold_chunks(args, axes, larger, [&](float* out, const float* top) { std::copy_n(top, axes.last, out); });
+    run_chunks(args, axes, table.sum_exp, parts);
+    fold_chunks(
+        args, axes, [](float x, float y) { return x + y; },
+        [&](float* out, const float* total) {
+          for (i64 j = 0; j < axes.last; ++j) out[j] = log_sum_exp(out[j], total[j], table);
+        });
+  } else {
+    run_lines(args, axes, table.logsumexp, parts, table);
+  }
+}
+
+constexpr Entry kLineKernels[] = {entry<sum>(Op::sum),
+                                  entry<fold<&IsaTable::max, larger>>(Op::max),
+                                  entry<fold<&IsaTable::min, smaller>>(Op::min),
+                                  entry<fold<&IsaTable::prod, product>>(Op::prod),
+                                  entry<along_axis<&IsaTable::argmax, false>>(Op::argmax),
+                                  entry<along_axis<&IsaTable::argmin, false>>(Op::argmin),
+                                  entry<logsumexp>(Op::logsumexp),
+                                  entry<along_axis<&IsaTable::softmax, true>>(family_op::softmax),
+                                  entry<along_axis<&IsaTable::log_softmax, true>>(family_op::log_softmax),
+                                  entry<softmax_cross_entropy>(family_op::softmax_cross_entropy)};
+
+}  // namespace
+
+std::span<const Entry> line_kernels() {
+  return kLineKernels;
+}
+
+std::uint64_t line_workspace(const ReduceParams& params, const TensorType& in) {
+  const LineAxes axes(in, params.axes, in.shape.rank() == 0 ? 1 : in.shape[0]);
+  return axes.wants_chunks() ? static_cast<std::uint64_t>(axes.outputs * axes.chunks()) * sizeof(float) : 0;
+}
+
+}  // namespace graphrun::cpu
