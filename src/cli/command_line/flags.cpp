@@ -174,8 +174,8 @@ constexpr Flag kFlags[] = {
 
     {"--settings", "", "Graph", "show", "print every PATH=VALUE that --set accepts, with current values and choices",
      on<&Arguments::settings>},
-    {"--gradients", "", "Graph", "show", "print every node, including those that compute gradients",
-     on<&Arguments::gradients>},
+    {"--gradients", "", "Graph", "show",
+     "print every node and the gradient nodes; with --values, the gradients of the loss", on<&Arguments::gradients>},
     {"--whole-step", "", "Graph", "show", "print all nodes of a training step and of evaluation; reads the data",
      on<&Arguments::whole_step>},
     {"--rows", "", "Graph", "show", "print how each value depends on the batch, and the fused regions; reads the data",

@@ -99,8 +99,7 @@ std::string flags_text(std::string_view verb) {
 }
 
 std::string environment_text() {
-  return rows("Environment (a flag overrides its variable; GRAPHRUN_DATA is searched after --data-dir)", environment(),
-              24);
+  return rows("Environment (a flag overrides its variable, except GRAPHRUN_DATA)", environment(), 24);
 }
 
 std::string indented(std::string_view lines) {
@@ -113,8 +112,8 @@ std::string indented(std::string_view lines) {
 
 std::vector<HelpRow> exit_codes() {
   return {{"0", "success"},
-          {"1", "the run failed: a non-finite loss, or results or files that could not be written"},
-          {"2", "invalid usage, model file or data, or a weights file that does not match the model"},
+          {"1", "the run failed: a non-finite loss, or an error while writing results or files"},
+          {"2", "invalid usage, model file, data or weights, or an output path that is not writable"},
           {"3", "a requested check or limit failed, such as verify or --max-memory"},
           {"4", "a device, its library or its memory is not available"},
           {"130", "interrupted, for example by Ctrl-C; a training run still prints its results"}};
@@ -123,7 +122,8 @@ std::vector<HelpRow> exit_codes() {
 std::vector<HelpRow> environment() {
   std::vector<HelpRow> rows;
   for (const Flag& flag : flags()) {
-    const std::string text = fmt::format("default of {}{}", flag.name, flag.name == "--executor" ? " (no path)" : "");
+    std::string text = fmt::format("default of {}{}", flag.name, flag.name == "--executor" ? " (no path)" : "");
+    if (flag.name == "--data-dir") text = "folder to search for data files, after --data-dir";
     if (!flag.variable.empty()) rows.push_back({std::string(flag.variable), text});
   }
   rows.push_back({"CUDA_VISIBLE_DEVICES", "GPUs that graphrun may use; the first is cuda:0"});
@@ -211,7 +211,7 @@ std::string topics_text() {
   text += row("model, data, training", "keys of a model file, of its section data and of its section train");
   for (const auto& [topic, group, purpose] : kGroupTopics) text += row(topic, purpose);
   return text +
-         "\nFlags may precede or follow the model; --flag=value and --flag value are equivalent; -- ends flags.\n" +
+         "\nFlags may appear anywhere; -- ends them. Write --flag=value or --flag value, but always --resume=FILE.\n" +
          environment_text() + rows("Exit codes", exit_codes(), 5);
 }
 

@@ -225,7 +225,7 @@ folder of a stored run, plot draws the log, or with --what the model.
 
 For a model with --weights, or a safetensors file, --what selects the plot: confusion matrix or misclassified
 images for classifiers, the surface over two inputs, predicted vs. actual values or residuals for regressions,
-one weight matrix, or histograms. The default is the first of confusion, surface, predicted that fits.
+one weight matrix, or histograms. Default: the first of confusion, surface and predicted that suits the model.
 
 The suffix of --output selects the format: .svg, .png or .txt. Without --output, the plot is text on stdout.
 It is as wide as the terminal, or 80 columns. If the locale is not UTF-8, it uses ASCII.)",

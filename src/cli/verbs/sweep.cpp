@@ -346,7 +346,7 @@ const Verb sweep_verb = {
     "sweep",
     "",
     Positionals::model,
-    "train with several values of settings, and compare the results",
+    "train with every combination of given settings, and compare the results",
     R"(Trains the model with every combination of the --over values, and each combination with --seeds seeds. Each
 run is stored in its own folder in --run-dir, as with `train --run-dir`. Prints mean and standard deviation of
 loss and metrics for each combination.

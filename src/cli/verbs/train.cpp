@@ -294,9 +294,9 @@ const Verb train_verb = {
     R"(Trains for the number of epochs in the model file, then evaluates loss and metrics of every split with the
 final weights. `eval` also prints the confusion matrix. Progress goes to stderr, results to stdout.
 
-Ctrl-C stops after the current steps, prints the results so far (without losses and hashes that would take
-too long) and exits with code 130. With --json, stdout is one object; docs/reference/command-line.md lists the
-keys.)",
+Ctrl-C stops after the current steps and prints the results so far, without losses and hashes that would take
+too long to compute. The exit code is then 130. With --json, stdout is one object;
+docs/reference/command-line.md lists the keys.)",
     R"(graphrun model.json
 graphrun train model.json --epochs=5 --set train.optimizer.sgd.lr=0.1
 graphrun model.json --json --quiet > result.json)",

@@ -189,8 +189,8 @@ const Fields& train_fields() {
             "memory budget of the plan, in bytes or as `\"512MiB\"`. graphrun shrinks a larger plan without changing "
             "results, or rejects it before allocating ([memory.md](../internals/memory.md#a-budget))"),
       plain<&TrainSpec::drop_last>("last_batch",
-                                   R"(`"drop"` omits an incomplete last batch. Evaluation always includes it)", {},
-                                   {"keep", "drop"}),
+                                   R"(`"drop"` omits an incomplete last batch from training, but not from evaluation)",
+                                   {}, {"keep", "drop"}),
       plain<&TrainSpec::epochs>("epochs", "passes over the training split", 0),
       plain<&TrainSpec::shuffle>("shuffle", "use a different order of rows in each epoch"),
       plain<&TrainSpec::seed>(
