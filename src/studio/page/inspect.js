@@ -64,7 +64,7 @@ const profile = guarded(async () => {
       },
     };
     $("profiled").textContent = `${answer.executor}: first ${answer.rows} rows of ${answer.split}, ` +
-      weightsText(answer) + "; operations timed one by one; errors against double precision";
+      weightsText(answer) + "; each operation timed alone; errors compared with double precision";
   } catch (error) {
     $("profiled").textContent = "";
     throw error;
@@ -80,9 +80,9 @@ function showCosts() {
   const rows = costs ? state.check.graph.boxes.map((box) => [box, costs.of(box)]).filter(([, cost]) => cost) : [];
   rows.sort(([, a], [, b]) => b.share - a.share);
   $("costs").replaceChildren(rows.length ? table(["Value", term("Forward", "Time to compute the value"), term("Backward", "Time to compute its gradients"), term("Share", "Share of the total time"), "Size",
-    term("Stored", "yes: kept in memory; no: used at once within a group of fused operations"),
-    term("Largest error", "Largest difference from the same calculation in double precision"),
-    term("Rounding units", "Error divided by the gap between neighbouring 32-bit numbers (ulp) at the value's largest element")],
+    term("Stored", "yes: stored in memory; no: used only within a group of fused operations"),
+    term("Error", "Largest difference from the same calculation in double precision"),
+    term("Error (ulp)", "Error in units in the last place (ulp): gaps between neighbouring 32-bit numbers at the value's largest element")],
     rows.map(([box, cost]) => [element("button", {type: "button", onclick: () => choose(box)}, box.name), duration(cost.seconds), duration(cost.back),
       `${Math.round(100 * cost.share)} %`, bytes(cost.bytes), cost.in_arena ? "yes" : "no", short(cost.difference, 3), short(cost.ulp, 2)])) : "");
 }
@@ -210,18 +210,18 @@ new ResizeObserver(drawPlan).observe($("plan"));
 onNight(drawPlan);
 
 const kTerms = {
-  chain: "Operations that run one after the other on each element",
-  round: "A round goes over all rows of the batch. The next round can use its sums over the rows.",
-  "row operation": "An operation on a few rows of the batch at a time",
+  chain: "Elementwise operations that run together, element by element",
+  stage: "A stage processes all rows of the batch. The next stage can use its sums over the rows.",
+  "per-row step": "An operation that runs on one tile of rows at a time",
 };
 const countedTerm = (count, word) => term(counted(count, word), kTerms[word]);
 
 function showRegions() {
   const rows = plan.regions.map((one) => [one.phase, String(one.steps), one.chains ? countedTerm(one.chains, "chain")
-    : element("span", {}, countedTerm(one.stages, "round"), ", ", countedTerm(one.row_steps, "row operation")),
+    : element("span", {}, countedTerm(one.stages, "stage"), ", ", countedTerm(one.row_steps, "per-row step")),
     /^tiles of (\d+) rows/.exec(one.tiling)?.[1] ?? one.tiling, bytes(one.bytes_in_tiles)]);
-  const tiling = term("Rows at a time", "Rows of the batch that a thread works on; on a GPU, the layout and its sizes");
-  const inTiles = term("Never stored", "Size of the values that are used at once");
+  const tiling = term("Tile", "Rows of the batch that a thread processes at a time; on a GPU, the tile layout and its sizes");
+  const inTiles = term("Kept in tiles", "Size of the values that only this region uses; they never go to memory");
   $("regions").replaceChildren(rows.length ? table(["Phase", "Operations", "Structure", tiling, inTiles], rows)
     : element("p", {class: "quiet"}, "No operations are fused."),
     ...[...plan.notes, ...plan.fallbacks].map((note) => element("p", {class: "quiet"}, note)));
@@ -239,8 +239,8 @@ $("verify").addEventListener("click", guarded(async () => {
       ? element("p", {}, `Verified: ${report.values.toLocaleString("en")} values of ${counted(report.steps, "training step")} and ${counted(report.evaluation_steps, "evaluation step")}; ` +
           (worst && worst.worst > 0 ? `largest error: ${short(100 * worst.worst, 2)} % of the limit (${worst.node})` : "no differences"))
       : element("pre", {class: "command"}, report.difference),
-      element("div", {class: "wide"}, table(["Operation", "Times compared", "Values",
-        term("Error / limit", "Largest error, divided by the allowed one; more than 1 fails")], report.ops.map((op) =>
+      element("div", {class: "wide"}, table(["Operation", "Comparisons", "Values",
+        term("Error / limit", "Largest error divided by the limit; verification fails if it is more than 1")], report.ops.map((op) =>
         [op.op, String(op.steps), op.values.toLocaleString("en"), short(op.worst, 2)]))));
   } catch (error) {
     $("verified").textContent = "";
