@@ -54,7 +54,7 @@ column is categorical or has two distinct numbers, init writes a classifier.
 
 The model file contains every inferred setting for you to review: format of the table (separator, decimal
 comma), types of the columns (number, date or category) and imputation. stderr lists the omitted columns.
-Without --output the model goes to stdout. An existing file is never overwritten.)",
+Without --output the model goes to stdout. init never overwrites an existing file.)",
     R"(graphrun init houses.csv --label price -o houses.json
 graphrun houses.json)",
     run_init};
