@@ -106,9 +106,9 @@ Dims<N> merged(const View (&views)[N]) {
 
 // Separates the axes of the mask (bit i: axis i) from the others.
 template <int N>
-struct Split {
+struct AxisGroups {
   Dims<N> kept, reduced;
-  Split(const View (&views)[N], std::uint32_t mask) {
+  AxisGroups(const View (&views)[N], std::uint32_t mask) {
     for (int axis = 0; axis < views[0].extents.rank(); ++axis)
       ((mask >> axis & 1u) != 0 ? reduced : kept).add(axis_of(views, axis));
   }

@@ -21,7 +21,7 @@ double smaller(double x, double y) {
 // out = value(number of terms, term): term(j) is term j.
 template <class F>
 void reduce(const KernelArgs& args, F&& value) {
-  const Split<1> axes({view_in(args, 0)}, args.params.as<ReduceParams>().axes);
+  const AxisGroups<1> axes({view_in(args, 0)}, args.params.as<ReduceParams>().axes);
   for_elements(axes.kept, [&](i64 i, const Offsets<1>& base) {
     out(args, i, value(axes.reduced.count, [&](i64 j) { return in(args, 0, base[0] + axes.reduced.offset(j)); }));
   });
@@ -67,7 +67,7 @@ void logsumexp(const KernelArgs& args) {
 template <class F>
 void for_lines(const KernelArgs& args, int axis, F&& f) {
   const View x = view_in(args, 0);
-  for_elements(Split<1>({x}, 1u << axis).kept,
+  for_elements(AxisGroups<1>({x}, 1u << axis).kept,
                [&](i64 i, const Offsets<1>& base) { f(i, base[0], x.strides[axis], x.extents[axis]); });
 }
 
@@ -89,7 +89,7 @@ template <bool kLog>
 void softmax(const KernelArgs& args) {
   const int axis = args.params.as<AxisParams>().axis;
   const View to = view_out(args);
-  const Dims<1> lines = Split<1>({to}, 1u << axis).kept;
+  const Dims<1> lines = AxisGroups<1>({to}, 1u << axis).kept;
   for_lines(args, axis, [&](i64 line, i64 base, i64 stride, i64 n) {
     const i64 result = lines.offset(line);
     const auto [top, rest] = log_sum_exp(n, [&](i64 j) { return in(args, 0, base + j * stride); });

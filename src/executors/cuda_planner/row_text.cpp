@@ -142,7 +142,7 @@ std::string axis_text(const TextCall& call, std::string_view to) {
 }
 
 RowTerms row_terms(const TextOperand& x, std::uint32_t axes) {
-  const Split<1> split({seen(x)}, axes);
+  const AxisGroups<1> split({seen(x)}, axes);
   return {split.kept.count, split.reduced.count,
           fmt::format("[&](int n, int m) {{ return {}[{} + {}]; }}", x.name, text_of(index_of(split.kept, 'n')),
                       text_of(index_of(split.reduced, 'm')))};
@@ -166,7 +166,7 @@ std::string element_fault(const TextCall& call) {
 
 std::string fold_text(const TextCall& call, std::string_view head) {
   const TextOperand& x = call.inputs[0];
-  const Split<1> split({seen(x)}, call.params->as<ReduceParams>().axes);
+  const AxisGroups<1> split({seen(x)}, call.params->as<ReduceParams>().axes);
   const Fold& fold = *fold_of(call.op);
   return fmt::format("{}{}, [&](int m) {{ return {}[{} + {} + {}]; }}, {})", head, fold.start, x.name, x.view.offset,
                      text_of(index_of(split.kept, 'i')), text_of(index_of(split.reduced, 'm')), fold.function);

@@ -181,6 +181,7 @@ WarpShape warp_shape(const TextCall& call) {
   }
   return shape;
 }
+
 namespace {
 
 class WarpStage : StageCall {

@@ -173,7 +173,7 @@ Lines lines_of(const KernelArgs& args, int axis) {
   const View x = dense(args.in_type[0].shape);
   Lines lines;
   lines.in = args.input<float>(0);
-  lines.kept = Split<1>({x}, 1u << axis).kept;
+  lines.kept = AxisGroups<1>({x}, 1u << axis).kept;
   lines.count = static_cast<std::uint64_t>(lines.kept.count);
   lines.size = static_cast<std::uint64_t>(x.extents[axis]);
   lines.stride = static_cast<std::uint64_t>(x.strides[axis]);

@@ -52,7 +52,7 @@ inline std::uint32_t reduced_axes(const Params& params) {
 inline ReducePlan plan_reduce(std::uint32_t axes, const Shape& in, const Machine& machine,
                               std::uint64_t state = sizeof(float)) {
   ReducePlan plan;
-  const Split<1> split_axes({dense(in)}, axes);
+  const AxisGroups<1> split_axes({dense(in)}, axes);
   plan.kept = split_axes.kept;
   plan.reduced = split_axes.reduced;
   const Dims<1>& kept = plan.kept;

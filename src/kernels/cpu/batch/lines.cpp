@@ -166,7 +166,7 @@ void fold_chunks(const KernelArgs& args, const LineAxes& axes, Combine&& combine
 // Sets each output to f(line).
 template <class F>
 void for_any_lines(const KernelArgs& args, const LineAxes& axes, int parts, F&& f) {
-  const Split<1> split({args.view_of(args.in_type[0])}, args.params.as<ReduceParams>().axes);
+  const AxisGroups<1> split({args.view_of(args.in_type[0])}, args.params.as<ReduceParams>().axes);
   for_ranges(args.pool, parts, axes.outputs, 1, [&](i64 first, i64 end) {
     for (i64 i = first; i < end; ++i)
       args.output<float>()[i] = f(Line{args.input<float>(0) + split.kept.offset(i), &split.reduced, axes.terms});

@@ -14,7 +14,7 @@ struct FeatureLines {
   std::vector<std::int32_t> first, terms;
 
   FeatureLines(const TileOperand& x, std::uint32_t axes) {
-    const Split<1> split({features(x)}, axes);
+    const AxisGroups<1> split({features(x)}, axes);
     first = elements_of(split.kept);
     terms = elements_of(split.reduced);
   }
