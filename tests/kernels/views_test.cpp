@@ -85,7 +85,7 @@ TEST(Views, AreWalkedInOrder) {
 TEST(Views, SplitAxesMeetEveryElementOnce) {
   const View view = permuted(dense({2, 3, 4}), std::vector<std::int32_t>{2, 0, 1}.data());
   for (std::uint32_t mask = 0; mask < 8; ++mask) {
-    const Split<1> split({view}, mask);
+    const AxisGroups<1> split({view}, mask);
     std::vector<int> visits(24);
     for_elements(split.kept, [&](std::int64_t, const Offsets<1>& base) {
       for (std::int64_t j = 0; j < split.reduced.count; ++j)
