@@ -219,7 +219,10 @@ struct Along {
       Floats sum = 0.0f;
       i64 j = begin;
       for (; j + kLanes <= end; j += kLanes) sum = sum + term(first + j, i64{kLanes});
-      if (j < end) sum = sum + only_first(term(first + j, end - j), end - j);
+      if (j < end) {
+        const Floats rest = term(first + j, end - j);
+        sum = sum + (kAtOnce == kLanes ? rest : only_first(rest, end - j));  // a cheap term is a load: zero beyond
+      }
       total += tree(sum);
     }
     return total;
