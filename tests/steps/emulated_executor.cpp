@@ -8,9 +8,9 @@
 
 #include "emulation/machine.h"
 #include "executors/common/load_check.h"
+#include "executors/cuda_planner/cost/tile_costs.h"
 #include "executors/cuda_planner/cuda_planner.h"
-#include "executors/cuda_planner/step_kernel.h"
-#include "executors/cuda_planner/tile_costs.h"
+#include "executors/cuda_planner/print/step_kernel.h"
 #include "executors/ref/ref_executor.h"
 #include "steps/host_kernels.h"
 

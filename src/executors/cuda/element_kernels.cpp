@@ -8,7 +8,7 @@
 #include <utility>
 #include <variant>
 
-#include "executors/cuda_planner/scalar_text.h"
+#include "executors/cuda_planner/print/scalar_text.h"
 #include "graphrun/op.h"
 #include "kernels/cuda/element_grid.h"
 #include "kernels/cuda/layout.h"

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <utility>
 
-#include "executors/cuda_planner/step_kernel.h"
-#include "executors/cuda_planner/step_source.h"
+#include "executors/cuda_planner/print/step_kernel.h"
+#include "executors/cuda_planner/print/step_source.h"
 #include "graphrun/error.h"
 #include "graphrun/op.h"
 

@@ -2,7 +2,7 @@
 // Contract: made when a Program is loaded. Throws Error (kind device, code cuda.kernels) if there is no compiler, or if
 // the blocks of a kernel cannot run at the same time on this device; a program without such regions needs neither. A
 // launch runs a region a number of times. check() reports a wait that took too long, after the launch.
-// Not here: the source (executors/cuda_planner/step_kernel.h), when to launch (runnable.h).
+// Not here: the source (executors/cuda_planner/print/step_kernel.h), when to launch (runnable.h).
 #pragma once
 
 #include <cuda_runtime_api.h>

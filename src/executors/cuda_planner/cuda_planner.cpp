@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <iterator>
 
-#include "executors/cuda_planner/step_source.h"
-#include "executors/cuda_planner/tile_costs.h"
+#include "executors/cuda_planner/cost/tile_costs.h"
+#include "executors/cuda_planner/print/step_source.h"
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params/matmul.h"

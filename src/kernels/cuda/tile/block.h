@@ -2,7 +2,7 @@
 // Values of a row are contiguous, in the block's shared memory or in the arena.
 // Contract: all threads of a block call the functions over loops and rows, and none ends with a barrier. Functions with
 // a `rows` parameter process the block's rows [0, rows). Sizes alone fix the order of sums. Leaves to others: products
-// (product.h), other blocks (grid.h), the source text (executors/cuda_planner/block_kernel.cpp).
+// (product.h), other blocks (grid.h), the source text (executors/cuda_planner/tiles/block_kernel.cpp).
 #pragma once
 
 #include "kernels/cuda/tile/thread.h"

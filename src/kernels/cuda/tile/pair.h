@@ -2,7 +2,8 @@
 // Contract: the functions of thread.h under the same names. A Row is whole: both lanes hold identical copies. A Half is
 // split: the even lane has the first ceil(N / 2) features, the odd lane the rest, which for an odd N includes the last
 // one twice, of which one counts. Products yield a Half if they have two or more features. All lanes of a warp call;
-// those without a row repeat another's. Leaves to others: which values are halves (executors/cuda_planner/lanes.h).
+// those without a row repeat another's. Leaves to others: which values are halves
+// (executors/cuda_planner/tiles/lanes.h).
 #pragma once
 
 #include "kernels/cuda/tile/step.h"

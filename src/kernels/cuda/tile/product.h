@@ -3,7 +3,7 @@
 // Contract: sums of three products of factors split in two (warp.h), flushed to f32 in shared memory every kFlushed
 // terms; the error is about 3e-7 of the sum of the terms' magnitudes. Sizes alone fix the order of sums. All threads of
 // a block call together. Leaves to others: which part of a product a block computes, how results are used
-// (executors/cuda_planner/block_kernel.cpp).
+// (executors/cuda_planner/tiles/block_kernel.cpp).
 #pragma once
 
 #include "kernels/cuda/tile/picks.h"

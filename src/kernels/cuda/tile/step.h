@@ -2,7 +2,7 @@
 // arguments, scalar ops, a thread's loop over rows, loops over values shared by all rows.
 // Contract: all threads of a block call the functions over arrays; each states whether it ends with a barrier. Number
 // is float for results bitwise equal to the scalar functions, or a type with its own functions. Leaves to others: the
-// source text (executors/cuda_planner/step_kernel.h).
+// source text (executors/cuda_planner/print/step_kernel.h).
 #pragma once
 
 #include "kernels/cuda/element_functions.h"

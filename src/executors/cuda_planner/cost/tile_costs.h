@@ -1,0 +1,106 @@
+// tile_costs.h: regions over rows that run as one GPU kernel, and their tilings by cost, in clock cycles: work counted
+// for each tile, number of blocks and number of threads, times the target's GpuCosts. Contract: pure functions of the
+// signature and the target, in integers. Not here: the kernel (step_kernel.h).
+#pragma once
+
+#include <cstdint>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "executors/cuda_planner/plan/block_phases.h"
+#include "executors/cuda_planner/print/scalar_text.h"
+#include "graphrun/executor.h"
+
+namespace graphrun::cuda {
+
+// Reason why no step kernel has these steps, judged without edges; "" if one may (Executor::region_fault).
+std::string row_fault(const RegionSignature& region, const Target& target);
+RegionPlan row_choices(const RegionSignature& region, const Target& target);
+// Scratch in the arena for sums over clusters.
+std::uint64_t scratch_bytes(const RegionSignature& region, const StepTiling& tiling, const GpuCosts& costs);
+
+// ---- tiles
+
+// Cost of a tiling. Long code takes seconds to compile, so it is chosen only if there is no alternative.
+struct StepCost {
+  StepTiling tiling;
+  std::int64_t cycles = 0;
+  bool is_long = false;
+};
+struct TileCosts {
+  std::string fault;  // reason why there are none; else empty
+  std::vector<StepCost> costs;
+};
+// Reason why no kernel with the tile has these steps, judged without edges; "" if one may.
+std::string thread_fault(const RegionSignature& region);  // thread and pair tiles
+std::string warp_fault(const RegionSignature& region, const Target& target);
+std::string block_fault(const RegionSignature& region);  // split tiles have a subset of these steps
+
+TileCosts thread_costs(const RegionSignature& region, const Target& target);
+TileCosts warp_costs(const RegionSignature& region, const Target& target);
+TileCosts block_costs(const RegionSignature& region, const Target& target);
+TileCosts split_costs(const RegionSignature& region, const Target& target);
+
+// Loop of a thread, or a pair of lanes, over its rows. The region has `products` multiplications per row and `same`
+// elements of data per row that are the same in each run, or 0.
+struct RowTurns {
+  std::int64_t count = 1;
+  bool straight = false;  // straight-line code
+  bool kept = false;      // data stay in registers for the whole launch
+};
+RowTurns row_turns(const StepTiling& tiling, std::int64_t capacity, std::int64_t products, std::int64_t same);
+
+// ---- common helpers
+
+constexpr std::int64_t divide_up(std::int64_t count, std::int64_t size) {
+  return (count + size - 1) / size;
+}
+inline bool is_array(const TensorType& type) {  // shared by all rows and not a scalar
+  return type.rows == 0 && type.shape.elements() != 1;
+}
+constexpr std::int64_t kFunctionInstructions = 12;
+constexpr std::int64_t kMaxFeatures = 64;  // per row of a value in registers
+
+std::int64_t features(const TensorType& type);  // per row, or elements of a value without rows
+bool is_function(const StepSignature& step);
+TextCall call_of(const StepSignature& step);
+// Reason why tiles with rows in registers (thread, pair, warp) cannot run the region; "" if they can. Each block
+// computes the values shared by all rows and keeps them in its shared memory.
+std::string register_fault(const RegionSignature& region);
+std::uint64_t shared_bytes(const RegionSignature& region);  // size of those values
+std::uint32_t stage_count(const RegionSignature& region);
+std::vector<BlockStep> block_steps(const RegionSignature& region);
+// Cost of a cross-block reduction, without the steps that run once after it.
+std::int64_t exchange_cycles(const StepTiling& tiling, std::int64_t sums, const GpuCosts& costs);
+// Number of clusters of so many blocks that are resident at a time.
+std::uint32_t resident_clusters(const Target& target, std::uint32_t cluster);
+// The tiling with each number of blocks that rows in registers may have: a single cluster, or, for sums over clusters,
+// all resident ones. Without clusters, or without sums, as many blocks as needed.
+std::vector<StepTiling> grids(const StepTiling& tiling, const RegionSignature& region, const Target& target,
+                              bool has_sums, std::int64_t needed);
+
+// Steps of a region by index: row steps, then the others. Merges steps that work on the same elements into groups.
+class StepGroups {
+ public:
+  explicit StepGroups(const RegionSignature& region) : region_(region), groups_(all()) {
+    std::iota(groups_.begin(), groups_.end(), 0);
+  }
+
+ protected:
+  std::size_t all() const { return region_.rows.size() + region_.once.size(); }
+  bool is_row(std::size_t i) const { return i < region_.rows.size(); }
+  const StepSignature& step(std::size_t i) const {
+    return is_row(i) ? region_.rows[i] : region_.once[i - region_.rows.size()];
+  }
+  std::uint32_t maker(std::size_t i, std::size_t k) const { return region_.makers[i][k]; }
+  std::size_t group(std::size_t i) const {
+    while (groups_[i] != i) i = groups_[i];
+    return i;
+  }
+
+  const RegionSignature& region_;
+  std::vector<std::size_t> groups_;
+};
+
+}  // namespace graphrun::cuda

@@ -1,0 +1,67 @@
+// kernel_frame.h: parts of a step kernel that are the same for all tiles: its pointers into the arena, loads and stores
+// of the values shared by all rows, and the code around the body.
+// Contract: pointers are numbered in order of first use. Not here: the bodies (step_kernel.cpp, block_kernel.cpp,
+// split_kernel.cpp).
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "executors/cuda_planner/print/once_text.h"
+#include "executors/cuda_planner/print/step_kernel.h"
+#include "graphrun/program.h"
+
+namespace graphrun::cuda {
+
+class KernelFrame {
+ public:
+  // `arrays` is the prefix of array names; "" if arrays stay in the arena.
+  KernelFrame(std::string_view name, const Program& program, const Phase& phase, const Region& region,
+              std::string_view arrays = "s.");
+  KernelFrame(const KernelFrame&) = delete;
+  KernelFrame& operator=(const KernelFrame&) = delete;
+
+  const Program& program;
+  const Phase& phase;
+  const Region& region;
+  const StepTiling tiling;
+  StepKernel kernel;
+  Places places;
+  OnceText once;
+  BufferId count = kNoBuffer;  // number of samples, if a batch may be partial
+
+  const Buffer& buffer(BufferId id) const { return program.buffers[id]; }
+  BufferId root(BufferId id) const { return storage_root(program, id); }
+  std::string pointer(BufferId id, std::string_view qualifier = "");  // into the arena
+  std::string scratch();                                              // "a.at[2]"; "nullptr" if the region has none
+  std::string count_text() const;                                     // number of samples
+  std::string name(BufferId id) const;                                // comment and newline
+
+  // Values shared by all rows: members of shared memory, and statements around the loop over steps.
+  struct States {
+    std::string members, numbers, loads, stores;
+    std::string slices;  // stores by one cluster, where each block stores its slice
+  };
+  States states();
+
+  // Code before the kernel, with definitions and members of its shared memory; the kernel; code after it.
+  std::string begin(std::string_view definitions, std::string_view members) const;
+  std::string definition(std::string_view body) const;
+  std::string end() const;
+
+ private:
+  std::size_t pointer_index(BufferId id);
+
+  const bool in_arena_;  // arrays stay in the arena
+};
+
+StepKernel block_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region);
+StepKernel split_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region);
+
+// Names for comments in generated code.
+std::string printable_name(std::string_view name);
+std::string comment_of(const Step& step);
+std::string step_comment(const Step& step);  // includes the newline
+
+}  // namespace graphrun::cuda

@@ -1,0 +1,198 @@
+#include "executors/cuda_planner/print/row_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "graphrun/family_op.h"
+#include "graphrun/op.h"
+#include "graphrun/params/axes.h"
+#include "graphrun/params/matmul.h"
+
+namespace graphrun::cuda {
+namespace {
+
+std::string mapped(const TextCall& call, std::string_view statements) {
+  return fmt::format("map<{}>([&](int i) {{ {} }})", feature_count(call.output), statements);
+}
+ElementText feature(const TextCall& call) {
+  return element_text(call, features_of(call.output), fmt::format("u64(r) * {} + i", feature_count(call.output)));
+}
+RowTerms axis_terms(const TextCall& call) {
+  return row_terms(call.inputs[0], is_position(call.op) ? 1u << call.params->as<AxisParams>().axis
+                                                        : call.params->as<ReduceParams>().axes);
+}
+
+std::string_view sum_fault(const TextCall& call) {
+  const auto have_rows = [&] { return std::ranges::all_of(call.inputs, &TextOperand::has_rows); };
+  if (call.output.dtype != DType::f32) return "its operand is not f32";
+  if (call.op == Op::matmul) return is_product_over_rows(call) ? "" : "it is not a sum over rows of their products";
+  if (call.op == Op::scatter_add) return have_rows() ? "" : "its places are not of the rows";
+  return fold_of(call.op) != nullptr && have_rows() ? "" : "it is not a sum, product or extremum over rows";
+}
+
+// Contribution of this row to a reduced value.
+std::string sum_text(const TextCall& call, std::int64_t at) {
+  const TextOperand &x = call.inputs[0], &y = call.inputs.back();
+  if (call.op == Op::matmul)
+    return fmt::format("add_product<{}, {}, {}, {}>(sums, {}, {}, live);", at, x.type.rows, x.type.shape[1],
+                       y.type.shape[1], x.name, y.name);
+  if (call.op == Op::scatter_add)
+    return fmt::format(
+        "combine<{0}, {1}, {2}>(sums, 0.0f, [&](int n, int m) {{ return {3}[m] == n / {4} ? {5}[m * {4} + n % {4}] : "
+        "0.0f; }}, {6}, live);",
+        at, call.output.shape.elements(), feature_count(x.type), x.name, call.output.shape[1], y.name,
+        fold_of(Op::sum)->function);
+  const Fold& fold = *fold_of(call.op);
+  const RowTerms t = axis_terms(call);
+  return fmt::format("combine<{}, {}, {}>(sums, {}, {}, {}, live);", at, t.kept, t.reduced, fold.start, t.text,
+                     fold.function);
+}
+
+std::string product_text(const TextCall& call) {
+  const TextOperand &a = call.inputs[0], &b = call.inputs[1];
+  if (b.number) return mapped(call, fmt::format("return scalar::fma({}[i], {}, 0.0f);", a.name, b.name));
+  const bool transposed = call.params->as<MatmulParams>().transpose_b;
+  const std::int64_t k = last_extent(features_of(a.type)), rows = feature_count(a.type) / std::max<std::int64_t>(k, 1);
+  return fmt::format("matmul{}<{}, {}, {}>({}, {} + {})", transposed ? "_transposed" : "", rows, k,
+                     b.type.shape[transposed ? 0 : 1], a.name, b.name, b.view.offset);
+}
+
+std::string batch_text(const TextCall& call) {
+  const TextOperand& data = call.inputs[0];
+  if (data.number) return mapped(call, fmt::format("return {};", data.name));
+  return fmt::format("load<{0}>({1}{2} + {3} * {0})", feature_count(call.output), data.name,
+                     data.view.offset == 0 ? "" : fmt::format(" + {}", data.view.offset), batch_row_text(call, "r"));
+}
+
+}  // namespace
+
+std::string fault_text(const TextCall& call, std::string_view of, std::string_view why) {
+  return why.empty() ? std::string() : fmt::format("'{}' is not part of {}: {}", name_of(call.op), of, why);
+}
+
+std::string_view product_fault(const TextCall& call) {
+  const TextOperand &a = call.inputs[0], &b = call.inputs[1];
+  if (b.has_rows() || !a.has_rows() || b.type.shape.rank() != 2 || call.params->as<MatmulParams>().transpose_a)
+    return "it multiplies values of one sample with each other";
+  return b.is_whole() ? "" : "its weights are a part of a value";
+}
+std::string_view gather_fault(const TextCall& call) {
+  const TextOperand& table = call.inputs[0];
+  return table.has_rows() || !call.inputs[1].has_rows() || !table.is_whole() ? "its table has rows of samples" : "";
+}
+
+std::string row_fault(const TextCall& call) {
+  const auto fault = [&]() -> std::string_view {
+    if (has_f64(call)) return "it computes in f32";
+    if (call.output.rows == 0) return sum_fault(call);
+    if (call.op == Op::matmul) {
+      const TextOperand& b = call.inputs[1];
+      const bool aligned = b.number || b.view.offset % 4 == 0;
+      const std::string_view why = product_fault(call);
+      return why.empty() && !aligned ? "its weights are a part of a value" : why;
+    }
+    if (call.op == family_op::gather) return gather_fault(call);
+    return call.op == Op::minibatch || is_by_element(call.op) || is_along_axis(call) ? "" : "it has no text over rows";
+  };
+  return fault_text(call, "a step kernel", fault());
+}
+
+std::string row_text(const TextCall& call, std::int64_t at) {
+  if (call.output.rows == 0) return sum_text(call, at);
+  if (call.op == Op::matmul) return product_text(call);
+  if (call.op == Op::minibatch) return batch_text(call);
+  return is_along_axis(call) ? axis_text(call) : mapped(call, feature(call).statements());
+}
+
+bool is_by_feature(const TextCall& call) {
+  return call.output.rows > 0 && is_by_element(call.op) && row_fault(call).empty();
+}
+std::string feature_text(const TextCall& call) {
+  return feature(call).expression();
+}
+
+bool is_along_axis(const TextCall& call) {
+  if (!call.inputs[0].has_rows()) return false;
+  if (is_softmax(call.op) || fold_of(call.op) != nullptr) return true;
+  if (call.op == family_op::softmax_cross_entropy) return call.inputs[1].has_rows();
+  return (is_position(call.op) || call.op == Op::logsumexp) && axis_terms(call).reduced > 0;
+}
+
+std::string axis_text(const TextCall& call, std::string_view to) {
+  const TextOperand& x = call.inputs[0];
+  const std::string first = to.empty() ? std::string() : fmt::format("{}, ", to);
+  const Shape space = features_of(x.type);
+  if (is_softmax(call.op)) {
+    const Around axis(space, call.params->as<AxisParams>().axis);
+    return fmt::format("{}<{}, {}, {}, {}>({}{})", name_of(call.op), call.number, axis.before, axis.along, axis.after,
+                       first, x.name);
+  }
+  if (call.op == family_op::softmax_cross_entropy)
+    return fmt::format("softmax_cross_entropy<{}, {}, {}>({}{}, {})", call.number,
+                       feature_count(x.type) / last_extent(space), last_extent(space), first, x.name,
+                       call.inputs[1].name);
+  const RowTerms t = axis_terms(call);
+  if (const Fold* const fold = fold_of(call.op))
+    return fmt::format("reduce<{}, {}>({}{}, {}, {})", t.kept, t.reduced, first, fold->start, t.text, fold->function);
+  if (is_position(call.op))
+    return fmt::format("position<{}, {}>({}{}, {})", t.kept, t.reduced, first, call.op == Op::argmax ? "1.0f" : "-1.0f",
+                       t.text);
+  return fmt::format("logsumexp<{}, {}, {}>({}{})", call.number, t.kept, t.reduced, first, t.text);
+}
+
+RowTerms row_terms(const TextOperand& x, std::uint32_t axes) {
+  const AxisGroups<1> split({seen(x)}, axes);
+  return {split.kept.count, split.reduced.count,
+          fmt::format("[&](int n, int m) {{ return {}[{} + {}]; }}", x.name, text_of(index_of(split.kept, 'n')),
+                      text_of(index_of(split.reduced, 'm')))};
+}
+
+std::string element_fault(const TextCall& call) {
+  const auto fault = [&]() -> std::string_view {
+    if (has_f64(call)) return "it computes in f32";
+    if (std::ranges::any_of(call.inputs, &TextOperand::has_rows)) return "it reads rows of samples, and computes none";
+    if (call.op == Op::matmul)
+      return std::ranges::all_of(call.inputs, [](const TextOperand& x) { return x.type.shape.rank() == 2; })
+                 ? ""
+                 : "it is a product of several matrices";
+    const bool of_rows = call.op == family_op::one_hot || call.op == family_op::gather;
+    return (is_by_element(call.op) && !of_rows) || fold_of(call.op) != nullptr
+               ? ""
+               : "it has no code for values shared by all rows";
+  };
+  return fault_text(call, "a step kernel", fault());
+}
+
+std::string fold_text(const TextCall& call, std::string_view head) {
+  const TextOperand& x = call.inputs[0];
+  const AxisGroups<1> split({seen(x)}, call.params->as<ReduceParams>().axes);
+  const Fold& fold = *fold_of(call.op);
+  return fmt::format("{}{}, [&](int m) {{ return {}[{} + {} + {}]; }}, {})", head, fold.start, x.name, x.view.offset,
+                     text_of(index_of(split.kept, 'i')), text_of(index_of(split.reduced, 'm')), fold.function);
+}
+
+std::string element_text(const TextCall& call) {
+  if (call.op == Op::matmul) {
+    const TextOperand &x = call.inputs[0], &y = call.inputs[1];
+    const auto& p = call.params->as<MatmulParams>();
+    const View a = p.transpose_a ? transposed(seen(x)) : seen(x), b = p.transpose_b ? transposed(seen(y)) : seen(y);
+    const auto term = [&](const TextOperand& of, const View& view, int outer, std::string_view part) {
+      return of.number ? of.name
+                       : fmt::format("{}[{} + (i {} {}) * {} + m * {}]", of.name, view.offset, part, b.extents[1],
+                                     view.strides[outer], view.strides[1 - outer]);
+    };
+    return fmt::format("dot<{}>([&](int m) {{ return {}; }}, [&](int m) {{ return {}; }})", a.extents[1],
+                       term(x, a, 0, "/"), term(y, b, 1, "%"));
+  }
+  if (fold_of(call.op) != nullptr) {
+    const TextOperand& x = call.inputs[0];
+    if (x.number) return x.name;
+    return fold_text(call, fmt::format("fold<{}>(", x.type.shape.elements() /
+                                                        std::max<std::int64_t>(call.output.shape.elements(), 1)));
+  }
+  const Shape& space = call.op == Op::record ? call.inputs[1].type.shape : call.output.shape;
+  return element_text(call, space, "u64(i)").expression();
+}
+
+}  // namespace graphrun::cuda

@@ -1,0 +1,248 @@
+#include "executors/cuda_planner/print/step_kernel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "executors/cuda_planner/print/kernel_frame.h"
+#include "executors/cuda_planner/print/picked_tables.h"
+#include "executors/cuda_planner/tiles/row_stage.h"
+#include "graphrun/op.h"
+
+namespace graphrun::cuda {
+namespace {
+
+// Using-declarations select between names that thread tiles define, too; using-directives import the others.
+constexpr std::string_view kPairNames =
+    "using by_pair::add_product, by_pair::combine, by_pair::for_rows, by_pair::matmul, by_pair::matmul_transposed;\n"
+    "using namespace by_pair;\n";
+constexpr std::string_view kWarpNames =
+    "using by_warp::for_rows, by_warp::load, by_warp::log_softmax, by_warp::logsumexp, by_warp::map, by_warp::matmul;\n"
+    "using by_warp::position, by_warp::reduce, by_warp::Row, by_warp::softmax, by_warp::softmax_cross_entropy;\n"
+    "using by_warp::store;\nusing namespace by_warp;\n";
+
+class Writer : KernelFrame {
+ public:
+  Writer(std::string_view name, const Program& in, const Phase& in_phase, const Region& of)
+      : KernelFrame(name, in, in_phase, of),
+        picked_(
+            in, in_phase,
+            {tiling.threads, tiling.blocks(), tiling.tile == RowTile::warp ? 16 : std::int64_t{tiling.block_rows()}}) {}
+
+  StepKernel run() {
+    std::string steps;
+    for (std::size_t s = 0; s < region.stages.size(); ++s) steps += stage(s);
+    run_deferred();
+    once.run(region.stages.back().last, region.last);
+    steps += once.end_of_step();
+    write(steps);
+    return std::move(kernel);
+  }
+
+ private:
+  // ---- stages
+
+  // Marks the steps that run once before the rows: those that the rows need. The results of the others would occupy
+  // registers during the rows.
+  std::vector<bool> before_rows(const Stage& stage) const {
+    std::set<BufferId> read, written;  // accesses of rows, and of steps before them
+    const auto reads = [&](const Step& step) {
+      for (const BufferId input : step.inputs) read.insert(root(input));
+      if (step.row_count != kNoBuffer) read.insert(root(step.row_count));
+    };
+    for (std::uint32_t i = stage.rows; i < stage.last; ++i) {
+      reads(phase.steps[i]);
+      written.insert(root(phase.steps[i].output));
+    }
+    std::vector<bool> now(stage.rows - stage.first, stage.rows == stage.last);
+    for (std::uint32_t i = stage.rows; i-- > stage.first;) {
+      const Step& step = phase.steps[i];
+      const auto is_written = [&](BufferId id) { return written.contains(root(id)); };
+      const bool is_read = read.contains(root(step.output));
+      if (!is_read && !is_written(step.output) && std::ranges::none_of(step.inputs, is_written)) continue;
+      now[i - stage.first] = true;
+      reads(step);
+      written.insert(root(step.output));
+    }
+    return now;
+  }
+  void run_deferred() {
+    for (const std::uint32_t i : std::exchange(deferred_, {})) once.run(i, i + 1);
+  }
+
+  std::string stage(std::size_t s) {
+    const Stage& stage = region.stages[s];
+    run_deferred();
+    const std::vector<bool> now = before_rows(stage);
+    for (std::uint32_t i = stage.first; i < stage.rows; ++i) {
+      if (now[i - stage.first])
+        once.run(i, i + 1);
+      else
+        deferred_.push_back(i);
+    }
+    std::string text = once.before_rows();
+    if (stage.rows == stage.last) return text;
+    const StageCall call{*this, stage, fmt::format("{}", s + 1), picked_};
+    const RowStage rows = tiling.tile == RowTile::warp ? warp_stage(call) : lanes_stage(call);
+    types_ += rows.types;
+    shared_ += rows.shared;
+    kept_ += rows.kept;
+    kept_loads_ += rows.kept_loads;
+    text += picked_.statements() + fmt::format("    {{  // stage {}: rows\n{}    }}\n", s + 1, rows.text);
+    if (std::string clears = clear_rows(stage); !clears.empty() && count != kNoBuffer)
+      text += fmt::format("    for (u32 r = first_row; r < {}u; r += {}u) {{\n      if (r < {}) continue;\n{}    }}\n",
+                          phase.capacity, rows_at_once(), count_text(), clears);
+    if (rows.sums == 0) return text;
+    std::string combines;
+    for (const RowStage::Value& value : rows.values) {
+      if (value.combine->op == CombineOp::sum || value.numbers == 0) continue;
+      const std::string_view function = kFunctions[static_cast<std::size_t>(value.combine->op)];
+      const auto range = [&](std::int64_t at) {
+        combines += fmt::format("    if (v >= {} && v < {}) return {};\n", at, at + value.numbers, function);
+      };
+      range(value.at);
+      if (rows.second > 0) range(rows.second + value.at);
+    }
+    reductions_.push_back({s, rows.sums, combines, tiling.groups});
+    if (reductions_.size() == 1) text += "    if (failed) break;\n";
+    text += fmt::format("    reduce{}.run(epoch);\n", s + 1);
+    once.after_barrier();
+    for (const RowStage::Value& value : rows.values) {
+      std::string total = fmt::format("reduce{}.total", s + 1);
+      if (!value.place.empty()) {
+        const std::string name = fmt::format("total{}", value.combine->value);
+        text += fmt::format("    const auto {} = [&](int e) {{ return {}({}({}, {}, e)); }};\n", name, total,
+                            value.place, value.at, rows.second);
+        total = name;
+      }
+      once.combined(value.combine->value, total, value.place.empty() ? value.at : 0);
+    }
+    return text;
+  }
+
+  std::uint64_t rows_at_once() const { return std::uint64_t{tiling.block_rows()} * tiling.blocks(); }
+  // Zeroes stored rows past the end of the batch, one row per thread with every tile.
+  std::string clear_rows(const Stage& stage) {
+    std::string text;
+    for (const TileMove& move : stage.stores) {
+      const std::int64_t n = feature_count(buffer(move.arena).type);
+      text += fmt::format("      clear<{}>({} + u64(r) * {});\n", n, pointer(move.arena), n);
+    }
+    return text;
+  }
+
+  // ---- the kernel around the stages
+
+  struct Reduction {
+    std::size_t stage;
+    std::int64_t sums;
+    std::string combines;
+    std::uint32_t groups;
+  };
+
+  static constexpr const char* kFunctions[] = {"x + y", "x * y", "larger(x, y)", "smaller(x, y)"};
+
+  void write(const std::string& steps) {
+    std::string combines = std::string(tiling.tile == RowTile::warp   ? kWarpNames
+                                       : tiling.tile == RowTile::pair ? kPairNames
+                                                                      : "") +
+                           types_,
+                members = shared_ + picked_.members(), reductions;
+    // Blocks without a cross-block reduction finish together, so that none reads a state after another wrote it back.
+    if (reductions_.empty() && tiling.blocks() > 1) reductions_.push_back({region.stages.size(), 1, "", 1});
+    for (const Reduction& r : reductions_) {
+      combines += fmt::format(
+          "struct Combine{0} {{\n  GRAPHRUN_TILE_FN static float apply(int v, float x, float y) {{\n    (void)v;\n{1}  "
+          "  return x "
+          "+ y;\n  }}\n}};\nusing Reduce{0} = AllReduce<{2}, {3}, {4}, {5}, Combine{0}, {6}>;\n",
+          r.stage + 1, r.combines, r.sums, tiling.threads, tiling.cluster, tiling.clusters, r.groups);
+      members += fmt::format("  Reduce{0}::Shared reduce{0};\n", r.stage + 1);
+      const std::string at = region.accumulators == kNoBuffer
+                                 ? scratch()
+                                 : fmt::format("static_cast<char*>({}){}", scratch(), scratch_before(r.stage));
+      reductions += fmt::format("  Reduce{0} reduce{0}(s.reduce{0}, {1}, a.fault);\n", r.stage + 1, at);
+    }
+    if (!reductions_.empty())
+      combines += fmt::format("static_assert(0{} <= {}, \"scratch\");\n", scratch_before(region.stages.size() + 1),
+                              tiling.scratch_bytes);
+    const States states = this->states();
+    std::string body = reductions + states.numbers + states.loads;
+    const std::string all = fmt::format("{}u", rows_at_once()),
+                      group = fmt::format("thread_index() / {}u", tiling.threads / tiling.groups);
+    body += fmt::format(
+        "  const u32 group = {3}, first_row = block_index() * {1}u + thread_index() % {0}u{2};\n"
+        "  const bool first_thread = block_index() == 0 && thread_index() == 0;\n"
+        "  const int i = 0;  // of numbers\n  (void)first_thread, (void)group, (void)i;\n",
+        tiling.threads / tiling.groups, tiling.block_rows(), tiling.tile == RowTile::pair ? " / 2" : "",
+        tiling.groups > 1 ? "same_in_warp(" + group + ")" : group);
+    if (!kept_.empty()) {
+      body +=
+          kept_ +
+          fmt::format(
+              "  GRAPHRUN_TILE_UNROLL\n  for (int turn = 0; turn < {}; ++turn) {{\n    u32 r = first_row + turn * {};\n"
+              "    if (r >= {}u) r = {}u;\n{}  }}\n",
+              (phase.capacity + static_cast<std::int64_t>(rows_at_once()) - 1) /
+                  static_cast<std::int64_t>(rows_at_once()),
+              all, phase.capacity, phase.capacity - 1, kept_loads_);
+    }
+    body += "  barrier();\n  for (u32 epoch = 1; epoch <= a.steps; ++epoch) {\n";
+    const bool leave_together = !reductions_.empty() && reductions_.front().stage == region.stages.size();
+    // Whether a wait of the previous step timed out. Read early, so that nothing waits for the result.
+    std::string failed;
+    if (!leave_together)
+      for (const Reduction& r : reductions_)
+        failed += fmt::format("{}reduce{}.failed()", failed.empty() ? "" : " || ", r.stage + 1);
+    if (!failed.empty()) body += fmt::format("    const bool failed = {};\n", failed);
+    body += steps + "  }\n";
+    if (leave_together)
+      body += fmt::format("  float together[1] = {{0.0f}};\n  reduce{}.run(together, 1);\n", region.stages.size() + 1);
+    body += "  barrier();\n";
+    if (!states.stores.empty()) body += fmt::format("  if (block_index() == 0) {{\n{}  }}\n", states.stores);
+    for (const Reduction& r : reductions_) body += fmt::format("  reduce{}.end();\n", r.stage + 1);
+    kernel.source = begin(combines, members + states.members) + definition(body) + end();
+  }
+
+  std::string scratch_before(std::size_t stage) const {
+    std::string text;
+    for (const Reduction& r : reductions_)
+      if (r.stage < stage) text += fmt::format(" + Reduce{}::kScratchBytes", r.stage + 1);
+    return text;
+  }
+
+  PickedTables picked_;
+  std::vector<Reduction> reductions_;
+  std::vector<std::uint32_t> deferred_;             // steps deferred past the rows, which do not need them
+  std::string types_, shared_, kept_, kept_loads_;  // collected from the stages
+};
+
+}  // namespace
+
+TextCall StageCall::row_call(const Step& step) const {
+  TextCall call = frame.once.call(step);
+  frame.once.rows_read(step);
+  for (std::size_t k = 0; k < step.inputs.size(); ++k) {
+    if (is_tile(step.inputs[k])) call.inputs[k].name = names.at(root(step.inputs[k]));
+    if (frame.places.stays_in_arena(step, k)) call.inputs[k].name = pointer(step.inputs[k], "const ");
+  }
+  if (step.op == Op::minibatch) call.picked = picked.table_of(call, step);
+  return call;
+}
+
+std::string StageCall::let(BufferId tile, std::string_view code, std::string_view comment) {
+  names[root(tile)] = fmt::format("v{}", tile);
+  return fmt::format("      const auto v{} = {};  // {}\n", tile, code, comment);
+}
+
+StepKernel step_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region) {
+  if (std::get<StepTiling>(region.tiling).tile == RowTile::block) return block_kernel(name, program, phase, region);
+  if (std::get<StepTiling>(region.tiling).tile == RowTile::split) return split_kernel(name, program, phase, region);
+  return Writer(name, program, phase, region).run();
+}
+
+std::string step_kernel_name(const Program& program, const Phase& phase, const Region& region) {
+  return fmt::format("steps_{}_{}", &phase - program.phases.data(), region.first() + 1);
+}
+
+}  // namespace graphrun::cuda

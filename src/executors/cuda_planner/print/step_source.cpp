@@ -1,0 +1,77 @@
+#include "executors/cuda_planner/print/step_source.h"
+
+#include <fmt/format.h>
+
+#include "executors/cuda_planner/print/step_kernel.h"
+
+namespace graphrun::cuda {
+
+namespace {
+
+constexpr std::string_view kVariables = "GRAPHRUN_TILE_VARIABLE(unsigned graphrun_fault = 0)\n\n";
+
+std::string headers(MathMode math) {
+  return fmt::format(R"(#include "kernels/cuda/tile/block.h"
+#include "kernels/cuda/tile/functions.h"
+#include "kernels/cuda/tile/grid.h"
+#include "kernels/cuda/tile/pair.h"
+#include "kernels/cuda/tile/product.h"
+#include "kernels/cuda/tile/slice_sums.h"
+#include "kernels/cuda/tile/step.h"
+#include "kernels/cuda/tile/warp_sums.h"
+using namespace graphrun;
+using namespace graphrun::cuda;
+using namespace graphrun::cuda::tile;
+using Number = {};
+)",
+                     math == MathMode::fast ? "fast::Float" : "float");
+}
+
+// ptxas alone targets fewer registers than a thread can have and serializes instructions of rows that could overlap.
+// The rows of many warps overlap without the option, and are faster.
+std::string_view option_for(const Tiling& tiling) {
+  const RowTile tile = std::get<StepTiling>(tiling).tile;
+  return tile == RowTile::thread || tile == RowTile::pair ? "// nvrtc --maxrregcount=255\n" : "";
+}
+
+// Calls f(region, kernel, heading) for each kernel.
+template <class F>
+void each_kernel(const Program& program, F f) {
+  for (const Phase& phase : program.phases) {
+    for (const Region& region : phase.regions) {
+      if (!std::holds_alternative<StepTiling>(region.tiling)) continue;
+      const std::string name = step_kernel_name(program, phase, region);
+      f(region, step_kernel(name, program, phase, region),
+        fmt::format("// {}, {}\n", phase.name, to_string(region.tiling)));
+    }
+  }
+}
+
+}  // namespace
+
+std::string step_prelude(MathMode math) {
+  return fmt::format("{}{}", headers(math), kVariables);
+}
+
+std::string step_source(const Program& program) {
+  std::string all;
+  each_kernel(program, [&](const Region&, const StepKernel& kernel, const std::string& heading) {
+    all += heading + kernel.source + "\n";
+  });
+  return all.empty() ? all : step_prelude(program.math) + all;
+}
+
+std::vector<StepSource> step_sources(const Program& program) {
+  std::vector<StepSource> sources;
+  const std::string prelude = step_prelude(program.math);
+  each_kernel(program, [&](const Region& region, const StepKernel& kernel, const std::string& heading) {
+    const std::uint32_t threads = std::get<StepTiling>(region.tiling).threads;
+    StepSource& of = sources.emplace_back(StepSource{kernel.name, {}, {}, kernel.pointers, threads});
+    of.text = fmt::format("{}{}{}{}\n", option_for(region.tiling), prelude, heading, kernel.source);
+    for (const std::string& piece : kernel.pieces)
+      of.pieces.push_back(fmt::format("{}{}{}", of.pieces.empty() ? prelude : headers(program.math), heading, piece));
+  });
+  return sources;
+}
+
+}  // namespace graphrun::cuda

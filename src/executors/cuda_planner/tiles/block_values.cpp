@@ -1,0 +1,285 @@
+#include "executors/cuda_planner/tiles/block_values.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+#include "executors/cuda_planner/print/picked_tables.h"
+#include "executors/cuda_planner/print/row_text.h"
+#include "graphrun/op.h"
+#include "graphrun/params/minibatch.h"
+
+namespace graphrun::cuda {
+
+std::int64_t width_of(std::initializer_list<std::int64_t> sizes) {
+  std::int64_t width = 4;
+  for (const std::int64_t size : sizes) width = std::gcd(width, size);
+  return width;
+}
+
+std::string BlockContext::fetch(DType dtype, const std::string& element) {
+  const std::string name = fmt::format("f{}", ++fetches);
+  members += fmt::format("{} {}; ", type_name(dtype), name);
+  fetched += (fetches == 1 ? "" : ", ") + element;
+  return "f." + name;
+}
+
+std::string BlockContext::fetch_function(std::string_view parameters, std::string_view begin,
+                                         std::string_view indent) const {
+  return fmt::format("[&]({0}) {{\n{1}{2}struct Fetched {{ {3}}};\n{2}return Fetched{{{4}}};\n{2}}}", parameters, begin,
+                     indent, members, fetched);
+}
+
+BlockKernel::BlockKernel(std::string_view name, const Program& in, const Phase& in_phase, const Region& of,
+                         std::string_view arrays)
+    : KernelFrame(name, in, in_phase, of, arrays), stage(of.stages.front()) {
+  if (of.stages.size() != 1) throw std::logic_error("a kernel with tiles of blocks has one stage");
+}
+
+void BlockKernel::plan_rows() {
+  std::map<BufferId, int> makers;  // last producer by root
+  for (std::uint32_t i = stage.rows; i < stage.last; ++i) {
+    const Step& of = step(i);
+    BlockStep& made = steps.emplace_back(BlockStep{once.call(of), {}});
+    for (std::size_t k = 0; k < of.inputs.size(); ++k) {
+      const auto found = makers.find(root(of.inputs[k]));
+      const bool rows = made.call.inputs[k].has_rows();
+      made.makers.push_back(!rows || found == makers.end() ? -1 : found->second);
+    }
+    makers[root(of.output)] = static_cast<int>(i - stage.rows);
+  }
+  for (const TileMove& move : stage.loads) loads[root(move.tile)] = move.arena;
+  for (const TileMove& move : stage.stores) {
+    const auto found = makers.find(root(move.tile));
+    if (found == makers.end()) throw std::logic_error("a store of a value that no step computes");
+    stores[found->second].push_back(move.arena);
+  }
+  const GpuCosts& costs = find_target(program.target).gpu;
+  if (tiling.tile == RowTile::split) {
+    split = split_plan(steps, phase.capacity, tiling, costs);
+    if (!split->fault.empty()) throw std::logic_error(split->fault);
+    plan = split->block;
+  } else {
+    plan = block_phases(steps, phase.capacity, tiling.blocks(), tiling.threads, costs);
+  }
+}
+
+std::string BlockKernel::shared_rows() const {
+  std::string members;
+  for (int k = 0; k < count_steps(); ++k)
+    if (in_shared(k))
+      members += fmt::format("  alignas(16) {} v{}[{}][{}];  // {}\n", type_name(call(k).output.dtype), output(k),
+                             rows_at_once(), shared_stride(features(k)), printable_name(row_step(k).name));
+  return members;
+}
+
+std::vector<Definition> BlockKernel::scratch_pointers() {
+  std::vector<Definition> pointers;
+  for (int k = 0; k < count_steps(); ++k)
+    if (place(k) == BlockPlace::arena)
+      pointers.push_back({fmt::format("g{}", output(k)),
+                          fmt::format("  {0}* const g{1} = reinterpret_cast<{0}*>(scratch + {2});  // {3}\n",
+                                      type_name(call(k).output.dtype), output(k),
+                                      kBlockFlagBytes + plan.value(k).offset, printable_name(row_step(k).name)),
+                          {"scratch"}});
+  return pointers;
+}
+
+void BlockKernel::clear_rows() {
+  if (count == kNoBuffer || stores.empty()) return;
+  std::string clears;
+  for (const auto& [k, arenas] : stores)
+    for (const BufferId arena : arenas)
+      clears += fmt::format(" clear<{0}>({1} + u64(r) * {0});", features(k), pointer(arena));
+  text += fmt::format(
+      "    for (u32 r = u32(count) + block_index() * {0}u + thread_index(); r < {1}u; r += {2}u) {{{3} }}\n",
+      tiling.threads, phase.capacity, tiling.threads * tiling.blocks(), clears);
+}
+
+void BlockKernel::define(Definition definition) {
+  text += definitions.emplace_back(std::move(definition)).text;
+}
+void BlockKernel::run_once() {
+  text += once.before_rows();
+  std::ranges::move(std::exchange(once.definitions, {}), std::back_inserter(definitions));
+}
+
+std::string BlockKernel::part(const std::string& body, std::string_view at, std::string_view indent) {
+  if (!has_parts) return body;
+  uses_.insert({"count", "i"});
+  parts.push_back({definitions.size(), body, std::exchange(uses_, {})});
+  return fmt::format("{}{}_part{}(epoch, numbers, {});\n", indent, kernel.name, parts.size(), at);
+}
+
+void BlockKernel::add_selections() {
+  PickedTables tables(program, phase, {tiling.threads, 1, phase.capacity, kMaxLookedUp});
+  for (int k = 0; k < count_steps(); ++k) {
+    if (place(k) != BlockPlace::data) continue;
+    const Step& of = row_step(k);
+    const std::string_view type = type_name(call(k).output.dtype);
+    const std::string data = fmt::format("{} + {}", pointer(of.inputs[0], "const "), call(k).inputs[0].view.offset);
+    if (!is_shuffled(k)) {
+      define({fmt::format("d{}", of.output),
+              fmt::format("    const {}* const d{} = {} + {} * {};{}", type, of.output, data,
+                          batch_row_text(call(k), "0"), features(k), step_comment(of)),
+              {call(k).inputs[1].name}});
+      rows_of_[k] = "r";
+      continue;
+    }
+    define({fmt::format("d{}", of.output),
+            fmt::format("    const {}* const d{} = {};{}", type, of.output, data, step_comment(of)),
+            {}});
+    TextCall picked = call(k);
+    picked.picked = tables.table_of(picked, of);
+    picked_[k] = picked.picked;
+    rows_of_[k] = batch_row_text(picked, picked.picked.empty() ? "r" : "int(r) < count ? r : 0");
+  }
+  shared += tables.members();
+  text += tables.statements();
+}
+
+std::string BlockKernel::row_of(int k, bool in_rows) {
+  const BufferId id = output(k);
+  switch (place(k)) {
+    case BlockPlace::data:
+      if (in_rows && fetched.contains(k)) return fmt::format("s.d{}[turn % 2][b]", id);
+      if (is_shuffled(k) && picked_.at(k).empty()) use(call(k).inputs[1].name);
+      return fmt::format("({} + u64({}) * {})", use(fmt::format("d{}", id)), rows_of_.at(k), features(k));
+    case BlockPlace::recomputed:
+      return fmt::format("x{}", id);
+    default:
+      if (split && place(k) == BlockPlace::arena) {
+        const std::uint64_t offset = plan.value(k).offset;
+        return in_rows ? fmt::format("(s.cluster.own[b] + {})", offset)
+                       : fmt::format("(all + l * {} + {})", split->gathered, offset);
+      }
+      if (in_rows && in_shared(k)) return fmt::format("s.v{}[b]", id);
+      return fmt::format("({} + u64(r) * {})", use(fmt::format("g{}", id)), plan.value(k).stride);
+  }
+}
+
+std::string BlockKernel::outside(BufferId tile) {
+  const BufferId arena = loads.at(root(tile));
+  return fmt::format("({} + u64(r) * {})", pointer(arena, "const "), feature_count(buffer(arena).type));
+}
+
+std::string BlockKernel::factor_row(int k, std::size_t input, bool in_rows) {
+  const int from = maker(k, input);
+  if (from < 0) return outside(row_step(k).inputs[input]);
+  return row_of(from, in_rows && is_of_phase(from));
+}
+
+std::string BlockKernel::factor(int k, std::size_t input, bool in_rows, const std::string& begin) {
+  const auto rows = [&](const std::string& from, std::int64_t stride) {
+    return fmt::format("by_block::Rows{{{}{}, {}}}", from,
+                       begin == "0" ? "" : fmt::format(" + u64({}) * {}", begin, stride), stride);
+  };
+  const int from = maker(k, input);
+  if (from < 0) {
+    const BufferId arena = loads.at(root(row_step(k).inputs[input]));
+    return rows(pointer(arena, "const "), feature_count(buffer(arena).type));
+  }
+  const BufferId id = output(from);
+  if (place(from) == BlockPlace::data) {
+    const std::string data = use(fmt::format("d{}", id));
+    if (!is_shuffled(from)) return rows(data, features(from));
+    const std::string where = fmt::format("static_cast<int>({}), count", begin);
+    if (!picked_.at(from).empty())
+      return fmt::format("by_block::PickedData{{{}, {}, {}.rows(epoch), {}}}", data, features(from), picked_.at(from),
+                         where);
+    return fmt::format("by_block::ShuffledData{{{}, {}, {}, {}, {}}}", data, features(from), batches_text(call(from)),
+                       use(call(from).inputs[1].name), where);
+  }
+  if (in_rows && is_of_phase(from) && in_shared(from))
+    return fmt::format("by_block::Rows{{s.v{}[0], {}}}", id, shared_stride(features(from)));
+  return rows(use(fmt::format("g{}", id)), plan.value(from).stride);
+}
+
+TextCall BlockKernel::named(int k, BlockContext& context, bool by_feature) {
+  TextCall out = call(k);
+  for (std::size_t i = 0; i < out.inputs.size(); ++i) {
+    TextOperand& operand = out.inputs[i];
+    if (!operand.has_rows()) {
+      use(operand.name);
+      continue;
+    }
+    const int from = maker(k, i);
+    if (from < 0) {
+      operand.name = outside(row_step(k).inputs[i]);
+      continue;
+    }
+    if (place(from) == BlockPlace::recomputed) define(from, context);
+    const bool same = by_feature && is_scalar(out.op) && feature_count(operand.type) == feature_count(out.output);
+    if (same && context.live.contains(from)) {
+      operand.number = true;
+      operand.name = fmt::format("x{}", output(from));
+    } else {
+      operand.name = row_of(from, context.in_rows && is_of_phase(from));
+      const bool here = context.in_rows && is_of_phase(from) && (in_shared(from) || split);
+      if (!here && place(from) != BlockPlace::recomputed && by_feature) fetch(operand, out, context);
+    }
+  }
+  if (!by_feature) return out;
+  for (TextOperand& operand : out.inputs)
+    if (!operand.has_rows() && !operand.number && operand.type.shape.elements() > 1) fetch(operand, out, context);
+  return out;
+}
+
+void BlockKernel::fetch(TextOperand& operand, const TextCall& by, BlockContext& context) {
+  if (!context.fetches_first || operand.number || !(is_scalar(by.op) || by.op == Op::dropout)) return;
+  operand.name = context.fetch(operand.type.dtype, element(operand, features_of(by.output)));
+  operand.number = true;
+}
+
+std::string BlockKernel::feature(int k, BlockContext& context) {
+  return feature_text(named(k, context, true));
+}
+
+void BlockKernel::define(int k, BlockContext& context) {
+  if (!context.made.insert(k).second) return;
+  BlockContext inner;
+  inner.made = context.made;
+  inner.in_rows = context.in_rows;
+  const std::string value = feature(k, inner);
+  context.made = inner.made;
+  context.text += inner.text + fmt::format("      const auto x{} = by_block::made([&](int i) {{ return {}; }});{}",
+                                           output(k), value, step_comment(row_step(k)));
+}
+
+std::string BlockKernel::keep(int k, bool in_rows) {
+  const BufferId id = output(k);
+  std::string kept;
+  if (in_rows && in_shared(k)) kept += fmt::format("      s.v{0}[b][i] = x{0};\n", id);
+  if (place(k) == BlockPlace::arena && split && in_rows)
+    kept += fmt::format("      {}[i] = x{};\n", row_of(k, true), id);
+  if (place(k) == BlockPlace::arena && !split)
+    kept += fmt::format("      {}[u64(r) * {} + i] = x{};\n", use(fmt::format("g{}", id)), plan.value(k).stride, id);
+  const auto found = stores.find(k);
+  if (found != stores.end())
+    for (const BufferId arena : found->second)
+      kept += fmt::format("      {}[u64(r) * {} + i] = x{};\n", pointer(arena), features(k), id);
+  return kept;
+}
+
+bool BlockKernel::is_shuffled(int k) const {
+  return row_step(k).params.as<MinibatchParams>().shuffle;
+}
+bool BlockKernel::is_of_phase(int k) const {
+  return (fetched.contains(k) ? 0 : plan.value(k).phase) == current_phase;
+}
+
+std::string BlockKernel::statement(int k, BlockContext& context) {
+  const std::string value = feature(k, context);
+  std::string all = std::exchange(context.text, {});
+  all += fmt::format("      const {} x{} = {};{}", type_name(call(k).output.dtype), output(k), value,
+                     step_comment(row_step(k)));
+  all += keep(k, context.in_rows);
+  context.live.insert(k);
+  return all;
+}
+
+}  // namespace graphrun::cuda

@@ -1,0 +1,319 @@
+// The layout with a row in the registers of one lane (thread tiles) or of two (pair tiles).
+
+#include "executors/cuda_planner/tiles/lanes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <stdexcept>
+
+#include "executors/cuda_planner/cost/tile_costs.h"
+#include "executors/cuda_planner/tiles/row_stage.h"
+#include "graphrun/op.h"
+#include "graphrun/params/axes.h"
+#include "graphrun/params/matmul.h"
+#include "graphrun/params/minibatch.h"
+#include "kernels/cuda/tile/shapes.h"
+
+namespace graphrun::cuda {
+namespace {
+
+// Limit on the weights and sums that fit a thread's registers together with the values of a row. Above it, each row
+// reads the weights again.
+constexpr std::int64_t kMaxHeld = 112;
+
+using tile::half_of;
+
+// Name of the half or whole row of a value, which is defined once.
+std::string converted(const std::string& name, bool half, std::set<std::string>& there, std::string& text) {
+  const std::string form = half ? "half" : "whole", made = name + "_" + form;
+  if (there.insert(made).second) text += fmt::format("      const auto {} = {}({});\n", made, form, name);
+  return made;
+}
+
+}  // namespace
+
+// ---- a step
+
+bool LaneStep::is_product() const {
+  return lanes_ == 2 && call_.op == Op::matmul && call_.output.rows == 1 &&
+         feature_count(call_.inputs[0].type) == last_extent(features_of(call_.inputs[0].type));
+}
+
+// Whether each lane multiplies its half of a row and the lanes add their results. Otherwise the row is made whole
+// first, where that takes at most as many messages between lanes: sums over rows often need it, too.
+bool LaneStep::sums_halves() const {
+  return is_product() && halves_[0] && feature_count(call_.inputs[0].type) > feature_count(call_.output);
+}
+
+bool LaneStep::is_elementwise() const {
+  if (call_.output.rows == 0 || !is_scalar(call_.op) || feature_count(call_.output) < 2) return false;
+  if (call_.output.dtype != DType::f32 && call_.output.dtype != DType::boolean) return false;
+  const Shape space = features_of(call_.output);
+  // Result i reads feature i of x, or x has only one feature.
+  return std::ranges::all_of(call_.inputs, [&](const TextOperand& x) {
+    const std::int64_t n = feature_count(x.type);
+    return !x.has_rows() || n == 1 || (n == space.elements() && index_in(x, space).is_variable());
+  });
+}
+
+bool LaneStep::makes_half() const {
+  if (is_product()) return feature_count(call_.output) >= 2;
+  return std::ranges::find(halves_, true) != halves_.end() && is_elementwise();
+}
+
+bool LaneStep::fits() const {
+  return !is_product_over_rows(call_) || (call_.inputs[0].type.rows == 1 && call_.inputs[1].type.rows == 1);
+}
+
+// Splits the operand that is already a half, or the longer one if both or neither are.
+bool LaneStep::sums_columns() const {
+  if (halves_[0] != halves_[1]) return halves_[1];
+  return call_.inputs[1].type.shape[1] >= call_.inputs[0].type.shape[1];
+}
+
+LaneSums LaneStep::sums() const {
+  const std::int64_t elements = call_.output.shape.elements();
+  if (lanes_ == 1 || elements == 0) return {elements};
+  if (call_.op != Op::matmul) return {half_of(elements), fmt::format("of_rows<{}, 1>", elements)};
+  const std::int64_t k = call_.inputs[0].type.shape[1], n = call_.inputs[1].type.shape[1];
+  if (sums_columns()) return {k * half_of(n), fmt::format("of_columns<{}>", n)};
+  return {half_of(k) * n, fmt::format("of_rows<{}, {}>", k, n)};
+}
+
+// Whether the code reads the half of an operand with rows.
+bool LaneStep::reads_half(std::size_t input) const {
+  if (lanes_ == 1) return false;
+  if (is_product()) return sums_halves();
+  if (is_product_over_rows(call_)) return (input == 1) == sums_columns();
+  if (call_.output.rows == 0)  // sum over rows, feature by feature
+    return call_.op != Op::scatter_add && halves_[input] &&
+           row_terms(call_.inputs[input], call_.params->as<ReduceParams>().axes).reduced == 1;
+  return makes_half() && feature_count(call_.inputs[input].type) > 1;
+}
+
+std::string LaneStep::text(std::int64_t at, std::set<std::string>& there, std::string& before) const {
+  TextCall call = call_;
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    TextOperand& x = call.inputs[i];
+    if (x.has_rows() && reads_half(i) != halves_[i]) x.name = converted(x.name, !halves_[i], there, before);
+  }
+  const TextOperand& x = call.inputs[0];
+  const std::int64_t n = feature_count(call.output);
+  if (is_product() && makes_half() && !sums_halves())
+    return fmt::format("matmul{}_halves<{}, {}>({}, {} + {})",
+                       call.params->as<MatmulParams>().transpose_b ? "_transposed" : "", feature_count(x.type), n,
+                       x.name, call.inputs[1].name, call.inputs[1].view.offset);
+  if (!is_product() && makes_half())
+    return fmt::format("halves<{0}>([&](const At<{0}>& i) {{ return {1}; }})", n, feature_text(call));
+  const Fold* const fold = fold_of(call.op);
+  if (call.output.rows == 0 && fold != nullptr && reads_half(0))
+    return fmt::format("combine<{}, {}>(sums, {}, {}, {}, live);", at, call.output.shape.elements(), fold->start,
+                       x.name, fold->function);
+  return row_text(call, at);
+}
+
+// ---- a stage
+
+namespace {
+
+class LaneStage : StageCall {
+ public:
+  explicit LaneStage(const StageCall& call) : StageCall(call) {}
+
+  RowStage run() {
+    const std::uint64_t at_once = std::uint64_t{tiling().block_rows()} * tiling().blocks();
+    turns_ = row_turns(tiling(), frame.phase.capacity, products(), same_numbers());
+    for (const Step& step : rows())
+      if (lane_step(step, frame.once.call(step)).makes_half()) halves_.insert(root(step.output));
+    find_groups();
+    const std::int64_t sums = std::ranges::max(groups_, {}, &SumGroup::sums).sums;  // per thread
+    std::string& text = out_.text;
+    if (sums > 0) text += fmt::format("    float sums[{}];\n", sums);
+    if (sums > 0 && groups_.size() > 1) text += fmt::format("    start<0, {}>(sums, 0.0f);\n", sums);
+    for (const SumGroup& group : groups_) {
+      for (const RowStage::Value& value : group.values) {
+        if (value.numbers > 0 && (groups_.size() == 1 || value.combine->op != CombineOp::sum))
+          text += fmt::format("    {}start<{}, {}>(sums, {});\n", if_group(group), value.at, value.numbers,
+                              fold_of(value.combine->op).start);
+        out_.values.push_back({value.combine, group.first + value.at, value.numbers, value.place});
+      }
+    }
+    text +=
+        "    const auto row = [&](int turn, u32 r, bool live) GRAPHRUN_TILE_INLINE {\n      (void)turn, (void)r, "
+        "(void)live;\n";
+    if (weights() + sums > kMaxHeld) text += "      forget();\n";
+    write_rows();
+    text += fmt::format("    }};\n    for_rows<{}u, {}u, {}, {}, {}>(first_row, {}, row);\n", frame.phase.capacity,
+                        at_once, turns_.straight ? turns_.count : 1, frame.count != kNoBuffer, tiling().threads <= 128,
+                        frame.count_text());
+    if (lanes() == 2 && sums > 0) {
+      out_.second = (sums + 3) / 4 * 4;
+      text +=
+          fmt::format("    by_pair::combine_lanes<Combine{}, {}>(sums, {}.row());\n", number, out_.second, reduce());
+    } else if (sums > 0 && groups_.size() == 1) {
+      text += fmt::format("    {}.add(sums);\n", reduce());
+    } else if (sums > 0) {
+      text += fmt::format("    {}.add(sums, {}, {});\n", reduce(), of_each(&SumGroup::first), of_each(&SumGroup::sums));
+    }
+    out_.sums = out_.second + groups_.back().first + groups_.back().sums;
+    return std::move(out_);
+  }
+
+ private:
+  int lanes() const { return tiling().tile == RowTile::pair ? 2 : 1; }
+  LaneStep lane_step(const Step& step, TextCall call) const {
+    std::vector<bool> halves;
+    for (const BufferId input : step.inputs) halves.push_back(halves_.contains(root(input)));
+    return {lanes(), std::move(call), std::move(halves)};
+  }
+
+  std::int64_t products() const {
+    std::int64_t products = 0;
+    for (const Step& step : rows()) {
+      if (step.op != Op::matmul) continue;
+      const TensorType &a = buffer(step.inputs[0]).type, &out = buffer(step.output).type;
+      const std::int64_t k = a.rows > 0 ? feature_count(a) : 1;
+      products +=
+          k * (out.rows > 0 ? feature_count(out) / std::max<std::int64_t>(a.rows, 1) : features(step.inputs[1]));
+    }
+    return products;
+  }
+
+  // Number of elements that a row reads of values shared by all rows.
+  std::int64_t weights() const {
+    std::set<BufferId> read;
+    for (const Step& step : rows())
+      for (std::size_t k = 0; k < step.inputs.size(); ++k)
+        if (!is_tile(step.inputs[k]) && !frame.places.stays_in_arena(step, k)) read.insert(step.inputs[k]);
+    std::int64_t numbers = 0;
+    for (const BufferId id : read) numbers += elements(id);
+    return numbers;
+  }
+
+  // Whether data are the same in each run of the region.
+  bool is_same(const TileMove& load) const { return buffer(root(load.arena)).kind == BufferKind::data; }
+  bool is_same(const Step& step) const {
+    if (step.op != Op::minibatch || !frame.places.stays_in_arena(step, 0)) return false;
+    const auto& p = step.params.as<MinibatchParams>();
+    return !p.shuffle && p.batches() == 1;
+  }
+  // Elements of such data per row.
+  std::int64_t same_numbers() const {
+    std::int64_t numbers = 0;
+    if (frame.count != kNoBuffer) return numbers;
+    for (const TileMove& move : stage.loads)
+      if (is_same(move)) numbers += features(move.tile);
+    for (const Step& step : rows())
+      if (is_same(step)) numbers += features(step.output);
+    return numbers;
+  }
+
+  // Reduced values of a group of warps: offset of their elements, and the position of each value among them.
+  struct SumGroup {
+    std::int64_t first = 0, sums = 0;
+    std::vector<RowStage::Value> values;
+  };
+  // Condition for code that one of several groups runs.
+  std::string if_group(const SumGroup& group) const {
+    return groups_.size() > 1 ? fmt::format("if (group == {}) ", &group - groups_.data()) : std::string();
+  }
+  std::string of_each(std::int64_t SumGroup::*member) const {
+    std::string choice;
+    for (std::size_t g = 0; g + 1 < groups_.size(); ++g)
+      choice += fmt::format("group == {} ? {} : ", g, groups_[g].*member);
+    return choice + fmt::format("{}", groups_.back().*member);
+  }
+  // Assigns the largest value first, each to the group with the fewest sums.
+  void find_groups() {
+    groups_.resize(tiling().groups);
+    std::vector<RowStage::Value> order;
+    for (const Combine& combine : stage.combines) {
+      LaneSums sums{elements(combine.value)};
+      for (const Step& step : rows())
+        if (step.output == combine.value) sums = lane_step(step, frame.once.call(step)).sums();
+      order.push_back({&combine, 0, sums.numbers, sums.place});
+    }
+    if (groups_.size() > 1) std::ranges::stable_sort(order, std::greater<>(), &RowStage::Value::numbers);
+    for (RowStage::Value& value : order) {
+      SumGroup& group = *std::ranges::min_element(groups_, {}, &SumGroup::sums);
+      value.at = group.sums;
+      group.sums += value.numbers;
+      group.values.push_back(std::move(value));
+    }
+    for (std::size_t g = 1; g < groups_.size(); ++g)
+      groups_[g].first = (groups_[g - 1].first + groups_[g - 1].sums + 3) / 4 * 4;
+  }
+
+  // All groups of warps compute all values of their rows with the same instructions. Each adds up its own sums, and the
+  // first one stores rows.
+  void write_rows() {
+    for (const TileMove& move : stage.loads)
+      define(move.tile,
+             fmt::format("load<{0}>({1} + u64(r) * {0})", features(move.tile), pointer(move.arena, "const ")),
+             printable_name(buffer(move.tile).name), is_same(move));
+    for (const Step& step : rows()) {
+      if (is_tile(step.output))
+        define(step.output, made(step, 0), comment_of(step), is_same(step));
+      else if (elements(step.output) > 0)
+        add_sums(step);
+      store(&step);
+    }
+    store(nullptr);
+  }
+  std::string made(const Step& step, std::int64_t at) {
+    return lane_step(step, row_call(step)).text(at, there_, out_.text);
+  }
+  // Defines a tile, or loads it into registers once for the whole launch if its rows are the same in each run.
+  void define(BufferId tile, const std::string& code, std::string_view comment, bool same) {
+    const std::string kept = fmt::format("v{}_kept", tile);
+    if (same && turns_.kept) {
+      out_.kept += fmt::format("  Row<{}, {}> {}[{}];\n", type_name(buffer(tile).type.dtype), features(tile), kept,
+                               turns_.count);
+      out_.kept_loads += fmt::format("      {}[turn] = {};\n", kept, code);
+    }
+    out_.text += let(tile, same && turns_.kept ? kept + "[turn]" : code, comment);
+  }
+  void add_sums(const Step& step) {
+    for (const SumGroup& group : groups_) {
+      for (const RowStage::Value& value : group.values) {
+        if (value.combine->value != step.output) continue;
+        const std::string made = this->made(step, value.at);
+        out_.text += fmt::format("      {}{}  // {}\n", if_group(group), made, comment_of(step));
+      }
+    }
+  }
+
+  // Stores rows that are complete after `step`, so that they free registers early. Null: rows that no step of the stage
+  // computes.
+  void store(const Step* step) {
+    for (const TileMove& move : stage.stores) {
+      const BufferId tile = root(move.tile);
+      const Step* last = nullptr;
+      for (const Step& maker : rows())
+        if (root(maker.output) == tile) last = &maker;
+      if (last != step) continue;
+      const std::string row =
+          halves_.contains(tile) ? converted(names.at(tile), false, there_, out_.text) : names.at(tile);
+      out_.text +=
+          fmt::format("      {}if (live{}) store({} + u64(r) * {}, {});\n", if_group(groups_.front()),
+                      lanes() == 2 ? " && !is_second()" : "", pointer(move.arena, ""), features(move.arena), row);
+    }
+  }
+
+  RowStage out_;
+  RowTurns turns_;
+  std::vector<SumGroup> groups_;
+  std::set<BufferId> halves_;    // roots of tiles that two lanes split
+  std::set<std::string> there_;  // values already converted to a half or a whole row
+};
+
+}  // namespace
+
+RowStage lanes_stage(const StageCall& call) {
+  return LaneStage(call).run();
+}
+
+}  // namespace graphrun::cuda

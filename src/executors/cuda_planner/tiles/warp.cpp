@@ -1,0 +1,315 @@
+// The layout with 16 rows in the registers of a warp (warp tiles), whose lanes divide the features.
+
+#include "executors/cuda_planner/tiles/warp.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "executors/cuda_planner/print/row_text.h"
+#include "executors/cuda_planner/tiles/row_stage.h"
+#include "graphrun/family_op.h"
+#include "graphrun/op.h"
+#include "graphrun/params/axes.h"
+#include "graphrun/params/matmul.h"
+#include "graphrun/scalar_op.h"
+#include "kernels/cuda/tile/shapes.h"
+
+namespace graphrun::cuda {
+namespace {
+
+using tile::is_narrow, tile::blocks_of, tile::columns_of;
+
+std::string offset_text(const TextOperand& x) {
+  return x.view.offset == 0 ? std::string() : fmt::format(" + {}", x.view.offset);
+}
+
+std::string each_feature(const TextCall& call, std::string_view statements) {
+  return fmt::format("map<{}>([&](Index i) {{ {} }})", feature_count(call.output), statements);
+}
+
+// Whether the lane that computes feature i of a row has the feature of the operand that it reads.
+bool is_own(const TextCall& call, const TextOperand& x) {
+  if (!x.has_rows() || x.number) return true;
+  const std::int64_t n = feature_count(call.output), features = feature_count(x.type);
+  const Index index = index_in(x, features_of(call.output));
+  return (index.is_variable() && features == n) || (is_narrow(features) && (index.is_constant() || is_narrow(n)));
+}
+
+// Whether the step reads all features of a row.
+bool is_along_row(const TextCall& call) {
+  return call.inputs[0].has_rows() && (is_softmax(call.op) || is_position(call.op) || fold_of(call.op) != nullptr ||
+                                       call.op == family_op::softmax_cross_entropy || call.op == Op::logsumexp);
+}
+
+std::string_view along_row_fault(const TextCall& call) {
+  const TextOperand& x = call.inputs[0];
+  const std::int64_t features = feature_count(x.type);
+  if (x.type.dtype != DType::f32 || features == 0) return "its operand is not f32";
+  const bool whole = is_softmax(call.op)
+                         ? Around(features_of(x.type), call.params->as<AxisParams>().axis).along == features
+                         : feature_count(call.output) == 1;
+  if (!whole) return "it combines some features of a row";
+  return call.op == family_op::softmax_cross_entropy && !call.inputs[1].has_rows() ? "its targets are not rows" : "";
+}
+
+std::string along_row_text(const TextCall& call) {
+  const std::string& x = call.inputs[0].name;
+  if (is_softmax(call.op) || call.op == Op::logsumexp)
+    return fmt::format("{}<{}>({})", name_of(call.op), call.number, x);
+  if (call.op == family_op::softmax_cross_entropy)
+    return fmt::format("softmax_cross_entropy<{}>({}, {})", call.number, x, call.inputs[1].name);
+  if (is_position(call.op)) return fmt::format("position({}, {})", call.op == Op::argmax ? "1.0f" : "-1.0f", x);
+  const Fold& fold = *fold_of(call.op);
+  return fmt::format("reduce({}, {}, {})", fold.start, x, fold.function);
+}
+
+std::string_view tile_sum_fault(const TextCall& call) {
+  const TextOperand& x = call.inputs[0];
+  if (call.output.dtype != DType::f32) return "its operand is not f32";
+  if (call.op == Op::matmul)
+    return is_product_over_rows(call) && x.type.rows == 1 && call.inputs[1].type.rows == 1
+               ? ""
+               : "it is not a sum over rows of their products";
+  if (!x.has_rows() || x.type.dtype != DType::f32 || call.op != Op::sum) return "it is not a sum over rows";
+  const std::int64_t kept = call.output.shape.elements();
+  return kept == feature_count(x.type) || kept == 1 ? "" : "it sums some features of a row";
+}
+
+// Contribution of a tile to a reduced value.
+std::string tile_sum_text(const TextCall& call, std::int64_t at) {
+  const TextOperand& x = call.inputs[0];
+  if (call.op == Op::matmul) return fmt::format("sums.add_product<{}>({}, {}, r);", at, x.name, call.inputs[1].name);
+  const bool sums_row = call.output.shape.elements() != feature_count(x.type);
+  return fmt::format("sums.add<{}>({}, r);", at, sums_row ? fmt::format("sum_of({})", x.name) : x.name);
+}
+
+std::string fetch_text(const TextCall& call) {
+  const TextOperand& data = call.inputs[0];
+  if (data.number) return each_feature(call, fmt::format("return {};", data.name));
+  return fmt::format("load<{}>({}{}, r, [&](u32 row) {{ return {}; }})", feature_count(call.output), data.name,
+                     offset_text(data), batch_row_text(call, "row"));
+}
+
+std::string weights_text(const TextCall& call) {
+  const TextOperand &a = call.inputs[0], &b = call.inputs[1];
+  const bool transposed = call.params->as<MatmulParams>().transpose_b;
+  return fmt::format("weights{}<{}, {}>({}{})", transposed ? "_transposed" : "", feature_count(a.type),
+                     b.type.shape[transposed ? 0 : 1], b.name, offset_text(b));
+}
+
+// A tile of a row step; `weights`: those of a product.
+std::string tile_text(const TextCall& call, std::string_view weights) {
+  if (is_along_row(call)) return along_row_text(call);
+  const TextOperand& a = call.inputs[0];
+  const std::int64_t n = feature_count(call.output);
+  if (call.op == Op::matmul && call.inputs[1].number)
+    return each_feature(call, fmt::format("return scalar::fma({}[i], {}, 0.0f);", a.name, call.inputs[1].name));
+  if (call.op == Op::matmul) return fmt::format("matmul({}, {})", a.name, weights);
+  const auto access = [&](const TextOperand& x, const Index& index) {
+    if (!x.has_rows() || x.number) return element_at(x, index);
+    const std::int64_t features = feature_count(x.type);
+    if (features == 1) return fmt::format("{}[at(i, 0)]", x.name);
+    if (index.is_variable() && features == n) return fmt::format("{}[i]", x.name);
+    return fmt::format("{}[at(i, {})]", x.name, text_of(index));
+  };
+  const std::string position = fmt::format("u64(r.row(i.half)) * {} + static_cast<u32>(i.feature)", n);
+  return each_feature(call, element_text(call, features_of(call.output), position, access).statements());
+}
+
+}  // namespace
+
+std::string warp_fault(const TextCall& call) {
+  const auto fault = [&]() -> std::string_view {
+    if (has_f64(call)) return "it computes in f32";
+    if (call.output.rows == 0) return tile_sum_fault(call);
+    const std::int64_t n = feature_count(call.output);
+    if (n == 0) return "it has no features";
+    if (call.op == Op::matmul)
+      return call.inputs[0].type.rows > 1 ? "it multiplies values of one sample with each other" : product_fault(call);
+    if (call.op == family_op::one_hot)
+      return n == last_extent(features_of(call.output)) ? "" : "it makes classes of several numbers";
+    if (call.op == family_op::gather) {
+      const std::string_view why = gather_fault(call);
+      return why.empty() && feature_count(call.inputs[1].type) != 1 ? "it takes several rows of its table" : why;
+    }
+    if (is_along_row(call)) return along_row_fault(call);
+    const bool moves = !is_scalar(call.op) && !is_draw(call.op) && call.op != Op::minibatch;
+    if (moves) return "it moves features between lanes";
+    const auto reads = [&](const TextOperand& x) { return is_own(call, x); };
+    const std::size_t read = call.op == Op::dropout ? 1 : is_scalar(call.op) ? call.inputs.size() : 0;
+    return std::ranges::all_of(call.inputs.begin(), call.inputs.begin() + static_cast<std::ptrdiff_t>(read), reads)
+               ? ""
+               : "it spreads some features over others";
+  };
+  return fault_text(call, "a warp's rows", fault());
+}
+
+std::int64_t max_numbers(std::uint32_t threads) {
+  return threads > 256 ? 56 : 114;  // the lane has 128 or 255 registers
+}
+
+WarpShape warp_shape(const TextCall& call) {
+  WarpShape shape;
+  std::int64_t features = call.output.rows > 0 ? feature_count(call.output) : 0;
+  for (const TextOperand& operand : call.inputs)
+    if (operand.has_rows()) features = std::max(features, feature_count(operand.type));
+  shape.instructions = 2 * columns_of(features);
+  constexpr std::int64_t kSplit = 3, kProduct = 3;  // instructions per element; per block
+  if (call.output.rows == 0) {
+    const bool product = call.op == Op::matmul;
+    shape.sum_rows = product ? feature_count(call.inputs[0].type) : 1;
+    shape.sum_columns = product ? feature_count(call.inputs[1].type) : call.output.shape.elements();
+    const std::int64_t k = shape.sum_rows, n = shape.sum_columns;
+    const tile::SumShape sum = tile::sum_shape(k, n);
+    shape.sum_numbers = sum.numbers;
+    shape.scratch = sum.scratch;
+    shape.instructions = sum.blocks ? 2 * (columns_of(k) + columns_of(n)) + sum.wide * (1 + 4 * kSplit) +
+                                          sum.tall * 2 * (1 + 4 * kSplit + sum.wide * kProduct) + shape.sum_numbers
+                                    : 2 * shape.sum_numbers;
+    return shape;
+  }
+  if (call.op != Op::matmul) return shape;
+  const std::int64_t k = feature_count(call.inputs[0].type), n = feature_count(call.output);
+  if (!call.params->as<MatmulParams>().transpose_b) shape.live_numbers = 2 * columns_of(k);
+  if (is_narrow(k) || is_narrow(n)) {
+    shape.held_numbers = columns_of(k) * columns_of(n);
+    shape.instructions = 2 * shape.held_numbers + (is_narrow(k) ? 0 : 8 * n);
+  } else {
+    shape.held_numbers = 4 * blocks_of(k) * blocks_of(n);
+    shape.instructions = blocks_of(k) * (4 * kSplit + blocks_of(n) * kProduct);
+  }
+  return shape;
+}
+
+namespace {
+
+class WarpStage : StageCall {
+ public:
+  explicit WarpStage(const StageCall& call) : StageCall(call), held_left_(max_numbers(call.tiling().threads)) {}
+
+  RowStage run() {
+    const std::string loads = fetched();
+    find_sums();
+    for (const Step& step : rows()) held_left_ -= warp_shape(frame.once.call(step)).live_numbers;
+    const std::string body = body_text();
+    const std::uint32_t blocks = tiling().blocks(), warps = tiling().threads / 32;
+    std::string& text = out_.text;
+    if (!sums_.empty()) {
+      out_.types = fmt::format("using Sums{} = Sums<{}>;\n", number, sums_);
+      out_.shared =
+          fmt::format("  alignas(16) float scratch{}[{}][{}];\n", number, warps, std::max<std::int64_t>(scratch_, 4));
+      text += fmt::format("    Sums{0} sums(s.scratch{0}[thread_index() / 32]);\n", number);
+    }
+    text += fmt::format(
+        "{}    struct Data {{\n{}    }};\n    const auto fetch = [&](const auto& r) GRAPHRUN_TILE_INLINE {{\n      "
+        "(void)r;\n      Data data;\n{}      return data;\n    }};\n    const auto row = [&](const auto& r, const "
+        "Data& data) GRAPHRUN_TILE_INLINE {{\n      (void)r, (void)data;\n{}    }};\n",
+        held_, members_, loads, body);
+    text += fmt::format("    for_rows<{}u, {}u, {}>(thread_index() / 32 * {}u + block_index(), {}, fetch, row);\n",
+                        frame.phase.capacity, warps * blocks, frame.count != kNoBuffer, blocks, frame.count_text());
+    if (!sums_.empty()) text += fmt::format("    sums.finish({}.row());\n", reduce());
+    return std::move(out_);
+  }
+
+ private:
+  // Rows of data, requested one tile ahead.
+  std::string fetched() {
+    std::string text;
+    const auto fetch = [&](BufferId out, const std::string& from, std::string_view comment) {
+      members_ += fmt::format("      Row<{}, {}> v{};\n", type_name(buffer(out).type.dtype), features(out), out);
+      text += fmt::format("      data.v{} = {};  // {}\n", out, from, comment);
+      names[root(out)] = fmt::format("data.v{}", out);
+    };
+    for (const TileMove& move : stage.loads)
+      fetch(move.tile, fmt::format("load<{}>({}, r)", features(move.tile), pointer(move.arena, "const ")),
+            printable_name(buffer(move.tile).name));
+    for (const Step& step : rows())
+      if (step.op == Op::minibatch) fetch(step.output, fetch_text(row_call(step)), comment_of(step));
+    return text;
+  }
+
+  // Declares the sums in the order of their elements.
+  void find_sums() {
+    for (const Combine& combine : stage.combines) {
+      out_.values.push_back({&combine, out_.sums, elements(combine.value)});
+      for (const Step& step : rows()) {
+        if (step.output != combine.value || elements(step.output) == 0) continue;
+        const WarpShape shape = warp_shape(frame.once.call(step));
+        sums_ +=
+            fmt::format("{}Sum<{}, {}, {}>", sums_.empty() ? "" : ", ", out_.sums, shape.sum_rows, shape.sum_columns);
+        scratch_ += shape.scratch;
+        held_left_ -= shape.sum_numbers;
+      }
+      out_.sums += elements(combine.value);
+    }
+  }
+
+  std::string body_text() {
+    std::string text;
+    const std::span<const Step> steps = rows();
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const Step& step = steps[i];
+      if (step.op == Op::minibatch) continue;
+      if (i + 1 < steps.size() && adds_bias(step, steps[i + 1])) {
+        const TextCall product = row_call(step), add = row_call(steps[++i]);
+        const TextOperand& bias = add.inputs[root(steps[i].inputs[0]) == root(step.output) ? 1 : 0];
+        text += let(
+            steps[i].output,
+            fmt::format("affine({}, {}, {}{})", product.inputs[0].name, weights_of(step), bias.name, offset_text(bias)),
+            fmt::format("{}, {}", comment_of(step), comment_of(steps[i])));
+      } else if (is_tile(step.output)) {
+        const std::string weights = step.op == Op::matmul ? weights_of(step) : std::string();
+        text += let(step.output, tile_text(row_call(step), weights), comment_of(step));
+      } else if (elements(step.output) > 0) {
+        const auto value =
+            std::ranges::find(out_.values, step.output, [](const RowStage::Value& sum) { return sum.combine->value; });
+        text += fmt::format("      {}  // {}\n", tile_sum_text(row_call(step), value->at), comment_of(step));
+      }
+    }
+    for (const TileMove& move : stage.stores)
+      text += fmt::format("      store({}, r, {});\n", pointer(move.arena, ""), names.at(root(move.tile)));
+    return text;
+  }
+
+  // Whether the step after a product only adds a value shared by all rows to it, and nothing else reads the product.
+  bool adds_bias(const Step& product, const Step& add) {
+    const BufferId of = root(product.output);
+    if (product.op != Op::matmul || add.op != scalar_op::add || !is_tile(product.output) || !is_tile(add.output))
+      return false;
+    std::int64_t readers = 0;
+    for (const Step& step : rows())
+      readers += std::ranges::count_if(step.inputs, [&](BufferId input) { return root(input) == of; });
+    readers += std::ranges::count_if(stage.stores, [&](const TileMove& move) { return root(move.tile) == of; });
+    const bool first = root(add.inputs[0]) == of;
+    if (readers != 1 || (!first && root(add.inputs[1]) != of)) return false;
+    names[of] = fmt::format("v{}", product.output);
+    const TextOperand bias = row_call(add).inputs[first ? 1 : 0];
+    const std::int64_t n = features(product.output);
+    return !is_narrow(features(product.inputs[0])) && !is_narrow(n) && features(add.output) == n && !bias.has_rows() &&
+           !bias.number && is_dense(bias.view) && bias.type.shape.elements() == n && bias.view.offset % 2 == 0 &&
+           bias.type.dtype == DType::f32;
+  }
+
+  // Weights of a product, in registers if they fit there and are then read once for all rows of a step.
+  std::string weights_of(const Step& step) {
+    const TextCall call = row_call(step);
+    const std::int64_t numbers = warp_shape(call).held_numbers;
+    if (call.inputs[1].number || numbers > held_left_) return weights_text(call);
+    held_left_ -= numbers;
+    held_ += fmt::format("    const auto w{} = held({});  // {}\n", step.output, weights_text(call), comment_of(step));
+    return fmt::format("w{}", step.output);
+  }
+
+  RowStage out_;
+  std::string members_, held_, sums_;
+  std::int64_t scratch_ = 0, held_left_;
+};
+
+}  // namespace
+
+RowStage warp_stage(const StageCall& call) {
+  return WarpStage(call).run();
+}
+
+}  // namespace graphrun::cuda
