@@ -187,7 +187,7 @@ const Fields& train_fields() {
             R"(`"all"`)"),
       other("max_memory",
             "memory budget of the plan, in bytes or as `\"512MiB\"`. graphrun shrinks a larger plan without changing "
-            "results, or rejects it before allocating ([memory.md](../internals/memory.md#a-budget))"),
+            "results. If that fails, it rejects it before allocating ([memory.md](../internals/memory.md#a-budget))"),
       plain<&TrainSpec::drop_last>("last_batch",
                                    R"(`"drop"` omits an incomplete last batch from training, but not from evaluation)",
                                    {}, {"keep", "drop"}),
@@ -206,7 +206,7 @@ const Fields& train_fields() {
       plain<&TrainSpec::math>(
           "math",
           R"(accuracy of `exp`, `tanh`, division and similar functions in regions over rows on `cuda`. `"exact"`: )"
-          R"(functions of `cpu`, bit for bit (sums may differ); `"fast"`: faster, and off by a few units in the last place. Other kernels are exact)",
+          R"(bitwise identical to functions on `cpu` (sums may differ); `"fast"`: faster, and off by a few units in the last place. Other kernels are exact)",
           {}, {"exact", "fast"}),
       set_at_run_time<&TrainSpec::clip_norm_at_run_time>(plain<&TrainSpec::clip_norm>(
           "clip_norm",
