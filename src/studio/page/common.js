@@ -73,8 +73,8 @@ const kLabels = {
   early_stopping: "Early stopping", every: "Update every (steps)", split_seed: "Split seed", stratify: "Stratify by",
   objectives: "Objectives", "source.csv": "CSV file", "source.y": "Column to predict",
 };
-const kParts = {monitor: "metric", mode: "direction", patience: "evaluations to wait", min_delta: "smallest improvement",
-  restore_best: "restore best weights", cooldown: "pause in evaluations", min_factor: "smallest factor"};
+const kParts = {monitor: "metric", mode: "direction", patience: "patience (evaluations)", min_delta: "minimum improvement (min_delta)",
+  restore_best: "restore best weights", cooldown: "cooldown (evaluations)", min_factor: "minimum factor"};
 
 // "Early stopping: metric" for train.early_stopping.monitor, "Learning rate" for train.optimizer.adam.lr. A path of
 // another section keeps its keys, which the user has named.

@@ -64,7 +64,7 @@ const profile = guarded(async () => {
       },
     };
     $("profiled").textContent = `${answer.executor}: first ${answer.rows} rows of ${answer.split}, ` +
-      weightsText(answer) + "; each operation timed alone; errors compared with double precision";
+      weightsText(answer) + "; operations timed one by one; errors compared with double precision";
   } catch (error) {
     $("profiled").textContent = "";
     throw error;
@@ -188,7 +188,7 @@ function drawPlan() {
   const live = plan.blocks.filter((block) => isLive(block, step) && block.to - block.from < plan.steps);
   const total = live.reduce((sum, block) => sum + block.bytes, 0);
   $("cursor-text").textContent = `${plan.phases[phase]?.name}: ${plan.phases[phase]?.steps[step - plan.starts[phase]] ?? "none"}; ` +
-    `${bytes(total)} in use here and ${bytes(low)} throughout; ${bytes(plan.arena_bytes)} in all (no arrangement needs less than ${bytes(plan.lower_bound)})`;
+    `${bytes(total)} in use at this operation, plus ${bytes(low)} for the whole run; arena: ${bytes(plan.arena_bytes)} (lower bound: ${bytes(plan.lower_bound)})`;
   $("plan-legend").replaceChildren(...kKinds.filter((kind) => plan.blocks.some((block) => block.kind === kind)).map((kind) => {
     const swatch = element("i");
     swatch.style.background = kindColour(kind);
@@ -221,7 +221,7 @@ function showRegions() {
     : element("span", {}, countedTerm(one.stages, "stage"), ", ", countedTerm(one.row_steps, "per-row step")),
     /^tiles of (\d+) rows/.exec(one.tiling)?.[1] ?? one.tiling, bytes(one.bytes_in_tiles)]);
   const tiling = term("Tile", "Rows of the batch that a thread processes at a time; on a GPU, the tile layout and its sizes");
-  const inTiles = term("Kept in tiles", "Size of the values that only this region uses; they never go to memory");
+  const inTiles = term("Kept in tiles", "Size of the values that only this group of operations uses. Each tile of rows keeps them in registers or cache, so they take no space in the arena.");
   $("regions").replaceChildren(rows.length ? table(["Phase", "Operations", "Structure", tiling, inTiles], rows)
     : element("p", {class: "quiet"}, "No operations are fused."),
     ...[...plan.notes, ...plan.fallbacks].map((note) => element("p", {class: "quiet"}, note)));

@@ -434,7 +434,7 @@ const save = guarded(async (name, over) => {
 });
 $("save").addEventListener("click", () => {
   notify(null);
-  const name = prompt("Save the model in this folder as", state.name)?.trim();
+  const name = prompt("File name in this folder", state.name)?.trim();
   if (name) save(name.endsWith(".json") ? name : name + ".json", "no");
 });
 
