@@ -128,6 +128,7 @@ std::vector<HelpRow> environment() {
   }
   rows.push_back({"CUDA_VISIBLE_DEVICES", "GPUs that graphrun may use; the first is cuda:0"});
   rows.push_back({"GRAPHRUN_KERNEL_CACHE", "cache folder for compiled GPU kernels, or off"});
+  rows.push_back({"GRAPHRUN_GPU_COSTS", "cost factors of GPUs in plans"});
   rows.push_back({"NO_COLOR", "disables colour if set"});
   return rows;
 }
@@ -153,7 +154,7 @@ std::string_view positionals_text(Positionals positionals) {
                                                 " NET.onnx -o MODEL.safetensors",
                                                 " FOLDER",
                                                 " [FOLDER...]",
-                                                " RUN.csv...|MODEL.json",
+                                                " RUN.csv...|MODEL.json|RUN-FOLDER",
                                                 " bash|zsh|fish",
                                                 " [COMMAND|TOPIC]"};
   static_assert(std::size(kTexts) == static_cast<std::size_t>(Positionals::verb) + 1);
@@ -178,9 +179,11 @@ std::string help_text() {
 
 std::string help_text(const Verb& verb) {
   const std::string also = verb.alias.empty() ? "" : fmt::format(" (also: {})", verb.alias);
-  return fmt::format("graphrun {}{}: {}\n\nUsage: graphrun {} [FLAGS]{}\n\n{}\n\nExamples:\n{}", verb.name, also,
-                     verb.summary, verb.name, positionals_text(verb.positionals), verb.about, indented(verb.examples)) +
-         flags_text(verb.name) + "\nSee also: graphrun help (topics, environment variables, exit codes)\n";
+  const std::string_view other = verb.name == "show" ? "|--weights FILE" : verb.name == "plan" ? "|--buffers FILE" : "";
+  return fmt::format("graphrun {}{}: {}\n\nUsage: graphrun {} [FLAGS]{}{}\n\n{}\n\nExamples:\n{}", verb.name, also,
+                     verb.summary, verb.name, positionals_text(verb.positionals), other, verb.about,
+                     indented(verb.examples)) +
+         flags_text(verb.name) + "\nSee also: graphrun help (lists topics, environment variables and exit codes)\n";
 }
 
 std::string version_text() {
@@ -202,7 +205,7 @@ std::string topics_text() {
   constexpr std::size_t kListed = 6;
   std::string text =
       "Usage: graphrun help [COMMAND|TOPIC], for instance graphrun help adam; --man prints the man page\n\n"
-      "Topics (each of these, and any name that it lists):\n";
+      "Topics (you can also name any entry of these lists):\n";
   for (const std::string& kind : help_kinds()) {
     std::vector<std::string> names = help_topics(kind);
     if (names.size() > kListed) names.resize(kListed + 1), names.back() = "...";

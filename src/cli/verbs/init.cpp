@@ -50,11 +50,11 @@ const Verb init_verb = {
     Positionals::data,
     "write a model file for a CSV file",
     R"(Inspects a CSV file and writes a model that predicts the column --label from the others. If this
-column is categorical or has two distinct numbers, init writes a classifier.
+column is categorical or contains only two distinct numbers, init writes a classifier.
 
 The model file contains every inferred setting for you to review: format of the table (separator, decimal
-comma), types of the columns (number, date or category) and imputation. stderr lists the omitted columns.
-Without --output the model goes to stdout. init never overwrites an existing file.)",
+comma), types of the columns (number, date or category) and imputation. init lists the omitted columns on
+stderr. Without --output, the model goes to stdout. init never overwrites an existing file.)",
     R"(graphrun init houses.csv --label price -o houses.json
 graphrun houses.json)",
     run_init};

@@ -304,8 +304,7 @@ computed, so you can plan for a GPU that this machine does not have.
 
 --svg draws the offsets in the arena over time. --html writes the whole plan as a page, and --csv writes the
 buffers as input for other solvers. To notice when a plan changes, write a snapshot with --lock and compare
-later plans with --check: the exit code is 3 if they differ. --buffers packs the buffers of a CSV file,
-without a model.)",
+later plans with --check: the exit code is 3 if they differ. --buffers packs the buffers of a CSV file.)",
     R"(graphrun plan model.json
 graphrun plan model.json --executor=cuda --target=h200 --json
 graphrun plan model.json --program
