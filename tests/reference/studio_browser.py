@@ -347,7 +347,7 @@ def use(page, url, work, graphrun, folder):
     page.until("document.querySelector('.picture img')?.naturalWidth > 0 && document.querySelectorAll('.picture button').length > 3")
     page.click(".picture button[title='h']" if page.run("!!document.querySelector(\".picture button[title='h']\")") else ".picture button:nth-of-type(3)")
     page.until("document.querySelectorAll('#value-pictures img').length === 2 && [...document.querySelectorAll('#value-pictures img')].every((one) => one.naturalWidth > 0)")
-    page.until("document.querySelector('#cursor-text').textContent.includes('throughout')")
+    page.until("document.querySelector('#cursor-text').textContent.includes('for the whole run')")
     page.click("#profile")
     page.until("document.querySelectorAll('.picture button small').length > 3 && [...document.querySelectorAll('.picture button small')].filter((one) => /[nµm]s · .* · error /.test(one.textContent)).length > 1")
     page.until("document.querySelectorAll('#costs tbody tr').length > 3")
