@@ -75,7 +75,7 @@ Fields monitor_fields() {
           R"(`"min"`: lower is better; `"max"`: higher is better; `"auto"`: the direction of the built-in metric)", {},
           {"auto", "min", "max"}),
       plain<kPart, &Part::patience>(
-          "patience", "successive evaluations without improvement before training stops or the learning rate drops", 1),
+          "patience", "consecutive evaluations without improvement until training stops or the learning rate drops", 1),
       plain<kPart, &Part::min_delta>("min_delta", "smallest change that counts as an improvement", 0)};
 }
 
@@ -187,7 +187,7 @@ const Fields& train_fields() {
             R"(`"all"`)"),
       other("max_memory",
             "memory budget of the plan, in bytes or as `\"512MiB\"`. graphrun shrinks a larger plan without changing "
-            "results. If that fails, it rejects it before allocating ([memory.md](../internals/memory.md#a-budget))"),
+            "results. It rejects a plan that still does not fit ([memory.md](../internals/memory.md#a-budget))"),
       plain<&TrainSpec::drop_last>("last_batch",
                                    R"(`"drop"` omits an incomplete last batch from training, but not from evaluation)",
                                    {}, {"keep", "drop"}),
