@@ -155,7 +155,7 @@ constexpr Flag kFlags[] = {
      "format of the data file: csv, json, npy, npz or idx (default: detected)", set_format},
     {"--keep", "COLUMNS", "Data", "predict", "copy these columns to the output, as in id,name; may be repeated",
      [](Arguments& a, std::string_view v) { add_names(a.keep, v); }},
-    {"--labels", "", "Data", "predict", "for unnamed classes, also print the class index", on<&Arguments::labels>},
+    {"--labels", "", "Data", "predict", "also print the class index, if classes have no names", on<&Arguments::labels>},
     {"--probabilities", "", "Data", "predict", "print probabilities instead of logits", on<&Arguments::probabilities>},
     {"--split", "NAME", "Data", "show plot",
      "split to read (default: {show: train; plot: the first of test, validation, train})", set<&Arguments::split>},

@@ -214,7 +214,8 @@ std::string topics_text() {
   text += row("model, data, training", "keys of a model file, of its section data and of its section train");
   for (const auto& [topic, group, purpose] : kGroupTopics) text += row(topic, purpose);
   return text +
-         "\nFlags may appear anywhere; -- ends them. Write --flag=value or --flag value, but always --resume=FILE.\n" +
+         "\nFlags may appear anywhere; -- ends them. Write --flag=value or --flag value.\n"
+         "A file after --resume needs the '=': --resume=FILE.\n" +
          environment_text() + rows("Exit codes", exit_codes(), 5);
 }
 
@@ -249,8 +250,7 @@ const Verb help_verb = {
     "explain a command, or a name in a model file",
     R"(Prints the help of a command (the same as graphrun COMMAND --help) or of a topic. A topic is a name in a model
 file, such as adam or dense, or a list, such as optimizers or training. Without an argument, help lists the
-topics, the environment variables and the exit codes. --man prints the help of all commands and flags as the
-man page graphrun(1).)",
+topics, the environment variables and the exit codes. --man prints all help as the man page graphrun(1).)",
     R"(graphrun help verify
 graphrun help training
 graphrun help adam

@@ -70,7 +70,8 @@ std::string verbs_section() {
 std::string flags_section() {
   std::string text = roff_section("FLAGS");
   text += roff_lines(
-      "Flags may appear anywhere; -- ends them. Write --flag=value or --flag value, but always --resume=FILE.");
+      "Flags may appear anywhere; -- ends them. Write --flag=value or --flag value. A file after --resume "
+      "needs the '=': --resume=FILE.");
   std::string_view group;
   for (const Flag& flag : flags()) {
     if (flag.group != group) text += fmt::format(".SS {}\n", roff_text(group = flag.group));

@@ -302,7 +302,7 @@ const Verb plan_verb = {
     R"(Prints the memory that a run needs, by kind, and the number of steps of each phase. Nothing is allocated or
 computed, so you can plan for a GPU that this machine does not have.
 
---svg draws the offsets in the arena over time. --html writes the whole plan as a page, and --csv writes the
+--svg draws the offsets in the arena over time. --html writes the whole plan as a page. --csv prints the
 buffers as input for other solvers. To notice when a plan changes, write a snapshot with --lock and compare
 later plans with --check: the exit code is 3 if they differ. --buffers packs the buffers of a CSV file.)",
     R"(graphrun plan model.json

@@ -287,8 +287,9 @@ const Verb predict_verb = {
     Positionals::model_and_data,
     "print the model's outputs for the rows of a file, as CSV",
     R"(Reads a CSV, JSON, NPY, NPZ or IDX file (- for stdin) and prints the model's outputs for each row as CSV, in
-the units of the targets. For a categorical target, it also prints the class. Needs --weights, or a
-safetensors file as the model, but not the training data.
+the units of the targets. For a categorical target, it also prints the class. Models from init output the
+probability of the second of two classes, or a logit per class. Needs --weights, or a safetensors file as the
+model, but not the training data.
 
 Columns are matched by name: the names of the model's table, or x0, x1, ... for an array x with several
 columns. Other columns are ignored. A JSON file contains an array of objects, or one per line. An NPY or IDX

@@ -205,8 +205,7 @@ const Verb replay_verb = {
     "repeat a stored run and compare the weights",
     R"(To check that a result is reproducible, replay repeats a run that `train --run-dir` stored, with its own
 model, command line and data. At each report it compares the loss and the hash of the weights with the log,
-and at the end the hash of the final weights. If the runs differ, the message names the step and the exit code
-is 3.
+and at the end the hash of the final weights. If they differ, the message names the step (exit code 3).
 
 Runtime hyperparameters that were changed in the studio change after the same steps. An interrupted run is
 repeated up to its last step, and a killed or failed run up to its last report. No file is written.

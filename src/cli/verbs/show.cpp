@@ -150,9 +150,8 @@ const Verb check_verb = {
     "",
     Positionals::model,
     "report up to 50 errors in a model file; needs no data",
-    R"(Reads the file, infers all shapes, checks the gradients and plans for --executor. It does not read the data:
-sizes that depend on them are assumed. Reports up to 50 errors with their positions, and exits with code 2 if
-there are any.)",
+    R"(Reads the file, infers all shapes, checks the gradients and plans for --executor. It does not read the data;
+it assumes the sizes that depend on the data. Reports up to 50 errors with positions (exit code 2).)",
     R"(graphrun check model.json
 graphrun check model.json --diagnostics=json)",
     run_check};
