@@ -43,7 +43,7 @@ const classes = {
 };
 
 export const examples = [
-  {title: "Circle: one class inside the other", ...model({name: "circle",
+  {title: "Circle: one class surrounds the other", ...model({name: "circle",
     description: "Points inside and outside a circle",
     data: plane("cast(u * u + v * v < 0.4, dtype=f32)"), hidden: [dense("h1", "x", 8, "tanh"), dense("h2", "h1", 4, "tanh")], ...classes})},
   {title: "XOR: classes in opposite quadrants", ...model({name: "exclusive_or", description: "Two classes in opposite quadrants",

@@ -82,7 +82,7 @@ function showCosts() {
   $("costs").replaceChildren(rows.length ? table(["Value", term("Forward", "Time to compute the value"), term("Backward", "Time to compute its gradients"), term("Share", "Share of the total time"), "Size",
     term("Stored", "yes: stored in memory; no: used only within a group of fused operations"),
     term("Error", "Largest difference from the same calculation in double precision"),
-    term("Error (ulp)", "Error in units in the last place (ulp): gaps between neighbouring 32-bit numbers at the value's largest element")],
+    term("Error (ulp)", "Error in ulp (units in the last place). One ulp is the gap between adjacent 32-bit floats at the value's largest element.")],
     rows.map(([box, cost]) => [element("button", {type: "button", onclick: () => choose(box)}, box.name), duration(cost.seconds), duration(cost.back),
       `${Math.round(100 * cost.share)} %`, bytes(cost.bytes), cost.in_arena ? "yes" : "no", short(cost.difference, 3), short(cost.ulp, 2)])) : "");
 }
