@@ -221,7 +221,7 @@ function showRegions() {
     : element("span", {}, countedTerm(one.stages, "stage"), ", ", countedTerm(one.row_steps, "per-row step")),
     /^tiles of (\d+) rows/.exec(one.tiling)?.[1] ?? one.tiling, bytes(one.bytes_in_tiles)]);
   const tiling = term("Tile", "Rows of the batch that a thread processes at a time; on a GPU, the tile layout and its sizes");
-  const inTiles = term("Kept in tiles", "Size of the values that only this group of operations uses. Each tile of rows keeps them in registers or cache, so they take no space in the arena.");
+  const inTiles = term("Memory in tiles", "Size of the values that only this group of operations uses. Each tile of rows keeps them in registers or cache, so they take no space in the arena.");
   $("regions").replaceChildren(rows.length ? table(["Phase", "Operations", "Structure", tiling, inTiles], rows)
     : element("p", {class: "quiet"}, "No operations are fused."),
     ...[...plan.notes, ...plan.fallbacks].map((note) => element("p", {class: "quiet"}, note)));
