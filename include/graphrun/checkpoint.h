@@ -3,9 +3,9 @@
 // evaluated and used to predict. Names that begin with "checkpoint:" hold optimizer slots, counters and the sums of the
 // current epoch; a checksum is last. Data position, schedule and random numbers follow from the step counter and the
 // seed. A resumed run is bitwise identical to an uninterrupted one on the same executor. Files contain no time, host or
-// path, and are complete on disk before they get their name. Calls belong to the session's thread, outside of train()
-// or in its callbacks. Errors: kind input for a damaged file or another training (one diagnostic per difference), kind
-// run if the file cannot be written.
+// path, and are complete on disk before they get their name. Calls belong to the session's thread; callbacks of train()
+// may save, but not load. Errors: kind input for a damaged file or another training (one diagnostic per difference),
+// kind run if the file cannot be written.
 #pragma once
 
 #include <cstdint>
