@@ -63,7 +63,7 @@ constexpr Target kTargets[] = {
 GpuCosts gpu_costs() {
   auto numbers = std::bit_cast<std::array<std::int64_t, sizeof(GpuCosts) / sizeof(std::int64_t)>>(GpuCosts{});
   const char* const text = std::getenv("GRAPHRUN_GPU_COSTS");
-  if (text == nullptr) return {};
+  if (text == nullptr || *text == '\0') return {};
   std::istringstream stream(text);
   for (std::int64_t& number : numbers) {
     if (!(stream >> number) || number <= 0)

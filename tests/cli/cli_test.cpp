@@ -421,6 +421,18 @@ TEST_F(Cli, PassesCanBeLeftOut) {
   EXPECT_TRUE(Json::accept(outcome.out));
 }
 
+TEST_F(Cli, CostFactorsFromTheEnvironmentAreChecked) {
+  for (const char* factors : {"1 2 3", "1 2 x"}) {
+    const Outcome outcome =
+        graphrun({"plan", model_, "--executor=cuda"}, {.environment = {std::string("GRAPHRUN_GPU_COSTS=") + factors}});
+    EXPECT_EQ(outcome.code, 2) << factors << outcome.out;
+    EXPECT_TRUE(has(outcome.err, "GRAPHRUN_GPU_COSTS: expected")) << outcome.err;
+  }
+  std::string factors;
+  for (int i = 0; i < 46; ++i) factors += "1 ";
+  EXPECT_EQ(graphrun({"plan", model_, "--executor=cuda"}, {.environment = {"GRAPHRUN_GPU_COSTS=" + factors}}).code, 0);
+}
+
 TEST_F(Cli, ALossThatIsNotFiniteFailsTheRun) {
   const Outcome outcome = graphrun({model_, "--json", "--set", "train.optimizer.sgd.lr=1e30"});
   EXPECT_EQ(outcome.code, 1) << outcome.out << outcome.err;
