@@ -29,7 +29,7 @@ struct StepCost {
   bool is_long = false;
 };
 struct TileCosts {
-  std::string fault;  // reason why there are none; else empty
+  std::string fault;  // reason if no tiling is possible; else empty
   std::vector<StepCost> costs;
 };
 // Reason why no kernel with the tile has these steps, judged without edges; "" if one may.
@@ -73,7 +73,7 @@ std::uint32_t stage_count(const RegionSignature& region);
 std::vector<BlockStep> block_steps(const RegionSignature& region);
 // Cost of a cross-block reduction, without the steps that run once after it.
 std::int64_t exchange_cycles(const StepTiling& tiling, std::int64_t sums, const GpuCosts& costs);
-// Number of clusters of so many blocks that are resident at a time.
+// Number of clusters of this size that are resident at a time.
 std::uint32_t resident_clusters(const Target& target, std::uint32_t cluster);
 // The tiling with each number of blocks that rows in registers may have: a single cluster, or, for sums over clusters,
 // all resident ones. Without clusters, or without sums, as many blocks as needed.
