@@ -1,10 +1,6 @@
 // main.cpp: parses the command line, runs the verb, and converts exceptions to a message and an exit code.
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
-
-#include <exception>
-#include <new>
 
 #include "cli/command_line/arguments.h"
 #include "cli/command_line/diagnostics.h"
@@ -29,39 +25,6 @@ int run(int argc, const char* const* argv, Diagnostics& diagnostics) {
   return find_verb(arguments.verb)->run(arguments, diagnostics);
 }
 
-int report(Diagnostics& diagnostics, const Error& error) noexcept {
-  diagnostics.error(error);
-  return exit_code(error.kind());
-}
-
-int out_of_memory(Diagnostics& diagnostics) noexcept {
-  diagnostics.out_of_memory();
-  return kNoDevice;
-}
-
-int internal_error(Diagnostics& diagnostics, const std::exception& bug) noexcept {
-  try {
-    return report(diagnostics, Error(ErrorKind::run, "internal",
-                                     fmt::format("internal error: {}; please report it with the model file and the "
-                                                 "output of graphrun --version",
-                                                 bug.what())));
-  } catch (const std::exception&) {
-    return out_of_memory(diagnostics);
-  }
-}
-
-int guarded(int argc, const char* const* argv, Diagnostics& diagnostics) noexcept {
-  try {
-    return run(argc, argv, diagnostics);
-  } catch (const Error& error) {
-    return report(diagnostics, error);
-  } catch (const std::bad_alloc&) {
-    return out_of_memory(diagnostics);
-  } catch (const std::exception& bug) {
-    return internal_error(diagnostics, bug);
-  }
-}
-
 // The next opened file would get a closed stream's descriptor, and results would be written into it. The replacement is
 // opened read-only, so that writes still fail and are reported.
 void open_standard_streams() {
@@ -77,7 +40,7 @@ int main(int argc, char** argv) {
   open_standard_streams();
   install_signal_handlers();
   Diagnostics diagnostics(diagnostics_format(argc, argv), false);
-  const int code = guarded(argc, argv, diagnostics);
+  const int code = guarded(diagnostics, [&] { return run(argc, argv, diagnostics); });
   diagnostics.finish();
   return code;
 }

@@ -21,10 +21,11 @@ namespace fs = std::filesystem;
 
 class Runs : public Cli {
  protected:
-  Json result_of(const std::string& run) {
-    std::ifstream file(fs::path(runs_) / run / "result.json");
+  static Json result_in(const fs::path& folder, const std::string& run) {
+    std::ifstream file(folder / run / "result.json");
     return Json::parse(file);
   }
+  Json result_of(const std::string& run) { return result_in(runs_, run); }
   Outcome sweep(std::vector<std::string> words) {
     words.insert(words.begin(), {"sweep", model_, "--run-dir", runs_, "--over", "train.optimizer.sgd.lr=0.05,0.01",
                                  "--seeds", "2", "--quiet"});
@@ -89,7 +90,7 @@ TEST_F(Runs, HaveAFolderWhereNoneIsNamed) {
     return run({"/bin/sh", "-c", "cd '" + folder_.string() + "' && exec '" GRAPHRUN_CLI "' " + words});
   };
   EXPECT_TRUE(has(typed("runs").err, "--run-dir runs"));
-  const Outcome swept = typed("sweep line.json --over train.optimizer.sgd.lr=0.05,0.01 --seeds 2 --jobs 2");
+  const Outcome swept = typed("sweep line.json --over train.optimizer.sgd.lr=0.05,0.01 --seeds 2 --at-once 2");
   ASSERT_EQ(swept.code, 0) << swept.err;
   EXPECT_TRUE(has(swept.err, "4 runs in line-sweep, 2 at a time")) << swept.err;
   EXPECT_EQ(lines(typed("runs line-sweep").out).size(), 5u);
@@ -147,6 +148,42 @@ TEST_F(Runs, OfASweepHaveMeanAndDeviation) {
   expect_rejected(sweep({"--sort", "tests.loss"}), {"no run has a 'tests.loss'"});
 }
 
+// Threads of one process, processes and single trainings have the same weights and folders, and a run that fails or
+// cannot be stored leaves the others unaffected.
+TEST_F(Runs, OfASweepHaveTheBitsOfSingleRuns) {
+  Json model = Json::parse(kLine);
+  model["graph"] = {"h = dense(x, units=8, activation='tanh')", "p = dense(dropout(h, rate=0.2), units=1)",
+                    "loss = mean((p - y) ^ 2)"};
+  model["train"]["batch"] = 2;
+  model["train"]["shuffle"] = true;
+  const std::string path = file("many.json", model.dump());
+  const auto swept = [&](const std::string& folder, const std::string& how, const std::string& count) {
+    fs::create_directories(folder);
+    std::ofstream(fs::path(folder) / "0005") << "not a folder";
+    const Outcome outcome = graphrun({"sweep", path, "--run-dir", folder, how, count, "--seeds", "3", "--over",
+                                      "train.optimizer.sgd.lr=0.01,1e30,0.02"});
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_TRUE(has(outcome.err, "0005") && has(outcome.err, "3 of 9 runs failed")) << outcome.err;
+    return outcome.out;
+  };
+  const std::string at_once = runs_ + "-threads", jobs = runs_ + "-processes";
+  const std::string table = swept(at_once, "--at-once", "4");
+  EXPECT_EQ(table, swept(jobs, "--jobs", "2"));
+  for (const int run : {1, 2, 3, 7, 8, 9}) {
+    const std::string name = "000" + std::to_string(run), lr = run < 4 ? "0.01" : "0.02";
+    const Json of_thread = result_in(at_once, name), of_process = result_in(jobs, name);
+    const Json alone = Json::parse(graphrun({path, "--quiet", "--json", "--set", "train.optimizer.sgd.lr=" + lr,
+                                             "--seed", std::to_string((run - 1) % 3 + 1)})
+                                       .out);
+    EXPECT_EQ(of_thread["weights_hash"], alone["weights_hash"]) << name;
+    EXPECT_EQ(of_process["weights_hash"], alone["weights_hash"]) << name;
+    for (const char* of_run : {"log.csv", "model.json", "weights.npz"})
+      EXPECT_EQ(fs::file_size(at_once + "/" + name + "/" + of_run), fs::file_size(jobs + "/" + name + "/" + of_run));
+  }
+  expect_rejected(graphrun({"sweep", path, "--jobs", "2", "--at-once", "2"}), {"exclude each other"});
+  expect_rejected(graphrun({"sweep", path, "--at-once", "0"}), {"--at-once"});
+}
+
 TEST_F(Runs, OfASweepHaveOneSplitWhateverTheirSeeds) {
   std::string rows = "a,b\n";
   for (int i = 0; i < 20; ++i) rows += std::to_string(i) + "," + std::to_string(i * i % 7) + "\n";
@@ -193,9 +230,11 @@ TEST_F(Runs, ArePicturedWithTheirData) {
   EXPECT_EQ(drawn.code, 0) << drawn.err;
 }
 
-TEST_F(Runs, OfAnInterruptedSweepAreGoneOnWith) {
-  const std::vector<std::string> words = {"sweep",  model_, "--run-dir", runs_,    "--over", "train.epochs=1:24",
-                                          "--jobs", "2",    "--csv",     "--quiet"};
+class InterruptedSweep : public Runs, public ::testing::WithParamInterface<const char*> {};
+
+TEST_P(InterruptedSweep, IsGoneOnWith) {
+  const std::vector<std::string> words = {"sweep",    model_, "--run-dir", runs_,    "--over", "train.epochs=1:24",
+                                          GetParam(), "2",    "--csv",     "--quiet"};
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -219,6 +258,8 @@ TEST_F(Runs, OfAnInterruptedSweepAreGoneOnWith) {
   EXPECT_EQ(graphrun(words).out, resumed.out);
   EXPECT_EQ(lines(resumed.out).size(), 25u);
 }
+
+INSTANTIATE_TEST_SUITE_P(InThreadsAndProcesses, InterruptedSweep, ::testing::Values("--at-once", "--jobs"));
 
 TEST_F(Runs, OfASweepGoOverArgumentsOfFormulasAndOverNull) {
   Json model = Json::parse(kLine);

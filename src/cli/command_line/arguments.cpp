@@ -371,6 +371,9 @@ void reject_contradictions(const SplitLine& line, const Arguments& arguments) {
     throw usage("flags",
                 "--resume=auto needs the folder of the checkpoints: --checkpoint-dir, or --run-dir and --run-name",
                 "--resume=FILE resumes from a single file");
+  if (was_given(line, "--jobs") && was_given(line, "--at-once"))
+    throw usage("flags", "--jobs and --at-once exclude each other",
+                "--jobs trains in processes, --at-once in threads of one process");
   if (arguments.csv && arguments.json) throw usage("flags", "--csv and --json exclude each other");
   if (arguments.svg + arguments.csv + arguments.html + arguments.program + arguments.json > 1 &&
       arguments.verb == "plan")

@@ -75,7 +75,8 @@ struct Arguments {
   std::vector<std::string> command;       // the command line
   std::vector<std::string> passed_on;     // sweep: flags passed to each training
   std::vector<std::string> over;          // sweep: PATH=VALUES
-  int seeds = 1, jobs = 1;                // sweep
+  int seeds = 1;                          // sweep
+  int at_once = 0, jobs = 0;              // sweep: trainings in threads; 0: automatic. Processes; 0: threads
   std::string sort;                       // runs, sweep: a column; empty: none
   bool csv = false;                       // plan, runs, sweep
   bool arrays = false;                    // show: arrays of --weights, without a model

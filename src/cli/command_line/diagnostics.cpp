@@ -1,7 +1,10 @@
 #include "cli/command_line/diagnostics.h"
 
+#include <fmt/format.h>
+
 #include <cstdio>
 #include <exception>
+#include <new>
 
 #include "cli/terminal/terminal.h"
 
@@ -13,19 +16,16 @@ ExitCode exit_code(ErrorKind kind) {
   return kCodes[static_cast<std::size_t>(kind)];
 }
 
-namespace {
-
 // Uses a single write, so that lines of concurrent runs do not mix; two writes if memory runs out.
-void write_line(std::string_view text) noexcept {
+void Diagnostics::write_line(std::string_view text) noexcept {
   try {
-    write_error(std::string(text) + "\n");
+    const std::string line = std::string(text) + "\n";
+    errors_ != nullptr ? void(*errors_ += line) : write_error(line);
   } catch (const std::exception&) {
     write_error(text);
     write_error("\n");
   }
 }
-
-}  // namespace
 
 void Diagnostics::warn(std::string_view message) noexcept try {
   if (quiet_) return;
@@ -58,10 +58,7 @@ void Diagnostics::error(const Error& error) noexcept try {
 }
 
 void Diagnostics::out_of_memory() noexcept {
-  if (format_ == Format::text) {
-    write_error("out of memory\n");
-    return;
-  }
+  if (format_ == Format::text) return write_line("out of memory");
   any_ = false;  // discards the JSON array, which may be truncated
   write_error(
       R"([{"severity":"error","code":"device.memory","message":"out of memory","hint":"","file":"","line":0,"column":0,)"
@@ -89,6 +86,43 @@ void Diagnostics::finish() noexcept try {
   any_ = false;
 } catch (const std::exception&) {
   out_of_memory();
+}
+
+namespace {
+
+int report(Diagnostics& diagnostics, const Error& error) noexcept {
+  diagnostics.error(error);
+  return exit_code(error.kind());
+}
+
+int out_of_memory(Diagnostics& diagnostics) noexcept {
+  diagnostics.out_of_memory();
+  return kNoDevice;
+}
+
+int internal_error(Diagnostics& diagnostics, const std::exception& bug) noexcept {
+  try {
+    return report(diagnostics, Error(ErrorKind::run, "internal",
+                                     fmt::format("internal error: {}; please report it with the model file and the "
+                                                 "output of graphrun --version",
+                                                 bug.what())));
+  } catch (const std::exception&) {
+    return out_of_memory(diagnostics);
+  }
+}
+
+}  // namespace
+
+int guarded(Diagnostics& diagnostics, const std::function<int()>& run) noexcept {
+  try {
+    return run();
+  } catch (const Error& error) {
+    return report(diagnostics, error);
+  } catch (const std::bad_alloc&) {
+    return out_of_memory(diagnostics);
+  } catch (const std::exception& bug) {
+    return internal_error(diagnostics, bug);
+  }
 }
 
 }  // namespace graphrun::cli

@@ -4,6 +4,7 @@
 // message is dropped if stderr or memory fails. Exit codes are part of the interface and never change their meaning.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -30,6 +31,8 @@ class Diagnostics {
  public:
   enum class Format { text, json };
   Diagnostics(Format format, bool quiet) : format_(format), quiet_(quiet) {}
+  // Appends the errors to `errors`, as text, and drops all other messages.
+  explicit Diagnostics(std::string& errors) : format_(Format::text), quiet_(true), errors_(&errors) {}
   void set_quiet(bool quiet) { quiet_ = quiet; }
 
   void warn(std::string_view message) noexcept;  // suppressed if quiet
@@ -43,11 +46,16 @@ class Diagnostics {
 
  private:
   void add(std::string_view severity, const Diagnostic& diagnostic);
+  void write_line(std::string_view text) noexcept;
 
   Format format_;
   bool quiet_;
+  std::string* errors_ = nullptr;  // receives the errors; null: stderr does
   bool any_ = false;
   JsonWriter json_;
 };
+
+// Calls run(), which returns an exit code, and converts an exception into a message and its exit code.
+int guarded(Diagnostics& diagnostics, const std::function<int()>& run) noexcept;
 
 }  // namespace graphrun::cli

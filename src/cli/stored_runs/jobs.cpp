@@ -7,14 +7,23 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
 
+#include "cli/command_line/diagnostics.h"
 #include "cli/terminal/interrupt.h"
+#include "cli/training/training_run.h"
 #include "graphrun/error.h"
 
 namespace graphrun::cli {
@@ -63,8 +72,7 @@ std::string kept_of(std::FILE* file) {
 
 }  // namespace
 
-void run_jobs(const std::vector<std::vector<std::string>>& jobs, int at_once,
-              const std::function<void(JobEnd)>& ended) {
+void run_in_processes(const std::vector<std::vector<std::string>>& jobs, std::size_t at_once, const OnJobEnd& ended) {
   struct Running {
     std::size_t job;
     TemporaryFile errors;
@@ -74,7 +82,7 @@ void run_jobs(const std::vector<std::vector<std::string>>& jobs, int at_once,
   std::size_t next = 0;
   bool signalled = false;  // jobs were sent a signal after an interrupt
   while (true) {
-    while (next < jobs.size() && running.size() < static_cast<std::size_t>(at_once) && !interrupted()) {
+    while (next < jobs.size() && running.size() < at_once && !interrupted()) {
       TemporaryFile errors = temporary_file();
       const pid_t child = begin(jobs[next], ::fileno(errors.get()));
       running.emplace(child, Running{next++, std::move(errors)});
@@ -96,7 +104,49 @@ void run_jobs(const std::vector<std::vector<std::string>>& jobs, int at_once,
     JobEnd end{found->second.job, WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status),
                kept_of(found->second.errors.get())};
     running.erase(found);
-    ended(std::move(end));
+    ended(end);
+  }
+}
+
+void run_in_threads(const std::vector<Arguments>& trainings, std::size_t at_once, const OnJobEnd& ended) {
+  const Interruptible interruptible;
+  std::atomic<std::size_t> next{0};
+  std::mutex mutex;  // protects the variables below
+  std::condition_variable changed;
+  std::vector<JobEnd> ends;
+  std::size_t working = 0;
+  const auto work = [&] {
+    for (std::size_t job = next++; job < trainings.size() && !interrupted(); job = next++) {
+      JobEnd end{job, kDone, {}};
+      Diagnostics diagnostics(end.message);
+      end.code = guarded(diagnostics, [&] { return train_and_store(trainings[job], diagnostics, {}); });
+      end.message.resize(std::min(end.message.size(), kKeptMessage));
+      const std::lock_guard lock(mutex);
+      ends.push_back(std::move(end));
+      changed.notify_one();
+    }
+    const std::lock_guard lock(mutex);
+    --working;
+    changed.notify_one();
+  };
+  std::vector<std::jthread> threads;
+  for (std::size_t i = 0; i < std::min(trainings.size(), at_once); ++i) {
+    const std::lock_guard lock(mutex);
+    try {
+      threads.emplace_back(work);
+    } catch (const std::system_error&) {  // thread limit reached: fewer train at a time
+      if (threads.empty()) reject_job("cannot start a thread");
+      break;
+    }
+    ++working;
+  }
+  std::unique_lock lock(mutex);
+  while (working > 0 || !ends.empty()) {
+    changed.wait(lock, [&] { return working == 0 || !ends.empty(); });
+    const std::vector<JobEnd> some = std::exchange(ends, {});
+    lock.unlock();
+    for (const JobEnd& end : some) ended(end);
+    lock.lock();
   }
 }
 

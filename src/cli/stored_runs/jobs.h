@@ -1,11 +1,14 @@
-// jobs.h: runs this program several times concurrently, with different arguments.
-// Contract: discards each job's stdout and keeps its stderr. Jobs end when this process does. Ctrl-C also reaches the
-// jobs; no job starts after it. Throws Error (kind run) if a process cannot be created.
+// jobs.h: several trainings concurrently, as processes of this program or as threads of this one.
+// Contract: discards each job's results on stdout and keeps its stderr. Ctrl-C also reaches the jobs; no job starts
+// after it. Calls ended() in the calling thread, in order of completion. Throws Error (kind run) if a process or thread
+// cannot be created.
 #pragma once
 
 #include <functional>
 #include <string>
 #include <vector>
+
+#include "cli/command_line/arguments.h"
 
 namespace graphrun::cli {
 
@@ -14,8 +17,12 @@ struct JobEnd {
   int code = 0;         // exit code, or 128 + the number of the fatal signal
   std::string message;  // first 4 KiB of stderr
 };
+using OnJobEnd = std::function<void(const JobEnd&)>;
 
-// Runs all jobs, at most `at_once` concurrently. Calls ended() in this thread, in order of completion.
-void run_jobs(const std::vector<std::vector<std::string>>& jobs, int at_once, const std::function<void(JobEnd)>& ended);
+// Runs command lines as processes, at most `at_once` concurrently. They end when this process does.
+void run_in_processes(const std::vector<std::vector<std::string>>& command_lines, std::size_t at_once,
+                      const OnJobEnd& ended);
+// Trains in threads of this process, at most `at_once` concurrently (training_run.h).
+void run_in_threads(const std::vector<Arguments>& trainings, std::size_t at_once, const OnJobEnd& ended);
 
 }  // namespace graphrun::cli

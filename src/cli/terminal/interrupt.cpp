@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cmath>
@@ -11,20 +12,29 @@
 #include <cstdint>
 #include <ctime>
 #include <limits>
+#include <stdexcept>
+#include <thread>
 
 #include "cli/command_line/diagnostics.h"
 
 namespace graphrun::cli {
 namespace {
 
-std::atomic<Session*> cancellable{nullptr};
-std::atomic<CheckpointFolder*> snapshots{nullptr};
+// Session and checkpoint folder of an Interrupt.
+struct Entry {
+  std::atomic<bool> taken{false};
+  std::atomic<Session*> session{nullptr};
+  std::atomic<CheckpointFolder*> checkpoints{nullptr};
+};
+std::array<Entry, kMaxInterrupts> entries;
+std::atomic<int> handling{0};         // handlers that may use an entry
 std::atomic<bool> looked_for{false};  // an Interruptible exists
 std::atomic<bool> asked{false};
 std::atomic<std::int64_t> asked_at{0};  // in nanoseconds; 0: never
 int woken = -1;                         // eventfd that the handler signals, which ends a wait in any thread
 static_assert(std::atomic<Session*>::is_always_lock_free && std::atomic<CheckpointFolder*>::is_always_lock_free &&
-              std::atomic<bool>::is_always_lock_free && std::atomic<std::int64_t>::is_always_lock_free);
+              std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free &&
+              std::atomic<std::int64_t>::is_always_lock_free);
 
 std::int64_t now() {
   timespec time{};
@@ -38,21 +48,38 @@ bool is_meant_twice(int signal) {
   return signal == SIGINT || signal == SIGTERM;
 }
 
-extern "C" void on_interrupt(int signal) {
-  if (CheckpointFolder* const folder = snapshots.load(); folder != nullptr && signal == SIGHUP)
-    return folder->request();
-  Session* session = cancellable.load();
-  if (session == nullptr && !looked_for) _exit(kInterrupted);
+// Calls f(*pointer) for the members that are set; returns whether any is.
+template <class T, class F>
+bool for_each(std::atomic<T*> Entry::*member, F f) {
+  bool any = false;
+  for (Entry& entry : entries) {
+    T* const set = (entry.*member).load();
+    if (set == nullptr) continue;
+    f(*set);
+    any = true;
+  }
+  return any;
+}
+
+void handle(int signal) {
+  if (signal == SIGHUP && for_each(&Entry::checkpoints, [](CheckpointFolder& folder) { folder.request(); })) return;
+  if (!for_each(&Entry::session, [](Session&) {}) && !looked_for) _exit(kInterrupted);
   std::int64_t never = 0;
   asked_at.compare_exchange_strong(never, now());
   if (asked.exchange(true)) {
     if (is_meant_twice(signal)) _exit(kInterrupted);
     return;
   }
-  if (session != nullptr) session->cancel();
+  for_each(&Entry::session, [](Session& session) { session.cancel(); });
   const int saved = errno;
   const std::uint64_t once = 1;
   if (write(woken, &once, sizeof once) < 0) errno = saved;  // without a descriptor nothing waits
+}
+
+extern "C" void on_interrupt(int signal) {
+  ++handling;
+  handle(signal);
+  --handling;
 }
 
 }  // namespace
@@ -100,13 +127,19 @@ void wait_or_interrupt(double seconds) {
 }
 
 Interrupt::Interrupt(Session& session, CheckpointFolder* checkpoints) {
-  snapshots = checkpoints;
-  cancellable = &session;
+  while (entries[entry_].taken.exchange(true))
+    if (++entry_ == entries.size()) throw std::length_error("too many trainings at once");
+  entries[entry_].checkpoints = checkpoints;
+  entries[entry_].session = &session;
 }
 
+// A handler in another thread may still use the session.
 Interrupt::~Interrupt() {
-  snapshots = nullptr;
-  cancellable = nullptr;
+  Entry& entry = entries[entry_];
+  entry.checkpoints = nullptr;
+  entry.session = nullptr;
+  while (handling > 0) std::this_thread::yield();
+  entry.taken = false;
 }
 
 Interruptible::Interruptible() {

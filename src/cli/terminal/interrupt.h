@@ -1,9 +1,11 @@
 // interrupt.h: SIGINT (Ctrl-C), SIGTERM, SIGHUP (terminal closed) and SIGXCPU (CPU time limit) stop the training and
 // keep its results. With a checkpoint folder SIGHUP requests a checkpoint and the training continues.
-// Contract: while an Interrupt exists, the first of these signals cancels its session. A second SIGINT or SIGTERM, or
-// any signal without a session, exits at once with code 130. Signals that the caller ignores stay ignored. At most one
-// Interrupt exists at a time.
+// Contract: the first of these signals cancels the session of each Interrupt. A second SIGINT or SIGTERM, or any signal
+// without a session, exits at once with code 130. Signals that the caller ignores stay ignored. Any thread may have an
+// Interrupt, up to kMaxInterrupts at a time.
 #pragma once
+
+#include <cstddef>
 
 #include "graphrun/checkpoint.h"
 #include "graphrun/session.h"
@@ -16,12 +18,17 @@ int interrupt_event();                   // file descriptor that becomes readabl
 double seconds_since_interrupt();        // minus infinity: no interrupt
 void wait_or_interrupt(double seconds);  // returns early if interrupted() becomes true
 
+inline constexpr std::size_t kMaxInterrupts = 1024;
+
 class Interrupt {
  public:
   explicit Interrupt(Session& session, CheckpointFolder* checkpoints = nullptr);
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
+
+ private:
+  std::size_t entry_ = 0;
 };
 
 // While one exists, the first signal only sets interrupted(): for code that polls it and has no session.

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "base/file.h"
+#include "base/host_memory.h"
 #include "cli/command_line/verbs.h"
 #include "cli/stored_runs/jobs.h"
 #include "cli/stored_runs/run_table.h"
@@ -98,13 +99,16 @@ std::string identity(const Arguments& arguments, const Plan& plan) {
   return json.end_object().text() + "\n";
 }
 
+LoadOptions options_of(const Arguments& arguments, const Plan& plan, const GridPoint& setting) {
+  LoadOptions load = arguments.load;
+  for (std::size_t a = 0; a < plan.axes.size(); ++a) load.overrides.emplace_back(plan.axes[a].path, setting[a]);
+  return load;
+}
+
 // Reports errors once, before any training.
 void check_settings(const Arguments& arguments, const Plan& plan) {
-  for (const GridPoint& setting : plan.settings) {
-    LoadOptions load = arguments.load;
-    for (std::size_t a = 0; a < plan.axes.size(); ++a) load.overrides.emplace_back(plan.axes[a].path, setting[a]);
-    (void)canonical_model(arguments.model, load);
-  }
+  for (const GridPoint& setting : plan.settings)
+    (void)canonical_model(arguments.model, options_of(arguments, plan, setting));
 }
 
 void claim_folder(const Arguments& arguments, const Plan& plan) {
@@ -133,18 +137,36 @@ bool is_done(const std::string& folder) {
   return is_run_folder(folder) && read_run(folder).state == RunRecord::State::done;
 }
 
+std::size_t cores() {
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+// Default of --at-once. On the CPU one training per core, if half of the free memory holds the data and arenas of so
+// many; planned for the first and the last combination. Other executors train one by one: a plug-in may not support
+// several threads, and the memory of a device is not known here.
+std::size_t fitting_at_once(const Arguments& arguments, const Plan& plan) {
+  if (arguments.session.executor != "cpu" || cores() == 1) return 1;
+  std::uint64_t bytes = 1;
+  for (const GridPoint* setting : {&plan.settings.front(), &plan.settings.back()}) {
+    const Program program =
+        plan_program(load_model(arguments.model, options_of(arguments, plan, *setting)), arguments.session);
+    bytes = std::max(bytes, 2 * program.arena_bytes);  // the data are in the model and in the arena
+  }
+  return std::clamp<std::size_t>(available_host_memory() / 2 / bytes, 1, cores());
+}
+
 // Complete command line of a training.
-std::vector<std::string> words_of(const Arguments& arguments, const Plan& plan, const Trial& trial) {
+std::vector<std::string> words_of(const Arguments& arguments, const Plan& plan, const Trial& trial,
+                                  std::size_t at_once) {
   std::vector<std::string> words = {arguments.command[0], "train", arguments.model, "--quiet"};
   words.insert(words.end(), arguments.passed_on.begin(), arguments.passed_on.end());
   for (std::size_t a = 0; a < plan.axes.size(); ++a)
     words.push_back(fmt::format("--set={}={}", plan.axes[a].path, plan.settings[trial.setting][a]));
   words.push_back(fmt::format("--seed={}", trial.seed));
   if (plan.split_seed) words.push_back(fmt::format("--set=data.split_seed={}", *plan.split_seed));
-  // Divides the CPU cores between the jobs; results are bitwise identical for any thread count.
-  if (arguments.jobs > 1 && arguments.session.threads == 0)
-    words.push_back(fmt::format("--threads={}",
-                                std::max(1, static_cast<int>(std::thread::hardware_concurrency()) / arguments.jobs)));
+  // Divides the CPU cores between the runs; results are bitwise identical for any thread count.
+  if (at_once > 1 && arguments.session.threads == 0)
+    words.push_back(fmt::format("--threads={}", std::max<std::size_t>(1, cores() / at_once)));
   words.push_back("--run-dir=" + arguments.run_dir);
   words.push_back("--run-name=" + trial.name);
   return words;
@@ -302,21 +324,18 @@ int run_sweep(const Arguments& arguments, Diagnostics& diagnostics) {
   const Plan plan = plan_of(arguments, first_seed);
   check_settings(arguments, plan);
   claim_folder(arguments, plan);
-  std::vector<std::vector<std::string>> jobs;
   std::vector<const Trial*> waiting;
-  for (const Trial& trial : plan.trials) {
-    if (is_done(folder_of(arguments, trial))) continue;
-    jobs.push_back(words_of(arguments, plan, trial));
-    waiting.push_back(&trial);
-  }
-  if (jobs.size() < plan.trials.size())
-    diagnostics.note(
-        fmt::format("{} of {} runs were there already", plan.trials.size() - jobs.size(), plan.trials.size()));
-  if (!jobs.empty())
-    diagnostics.note(fmt::format("{} runs in {}, {} at a time", jobs.size(), printable(arguments.run_dir),
-                                 std::min<std::size_t>(jobs.size(), static_cast<std::size_t>(arguments.jobs))));
-  std::size_t ended = plan.trials.size() - jobs.size(), failed = 0;
-  run_jobs(jobs, arguments.jobs, [&](const JobEnd& end) {
+  for (const Trial& trial : plan.trials)
+    if (!is_done(folder_of(arguments, trial))) waiting.push_back(&trial);
+  const std::size_t there = plan.trials.size() - waiting.size();
+  if (there > 0) diagnostics.note(fmt::format("{} of {} runs were there already", there, plan.trials.size()));
+  std::size_t at_once = static_cast<std::size_t>(std::max(arguments.jobs, arguments.at_once));
+  if (at_once == 0) at_once = waiting.size() > 1 ? fitting_at_once(arguments, plan) : 1;
+  at_once = std::min(at_once, waiting.size());
+  if (!waiting.empty())
+    diagnostics.note(fmt::format("{} runs in {}, {} at a time", waiting.size(), printable(arguments.run_dir), at_once));
+  std::size_t ended = there, failed = 0;
+  const auto on_end = [&](const JobEnd& end) {
     const Trial& trial = *waiting[end.job];
     const std::string what = fmt::format("run {}, {} seed {}", trial.name, text_of(plan, trial.setting), trial.seed);
     ++ended;
@@ -325,7 +344,20 @@ int run_sweep(const Arguments& arguments, Diagnostics& diagnostics) {
     ++failed;
     diagnostics.warn(
         fmt::format("{} failed with exit code {}: {}", what, end.code, end.message.substr(0, end.message.find('\n'))));
-  });
+  };
+  std::vector<std::vector<std::string>> lines;
+  for (const Trial* trial : waiting) lines.push_back(words_of(arguments, plan, *trial, at_once));
+  if (arguments.jobs > 0) {
+    run_in_processes(lines, at_once, on_end);
+  } else {
+    std::vector<Arguments> trainings;
+    for (const std::vector<std::string>& line : lines) {
+      std::vector<const char*> words;
+      for (const std::string& word : line) words.push_back(word.c_str());
+      trainings.push_back(parse(static_cast<int>(words.size()), words.data()));
+    }
+    run_in_threads(trainings, at_once, on_end);
+  }
   const Summary summary = summary_of(arguments, plan);
   write_results(arguments.json  ? as_json(plan, summary)
                 : arguments.csv ? as_csv(plan, summary)
