@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "graphrun/op.h"
-#include "graphrun/params/matmul.h"
+#include "graphrun/params.h"
 #include "kernels/cpu/cpu_kernels.h"
 
 namespace {

@@ -13,8 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "graphrun/params/axes.h"
-#include "graphrun/params/matmul.h"
+#include "graphrun/params.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/threads/parallel.h"
 

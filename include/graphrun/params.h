@@ -1,82 +1,160 @@
-// params.h: what a kernel needs to know beside its operands: one plain struct for each family of ops with attributes.
-// Contract: a Params holds one struct of params/*.h, knows which, and is plain bytes: it travels to a device unchanged.
-// Equality and printing go by the fields, which a struct's `describe` visits in order. Shapes and dtypes of operands
-// are not repeated here; a kernel gets them as TensorType.
-// Leaves to others: the structs (params/), what reads the lists of them (params/all.h), which few files include:
-// a new struct rebuilds those and the readers of its header.
+// params.h: what a kernel needs to know in addition to its operands: a plain struct for each family of ops with
+// attributes.
+// Contract: a Params holds one of the structs and knows which. `describe` visits the fields of a struct in order, for
+// printing, JSON and plug-ins in C. Shapes and dtypes of operands are not repeated here; a kernel gets them as
+// TensorType.
+// Out of scope: the checks that parameters fit the operands (src/types/op_rules.cpp), the distribution of samples over
+// batches (batches.h), random bits (src/base/random_bits.h).
 #pragma once
 
-#include <cstddef>
+#include <algorithm>
 #include <cstdint>
-#include <cstring>
+#include <span>
+#include <stdexcept>
 #include <string>
-#include <string_view>
-#include <type_traits>
+#include <variant>
 
+#include "graphrun/batches.h"
 #include "graphrun/export.h"
+#include "graphrun/types.h"
 
 namespace graphrun {
 
-enum class ParamsKind : std::uint32_t {};
-
-// The kind of a struct follows from its name (FNV-1a), so that there is no list to number them by. params.cpp does not
-// compile when two are equal.
-constexpr ParamsKind params_kind(std::string_view name) {
-  std::uint32_t hash = 2166136261u;
-  for (const char c : name) hash = (hash ^ static_cast<std::uint8_t>(c)) * 16777619u;
-  return ParamsKind{hash};
-}
-
 // Ops without attributes.
 struct NoParams {
-  static constexpr ParamsKind kKind{};
   constexpr void describe(auto&&) const {}
   friend bool operator==(const NoParams&, const NoParams&) = default;
 };
 
-// The structs of one header of params/; what can be done with all of them is in params/all.h.
-template <class... T>
-struct ParamsList;
+// Scalar ops with attributes: up to two numbers, in the order of the op's schema (leaky_relu: slope; clip: low, high).
+struct ScalarParams {
+  double a = 0;
+  double b = 0;
+  constexpr void describe(auto&& f) const { f("a", a), f("b", b); }
+  friend bool operator==(const ScalarParams&, const ScalarParams&) = default;
+};
 
-class Params {
- public:
-  Params() = default;  // NoParams
-  template <class T>
-  requires std::is_same_v<decltype(T::kKind), const ParamsKind> Params(const T& value) : kind_(T::kKind) {
-    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(bytes_) && alignof(T) <= 8);
-    std::memcpy(bytes_, &value, sizeof(T));
+// matmul: out(m, n) = op(a) @ op(b), where op() transposes the last two axes if the flag is set.
+struct MatmulParams {
+  bool transpose_a = false;
+  bool transpose_b = false;
+  Precision precision = Precision::fp32;
+  constexpr void describe(auto&& f) const {
+    f("transpose_a", transpose_a), f("transpose_b", transpose_b);
+    if (precision == Precision::tf32) f("tf32", true);
   }
+  friend bool operator==(const MatmulParams&, const MatmulParams&) = default;
+};
 
-  ParamsKind kind() const { return kind_; }
+// Reductions. Bit i of `axes` is set if the op reduces axis i of the input.
+struct ReduceParams {
+  std::uint32_t axes = 0;
+  bool keepdims = false;
+  constexpr void describe(auto&& f) const { f("axes", axes), f("keepdims", keepdims); }
+  friend bool operator==(const ReduceParams&, const ReduceParams&) = default;
+};
 
-  // The struct that is held; null, or std::logic_error, when it is another.
+// Ops along one axis, counted from 0: softmax, log_softmax, argmax, argmin, concat.
+struct AxisParams {
+  std::int32_t axis = 0;
+  constexpr void describe(auto&& f) const { f("axis", axis); }
+  friend bool operator==(const AxisParams&, const AxisParams&) = default;
+};
+
+// minibatch(data, step) and row_count(step): batch b = step mod batches has rows [b*capacity, b*capacity + count), with
+// count = min(capacity, total - b*capacity).
+struct MinibatchParams {
+  std::int64_t total = 0;     // rows of the data set
+  std::int64_t capacity = 0;  // rows of a batch
+  bool shuffle = false;
+  std::uint64_t key = 0;
+  bool drop_last = false;  // omits an incomplete last batch
+  constexpr void describe(auto&& f) const {
+    f("total", total);
+    f("capacity", capacity);
+    f("shuffle", shuffle);
+    f("key", key);
+    f("drop_last", drop_last);
+  }
+  std::int64_t batches() const { return Batches{total, capacity, drop_last}.count(); }
+  // Parameters for varying_minibatch(data, step, rows) and varying_row_count(step, rows), which use only the first
+  // `rows` rows. The result always has at least one batch and at most `total` rows, so that a kernel stays within its
+  // data whatever number `rows` contains.
+  MinibatchParams of_rows(std::uint64_t rows) const {
+    MinibatchParams some = *this;
+    const std::int64_t least = drop_last ? std::min(capacity, total) : 1;
+    some.total = rows < static_cast<std::uint64_t>(total) ? std::max(static_cast<std::int64_t>(rows), least) : total;
+    return some;
+  }
+  friend bool operator==(const MinibatchParams&, const MinibatchParams&) = default;
+};
+
+// transpose: axis i of the output is axis axes[i] of the input; entries beyond the rank are 0.
+struct PermuteParams {
+  std::int32_t axes[kMaxRank] = {};
+  constexpr void describe(auto&& f) const { f("axes", std::span<const std::int32_t>(axes)); }
+  friend bool operator==(const PermuteParams&, const PermuteParams&) = default;
+};
+
+// slice: the output starts at index `start` of the input along the axis.
+struct SliceParams {
+  std::int32_t axis = 0;
+  std::int64_t start = 0;
+  constexpr void describe(auto&& f) const { f("axis", axis), f("start", start); }
+  friend bool operator==(const SliceParams&, const SliceParams&) = default;
+};
+
+// pad: the input starts at index `before` of the output along the axis; all other elements are `value`.
+struct PadParams {
+  std::int32_t axis = 0;
+  std::int64_t before = 0;
+  double value = 0;
+  constexpr void describe(auto&& f) const { f("axis", axis), f("before", before), f("value", value); }
+  friend bool operator==(const PadParams&, const PadParams&) = default;
+};
+
+// Random ops: element i at a step comes from word (key, step, i) of base/random_bits.h. random_uniform: range [a, b);
+// random_normal: mean a, standard deviation b; dropout: rate a; permutation: neither a nor b.
+struct RandomParams {
+  std::uint64_t key = 0;
+  double a = 0;
+  double b = 0;
+  constexpr void describe(auto&& f) const { f("key", key), f("a", a), f("b", b); }
+  friend bool operator==(const RandomParams&, const RandomParams&) = default;
+};
+
+enum class ParamsKind : std::uint32_t {};  // index of a struct in Params; 0: NoParams
+
+struct Params : std::variant<NoParams, ScalarParams, MatmulParams, ReduceParams, AxisParams, MinibatchParams,
+                             PermuteParams, SliceParams, PadParams, RandomParams> {
+  using variant::variant;
+
+  constexpr ParamsKind kind() const { return static_cast<ParamsKind>(index()); }
+  // The struct that is held; null, or std::logic_error, if it is another.
   template <class T>
   const T* get_if() const {
-    return kind_ == T::kKind ? reinterpret_cast<const T*>(bytes_) : nullptr;
+    return std::get_if<T>(this);
   }
   template <class T>
   const T& as() const {
-    const T* const held = get_if<T>();
-    if (held == nullptr) fail();
-    return *held;
+    if (const T* const held = get_if<T>()) return *held;
+    throw std::logic_error("a step has parameters of another op");
   }
   template <class T>
   T* get_if() {
-    return const_cast<T*>(static_cast<const Params*>(this)->get_if<T>());
+    return std::get_if<T>(this);
   }
   template <class T>
   T& as() {
     return const_cast<T&>(static_cast<const Params*>(this)->as<T>());
   }
-
-  friend GRAPHRUN_API bool operator==(const Params& a, const Params& b);
-
- private:
-  [[noreturn]] GRAPHRUN_API static void fail();
-
-  alignas(8) unsigned char bytes_[40] = {};
-  ParamsKind kind_{};
+  // Calls f(name, value) for each field.
+  void describe(auto&& f) const {
+    std::visit([&f](const auto& held) { held.describe(f); }, static_cast<const variant&>(*this));
+  }
 };
+template <class T>
+inline constexpr ParamsKind params_kind = Params(T()).kind();
 
 GRAPHRUN_API std::string to_string(const Params& params);  // " transpose_a=true transpose_b=false", "" for none
 

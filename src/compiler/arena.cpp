@@ -11,7 +11,7 @@
 #include "base/checked.h"
 #include "graph/ops/op_def.h"
 #include "graphrun/error.h"
-#include "graphrun/params/matmul.h"
+#include "graphrun/params.h"
 #include "graphrun/target.h"
 
 namespace graphrun::plan {

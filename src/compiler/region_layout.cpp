@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "graph/ops/op_def.h"
 #include "graphrun/op.h"
-#include "graphrun/params/axes.h"
+#include "graphrun/params.h"
 #include "packing/pack.h"
 
 namespace graphrun::plan {

@@ -16,7 +16,7 @@
 #include "graph/ops/infer.h"
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
-#include "graphrun/params/movement.h"
+#include "graphrun/params.h"
 #include "graphrun/view.h"
 
 namespace graphrun {

@@ -5,7 +5,7 @@
 
 #include "graph/ops/infer.h"
 #include "graphrun/op.h"
-#include "graphrun/params/movement.h"
+#include "graphrun/params.h"
 
 namespace graphrun {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "graphrun/error.h"
 #include "graphrun/op_traits.h"
-#include "graphrun/params/all.h"
+#include "graphrun/params.h"
 
 namespace graphrun {
 namespace {
@@ -30,7 +30,7 @@ gr_tensor_type flat_type(const TensorType& type) {
 // Names are literals, which are null-terminated.
 std::vector<gr_attribute> flat_attributes(const Params& params) {
   std::vector<gr_attribute> attributes;
-  const auto add = [&attributes](std::string_view name, const auto& value) {
+  params.describe([&attributes](std::string_view name, const auto& value) {
     gr_attribute& attribute = attributes.emplace_back();
     attribute.name = name.data();
     using T = std::decay_t<decltype(value)>;
@@ -43,8 +43,7 @@ std::vector<gr_attribute> flat_attributes(const Params& params) {
       attribute.list = value.data();
       attribute.list_count = value.size();
     }
-  };
-  AllParams::visit(params, [&add](const auto& held) { held.describe(add); });
+  });
   return attributes;
 }
 

@@ -5,8 +5,7 @@
 
 #include "base/random_bits.h"
 #include "graphrun/family_op.h"
-#include "graphrun/params/matmul.h"
-#include "graphrun/params/minibatch.h"
+#include "graphrun/params.h"
 #include "kernels/ref_access.h"
 #include "kernels/ref_families.h"
 

@@ -1,8 +1,7 @@
 // ref_movement.cpp: reference kernels of ops that move elements.
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
-#include "graphrun/params/axes.h"
-#include "graphrun/params/movement.h"
+#include "graphrun/params.h"
 #include "kernels/ref_access.h"
 #include "kernels/ref_families.h"
 

@@ -2,7 +2,7 @@
 #include "base/random_bits.h"
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
-#include "graphrun/params/random.h"
+#include "graphrun/params.h"
 #include "kernels/ref_access.h"
 #include "kernels/ref_families.h"
 

@@ -1,7 +1,7 @@
 // ref_reductions.cpp: reference kernels of ops along axes.
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
-#include "graphrun/params/axes.h"
+#include "graphrun/params.h"
 #include "kernels/ref_access.h"
 #include "kernels/ref_families.h"
 

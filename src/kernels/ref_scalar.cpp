@@ -1,7 +1,7 @@
 // Reference kernels of scalar ops, from the last column of scalar_op_list.h, and of where().
 #include <cmath>
 
-#include "graphrun/params/scalar.h"
+#include "graphrun/params.h"
 #include "graphrun/scalar_op.h"
 #include "kernels/ref_access.h"
 #include "kernels/ref_families.h"

@@ -13,12 +13,7 @@
 #include "graphrun/family_op.h"
 #include "graphrun/limits.h"
 #include "graphrun/op.h"
-#include "graphrun/params/axes.h"
-#include "graphrun/params/matmul.h"
-#include "graphrun/params/minibatch.h"
-#include "graphrun/params/movement.h"
-#include "graphrun/params/random.h"
-#include "graphrun/params/scalar.h"
+#include "graphrun/params.h"
 #include "graphrun/program.h"
 #include "graphrun/scalar_op.h"
 
@@ -474,40 +469,40 @@ struct NamedRule {
   OpRule rule;
 };
 constexpr NamedRule kStructured[] = {
-    {Op::minibatch, {{"TU>T", MinibatchParams::kKind}, minibatch}},
-    {Op::row_count, {{"U>I", MinibatchParams::kKind}, row_count, true}},
-    {Op::increment, {{"U>U", NoParams::kKind, Overlay::reuse}, same, true}},
-    {Op::record, {{"SSU>S", NoParams::kKind, Overlay::state}, record, true}},
-    {Op::assign, {{"TT>T", NoParams::kKind, Overlay::state}, assign, true}},
-    {Op::where, {{"BTT>T", NoParams::kKind, Overlay::reuse}, where, true}},
-    {Op::matmul, {{"FF>F", MatmulParams::kKind, Overlay::none, CombineOp::sum}, matmul}},
-    {Op::sum, {{"F>F", ReduceParams::kKind, Overlay::none, CombineOp::sum}, reduce}},
-    {Op::max, {{"F>F", ReduceParams::kKind, Overlay::none, CombineOp::max}, reduce}},
-    {Op::min, {{"F>F", ReduceParams::kKind, Overlay::none, CombineOp::min}, reduce}},
-    {Op::prod, {{"F>F", ReduceParams::kKind, Overlay::none, CombineOp::product}, reduce}},
-    {Op::logsumexp, {{"F>F", ReduceParams::kKind}, reduce}},
-    {Op::argmax, {{"F>I", AxisParams::kKind}, position}},
-    {Op::argmin, {{"F>I", AxisParams::kKind}, position}},
-    {family_op::softmax, {{"F>F", AxisParams::kKind, Overlay::reuse}, along_axis}},
-    {family_op::log_softmax, {{"F>F", AxisParams::kKind, Overlay::reuse}, along_axis}},
+    {Op::minibatch, {{"TU>T", params_kind<MinibatchParams>}, minibatch}},
+    {Op::row_count, {{"U>I", params_kind<MinibatchParams>}, row_count, true}},
+    {Op::increment, {{"U>U", params_kind<NoParams>, Overlay::reuse}, same, true}},
+    {Op::record, {{"SSU>S", params_kind<NoParams>, Overlay::state}, record, true}},
+    {Op::assign, {{"TT>T", params_kind<NoParams>, Overlay::state}, assign, true}},
+    {Op::where, {{"BTT>T", params_kind<NoParams>, Overlay::reuse}, where, true}},
+    {Op::matmul, {{"FF>F", params_kind<MatmulParams>, Overlay::none, CombineOp::sum}, matmul}},
+    {Op::sum, {{"F>F", params_kind<ReduceParams>, Overlay::none, CombineOp::sum}, reduce}},
+    {Op::max, {{"F>F", params_kind<ReduceParams>, Overlay::none, CombineOp::max}, reduce}},
+    {Op::min, {{"F>F", params_kind<ReduceParams>, Overlay::none, CombineOp::min}, reduce}},
+    {Op::prod, {{"F>F", params_kind<ReduceParams>, Overlay::none, CombineOp::product}, reduce}},
+    {Op::logsumexp, {{"F>F", params_kind<ReduceParams>}, reduce}},
+    {Op::argmax, {{"F>I", params_kind<AxisParams>}, position}},
+    {Op::argmin, {{"F>I", params_kind<AxisParams>}, position}},
+    {family_op::softmax, {{"F>F", params_kind<AxisParams>, Overlay::reuse}, along_axis}},
+    {family_op::log_softmax, {{"F>F", params_kind<AxisParams>, Overlay::reuse}, along_axis}},
     {family_op::softmax_cross_entropy, {{"FL>F"}, cross_entropy}},
     {Op::reshape, {{"T>T"}, reshape}},
     {family_op::stop_gradient, {{"T>T"}, same}},
     {Op::broadcast_to, {{"T>T"}, broadcast_to, true}},
     {Op::cast, {{"A>A"}, cast, true}},
-    {Op::transpose, {{"T>T", PermuteParams::kKind}, transpose}},
-    {Op::slice, {{"T>T", SliceParams::kKind}, slice}},
-    {Op::pad, {{"F>F", PadParams::kKind}, pad}},
-    {Op::concat, {{"T+>T", AxisParams::kKind}, concat}},
-    {family_op::varying_minibatch, {{"TUU>T", MinibatchParams::kKind}, minibatch}},
-    {family_op::varying_row_count, {{"UU>I", MinibatchParams::kKind}, row_count}},
+    {Op::transpose, {{"T>T", params_kind<PermuteParams>}, transpose}},
+    {Op::slice, {{"T>T", params_kind<SliceParams>}, slice}},
+    {Op::pad, {{"F>F", params_kind<PadParams>}, pad}},
+    {Op::concat, {{"T+>T", params_kind<AxisParams>}, concat}},
+    {family_op::varying_minibatch, {{"TUU>T", params_kind<MinibatchParams>}, minibatch}},
+    {family_op::varying_row_count, {{"UU>I", params_kind<MinibatchParams>}, row_count}},
     {family_op::one_hot, {{"I>S"}, one_hot}},
     {family_op::gather, {{"TI>T"}, gather}},
-    {Op::scatter_add, {{"IF>F", NoParams::kKind, Overlay::none, CombineOp::sum}, scatter_add}},
-    {family_op::random_uniform, {{"U>S", RandomParams::kKind}, random_uniform}},
-    {family_op::random_normal, {{"U>S", RandomParams::kKind}, random_normal}},
-    {family_op::permutation, {{"U>I", RandomParams::kKind}, permutation}},
-    {Op::dropout, {{"FU>F", RandomParams::kKind, Overlay::reuse}, dropout}},
+    {Op::scatter_add, {{"IF>F", params_kind<NoParams>, Overlay::none, CombineOp::sum}, scatter_add}},
+    {family_op::random_uniform, {{"U>S", params_kind<RandomParams>}, random_uniform}},
+    {family_op::random_normal, {{"U>S", params_kind<RandomParams>}, random_normal}},
+    {family_op::permutation, {{"U>I", params_kind<RandomParams>}, permutation}},
+    {Op::dropout, {{"FU>F", params_kind<RandomParams>, Overlay::reuse}, dropout}},
 };
 
 // The table below evaluates this at compile time, so a missing op is a compile error.
@@ -518,15 +513,15 @@ constexpr OpRule rule(Op op) {
     GRAPHRUN_SOURCE_OPS(GRAPHRUN_SOURCE)
     return {};
     GRAPHRUN_PLAIN_OPS(GRAPHRUN_CASE)
-    return {{"F>F", NoParams::kKind, Overlay::reuse}, same, true};
+    return {{"F>F", params_kind<NoParams>, Overlay::reuse}, same, true};
     GRAPHRUN_PARAMETRIC_OPS(GRAPHRUN_CASE)
-    return {{"F>F", ScalarParams::kKind, Overlay::reuse}, op == scalar_op::clip ? clip : same, true};
+    return {{"F>F", params_kind<ScalarParams>, Overlay::reuse}, op == scalar_op::clip ? clip : same, true};
     GRAPHRUN_BINARY_OPS(GRAPHRUN_CASE)
-    return {{"FF>F", NoParams::kKind, Overlay::reuse}, broadcast, true};
+    return {{"FF>F", params_kind<NoParams>, Overlay::reuse}, broadcast, true};
     GRAPHRUN_COMPARE_OPS(GRAPHRUN_CASE)
     return {{"TT>B"}, comparison, true};
     GRAPHRUN_LOGICAL_OPS(GRAPHRUN_CASE)
-    return {{op == scalar_op::logical_not ? "B>B" : "BB>B", NoParams::kKind, Overlay::reuse}, broadcast, true};
+    return {{op == scalar_op::logical_not ? "B>B" : "BB>B", params_kind<NoParams>, Overlay::reuse}, broadcast, true};
 #undef GRAPHRUN_CASE
 #undef GRAPHRUN_SOURCE
     default:

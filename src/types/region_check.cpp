@@ -6,8 +6,7 @@
 
 #include "graphrun/limits.h"
 #include "graphrun/op.h"
-#include "graphrun/params/axes.h"
-#include "graphrun/params/minibatch.h"
+#include "graphrun/params.h"
 #include "graphrun/partial_results.h"
 #include "types/broken_rule.h"
 

@@ -8,12 +8,7 @@
 #include "base/checked.h"
 #include "graph/ops/op_def.h"
 #include "graphrun/op.h"
-#include "graphrun/params/axes.h"
-#include "graphrun/params/matmul.h"
-#include "graphrun/params/minibatch.h"
-#include "graphrun/params/movement.h"
-#include "graphrun/params/random.h"
-#include "graphrun/params/scalar.h"
+#include "graphrun/params.h"
 #include "graphrun/scalar_op.h"
 
 namespace graphrun {
@@ -39,7 +34,7 @@ TEST(OpRules, TraitsAgreeWithTheRegistry) {
     const std::string_view operands = traits.dtypes.substr(0, traits.dtypes.find('>'));
     EXPECT_EQ(operands.size(), op.operands.size() + (op.variadic ? 1 : 0)) << op.name();
     EXPECT_EQ(operands.back() == '+', op.variadic) << op.name();
-    EXPECT_EQ(traits.params != NoParams::kKind, op.pack != nullptr) << op.name() << ": parameters";
+    EXPECT_EQ(traits.params != params_kind<NoParams>, op.pack != nullptr) << op.name() << ": parameters";
   }
 }
 

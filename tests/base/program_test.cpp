@@ -8,9 +8,7 @@
 
 #include "graphrun/error.h"
 #include "graphrun/op.h"
-#include "graphrun/params/axes.h"
-#include "graphrun/params/matmul.h"
-#include "graphrun/params/minibatch.h"
+#include "graphrun/params.h"
 
 namespace graphrun {
 namespace {

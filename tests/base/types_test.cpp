@@ -10,10 +10,6 @@
 #include "graphrun/error.h"
 #include "graphrun/limits.h"
 #include "graphrun/params.h"
-#include "graphrun/params/axes.h"
-#include "graphrun/params/matmul.h"
-#include "graphrun/params/minibatch.h"
-#include "graphrun/params/scalar.h"
 #include "graphrun/target.h"
 #include "graphrun/tensor.h"
 

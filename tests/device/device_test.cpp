@@ -6,9 +6,7 @@
 
 #include "device.h"
 #include "graphrun/error.h"
-#include "graphrun/params/axes.h"
-#include "graphrun/params/matmul.h"
-#include "graphrun/params/scalar.h"
+#include "graphrun/params.h"
 #include "kernels/scalar_ops.h"
 
 namespace graphrun::testing {

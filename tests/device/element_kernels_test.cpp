@@ -18,7 +18,7 @@
 #include "graphrun/error.h"
 #include "graphrun/model.h"
 #include "graphrun/op.h"
-#include "graphrun/params/minibatch.h"
+#include "graphrun/params.h"
 #include "graphrun/session.h"
 #include "programs.h"
 #include "support/source_folder.h"
@@ -150,7 +150,7 @@ Program one_step(Op op) {
   Step step{op, "step", {}, kNoBuffer, kNoBuffer, kNoBuffer, {}};
   for (const char letter : dtypes.substr(0, dtypes.find('>'))) step.inputs.push_back(add(letter));
   step.output = add(dtypes.back());
-  if (traits_of(op).params == MinibatchParams::kKind) step.params = MinibatchParams{1, 1};
+  if (traits_of(op).params == params_kind<MinibatchParams>) step.params = MinibatchParams{1, 1};
   Region region;
   region.chains = {{0, 1}};
   region.last = 1;

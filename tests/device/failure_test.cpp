@@ -6,7 +6,7 @@
 
 #include "fake_runtime.h"
 #include "graphrun/error.h"
-#include "graphrun/params/matmul.h"
+#include "graphrun/params.h"
 #include "graphrun/session.h"
 #include "programs.h"
 

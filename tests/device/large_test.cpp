@@ -3,9 +3,7 @@
 
 #include "base/random_bits.h"
 #include "device.h"
-#include "graphrun/params/axes.h"
-#include "graphrun/params/movement.h"
-#include "graphrun/params/random.h"
+#include "graphrun/params.h"
 
 namespace graphrun::testing {
 namespace {

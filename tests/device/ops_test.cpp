@@ -6,11 +6,7 @@
 #include <numeric>
 
 #include "device.h"
-#include "graphrun/params/axes.h"
-#include "graphrun/params/matmul.h"
-#include "graphrun/params/minibatch.h"
-#include "graphrun/params/movement.h"
-#include "graphrun/params/random.h"
+#include "graphrun/params.h"
 
 namespace graphrun::testing {
 namespace {

@@ -3,8 +3,7 @@
 
 #include "graphrun/error.h"
 #include "graphrun/op.h"
-#include "graphrun/params/matmul.h"
-#include "graphrun/params/scalar.h"
+#include "graphrun/params.h"
 #include "programs.h"
 
 namespace graphrun::testing {

@@ -11,9 +11,7 @@
 
 #include "graphrun/executor.h"
 #include "graphrun/op.h"
-#include "graphrun/params/axes.h"
-#include "graphrun/params/matmul.h"
-#include "graphrun/params/minibatch.h"
+#include "graphrun/params.h"
 #include "graphrun/program.h"
 
 namespace graphrun::testing {

@@ -8,9 +8,7 @@
 #include "executors/ref/ref_executor.h"
 #include "graphrun/error.h"
 #include "graphrun/op.h"
-#include "graphrun/params/axes.h"
-#include "graphrun/params/matmul.h"
-#include "graphrun/params/minibatch.h"
+#include "graphrun/params.h"
 #include "support/allocations.h"
 
 // AddressSanitizer ends the program where an allocation fails unless it is told not to.

@@ -12,12 +12,7 @@
 
 #include "executors/verify_models.h"
 #include "graphrun/op.h"
-#include "graphrun/params/axes.h"
-#include "graphrun/params/matmul.h"
-#include "graphrun/params/minibatch.h"
-#include "graphrun/params/movement.h"
-#include "graphrun/params/random.h"
-#include "graphrun/params/scalar.h"
+#include "graphrun/params.h"
 #include "graphrun/session.h"
 #include "support/graph_run.h"
 #include "support/memory_cap.h"

@@ -13,7 +13,7 @@
 #include "graph/verifier.h"
 #include "graphrun/error.h"
 #include "graphrun/op.h"
-#include "graphrun/params/axes.h"
+#include "graphrun/params.h"
 
 namespace graphrun {
 namespace {

@@ -8,10 +8,7 @@
 #include <cmath>
 
 #include "graphrun/op.h"
-#include "graphrun/params/axes.h"
-#include "graphrun/params/matmul.h"
-#include "graphrun/params/minibatch.h"
-#include "graphrun/params/scalar.h"
+#include "graphrun/params.h"
 #include "kernels/calls.h"
 #include "kernels/cpu/threads/parallel.h"
 #include "kernels/ref.h"

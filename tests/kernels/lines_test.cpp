@@ -7,8 +7,7 @@
 #include <limits>
 
 #include "graphrun/op.h"
-#include "graphrun/params/axes.h"
-#include "graphrun/params/movement.h"
+#include "graphrun/params.h"
 #include "kernels/calls.h"
 #include "kernels/cpu/simd/isa.h"
 #include "kernels/cpu/threads/parallel.h"

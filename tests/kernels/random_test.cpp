@@ -13,7 +13,7 @@
 #include "base/random_bits.h"
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
-#include "graphrun/params/random.h"
+#include "graphrun/params.h"
 #include "kernels/calls.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/tiles/tile.h"

@@ -7,7 +7,7 @@
 #include <random>
 #include <string>
 
-#include "graphrun/params/scalar.h"
+#include "graphrun/params.h"
 #include "kernels/calls.h"
 #include "kernels/scalar_ops.h"
 

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "graphrun/op.h"
-#include "graphrun/params/matmul.h"
+#include "graphrun/params.h"
 #include "kernels/cpu/tiles/tile.h"
 
 namespace graphrun::cpu {

@@ -6,7 +6,7 @@
 
 #include "executors/common/host_executor.h"
 #include "graphrun/op.h"
-#include "graphrun/params/matmul.h"
+#include "graphrun/params.h"
 
 namespace graphrun::test {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "graphrun/op.h"
-#include "graphrun/params/all.h"
+#include "graphrun/params.h"
 #include "types/op_rules.h"
 
 namespace graphrun::test {
@@ -217,12 +217,15 @@ class Mutator {
 
   void params(Params& params) {
     if (once_in(4)) {
-      params = AllParams::at(below(AllParams::size));
+      const Params all[] = {NoParams(),        ScalarParams(),  MatmulParams(), ReduceParams(), AxisParams(),
+                            MinibatchParams(), PermuteParams(), SliceParams(),  PadParams(),    RandomParams()};
+      static_assert(std::size(all) == std::variant_size_v<Params::variant>);
+      params = all[below(std::size(all))];
       return;
     }
     std::vector<const void*> seen;
     std::size_t fields = 0;
-    AllParams::visit(params, [&](const auto& p) { p.describe([&](std::string_view, const auto&) { ++fields; }); });
+    params.describe([&](std::string_view, const auto&) { ++fields; });
     const std::size_t wanted = below(fields);
     std::size_t at = 0;
     const auto change_field = [&](std::string_view, const auto& field) {
@@ -234,14 +237,10 @@ class Mutator {
         number(const_cast<F&>(field));
       }
     };
-    AllParams::visit(params, [&](auto& p) {
-      if constexpr (std::is_same_v<std::remove_reference_t<decltype(p)>, MatmulParams>) {
-        if (once_in(4)) return enumerator(p.precision, 2);
-        return number(once_in(2) ? p.transpose_a : p.transpose_b);
-      } else {
-        p.describe(change_field);
-      }
-    });
+    auto* const product = params.get_if<MatmulParams>();
+    if (product == nullptr) return params.describe(change_field);
+    if (once_in(4)) return enumerator(product->precision, 2);
+    number(once_in(2) ? product->transpose_a : product->transpose_b);
   }
 
   Region* region() {

@@ -18,7 +18,7 @@
 #include "cli/results/budget_lines.h"
 #include "cli/terminal/slow_operation.h"
 #include "cli/terminal/terminal.h"
-#include "graphrun/params/all.h"
+#include "graphrun/params.h"
 #include "graphrun/program.h"
 #include "graphrun/session.h"
 
@@ -35,9 +35,7 @@ void write_phase(JsonWriter& json, const Phase& phase) {
     if (step.workspace != kNoBuffer) json.member("workspace", step.workspace);
     if (step.row_count != kNoBuffer) json.member("row_count", step.row_count);
     json.key("attrs").begin_object();
-    AllParams::visit(step.params, [&](const auto& params) {
-      params.describe([&](std::string_view name, const auto& value) { json.member(name, value); });
-    });
+    step.params.describe([&](std::string_view name, const auto& value) { json.member(name, value); });
     json.end_object();
   });
 }

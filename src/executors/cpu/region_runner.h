@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "executors/cpu/bound_step.h"
-#include "graphrun/params/minibatch.h"
+#include "graphrun/params.h"
 #include "graphrun/program.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/threads/parallel.h"

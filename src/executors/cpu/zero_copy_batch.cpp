@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "graphrun/op.h"
-#include "graphrun/params/minibatch.h"
+#include "graphrun/params.h"
 #include "kernels/cpu/batch/batch_rows.h"
 
 namespace graphrun {

@@ -14,7 +14,7 @@
 #include "executors/cuda/launch_order.h"
 #include "graphrun/error.h"
 #include "graphrun/op.h"
-#include "graphrun/params/matmul.h"
+#include "graphrun/params.h"
 #include "kernels/cuda/matmul_plan.h"
 
 namespace graphrun::cuda {

@@ -9,7 +9,7 @@
 #include "executors/cuda_planner/print/step_source.h"
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
-#include "graphrun/params/matmul.h"
+#include "graphrun/params.h"
 #include "kernels/cuda/element_grid.h"
 #include "kernels/cuda/launcher.h"
 #include "kernels/cuda/matmul_plan.h"

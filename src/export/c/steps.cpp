@@ -7,7 +7,7 @@
 #include "export/c/loops.h"
 #include "export/c/text.h"
 #include "graphrun/family_op.h"
-#include "graphrun/params/all.h"
+#include "graphrun/params.h"
 #include "graphrun/scalar_op.h"
 
 namespace graphrun::c99 {

@@ -11,7 +11,7 @@
 #include "graphrun/deployment.h"
 #include "graphrun/error.h"
 #include "graphrun/family_op.h"
-#include "graphrun/params/all.h"
+#include "graphrun/params.h"
 #include "graphrun/scalar_op.h"
 
 namespace graphrun {

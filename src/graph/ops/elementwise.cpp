@@ -6,7 +6,7 @@
 #include "graph/ops/infer.h"
 #include "graph/ops/make.h"
 #include "graphrun/op.h"
-#include "graphrun/params/scalar.h"
+#include "graphrun/params.h"
 #include "graphrun/scalar_op.h"
 
 namespace graphrun::ops {

@@ -4,7 +4,7 @@
 
 #include <bit>
 
-#include "graphrun/params/axes.h"
+#include "graphrun/params.h"
 
 namespace graphrun::infer {
 namespace {

@@ -1,7 +1,7 @@
 // matmul.cpp: matrix product with optional transposes; leading dimensions broadcast as in NumPy.
-#include "graphrun/params/matmul.h"
 #include "graph/ops/make.h"
 #include "graphrun/op.h"
+#include "graphrun/params.h"
 
 namespace graphrun::ops {
 namespace {

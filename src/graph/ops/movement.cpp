@@ -9,7 +9,7 @@
 #include "graph/ops/make.h"
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
-#include "graphrun/params/movement.h"
+#include "graphrun/params.h"
 
 namespace graphrun::ops {
 namespace {

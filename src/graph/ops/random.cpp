@@ -1,11 +1,11 @@
 // random.cpp: counter-based random samples (base/random_bits.h), bitwise identical on every executor, for every tiling
 // and thread count. `key` selects the stream. In a model's graph, 0 means the node's own stream, and k > 0 that of node
 // k - 1; the step graph derives the final key from the seed and that node's name. `step` gives new samples each step.
-#include "graphrun/params/random.h"
 #include "graph/ops/infer.h"
 #include "graph/ops/make.h"
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
+#include "graphrun/params.h"
 
 namespace graphrun::ops {
 namespace {

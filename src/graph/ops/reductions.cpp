@@ -2,7 +2,7 @@
 #include "graph/ops/infer.h"
 #include "graph/ops/make.h"
 #include "graphrun/op.h"
-#include "graphrun/params/axes.h"
+#include "graphrun/params.h"
 
 namespace graphrun::ops {
 namespace {

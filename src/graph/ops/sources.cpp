@@ -6,7 +6,7 @@
 #include "graph/ops/infer.h"
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
-#include "graphrun/params/minibatch.h"
+#include "graphrun/params.h"
 
 namespace graphrun::ops {
 namespace {

@@ -6,8 +6,7 @@
 
 #include "graphrun/error.h"
 #include "graphrun/op.h"
-#include "graphrun/params/axes.h"
-#include "graphrun/params/matmul.h"
+#include "graphrun/params.h"
 #include "kernels/cpu/batch/families.h"
 #include "kernels/cpu/cpu_kernels.h"
 

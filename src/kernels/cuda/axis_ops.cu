@@ -2,7 +2,7 @@
 // maximum, the sum of exp(x - maximum), the result. Depending on its length, a line is processed by one thread, several
 // lanes of a warp, or a block, which fixes the order of its sum.
 #include "graphrun/family_op.h"
-#include "graphrun/params/axes.h"
+#include "graphrun/params.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/dims.h"
 #include "kernels/scalar_functions.h"

@@ -2,7 +2,7 @@
 #include "kernels/cuda/elementwise.cuh"
 
 #include "graphrun/op.h"
-#include "graphrun/params/scalar.h"
+#include "graphrun/params.h"
 #include "graphrun/scalar_op.h"
 #include "kernels/scalar_ops.h"
 

@@ -1,7 +1,7 @@
 // matmul.cu: products with a small extent, and sums over rows. Wide products go to the matrix library, batched ones to
 // matmul_many.cu. The plan fixes the order of every sum: a thread's terms in order, then the warp's tree, then warps in
 // order, then splits in order.
-#include "graphrun/params/matmul.h"
+#include "graphrun/params.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/matmul_plan.h"
 

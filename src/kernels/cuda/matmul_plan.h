@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "graphrun/params/matmul.h"
+#include "graphrun/params.h"
 #include "graphrun/types.h"
 #include "kernels/cuda/launcher.h"
 #include "kernels/dims.h"

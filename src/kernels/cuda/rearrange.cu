@@ -1,8 +1,7 @@
 // rearrange.cu: ops that move elements: transpose, slice, pad, concat, one_hot, gather.
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
-#include "graphrun/params/axes.h"
-#include "graphrun/params/movement.h"
+#include "graphrun/params.h"
 #include "kernels/cuda/elementwise.cuh"
 
 namespace graphrun::cuda {

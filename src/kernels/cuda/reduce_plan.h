@@ -9,7 +9,6 @@
 
 #include "graphrun/op.h"
 #include "graphrun/params.h"
-#include "graphrun/params/axes.h"
 #include "graphrun/types.h"
 #include "kernels/cuda/launcher.h"
 #include "kernels/dims.h"

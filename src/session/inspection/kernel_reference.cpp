@@ -9,7 +9,7 @@
 
 #include "graph/ops/op_def.h"
 #include "graphrun/op.h"
-#include "graphrun/params/all.h"
+#include "graphrun/params.h"
 #include "graphrun/program.h"
 #include "graphrun/show.h"
 
@@ -17,37 +17,36 @@ namespace graphrun {
 namespace {
 
 struct Meaning {
-  ParamsKind kind;
+  Params params;  // with every field that describe() can visit
   std::string_view text;
 };
 constexpr Meaning kMeanings[] = {
-    {ScalarParams::kKind,
-     "the op's numbers, in the order of its formula: leaky_relu: slope; elu: alpha; clip: low, high"},
-    {MatmulParams::kKind,
+    {ScalarParams(), "the op's numbers, in the order of its formula: leaky_relu: slope; elu: alpha; clip: low, high"},
+    {MatmulParams{false, false, Precision::tf32},
      "out(m, n) = op(a) @ op(b), where op() swaps the last two axes if the flag is set. `tf32`: operands may be "
      "rounded to 10 bits after the point; sums stay f32"},
-    {ReduceParams::kKind, "bit i of `axes` is set where axis i of the operand is reduced"},
-    {AxisParams::kKind, "the axis along which it looks, from 0"},
-    {MinibatchParams::kKind,
+    {ReduceParams(), "bit i of `axes` is set where axis i of the operand is reduced"},
+    {AxisParams(), "the axis along which it looks, from 0"},
+    {MinibatchParams(),
      "batch number b = step mod batches holds samples b * capacity to b * capacity + count - 1 of `total`; with "
      "`shuffle` sample i is number `gr_host.permuted(i, total, key, step / batches)` of the data set; `drop_last`: a "
      "last batch that is not full is left out"},
-    {PermuteParams::kKind, "axis i of the output is axis `axes`[i] of the operand; entries past the rank are 0"},
-    {SliceParams::kKind, "the output begins at `start` of the operand along the axis"},
-    {PadParams::kKind, "the operand begins at `before` of the output along the axis; the rest is `value`"},
-    {RandomParams::kKind,
+    {PermuteParams(), "axis i of the output is axis `axes`[i] of the operand; entries past the rank are 0"},
+    {SliceParams(), "the output begins at `start` of the operand along the axis"},
+    {PadParams(), "the operand begins at `before` of the output along the axis; the rest is `value`"},
+    {RandomParams(),
      "element i at a step draws word w = word i of `gr_host.random_bits(key, step, ...)`. u = (w >> 8) / 2^24; "
      "random_uniform: a + (b - a) u in double, rounded to a float in [a, b); random_normal: a + b times the inverse of "
      "the normal distribution at (w + 0.5) / 2^32; dropout: 0 where u < a, else x / (1 - a); permutation: "
      "`gr_host.permuted(i, n, key, step)`, n being the elements of the output"},
 };
 
-std::string_view meaning_of(ParamsKind kind) {
-  const auto found =
-      std::find_if(std::begin(kMeanings), std::end(kMeanings), [&](const Meaning& m) { return m.kind == kind; });
+const Meaning& meaning_of(ParamsKind kind) {
+  const auto found = std::find_if(std::begin(kMeanings), std::end(kMeanings),
+                                  [&](const Meaning& m) { return m.params.kind() == kind; });
   if (found == std::end(kMeanings))
     throw std::logic_error("kernel_reference.cpp does not say what these parameters mean");
-  return found->text;
+  return *found;
 }
 
 template <class T>
@@ -57,15 +56,11 @@ std::string_view type_name(const T&) {
   return std::is_integral_v<T> ? "integer" : "list";
 }
 
-// Formats "`axis` (integer), `start` (integer)"; "" without attributes.
-std::string attributes_of(ParamsKind kind) {
+// Formats "`axis` (integer), `start` (integer)".
+std::string attributes_of(const Params& params) {
   std::string text;
-  AllParams::each([&]<class T>(T params) {
-    if (T::kKind != kind) return;
-    if constexpr (std::is_same_v<T, MatmulParams>) params.precision = Precision::tf32;  // the default is omitted
-    params.describe([&text](std::string_view name, const auto& value) {
-      text += fmt::format("{}`{}` ({})", text.empty() ? "" : ", ", name, type_name(value));
-    });
+  params.describe([&text](std::string_view name, const auto& value) {
+    text += fmt::format("{}`{}` ({})", text.empty() ? "" : ", ", name, type_name(value));
   });
   return text;
 }
@@ -109,13 +104,18 @@ std::string kernel_reference() {
   for (const OpDef& op : all_ops()) {
     const OpTraits& traits = traits_of(op.op);
     if (traits.dtypes.empty()) continue;  // a source or a state is not a step
-    if (traits.params != NoParams::kKind && std::find(kinds.begin(), kinds.end(), traits.params) == kinds.end())
+    const bool has_params = traits.params != params_kind<NoParams>;
+    if (has_params && std::find(kinds.begin(), kinds.end(), traits.params) == kinds.end())
       kinds.push_back(traits.params);
-    text += fmt::format("| `{}` | {} | {} | {} | {} |\n", op.name(), operands_of(op), attributes_of(traits.params),
-                        overlay_text(traits.overlay), escaped(op.doc));
+    text += fmt::format("| `{}` | {} | {} | {} | {} |\n", op.name(), operands_of(op),
+                        has_params ? attributes_of(meaning_of(traits.params).params) : "", overlay_text(traits.overlay),
+                        escaped(op.doc));
   }
   text += "\n## Attributes\n\n| attributes | meaning |\n|---|---|\n";
-  for (const ParamsKind kind : kinds) text += fmt::format("| {} | {} |\n", attributes_of(kind), meaning_of(kind));
+  for (const ParamsKind kind : kinds) {
+    const auto& [params, meaning] = meaning_of(kind);
+    text += fmt::format("| {} | {} |\n", attributes_of(params), meaning);
+  }
   return text;
 }
 

@@ -13,7 +13,7 @@
 #include <optional>
 
 #include "base/random_bits.h"
-#include "graphrun/params/matmul.h"
+#include "graphrun/params.h"
 #include "session/verify/verify_parts.h"
 
 namespace graphrun {

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/checked.h"
-#include "graphrun/params/matmul.h"
+#include "graphrun/params.h"
 #include "session/verify/verify_parts.h"
 
 namespace graphrun {

@@ -9,8 +9,7 @@
 #include "executors/cuda_planner/print/row_text.h"
 #include "executors/cuda_planner/tiles/lanes.h"
 #include "graphrun/op.h"
-#include "graphrun/params/matmul.h"
-#include "graphrun/params/minibatch.h"
+#include "graphrun/params.h"
 
 namespace graphrun::cuda {
 namespace {

@@ -13,9 +13,7 @@
 #include "executors/cuda_planner/print/row_text.h"
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
-#include "graphrun/params/axes.h"
-#include "graphrun/params/matmul.h"
-#include "graphrun/params/minibatch.h"
+#include "graphrun/params.h"
 #include "graphrun/program.h"
 #include "kernels/cuda/tile/shapes.h"
 

@@ -7,8 +7,7 @@
 #include "executors/cuda_planner/cost/tile_costs.h"
 #include "executors/cuda_planner/print/row_text.h"
 #include "graphrun/op.h"
-#include "graphrun/params/matmul.h"
-#include "graphrun/params/minibatch.h"
+#include "graphrun/params.h"
 #include "kernels/cuda/tile/shapes.h"
 
 namespace graphrun::cuda {

@@ -10,7 +10,7 @@
 
 #include "executors/cuda_planner/print/kernel_frame.h"
 #include "graphrun/op.h"
-#include "graphrun/params/axes.h"
+#include "graphrun/params.h"
 #include "graphrun/scalar_op.h"
 
 namespace graphrun::cuda {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "graphrun/op.h"
-#include "graphrun/params/minibatch.h"
+#include "graphrun/params.h"
 
 namespace graphrun::cuda {
 

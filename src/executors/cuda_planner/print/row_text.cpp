@@ -6,8 +6,7 @@
 
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
-#include "graphrun/params/axes.h"
-#include "graphrun/params/matmul.h"
+#include "graphrun/params.h"
 
 namespace graphrun::cuda {
 namespace {

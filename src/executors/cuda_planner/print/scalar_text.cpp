@@ -10,11 +10,7 @@
 
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
-#include "graphrun/params/axes.h"
-#include "graphrun/params/minibatch.h"
-#include "graphrun/params/movement.h"
-#include "graphrun/params/random.h"
-#include "graphrun/params/scalar.h"
+#include "graphrun/params.h"
 #include "graphrun/scalar_op.h"
 
 namespace graphrun::cuda {

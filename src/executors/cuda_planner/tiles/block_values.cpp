@@ -11,7 +11,7 @@
 #include "executors/cuda_planner/print/picked_tables.h"
 #include "executors/cuda_planner/print/row_text.h"
 #include "graphrun/op.h"
-#include "graphrun/params/minibatch.h"
+#include "graphrun/params.h"
 
 namespace graphrun::cuda {
 

@@ -12,9 +12,7 @@
 #include "executors/cuda_planner/cost/tile_costs.h"
 #include "executors/cuda_planner/tiles/row_stage.h"
 #include "graphrun/op.h"
-#include "graphrun/params/axes.h"
-#include "graphrun/params/matmul.h"
-#include "graphrun/params/minibatch.h"
+#include "graphrun/params.h"
 #include "kernels/cuda/tile/shapes.h"
 
 namespace graphrun::cuda {

@@ -12,8 +12,7 @@
 #include "executors/cuda_planner/print/row_text.h"
 #include "executors/cuda_planner/tiles/block_values.h"
 #include "graphrun/op.h"
-#include "graphrun/params/axes.h"
-#include "graphrun/params/minibatch.h"
+#include "graphrun/params.h"
 
 namespace graphrun::cuda {
 namespace {

@@ -10,8 +10,7 @@
 #include "executors/cuda_planner/tiles/row_stage.h"
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
-#include "graphrun/params/axes.h"
-#include "graphrun/params/matmul.h"
+#include "graphrun/params.h"
 #include "graphrun/scalar_op.h"
 #include "kernels/cuda/tile/shapes.h"
 

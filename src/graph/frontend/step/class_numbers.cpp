@@ -11,8 +11,7 @@
 #include "graph/ops/infer.h"
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
-#include "graphrun/params/axes.h"
-#include "graphrun/params/movement.h"
+#include "graphrun/params.h"
 #include "graphrun/scalar_op.h"
 
 namespace graphrun {

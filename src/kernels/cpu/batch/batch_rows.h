@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "graphrun/params/minibatch.h"
+#include "graphrun/params.h"
 
 namespace graphrun::cpu {
 

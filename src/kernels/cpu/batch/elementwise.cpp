@@ -4,7 +4,7 @@
 #include <limits>
 #include <type_traits>
 
-#include "graphrun/params/scalar.h"
+#include "graphrun/params.h"
 #include "graphrun/scalar_op.h"
 #include "kernels/cpu/batch/families.h"
 #include "kernels/scalar_ops.h"

@@ -7,7 +7,7 @@
 
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
-#include "graphrun/params/axes.h"
+#include "graphrun/params.h"
 #include "graphrun/scalar_op.h"
 #include "kernels/cpu/batch/families.h"
 

@@ -4,7 +4,7 @@
 #include "base/random_bits.h"
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
-#include "graphrun/params/minibatch.h"
+#include "graphrun/params.h"
 #include "kernels/cpu/batch/batch_rows.h"
 #include "kernels/cpu/batch/families.h"
 

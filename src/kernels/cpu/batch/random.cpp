@@ -6,7 +6,7 @@
 #include "base/random_bits.h"
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
-#include "graphrun/params/random.h"
+#include "graphrun/params.h"
 #include "kernels/cpu/batch/families.h"
 
 namespace graphrun::cpu {

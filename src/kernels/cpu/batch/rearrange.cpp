@@ -6,8 +6,7 @@
 
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
-#include "graphrun/params/axes.h"
-#include "graphrun/params/movement.h"
+#include "graphrun/params.h"
 #include "kernels/cpu/batch/families.h"
 
 namespace graphrun::cpu {

@@ -4,7 +4,7 @@
 
 #include "base/checked.h"
 #include "graphrun/op.h"
-#include "graphrun/params/matmul.h"
+#include "graphrun/params.h"
 #include "kernels/cpu/batch/families.h"
 #include "kernels/cpu/simd/scalar_loops.h"
 

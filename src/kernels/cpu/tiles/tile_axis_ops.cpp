@@ -1,7 +1,7 @@
 // tile_axis_ops.cpp: ops along the features of a row: softmax and related ops, sums and extrema.
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
-#include "graphrun/params/axes.h"
+#include "graphrun/params.h"
 #include "kernels/cpu/tiles/tile_steps.h"
 
 namespace graphrun::cpu {

@@ -3,8 +3,7 @@
 #include <limits>
 
 #include "graphrun/op.h"
-#include "graphrun/params/axes.h"
-#include "graphrun/params/matmul.h"
+#include "graphrun/params.h"
 #include "graphrun/scalar_op.h"
 #include "kernels/cpu/tiles/tile_steps.h"
 
