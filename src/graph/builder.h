@@ -9,21 +9,23 @@
 #include <utility>
 #include <vector>
 
-#include "graph/ops/op_def.h"
+#include "graph/ir/graph.h"
 
 namespace graphrun::ir {
 
-class Builder final : public NodeFactory {
+class Builder {
  public:
   explicit Builder(Graph& graph) : graph_(graph) {}
 
-  NodeId add(std::string_view op, std::vector<NodeId> inputs, const AttrList& attrs = {}) override;
-  TensorType type(NodeId id) const override { return graph_[id].type; }
-  NodeId scalar(double value, DType dtype) override;
-  NodeId sample_count(DType dtype) override;
-
-  NodeId step() override;
-  NodeId training() override;  // created on first use
+  NodeId add(std::string_view op, std::vector<NodeId> inputs, const AttrList& attrs = {});
+  TensorType type(NodeId id) const { return graph_[id].type; }  // a copy: adding a node invalidates references
+  NodeId scalar(double value, DType dtype);                     // a constant; one node per value
+  // Samples in this batch as a scalar of the given float type: the divisor of a mean over rows.
+  NodeId sample_count(DType dtype);
+  // The counter of finished steps (u64 scalar), which gives random ops new samples each step.
+  NodeId step();
+  // Whether the phase is training, as a bool scalar; created on first use.
+  NodeId training();
 
   void enter(std::uint32_t phase);                            // later nodes belong to this phase
   void count_steps(NodeId counter) { step_ = counter; }       // later step() calls return it
@@ -33,7 +35,7 @@ class Builder final : public NodeFactory {
   std::string unique(std::string_view stem) const;
   NodeId training_or_none() const { return training_; }  // kNoNode before the first training()
   Graph& graph() { return graph_; }
-  const Graph& graph() const override { return graph_; }
+  const Graph& graph() const { return graph_; }
 
  private:
   Graph& graph_;

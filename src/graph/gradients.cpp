@@ -31,7 +31,7 @@ Var unbroadcast(Var gradient, const TensorType& wanted) {
 
 }  // namespace
 
-std::vector<NodeId> gradients(NodeFactory& make, NodeId loss, std::span<const NodeId> wanted) {
+std::vector<NodeId> gradients(ir::Builder& make, NodeId loss, std::span<const NodeId> wanted) {
   const TensorType& type = make.type(loss);
   if (type.shape.rank() != 0 || !is_float(type.dtype)) {
     throw Error(ErrorKind::input, "gradient.scalar",
@@ -44,7 +44,7 @@ std::vector<NodeId> gradients(NodeFactory& make, NodeId loss, std::span<const No
 
 namespace {
 // Gradients indexed by node, for the nodes that existed before the call; Var{} if no gradient reaches the node.
-std::vector<Var> sweep(NodeFactory& make, NodeId output, NodeId cotangent, std::span<const NodeId> wanted) {
+std::vector<Var> sweep(ir::Builder& make, NodeId output, NodeId cotangent, std::span<const NodeId> wanted) {
   // True for nodes on a path from a wanted node to the output.
   std::vector<bool> on_path = ir::needed_by(make.graph(), {&output, 1});
   const std::vector<bool> depends = ir::depending_on(make.graph(), wanted);
@@ -79,7 +79,7 @@ std::vector<Var> sweep(NodeFactory& make, NodeId output, NodeId cotangent, std::
 }
 }  // namespace
 
-std::vector<NodeId> gradients(NodeFactory& make, NodeId output, NodeId cotangent, std::span<const NodeId> wanted) {
+std::vector<NodeId> gradients(ir::Builder& make, NodeId output, NodeId cotangent, std::span<const NodeId> wanted) {
   const std::vector<Var> gradient = sweep(make, output, cotangent, wanted);
   std::vector<NodeId> result;
   for (const NodeId id : wanted) {
@@ -90,7 +90,7 @@ std::vector<NodeId> gradients(NodeFactory& make, NodeId output, NodeId cotangent
   return result;
 }
 
-NodeId gradient_or_none(NodeFactory& make, NodeId loss, NodeId wanted) {
+NodeId gradient_or_none(ir::Builder& make, NodeId loss, NodeId wanted) {
   return sweep(make, loss, make.scalar(1, make.type(loss).dtype), {&wanted, 1})[wanted].id;
 }
 

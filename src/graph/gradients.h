@@ -11,11 +11,11 @@
 
 namespace graphrun {
 
-std::vector<ir::NodeId> gradients(NodeFactory& make, ir::NodeId loss, std::span<const ir::NodeId> wanted);
+std::vector<ir::NodeId> gradients(ir::Builder& make, ir::NodeId loss, std::span<const ir::NodeId> wanted);
 // Starts from the given cotangent of `output` instead of 1.
-std::vector<ir::NodeId> gradients(NodeFactory& make, ir::NodeId output, ir::NodeId cotangent,
+std::vector<ir::NodeId> gradients(ir::Builder& make, ir::NodeId output, ir::NodeId cotangent,
                                   std::span<const ir::NodeId> wanted);
 // Gradient of a float scalar with respect to one node; kNoNode if no gradient reaches it.
-ir::NodeId gradient_or_none(NodeFactory& make, ir::NodeId loss, ir::NodeId wanted);
+ir::NodeId gradient_or_none(ir::Builder& make, ir::NodeId loss, ir::NodeId wanted);
 
 }  // namespace graphrun

@@ -16,7 +16,7 @@ namespace make {
 inline Var op(std::string_view name, std::initializer_list<Var> operands, const AttrList& attrs = {}) {
   std::vector<ir::NodeId> ids;
   for (const Var& operand : operands) ids.push_back(operand.id);
-  NodeFactory* const factory = operands.begin()->make;
+  ir::Builder* const factory = operands.begin()->make;
   return {factory, factory->add(name, std::move(ids), attrs)};
 }
 inline Var like(double value, Var of) {
@@ -29,7 +29,7 @@ inline AttrValue dtype(DType dtype) {
   return std::string(name_of(dtype));
 }
 // A node without operands: an input, a state, a parameter, a constant. Pass `rows` in `attrs`, not in `type`.
-inline Var source(NodeFactory& f, std::string_view op, const TensorType& type, AttrList attrs = {}) {
+inline Var source(ir::Builder& f, std::string_view op, const TensorType& type, AttrList attrs = {}) {
   attrs.insert(attrs.begin(), {{"dtype", dtype(type.dtype)}, {"shape", dims(type.shape)}});
   return {&f, f.add(op, {}, attrs)};
 }

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "graph/builder.h"
 #include "graph/ir/graph.h"
 #include "graphrun/error.h"
 #include "graphrun/op_traits.h"
@@ -20,25 +21,9 @@
 
 namespace graphrun {
 
-// Interface through which gradients and library functions add nodes. Implemented by ir::Builder.
-class NodeFactory {
- public:
-  virtual ~NodeFactory() = default;
-  virtual ir::NodeId add(std::string_view op, std::vector<ir::NodeId> inputs, const AttrList& attrs = {}) = 0;
-  virtual TensorType type(ir::NodeId id) const = 0;          // a copy: adding a node invalidates references
-  virtual ir::NodeId scalar(double value, DType dtype) = 0;  // a constant; one node per value
-  // Samples in this batch as a scalar of the given float type: the divisor of a mean over rows.
-  virtual ir::NodeId sample_count(DType dtype) = 0;
-  // The counter of finished steps (u64 scalar), which gives random ops new samples each step.
-  virtual ir::NodeId step() = 0;
-  // Whether the phase is training, as a bool scalar.
-  virtual ir::NodeId training() = 0;
-  virtual const ir::Graph& graph() const = 0;
-};
-
-// A node and its factory: the operand type of formulas (make.h).
+// A node and the builder of its graph: the operand type of formulas (make.h).
 struct Var {
-  NodeFactory* make = nullptr;
+  ir::Builder* make = nullptr;
   ir::NodeId id = ir::kNoNode;
   TensorType type() const { return make->type(id); }
 };

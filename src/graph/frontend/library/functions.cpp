@@ -106,7 +106,7 @@ Var step_of(Var x) {
 }
 
 // The runtime hyperparameter of that name.
-Var set_at_run_time(std::string_view attribute, const std::string& name, NodeFactory& make) {
+Var set_at_run_time(std::string_view attribute, const std::string& name, ir::Builder& make) {
   std::vector<std::string> names;
   for (ir::NodeId id = 0; id < make.graph().size(); ++id) {
     const ir::Node& node = make.graph()[id];
@@ -274,7 +274,7 @@ const std::vector<Function>& functions() {
   return table;
 }
 
-ir::NodeId call(NodeFactory& make, const Function& function, std::span<const ir::NodeId> operands, AttrList attrs) {
+ir::NodeId call(ir::Builder& make, const Function& function, std::span<const ir::NodeId> operands, AttrList attrs) {
   if (std::string message = wrong_count(function, operands.size()); !message.empty()) {
     throw Error(ErrorKind::input, "function.operands", std::move(message));
   }

@@ -26,8 +26,8 @@ inline const Function* find_function(std::string_view name) {
 // Whether it computes a new value from each element of one operand: a move, comparison or sum is not an activation.
 bool is_activation(const Function& function);
 
-ir::NodeId call(NodeFactory& make, const Function& function, std::span<const ir::NodeId> operands, AttrList attrs = {});
-inline ir::NodeId call(NodeFactory& make, std::string_view name, std::span<const ir::NodeId> operands,
+ir::NodeId call(ir::Builder& make, const Function& function, std::span<const ir::NodeId> operands, AttrList attrs = {});
+inline ir::NodeId call(ir::Builder& make, std::string_view name, std::span<const ir::NodeId> operands,
                        AttrList attrs = {}) {
   return call(make, row_named("function", functions(), name), operands, std::move(attrs));
 }

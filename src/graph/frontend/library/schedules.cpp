@@ -160,7 +160,7 @@ std::optional<ScheduleEnd> end_at_zero(const ScheduleSpec& spec) {
   return end;
 }
 
-ir::NodeId schedule_value(NodeFactory& f, const ScheduleSpec& spec, ir::NodeId step,
+ir::NodeId schedule_value(ir::Builder& f, const ScheduleSpec& spec, ir::NodeId step,
                           const std::function<ir::NodeId()>& epoch_steps) {
   const Parsed parsed = parse(spec);
   ScheduleCall call{parsed.attrs, parsed.unit, make::cast({&f, step}, DType::f32)};

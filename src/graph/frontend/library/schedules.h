@@ -38,7 +38,7 @@ std::optional<ScheduleEnd> end_at_zero(const ScheduleSpec& spec);  // nullopt: n
 
 // The number at this step. `step` is the u64 counter; `epoch_steps` returns the number of steps per epoch as an f32
 // scalar and is called only if the unit is epochs.
-ir::NodeId schedule_value(NodeFactory& make, const ScheduleSpec& spec, ir::NodeId step,
+ir::NodeId schedule_value(ir::Builder& make, const ScheduleSpec& spec, ir::NodeId step,
                           const std::function<ir::NodeId()>& epoch_steps);
 
 }  // namespace graphrun
