@@ -70,6 +70,9 @@ class GRAPHRUN_API Shape {
 };
 
 GRAPHRUN_API std::string to_string(const Shape& shape);  // "(321, 6)", "()" for a scalar
+inline std::int64_t last_extent(const Shape& shape) {    // 1 for a scalar
+  return shape.rank() == 0 ? 1 : shape[shape.rank() - 1];
+}
 
 // `rows`: whether dimension 0 is the batch. 0: no; k: k rows per sample, so the extent of dimension 0 is
 // batch_extent(k), and in a Program k times the row capacity of the phase. Declared on inputs and propagated by ops,
@@ -82,6 +85,22 @@ struct TensorType {
   std::size_t bytes() const { return static_cast<std::size_t>(shape.elements()) * size_of(dtype); }
   friend bool operator==(const TensorType&, const TensorType&) = default;
 };
+
+// Shape of one sample of a value with rows; dimension 0 counts the sample's rows.
+inline Shape features_of(const TensorType& type) {
+  Shape shape = type.shape;
+  shape[0] = type.rows;
+  return shape;
+}
+inline std::int64_t feature_count(const TensorType& type) {
+  return features_of(type).elements();
+}
+
+// Whether adding `bias` adds one number per feature, the same in all rows.
+inline bool is_bias(const TensorType& bias, const TensorType& value) {
+  const std::int64_t width = last_extent(value.shape);
+  return bias.rows == 0 && bias.shape.rank() > 0 && last_extent(bias.shape) == width && bias.shape.elements() == width;
+}
 
 // "f32(batch, 6)" if dimension 0 is the batch, "f32(2*batch, 6)" for two rows per sample, else "f32(6)".
 GRAPHRUN_API std::string to_string(const TensorType& type);

@@ -57,14 +57,10 @@ class Fuser {
     return analysis_.is_view(reader) ? kNoNode : reader;
   }
 
-  // Whether `add` adds one value per feature of a row.
   bool adds_bias(NodeId add, NodeId product) const {
     const Node& node = graph_[add];
     if (node.op != Op::add || node.inputs[0] != product || node.type != graph_[product].type) return false;
-    const TensorType& bias = graph_[node.inputs[1]].type;
-    const std::int64_t width = node.type.shape[node.type.shape.rank() - 1];
-    return bias.rows == 0 && bias.shape.rank() > 0 && bias.shape[bias.shape.rank() - 1] == width &&
-           bias.shape.elements() == width;
+    return is_bias(graph_[node.inputs[1]].type, node.type);
   }
 
   // Whether `next` is elementwise on operands of the type of `value`.

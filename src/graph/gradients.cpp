@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "graph/ir/needed.h"
+#include "graph/ops/infer.h"
 #include "graph/ops/make.h"
 
 namespace graphrun {
@@ -66,7 +67,8 @@ std::vector<Var> sweep(ir::Builder& make, NodeId output, NodeId cotangent, std::
       throw Error(ErrorKind::input, "gradient.none",
                   fmt::format("no gradient through '{}' ({}): {}", node.name, node.def->name(), node.def->no_gradient));
     }
-    GradContext context{inputs, node.attrs, {&make, id}, gradient[id], input_wanted, std::vector<Var>(inputs.size())};
+    GradContext context{inputs,       node.attrs,   infer::params_of(make.graph(), node), {&make, id},
+                        gradient[id], input_wanted, std::vector<Var>(inputs.size())};
     node.def->grad(context);
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (!input_wanted[i] || context.result[i].id == kNoNode) continue;

@@ -25,10 +25,9 @@ std::uint32_t Profiler::row(std::string_view group, std::string_view name) {
   for (std::size_t i = 0; i < profile_.rows.size(); ++i) {
     if (profile_.rows[i].name == name && profile_.rows[i].group == group) return static_cast<std::uint32_t>(i);
   }
-  ProfileRow fresh;
+  ProfileRow& fresh = profile_.rows.emplace_back();
   fresh.group = group;
   fresh.name = name;
-  profile_.rows.push_back(std::move(fresh));
   return static_cast<std::uint32_t>(profile_.rows.size() - 1);
 }
 
@@ -74,11 +73,10 @@ Profile Profiler::take(std::string source, std::string_view last) const {
 }
 
 void StepClock::add_phase(std::string_view name, const std::vector<std::string_view>& kernels) {
-  Timed timed;
+  Timed& timed = phases_.emplace_back();
   timed.name = name;
   for (const std::string_view kernel : kernels)
     timed.rows.push_back(profiler_.row(fmt::format("steps of {}", name), kernel));
-  phases_.push_back(std::move(timed));
 }
 
 Profile StepClock::profile() const {

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <stdexcept>
 
+#include "graphrun/elements.h"
 #include "graphrun/error.h"
 #include "graphrun/op.h"
 #include "graphrun/partial_results.h"
@@ -22,27 +24,12 @@ std::string label(const Program& program, BufferId id) {
   return fmt::format("{}#{}", name, id);
 }
 
-template <class T>
-T load(const std::vector<std::byte>& bytes, std::size_t index) {
-  T value;
-  std::copy_n(bytes.data() + index * sizeof(T), sizeof(T), reinterpret_cast<std::byte*>(&value));
-  return value;
-}
-
 std::string element(const std::vector<std::byte>& bytes, DType dtype, std::size_t index) {
-  switch (dtype) {
-    case DType::f32:
-      return fmt::format("{}", load<float>(bytes, index));
-    case DType::f64:
-      return fmt::format("{}", load<double>(bytes, index));
-    case DType::i32:
-      return fmt::format("{}", load<std::int32_t>(bytes, index));
-    case DType::u64:
-      return fmt::format("{}", load<std::uint64_t>(bytes, index));
-    case DType::boolean:
-      return bytes[index] == std::byte{0} ? "false" : "true";
-  }
-  throw std::logic_error("element: no such dtype");
+  if (dtype == DType::boolean) return bytes[index] == std::byte{0} ? "false" : "true";
+  return with_type(dtype, [&](auto value) {
+    std::memcpy(&value, bytes.data() + index * sizeof(value), sizeof(value));
+    return fmt::format("{}", value);
+  });
 }
 
 // The first elements, or "N times x" for the common case that all are equal.

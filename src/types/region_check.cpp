@@ -241,11 +241,7 @@ class RegionChecker : RegionRules {
   }
   bool adds_bias(const Step& step, BufferId link) const {
     if (step.op != Op::add || step.inputs[0] != link || is_tile(step.inputs[1])) return false;
-    const TensorType& bias = buffer(step.inputs[1]).type;
-    const Shape& shape = buffer(link).type.shape;
-    const std::int64_t width = shape.rank() == 0 ? 0 : shape[shape.rank() - 1];
-    return bias.rows == 0 && bias.shape.rank() > 0 && bias.shape[bias.shape.rank() - 1] == width &&
-           bias.shape.elements() == width;
+    return is_bias(buffer(step.inputs[1]).type, buffer(link).type);
   }
   bool is_epilogue(const Step& step, BufferId link) const {
     return step.inputs.size() <= 2 && std::all_of(step.inputs.begin(), step.inputs.end(), [&](BufferId input) {

@@ -50,7 +50,7 @@ class TileMasks {
   // Offset of a dropout's mask, and whether an earlier dropout of the stage has generated it.
   std::pair<std::uint64_t, bool> of(const Step& step, const TensorType& type) {
     const auto& params = step.params.as<RandomParams>();
-    const std::int64_t features = cpu::feature_count(type);
+    const std::int64_t features = feature_count(type);
     const auto [at, added] = at_.try_emplace({params.key, params.a, step.inputs.back(), features}, end_);
     if (added) end_ += whole_lines(static_cast<std::uint64_t>(features * tiling_.tile_rows));
     return {at->second, !added};
@@ -141,7 +141,7 @@ void RegionRunner::bind_stage(const Region& region, const Stage& stage, const Ph
   const auto rows_of = [&](const TileMove& load) {
     const Buffer& from = program.buffers[load.arena];
     if (from.layout != Layout::vectors) return cpu::DataVectors{};
-    return cpu::whole_data(arena + from.offset, cpu::feature_count(program.buffers[load.tile].type));
+    return cpu::whole_data(arena + from.offset, feature_count(program.buffers[load.tile].type));
   };
   std::map<BufferId, cpu::DataVectors> in_place;              // operands read in place, by root
   std::map<BufferId, std::vector<const TileMove*>> loads_of;  // all other loads, by root
@@ -195,7 +195,7 @@ void RegionRunner::bind_stage(const Region& region, const Stage& stage, const Ph
       const cpu::TileOperand& data = call.inputs[0];
       const auto& params = step.params.as<MinibatchParams>();
       call.inputs[0].vectors =
-          cpu::minibatch_data(data.address, cpu::feature_count(output.type), call.inputs[1].address, params);
+          cpu::minibatch_data(data.address, feature_count(output.type), call.inputs[1].address, params);
       bound.batches.push_back({params, reinterpret_cast<const std::uint64_t*>(call.inputs[1].address)});
       if (output.layout == Layout::vectors) {
         in_place[root(step.output)] = call.inputs[0].vectors;

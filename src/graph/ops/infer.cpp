@@ -72,26 +72,14 @@ Shape declared_shape(const OpCall& call) {
 std::uint32_t axes(const std::vector<std::int64_t>& given, int rank, const OpCall& call) {
   std::uint32_t mask = 0;
   for (const std::int64_t axis : given) {
-    const std::int64_t positive = axis < 0 ? axis + rank : axis;
+    const std::int64_t positive = from_front(axis, rank);
     if (positive < 0 || positive >= rank) {
       call.fail("attribute.axis", fmt::format("axis {} is out of range for {}", axis, call.operand(0)));
     }
     if ((mask >> positive & 1u) != 0) call.fail("attribute.axis", fmt::format("axis {} is named twice", axis));
     mask |= 1u << positive;
   }
-  return axis_mask(given, rank);
-}
-
-std::uint32_t axis_mask(const std::vector<std::int64_t>& given, int rank) {
-  if (given.empty()) return (1u << rank) - 1u;
-  std::uint32_t mask = 0;
-  for (const std::int64_t axis : given) mask |= 1u << (axis < 0 ? axis + rank : axis);
-  return mask;
-}
-
-int axis_of(const ir::Attrs& attrs, int rank) {
-  const std::int64_t axis = attrs.integer("axis");
-  return static_cast<int>(axis < 0 ? axis + rank : axis);
+  return given.empty() ? (1u << rank) - 1u : mask;
 }
 
 int one_axis(const OpCall& call) {

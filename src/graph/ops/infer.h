@@ -18,13 +18,13 @@ Params params_of(const ir::Graph& graph, const ir::Node& node);
 DType dtype_attribute(const OpCall& call);
 Shape declared_shape(const OpCall& call);  // the attribute "shape"; dimension 0 may be the batch
 
-// Axes as bits; an empty list means all. axes() fails on duplicates and out-of-range axes.
+// An axis or element that negative numbers count from the end.
+inline std::int64_t from_front(std::int64_t index, std::int64_t extent) {
+  return index < 0 ? index + extent : index;
+}
+// Axes of operand 0 as bits; an empty list means all. Both fail on out-of-range axes, axes() also on duplicates.
 std::uint32_t axes(const std::vector<std::int64_t>& given, int rank, const OpCall& call);
-std::uint32_t axis_mask(const std::vector<std::int64_t>& given, int rank);
-
-// The attribute "axis" as an index >= 0, unchecked.
-int axis_of(const ir::Attrs& attrs, int rank);
-int one_axis(const OpCall& call);  // fails unless it is an axis of operand 0
+int one_axis(const OpCall& call);  // the attribute "axis" as an index >= 0
 // The real attributes in schema order, at most two, padded with 0.
 std::array<double, 2> two_reals(const ir::Attrs& attrs);
 Params pack_axis(const OpCall& call);

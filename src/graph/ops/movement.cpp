@@ -66,31 +66,24 @@ void grad_cast(GradContext& c) {
 
 // ---- transpose
 
-List permutation(const ir::Attrs& attrs, int rank) {
-  List order;
-  for (const std::int64_t axis : attrs.integers("axes")) order.push_back(axis < 0 ? axis + rank : axis);
-  if (order.empty()) {
-    for (int axis = rank; axis-- > 0;) order.push_back(axis);
-  }
-  return order;
-}
-
 void grad_transpose(GradContext& c) {
-  const List order = permutation(c.attrs, c.inputs[0].type().shape.rank());
-  List inverse(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i)
-    inverse[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
+  List inverse(static_cast<std::size_t>(c.inputs[0].type().shape.rank()));
+  for (std::size_t i = 0; i < inverse.size(); ++i)
+    inverse[static_cast<std::size_t>(c.params.as<PermuteParams>().axes[i])] = static_cast<std::int64_t>(i);
   c.result[0] = make::op("transpose", {c.gradient}, {{"axes", inverse}});
 }
 
 Params pack_transpose(const OpCall& call) {
   const int rank = call.inputs[0].shape.rank();
-  infer::axes(call.attrs.integers("axes"), rank, call);  // fails on duplicates and out-of-range axes
-  const List order = permutation(call.attrs, rank);
-  if (static_cast<int>(order.size()) != rank)
+  const List& axes = call.attrs.integers("axes");
+  infer::axes(axes, rank, call);  // fails on duplicates and out-of-range axes
+  if (!axes.empty() && static_cast<int>(axes.size()) != rank)
     call.fail("attribute.axis", fmt::format("'axes' must name each axis of {} once", call.operand(0)));
   PermuteParams params;
-  for (std::size_t i = 0; i < order.size(); ++i) params.axes[i] = static_cast<std::int32_t>(order[i]);
+  for (int i = 0; i < rank; ++i) {
+    const std::int64_t axis = axes.empty() ? rank - 1 - i : axes[static_cast<std::size_t>(i)];
+    params.axes[i] = static_cast<std::int32_t>(infer::from_front(axis, rank));
+  }
   return params;
 }
 
@@ -102,40 +95,29 @@ int axis_cut(const OpCall& call) {
   return axis;
 }
 
-struct Range {
-  std::int64_t start, stop;
-};
-Range slice_range(const ir::Attrs& attrs, std::int64_t extent) {
-  Range range{attrs.integer("start"), attrs.integer("stop")};
-  if (range.start < 0) range.start += extent;
-  if (range.stop < 0) range.stop += extent;
-  return {range.start, std::min(range.stop, extent)};
-}
-
 TensorType declare_slice(const OpCall& call) {
   const int axis = axis_cut(call);
   TensorType out = call.inputs[0];
-  const Range range = slice_range(call.attrs, out.shape[axis]);
-  if (range.start < 0 || range.start > range.stop) {
+  const std::int64_t extent = out.shape[axis];
+  const std::int64_t start = infer::from_front(call.attrs.integer("start"), extent);
+  const std::int64_t stop = std::min(infer::from_front(call.attrs.integer("stop"), extent), extent);
+  if (start < 0 || start > stop) {
     call.fail("attribute.range", fmt::format("[{}, {}) is invalid for axis {} of {}", call.attrs.integer("start"),
                                              call.attrs.integer("stop"), axis, call.operand(0)));
   }
-  out.shape[axis] = range.stop - range.start;
+  out.shape[axis] = stop - start;
   return out;
 }
 
 Params pack_slice(const OpCall& call) {
   const int axis = infer::one_axis(call);
-  return SliceParams{axis, slice_range(call.attrs, call.inputs[0].shape[axis]).start};
+  return SliceParams{axis, infer::from_front(call.attrs.integer("start"), call.inputs[0].shape[axis])};
 }
 
 void grad_slice(GradContext& c) {
-  const TensorType in = c.inputs[0].type();
-  const int axis = infer::axis_of(c.attrs, in.shape.rank());
-  const Range range = slice_range(c.attrs, in.shape[axis]);
-  c.result[0] =
-      make::op("pad", {c.gradient},
-               {{"axis", std::int64_t{axis}}, {"before", range.start}, {"after", in.shape[axis] - range.stop}});
+  const auto& [axis, start] = c.params.as<SliceParams>();
+  const std::int64_t after = c.inputs[0].type().shape[axis] - start - c.output.type().shape[axis];
+  c.result[0] = make::op("pad", {c.gradient}, {{"axis", std::int64_t{axis}}, {"before", start}, {"after", after}});
 }
 
 TensorType declare_pad(const OpCall& call) {
@@ -154,14 +136,12 @@ Var slice(Var x, std::int64_t axis, std::int64_t start, std::int64_t stop) {
 }
 
 void grad_pad(GradContext& c) {
-  const TensorType in = c.inputs[0].type();
-  const int axis = infer::axis_of(c.attrs, in.shape.rank());
-  const std::int64_t before = c.attrs.integer("before");
-  c.result[0] = slice(c.gradient, axis, before, before + in.shape[axis]);
+  const auto& [axis, before, value] = c.params.as<PadParams>();
+  c.result[0] = slice(c.gradient, axis, before, before + c.inputs[0].type().shape[axis]);
 }
 
 void grad_concat(GradContext& c) {
-  const int axis = infer::axis_of(c.attrs, c.inputs[0].type().shape.rank());
+  const int axis = c.params.as<AxisParams>().axis;
   std::int64_t start = 0;
   for (std::size_t i = 0; i < c.inputs.size(); ++i) {
     const std::int64_t stop = start + c.inputs[i].type().shape[axis];

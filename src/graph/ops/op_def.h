@@ -36,6 +36,7 @@ struct OpCall : Operands {
 struct GradContext {
   std::vector<Var> inputs;
   const ir::Attrs& attrs;
+  const Params params;
   Var output;
   Var gradient;                     // d loss / d output, in the output's shape and dtype
   const std::vector<bool>& wanted;  // per input: whether its gradient is needed

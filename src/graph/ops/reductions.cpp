@@ -15,7 +15,7 @@ Params pack_reduction(const OpCall& call) {
 // Reshapes `x` from the result's shape to that with keepdims, which broadcasts against the operand.
 Var kept(const GradContext& c, Var x) {
   Shape shape = c.inputs[0].type().shape;
-  const std::uint32_t axes = infer::axis_mask(c.attrs.integers("axes"), shape.rank());
+  const std::uint32_t axes = c.params.as<ReduceParams>().axes;
   for (int axis = 0; axis < shape.rank(); ++axis) {
     if ((axes >> axis & 1u) != 0) shape[axis] = 1;
   }

@@ -109,8 +109,7 @@ class Tracer {
         source[static_cast<std::size_t>(axis)] = box[next++];
       }
     }
-    const auto last = [](const Shape& shape) { return shape.rank() > 0 ? shape[shape.rank() - 1] : 1; };
-    trace(node.inputs[0], source, last(from) == last(node.type.shape) ? range : without_sum(range));
+    trace(node.inputs[0], source, last_extent(from) == last_extent(node.type.shape) ? range : without_sum(range));
   }
 
   void broadcast(const Node& node, const Box& box, const ClassRange& range) {

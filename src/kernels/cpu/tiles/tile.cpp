@@ -4,16 +4,6 @@
 
 namespace graphrun::cpu {
 
-Shape features_of(const TensorType& type) {
-  Shape features = type.shape;
-  features[0] = type.rows;
-  return features;
-}
-
-std::int64_t feature_count(const TensorType& type) {
-  return features_of(type).elements();
-}
-
 std::vector<std::int32_t> elements_of(const Dims<1>& dims, std::int64_t offset) {
   std::vector<std::int32_t> elements;
   for_elements(

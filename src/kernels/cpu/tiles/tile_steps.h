@@ -44,10 +44,6 @@ inline TileRows rows_of(const TileOperand& operand, const TileContext& context) 
   return {first, kLanes, static_cast<std::int64_t>(operand.vectors.vector_bytes / sizeof(float))};
 }
 
-// Shape of one sample of a value with rows; dimension 0 counts the sample's rows.
-Shape features_of(const TensorType& type);
-std::int64_t feature_count(const TensorType& type);
-
 // Features of an operand, or its elements if it has no rows.
 View features(const TileOperand& operand);
 // Indices of a view's elements, in row-major order.
