@@ -14,6 +14,7 @@ namespace graphrun {
 
 enum class CombineOp : std::uint8_t;    // program.h
 enum class ParamsKind : std::uint32_t;  // params.h
+struct Params;
 
 // Storage that the output shares with an operand. Decided before planning.
 enum class Overlay : std::uint8_t {
@@ -39,7 +40,8 @@ GRAPHRUN_API const OpTraits& traits_of(Op op);  // an unknown number has the tra
 // Returns whether element i of the result depends only on element i of the operands, after broadcasting.
 GRAPHRUN_API bool is_elementwise(Op op);
 
-// Error in the operand count or a dtype of a step, or "".
-GRAPHRUN_API std::string operand_fault(Op op, std::span<const TensorType> inputs, const TensorType& output);
+// Error in the operands, the output or the parameters of a step, or "".
+GRAPHRUN_API std::string step_fault(Op op, std::span<const TensorType> inputs, const TensorType& output,
+                                    const Params& params);
 
 }  // namespace graphrun

@@ -64,6 +64,11 @@ struct Buffer {
   friend bool operator==(const Buffer&, const Buffer&) = default;
 };
 
+// Whether the buffers, both of the arena or both of a tile, share bytes.
+inline bool overlap(const Buffer& a, const Buffer& b) {
+  return a.bytes > 0 && b.bytes > 0 && a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
+}
+
 struct Step {
   Op op = {};        // enumerators in op.h; 0 is invalid
   std::string name;  // name of the graph node, for messages

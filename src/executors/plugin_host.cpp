@@ -44,9 +44,8 @@ std::unique_ptr<gr_kernel> make_kernel(const gr_signature* step, const gr_operan
   args.capacity = at->capacity;
   if (step->params != nullptr) args.params = *static_cast<const Params*>(step->params);
   const std::span<const TensorType> inputs(args.in_type, step->inputs.count);
-  std::string fault = operand_fault(*op, inputs, args.out_type);
-  if (fault.empty() && args.params.kind() != traits_of(*op).params) fault = "its parameters are those of another op";
-  if (!fault.empty()) throw no_kernel(fmt::format("{}: {}", step->op, fault));
+  if (const std::string fault = step_fault(*op, inputs, args.out_type, args.params); !fault.empty())
+    throw no_kernel(fmt::format("{}: {}", step->op, fault));
 
   const HostKernel found = find_kernel({*op, args.params, inputs, args.out_type, step->partial_rows != 0});
   if (found.run == nullptr)

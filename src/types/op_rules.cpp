@@ -576,28 +576,6 @@ void require_dtypes(Op op, std::string_view letters, const Operands& context) {
   }
 }
 
-// Matches types against the letters of a signature; F and T bind to the first dtype they match.
-class DTypes {
- public:
-  bool take(char letter, const TensorType& type) {
-    const DType dtype = type.dtype;
-    if (letter == 'A') return true;
-    if (letter == 'T') return bind(any_, dtype);
-    if (letter == 'S') return dtype == DType::f32;
-    if (letter == 'I' || (letter == 'L' && dtype == DType::i32)) return dtype == DType::i32;
-    if (letter == 'B') return dtype == DType::boolean;
-    if (letter == 'U') return dtype == DType::u64 && type.shape.rank() == 0;
-    return (letter == 'F' || letter == 'L') && is_float(dtype) && bind(float_, dtype);
-  }
-
- private:
-  static bool bind(std::optional<DType>& bound, DType dtype) {
-    if (!bound) bound = dtype;
-    return bound == dtype;
-  }
-  std::optional<DType> float_, any_;
-};
-
 }  // namespace
 
 std::string_view name_of(Op op) {
@@ -615,24 +593,6 @@ const OpTraits& traits_of(Op op) {
 
 bool is_elementwise(Op op) {
   return row_of(op).rule.elementwise;
-}
-
-std::string operand_fault(Op op, std::span<const TensorType> inputs, const TensorType& output) {
-  const std::string_view wanted = traits_of(op).dtypes;
-  if (wanted.empty()) return "it is not an op of a step";
-  const std::size_t arrow = wanted.find('>');
-  const bool more = wanted[arrow - 1] == '+';
-  const std::size_t operands = arrow - (more ? 1 : 0);
-  if (more ? inputs.size() < operands : inputs.size() != operands) {
-    return fmt::format("it takes {}{} operands, {} are given", more ? "at least " : "", operands, inputs.size());
-  }
-  DTypes dtypes;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    if (!dtypes.take(wanted[std::min(i, operands - 1)], inputs[i])) {
-      return fmt::format("operand {} is {}", i + 1, to_string(inputs[i]));
-    }
-  }
-  return dtypes.take(wanted[arrow + 1], output) ? std::string() : fmt::format("its output is {}", to_string(output));
 }
 
 void Operands::fail(std::string code, std::string message, std::string hint) const {
@@ -659,9 +619,14 @@ TensorType infer_type(Op op, const InferContext& context) {
   return rule.infer(context);
 }
 
-std::string fault_of(Op op, std::span<const TensorType> inputs, const TensorType& output, const Params& params) {
-  if (std::string fault = operand_fault(op, inputs, output); !fault.empty()) return fault;
-  if (params.kind() != traits_of(op).params) return "its parameters are those of another op";
+std::string step_fault(Op op, std::span<const TensorType> inputs, const TensorType& output, const Params& params) {
+  const OpTraits& traits = traits_of(op);
+  if (traits.dtypes.empty()) return "it is not an op of a step";
+  const std::size_t operands = traits.dtypes.find_first_of("+>");
+  const bool more = traits.dtypes[operands] == '+';
+  if (more ? inputs.size() < operands : inputs.size() != operands)
+    return fmt::format("it takes {}{} operands, {} are given", more ? "at least " : "", operands, inputs.size());
+  if (params.kind() != traits.params) return "its parameters are those of another op";
   if (std::string fault = params_fault(params); !fault.empty()) return fault;
   try {
     const TensorType type = infer_type(op, {{inputs}, params, output});

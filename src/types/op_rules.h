@@ -38,7 +38,4 @@ TensorType infer_type(Op op, const InferContext& context);
 void require_axis(const Operands& context, std::int64_t axis, std::string_view why);
 inline constexpr std::string_view kNotCut = ", it cannot be cut or extended";
 
-// Describes the rule violation of a step; empty if the step is valid.
-std::string fault_of(Op op, std::span<const TensorType> inputs, const TensorType& output, const Params& params);
-
 }  // namespace graphrun

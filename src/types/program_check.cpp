@@ -156,8 +156,7 @@ class Checker {
   bool overlap(BufferId a, BufferId b) const {
     const Buffer& x = program_.buffers[a];
     const Buffer& y = program_.buffers[b];
-    if ((x.kind == BufferKind::tile) != (y.kind == BufferKind::tile)) return false;
-    return x.bytes > 0 && y.bytes > 0 && x.offset < y.offset + y.bytes && y.offset < x.offset + x.bytes;
+    return (x.kind == BufferKind::tile) == (y.kind == BufferKind::tile) && graphrun::overlap(x, y);
   }
 
   void check_step(const Phase& phase, std::size_t index) const {
@@ -179,7 +178,7 @@ class Checker {
     std::vector<TensorType> types;
     for (const BufferId input : step.inputs) types.push_back(operand_type(phase, here(), input));
     const TensorType& type_out = operand_type(phase, here(), step.output);
-    const std::string fault = fault_of(step.op, types, type_out, step.params);
+    const std::string fault = step_fault(step.op, types, type_out, step.params);
     if (!fault.empty()) broken("step", "{}: {}: {}", here(), name_of(step.op), fault);
     check_overlay(step, here());
     std::vector<BufferId> reads = step.inputs;

@@ -107,8 +107,7 @@ class RegionChecker : RegionRules {
         const Buffer& read = buffer(input);
         if (read.kind == BufferKind::tile) continue;
         for (const Combine& combine : stage.combines) {
-          const Buffer& value = buffer(combine.value);
-          if (read.offset < value.offset + value.bytes && value.offset < read.offset + read.bytes)
+          if (overlap(read, buffer(combine.value)))
             broken("accumulators", "row step {} reads {} where {} has partial results", phase_.steps[i].name,
                    named(input), named(combine.value));
         }
@@ -333,11 +332,8 @@ class RegionChecker : RegionRules {
     if (value.type.dtype != DType::f32 || value.bytes != value.type.bytes() || combine.op > CombineOp::min)
       broken("combine", "{} is {}, combined by {}", named(combine.value), to_string(value.type),
              static_cast<int>(combine.op));
-    if (region.accumulators != kNoBuffer) {
-      const Buffer& partial = buffer(region.accumulators);
-      if (value.offset < partial.offset + partial.bytes && partial.offset < value.offset + value.bytes)
-        broken("accumulators", "{} overlaps its own partial results", named(combine.value));
-    }
+    if (region.accumulators != kNoBuffer && overlap(value, buffer(region.accumulators)))
+      broken("accumulators", "{} overlaps its own partial results", named(combine.value));
     if (combine.offset % sizeof(float) != 0)
       broken("accumulators", "{} at {}: not whole numbers", named(combine.value), combine.offset);
     if (combine.offset > tiling_.accumulator_bytes || value.bytes > tiling_.accumulator_bytes - combine.offset)

@@ -23,7 +23,7 @@ TEST(OpRules, NamesAndNumbersGoTogether) {
   EXPECT_EQ(find_op("?"), std::nullopt);
   EXPECT_EQ(name_of(static_cast<Op>(kOps)), "?");
   EXPECT_TRUE(traits_of(static_cast<Op>(kOps)).dtypes.empty());
-  EXPECT_NE(operand_fault(static_cast<Op>(kOps), {}, {}), "");
+  EXPECT_NE(step_fault(static_cast<Op>(kOps), {}, {}, {}), "");
 }
 
 TEST(OpRules, TraitsAgreeWithTheRegistry) {
@@ -39,7 +39,7 @@ TEST(OpRules, TraitsAgreeWithTheRegistry) {
 }
 
 std::string fault(Op op, const std::vector<TensorType>& inputs, const TensorType& output, const Params& params = {}) {
-  return fault_of(op, inputs, output, params);
+  return step_fault(op, inputs, output, params);
 }
 TensorType f32(Shape shape, std::int64_t rows = 0) {
   return {DType::f32, shape, rows};

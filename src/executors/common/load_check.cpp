@@ -128,16 +128,11 @@ class LoadCheck {
       if (epilogue.inputs[i] == value) {
         signature.input = i;
       } else {
-        signature.in_place = signature.in_place || meet(epilogue.inputs[i], epilogue.output);
+        const Buffer& other = program_.buffers[epilogue.inputs[i]];
+        signature.in_place = signature.in_place || overlap(other, program_.buffers[epilogue.output]);
       }
     }
     return signature;
-  }
-  // Whether two buffers overlap in a tile.
-  bool meet(BufferId a, BufferId b) const {
-    const Buffer& x = program_.buffers[a];
-    const Buffer& y = program_.buffers[b];
-    return x.bytes > 0 && y.bytes > 0 && x.offset < y.offset + y.bytes && y.offset < x.offset + x.bytes;
   }
 
   const Program& program_;

@@ -234,7 +234,7 @@ HostKernel CpuExecutor::kernel(const StepSignature& step) const {
       return none(fmt::format("cpu computes in f32, input {} of '{}' is f64", i, op));
   }
   if (step.output.dtype == DType::f64) return none(fmt::format("cpu computes in f32, the output of '{}' is f64", op));
-  if (const std::string fault = operand_fault(step.op, step.inputs, step.output); !fault.empty())
+  if (const std::string fault = step_fault(step.op, step.inputs, step.output, step.params); !fault.empty())
     return none(fmt::format("cpu cannot run '{}': {}", op, fault));
   HostKernel found{cpu_kernel(step.op, default_isa()), cpu_workspace(step.op, step.params, step.inputs, step.output)};
   if (cpu_spares_workspace(step.op, step.params, step.inputs, step.output))

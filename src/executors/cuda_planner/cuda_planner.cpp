@@ -39,7 +39,7 @@ std::string misfit(const StepSignature& step) {
     const std::string role = i < inputs.size() ? fmt::format("input {}", i + 1) : "output";
     return fmt::format("{}: the CUDA kernels compute in f32, its {} is f64", op, role);
   }
-  const std::string fault = operand_fault(step.op, inputs, step.output);
+  const std::string fault = step_fault(step.op, inputs, step.output, step.params);
   return fault.empty() ? fault : fmt::format("{}: there is no CUDA kernel for it: {}", op, fault);
 }
 

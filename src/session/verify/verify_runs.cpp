@@ -73,10 +73,6 @@ std::optional<std::size_t> first_wrong(const PlainValue& value, std::span<const 
   return wrong.load();
 }
 
-bool overlap(const Buffer& a, const Buffer& b) {
-  return a.offset < b.offset + b.bytes && b.offset < a.offset + a.bytes;
-}
-
 // The steps that run as one: a region, or one step.
 struct Unit {
   std::uint32_t first, last;
