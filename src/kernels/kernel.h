@@ -62,6 +62,16 @@ struct KernelArgs {
   }
 };
 
+// Kernels of hosts only: an operand that is a u64 scalar.
+inline std::uint64_t counter(const KernelArgs& args, int input) {
+  return *args.input<std::uint64_t>(input);
+}
+// The same: parameters of a batch. Operand `rows`, if there is one, has the number of rows in use.
+inline MinibatchParams batch_params(const KernelArgs& args, int rows) {
+  const auto& params = args.params.as<MinibatchParams>();
+  return args.inputs > rows ? params.of_rows(counter(args, rows)) : params;
+}
+
 using KernelFn = void (*)(const KernelArgs&);
 
 }  // namespace graphrun

@@ -81,10 +81,6 @@ void matmul(const KernelArgs& args) {
 
 // ---- batches, counters, states ------------------------------------------------------------------------------------
 
-std::uint64_t counter(const KernelArgs& args, int input) {
-  return *args.input<std::uint64_t>(input);
-}
-
 i64 first_row(const MinibatchParams& p, std::uint64_t step) {
   return static_cast<i64>(step % static_cast<std::uint64_t>(p.batches())) * p.capacity;
 }
@@ -92,7 +88,8 @@ i64 rows_from(const MinibatchParams& p, i64 first) {
   return std::min(p.capacity, p.total - first);
 }
 
-void take_batch(const KernelArgs& args, const MinibatchParams& params) {
+void minibatch(const KernelArgs& args) {
+  const MinibatchParams params = batch_params(args, 2);
   const std::uint64_t step = counter(args, 1);
   const i64 first = first_row(params, step);
   const i64 count = rows_from(params, first);
@@ -108,21 +105,9 @@ void take_batch(const KernelArgs& args, const MinibatchParams& params) {
   std::memset(args.output<std::byte>() + used, 0, args.out_type.bytes() - used);
 }
 
-void minibatch(const KernelArgs& args) {
-  take_batch(args, args.params.as<MinibatchParams>());
-}
-void varying_minibatch(const KernelArgs& args) {
-  take_batch(args, args.params.as<MinibatchParams>().of_rows(counter(args, 2)));
-}
-
-void count_batch(const KernelArgs& args, const MinibatchParams& params) {
-  out(args, 0, static_cast<double>(rows_from(params, first_row(params, counter(args, 0)))));
-}
 void row_count(const KernelArgs& args) {
-  count_batch(args, args.params.as<MinibatchParams>());
-}
-void varying_row_count(const KernelArgs& args) {
-  count_batch(args, args.params.as<MinibatchParams>().of_rows(counter(args, 1)));
+  const MinibatchParams params = batch_params(args, 1);
+  out(args, 0, static_cast<double>(rows_from(params, first_row(params, counter(args, 0)))));
 }
 
 void increment(const KernelArgs& args) {
@@ -147,8 +132,8 @@ constexpr ref::Entry kKernels[] = {
     {Op::increment, increment},
     {Op::record, record},
     {Op::assign, assign},
-    {family_op::varying_minibatch, varying_minibatch},
-    {family_op::varying_row_count, varying_row_count},
+    {family_op::varying_minibatch, minibatch},
+    {family_op::varying_row_count, row_count},
 };
 
 }  // namespace

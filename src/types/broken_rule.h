@@ -21,10 +21,11 @@ template <class... Values>
 
 // Base class of the region checks. `root` is storage_root() of each buffer.
 class RegionRules {
- protected:
+ public:
   RegionRules(const Phase& phase, const Program& program, const std::vector<BufferId>& root)
       : phase_(phase), program_(program), root_(root) {}
 
+ protected:
   template <class... Values>
   [[noreturn]] void broken(std::string_view rule, fmt::format_string<Values...> what, Values&&... values) const {
     graphrun::broken(fmt::format("region.{}", rule), "phase '{}': {}", phase_.name,

@@ -10,8 +10,7 @@ namespace {
 
 class ElementChecker : RegionRules {
  public:
-  ElementChecker(const Phase& phase, const Program& program, const std::vector<BufferId>& root)
-      : RegionRules(phase, program, root) {}
+  using RegionRules::RegionRules;
 
   void run(const Region& region) {
     if (!region.stages.empty() || region.accumulators != kNoBuffer)

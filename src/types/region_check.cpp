@@ -15,8 +15,7 @@ namespace {
 
 class RegionChecker : RegionRules {
  public:
-  RegionChecker(const Phase& phase, const Program& program, const std::vector<BufferId>& root)
-      : RegionRules(phase, program, root), in_region_(phase.steps.size(), false) {}
+  using RegionRules::RegionRules;
 
   void run() {
     std::uint32_t end = 0;
@@ -353,7 +352,7 @@ class RegionChecker : RegionRules {
   static constexpr std::int32_t kMaxPartitions = 1 << 16;
   static constexpr std::uint64_t kMaxBytes = std::uint64_t{1} << 43;  // as for a tensor: sums cannot overflow
 
-  std::vector<bool> in_region_;
+  std::vector<bool> in_region_ = std::vector<bool>(phase_.steps.size(), false);
   HostTiling tiling_;          // the current region's
   bool in_registers_ = false;  // whether the tiles of the current region are in registers
 };

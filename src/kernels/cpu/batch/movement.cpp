@@ -11,11 +11,8 @@
 namespace graphrun::cpu {
 namespace {
 
-std::uint64_t counter(const KernelArgs& args, int i) {
-  return *args.input<std::uint64_t>(i);
-}
-
-void take_batch(const KernelArgs& args, const MinibatchParams& params) {
+void minibatch(const KernelArgs& args) {
+  const MinibatchParams params = batch_params(args, 2);
   const Batch batch = batch_of(params, counter(args, 1));
   const std::size_t row = args.out_type.bytes() / static_cast<std::size_t>(params.capacity);
   const std::size_t bytes = static_cast<std::size_t>(batch.count) * row;
@@ -41,19 +38,8 @@ void take_batch(const KernelArgs& args, const MinibatchParams& params) {
   std::memset(args.output<std::byte>() + bytes, 0, args.out_type.bytes() - bytes);
 }
 
-void minibatch(const KernelArgs& args) {
-  take_batch(args, args.params.as<MinibatchParams>());
-}
-void varying_minibatch(const KernelArgs& args) {
-  take_batch(args, args.params.as<MinibatchParams>().of_rows(counter(args, 2)));
-}
-
 void row_count(const KernelArgs& args) {
-  const auto& params = args.params.as<MinibatchParams>();
-  *args.output<std::int32_t>() = static_cast<std::int32_t>(batch_of(params, counter(args, 0)).count);
-}
-void varying_row_count(const KernelArgs& args) {
-  const MinibatchParams params = args.params.as<MinibatchParams>().of_rows(counter(args, 1));
+  const MinibatchParams params = batch_params(args, 1);
   *args.output<std::int32_t>() = static_cast<std::int32_t>(batch_of(params, counter(args, 0)).count);
 }
 
@@ -74,8 +60,8 @@ void assign(const KernelArgs& args) {
 constexpr Entry kMovementKernels[] = {
     {Op::minibatch, {minibatch, minibatch, minibatch}},
     {Op::row_count, {row_count, row_count, row_count}},
-    {family_op::varying_minibatch, {varying_minibatch, varying_minibatch, varying_minibatch}},
-    {family_op::varying_row_count, {varying_row_count, varying_row_count, varying_row_count}},
+    {family_op::varying_minibatch, {minibatch, minibatch, minibatch}},
+    {family_op::varying_row_count, {row_count, row_count, row_count}},
     {Op::increment, {increment, increment, increment}},
     {Op::record, {record, record, record}},
     {Op::assign, {assign, assign, assign}},
