@@ -255,10 +255,6 @@ class CExecutor final : public Executor {
   std::string_view default_target() const override { return target_; }
 
   Support supports(const StepSignature& step, const Target& target) const override {
-    if (step.inputs.size() > kMaxOperands) {
-      return Support::no(fmt::format("{} takes at most {} inputs, '{}' has {}", name_, kMaxOperands, name_of(step.op),
-                                     step.inputs.size()));
-    }
     const FlatSignature signature(step);
     const std::string target_name(target.name);
     char why[GR_WHY] = {};

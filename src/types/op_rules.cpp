@@ -626,6 +626,8 @@ std::string step_fault(Op op, std::span<const TensorType> inputs, const TensorTy
   const bool more = traits.dtypes[operands] == '+';
   if (more ? inputs.size() < operands : inputs.size() != operands)
     return fmt::format("it takes {}{} operands, {} are given", more ? "at least " : "", operands, inputs.size());
+  if (inputs.size() > kMaxOperands)
+    return fmt::format("it takes at most {} operands, {} are given", kMaxOperands, inputs.size());
   if (params.kind() != traits.params) return "its parameters are those of another op";
   if (std::string fault = params_fault(params); !fault.empty()) return fault;
   try {

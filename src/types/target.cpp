@@ -73,51 +73,44 @@ GpuCosts gpu_costs() {
   return std::bit_cast<GpuCosts>(numbers);
 }
 
-// Spans and rows that were handed out stay valid: add() appends a longer copy and keeps the old tables.
-class TargetTable {
- public:
-  TargetTable() : tables_{std::vector<Target>(std::begin(kTargets), std::end(kTargets))} {
-    for (Target& target : tables_.back()) target.gpu = gpu_costs();
-  }
+// Spans and rows that were handed out stay valid: add_target() appends a longer copy and keeps the old tables.
+struct TargetTables {
+  std::mutex mutex;
+  std::deque<std::vector<Target>> tables = {std::vector<Target>(std::begin(kTargets), std::end(kTargets))};
+  std::deque<std::string> texts;
 
-  std::span<const Target> rows() {
-    const std::lock_guard lock(mutex_);
-    return tables_.back();
+  TargetTables() {
+    for (Target& target : tables.back()) target.gpu = gpu_costs();
   }
-  void add(std::string_view name, std::string_view executor) {
-    const std::lock_guard lock(mutex_);
-    for (const Target& row : tables_.back()) {
-      if (row.name != name) continue;
-      if (row.executor == executor) return;
-      throw Error(
-          ErrorKind::input, "target.taken",
-          fmt::format("the executor {} brings a target '{}', which is a machine of {}", executor, name, row.executor));
-    }
-    std::vector<Target> longer = tables_.back();
-    Target& added = longer.emplace_back();
-    added.name = texts_.emplace_back(name);
-    added.executor = texts_.emplace_back(executor);
-    tables_.push_back(std::move(longer));
-  }
-
- private:
-  std::mutex mutex_;
-  std::deque<std::vector<Target>> tables_;
-  std::deque<std::string> texts_;
 };
-TargetTable& target_table() {
-  static TargetTable one;
+TargetTables& target_tables() {
+  static TargetTables one;
   return one;
 }
 
 }  // namespace
 
 std::span<const Target> targets() {
-  return target_table().rows();
+  TargetTables& all = target_tables();
+  const std::lock_guard lock(all.mutex);
+  return all.tables.back();
 }
 
 void add_target(std::string_view name, std::string_view executor) {
-  target_table().add(name, executor);
+  TargetTables& all = target_tables();
+  const std::lock_guard lock(all.mutex);
+  for (const Target& row : all.tables.back()) {
+    if (row.name != name) continue;
+    if (row.executor == executor) return;
+    throw Error(
+        ErrorKind::input, "target.taken",
+        fmt::format("the executor {} brings a target '{}', which is a machine of {}", executor, name, row.executor));
+  }
+  std::vector<Target> longer = all.tables.back();
+  Target& added = longer.emplace_back();
+  added.name = all.texts.emplace_back(name);
+  added.executor = all.texts.emplace_back(executor);
+  all.tables.push_back(std::move(longer));
 }
 
 const Target& find_target(std::string_view name) {

@@ -59,9 +59,6 @@ class StepByStep final : public HostRunnable {
 }  // namespace
 
 Support HostExecutor::supports(const StepSignature& step, const Target&) const {
-  if (step.inputs.size() > kMaxOperands)
-    return Support::no(fmt::format("{} takes at most {} inputs, '{}' has {}", name(), kMaxOperands, name_of(step.op),
-                                   step.inputs.size()));
   HostKernel found = kernel(step);
   if (found.run == nullptr && found.reason.empty())
     found.reason = fmt::format("{} has no kernel for op '{}'", name(), name_of(step.op));

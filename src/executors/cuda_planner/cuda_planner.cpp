@@ -31,9 +31,6 @@ std::string misfit(const StepSignature& step) {
   const std::string_view op = name_of(step.op);
   const std::span<const TensorType> inputs = step.inputs;
   if (!has_kernel(step.op)) return fmt::format("there is no CUDA kernel for '{}'", op);
-  if (inputs.size() > kMaxOperands) {
-    return fmt::format("{}: the CUDA kernel takes up to {} inputs, got {}", op, kMaxOperands, inputs.size());
-  }
   for (std::size_t i = 0; i <= inputs.size(); ++i) {
     if ((i < inputs.size() ? inputs[i] : step.output).dtype != DType::f64) continue;
     const std::string role = i < inputs.size() ? fmt::format("input {}", i + 1) : "output";
