@@ -2,7 +2,6 @@
 #include <map>
 
 #include "graphrun/op.h"
-#include "types/broken_rule.h"
 #include "types/region_check.h"
 
 namespace graphrun {

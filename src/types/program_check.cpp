@@ -3,7 +3,6 @@
 #include <set>
 
 #include "graphrun/limits.h"
-#include "types/broken_rule.h"
 #include "types/op_rules.h"
 #include "types/region_check.h"
 

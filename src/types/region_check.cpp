@@ -8,7 +8,6 @@
 #include "graphrun/op.h"
 #include "graphrun/params.h"
 #include "graphrun/partial_results.h"
-#include "types/broken_rule.h"
 
 namespace graphrun {
 namespace {
