@@ -2,7 +2,6 @@
 // identical; only time increases. Plain values.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>

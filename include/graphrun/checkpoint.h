@@ -13,7 +13,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "graphrun/error.h"
 #include "graphrun/session.h"

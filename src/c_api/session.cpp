@@ -1,7 +1,6 @@
 // session.cpp: gr_session: training, numbered states, predictions, weights.
 #include "graphrun/session.h"
 
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <limits>

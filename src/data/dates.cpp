@@ -1,6 +1,5 @@
 #include "data/dates.h"
 
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 

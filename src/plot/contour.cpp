@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <map>
-#include <utility>
 
 namespace graphrun::plot {
 namespace {

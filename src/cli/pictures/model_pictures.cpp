@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 
 #include "cli/results/split_rows.h"
 #include "graphrun/class_outputs.h"

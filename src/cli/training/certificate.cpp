@@ -4,7 +4,6 @@
 
 #include <span>
 #include <string_view>
-#include <vector>
 
 #include "cli/terminal/json_writer.h"
 #include "graphrun/checkpoint.h"

@@ -3,7 +3,6 @@
 #include <array>
 #include <bit>
 #include <chrono>
-#include <cstring>
 
 namespace graphrun::cli {
 namespace {

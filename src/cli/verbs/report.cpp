@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <filesystem>
-#include <iterator>
 
 #include "base/file.h"
 #include "cli/command_line/open.h"

@@ -1,8 +1,6 @@
 #include "compiler/budget/step_order.h"
 
-#include <algorithm>
 #include <map>
-#include <numeric>
 #include <set>
 
 #include "base/checked.h"

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "export/c/loops.h"
 #include "export/c/text.h"
 #include "graphrun/family_op.h"

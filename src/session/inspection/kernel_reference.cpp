@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <span>
 #include <stdexcept>
 #include <type_traits>
 
