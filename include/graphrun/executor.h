@@ -32,27 +32,14 @@ namespace graphrun {
 
 // A step before planning: no addresses yet.
 struct StepSignature {
-  Op op;
-  const Params& params;
-  std::span<const TensorType> inputs;
-  TensorType output;
-  bool partial_rows = false;  // batches may be shorter than the capacity
-  // Strides of each input in its storage. Empty if takes_views() was not called: each input is dense.
-  std::span<const View> views = {};
-  bool in_chain = false;  // in a chain of an element region
-};
-
-// A StepSignature and everything that it refers to.
-struct OwnedSignature {
   Op op = {};
   Params params;
   std::vector<TensorType> inputs;
   TensorType output;
-  bool partial_rows = false;
+  bool partial_rows = false;  // batches may be shorter than the capacity
+  // Strides of each input in its storage. Empty if takes_views() was not called: each input is dense.
   std::vector<View> views = {};
-  bool in_chain = false;
-
-  StepSignature get() const { return {op, params, inputs, output, partial_rows, views, in_chain}; }
+  bool in_chain = false;  // in a chain of an element region
 };
 
 struct Support {

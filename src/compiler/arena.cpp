@@ -47,8 +47,8 @@ std::uint64_t in_whole_vectors(const TensorType& type, std::int64_t block) {
 
 }  // namespace
 
-OwnedSignature step_signature(const Graph& graph, NodeId id, const CompileOptions& options) {
-  OwnedSignature signature = signature_of(graph, id);
+StepSignature step_signature(const Graph& graph, NodeId id, const CompileOptions& options) {
+  StepSignature signature = signature_of(graph, id);
   if (auto* matmul = signature.params.get_if<MatmulParams>()) matmul->precision = options.precision;
   return signature;
 }
@@ -118,7 +118,7 @@ Workspaces ask_workspaces(const Graph& graph, const Layouts& layouts, const Comp
   for (std::uint32_t phase = 0; phase < graph.phases.size(); ++phase) {
     for (const NodeId id : nodes_of(graph, phase)) {
       if (!is_plain_step(graph, layouts, id)) continue;
-      const Support support = options.supports(step_signature(graph, id, options).get());
+      const Support support = options.supports(step_signature(graph, id, options));
       result.asked[id] = true;
       result.wanted[id] = support.workspace_bytes;
       result.min[id] = support.workspace_bytes - support.spare_workspace_bytes;

@@ -23,7 +23,7 @@ struct Workspaces {
 };
 
 // A single step, as executors are asked about it and as the Program stores it.
-OwnedSignature step_signature(const ir::Graph& graph, ir::NodeId id, const CompileOptions& options);
+StepSignature step_signature(const ir::Graph& graph, ir::NodeId id, const CompileOptions& options);
 
 // Returns whether the node is a step of a phase and does not run tile by tile.
 bool is_plain_step(const ir::Graph& graph, const Layouts& layouts, ir::NodeId id);

@@ -89,7 +89,7 @@ ElementMembers find_element_members(const ElementFacts& facts, const RegionOptio
     const bool large = facts.count(id) >= limits.least;
     const bool number = limits.numbers > 0 && is_function_of_values(facts, id);
     if (!large && !number) continue;
-    RegionQuestion question(graph, graph[id].phase);
+    RegionQuestion question(graph, facts.analysis, graph[id].phase);
     question.add_chain({&id, 1});
     if (!question.ask(options.plan).yes) continue;
     members.in_chain[id] = large;

@@ -499,7 +499,7 @@ class Elements {
   }
 
   bool accepted(const std::vector<ChainNodes>& chains) const {
-    RegionQuestion question(graph_, graph_[chains.front().items.front().node].phase);
+    RegionQuestion question(graph_, facts_.analysis, graph_[chains.front().items.front().node].phase);
     for (const ChainNodes& chain : chains) {
       std::vector<NodeId> steps;
       for (const ChainItem& item : chain.items)

@@ -75,7 +75,7 @@ class Fuser {
   bool accepted(FusedNodes& group) const {
     for (const bool in_place : {true, false}) {
       group.in_place = in_place;
-      RegionQuestion question(graph_, graph_[group.product].phase);
+      RegionQuestion question(graph_, analysis_, graph_[group.product].phase);
       question.add(group.product, 0);
       question.add(group);
       if (question.ask(options_.plan).yes) return true;

@@ -69,11 +69,6 @@ GraphAnalysis analyze(const ir::Graph& graph) {
   return result;
 }
 
-ir::NodeId root_of(const ir::Graph& graph, ir::NodeId id) {
-  while (overlay_of(graph, graph[id]) == Overlay::view) id = graph[id].inputs[0];
-  return id;
-}
-
 std::vector<ir::NodeId> nodes_of(const ir::Graph& graph, std::uint32_t phase) {
   std::vector<ir::NodeId> nodes;
   for (ir::NodeId id = 0; id < graph.size(); ++id) {
@@ -86,7 +81,7 @@ bool reads_rows(const ir::Graph& graph, const ir::Node& node) {
   return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ir::NodeId id) { return graph[id].type.rows > 0; });
 }
 
-OwnedSignature signature_of(const ir::Graph& graph, ir::NodeId id) {
+StepSignature signature_of(const ir::Graph& graph, ir::NodeId id) {
   const ir::Node& node = graph[id];
   const bool rows = node.type.rows > 0 || reads_rows(graph, node);
   const bool partial = rows && node.phase != ir::kShared && graph.phases[node.phase].row_count != ir::kNoNode;

@@ -50,14 +50,11 @@ std::int64_t elements_of(const ir::Node& node);  // elements that it computes: a
 
 GraphAnalysis analyze(const ir::Graph& graph);
 
-// Returns GraphAnalysis::roots of a single node.
-ir::NodeId root_of(const ir::Graph& graph, ir::NodeId id);
-
 bool reads_rows(const ir::Graph& graph, const ir::Node& node);  // whether an operand has rows
 
 std::vector<ir::NodeId> nodes_of(const ir::Graph& graph, std::uint32_t phase);
 
-OwnedSignature signature_of(const ir::Graph& graph, ir::NodeId id);
+StepSignature signature_of(const ir::Graph& graph, ir::NodeId id);
 
 // Adds the node's name, op and position in the model file to the diagnostic.
 void point_to(const ir::Node& node, Diagnostic& diagnostic);

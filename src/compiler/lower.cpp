@@ -38,12 +38,12 @@ class Lowering {
       : graph_(graph),
         options_(options),
         arena_(arena),
-        views_(layouts.views),
+        layouts_(layouts),
         storage_(layouts.storage),
         data_(layouts.data),
-        layouts_(layouts.regions),
-        in_tile_only_(layouts.in_tile_only),
-        tiles_(layouts.regions.size()) {
+        tiles_(layouts.regions.size()),
+        workspaces_(graph.size(), kNoBuffer),
+        accumulators_(layouts.regions.size(), kNoBuffer) {
     result_.buffer_of.assign(graph.size(), kNoBuffer);
     program().name = options.name;
     program().target = options.target;
@@ -53,8 +53,8 @@ class Lowering {
   Lowered run() {
     make_buffers();
     make_tile_buffers();
-    for (std::uint32_t phase = 0; phase < graph_.phases.size(); ++phase) make_phase(phase);
     place();
+    for (std::uint32_t phase = 0; phase < graph_.phases.size(); ++phase) make_phase(phase);
     try {
       check(program());
     } catch (const Error& error) {  // a bug: the plan is our own
@@ -88,29 +88,30 @@ class Lowering {
     std::stable_sort(order.begin(), order.end(), [&](NodeId a, NodeId b) { return rank(a) < rank(b); });
     for (NodeId id : order) {
       const Node& node = graph_[id];
-      Buffer& buffer = add_buffer(node.name, node.type, in_tile_only_[id] ? BufferKind::tile : kind_of(node));
+      Buffer& buffer = add_buffer(node.name, node.type, layouts_.in_tile_only[id] ? BufferKind::tile : kind_of(node));
       buffer.bytes = node.type.bytes();
       buffer.poll = node.poll;
-      if (data_.block[id] > 0 && !in_tile_only_[id]) {  // a view within a tile has the tile's layout
+      if (data_.block[id] > 0 && !layouts_.in_tile_only[id]) {  // a view within a tile has the tile's layout
         buffer.layout = Layout::vectors;
         buffer.block = data_.block[id];
         buffer.bytes = bytes_of(graph_, data_, id);
       }
-      if (views_.shown[id]) {
-        const View& view = views_.view[id];
+      if (layouts_.views.shown[id]) {
+        const View& view = layouts_.views.view[id];
         buffer.bytes = static_cast<std::uint64_t>(span_of(view)) * size_of(node.type.dtype);
         if (!is_dense(view)) {
           buffer.layout = Layout::strided;
           buffer.strides.assign(view.strides, view.strides + node.type.shape.rank());
         }
       }
-      buffer.offset = static_cast<std::uint64_t>(views_.view[id].offset) * size_of(node.type.dtype);
+      buffer.offset = static_cast<std::uint64_t>(layouts_.views.view[id].offset) * size_of(node.type.dtype);
       result_.buffer_of[id] = buffer.storage;
       if (node.op == Op::constant) program().initial.push_back({result_.buffer_of[id], constant_bytes(node)});
     }
     for (NodeId id : order) {
       Buffer& buffer = program().buffers[result_.buffer_of[id]];
-      if (!in_tile_only_[id] || storage_.in_registers[id]) buffer.storage = result_.buffer_of[storage_.root[id]];
+      if (!layouts_.in_tile_only[id] || storage_.in_registers[id])
+        buffer.storage = result_.buffer_of[storage_.root[id]];
       if (!storage_.in_registers[id]) continue;
       buffer.layout = Layout::registers;
       buffer.bytes = 0;
@@ -144,8 +145,8 @@ class Lowering {
 
   // Values that leave the tile, or are loaded into it, have a buffer in the arena and one in the tile.
   void make_tile_buffers() {
-    for (std::size_t r = 0; r < layouts_.size(); ++r) {
-      for (const StageLayout& stage : layouts_[r].stages) {
+    for (std::size_t r = 0; r < layouts_.regions.size(); ++r) {
+      for (const StageLayout& stage : layouts_.regions[r].stages) {
         std::vector<BufferId>& tiles = tiles_[r].emplace_back();  // indexed like stage.values
         std::map<NodeId, BufferId> of;
         for (const TileValue& value : stage.values) {
@@ -170,7 +171,7 @@ class Lowering {
   // Drops chains whose steps all happen in place, with their values; returns nullopt if at most one step is left.
   std::optional<Region> region_of_chains(const ir::Region& from, const std::vector<std::uint32_t>& steps_before) const {
     Region region;
-    RegionQuestion question(graph_, from.phase);
+    RegionQuestion question(graph_, layouts_.analysis, from.phase);
     for (const ElementChain& chain : from.chains) {
       std::vector<NodeId> steps;
       for (NodeId id = chain.first; id < chain.last; ++id)
@@ -189,7 +190,7 @@ class Lowering {
 
   Region make_region(std::size_t index, const std::vector<std::uint32_t>& steps_before, std::vector<Step>& steps) {
     const ir::Region& region = graph_.regions[index];
-    const RegionLayout& layout = layouts_[index];
+    const RegionLayout& layout = layouts_.regions[index];
     Region out;
     out.last = steps_before[region.last];
     out.tiling = layout.tiling;
@@ -216,10 +217,7 @@ class Lowering {
       out.stages.push_back(std::move(stage));
       bind_rows(from, tile_of, std::span(steps).subspan(steps_before[from.rows]));
     }
-    if (const std::uint64_t bytes = arena_.given.regions[index]; bytes > 0) {
-      out.accumulators = add_workspace(accumulators_name(index, layout.tiling), bytes);
-      accumulators_[static_cast<std::uint32_t>(index)] = out.accumulators;
-    }
+    out.accumulators = accumulators_[index];
     return out;
   }
 
@@ -239,7 +237,7 @@ class Lowering {
 
   Step make_step(NodeId id, const ir::Phase& phase) {
     const Node& node = graph_[id];
-    const OwnedSignature signature = step_signature(graph_, id, options_);
+    const StepSignature signature = step_signature(graph_, id, options_);
     Step step;
     step.op = node.op;
     step.name = node.name;
@@ -247,23 +245,21 @@ class Lowering {
     step.output = result_.buffer_of[id];
     for (NodeId input : node.inputs) step.inputs.push_back(result_.buffer_of[input]);
     if (signature.partial_rows) step.row_count = result_.buffer_of[phase.row_count];
-    if (const std::uint64_t bytes = arena_.given.steps[id]; bytes > 0)
-      workspaces_[id] = step.workspace = add_workspace(node.name + ".workspace", bytes);
+    step.workspace = workspaces_[id];
     return step;
   }
 
-  BufferId add_workspace(std::string name, std::uint64_t bytes) {
+  BufferId add_workspace(LiveRange::Kind kind, std::uint32_t id, std::uint64_t bytes) {
+    const bool of_step = kind == LiveRange::Kind::workspace;
     const TensorType plain_bytes{DType::boolean, {static_cast<std::int64_t>(bytes)}, 0};
-    Buffer& buffer = add_buffer(std::move(name), plain_bytes, BufferKind::workspace);
+    Buffer& buffer =
+        add_buffer(of_step ? graph_[id].name + ".workspace" : accumulators_name(id, layouts_.regions[id].tiling),
+                   plain_bytes, BufferKind::workspace);
     buffer.bytes = bytes;
-    return buffer.storage;
+    return (of_step ? workspaces_ : accumulators_)[id] = buffer.storage;
   }
 
-  BufferId placed(const LiveRange& range) const {
-    if (range.kind == LiveRange::Kind::value) return result_.buffer_of[range.id];
-    return (range.kind == LiveRange::Kind::workspace ? workspaces_ : accumulators_).at(range.id);
-  }
-
+  // Sets all offsets, and adds the buffers that steps and regions have in addition to their operands.
   void place() {
     std::uint64_t states = 0;
     for (Buffer& buffer : program().buffers) {
@@ -271,8 +267,12 @@ class Lowering {
       buffer.offset = states;
       states += round_up(buffer.bytes, kAlignment);
     }
-    for (std::size_t i = 0; i < arena_.ranges.size(); ++i)
-      program().buffers[placed(arena_.ranges[i])].offset = states + arena_.packing.offsets[i];
+    for (std::size_t i = 0; i < arena_.ranges.size(); ++i) {
+      const auto& [kind, id, interval] = arena_.ranges[i];
+      const BufferId buffer =
+          kind == LiveRange::Kind::value ? result_.buffer_of[id] : add_workspace(kind, id, interval.size);
+      program().buffers[buffer].offset = states + arena_.packing.offsets[i];
+    }
     for (Buffer& buffer : program().buffers) {
       const Buffer& storage = program().buffers[buffer.storage];
       // Until here the offset of a view is relative to its storage.
@@ -285,14 +285,12 @@ class Lowering {
   const Graph& graph_;
   const CompileOptions& options_;
   const Arena& arena_;
-  const Views& views_;
+  const Layouts& layouts_;
   const Storage& storage_;
   const DataLayout& data_;
-  const std::vector<RegionLayout>& layouts_;  // per region of the graph
-  const std::vector<bool>& in_tile_only_;     // per node
   Lowered result_;
-  std::vector<std::vector<std::vector<BufferId>>> tiles_;        // per region and stage
-  std::map<std::uint32_t, BufferId> workspaces_, accumulators_;  // per node, per region
+  std::vector<std::vector<std::vector<BufferId>>> tiles_;  // per region and stage
+  std::vector<BufferId> workspaces_, accumulators_;        // per node, per region
 };
 
 }  // namespace

@@ -255,7 +255,7 @@ std::int64_t work_of_row(const Graph& graph, const GraphAnalysis& analysis, cons
 // Returns the executor's plan with the overrides of a test.
 RegionPlan plan_of(const Graph& graph, const GraphAnalysis& analysis, const ir::Region& region, const RegionSize& size,
                    const PlanRegion& plan, const TileChoice& choice) {
-  RegionQuestion question(graph, region.phase);
+  RegionQuestion question(graph, analysis, region.phase);
   for (NodeId id = region.stages.front().first; id < region.last; ++id) {
     if (analysis.is_view(id) || graph[id].def->effect) continue;
     question.add(id, region.stage_of(id));

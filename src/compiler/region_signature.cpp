@@ -7,18 +7,16 @@
 
 namespace graphrun {
 
-StepSignature RegionQuestion::step(ir::NodeId id) {
-  return steps_.emplace_back(signature_of(graph_, id)).get();
-}
-
 void RegionQuestion::add(ir::NodeId id, std::optional<std::uint32_t> stage) {
-  (stage ? region_.rows : region_.once).push_back(step(id));
+  (stage ? region_.rows : region_.once).push_back(signature_of(graph_, id));
   (stage ? row_ids_ : once_ids_).push_back(id);
   if (stage) region_.stages.push_back(*stage);
 }
 
 void RegionQuestion::add(const ir::FusedNodes& nodes) {
-  FusedSignature& fused = region_.fused.emplace_back(FusedSignature{step(nodes.product), nodes.bias != ir::kNoNode});
+  FusedSignature& fused = region_.fused.emplace_back();
+  fused.product = signature_of(graph_, nodes.product);
+  fused.bias = nodes.bias != ir::kNoNode;
   fused.in_place = nodes.in_place;
   if (nodes.epilogue == ir::kNoNode) return;
   const std::vector<ir::NodeId>& inputs = graph_[nodes.epilogue].inputs;
@@ -28,7 +26,7 @@ void RegionQuestion::add(const ir::FusedNodes& nodes) {
 }
 
 void RegionQuestion::add_chain(std::span<const ir::NodeId> steps) {
-  for (const ir::NodeId id : steps) region_.rows.emplace_back(step(id)).in_chain = true;
+  for (const ir::NodeId id : steps) region_.rows.emplace_back(signature_of(graph_, id)).in_chain = true;
   region_.chains.push_back(elements_of(graph_[steps.back()]));
 }
 
@@ -40,7 +38,7 @@ RegionPlan RegionQuestion::ask(const PlanRegion& plan, const RegionSize& size) {
   for (const ir::NodeId id : ids) {
     std::vector<std::uint32_t>& makers = region_.makers.emplace_back();
     for (const ir::NodeId input : graph_[id].inputs) {
-      const auto found = places.find(root_of(graph_, input));
+      const auto found = places.find(analysis_.roots[input]);
       makers.push_back(found == places.end() ? kNoStep : found->second);
     }
   }

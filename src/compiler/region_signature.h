@@ -3,7 +3,6 @@
 // (region_layout.h), the steps of a Program (executors/common/load_check.cpp).
 #pragma once
 
-#include <deque>
 #include <functional>
 #include <optional>
 #include <span>
@@ -20,10 +19,10 @@ using PlanRegion = std::function<RegionPlan(const RegionSignature&)>;
 
 class RegionQuestion {
  public:
-  RegionQuestion(const ir::Graph& graph, std::uint32_t phase) : graph_(graph) {
+  RegionQuestion(const ir::Graph& graph, const GraphAnalysis& analysis, std::uint32_t phase)
+      : graph_(graph), analysis_(analysis) {
     region_.capacity = graph.phases[phase].capacity;
   }
-  RegionQuestion(const RegionQuestion&) = delete;
 
   // Adds a step that runs over the rows of a stage, or once.
   void add(ir::NodeId id, std::optional<std::uint32_t> stage);
@@ -32,11 +31,9 @@ class RegionQuestion {
   RegionPlan ask(const PlanRegion& plan, const RegionSize& size = {});  // once
 
  private:
-  StepSignature step(ir::NodeId id);
-
   const ir::Graph& graph_;
-  std::deque<OwnedSignature> steps_;
-  RegionSignature region_;  // refers to steps_
+  const GraphAnalysis& analysis_;
+  RegionSignature region_;
   std::vector<ir::NodeId> row_ids_, once_ids_;
 };
 

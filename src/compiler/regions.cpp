@@ -81,7 +81,7 @@ class RegionFinder {
       if (kinds_[id] == RowKind::opaque) {
         reason = fmt::format("no rule says how '{}' makes it from rows", name_of(graph_[id].op));
       } else {
-        RegionQuestion question(graph_, graph_[id].phase);
+        RegionQuestion question(graph_, analysis_, graph_[id].phase);
         question.add(id, 0);
         reason = question.ask(options_.plan).reason;
       }
@@ -219,7 +219,7 @@ class RegionFinder {
     ir::Region region;
     region.phase = phase;
     region.last = static_cast<NodeId>(end);
-    RegionQuestion question(graph_, phase);
+    RegionQuestion question(graph_, analysis_, phase);
     NodeId first_row = kNoNode;
     for (std::size_t i = begin; i < end;) {
       const std::uint32_t stage = place_[order_[i]].at / 2;

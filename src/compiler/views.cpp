@@ -98,11 +98,11 @@ class ViewFinder {
                        [&](NodeId writer) { return writer < end && graph_[writer].phase == graph_[reader].phase; });
   }
   bool takes(NodeId reader, NodeId value, const View& view) const {
-    OwnedSignature signature = signature_of(graph_, reader);
+    StepSignature signature = signature_of(graph_, reader);
     for (const NodeId input : graph_[reader].inputs)
       signature.views.push_back(input == value ? view : views_.view[input]);
     signature.in_chain = analysis_.in_chain(reader);
-    return takes_views_(signature.get());
+    return takes_views_(signature);
   }
 
   const Graph& graph_;

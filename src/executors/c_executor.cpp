@@ -163,7 +163,7 @@ class CPlugin {
   void* self_ = nullptr;
 };
 
-class CRunnable final : public Runnable, private StepWatch {
+class CRunnable final : public Runnable {
  public:
   CRunnable(std::shared_ptr<const CPlugin> of, const Program& program, std::uint64_t fallback_steps)
       : plugin_(std::move(of)), program_(program), flat_(program_), fallback_steps_(fallback_steps) {
@@ -218,7 +218,6 @@ class CRunnable final : public Runnable, private StepWatch {
 
  private:
   const CPlugin& plugin() const { return *plugin_; }
-  void step_begins(std::uint64_t step) noexcept override { begin_step(step); }
 
   const Buffer& whole(BufferId id, std::size_t bytes) const {
     const Buffer& buffer = program_.buffers.at(id);
@@ -240,7 +239,7 @@ class CRunnable final : public Runnable, private StepWatch {
   std::shared_ptr<const CPlugin> plugin_;
   Program program_;
   FlatProgram flat_;
-  gr_progress progress_{this};
+  gr_progress progress_{[this](std::uint64_t step) { begin_step(step); }};
   std::uint64_t fallback_steps_;
   void* loaded_ = nullptr;
 };
@@ -284,11 +283,7 @@ class CExecutor final : public Executor {
     std::uint64_t fallbacks = 0;
     for (const Phase& phase : program.phases) {
       for (const Step& step : phase.steps) {
-        std::vector<TensorType> inputs;
-        for (const BufferId id : step.inputs) inputs.push_back(program.buffers[id].type);
-        const Support support = supports(
-            {step.op, step.params, inputs, program.buffers[step.output].type, step.row_count != kNoBuffer}, target);
-        if (!support.fallback.empty()) ++fallbacks;
+        if (!supports(signature_of(program, step), target).fallback.empty()) ++fallbacks;
       }
     }
     for (const Buffer& buffer : program.buffers) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "executors/common/load_check.h"
 #include "graphrun/error.h"
 #include "graphrun/op_traits.h"
 #include "graphrun/params.h"
@@ -59,12 +60,11 @@ TensorType type_of(const gr_tensor_type& flat) {
   return type;
 }
 
-FlatSignature::FlatSignature(Op op, const Params& params, std::span<const TensorType> inputs, const TensorType& output,
-                             bool partial_rows)
-    : params_(params), output_(flat_type(output)), attributes_(flat_attributes(params_)) {
-  for (const TensorType& input : inputs) inputs_.push_back(flat_type(input));
-  flat_ = {sizeof flat_,          name_of(op).data(), array_of(inputs_), &output_,
-           array_of(attributes_), partial_rows,       &params_};
+FlatSignature::FlatSignature(const StepSignature& step)
+    : params_(step.params), output_(flat_type(step.output)), attributes_(flat_attributes(params_)) {
+  for (const TensorType& input : step.inputs) inputs_.push_back(flat_type(input));
+  flat_ = {sizeof flat_,          name_of(step.op).data(), array_of(inputs_), &output_,
+           array_of(attributes_), step.partial_rows,       &params_};
 }
 
 FlatProgram::FlatProgram(const Program& program) : program_(program) {
@@ -76,10 +76,7 @@ FlatProgram::FlatProgram(const Program& program) : program_(program) {
   for (const Phase& phase : program_.phases) {
     std::vector<gr_step>& steps = steps_.emplace_back();
     for (const Step& step : phase.steps) {
-      std::vector<TensorType> inputs;
-      for (const BufferId input : step.inputs) inputs.push_back(program_.buffers[input].type);
-      const FlatSignature& signature = signatures_.emplace_back(
-          step.op, step.params, inputs, program_.buffers[step.output].type, step.row_count != kNoBuffer);
+      const FlatSignature& signature = signatures_.emplace_back(signature_of(program_, step));
       steps.push_back(
           {step.name.c_str(), &signature.get(), array_of(step.inputs), step.output, step.workspace, step.row_count});
     }

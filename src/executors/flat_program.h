@@ -16,10 +16,7 @@ namespace graphrun {
 
 class FlatSignature {
  public:
-  FlatSignature(Op op, const Params& params, std::span<const TensorType> inputs, const TensorType& output,
-                bool partial_rows);
-  explicit FlatSignature(const StepSignature& step)
-      : FlatSignature(step.op, step.params, step.inputs, step.output, step.partial_rows) {}
+  explicit FlatSignature(const StepSignature& step);
   FlatSignature(const FlatSignature&) = delete;
   FlatSignature& operator=(const FlatSignature&) = delete;
   const gr_signature& get() const { return flat_; }

@@ -32,22 +32,23 @@ std::unique_ptr<gr_kernel> make_kernel(const gr_signature* step, const gr_operan
   if (step->inputs.count > kMaxOperands || step->output == nullptr) throw no_kernel("invalid step signature");
   auto kernel = std::make_unique<gr_kernel>();
   KernelArgs& args = kernel->args;
+  StepSignature signature{*op, {}, {}, type_of(*step->output), step->partial_rows != 0};
   for (std::size_t i = 0; i < step->inputs.count; ++i) {
-    args.in_type[i] = type_of(*GR_AT(gr_tensor_type, step->inputs, i));
+    args.in_type[i] = signature.inputs.emplace_back(type_of(*GR_AT(gr_tensor_type, step->inputs, i)));
     args.in[i] = at->inputs[i];
   }
   args.inputs = static_cast<int>(step->inputs.count);
-  args.out_type = type_of(*step->output);
+  args.out_type = signature.output;
   args.out = at->output;
   args.workspace = at->workspace;
   args.row_count = at->row_count;
   args.capacity = at->capacity;
   if (step->params != nullptr) args.params = *static_cast<const Params*>(step->params);
-  const std::span<const TensorType> inputs(args.in_type, step->inputs.count);
-  if (const std::string fault = step_fault(*op, inputs, args.out_type, args.params); !fault.empty())
+  signature.params = args.params;
+  if (const std::string fault = step_fault(*op, signature.inputs, signature.output, args.params); !fault.empty())
     throw no_kernel(fmt::format("{}: {}", step->op, fault));
 
-  const HostKernel found = find_kernel({*op, args.params, inputs, args.out_type, step->partial_rows != 0});
+  const HostKernel found = find_kernel(signature);
   if (found.run == nullptr)
     throw no_kernel(found.reason.empty() ? fmt::format("the library has no kernel for {}", step->op) : found.reason);
   if (found.workspace_bytes > 0 && at->workspace == nullptr)
@@ -82,7 +83,7 @@ constexpr gr_host kHost = {
       return i < n ? bits::permuted(i, n, key, epoch) : i;  // the walk might not end for other i
     },
     .report_allocation = [](const char* call, std::uint64_t bytes) { report_allocation(call, bytes); },
-    .begin_step = [](gr_progress* progress, std::uint64_t step) { progress->watch->step_begins(step); },
+    .begin_step = [](gr_progress* progress, std::uint64_t step) { progress->step_begins(step); },
 };
 
 }  // namespace

@@ -3,19 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string_view>
 
 #include "graphrun/executor_plugin_c.h"
 
 namespace graphrun {
-
-class StepWatch {  // observer of a gr_progress
- public:
-  virtual void step_begins(std::uint64_t step) noexcept = 0;
-
- protected:
-  ~StepWatch() = default;
-};
 
 const gr_host& plugin_host();
 // Writes one line, truncated to the capacity of GR_WHY.
@@ -24,5 +17,5 @@ void write_why(char* why, std::string_view text) noexcept;
 }  // namespace graphrun
 
 struct gr_progress {
-  graphrun::StepWatch* watch;
+  std::function<void(std::uint64_t step)> step_begins;
 };

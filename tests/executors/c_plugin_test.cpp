@@ -249,7 +249,7 @@ TEST(CPluginHost, DrawsAsTheLibraryDoes) {
 TEST(CPluginHost, AKernelIsFoundOrItIsSaidWhyNot) {
   const TensorType type{DType::f32, {3}, 0};
   const std::vector<TensorType> both = {type, type};
-  const FlatSignature add(*find_op("add"), NoParams{}, both, type, false);
+  const FlatSignature add({*find_op("add"), NoParams{}, both, type, false});
   const float a[] = {1, 2, 3}, b[] = {10, 20, 30};
   float out[3] = {};
   gr_operands at{};
@@ -284,7 +284,7 @@ TEST(CPluginHost, AKernelIsFoundOrItIsSaidWhyNot) {
 TEST(CPluginHost, AttributesAreThoseOfTheStep) {
   const TensorType type{DType::f32, {3, 4}, 0};
   const auto integer = [&](std::string_view op, const Params& params, const char* name) {
-    const FlatSignature step(*find_op(op), params, {&type, 1}, type, false);
+    const FlatSignature step({*find_op(op), params, {type}, type, false});
     return gr_integer(&step.get(), name);
   };
   EXPECT_EQ(integer("slice", SliceParams{1, 5'000'000'000}, "start"), 5'000'000'000);
@@ -292,7 +292,7 @@ TEST(CPluginHost, AttributesAreThoseOfTheStep) {
   EXPECT_EQ(integer("matmul", MatmulParams{false, true, Precision::fp32}, "tf32"), 0);
   EXPECT_EQ(integer("matmul", MatmulParams{false, true, Precision::tf32}, "tf32"), 1);
   EXPECT_EQ(static_cast<std::uint64_t>(integer("random_uniform", RandomParams{~0ull - 1, 0, 1}, "key")), ~0ull - 1);
-  const FlatSignature turned(*find_op("transpose"), PermuteParams{{1, 0}}, {&type, 1}, type, false);
+  const FlatSignature turned({*find_op("transpose"), PermuteParams{{1, 0}}, {type}, type, false});
   const gr_attribute* axes = gr_find_attribute(&turned.get(), "axes");
   ASSERT_NE(axes, nullptr);
   EXPECT_EQ(axes->list_count, 8u);

@@ -128,10 +128,9 @@ HostKernel HostRunnable::bind(const HostExecutor& executor, const Program& progr
     if (buffer(id).layout == Layout::strided) args.in_strides[args.inputs] = buffer(id).strides.data();
     args.in_type[args.inputs++] = program.buffers[id].type;
   }
-  const std::span<const TensorType> inputs(args.in_type, static_cast<std::size_t>(args.inputs));
   args.out = at(program.buffers[step.output]);
   args.out_type = program.buffers[step.output].type;
-  HostKernel kernel = executor.kernel({step.op, step.params, inputs, args.out_type, step.row_count != kNoBuffer});
+  HostKernel kernel = executor.kernel(signature_of(program, step));
   // Ignores a workspace that another executor requested: results would depend on it.
   if (kernel.workspace_bytes > 0 && step.workspace != kNoBuffer) {
     args.workspace = at(program.buffers[step.workspace]);

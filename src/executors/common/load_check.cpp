@@ -28,16 +28,6 @@ void refuse_too_much_for_the_host(const Program& program) {
                     available);
 }
 
-OwnedSignature signature_of(const Program& program, const Step& step, bool in_chain = false) {
-  OwnedSignature signature{step.op, step.params, {}, program.buffers[step.output].type, step.row_count != kNoBuffer};
-  signature.in_chain = in_chain;
-  for (const BufferId input : step.inputs) {
-    signature.inputs.push_back(program.buffers[input].type);
-    signature.views.push_back(view_of(program.buffers[input]));
-  }
-  return signature;
-}
-
 class LoadCheck {
  public:
   LoadCheck(const Program& program, const Executor& executor)
@@ -72,12 +62,12 @@ class LoadCheck {
   void check_views(const Phase& phase, const Step& step, bool in_chain) const {
     const bool reads_views = std::ranges::any_of(
         step.inputs, [&](BufferId input) { return program_.buffers[input].layout == Layout::strided; });
-    if (reads_views && !executor_.takes_views(signature_of(program_, step, in_chain).get()))
+    if (reads_views && !executor_.takes_views(signature_of(program_, step, in_chain)))
       refuse(phase, fmt::format("'{}' ({}) reads dense operands only", step.name, name_of(step.op)));
   }
 
   void check_step(const Phase& phase, const Step& step) const {
-    const Support support = executor_.supports(signature_of(program_, step).get(), target_);
+    const Support support = executor_.supports(signature_of(program_, step), target_);
     if (!support.yes) refuse(phase, fmt::format("'{}' ({}): {}", step.name, name_of(step.op), support.reason));
     const std::uint64_t given = step.workspace == kNoBuffer ? 0 : program_.buffers[step.workspace].bytes;
     const std::uint64_t needed = support.workspace_bytes - support.spare_workspace_bytes;
@@ -88,22 +78,17 @@ class LoadCheck {
   }
 
   void check_region(const Phase& phase, const Region& region) const {
-    std::vector<OwnedSignature> steps;
-    for (std::uint32_t i = region.first(); i < region.last; ++i)
-      steps.push_back(signature_of(program_, phase.steps[i], !region.chains.empty()));
-    const auto step = [&](std::uint32_t i) { return steps[i - region.first()].get(); };
     RegionSignature signature;
     signature.capacity = phase.capacity;
     std::uint32_t at = region.first();
     const auto add = [&](std::vector<StepSignature>& list, std::uint32_t last) {
-      for (; at < last; ++at) list.push_back(step(at));
+      for (; at < last; ++at) list.push_back(signature_of(program_, phase.steps[at], !region.chains.empty()));
     };
     for (const Stage& stage : region.stages) {
       add(signature.once, stage.rows);
       add(signature.rows, stage.last);
       signature.stages.resize(signature.rows.size(), static_cast<std::uint32_t>(&stage - region.stages.data()));
-      for (const FusedSteps& one : stage.fused)
-        signature.fused.push_back(fused_signature(one, phase, step(one.product)));
+      for (const FusedSteps& one : stage.fused) signature.fused.push_back(fused_signature(one, phase));
     }
     for (const ElementChain& chain : region.chains) {
       add(signature.rows, chain.last);
@@ -118,8 +103,8 @@ class LoadCheck {
       refuse(phase, fmt::format("the region of steps {} to {}: {}", region.first() + 1, region.last, fault));
   }
 
-  FusedSignature fused_signature(const FusedSteps& fused, const Phase& phase, const StepSignature& product) const {
-    FusedSignature signature{product, fused.bias != kNoStep};
+  FusedSignature fused_signature(const FusedSteps& fused, const Phase& phase) const {
+    FusedSignature signature{signature_of(program_, phase.steps[fused.product]), fused.bias != kNoStep};
     if (fused.epilogue == kNoStep) return signature;
     const Step& epilogue = phase.steps[fused.epilogue];
     const BufferId value = phase.steps[fused.bias != kNoStep ? fused.bias : fused.product].output;
@@ -141,6 +126,16 @@ class LoadCheck {
 };
 
 }  // namespace
+
+StepSignature signature_of(const Program& program, const Step& step, bool in_chain) {
+  StepSignature signature{step.op, step.params, {}, program.buffers[step.output].type, step.row_count != kNoBuffer};
+  signature.in_chain = in_chain;
+  for (const BufferId input : step.inputs) {
+    signature.inputs.push_back(program.buffers[input].type);
+    signature.views.push_back(view_of(program.buffers[input]));
+  }
+  return signature;
+}
 
 void check_loadable(const Program& program, const Executor& executor) {
   check(program);

@@ -9,6 +9,8 @@
 
 namespace graphrun {
 
+StepSignature signature_of(const Program& program, const Step& step, bool in_chain = false);
+
 GRAPHRUN_API void check_loadable(const Program& program, const Executor& executor);
 
 }  // namespace graphrun

@@ -89,8 +89,8 @@ std::string dtype_table() {
       const std::shared_ptr<Executor> executor = find_executor(name);
       const Target& target = find_target(std::string(executor->default_target()));
       const Params none;
-      const bool runs = executor->supports({Op::cast, none, {&from, 1}, to}, target).yes &&
-                        executor->supports({Op::cast, none, {&to, 1}, from}, target).yes;
+      const bool runs = executor->supports({Op::cast, none, {from}, to}, target).yes &&
+                        executor->supports({Op::cast, none, {to}, from}, target).yes;
       if (runs) names += fmt::format("{}`{}`", names.empty() ? "" : ", ", name);
     }
     text += fmt::format("| `{}` | {} |\n", name_of(dtype), names);
