@@ -26,7 +26,7 @@ std::vector<std::uint32_t> last_uses(const Graph& graph, const Layouts& layouts)
   std::vector<std::uint32_t> last = storage.last;
   for (std::size_t r = 0; r < layouts.regions.size(); ++r) {
     const ir::Region& region = graph.regions[r];
-    if (region.stages.empty() || !std::holds_alternative<StepTiling>(layouts.regions[r].tiling)) continue;
+    if (region.stages.empty() || !std::holds_alternative<StepTiling>(layouts.regions[r].plan.tiling)) continue;
     const NodeId first = region.stages.front().first;
     for (NodeId id = first; id < region.last; ++id) {
       for (const NodeId input : graph[id].inputs) {
@@ -95,7 +95,7 @@ std::vector<LiveRange> find_live_ranges(const Graph& graph, const Layouts& layou
     }
     for (std::uint32_t r = 0; r < graph.regions.size(); ++r) {
       const ir::Region& region = graph.regions[r];
-      const Tiling& tiling = layouts.regions[r].tiling;
+      const Tiling& tiling = layouts.regions[r].plan.tiling;
       if (region.phase == phase && region.chains.empty() && given.regions[r] > 0)
         ranges.push_back(
             {LiveRange::Kind::accumulators, r, accumulator_interval(region, tiling, given.regions[r], storage)});
@@ -183,7 +183,11 @@ Plan plan_arena(Graph graph, const CompileOptions& options) {
   plan.apart = options.target.empty() ? 0 : find_target(options.target).apart;
   plan.state_bytes = state_bytes(graph, plan.layouts.data);
   GivenBytes given{plan.workspaces.wanted, {}};
-  for (const RegionLayout& region : plan.layouts.regions) given.regions.push_back(accumulator_bytes(region.tiling));
+  for (std::size_t r = 0; r < graph.regions.size(); ++r) {
+    const RegionPlan& planned = plan.layouts.regions[r].plan;
+    given.regions.push_back(accumulator_bytes(planned.tiling));
+    if (graph.regions[r].chains.empty()) graph.regions[r].plan = planned;
+  }
   plan.arena = pack_arena(graph, plan.layouts, std::move(given), plan.apart);
   plan.budget.limit = options.max_memory;
   plan.budget.bytes_before = plan.state_bytes + plan.arena.packing.total;

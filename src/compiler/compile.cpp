@@ -71,7 +71,7 @@ Compiled compile(const ir::Graph& given, const CompileOptions& options) {
   for (ir::NodeId value = 0; value < result.regions.ids.size(); ++value)
     result.buffer_of.push_back(lowered.buffer_of[result.regions.ids[value]]);
   for (std::size_t r = 0; r < graph.regions.size(); ++r)
-    if (graph.regions[r].chains.empty()) result.choices.push_back(plan.layouts.regions[r].choices);
+    if (graph.regions[r].chains.empty()) result.choices.push_back(graph.regions[r].plan->choices);
   for (BufferId id = 0; id < result.program.buffers.size(); ++id)
     result.by_name.emplace(result.program.buffers[id].name, id);
   return result;

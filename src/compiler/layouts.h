@@ -1,6 +1,6 @@
 // layouts.h: facts about a graph that is to be lowered, found once: which nodes share bytes, and how tiles are laid
-// out. Contract: pure. With `before`, regions keep the tilings that they have there, so a graph with reordered or
-// repeated steps runs its regions unchanged, and states lend their bytes (storage.h).
+// out. Contract: pure. A region that has a plan keeps it, so a graph with reordered or repeated steps runs its regions
+// unchanged.
 #pragma once
 
 #include <vector>
@@ -24,7 +24,7 @@ struct Layouts {
   std::vector<bool> in_tile_only;     // per node: no bytes in the arena
 };
 
-Layouts lay_out(const ir::Graph& graph, const CompileOptions& options);
-Layouts lay_out(const ir::Graph& graph, const CompileOptions& options, const std::vector<RegionLayout>& before);
+// `lend`: states lend their bytes (storage.h).
+Layouts lay_out(const ir::Graph& graph, const CompileOptions& options, bool lend = false);
 
 }  // namespace graphrun::plan

@@ -193,7 +193,7 @@ class Lowering {
     const RegionLayout& layout = layouts_.regions[index];
     Region out;
     out.last = steps_before[region.last];
-    out.tiling = layout.tiling;
+    out.tiling = layout.plan.tiling;
     for (std::size_t s = 0; s < region.stages.size(); ++s) {
       const ir::RegionStage& from = region.stages[s];
       Stage stage{steps_before[from.first], steps_before[from.rows], steps_before[from.last], {}, {}, {}};
@@ -253,7 +253,7 @@ class Lowering {
     const bool of_step = kind == LiveRange::Kind::workspace;
     const TensorType plain_bytes{DType::boolean, {static_cast<std::int64_t>(bytes)}, 0};
     Buffer& buffer =
-        add_buffer(of_step ? graph_[id].name + ".workspace" : accumulators_name(id, layouts_.regions[id].tiling),
+        add_buffer(of_step ? graph_[id].name + ".workspace" : accumulators_name(id, layouts_.regions[id].plan.tiling),
                    plain_bytes, BufferKind::workspace);
     buffer.bytes = bytes;
     return (of_step ? workspaces_ : accumulators_)[id] = buffer.storage;

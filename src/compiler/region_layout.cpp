@@ -252,9 +252,10 @@ std::int64_t work_of_row(const Graph& graph, const GraphAnalysis& analysis, cons
   return eighths / 8 + 1;
 }
 
-// Returns the executor's plan with the overrides of a test.
+// Returns the region's plan or, if it has none, the executor's with the overrides of a test.
 RegionPlan plan_of(const Graph& graph, const GraphAnalysis& analysis, const ir::Region& region, const RegionSize& size,
                    const PlanRegion& plan, const TileChoice& choice) {
+  if (region.plan) return *region.plan;
   RegionQuestion question(graph, analysis, region.phase);
   for (NodeId id = region.stages.front().first; id < region.last; ++id) {
     if (analysis.is_view(id) || graph[id].def->effect) continue;
@@ -308,10 +309,8 @@ RegionLayout lay_out(const Graph& graph, const GraphAnalysis& analysis, const ir
     layout.stages.push_back(std::move(out));
   }
 
-  RegionPlan planned = plan_of(graph, analysis, region, size, plan, choice);
-  layout.tiling = planned.tiling;
-  layout.choices = std::move(planned.choices);
-  auto* const host = std::get_if<HostTiling>(&layout.tiling);
+  layout.plan = plan_of(graph, analysis, region, size, plan, choice);
+  auto* const host = std::get_if<HostTiling>(&layout.plan.tiling);
   const auto vectors = host == nullptr ? 0 : static_cast<std::uint64_t>(whole_lanes(host->tile_rows) / kTileLanes);
   if (host != nullptr) host->tile_bytes = unit * vectors;
   for (std::size_t s = 0; s < layout.stages.size(); ++s) {

@@ -36,11 +36,11 @@ struct StageLayout {
 
 struct RegionLayout {
   std::vector<StageLayout> stages;
-  Tiling tiling;
-  std::vector<RegionChoice> choices = {};  // from the RegionPlan
+  RegionPlan plan = {};
 };
 
-// One per region of the graph. Values read in place in a data set have no bytes in a tile. `plan` chooses the tiling.
+// One per region of the graph. Values read in place in a data set have no bytes in a tile. `plan` chooses the tiling of
+// a region that has no plan.
 std::vector<RegionLayout> lay_out_regions(const ir::Graph& graph, const GraphAnalysis& analysis, const DataLayout& data,
                                           const PlanRegion& plan, const TileChoice& choice);
 

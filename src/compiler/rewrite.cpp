@@ -1,5 +1,6 @@
 #include "compiler/rewrite.h"
 
+#include <algorithm>
 #include <numeric>
 
 namespace graphrun {
@@ -30,6 +31,7 @@ Rewritten reordered(const ir::Graph& graph, std::span<const NodeId> order) {
   }
   result.ids = IdMap(std::move(to));
   result.graph.phases = renumbered(graph.phases, result.ids);
+  result.graph.regions = renumbered(graph.regions, result.ids);
   return result;
 }
 
@@ -55,6 +57,7 @@ ir::Region moved(ir::Region region, NodeId first) {
 
 std::vector<ir::Region> renumbered(std::vector<ir::Region> regions, const IdMap& ids) {
   for (ir::Region& region : regions) region = moved(region, ids[region.first()]);
+  std::ranges::sort(regions, {}, &ir::Region::first);
   return regions;
 }
 

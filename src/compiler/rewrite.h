@@ -30,7 +30,8 @@ struct Rewritten {
   IdMap ids;  // from the old graph
 };
 
-// Returns the nodes of `order` and no others, in that order. Operands must come before their readers.
+// Returns the nodes of `order` and no others, in that order, with the regions, which must be whole. Operands must come
+// before their readers.
 Rewritten reordered(const ir::Graph& graph, std::span<const ir::NodeId> order);
 
 // Returns the phases of a rewritten graph.
@@ -39,7 +40,7 @@ std::vector<ir::Phase> renumbered(std::vector<ir::Phase> phases, const IdMap& id
 // Returns a region, moved whole so that it begins at `first`.
 ir::Region moved(ir::Region region, ir::NodeId first);
 
-// Returns the regions of a rewritten graph. All must be whole; their order may differ from that of their nodes.
+// Returns the regions of a rewritten graph, in node order. All must be whole.
 std::vector<ir::Region> renumbered(std::vector<ir::Region> regions, const IdMap& ids);
 
 }  // namespace graphrun

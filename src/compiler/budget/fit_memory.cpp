@@ -93,7 +93,7 @@ class MemoryFitter {
       at += round_up(bytes, kAlignment);
     }
     for (std::size_t r = 0; r < given.regions.size(); ++r) {
-      const Tiling& tiling = layouts.regions[r].tiling;
+      const Tiling& tiling = layouts.regions[r].plan.tiling;
       const auto* host = std::get_if<HostTiling>(&tiling);
       if (host == nullptr || given.regions[r] == accumulator_bytes(tiling)) continue;
       const Interval interval = accumulator_interval(draft_.graph.regions[r], tiling, 0, layouts.storage);
@@ -111,9 +111,9 @@ class MemoryFitter {
     for (NodeId id = 0; id < draft.graph.size(); ++id)
       if (is_plain_step(draft.graph, draft.layouts, id)) given.steps[id] = plan_.workspaces.min[draft.origins[id]];
     for (const RegionLayout& region : draft.layouts.regions) {
-      const auto* host = std::get_if<HostTiling>(&region.tiling);
+      const auto* host = std::get_if<HostTiling>(&region.plan.tiling);
       given.regions.push_back(host != nullptr ? host->accumulator_bytes * min_sets(host->partitions)
-                                              : accumulator_bytes(region.tiling));
+                                              : accumulator_bytes(region.plan.tiling));
     }
     return given;
   }
@@ -160,7 +160,7 @@ class MemoryFitter {
   }
 
   void borrow(std::uint64_t target, std::vector<std::uint64_t>& now) {
-    draft_.layouts = lay_out(draft_.graph, options_, draft_.layouts.regions);
+    draft_.layouts = lay_out(draft_.graph, options_, true);
     std::vector<std::uint64_t> then = excess(draft_, target);
     plan_.budget.borrows = plan_.budget.borrows || sum_of(then) < sum_of(now);
     now = std::move(then);
@@ -168,18 +168,7 @@ class MemoryFitter {
 
   bool reorder(std::uint64_t target, std::vector<std::uint64_t>& now) {
     for (const std::vector<NodeId>& order : other_orders(draft_.graph, draft_.layouts)) {
-      Rewritten next = reordered(draft_.graph, order);
-      const std::vector<ir::Region> regions = renumbered(draft_.graph.regions, next.ids);
-      std::vector<std::size_t> by_place(regions.size());
-      std::iota(by_place.begin(), by_place.end(), std::size_t{0});
-      std::sort(by_place.begin(), by_place.end(),
-                [&](std::size_t a, std::size_t b) { return regions[a].first() < regions[b].first(); });
-      std::vector<RegionLayout> layouts;
-      for (const std::size_t r : by_place) {
-        next.graph.regions.push_back(regions[r]);
-        layouts.push_back(draft_.layouts.regions[r]);
-      }
-      std::optional<Draft> draft = draft_of(std::move(next), order, layouts);
+      std::optional<Draft> draft = draft_of(reordered(draft_.graph, order), order);
       if (!draft) continue;
       std::vector<std::uint64_t> then = excess(*draft, target);
       if (sum_of(then) >= sum_of(now)) continue;
@@ -198,7 +187,7 @@ class MemoryFitter {
       std::optional<Draft> best;
       for (std::size_t i = first; i < std::min(all.size(), first + kMaxTried); ++i) {
         Recomputed next = recompute(draft_.graph, all[i]);
-        std::optional<Draft> draft = draft_of(std::move(next.rewritten), next.from, draft_.layouts.regions);
+        std::optional<Draft> draft = draft_of(std::move(next.rewritten), next.from);
         if (!draft) continue;
         const std::uint64_t sum = sum_of(excess(*draft, target));
         if (sum >= min) continue;
@@ -213,18 +202,16 @@ class MemoryFitter {
     return false;
   }
 
-  // `regions`: layouts of the draft's regions, in the order of the next graph. Returns nullopt if it needs a step that
-  // no executor was asked about: a copy of a state.
-  std::optional<Draft> draft_of(Rewritten next, const std::vector<NodeId>& from,
-                                const std::vector<RegionLayout>& regions) const {
+  // Returns nullopt if the next graph needs a step that no executor was asked about: a copy of a state.
+  std::optional<Draft> draft_of(Rewritten next, const std::vector<NodeId>& from) const {
     Draft draft;
     draft.graph = std::move(next.graph);
     draft.ids = draft_.ids.then(next.ids);
     for (const NodeId id : from) draft.origins.push_back(draft_.origins[id]);
     draft.reordered = draft_.reordered;
-    draft.layouts = lay_out(draft.graph, options_, regions);
-    for (std::size_t r = 0; r < regions.size(); ++r) {
-      if (draft.layouts.regions[r].tiling != regions[r].tiling)
+    draft.layouts = lay_out(draft.graph, options_, true);
+    for (std::size_t r = 0; r < draft.graph.regions.size(); ++r) {
+      if (draft.graph.regions[r].plan && draft.layouts.regions[r].plan.tiling != draft.graph.regions[r].plan->tiling)
         throw std::logic_error("fit_memory: a budget has changed a tiling");
     }
     for (NodeId id = 0; id < draft.graph.size(); ++id) {
@@ -248,7 +235,7 @@ class MemoryFitter {
     };
     budget.reordered = draft_.reordered;
     for (std::size_t r = 0; r < graph.regions.size(); ++r) {
-      const Tiling& tiling = draft_.layouts.regions[r].tiling;
+      const Tiling& tiling = draft_.layouts.regions[r].plan.tiling;
       list_workspace(graph.regions[r].phase, accumulators_name(r, tiling), given.regions[r], accumulator_bytes(tiling));
     }
     std::set<std::string> names;

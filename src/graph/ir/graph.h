@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "graph/ir/attributes.h"
+#include "graphrun/executor.h"
 #include "graphrun/program.h"
 #include "graphrun/types.h"
 
@@ -68,6 +69,7 @@ struct Region {
   std::vector<RegionStage> stages;
   NodeId last = 0;
   std::vector<ElementChain> chains = {};  // element region (elements.cpp): chains instead of stages
+  std::optional<RegionPlan> plan = {};    // of a row region, once memory has been planned (arena.h)
   // Index of the stage whose row step the node is.
   std::optional<std::uint32_t> stage_of(NodeId id) const {
     for (std::uint32_t s = 0; s < stages.size(); ++s)
