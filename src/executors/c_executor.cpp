@@ -13,6 +13,7 @@
 #include "executors/common/host_executor.h"
 #include "executors/common/load_check.h"
 #include "executors/flat_program.h"
+#include "executors/plugin_folders.h"
 #include "executors/plugin_host.h"
 #include "graphrun/error.h"
 #include "graphrun/op.h"
@@ -22,15 +23,12 @@ namespace {
 
 constexpr std::size_t kMaxName = 64;
 
-[[noreturn]] void refuse_table(const std::string& path, std::string_view why) {
-  throw Error(ErrorKind::input, "executor.plugin", fmt::format("{} is not an executor plug-in: {}", path, why));
-}
+static_assert(GR_RUN + static_cast<int>(ErrorKind::input) == GR_INPUT &&
+              GR_RUN + static_cast<int>(ErrorKind::check) == GR_CHECK &&
+              GR_RUN + static_cast<int>(ErrorKind::device) == GR_DEVICE);
 
 bool is_plugin_name(const char* name) {
-  if (name == nullptr || *name == '\0' || strnlen(name, kMaxName + 1) > kMaxName) return false;
-  const std::string_view text = name;
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-'; });
+  return name != nullptr && *name != '\0' && strnlen(name, kMaxName + 1) <= kMaxName && has_name_characters(name);
 }
 
 // Table of a plug-in, which is never closed, and the object that its create() returned.
@@ -78,25 +76,18 @@ class CPlugin {
     if (kind == 0) return;
     why[GR_WHY - 1] = '\0';
     std::string what = *why == '\0' ? "it failed without a reason" : printable(static_cast<const char*>(why));
-    ErrorKind as = ErrorKind::run;
-    if (kind == GR_INPUT)
-      as = ErrorKind::input;
-    else if (kind == GR_CHECK)
-      as = ErrorKind::check;
-    else if (kind == GR_DEVICE)
-      as = ErrorKind::device;
-    else if (kind != GR_RUN)
-      what = fmt::format("it returned {}, which is not a gr_kind: {}", kind, what);
-    fail(as, function, place, what);
+    const bool known = kind >= GR_RUN && kind <= GR_DEVICE;
+    if (!known) what = fmt::format("it returned {}, which is not a gr_kind: {}", kind, what);
+    fail(known ? static_cast<ErrorKind>(kind - GR_RUN) : ErrorKind::run, function, place, what);
   }
 
   CPlugin(std::string path, CEntry entry, std::string_view argument) : path_(std::move(path)) {
     const gr_executor* given = call("graphrun_executor_plugin_c", [&] { return entry(&plugin_host()); });
     if (given == nullptr) {
-      refuse_table(path_,
-                   fmt::format("graphrun_executor_plugin_c() gives null: it does not run under version {} of the "
-                               "interface for executors in C",
-                               GR_EXECUTOR_VERSION));
+      reject_plugin(path_,
+                    fmt::format("graphrun_executor_plugin_c() gives null: it does not run under version {} of the "
+                                "interface for executors in C",
+                                GR_EXECUTOR_VERSION));
     }
     check_table(*given);
     if (table_.create == nullptr) return;
@@ -116,7 +107,7 @@ class CPlugin {
  private:
   void check_table(const gr_executor& given) {
     if (!GR_HAS(gr_executor, &given, version))
-      refuse_table(path_, fmt::format("the struct_size of its gr_executor is {}", given.struct_size));
+      reject_plugin(path_, fmt::format("the struct_size of its gr_executor is {}", given.struct_size));
     if (given.version == 0 || given.version > GR_EXECUTOR_VERSION) {
       throw Error(ErrorKind::input, "executor.version",
                   fmt::format("{} needs version {} of the interface for executors in C, this graphrun has {}", path_,
@@ -124,8 +115,8 @@ class CPlugin {
                   "build the plug-in against the installed headers, or update graphrun");
     }
     if (!GR_HAS(gr_executor, &given, read)) {
-      refuse_table(path_, fmt::format("the struct_size of its gr_executor is {}, and was {} in version 1",
-                                      given.struct_size, offsetof(gr_executor, read) + sizeof given.read));
+      reject_plugin(path_, fmt::format("the struct_size of its gr_executor is {}, and was {} in version 1",
+                                       given.struct_size, offsetof(gr_executor, read) + sizeof given.read));
     }
     std::memcpy(&table_, &given, std::min(given.struct_size, sizeof table_));  // missing members stay 0
     std::vector<std::string_view> missing;
@@ -140,20 +131,20 @@ class CPlugin {
     need(table_.write != nullptr, "write");
     need(table_.read != nullptr, "read");
     if (!missing.empty())
-      refuse_table(path_, fmt::format("these of its functions are null: {}", fmt::join(missing, ", ")));
+      reject_plugin(path_, fmt::format("these of its functions are null: {}", fmt::join(missing, ", ")));
     if (!is_plugin_name(table_.name)) {
       const bool null = std::exchange(table_.name, nullptr) == nullptr;
-      refuse_table(path_, fmt::format("its name is {}; it takes 1 to {} lower-case letters, digits, _ and -",
-                                      null ? "null" : "no name", kMaxName));
+      reject_plugin(path_, fmt::format("its name is {}; it takes 1 to {} lower-case letters, digits, _ and -",
+                                       null ? "null" : "no name", kMaxName));
     }
     const std::string_view name = table_.name;
     if (name == "ref" || name == "cpu" || name == "cuda" || name == "auto")
-      refuse_table(path_, fmt::format("its name {} is reserved for a built-in executor", name));
+      reject_plugin(path_, fmt::format("its name {} is reserved for a built-in executor", name));
     if (table_.targets.count > 0 && (table_.targets.items == nullptr || table_.targets.stride < sizeof(char*)))
-      refuse_table(path_, "its targets are not an array of names");
+      reject_plugin(path_, "its targets are not an array of names");
     for (std::size_t i = 0; i < table_.targets.count; ++i) {
       const char* target = *GR_AT(char*, table_.targets, i);
-      if (!is_plugin_name(target)) refuse_table(path_, fmt::format("its target {} has no name", i));
+      if (!is_plugin_name(target)) reject_plugin(path_, fmt::format("its target {} has no name", i));
       add_target(target, name);
     }
   }
@@ -317,6 +308,10 @@ class CExecutor final : public Executor {
 };
 
 }  // namespace
+
+void reject_plugin(const std::string& path, std::string_view why) {
+  throw Error(ErrorKind::input, "executor.plugin", fmt::format("{} is not an executor plug-in: {}", path, why));
+}
 
 std::shared_ptr<Executor> make_c_executor(const std::string& path, CEntry entry, std::string_view argument) {
   return std::make_shared<CExecutor>(std::make_shared<const CPlugin>(path, entry, argument));

@@ -57,16 +57,12 @@ void look_into(const std::string& folder, const std::vector<std::string>& taken,
     if (!name.empty()) here.push_back({name, at->path().string()});
   }
   if (error) return refuse(folder, error.message());
-  std::sort(here.begin(), here.end(), [](const PluginFile& a, const PluginFile& b) { return a.name < b.name; });
+  std::ranges::sort(here, {}, &PluginFile::name);
   for (PluginFile& file : here) {
-    const auto same = [&](const PluginFile& other) { return other.name == file.name; };
-    const auto before = std::find_if(files.found.begin(), files.found.end(), same);
-    const bool odd = std::any_of(file.name.begin(), file.name.end(), [](char c) {
-      return !((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-');
-    });
+    const auto before = std::ranges::find(files.found, file.name, &PluginFile::name);
     std::string fault = fault_of_place(file.path, false);
-    if (odd) fault = "the name of an executor has lower-case letters, digits, _ and - only";
-    if (std::find(taken.begin(), taken.end(), file.name) != taken.end())
+    if (!has_name_characters(file.name)) fault = "the name of an executor has lower-case letters, digits, _ and - only";
+    if (std::ranges::find(taken, file.name) != taken.end())
       fault = fmt::format("there is an executor '{}' already", file.name);
     if (before != files.found.end()) fault = fmt::format("'{}' is {} already", file.name, before->path);
     if (fault.empty())
@@ -77,6 +73,11 @@ void look_into(const std::string& folder, const std::vector<std::string>& taken,
 }
 
 }  // namespace
+
+bool has_name_characters(std::string_view name) {
+  return std::ranges::all_of(
+      name, [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-'; });
+}
 
 PluginFiles plugin_files(const std::vector<std::string>& taken) {
   PluginFiles files;

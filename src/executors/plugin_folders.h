@@ -20,6 +20,8 @@ struct PluginFiles {
   std::vector<RejectedPlugin> rejected;
 };
 
+bool has_name_characters(std::string_view name);  // lower-case letters, digits, _ and - only
+
 // `taken`: names of existing executors.
 PluginFiles plugin_files(const std::vector<std::string>& taken);
 

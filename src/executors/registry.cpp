@@ -5,12 +5,14 @@
 
 #include <atomic>
 #include <filesystem>
+#include <mutex>
 
+#include "executors/c_executor.h"
+#include "executors/common/executor_library.h"
 #include "executors/common/host_executor.h"
 #include "executors/cpu/cpu_executor.h"
 #include "executors/cuda_planner/cuda_planner.h"
 #include "executors/plugin_folders.h"
-#include "executors/plugin_library.h"
 #include "executors/ref/ref_executor.h"
 #include "graphrun/error.h"
 
@@ -63,6 +65,55 @@ class CudaNotBuilt final : public cuda::CudaPlanner {
 
 std::atomic<AllocationHook> allocation_hook{nullptr};
 
+std::vector<std::string> own_names() {
+  std::vector<std::string> names;
+  for (const BuiltIn& entry : kBuiltIn) names.emplace_back(entry.name);
+  names.emplace_back(kCuda);
+  return names;
+}
+
+std::shared_ptr<Executor> make_library_executor(const std::string& path, const ExecutorLibrary& library,
+                                                std::string_view argument) {
+  if (library.version != kExecutorLibraryVersion) {
+    throw Error(ErrorKind::input, "executor.version",
+                fmt::format("{} belongs to another build of graphrun: its version is {}, this one's is {}", path,
+                            library.version, kExecutorLibraryVersion),
+                "install both libraries from the same build");
+  }
+  return library.create(argument);
+}
+
+// Executor from a shared library: a plug-in in C, or part of this build. The library is never closed: executors and
+// their objects may outlive any call. Throws Error that names the file and the reason.
+std::shared_ptr<Executor> load_plugin(const std::string& path, std::string_view argument) {
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  // Opening a pipe would block.
+  std::error_code ignored;
+  if (fs::exists(path, ignored) && !fs::is_regular_file(path, ignored)) reject_plugin(path, "it is not a file");
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    const char* cause = dlerror();
+    throw Error(ErrorKind::device, "executor.load",
+                fmt::format("{} does not load: {}", path, cause == nullptr ? "unknown cause" : cause));
+  }
+  using LibraryEntry = const ExecutorLibrary* (*)();
+  if (const auto entry = reinterpret_cast<LibraryEntry>(dlsym(library, "graphrun_executor_library")))
+    return make_library_executor(path, *entry(), argument);
+  if (const auto entry = reinterpret_cast<CEntry>(dlsym(library, "graphrun_executor_plugin_c")))
+    return make_c_executor(path, entry, argument);
+  reject_plugin(path, "it does not export graphrun_executor_plugin_c()");
+}
+
+// Reports any failure as an executor that is not available, since the user did not name the file.
+std::shared_ptr<Executor> load_known(const PluginFile& file, std::string_view argument) {
+  try {
+    return load_plugin(file.path, argument);
+  } catch (const Error& error) {
+    throw Error(ErrorKind::device, error.diagnostics(), error.more());
+  }
+}
+
 }  // namespace
 
 void watch_allocations(AllocationHook hook) noexcept {
@@ -84,26 +135,6 @@ HostKernel find_kernel(const StepSignature& step) {
   }
   return {};
 }
-
-namespace {
-
-std::vector<std::string> own_names() {
-  std::vector<std::string> names;
-  for (const BuiltIn& entry : kBuiltIn) names.emplace_back(entry.name);
-  names.emplace_back(kCuda);
-  return names;
-}
-
-// Reports any failure as an executor that is not available, since the user did not name the file.
-std::shared_ptr<Executor> load_known(const PluginFile& file, std::string_view argument) {
-  try {
-    return load_plugin(file.path, argument);
-  } catch (const Error& error) {
-    throw Error(ErrorKind::device, error.diagnostics(), error.more());
-  }
-}
-
-}  // namespace
 
 std::vector<std::string> executor_names() {
   std::vector<std::string> names = own_names();
