@@ -2,11 +2,15 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <system_error>
 #include <vector>
@@ -45,6 +49,16 @@ void reject_device(int descriptor, const std::string& path) {
   if (::fstat(descriptor, &status) != 0) cannot_read(path, errno);
   if (S_ISBLK(status.st_mode) || (S_ISCHR(status.st_mode) && ::isatty(descriptor) == 0))
     throw Error(ErrorKind::input, "file.read", fmt::format("cannot read '{}': it is a device", path));
+}
+
+std::string random_digits() {
+  static std::atomic<std::uint64_t> counter{0};
+  std::uint64_t bits = 0;
+  if (::getrandom(&bits, sizeof bits, GRND_NONBLOCK) != static_cast<::ssize_t>(sizeof bits)) {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+    bits = static_cast<std::uint64_t>(now) * 0x9e3779b97f4a7c15u;
+  }
+  return fmt::format("{:016x}", bits + counter.fetch_add(1));
 }
 
 std::string read_file(const std::string& path) {

@@ -1,4 +1,4 @@
-// file.h: reads a whole file.
+// file.h: reads a whole file; random names for new files.
 // Contract: throws Error (kind input) that names the path and the cause. A file beyond the limit of input_limit.h is
 // rejected before allocation, and so is a device other than a terminal. Not here: writing (output_file.h).
 #pragma once
@@ -14,5 +14,8 @@ void reject_device(int descriptor, const std::string& path);  // throws Error fo
 // Name in the path's folder that is closest to its own; "" if none is close. Checks at most 2,000 entries of the
 // folder.
 std::string nearest_file(const std::string& path);
+
+// 16 hex digits, from 64 random bits. The caller must open the file with O_EXCL, in case the name exists.
+std::string random_digits();
 
 }  // namespace graphrun

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <limits>
 
-#include "base/byte_size.h"
 #include "base/host_memory.h"
+#include "base/text.h"
 #include "graphrun/error.h"
 
 namespace graphrun {

@@ -18,9 +18,25 @@ std::string number_text(double value) {
   return fmt::format("{}", value);
 }
 
+bool is_object(const Value& value) {
+  return value.kind == Kind::object;
+}
+
+// Items of an array, or members of an object.
+std::size_t num_parts(const Value& value) {
+  return is_object(value) ? value.members.size() : value.items.size();
+}
+
+const Value& part_at(const Value& value, std::size_t i) {
+  return is_object(value) ? value.members[i].value : value.items[i];
+}
+
+std::string label_at(const Value& value, std::size_t i) {
+  return is_object(value) ? json_string(value.members[i].key) + ": " : "";
+}
+
 // Writes the value on one line; returns false if it exceeds `room`.
 bool flat(const Value& value, std::size_t room, std::string& out) {
-  const auto between = [&](bool first) { out += first ? "" : ", "; };
   switch (value.kind) {
     case Kind::null:
       out += "null";
@@ -38,21 +54,13 @@ bool flat(const Value& value, std::size_t room, std::string& out) {
       out += json_string(value.string);
       break;
     case Kind::array:
-      out += '[';
-      for (std::size_t i = 0; i < value.items.size(); ++i) {
-        between(i == 0);
-        if (!flat(value.items[i], room, out)) return false;
-      }
-      out += ']';
-      break;
     case Kind::object:
-      out += '{';
-      for (std::size_t i = 0; i < value.members.size(); ++i) {
-        between(i == 0);
-        out += json_string(value.members[i].key) + ": ";
-        if (!flat(value.members[i].value, room, out)) return false;
+      out += is_object(value) ? '{' : '[';
+      for (std::size_t i = 0; i < num_parts(value); ++i) {
+        out += (i == 0 ? "" : ", ") + label_at(value, i);
+        if (!flat(part_at(value, i), room, out)) return false;
       }
-      out += '}';
+      out += is_object(value) ? '}' : ']';
       break;
   }
   return out.size() <= room;
@@ -72,7 +80,7 @@ class Writer {
   }
 
   void write(const Value& value, std::size_t depth) {
-    const bool compound = value.kind == Kind::array || value.kind == Kind::object;
+    const bool compound = is_object(value) || value.kind == Kind::array;
     std::string line;
     const std::size_t used = std::min(column() + 1, kWidth);  // a comma may follow
     const bool whole = depth == 0 && !value.members.empty();  // the outermost object lists the sections: expand it
@@ -80,45 +88,23 @@ class Writer {
       flat(value, std::string::npos, out_);
     } else if (!whole && flat(value, kWidth - used, line)) {
       out_ += line;
-    } else if (value.kind == Kind::object) {
-      write_members(value, depth);
     } else {
-      write_items(value, depth);
+      write_parts(value, depth);
     }
   }
 
-  void next_line(std::size_t depth) { out_ += "\n" + std::string(depth * kIndent, ' '); }
-
-  void write_members(const Value& object, std::size_t depth) {
-    out_ += '{';
-    for (std::size_t i = 0; i < object.members.size(); ++i) {
+  // Numbers of an array are wrapped into lines; every other part gets its own line.
+  void write_parts(const Value& value, std::size_t depth) {
+    out_ += is_object(value) ? '{' : '[';
+    for (std::size_t i = 0; i < num_parts(value); ++i) {
+      const Value& part = part_at(value, i);
       if (i > 0) out_ += ',';
-      next_line(depth + 1);
-      out_ += json_string(object.members[i].key) + ": ";
-      write(object.members[i].value, depth + 1);
+      const bool fills = i > 0 && !is_object(value) && part.is_number() && column() + line(part).size() + 2 < kWidth;
+      out_ += fills ? " " : "\n" + std::string((depth + 1) * kIndent, ' ');
+      out_ += label_at(value, i);
+      write(part, depth + 1);
     }
-    next_line(depth);
-    out_ += '}';
-  }
-
-  // Numbers are wrapped into lines; every other item gets its own line.
-  void write_items(const Value& array, std::size_t depth) {
-    out_ += '[';
-    for (std::size_t i = 0; i < array.items.size(); ++i) {
-      const Value& item = array.items[i];
-      if (i > 0) out_ += ',';
-      std::string number;
-      const bool fills =
-          i > 0 && item.is_number() && flat(item, std::string::npos, number) && column() + number.size() + 2 < kWidth;
-      if (fills) {
-        out_ += ' ';
-      } else {
-        next_line(depth + 1);
-      }
-      write(item, depth + 1);
-    }
-    next_line(depth);
-    out_ += ']';
+    out_ += "\n" + std::string(depth * kIndent, ' ') + (is_object(value) ? '}' : ']');
   }
 
   std::string out_;

@@ -18,8 +18,8 @@
 #include <utility>
 
 #include "base/descriptor.h"
+#include "base/file.h"
 #include "base/not_moved.h"
-#include "base/output_name.h"
 #include "graphrun/error.h"
 
 namespace graphrun {

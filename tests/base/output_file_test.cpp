@@ -15,7 +15,6 @@
 
 #include "base/descriptor.h"
 #include "base/file.h"
-#include "base/output_name.h"
 #include "graphrun/error.h"
 #include "support/temporary_folder.h"
 

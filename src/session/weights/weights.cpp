@@ -16,7 +16,6 @@
 #include <utility>
 
 #include "base/file.h"
-#include "base/output_name.h"
 #include "data/provenance.h"
 #include "graph/frontend/builder_impl.h"
 #include "graphrun/elements.h"

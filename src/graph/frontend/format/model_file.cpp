@@ -8,7 +8,7 @@
 #include <limits>
 #include <optional>
 
-#include "base/byte_size.h"
+#include "base/text.h"
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/format/fields.h"
 #include "graph/frontend/format/json_values.h"
