@@ -29,7 +29,6 @@ class DataLayoutFinder {
       Readers readers;
       if (analysis_.consumers[id].empty() || !find_readers(id, node.type.shape[0], readers)) continue;
       for (NodeId view : readers.views) layout.block[view] = readers.block;
-      layout.block[id] = readers.block;
       for (NodeId rows : readers.rows) mark_in_place(rows, layout.in_place);
     }
     return layout;
@@ -38,7 +37,7 @@ class DataLayoutFinder {
  private:
   struct Readers {
     std::int64_t block = 0;
-    std::vector<NodeId> views;  // into the data set
+    std::vector<NodeId> views;  // the data set, and views into it
     std::vector<NodeId> rows;   // values with rows: views of the whole data set, and minibatches
   };
 
@@ -46,7 +45,7 @@ class DataLayoutFinder {
 
   // Returns false if a reader cannot read vectors.
   bool find_readers(NodeId data, std::int64_t samples, Readers& readers) const {
-    if (!find_readers_of(data, samples, readers)) return false;
+    readers.views = {data};
     for (std::size_t i = 0; i < readers.views.size(); ++i) {  // grows during the loop
       if (!find_readers_of(readers.views[i], samples, readers)) return false;
     }

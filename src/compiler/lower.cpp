@@ -147,8 +147,7 @@ class Lowering {
   void make_tile_buffers() {
     for (std::size_t r = 0; r < layouts_.regions.size(); ++r) {
       for (const StageLayout& stage : layouts_.regions[r].stages) {
-        std::vector<BufferId>& tiles = tiles_[r].emplace_back();  // indexed like stage.values
-        std::map<NodeId, BufferId> of;
+        std::map<NodeId, BufferId>& of = tiles_[r].emplace_back();
         for (const TileValue& value : stage.values) {
           BufferId id = result_.buffer_of[value.node];
           if (value.loaded || value.stored) {
@@ -162,7 +161,6 @@ class Lowering {
           buffer.bytes = value.bytes;
           if (data_.in_place[value.node]) buffer.layout = Layout::vectors;
           if (value.in_registers) buffer.layout = Layout::registers;
-          tiles.push_back(id);
         }
       }
     }
@@ -197,11 +195,9 @@ class Lowering {
     for (std::size_t s = 0; s < region.stages.size(); ++s) {
       const ir::RegionStage& from = region.stages[s];
       Stage stage{steps_before[from.first], steps_before[from.rows], steps_before[from.last], {}, {}, {}};
-      std::map<NodeId, BufferId> tile_of;
-      for (std::size_t i = 0; i < layout.stages[s].values.size(); ++i) {
-        const TileValue& value = layout.stages[s].values[i];
-        const BufferId tile = tile_of[value.node] = tiles_[index][s][i];
-        const TileMove move{result_.buffer_of[value.node], tile};
+      const std::map<NodeId, BufferId>& tile_of = tiles_[index][s];
+      for (const TileValue& value : layout.stages[s].values) {
+        const TileMove move{result_.buffer_of[value.node], tile_of.at(value.node)};
         if (value.loaded) stage.loads.push_back(move);
         if (value.stored && !storage_.no_step[value.node])
           stage.stores.push_back(move);  // a view needs no store of its own
@@ -289,8 +285,8 @@ class Lowering {
   const Storage& storage_;
   const DataLayout& data_;
   Lowered result_;
-  std::vector<std::vector<std::vector<BufferId>>> tiles_;  // per region and stage
-  std::vector<BufferId> workspaces_, accumulators_;        // per node, per region
+  std::vector<std::vector<std::map<NodeId, BufferId>>> tiles_;  // per region and stage: buffers in the tile
+  std::vector<BufferId> workspaces_, accumulators_;             // per node, per region
 };
 
 }  // namespace
