@@ -69,6 +69,18 @@ GraphAnalysis analyze(const ir::Graph& graph) {
   return result;
 }
 
+std::set<ir::NodeId> leaving(const ir::Graph& graph, const GraphAnalysis& analysis, std::span<const ir::NodeId> nodes) {
+  const std::set<ir::NodeId> inside(nodes.begin(), nodes.end());
+  std::set<ir::NodeId> leaves;
+  for (std::size_t i = nodes.size(); i-- > 0;) {
+    const bool is_read = std::ranges::any_of(analysis.consumers[nodes[i]], [&](ir::NodeId reader) {
+      return !inside.contains(reader) || (analysis.is_view(reader) && leaves.contains(reader));
+    });
+    if (is_read || graph[nodes[i]].keep || graph[nodes[i]].poll) leaves.insert(nodes[i]);
+  }
+  return leaves;
+}
+
 std::vector<ir::NodeId> nodes_of(const ir::Graph& graph, std::uint32_t phase) {
   std::vector<ir::NodeId> nodes;
   for (ir::NodeId id = 0; id < graph.size(); ++id) {

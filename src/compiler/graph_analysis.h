@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -51,6 +53,9 @@ std::int64_t elements_of(const ir::Node& node);  // elements that it computes: a
 GraphAnalysis analyze(const ir::Graph& graph);
 
 bool reads_rows(const ir::Graph& graph, const ir::Node& node);  // whether an operand has rows
+
+// The nodes, given in order, that the host or a node not among them reads, directly or through views.
+std::set<ir::NodeId> leaving(const ir::Graph& graph, const GraphAnalysis& analysis, std::span<const ir::NodeId> nodes);
 
 std::vector<ir::NodeId> nodes_of(const ir::Graph& graph, std::uint32_t phase);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <stdexcept>
 
 #include "base/checked.h"
@@ -31,41 +32,18 @@ class StageBuilder {
   }
 
   StageLayout run() {
-    for (NodeId id = stage_.rows; id < stage_.last; ++id) add(id);
-    const std::vector<bool> leaves = leaving();
-    for (TileValue& value : layout_.values) {
-      value.stored = !value.loaded && inside(value.node) && leaves[value.node - stage_.rows];
-    }
+    std::vector<NodeId> rows(stage_.last - stage_.rows);
+    std::iota(rows.begin(), rows.end(), stage_.rows);
+    for (const NodeId id : rows) add(id);
+    const std::set<NodeId> leaves = leaving(graph_, analysis_, rows);
+    for (TileValue& value : layout_.values) value.stored = !value.loaded && leaves.contains(value.node);
     return std::move(layout_);
   }
 
   // Padded to whole cache lines, so that partitions share none.
   std::uint64_t accumulator_bytes() const { return round_up(accumulators_, kTileAlignment); }
 
-  // Assigns places for tiles of kTileLanes rows. Returns the bytes of such a tile.
-  std::uint64_t pack_values(StageLayout& layout) const {
-    std::vector<Interval> intervals;
-    std::vector<std::size_t> owners;
-    for (std::size_t i = 0; i < layout.values.size(); ++i) {
-      if (layout.values[i].storage != layout.values[i].node) continue;
-      const Range& range = ranges_.at(layout.values[i].node);
-      intervals.push_back({layout.values[i].bytes, range.first, range.last});
-      owners.push_back(i);
-    }
-    const Packing packing = pack(intervals, kTileAlignment);
-    const std::string fault = validate(intervals, packing.offsets, packing.total, kTileAlignment);
-    if (!fault.empty()) throw std::logic_error("tile: " + fault);
-    std::map<NodeId, std::uint64_t> offset;
-    for (std::size_t i = 0; i < owners.size(); ++i) offset[layout.values[owners[i]].node] = packing.offsets[i];
-    for (TileValue& value : layout.values) value.offset = offset.at(value.storage);
-    return packing.total;
-  }
-
  private:
-  struct Range {
-    std::uint32_t first = 0, last = 0;
-  };
-
   const ir::FusedNodes* fused(NodeId id) const {
     const auto found = fused_with_.find(id);
     return found == fused_with_.end() ? nullptr : found->second;
@@ -76,31 +54,16 @@ class StageBuilder {
 
   bool inside(NodeId id) const { return id >= stage_.rows && id < stage_.last; }
 
-  // Whether the node or a view of it is read outside, by row node of the stage. Views come after their operand.
-  std::vector<bool> leaving() const {
-    std::vector<bool> leaves(stage_.last - stage_.rows, false);
-    for (NodeId id = stage_.last; id-- > stage_.rows;) {
-      leaves[id - stage_.rows] =
-          graph_[id].keep || graph_[id].poll ||
-          std::any_of(analysis_.consumers[id].begin(), analysis_.consumers[id].end(), [&](NodeId reader) {
-            if (!inside(reader)) return true;
-            return leaves[reader - stage_.rows] && analysis_.is_view(reader);
-          });
-    }
-    return leaves;
-  }
-
   void add(NodeId id) {
     const Node& node = graph_[id];
     if (analysis_.is_view(id)) {
       const NodeId of = node.inputs[0];
       // A view of a value outside of the tile is loaded by its readers like a value of its own.
-      if (inside(of) && place_.count(of) != 0) append(id, layout_.values[place_.at(of)].storage, false);
+      if (const TileValue* value = placed(of); inside(of) && value != nullptr) append(id, value->storage, false);
       return;
     }
     for (NodeId input : node.inputs) {
-      if (graph_[input].type.rows == 0) continue;
-      if (place_.count(input) == 0) append(input, input, true);
+      if (graph_[input].type.rows > 0 && placed(input) == nullptr) append(input, input, true);
     }
     if (node.type.rows == 0) {
       if (reads_rows(graph_, node))
@@ -112,7 +75,7 @@ class StageBuilder {
       for (NodeId input : node.inputs) {
         if (dies_at(input, id) && leaves_product_alone(id, input) && graph_[input].type == node.type &&
             reads_alone(id, input)) {
-          storage = layout_.values[place_.at(input)].storage;
+          storage = placed(input)->storage;
           break;
         }
       }
@@ -139,17 +102,15 @@ class StageBuilder {
                       : round_up(features * kTileLanes * size_of(graph_[id].type.dtype), kTileAlignment);
     place_[id] = layout_.values.size();
     layout_.values.push_back(value);
-    if (storage == id) ranges_[id] = {now(id, loaded), now(id, loaded)};
-    Range& range = ranges_.at(storage);
-    range.first = std::min(range.first, first_use(id));  // a view may be read before the loaded value
-    range.last = std::max(range.last, last_use(id));
+    TileValue& owner = layout_.values[place_.at(storage)];
+    if (storage == id) owner.first = owner.last = loaded ? first_use(id) : id;  // loaded when its first reader runs
+    owner.first = std::min(owner.first, first_use(id));  // a view may be read before the loaded value
+    owner.last = std::max(owner.last, last_use(id));
     for (NodeId reader : analysis_.consumers[id]) {
       if (inside(reader) && analysis_.is_view(reader)) views_[storage].push_back(reader);
     }
     // Stores do not extend the live range: a value is written to the arena right after its step.
   }
-  // A value is loaded when its first reader runs.
-  std::uint32_t now(NodeId id, bool loaded) const { return loaded ? first_use(id) : id; }
   std::uint32_t first_use(NodeId id) const {
     std::uint32_t first = ir::kNoNode;
     for (NodeId reader : analysis_.consumers[id]) {
@@ -167,31 +128,31 @@ class StageBuilder {
 
   // Whether nothing that shares the input's place is read after node `id`.
   bool dies_at(NodeId input, NodeId id) {
-    const auto found = place_.find(input);
-    if (found == place_.end() || in_place_[input] || in_registers(input)) return false;
-    const NodeId storage = layout_.values[found->second].storage;
-    if (ranges_.at(storage).last > id) return false;
+    const TileValue* value = placed(input);
+    if (value == nullptr || in_place_[input] || in_registers(input) || placed(value->storage)->last > id) return false;
     // A view that has a place by now keeps it, so each view is checked once.
-    std::vector<NodeId>& views = views_[storage];
-    while (!views.empty() && place_.count(views.back()) != 0) views.pop_back();
+    std::vector<NodeId>& views = views_[value->storage];
+    while (!views.empty() && placed(views.back()) != nullptr) views.pop_back();
     return views.empty();
   }
   // A product reads its rows while it writes; the executor has decided whether it may overwrite its epilogue's operand.
   bool leaves_product_alone(NodeId id, NodeId input) const {
     const ir::FusedNodes* group = fused(id);
-    if (group == nullptr) return true;
-    const auto rows = place_.find(graph_[group->product].inputs[0]);
-    return group->in_place &&
-           (rows == place_.end() || layout_.values[rows->second].storage != layout_.values[place_.at(input)].storage);
+    return group == nullptr || (group->in_place && !share_place(graph_[group->product].inputs[0], input));
   }
   // Whether each operand in that place is read element by element.
   bool reads_alone(NodeId id, NodeId input) const {
-    const NodeId storage = layout_.values[place_.at(input)].storage;
-    return std::all_of(graph_[id].inputs.begin(), graph_[id].inputs.end(), [&](NodeId other) {
-      const auto found = place_.find(other);
-      return found == place_.end() || layout_.values[found->second].storage != storage ||
-             graph_[other].type == graph_[id].type;
+    return std::ranges::all_of(graph_[id].inputs, [&](NodeId other) {
+      return !share_place(other, input) || graph_[other].type == graph_[id].type;
     });
+  }
+  bool share_place(NodeId any, NodeId with_place) const {
+    const TileValue* value = placed(any);
+    return value != nullptr && value->storage == placed(with_place)->storage;
+  }
+  const TileValue* placed(NodeId id) const {  // null if the node has no place
+    const auto found = place_.find(id);
+    return found == place_.end() ? nullptr : &layout_.values[found->second];
   }
 
   const Graph& graph_;
@@ -202,10 +163,25 @@ class StageBuilder {
   std::map<NodeId, const ir::FusedNodes*> fused_with_;
   StageLayout layout_;
   std::map<NodeId, std::size_t> place_;
-  std::map<NodeId, Range> ranges_;               // live ranges, keyed by storage
   std::map<NodeId, std::vector<NodeId>> views_;  // keyed by storage: views in the stage that may have no place
   std::uint64_t accumulators_ = 0;
 };
+
+// Assigns places for tiles of kTileLanes rows. Returns the bytes of such a tile.
+std::uint64_t pack_values(StageLayout& layout) {
+  std::vector<Interval> intervals;  // a value in the place of another has no bytes of its own
+  for (const TileValue& value : layout.values)
+    intervals.push_back({value.storage == value.node ? value.bytes : 0, value.first, value.last});
+  const Packing packing = pack(intervals, kTileAlignment);
+  const std::string fault = validate(intervals, packing.offsets, packing.total, kTileAlignment);
+  if (!fault.empty()) throw std::logic_error("tile: " + fault);
+  std::map<NodeId, std::uint64_t> offsets;  // keyed by storage, which comes first
+  for (std::size_t i = 0; i < layout.values.size(); ++i) {
+    TileValue& value = layout.values[i];
+    value.offset = offsets.try_emplace(value.storage, packing.offsets[i]).first->second;
+  }
+  return packing.total;
+}
 
 // Pairs each weight gradient x^T dz, which reads dz, with a sum of dz over the rows: one value per feature of a row,
 // summed over rows alone, or over both axes if rows have one feature.
@@ -298,12 +274,11 @@ RegionLayout lay_out(const Graph& graph, const GraphAnalysis& analysis, const ir
   for (const ir::RegionStage& stage : region.stages) {
     StageBuilder builder(graph, stage, capacity, in_place, analysis);
     StageLayout out = builder.run();
-    unit = std::max(unit, builder.pack_values(out));
+    unit = std::max(unit, pack_values(out));
     // Rows are chosen by the bytes of unfused steps, for which the limit of a tile was measured (regions.md): fused
     // steps keep the tile closer to the core instead of making it longer.
-    StageBuilder plain(graph, stage, capacity, in_place, analysis, false);
-    StageLayout unfused = plain.run();
-    size.tile_bytes = std::max(size.tile_bytes, plain.pack_values(unfused));
+    StageLayout unfused = StageBuilder(graph, stage, capacity, in_place, analysis, false).run();
+    size.tile_bytes = std::max(size.tile_bytes, pack_values(unfused));
     size.accumulator_bytes = std::max(size.accumulator_bytes, builder.accumulator_bytes());
     size.work = std::max(size.work, checked_mul(work_of_row(graph, analysis, stage, capacity), capacity));
     layout.stages.push_back(std::move(out));

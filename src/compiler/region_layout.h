@@ -26,6 +26,7 @@ struct TileValue {
   bool stored = false;               // read outside of the stage's rows
   bool in_registers = false;         // between fused steps: no bytes
   std::uint64_t offset = 0, bytes = 0;
+  ir::NodeId first = 0, last = 0;  // live range of its own place: nodes of the stage
 };
 
 struct StageLayout {

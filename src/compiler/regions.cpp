@@ -258,12 +258,11 @@ class RegionFinder {
   // A region pays off if the bytes that stay in its tiles exceed those that it loads and stores.
   std::string saves_nothing(const ir::Region& region) const {
     std::uint64_t stays = 0, moves = 0;
-    std::vector<bool> leaves(graph_.size(), false);
     for (const ir::RegionStage& stage : region.stages) {
       const std::span<const NodeId> rows(order_.begin() + stage.rows, order_.begin() + stage.last);
       const std::set<NodeId> inside(rows.begin(), rows.end());
+      const std::set<NodeId> leaves = leaving(graph_, analysis_, rows);
       std::set<NodeId> loaded;
-      for (auto id = rows.rbegin(); id != rows.rend(); ++id) leaves[*id] = is_read_outside(*id, inside, leaves);
       for (const NodeId id : rows) {
         for (NodeId input : graph_[id].inputs) {
           const NodeId from = analysis_.roots[input];
@@ -273,18 +272,11 @@ class RegionFinder {
             moves += graph_[from].type.bytes();
         }
         if (is_view(id) || kinds_[id] != RowKind::row) continue;
-        (leaves[id] ? moves : stays) += graph_[id].type.bytes();
+        (leaves.contains(id) ? moves : stays) += graph_[id].type.bytes();
       }
     }
     if (stays > moves) return {};
     return fmt::format("{} bytes would be moved to keep {} from the arena", moves, stays);
-  }
-
-  // Whether the node or a view of it is read outside of the stage's rows; `leaves` has the result for later nodes.
-  bool is_read_outside(NodeId id, const std::set<NodeId>& inside, const std::vector<bool>& leaves) const {
-    if (graph_[id].keep || graph_[id].poll) return true;
-    return std::any_of(analysis_.consumers[id].begin(), analysis_.consumers[id].end(),
-                       [&](NodeId reader) { return !inside.contains(reader) || (is_view(reader) && leaves[reader]); });
   }
 
   const Graph& graph_;
