@@ -91,12 +91,8 @@ class Fuser {
 
 Graph fuse(Graph graph, const RegionOptions& options) {
   const Fuser fuser(graph, options);
-  std::vector<std::vector<FusedNodes>> fused;  // per stage; stored in the graph at the end, because `fuser` reads it
-  for (const ir::Region& region : graph.regions)
-    for (const ir::RegionStage& stage : region.stages) fused.push_back(fuser.run(stage));
-  std::size_t next = 0;
   for (ir::Region& region : graph.regions)
-    for (ir::RegionStage& stage : region.stages) stage.fused = std::move(fused[next++]);
+    for (ir::RegionStage& stage : region.stages) stage.fused = fuser.run(stage);
   return graph;
 }
 

@@ -66,7 +66,8 @@ class PhaseScheduler {
   }
 
   void before(NodeId earlier, NodeId later) {
-    if (unit_of_[earlier] != unit_of_[later]) edges_.insert({unit_of_[earlier], unit_of_[later]});
+    const std::size_t from = unit_of_[earlier], to = unit_of_[later];
+    if (from != to && after_[from].insert(to).second) ++waits_for_[to];
   }
 
   // Edges from operands, between readers and writers of a state, and from the row count to all later nodes.
@@ -74,10 +75,8 @@ class PhaseScheduler {
     std::map<NodeId, std::vector<NodeId>> readers;  // per state, since its last write
     std::map<NodeId, NodeId> writer;
     const auto written = [&](NodeId state, NodeId by) {
-      for (const NodeId reader : readers[state])
-        if (reader != by) before(reader, by);
-      if (const auto found = writer.find(state); found != writer.end() && found->second != by)
-        before(found->second, by);
+      for (const NodeId reader : readers[state]) before(reader, by);
+      if (const auto found = writer.find(state); found != writer.end()) before(found->second, by);
     };
     const NodeId count = graph_.phases[phase_].row_count;
     for (const NodeId id : nodes_of(graph_, phase_)) {
@@ -102,10 +101,6 @@ class PhaseScheduler {
         writer[state] = id;
         readers[state].clear();
       }
-    }
-    for (const auto& [earlier, later] : edges_) {
-      after_[earlier].push_back(later);
-      ++waits_for_[later];
     }
   }
 
@@ -150,12 +145,11 @@ class PhaseScheduler {
   const Layouts& layouts_;
   std::uint32_t phase_;
   std::vector<Unit> units_;
-  std::vector<std::size_t> unit_of_;                     // per node
-  std::set<std::pair<std::size_t, std::size_t>> edges_;  // pairs of units: earlier, later
-  std::vector<std::vector<std::size_t>> after_;          // per unit
-  std::vector<std::size_t> waits_for_;                   // per unit: predecessors that have not run
-  std::vector<std::vector<NodeId>> reads_;               // per unit
-  std::vector<std::size_t> readers_;                     // per value: readers that have not run
+  std::vector<std::size_t> unit_of_;          // per node
+  std::vector<std::set<std::size_t>> after_;  // per unit
+  std::vector<std::size_t> waits_for_;        // per unit: predecessors that have not run
+  std::vector<std::vector<NodeId>> reads_;    // per unit
+  std::vector<std::size_t> readers_;          // per value: readers that have not run
 };
 
 }  // namespace

@@ -99,27 +99,25 @@ RegionRunner::RegionRunner(const Region& region, const Phase& phase, const Progr
                            const TileScratch& scratch, cpu::Pool* pool)
     : last_(region.last),
       capacity_(phase.capacity),
-      tile_rows_(tiling_of(region).tile_rows),
-      tiles_((phase.capacity + tile_rows_ - 1) / tile_rows_),
-      partitions_(tiling_of(region).partitions),
-      accumulator_bytes_(tiling_of(region).accumulator_bytes),
-      has_lanes_(tiling_of(region).lanes),
+      tiling_(tiling_of(region)),
+      tiles_((phase.capacity + tiling_.tile_rows - 1) / tiling_.tile_rows),
       lanes_at_(lanes_at(region, phase, program)),
       scratch_(scratch),
       pool_(pool),
       isa_(isa) {
-  group_ = partitions_;
+  group_ = tiling_.partitions;
   if (region.accumulators != kNoBuffer) {
     const Buffer& sets = program.buffers[region.accumulators];
     accumulators_ = arena + sets.offset;
-    if (accumulator_bytes_ > 0) group_ = largest_group(partitions_, sets.bytes / accumulator_bytes_);
+    if (tiling_.accumulator_bytes > 0)
+      group_ = largest_group(tiling_.partitions, sets.bytes / tiling_.accumulator_bytes);
   }
-  for (const Stage& stage : region.stages) bind_stage(region, stage, phase, program, arena, isa);
+  for (const Stage& stage : region.stages) bind_stage(stage, phase, program, arena, isa);
 }
 
-void RegionRunner::bind_stage(const Region& region, const Stage& stage, const Phase& phase, const Program& program,
-                              std::byte* arena, Isa isa) {
-  TileMasks masks(tiling_of(region));
+void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Program& program, std::byte* arena,
+                              Isa isa) {
+  TileMasks masks(tiling_);
   BoundStage& bound = stages_.emplace_back();
   bound.first = stage.first;
   bound.rows = stage.rows;
@@ -220,7 +218,7 @@ void RegionRunner::bind_stage(const Region& region, const Stage& stage, const Ph
 }
 
 float* RegionRunner::accumulators(std::uint64_t set) const {
-  return reinterpret_cast<float*>(accumulators_ + set * accumulator_bytes_);
+  return reinterpret_cast<float*>(accumulators_ + set * tiling_.accumulator_bytes);
 }
 
 // Partial results that wait for later groups. Place 0 is the final values, which are stored elsewhere.
@@ -233,10 +231,10 @@ void RegionRunner::run_partition(const BoundStage& stage, int partition) const {
   context.tile = scratch_.of(pool_ == nullptr ? 0 : cpu::Pool::current());
   if (accumulators_ != nullptr) {
     context.accumulators = reinterpret_cast<std::byte*>(accumulators(set_of(partition)));
-    std::memset(context.accumulators, 0, accumulator_bytes_);
-    if (has_lanes_) {
+    std::memset(context.accumulators, 0, tiling_.accumulator_bytes);
+    if (tiling_.lanes) {
       context.lanes = reinterpret_cast<float*>(context.tile + lanes_at_);
-      std::memset(context.lanes, 0, accumulator_bytes_ * kTileLanes);
+      std::memset(context.lanes, 0, tiling_.accumulator_bytes * kTileLanes);
     }
     for (const Alike& alike : stage.accumulators) {
       if (alike.op != CombineOp::sum)
@@ -247,10 +245,10 @@ void RegionRunner::run_partition(const BoundStage& stage, int partition) const {
       stage.row_count != nullptr ? std::clamp<std::int64_t>(*stage.row_count, 0, capacity_) : capacity_;
   // Rows beyond the data set cannot be read, whatever the phase counts.
   for (const Batches& of : stage.batches) samples = std::min(samples, cpu::batch_of(of.params, *of.step).count);
-  const std::int64_t begin = tiles_ * partition / partitions_ * tile_rows_;
-  const std::int64_t end = std::min(tiles_ * (partition + 1) / partitions_ * tile_rows_, capacity_);
-  for (context.first = begin; context.first < std::min(end, samples); context.first += tile_rows_) {
-    context.rows = std::min(tile_rows_, samples - context.first);
+  const std::int64_t begin = tiles_ * partition / tiling_.partitions * tiling_.tile_rows;
+  const std::int64_t end = std::min(tiles_ * (partition + 1) / tiling_.partitions * tiling_.tile_rows, capacity_);
+  for (context.first = begin; context.first < std::min(end, samples); context.first += tiling_.tile_rows) {
+    context.rows = std::min(tiling_.tile_rows, samples - context.first);
     context.stride = (context.rows + kTileLanes - 1) / kTileLanes * kTileLanes;
     for (const cpu::TileStep& step : stage.steps) step(context);
   }
@@ -272,9 +270,9 @@ void RegionRunner::add_lanes(const BoundStage& stage, const cpu::TileContext& pa
 }
 
 void RegionRunner::run_stage(const BoundStage& stage) const {
-  const auto floats = static_cast<std::int64_t>(accumulator_bytes_ / sizeof(float));
-  for (int group = 0; group * group_ < partitions_; ++group) {
-    const int first = group * group_, count = std::min(group_, partitions_ - first);
+  const auto floats = static_cast<std::int64_t>(tiling_.accumulator_bytes / sizeof(float));
+  for (int group = 0; group * group_ < tiling_.partitions; ++group) {
+    const int first = group * group_, count = std::min(group_, tiling_.partitions - first);
     cpu::for_parts(pool_, count, [&](int partition) { run_partition(stage, first + partition); });
     if (stage.reduced.empty()) continue;
     const std::int64_t parts = std::min<std::int64_t>(floats * count / kCombinePart, cpu::kMaxParts);
@@ -311,11 +309,11 @@ void RegionRunner::for_values(const BoundStage& stage, std::int64_t first, std::
 void RegionRunner::combine_block(const BoundStage& stage, CombineOp op, int group, std::int64_t first,
                                  std::int64_t count) const {
   const auto bits = static_cast<unsigned>(group);
-  const bool is_last = (group + 1) * group_ >= partitions_;
+  const bool is_last = (group + 1) * group_ >= tiling_.partitions;
   int waits = std::popcount(bits);
   const int merged = is_last ? waits : std::countr_one(bits);
-  const PartitionResults results{accumulators(0) + first, accumulator_bytes_ / sizeof(float),
-                                 std::min(group_, partitions_ - group * group_)};
+  const PartitionResults results{accumulators(0) + first, tiling_.accumulator_bytes / sizeof(float),
+                                 std::min(group_, tiling_.partitions - group * group_)};
   float block[kCombineBlock], before[kCombineBlock];
   const float* from = combined(cpu::isa_table(isa_), op, results, count, block);
   for (int i = 0; i < merged; ++i) {

@@ -70,8 +70,7 @@ class RegionRunner {
     const std::int32_t* row_count = nullptr;
   };
 
-  void bind_stage(const Region& region, const Stage& stage, const Phase& phase, const Program& program,
-                  std::byte* arena, Isa isa);
+  void bind_stage(const Stage& stage, const Phase& phase, const Program& program, std::byte* arena, Isa isa);
   void run_partition(const BoundStage& stage, int partition) const;
   std::uint64_t set_of(int partition) const { return static_cast<std::uint64_t>(partition % group_); }
   void add_lanes(const BoundStage& stage, const cpu::TileContext& partition) const;
@@ -85,12 +84,11 @@ class RegionRunner {
 
   std::uint32_t last_;
   std::vector<BoundStage> stages_;
-  std::int64_t capacity_, tile_rows_, tiles_;
-  int partitions_;
+  std::int64_t capacity_;
+  HostTiling tiling_;
+  std::int64_t tiles_;
   int group_ = 1;  // partitions that run at the same time (partial_results.h)
   std::byte* accumulators_ = nullptr;
-  std::uint64_t accumulator_bytes_;
-  bool has_lanes_;          // if false, each tile adds its sums to the accumulators
   std::uint64_t lanes_at_;  // offset in a thread's scratch
   const TileScratch& scratch_;
   cpu::Pool* pool_;
