@@ -3,7 +3,6 @@
 // line is written on one line. Not here: reading (json.h), meaning of the keys.
 #pragma once
 
-#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>

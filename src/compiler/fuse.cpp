@@ -6,7 +6,6 @@
 // Not here: places in the tile (region_layout.h), sums over rows fused with weight gradients (also there: they depend
 // on the tiling).
 #include <algorithm>
-#include <utility>
 
 #include "compiler/graph_analysis.h"
 #include "compiler/passes.h"

@@ -1,7 +1,5 @@
 #include "compiler/lower.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cstring>
 #include <map>

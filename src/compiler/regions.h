@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "compiler/graph_analysis.h"
 #include "compiler/region_signature.h"
 #include "compiler/rewrite.h"
 #include "graph/ir/graph.h"

@@ -6,7 +6,6 @@
 
 #include "executors/common/load_check.h"
 #include "graphrun/error.h"
-#include "graphrun/op_traits.h"
 #include "graphrun/params.h"
 
 namespace graphrun {

@@ -3,9 +3,7 @@
 // steps: no regions, and all buffers in Layout::rows.
 #pragma once
 
-#include <cstdint>
 #include <deque>
-#include <string>
 #include <vector>
 
 #include "graphrun/executor.h"

@@ -3,7 +3,6 @@
 // Only a `stop` function, if the caller passes one, can end the work for another reason.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <span>
