@@ -45,7 +45,26 @@ std::uint64_t in_whole_vectors(const TensorType& type, std::int64_t block) {
   return type.bytes() / static_cast<std::uint64_t>(rows) * static_cast<std::uint64_t>(padded_rows);
 }
 
+// Whether row regions run in tiles of a host's vectors. On a GPU, each lane has a row.
+bool tiles_have_lanes(const CompileOptions& options) {
+  return options.target.empty() || find_target(options.target).compute_capability == 0;
+}
+
 }  // namespace
+
+Layouts lay_out(const Graph& graph, const CompileOptions& options, bool lend) {
+  Layouts layouts;
+  layouts.analysis = analyze(graph);
+  layouts.views = find_views(graph, layouts.analysis, options.takes_views);
+  layouts.storage = assign_storage(graph, layouts.analysis, layouts.views, lend);
+  layouts.data = lay_out_data(graph, layouts.analysis, options.tiles, tiles_have_lanes(options));
+  layouts.regions = lay_out_regions(graph, layouts.analysis, layouts.data, options.plan_region, options.tiles);
+  layouts.in_tile_only = layouts.storage.in_registers;
+  for (const RegionLayout& region : layouts.regions)
+    for (const StageLayout& stage : region.stages)
+      for (const TileValue& value : stage.values) layouts.in_tile_only[value.node] = !value.loaded && !value.stored;
+  return layouts;
+}
 
 StepSignature step_signature(const Graph& graph, NodeId id, const CompileOptions& options) {
   StepSignature signature = signature_of(graph, id);
@@ -111,21 +130,18 @@ std::uint64_t bytes_of(const Graph& graph, const DataLayout& data, NodeId id) {
 
 namespace {
 
-Workspaces ask_workspaces(const Graph& graph, const Layouts& layouts, const CompileOptions& options) {
-  Workspaces result{std::vector<bool>(graph.size()), std::vector<std::uint64_t>(graph.size()),
-                    std::vector<std::uint64_t>(graph.size())};
+std::vector<std::optional<Support>> ask_supports(const Graph& graph, const Layouts& layouts,
+                                                 const CompileOptions& options) {
+  std::vector<std::optional<Support>> result(graph.size());
   std::vector<Diagnostic> rejected;
   for (std::uint32_t phase = 0; phase < graph.phases.size(); ++phase) {
     for (const NodeId id : nodes_of(graph, phase)) {
       if (!is_plain_step(graph, layouts, id)) continue;
-      const Support support = options.supports(step_signature(graph, id, options));
-      result.asked[id] = true;
-      result.wanted[id] = support.workspace_bytes;
-      result.min[id] = support.workspace_bytes - support.spare_workspace_bytes;
-      if (support.yes) continue;
+      result[id] = options.supports(step_signature(graph, id, options));
+      if (result[id]->yes) continue;
       Diagnostic& diagnostic = rejected.emplace_back();
       diagnostic.code = "step.unsupported";
-      diagnostic.message = support.reason;
+      diagnostic.message = result[id]->reason;
       point_to(graph[id], diagnostic);
     }
   }
@@ -179,10 +195,12 @@ Plan plan_arena(Graph graph, const CompileOptions& options) {
   Plan plan;
   plan.ids = IdMap::identity(graph.size());
   plan.layouts = lay_out(graph, options);
-  plan.workspaces = ask_workspaces(graph, plan.layouts, options);
+  plan.supports = ask_supports(graph, plan.layouts, options);
   plan.apart = options.target.empty() ? 0 : find_target(options.target).apart;
   plan.state_bytes = state_bytes(graph, plan.layouts.data);
-  GivenBytes given{plan.workspaces.wanted, {}};
+  GivenBytes given;
+  for (const std::optional<Support>& support : plan.supports)
+    given.steps.push_back(support ? support->workspace_bytes : 0);
   for (std::size_t r = 0; r < graph.regions.size(); ++r) {
     const RegionPlan& planned = plan.layouts.regions[r].plan;
     given.regions.push_back(accumulator_bytes(planned.tiling));

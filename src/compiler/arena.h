@@ -1,26 +1,40 @@
-// arena.h: contents of the arena except states (values, workspaces of steps, accumulators of regions), their live
-// ranges and their offsets. Contract: pure; times are those of storage.h. Executors are asked about each step once, by
-// plan_arena(). Not here: sharing of bytes between values (storage.h), buffers (lower.h), plans within a budget
-// (budget/fit_memory.h).
+// arena.h: layouts of a graph that is to be lowered; contents of the arena except states (values, workspaces of steps,
+// accumulators of regions), their live ranges and their offsets. Contract: pure; times are those of storage.h.
+// Executors are asked about each step once, by plan_arena(). Not here: sharing of bytes between values (storage.h),
+// buffers (lower.h), plans within a budget (budget/fit_memory.h).
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
-#include "compiler/layouts.h"
+#include "compiler/compile.h"
+#include "compiler/data_layout.h"
+#include "compiler/graph_analysis.h"
+#include "compiler/region_layout.h"
 #include "compiler/rewrite.h"
+#include "compiler/storage.h"
+#include "compiler/views.h"
+#include "graph/ir/graph.h"
 #include "graphrun/budget.h"
 #include "packing/pack.h"
 
 namespace graphrun::plan {
 
-// Workspace of each step, indexed by node.
-struct Workspaces {
-  std::vector<bool> asked;            // whether the node is a step that the executor supports
-  std::vector<std::uint64_t> wanted;  // bytes
-  std::vector<std::uint64_t> min;     // minimum for identical results (Support::spare_workspace_bytes)
+// Facts about a graph that is to be lowered, found once: which nodes share bytes, and how tiles are laid out.
+struct Layouts {
+  GraphAnalysis analysis;
+  Views views;
+  Storage storage;
+  DataLayout data;
+  std::vector<RegionLayout> regions;  // per region of the graph
+  std::vector<bool> in_tile_only;     // per node: no bytes in the arena
 };
+
+// A region that has a plan keeps it, so a graph with reordered or repeated steps runs its regions unchanged. `lend`:
+// states lend their bytes (storage.h).
+Layouts lay_out(const ir::Graph& graph, const CompileOptions& options, bool lend = false);
 
 // A single step, as executors are asked about it and as the Program stores it.
 StepSignature step_signature(const ir::Graph& graph, ir::NodeId id, const CompileOptions& options);
@@ -66,9 +80,9 @@ struct Plan {
   ir::Graph graph;
   IdMap ids;  // from the given graph
   Layouts layouts;
-  Workspaces workspaces;          // for the given graph
-  std::uint64_t state_bytes = 0;  // with padding
-  std::uint64_t apart = 0;        // Target::apart
+  std::vector<std::optional<Support>> supports;  // per node of the given graph: of a plain step
+  std::uint64_t state_bytes = 0;                 // with padding
+  std::uint64_t apart = 0;                       // Target::apart
   Arena arena;
   BudgetSummary budget;
 };

@@ -1,9 +1,11 @@
 // graph_analysis.h: readers, overlays, view roots, regions and rows of the nodes of a graph, computed once for all
-// passes; and the signature of a node for executors. Contract: pure functions of the graph; vectors are indexed by node
-// id. Not here: decisions based on this: storage (storage.h), regions (regions.h), layouts.
+// passes; and the signatures of nodes and regions for executors. Contract: pure functions of the graph; vectors are
+// indexed by node id. Not here: decisions based on this: storage (storage.h), regions (regions.h), layouts.
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <set>
 #include <span>
 #include <string_view>
@@ -60,6 +62,31 @@ std::set<ir::NodeId> leaving(const ir::Graph& graph, const GraphAnalysis& analys
 std::vector<ir::NodeId> nodes_of(const ir::Graph& graph, std::uint32_t phase);
 
 StepSignature signature_of(const ir::Graph& graph, ir::NodeId id);
+
+// Executor::region_choices() for one target.
+using PlanRegion = std::function<RegionPlan(const RegionSignature&)>;
+
+// Steps of a graph in the form that Executor::region_choices() takes: an element region if chains were added; otherwise
+// a row region.
+class RegionQuestion {
+ public:
+  RegionQuestion(const ir::Graph& graph, const GraphAnalysis& analysis, std::uint32_t phase)
+      : graph_(graph), analysis_(analysis) {
+    region_.capacity = graph.phases[phase].capacity;
+  }
+
+  // Adds a step that runs over the rows of a stage, or once.
+  void add(ir::NodeId id, std::optional<std::uint32_t> stage);
+  void add(const ir::FusedNodes& nodes);
+  void add_chain(std::span<const ir::NodeId> steps);
+  RegionPlan ask(const PlanRegion& plan, const RegionSize& size = {});  // once
+
+ private:
+  const ir::Graph& graph_;
+  const GraphAnalysis& analysis_;
+  RegionSignature region_;
+  std::vector<ir::NodeId> row_ids_, once_ids_;
+};
 
 // Adds the node's name, op and position in the model file to the diagnostic.
 void point_to(const ir::Node& node, Diagnostic& diagnostic);

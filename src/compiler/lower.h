@@ -8,7 +8,6 @@
 
 #include "compiler/arena.h"
 #include "compiler/compile.h"
-#include "compiler/layouts.h"
 #include "graph/ir/graph.h"
 #include "graphrun/program.h"
 

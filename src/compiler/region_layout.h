@@ -13,7 +13,6 @@
 
 #include "compiler/data_layout.h"
 #include "compiler/graph_analysis.h"
-#include "compiler/region_signature.h"
 #include "graph/ir/graph.h"
 #include "graphrun/program.h"
 

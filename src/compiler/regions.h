@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "compiler/region_signature.h"
+#include "compiler/graph_analysis.h"
 #include "compiler/rewrite.h"
 #include "graph/ir/graph.h"
 

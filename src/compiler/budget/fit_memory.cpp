@@ -74,6 +74,10 @@ class MemoryFitter {
  private:
   // ---- bytes of the draft
 
+  const Support& support_of(const Draft& draft, NodeId step) const {
+    return plan_.supports[draft.origins[step]].value();
+  }
+
   // Bytes that steps and regions get in addition to their operands: as much as the target allows, but at least their
   // minimum. Regions come last: in smaller groups fewer threads share the work.
   GivenBytes given_for(std::uint64_t target) const {
@@ -85,8 +89,9 @@ class MemoryFitter {
     };
     for (NodeId id = 0; id < given.steps.size(); ++id) {
       std::uint64_t& bytes = given.steps[id];
-      const std::uint64_t wanted = plan_.workspaces.wanted[draft_.origins[id]];
-      if (!is_plain_step(draft_.graph, layouts, id) || wanted == bytes) continue;
+      if (!is_plain_step(draft_.graph, layouts, id)) continue;
+      const std::uint64_t wanted = support_of(draft_, id).workspace_bytes;
+      if (wanted == bytes) continue;
       std::uint64_t& at = live[layouts.storage.time[id]];
       at -= round_up(bytes, kAlignment);
       bytes = std::clamp(space_next_to(at), bytes, wanted);
@@ -109,7 +114,8 @@ class MemoryFitter {
   GivenBytes min_given(const Draft& draft) const {
     GivenBytes given{std::vector<std::uint64_t>(draft.graph.size(), 0), {}};
     for (NodeId id = 0; id < draft.graph.size(); ++id)
-      if (is_plain_step(draft.graph, draft.layouts, id)) given.steps[id] = plan_.workspaces.min[draft.origins[id]];
+      if (is_plain_step(draft.graph, draft.layouts, id))
+        given.steps[id] = support_of(draft, id).workspace_bytes - support_of(draft, id).spare_workspace_bytes;
     for (const RegionLayout& region : draft.layouts.regions) {
       const auto* host = std::get_if<HostTiling>(&region.plan.tiling);
       given.regions.push_back(host != nullptr ? host->accumulator_bytes * min_sets(host->partitions)
@@ -215,8 +221,7 @@ class MemoryFitter {
         throw std::logic_error("fit_memory: a budget has changed a tiling");
     }
     for (NodeId id = 0; id < draft.graph.size(); ++id) {
-      if (is_plain_step(draft.graph, draft.layouts, id) && !plan_.workspaces.asked[draft.origins[id]])
-        return std::nullopt;
+      if (is_plain_step(draft.graph, draft.layouts, id) && !plan_.supports[draft.origins[id]]) return std::nullopt;
     }
     return draft;
   }
@@ -243,7 +248,7 @@ class MemoryFitter {
       if (is_recomputed(id)) continue;
       names.insert(graph[id].name);
       if (is_plain_step(graph, draft_.layouts, id))
-        list_workspace(graph[id].phase, graph[id].name, given.steps[id], plan_.workspaces.wanted[draft_.origins[id]]);
+        list_workspace(graph[id].phase, graph[id].name, given.steps[id], support_of(draft_, id).workspace_bytes);
     }
     for (NodeId id = 0; id < graph.size(); ++id) {
       if (!is_recomputed(id)) continue;

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "compiler/layouts.h"
+#include "compiler/arena.h"
 #include "compiler/rewrite.h"
 #include "graph/ir/graph.h"
 

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "compiler/layouts.h"
+#include "compiler/arena.h"
 #include "graph/ir/graph.h"
 
 namespace graphrun::plan {
