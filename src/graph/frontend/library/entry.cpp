@@ -15,7 +15,8 @@ std::string wrong_count(const Callable& callable, std::size_t got) {
 Error unknown(std::string_view what, std::string_view name, const std::vector<std::string>& names) {
   constexpr std::size_t kListed = 16;
   std::string hint = did_you_mean(name, names);
-  if (hint.empty() && names.size() <= kListed) hint = fmt::format("there are: {}", fmt::join(names, ", "));
+  if (hint.empty() && !names.empty() && names.size() <= kListed)
+    hint = fmt::format("there are: {}", fmt::join(names, ", "));
   return Error(ErrorKind::input, fmt::format("{}.unknown", what), fmt::format("there is no {} named {}", what, name),
                std::move(hint));
 }
