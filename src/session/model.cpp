@@ -19,7 +19,6 @@
 #include "data/npy.h"
 #include "data/provenance.h"
 #include "graph/frontend/builder_impl.h"
-#include "graph/frontend/format/canonical.h"
 #include "graph/frontend/format/model_file.h"
 #include "graph/frontend/format/overrides.h"
 #include "graph/frontend/step/class_numbers.h"
@@ -34,13 +33,13 @@
 namespace graphrun {
 namespace {
 
-std::vector<InputDecl> declarations(const ModelFile& file, const Model& model) {
-  const std::vector<std::string> names = target_names(model);
+std::vector<InputDecl> declarations(const ModelFile& file) {
+  const std::vector<std::string> names = target_names(file.model);
   const std::set<std::string_view> targets(names.begin(), names.end());
   std::map<std::string, std::vector<ClassRange>> classes;
-  for (ClassRange& range : class_numbers(model)) classes[range.input].push_back(std::move(range));
+  for (ClassRange& range : class_numbers(file.model)) classes[range.input].push_back(std::move(range));
   std::vector<InputDecl> inputs;
-  for (const ModelFile::Input& input : file.inputs())
+  for (const ModelFile::Input& input : file.inputs)
     inputs.push_back({input.name, input.sample, input.dtype, targets.contains(input.name), classes[input.name]});
   return inputs;
 }
@@ -49,7 +48,7 @@ std::vector<InputDecl> declarations(const ModelFile& file, const Model& model) {
 std::int64_t evaluation_batch(const ModelFile& file, const DataSet& data, const Split& rows) {
   const std::int64_t all =
       data.provenance.empty() ? 0 : data::read_provenance("the weights' data:origin", data.provenance).samples;
-  const std::int64_t wanted = file.batch().value_or(all > 0 ? all : rows.samples());
+  const std::int64_t wanted = file.batch.value_or(all > 0 ? all : rows.samples());
   return std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(rows.samples(), 1));
 }
 
@@ -62,19 +61,19 @@ std::optional<std::int64_t> batch_of(json::Reader& reader, const ModelFile& file
                                      const LoadOptions& options) {
   const Split* train = data.find("train");
   if (const Split* rows = data.find("data")) return evaluation_batch(file, data, *rows);
-  if (!train && use_of(options) == DataUse::none) return file.batch();
+  if (!train && use_of(options) == DataUse::none) return file.batch;
   if (!train) {
-    reader.report(*file.data(), "model.data", "there is no training split", "\"train\" names its source");
+    reader.report(*file.data, "model.data", "there is no training split", "\"train\" names its source");
     return std::nullopt;
   }
-  if (!file.batch()) return train->samples();
-  if (*file.batch() > train->samples()) {
+  if (!file.batch) return train->samples();
+  if (*file.batch > train->samples()) {
     reader.report(
-        file.batch_place(), "model.batch",
-        fmt::format("the batch of {} is larger than the training split of {} samples", *file.batch(), train->samples()),
+        file.batch_place, "model.batch",
+        fmt::format("the batch of {} is larger than the training split of {} samples", *file.batch, train->samples()),
         "\"all\" takes the whole split");
   }
-  return file.batch();
+  return file.batch;
 }
 
 // Batch of predictions: this many rows, or fewer if their inputs exceed 64 MiB of floats.
@@ -92,17 +91,17 @@ std::int64_t prediction_rows(const Model& model) {
 
 // Independent rows are predicted in batches that depend on the model alone: on a GPU the batch size affects the order
 // of a sum, and a prediction must not depend on the number of rows in a file. Dependent rows use the evaluation batch.
-std::int64_t prediction_batch(const ModelFile& file, const Model& model, DataSet& data, const LoadOptions& options) {
+std::int64_t prediction_batch(const ModelFile& file, DataSet& data, const LoadOptions& options) {
   data.splits.clear();
   const bool is_asked = std::any_of(options.overrides.begin(), options.overrides.end(),
                                     [](const auto& one) { return one.first == "train.batch"; });
-  const std::string coupled = batch_dependent_output(model);
+  const std::string coupled = batch_dependent_output(file.model);
   if (coupled.empty()) {
-    return is_asked ? file.batch().value_or(options.predicts) : prediction_rows(model);
+    return is_asked ? file.batch.value_or(options.predicts) : prediction_rows(file.model);
   }
   const std::int64_t all =
       data.provenance.empty() ? 0 : data::read_provenance("the weights' data:origin", data.provenance).samples;
-  const std::int64_t batch = file.batch().value_or(all);
+  const std::int64_t batch = file.batch.value_or(all);
   if (batch == 0) {
     throw Error(ErrorKind::input, "predict.batch",
                 fmt::format("the output '{}' depends on the rest of its batch, which is \"all\", and the weights do "
@@ -146,11 +145,10 @@ std::function<std::string()> canonical_text(const json::Document& read, const Lo
     json::Document document = json::parse(path, text);
     apply_overrides(document, overrides);
     json::Reader reader(document);
-    const ModelFile file(reader);
-    Model model = file.build();
+    Model model = read_model_file(reader).model;
     reader.throw_if_failed();
     model.name = name;
-    std::string said = json::text(canonical(file, model));
+    std::string said = json::text(canonical(reader, model));
     return said.size() > kMax ? std::string() : said;
   };
 }
@@ -167,21 +165,21 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
   data::Files files({folder, options.data_dir});
   // A plan needs no values, and weights replace all of them.
   const bool reads = use_of(options) == DataUse::values && !weights;
-  const ModelFile file(reader, reads ? initial_arrays(files) : ReadArray());
-  // Build before reading the data, so that one pass reports the errors of both.
-  Model model = file.build();
+  // Read before the data, so that one pass reports the errors of both.
+  ModelFile file = read_model_file(reader, reads ? initial_arrays(files) : ReadArray());
+  Model& model = file.model;
   if (weights && !reader.failed()) {
     const std::vector<Diagnostic> found = misfits(*weights, model.graph);
     if (!found.empty()) reader.report(reader.root(), Error(ErrorKind::input, found));
   }
   DataSet data;
   const bool evaluates = !options.evaluates.empty() && !reader.failed();
-  if (file.data() && file.inputs_read()) {
-    const ModelFormulas formulas(file.constants());
+  if (file.data && file.inputs_read) {
+    const ModelFormulas formulas(model.graph.impl().constants);
     const DataUse use = evaluates ? DataUse::none : use_of(options);
-    data = read_data(reader, *file.data(), declarations(file, model),
-                     {folder, options.data_dir, file.seed(), &formulas, use, weights ? &weights->data : nullptr, false,
-                      options.on_progress});
+    data = read_data(reader, *file.data, declarations(file),
+                     {folder, options.data_dir, model.train.seed, &formulas, use, weights ? &weights->data : nullptr,
+                      false, options.on_progress});
   }
   if (evaluates && !reader.failed()) {
     std::vector<std::pair<std::string, std::vector<std::string>>> labels = std::move(data.labels);
@@ -191,7 +189,7 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
   reader.throw_if_failed();
   if (options.data == DataUse::given) data.splits.clear();
   std::optional<std::int64_t> batch =
-      options.predicts > 0 ? prediction_batch(file, model, data, options) : batch_of(reader, file, data, options);
+      options.predicts > 0 ? prediction_batch(file, data, options) : batch_of(reader, file, data, options);
   reader.throw_if_failed();
   // Weights without data are used for prediction, even if the training batch is unknown.
   if (!batch && weights && use_of(options) == DataUse::none && batch_dependent_output(model).empty())
@@ -210,7 +208,7 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
   model.canonical = canonical_text(document, options, model.name);
   model.data = std::move(data);
   model.data.files.insert(model.data.files.end(), files.found().begin(), files.found().end());
-  return model;
+  return std::move(model);
 }
 
 // Same error; diagnostics about unknown paths suggest settings.

@@ -5,7 +5,7 @@
 
 #include "base/json_reader.h"
 #include "base/json_text.h"
-#include "graph/frontend/format/canonical.h"
+#include "graph/frontend/format/model_file.h"
 #include "graphrun/error.h"
 
 using namespace graphrun;
@@ -15,10 +15,9 @@ namespace {
 std::string canonical_text(std::string text) {
   const json::Document document = json::parse("fuzz", std::move(text));
   json::Reader reader(document);
-  const ModelFile file(reader);
-  Model model = file.build();
+  Model model = read_model_file(reader).model;
   reader.throw_if_failed();
-  return json::text(canonical(file, model));
+  return json::text(canonical(reader, model));
 }
 
 }  // namespace

@@ -161,10 +161,9 @@ std::string GraphBuilder::print() const {
 }
 
 namespace {
-Value combined(std::string_view op, Value a, Value b) {
-  GraphBuilder::Impl& builder = GraphBuilder::Impl::of(a);
-  const ir::NodeId operands[] = {builder.node(a), builder.node(b)};
-  return builder.value(call(builder.builder, op, operands));
+Value applied(std::string_view op, std::initializer_list<Value> operands) {
+  GraphBuilder::Impl& builder = GraphBuilder::Impl::of(*operands.begin());
+  return builder.value(call(builder.builder, op, nodes(builder, operands)));
 }
 Value number_like(double number, Value of) {
   GraphBuilder::Impl& builder = GraphBuilder::Impl::of(of);
@@ -173,15 +172,15 @@ Value number_like(double number, Value of) {
 }
 }  // namespace
 
-#define GRAPHRUN_OPERATOR(sign, op)            \
-  Value operator sign(Value a, Value b) {      \
-    return combined(op, a, b);                 \
-  }                                            \
-  Value operator sign(Value a, double b) {     \
-    return combined(op, a, number_like(b, a)); \
-  }                                            \
-  Value operator sign(double a, Value b) {     \
-    return combined(op, number_like(a, b), b); \
+#define GRAPHRUN_OPERATOR(sign, op)             \
+  Value operator sign(Value a, Value b) {       \
+    return applied(op, {a, b});                 \
+  }                                             \
+  Value operator sign(Value a, double b) {      \
+    return applied(op, {a, number_like(b, a)}); \
+  }                                             \
+  Value operator sign(double a, Value b) {      \
+    return applied(op, {number_like(a, b), b}); \
   }
 GRAPHRUN_OPERATOR(+, "add")
 GRAPHRUN_OPERATOR(-, "sub")
@@ -190,9 +189,7 @@ GRAPHRUN_OPERATOR(/, "div")
 #undef GRAPHRUN_OPERATOR
 
 Value operator-(Value a) {
-  GraphBuilder::Impl& builder = GraphBuilder::Impl::of(a);
-  const ir::NodeId operand = builder.node(a);
-  return builder.value(call(builder.builder, "neg", std::span(&operand, 1)));
+  return applied("neg", {a});
 }
 
 }  // namespace graphrun

@@ -44,7 +44,7 @@ std::string call_text(const json::Value& entry) {
 // attributes that differ from their defaults.
 Formulas formulas_of(const json::Document& canonical) {
   json::Reader reader(canonical);
-  Model model = ModelFile(reader).build();
+  Model model = read_model_file(reader).model;
   reader.throw_if_failed();
   Formulas formulas;
   for (const json::Value& entry : canonical.root.find("graph")->value.items) {

@@ -10,7 +10,7 @@
 #include "base/json_reader.h"
 #include "base/json_text.h"
 #include "graph/frontend/builder_impl.h"
-#include "graph/frontend/format/canonical.h"
+#include "graph/frontend/format/model_file.h"
 #include "graph/frontend/format/overrides.h"
 #include "graph/frontend/objectives.h"
 #include "graph/frontend/step/step_graph.h"
@@ -37,12 +37,12 @@ Described describe(const std::string& path, LoadOptions options) {
   const std::vector<Override> overrides = apply_overrides(document, options.overrides);
   try {
     json::Reader reader(document);
-    const ModelFile file(reader);
-    Model model = file.build();
+    ModelFile file = read_model_file(reader);
+    Model& model = file.model;
     reader.throw_if_failed();
     if (model.name.empty()) model.name = std::filesystem::path(path).stem().string();
-    json::Value value = canonical(file, model);
-    return {std::move(model), file.batch(), std::move(value)};
+    json::Value value = canonical(reader, model);
+    return {std::move(model), file.batch, std::move(value)};
   } catch (const Error& error) {
     throw blame(error, overrides);
   }

@@ -82,15 +82,15 @@ InferenceInput::InferenceInput(const std::string& model, Purpose purpose, const 
   const std::vector<Override> overrides = apply_overrides(document_, options.overrides);
   try {
     json::Reader reader(document_);
-    const ModelFile file(reader);
-    const Model built = file.build();
+    const ModelFile file = read_model_file(reader);
+    const Model& built = file.model;
     reader.throw_if_failed();
     const std::vector<std::string> names = target_names(built);
     const std::set<std::string_view> targets(names.begin(), names.end());
     const bool predicts = purpose == Purpose::predict;
     std::map<std::string, std::vector<ClassRange>> classes;
     for (ClassRange& range : class_numbers(built)) classes[range.input].push_back(std::move(range));
-    for (const ModelFile::Input& input : file.inputs()) {
+    for (const ModelFile::Input& input : file.inputs) {
       if (predicts && targets.contains(input.name)) {
         others_.insert(input.name);
         continue;
@@ -99,7 +99,7 @@ InferenceInput::InferenceInput(const std::string& model, Purpose purpose, const 
                          targets.contains(input.name),
                          predicts ? std::vector<ClassRange>() : std::move(classes[input.name])});
     }
-    constants_ = file.constants();
+    constants_ = built.graph.impl().constants;
     batch_dependent_ = graphrun::batch_dependent_output(built);
   } catch (const Error& error) {
     throw blame(error, overrides);
@@ -144,8 +144,7 @@ std::vector<std::string> InferenceInput::array_names(const json::Value& choice) 
   if (choice.kind != json::Kind::string || is_name(choice.string)) return names;
   try {
     for (const expression::Term& term : expression::parse(choice.string).terms) {
-      const bool is_number = constants_.contains(term.word) || term.word == "pi" || term.word == "e";
-      if (term.kind != expression::Term::Kind::name || term.literal || is_number) continue;
+      if (term.kind != expression::Term::Kind::name || term.literal || constants_.contains(term.word)) continue;
       if (std::find(names.begin(), names.end(), term.word) == names.end()) names.push_back(term.word);
     }
   } catch (const Error&) {  // a column name, such as "house price"

@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "graph/frontend/expressions/expression.h"
-#include "graph/frontend/library/callables.h"
 #include "graph/frontend/library/layers.h"
 
 namespace graphrun::expression {
@@ -18,11 +17,7 @@ const Operator& operator_of(std::string_view op) {
 }
 
 std::string number_text(double value) {
-  if (value == 0 && std::signbit(value)) return "-0.0";  // the integer form below has no negative zero
-  if (value == std::floor(value) && std::abs(value) < 0x1p53) {
-    return std::to_string(static_cast<std::int64_t>(value));
-  }
-  return fmt::format("{}", value);
+  return value == 0 && std::signbit(value) ? "-0.0" : fmt::format("{}", value);  // "-0" would be an integer
 }
 
 std::string quoted(std::string_view word) {

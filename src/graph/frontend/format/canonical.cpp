@@ -1,4 +1,4 @@
-#include "graph/frontend/format/canonical.h"
+// canonical.cpp: the canonical form of a model file. Sections without defaults are copied from the file.
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 #include "graph/frontend/expressions/expression.h"
 #include "graph/frontend/format/fields.h"
 #include "graph/frontend/format/json_values.h"
+#include "graph/frontend/format/model_file.h"
 #include "graph/frontend/library/functions.h"
 #include "graph/frontend/library/layers.h"
 #include "graph/frontend/library/optimizers.h"
@@ -41,23 +42,26 @@ const json::Value* find(const json::Value& object, std::string_view key) {
   return member ? &member->value : nullptr;
 }
 
-}  // namespace
+bool is_false(const json::Value& object, std::string_view key) {
+  const json::Value* value = find(object, key);
+  return value && value->kind == json::Kind::boolean && !value->boolean;
+}
 
 class Canonical {
  public:
-  Canonical(const ModelFile& file, Model& model) : file_(file), model_(model), graph_(model.graph.impl()) {}
+  Canonical(json::Reader& reader, Model& model) : reader_(reader), model_(model), graph_(model.graph.impl()) {}
 
   json::Value run() const {
-    const json::Value& root = *file_.reader_.root().value;
     json::Value out = make_object({{"format", json::make(std::int64_t{1})}, {"name", json::make(model_.name)}});
-    if (const json::Value* description = find(root, "description")) json::add(out, "description", *description);
-    if (const json::Value* constants = find(root, "constants")) json::add(out, "constants", normalized(*constants));
-    if (file_.data_) json::add(out, "data", normalized(*file_.data_->value));
+    for (const std::string_view key : {"description", "constants", "data"}) {
+      if (const json::Value* section = find(root_, key)) json::add(out, key, *section);
+    }
     json::add(out, "inputs", inputs());
-    json::add(out, "parameters", parameters(file_.parameters_, true));
-    if (!file_.states_.empty()) json::add(out, "states", parameters(file_.states_, false));
+    json::add(out, "parameters", parameters("parameters"));
+    if (const json::Value* states = find(root_, "states"); states && !states->members.empty())
+      json::add(out, "states", parameters("states"));
     json::Value entries = make_array();
-    for (const json::Ref& entry : file_.graph_) entries.items.push_back(graph_entry(entry));
+    for (const json::Value& entry : find(root_, "graph")->items) entries.items.push_back(graph_entry(entry));
     json::add(out, "graph", std::move(entries));
     json::add(out, "outputs", outputs());
     json::add(out, "train", train());
@@ -67,54 +71,52 @@ class Canonical {
  private:
   json::Value inputs() const {
     json::Value out = make_object();
-    for (const ModelFile::Input& input : file_.inputs_) {
-      const json::Value* shape = find(*input.place.value, "shape");
-      json::add(out, input.name,
-                make_object({{"dtype", json::make(name_of(input.dtype))},
-                             {"shape", normalized(shape ? *shape : *input.place.value)}}));
+    for (const json::Member& input : find(root_, "inputs")->members) {
+      const json::Value *shape = find(input.value, "shape"), *dtype = find(input.value, "dtype");
+      json::add(out, input.key,
+                make_object({{"dtype", dtype ? *dtype : json::make("f32")}, {"shape", shape ? *shape : input.value}}));
     }
     return out;
   }
 
-  json::Value parameters(const std::vector<ModelFile::Parameter>& declared, bool with_decay) const {
+  json::Value parameters(std::string_view section) const {
     json::Value out = make_object();
-    for (const ModelFile::Parameter& p : declared) {
-      const json::Value* init = find(*p.place.value, "init");
-      json::add(out, p.name,
-                make_object({{"shape", normalized(*find(*p.place.value, "shape"))},
-                             {"init", init ? normalized(*init) : json::make("zeros")}}));
-      if (with_decay) json::add(out.members.back().value, "decay", json::make(p.decay));
-      if (!p.trainable) json::add(out.members.back().value, "trainable", json::make(false));
+    const json::Value* declared = find(root_, section);
+    if (declared == nullptr) return out;
+    for (const json::Member& member : declared->members) {
+      const json::Value &parameter = member.value, *init = find(parameter, "init");
+      json::Value fields =
+          make_object({{"shape", *find(parameter, "shape")}, {"init", init ? *init : json::make("zeros")}});
+      if (section == "parameters") json::add(fields, "decay", json::make(!is_false(parameter, "decay")));
+      if (is_false(parameter, "trainable")) json::add(fields, "trainable", json::make(false));
+      json::add(out, member.key, std::move(fields));
     }
     return out;
   }
 
   // Ops become assignments; layers stay objects, because expressions cannot specify initializers.
-  json::Value graph_entry(const json::Ref& at) const {
-    const json::Value& entry = *at.value;
+  json::Value graph_entry(const json::Value& entry) const {
     if (entry.kind == json::Kind::string) return json::make(expression::text(graph_, expression::parse(entry.string)));
     const std::string& op = find(entry, "op")->string;
-    if (const Layer* layer = find_layer(op)) return layer_entry(at, *layer);
+    if (const Layer* layer = find_layer(op)) return layer_entry(entry, *layer);
     const ir::AttrSchema& schema = find_function(op)->attributes;
     return json::make(fmt::format("{} = {}({}{})", find(entry, "name")->string, op, operands(entry),
-                                  expression::attributes_text(graph_, schema, given(at, schema))));
+                                  expression::attributes_text(graph_, schema, given(entry, schema))));
   }
 
-  AttrList given(const json::Ref& entry, const ir::AttrSchema& schema) const {
-    json::ObjectReader object(file_.reader_, entry);
-    return read_attrs(file_.reader_, object, schema, {}).value();
+  AttrList given(const json::Value& entry, const ir::AttrSchema& schema) const {
+    json::ObjectReader object(reader_, {&entry, {}});
+    return read_attrs(reader_, object, schema, {}).value();
   }
 
-  json::Value layer_entry(const json::Ref& at, const Layer& layer) const {
-    const json::Value& entry = *at.value;
+  json::Value layer_entry(const json::Value& entry, const Layer& layer) const {
     json::Value out = make_object(
         {{"name", *find(entry, "name")}, {"op", json::make(layer.name)}, {"inputs", *find(entry, "inputs")}});
-    if (const json::Value* share = find(entry, "share");
-        share && share->kind == json::Kind::string && !share->string.empty()) {
+    if (const json::Value* share = find(entry, "share"); share && !share->string.empty()) {
       json::add(out, "share", *share);  // the other layer defines everything else
       return out;
     }
-    const ir::Attrs attrs(layer.attributes, given(at, layer.attributes));
+    const ir::Attrs attrs(layer.attributes, given(entry, layer.attributes));
     for (const auto& [name, value] : attrs.list()) {
       const auto* word = std::get_if<std::string>(&value);
       if (!word || !word->empty()) json::add(out, name, json_of(value));
@@ -122,18 +124,15 @@ class Canonical {
     for (const LayerInit& init : layer.inits) {
       const json::Value* value = find(entry, init.name);
       const bool as_usual = !value || (value->kind == json::Kind::boolean && value->boolean);
-      json::add(out, init.name, as_usual ? json_of(init.fallback) : normalized(*value));
+      json::add(out, init.name, as_usual ? json_of(init.fallback) : *value);
     }
-    const json::Value* trainable = find(entry, "trainable");
-    if (trainable && trainable->kind == json::Kind::boolean && !trainable->boolean)
-      json::add(out, "trainable", json::make(false));
+    if (is_false(entry, "trainable")) json::add(out, "trainable", json::make(false));
     return out;
   }
 
   // An object if every output has a target; otherwise a list, in the model's order.
   json::Value outputs() const {
-    const bool all = std::none_of(model_.outputs.begin(), model_.outputs.end(),
-                                  [](const OutputSpec& output) { return output.target.empty(); });
+    const bool all = std::ranges::none_of(model_.outputs, &std::string::empty, &OutputSpec::target);
     json::Value out = all ? make_object() : make_array();
     for (const OutputSpec& output : model_.outputs) {
       if (all) {
@@ -147,16 +146,25 @@ class Canonical {
 
   json::Value train() const {
     const TrainSpec& train = model_.train;
+    const json::Value& given = *find(root_, "train");
+    const bool several = !train.objectives.empty();
     json::Value out = make_object();
     for (const Field& field : train_fields()) {
-      if (field.name == "early_stopping" || field.name == "lr_plateau") continue;  // optional, added below
-      if (field.name == "objectives" && train.objectives.empty()) continue;
-      if ((field.name == "minimize" || field.name == "optimizer") && !train.objectives.empty()) continue;
-      if (field.name == "max_memory" && train.max_memory == 0) continue;
-      if (field.get == nullptr) {
-        json::add(out, field.name, part_of_train(field.name));
-      } else {
+      const std::string_view key = field.name;
+      if (field.get != nullptr) {
         add_plain(out, field);
+      } else if (key == "minimize" && !several) {
+        json::add(out, key, *find(given, key));
+      } else if (key == "metrics") {
+        json::add(out, key, json::make_list(names_of(train.metrics)));
+      } else if (key == "optimizer" && !several) {
+        json::add(out, key, optimizer(train.optimizer));
+      } else if (key == "objectives" && several) {
+        json::add(out, key, objectives(*find(given, key)));
+      } else if (key == "batch") {
+        json::add(out, key, find(given, key) ? *find(given, key) : json::make("all"));
+      } else if (key == "max_memory" && train.max_memory != 0) {
+        json::add(out, key, json::make(static_cast<std::int64_t>(train.max_memory)));
       }
     }
     if (train.early_stopping) json::add(out, "early_stopping", plain_part(early_stopping_fields()));
@@ -178,24 +186,14 @@ class Canonical {
     return out;
   }
 
-  json::Value part_of_train(std::string_view key) const {
-    if (key == "minimize") return json::make(file_.minimize_->value->string);
-    if (key == "optimizer") return optimizer(model_.train.optimizer);
-    if (key == "objectives") return objectives();
-    if (key == "batch")
-      return file_.batch_ ? json::make(*file_.batch_) : json::make(model_.train.largest_batch ? "max" : "all");
-    if (key == "max_memory") return json::make(static_cast<std::int64_t>(model_.train.max_memory));
-    json::Value metrics = make_array();
-    for (const MetricSpec& metric : model_.train.metrics) metrics.items.push_back(json::make(metric.name));
-    return metrics;
-  }
-
-  json::Value objectives() const {
+  json::Value objectives(const json::Value& given) const {
     json::Value out = make_object();
-    for (const ModelFile::Objective& one : file_.objectives_) {
+    for (std::size_t i = 0; i < given.members.size(); ++i) {
+      const ObjectiveSpec& one = model_.train.objectives[i];
+      const json::Value& keys = given.members[i].value;
       json::add(out, one.name,
-                make_object({{"minimize", *one.minimize->value},
-                             {"parameters", *one.parameters->value},
+                make_object({{"minimize", *find(keys, "minimize")},
+                             {"parameters", *find(keys, "parameters")},
                              {"optimizer", optimizer(one.optimizer)},
                              {"every", json::make(one.every)}}));
     }
@@ -224,13 +222,16 @@ class Canonical {
     return make_object({{spec.name, std::move(fields)}});
   }
 
-  const ModelFile& file_;
+  json::Reader& reader_;
   Model& model_;
   GraphBuilder::Impl& graph_;
+  const json::Value root_ = normalized(*reader_.root().value);
 };
 
-json::Value canonical(const ModelFile& file, Model& model) {
-  return Canonical(file, model).run();
+}  // namespace
+
+json::Value canonical(json::Reader& reader, Model& model) {
+  return Canonical(reader, model).run();
 }
 
 std::string entry_text(const json::Value& entry) {

@@ -8,6 +8,9 @@
 #include <stdexcept>
 
 #include "base/json_text.h"
+#include "graph/frontend/builder_impl.h"
+#include "graph/frontend/library/optimizers.h"
+#include "graph/frontend/library/schedules.h"
 
 namespace graphrun {
 namespace {
@@ -134,6 +137,13 @@ const std::vector<InitDoc>& init_docs() {
       {{"npz", "reads the array with that name from an NPZ file"}, "a file, with \"key\": a name"},  // read_init_file()
   };
   return docs;
+}
+
+bool check_name(Reader& reader, const Ref& object, const json::Member& member) {
+  if (is_name(member.key)) return true;
+  reader.report_key(object, member, "name.invalid", fmt::format("'{}' is not a name", member.key),
+                    std::string(kNameRule));
+  return false;
 }
 
 bool is_array(Reader& reader, const Ref& at, std::string_view what, std::string_view hint) {
@@ -300,6 +310,82 @@ std::optional<AttrList> read_attrs(Reader& reader, json::ObjectReader& object, c
   }
   if (reader.errors() != before) return std::nullopt;
   return attrs;
+}
+
+namespace {
+
+// Returns the table row for the only key of an object, and the place of its value; null if it reported an error.
+template <class Row>
+std::pair<const Row*, Ref> read_choice(Reader& reader, const Ref& at, std::string_view what, std::string_view example,
+                                       const std::vector<Row>& table) {
+  const bool is_object = at.value->kind == Kind::object;
+  const std::string code = fmt::format("model.{}", what);
+  if (!is_object || at.value->members.size() != 1) {
+    const std::string got = is_object ? std::to_string(at.value->members.size()) : std::string(name_of(at.value->kind));
+    reader.report(at, code, fmt::format("the {} is an object with one key, got {}", what, got),
+                  fmt::format("for instance {}", example));
+    return {};
+  }
+  const json::Member& member = at.value->members.front();
+  const Row* row = find_row(table, member.key);
+  if (row == nullptr) {
+    const Diagnostic d = unknown(what, member.key, names_of(table)).diagnostics().front();
+    reader.report_key(at, member, code, d.message, d.hint);
+  }
+  return {row, at.member(member)};
+}
+
+std::optional<ScheduleSpec> read_schedule(Reader& reader, const Ref& at) {
+  const auto [schedule, place] =
+      read_choice(reader, at, "schedule", R"({"cosine": {"from": 0.1, "to": 0, "epochs": 100}})", schedules());
+  if (schedule == nullptr) return std::nullopt;
+  json::ObjectReader fields(reader, place);
+  if (!fields.is_object()) return std::nullopt;
+  const std::optional<AttrList> attrs = read_attrs(reader, fields, schedule->attributes, schedule->name);
+  fields.finish();
+  if (!attrs) return std::nullopt;
+  ScheduleSpec spec{std::string(schedule->name), *attrs};
+  try {
+    check_schedule(spec);
+  } catch (const Error& error) {
+    reader.report(place, error);
+    return std::nullopt;
+  }
+  return spec;
+}
+}  // namespace
+
+void read_optimizer(Reader& reader, const Ref& at, OptimizerSpec& to) {
+  const auto [optimizer, place] = read_choice(reader, at, "optimizer", R"({"sgd": {"lr": 0.1}})", optimizers());
+  if (optimizer == nullptr) return;
+  json::ObjectReader fields(reader, place);
+  if (!fields.is_object()) return;
+  ir::AttrSchema schema = optimizer->attributes;
+  to.name = optimizer->name;
+  to.attributes.clear();
+  to.runtime.clear();
+  for (const ir::AttrDef& def : optimizer->attributes) {
+    const auto at_key = fields.get(def.name);
+    if (!at_key || !is_runtime(*at_key->value)) continue;
+    std::erase_if(schema, [&](const ir::AttrDef& other) { return other.name == def.name; });
+    const std::optional<double> number = read_runtime(reader, *at_key);
+    if (!number) continue;
+    try {
+      to.attributes.emplace_back(def.name, std::get<double>(ir::coerce(def, *number)));
+      to.runtime.emplace_back(def.name);
+    } catch (const Error& error) {
+      reader.report(*at_key, error);
+    }
+  }
+  if (const auto lr = fields.get("lr"); lr && lr->value->kind == Kind::object && !is_runtime(*lr->value)) {
+    to.lr = read_schedule(reader, *lr);
+    to.attributes.emplace_back("lr", 0.0);
+    std::erase_if(schema, [](const ir::AttrDef& def) { return def.name == "lr"; });
+  }
+  const std::optional<AttrList> attrs = read_attrs(reader, fields, schema, optimizer->name);
+  fields.finish();
+  if (!attrs) return;
+  for (const auto& [name, value] : *attrs) to.attributes.emplace_back(name, std::get<double>(value));
 }
 
 }  // namespace graphrun

@@ -1,4 +1,5 @@
-// json_values.h: readers of values that several sections of a model file share: shapes, initializers, attributes.
+// json_values.h: readers of values that several sections of a model file share: shapes, initializers, attributes,
+// optimizers.
 // Contract: a function reports an invalid value to the Reader, with its place, and returns nullopt.
 // model_file.h defines the sections.
 #pragma once
@@ -11,10 +12,12 @@
 #include "base/json_reader.h"
 #include "graph/frontend/library/entry.h"
 #include "graph/ir/attributes.h"
-#include "graphrun/graph_builder.h"
+#include "graphrun/model.h"
 
 namespace graphrun {
 
+// Returns false and reports an error if the key is not a name.
+bool check_name(json::Reader& reader, const json::Ref& object, const json::Member& member);
 // Returns false and reports an error if the value is not an array. `what`: for instance "the graph is an array".
 bool is_array(json::Reader& reader, const json::Ref& at, std::string_view what, std::string_view hint);
 // Reads an array of integers >= 1. For an input, ["batch", 6] gives (6), the extents of one sample.
@@ -44,5 +47,7 @@ std::optional<double> read_runtime(json::Reader& reader, const json::Ref& at);
 // Reads the attributes in the schema. The caller checks for other keys with finish().
 std::optional<AttrList> read_attrs(json::Reader& reader, json::ObjectReader& object, const ir::AttrSchema& schema,
                                    std::string_view owner);
+// Reads {"sgd": {"lr": 0.1}}, in which lr may be a schedule.
+void read_optimizer(json::Reader& reader, const json::Ref& at, OptimizerSpec& to);
 
 }  // namespace graphrun

@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "graph/frontend/expressions/expression.h"
 #include "graph/frontend/format/json_values.h"
-#include "graph/frontend/library/callables.h"
+#include "graph/frontend/library/layers.h"
 #include "graph/frontend/library/optimizers.h"
 #include "graphrun/error.h"
 

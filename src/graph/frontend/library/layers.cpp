@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "graph/frontend/library/functions.h"
-#include "graph/frontend/library/normalization.h"
 #include "graph/ops/make.h"
 #include "graphrun/error.h"
 
@@ -13,6 +12,8 @@ namespace graphrun {
 namespace {
 
 using ir::NodeId;
+using make::op;
+using Axes = std::vector<std::int64_t>;
 
 // Null if the layer has none.
 const Function* activation(const LayerCall& call) {
@@ -59,6 +60,83 @@ NodeId embedding(const LayerCall& call) {
   return call.graph.builder.add("gather", {table, call.operands[0]});
 }
 
+// The operand, f32 and with columns.
+Var normalized(const LayerCall& call, std::string_view layer) {
+  const NodeId x = call.operands[0];
+  const TensorType type = call.graph.builder.type(x);
+  if (type.shape.rank() < 2 || type.dtype != DType::f32) {
+    throw Error(ErrorKind::input, type.dtype != DType::f32 ? "dtype.float" : "shape.rank",
+                fmt::format("{}: {} needs x of shape (batch, columns) in f32, got {} {}", call.name, layer,
+                            call.graph.graph[x].name, to_string(type)));
+  }
+  return {&call.graph.builder, x};
+}
+
+std::int64_t columns_of(Var x) {
+  const TensorType type = x.type();
+  return type.shape[type.shape.rank() - 1];
+}
+
+Var mean(Var x, const Axes& axes, bool keepdims) {
+  return {x.make, call(*x.make, "mean", {&x.id, 1}, {{"axis", axes}, {"keepdims", keepdims}})};
+}
+
+// x / sqrt(square + eps) * scale + b, without the parameters that the layer omits.
+NodeId scaled(const LayerCall& call, Var x, Var square) {
+  x = x * op("rsqrt", {square + call.attrs.real("eps")});
+  const Shape columns = {columns_of(x)};
+  if (const std::optional<Init>& scale = call.inits.at("scale"))
+    x = x * Var{x.make, call.parameter("scale", columns, *scale)};
+  const auto bias = call.inits.find("bias");
+  if (bias != call.inits.end() && bias->second) x = x + Var{x.make, call.parameter("b", columns, *bias->second)};
+  return x.id;
+}
+
+// Estimates the variance of all rows from that of a batch: multiplies it by n / (n - 1) for n numbers in a column, or
+// by 1 if n is 1.
+Var unbiased(Var variance, Var x) {
+  const TensorType type = x.type();
+  double others = 1;  // numbers of a column in one row of the batch
+  for (int axis = 1; axis < type.shape.rank() - 1; ++axis) others *= static_cast<double>(type.shape[axis]);
+  const bool rows = type.rows > 0;
+  const Var count = rows ? Var{x.make, x.make->sample_count(DType::f32)} * others
+                         : make::like(static_cast<double>(type.shape[0]) * others, variance);
+  const Var one = make::like(1, variance);
+  return variance * (count / op("maximum", {count - 1.0, one}));
+}
+
+NodeId layer_norm(const LayerCall& call) {
+  const Var x = normalized(call, "layer_norm");
+  const Var centred = x - mean(x, {-1}, true);
+  return scaled(call, centred, mean(make::square(centred), {-1}, true));
+}
+
+NodeId rms_norm(const LayerCall& call) {
+  const Var x = normalized(call, "rms_norm");
+  return scaled(call, x, mean(make::square(x), {-1}, true));
+}
+
+NodeId batch_norm(const LayerCall& call) {
+  const Var x = normalized(call, "batch_norm");
+  call.graph.batch_norms.emplace_back(call.name, x.id);
+  Axes rows;
+  for (int axis = 0; axis < x.type().shape.rank() - 1; ++axis) rows.push_back(axis);
+  const Var of_batch = mean(x, rows, false);
+  const Var spread = mean(make::square(x - of_batch), rows, false);
+
+  const Shape columns = {columns_of(x)};
+  const Var running_mean{x.make, call.state("mean", columns, Init::zeros())};
+  const Var running_variance{x.make, call.state("variance", columns, Init::constant(1))};
+  call.follow(running_mean.id, of_batch.id, call.attrs.real("momentum"));
+  call.follow(running_variance.id, unbiased(spread, x).id, call.attrs.real("momentum"));
+
+  const auto chosen = [&](Var in_training, Var otherwise) {
+    return op("where", {{x.make, x.make->training()}, in_training, otherwise});
+  };
+  const Var centred = x - chosen(of_batch, running_mean);
+  return scaled(call, centred, chosen(spread, running_variance));
+}
+
 Layer layer(std::string_view name, std::string_view doc, ir::AttrSchema attributes, std::vector<LayerInit> inits,
             NodeId (*build)(const LayerCall&)) {
   return {{{name, doc, std::move(attributes)}, {"x"}}, std::move(inits), build};
@@ -72,15 +150,12 @@ const std::vector<Layer>& layers() {
     const ir::AttrDef units{
         .name = "units", .fallback = std::int64_t{16}, .doc = "number of output columns", .required = true, .low = 1};
     const ir::AttrDef function{.name = "activation", .fallback = std::string(), .doc = "function of one operand"};
-    const ir::AttrDef entries{.name = "entries",
-                              .fallback = std::int64_t{16},
-                              .doc = "number of rows of the table",
-                              .required = true,
-                              .low = 1};
+    ir::AttrDef entries = units;
+    entries.name = "entries", entries.doc = "number of rows of the table";
     const ir::AttrDef eps{
         .name = "eps", .fallback = 1e-5, .doc = "added to the variance, for stability", .low = 0, .above = true};
-    const ir::AttrDef eps_of_squares{
-        .name = "eps", .fallback = 1e-5, .doc = "added to the mean square, for stability", .low = 0, .above = true};
+    ir::AttrDef eps_of_squares = eps;
+    eps_of_squares.doc = "added to the mean square, for stability";
     const ir::AttrDef momentum{
         .name = "momentum", .fallback = 0.1, .doc = "weight of a step in the running statistics", .low = 0, .high = 1};
     const ir::AttrSchema of_dense = {units, function}, of_embedding = {entries, units}, of_norm = {eps},
@@ -242,6 +317,27 @@ NodeId add_layer(GraphBuilder::Impl& graph, const Layer& layer, std::string_view
   const NodeId y = build_layer(graph, layer, name, operands, std::move(options));
   graph.define(name, y);
   return y;
+}
+
+const Callable& assign_call() {
+  static const ir::AttrSchema attributes = {
+      {"after", false, "true: read parameters after their update; false: before it"}};
+  static const Callable row{
+      {"assign", "sets the state for the next training step; evaluation and prediction do not change it", attributes},
+      {"state", "value"}};
+  return row;
+}
+
+const Callable* find_callable(std::string_view name) {
+  if (const Function* function = find_function(name)) return function;
+  if (const Layer* layer = find_layer(name)) return &layer_in_text(*layer);
+  return name == assign_call().name ? &assign_call() : nullptr;
+}
+
+std::vector<std::string> callable_names() {
+  std::vector<std::string> names = names_of(functions());
+  for (const Layer& layer : layers()) names.emplace_back(layer.name);
+  return names;
 }
 
 }  // namespace graphrun

@@ -65,6 +65,13 @@ struct LayerOptions {
 const ir::AttrSchema& common_layer_attributes();
 // The layer as a callable in expressions: its row, the common attributes, and a flag for each optional parameter.
 const Callable& layer_in_text(const Layer& layer);
+// Everything that an expression may call, with unique names: functions, layers as in layer_in_text(), and assign().
+const Callable* find_callable(std::string_view name);  // null if there is none
+std::vector<std::string> callable_names();
+
+// assign(state, value, after=false), an entry of a model's graph.
+const Callable& assign_call();
+
 // Splits attributes of layer_in_text(). Throws Error for an unknown one.
 LayerOptions split_layer_attributes(const Layer& layer, const AttrList& attributes);
 
