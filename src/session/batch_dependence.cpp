@@ -3,20 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 
 #include "graph/frontend/builder_impl.h"
-#include "graph/frontend/step/phase_choices.h"
+#include "graph/frontend/step/step_graph.h"
 #include "graph/ir/needed.h"
 #include "graphrun/error.h"
 
 namespace graphrun {
 
 std::string batch_dependent_output(const Model& model) {
-  const ir::Builder& builder = model.graph.impl().builder;
-  std::optional<ir::Graph> chosen;
-  if (has_phase_choices(builder)) chosen = with_phase_choices(builder, false);
-  const ir::Graph& graph = chosen ? *chosen : builder.graph();
+  const ir::Graph graph = with_phase_choices(model.graph.impl().builder, false);
   const std::vector<RowKind> kinds = row_kinds(graph);
   std::vector<bool> is_dependent(graph.size(), false);
   for (ir::NodeId id = 0; id < graph.size(); ++id) {

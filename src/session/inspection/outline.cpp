@@ -13,7 +13,6 @@
 #include "graph/frontend/expressions/expression.h"
 #include "graph/frontend/format/model_file.h"
 #include "graph/frontend/library/layers.h"
-#include "graph/frontend/objectives.h"
 #include "graph/frontend/step/step_graph.h"
 #include "graph/ir/dot.h"
 #include "graphrun/op.h"

@@ -12,7 +12,6 @@
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/format/model_file.h"
 #include "graph/frontend/format/overrides.h"
-#include "graph/frontend/objectives.h"
 #include "graph/frontend/step/step_graph.h"
 #include "graph/gradients.h"
 #include "graph/ir/dot.h"

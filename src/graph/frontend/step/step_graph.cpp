@@ -15,8 +15,6 @@
 #include "graph/frontend/library/optimizers.h"
 #include "graph/frontend/library/schedules.h"
 #include "graph/frontend/model_check.h"
-#include "graph/frontend/objectives.h"
-#include "graph/frontend/step/phase_choices.h"
 #include "graph/gradients.h"
 #include "graph/ir/needed.h"
 #include "graph/ops/make.h"
@@ -37,11 +35,10 @@ class StepGraphBuilder {
       : model_(model),
         source_(model.graph.impl()),
         objectives_(objectives_of(model)),
+        in_training_(with_phase_choices(source_.builder, true)),
+        otherwise_(with_phase_choices(source_.builder, false)),
         copied_(source_.graph.size(), kNoNode) {
     for (const Standardization& fitted : model.data.standardizations) fitted_[fitted.input].push_back(&fitted);
-    if (!has_phase_choices(source_.builder)) return;
-    in_training_ = with_phase_choices(source_.builder, true);
-    otherwise_ = with_phase_choices(source_.builder, false);
   }
 
   StepGraph run() {
@@ -56,10 +53,7 @@ class StepGraphBuilder {
   ir::Graph& graph() { return result_.graph; }
 
   // The model's graph as specialized for the current phase.
-  const ir::Graph& source() const {
-    const std::optional<ir::Graph>& chosen = result_.phases.back().name == "train" ? in_training_ : otherwise_;
-    return chosen ? *chosen : source_.graph;
-  }
+  const ir::Graph& source() const { return result_.phases.back().name == "train" ? in_training_ : otherwise_; }
 
   Var var(NodeId id) { return {&make_, id}; }
 
@@ -585,8 +579,8 @@ class StepGraphBuilder {
   const Model& model_;
   const GraphBuilder::Impl& source_;
   const std::vector<Objective> objectives_;
-  std::optional<ir::Graph> in_training_, otherwise_;  // set if phases select different sides of the graph
-  std::vector<std::pair<NodeId, NodeId>> unmoved_;    // updated parameters, with their original nodes
+  const ir::Graph in_training_, otherwise_;
+  std::vector<std::pair<NodeId, NodeId>> unmoved_;  // updated parameters, with their original nodes
   std::string turn_;  // name suffix for nodes of the current objective; empty for the first
   StepGraph result_;
   ir::Builder make_{result_.graph};
@@ -627,6 +621,42 @@ void set_capacity(StepGraph& step, std::int64_t capacity) {
                 "write it with sums and means of rows, as mean(square(y)) - mean(y)^2 for the variance, or let a batch "
                 "hold the whole split");
   }
+}
+
+std::vector<Objective> objectives_of(const Model& model) {
+  const GraphBuilder::Impl& graph = model.graph.impl();
+  const TrainSpec& train = model.train;
+  std::vector<Objective> found;
+  for (const ObjectiveSpec& spec : train.objectives) {
+    Objective& one =
+        found.emplace_back(Objective{spec.name, graph.node(spec.minimize), {}, &spec.optimizer, spec.every});
+    for (const Value parameter : spec.parameters) one.parameters.push_back(graph.node(parameter));
+  }
+  if (!found.empty() || !train.minimize.valid()) return found;
+  const ir::NodeId loss = graph.node(train.minimize);
+  const std::vector<bool> reached = ir::needed_by(graph.graph, {&loss, 1});
+  std::vector<ir::NodeId> parameters = graph.trainable();
+  std::erase_if(parameters, [&](ir::NodeId id) { return !reached[id]; });
+  return {{"", loss, std::move(parameters), &train.optimizer}};
+}
+
+ir::Graph with_phase_choices(const ir::Builder& model, bool training) {
+  ir::Graph graph = model.graph();
+  const ir::NodeId flag = model.training_or_none();
+  for (ir::Node& node : graph.nodes) {
+    if (node.op != Op::where || node.inputs[0] != flag) continue;
+    // Replaces the choice by the selected side: a reshape to the same shape, which is a differentiable view, or a
+    // broadcast if the choice would broadcast that side.
+    node.inputs = {node.inputs[training ? 1 : 2]};
+    const TensorType& side = graph[node.inputs[0]].type;
+    const bool is_whole = side.shape == node.type.shape && side.rows == node.type.rows;
+    node.op = is_whole ? Op::reshape : Op::broadcast_to;
+    node.def = &op_def(node.op);
+    AttrList attrs = {{"shape", make::dims(node.type.shape)}};
+    if (!is_whole) attrs.emplace_back("rows", node.type.rows);
+    node.attrs = ir::Attrs(node.def->attrs, attrs);
+  }
+  return graph;
 }
 
 StepGraph build_step_graph(const Model& model) {

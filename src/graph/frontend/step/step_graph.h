@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "graph/builder.h"
 #include "graph/frontend/library/metrics.h"
 #include "graph/frontend/step/metric_parts.h"
-#include "graph/ir/graph.h"
 #include "graphrun/batches.h"
 #include "graphrun/model.h"
 
@@ -64,12 +64,28 @@ struct StepGraph {
   ir::NodeId lr_factor = ir::kNoNode;  // f32 state (initially 1) that the host changes; TrainSpec::lr_plateau
 };
 
+// An objective of training: the single loss of `train.minimize`, or one of a list.
+struct Objective {
+  std::string name;  // empty for the single loss
+  ir::NodeId loss = ir::kNoNode;
+  std::vector<ir::NodeId> parameters;
+  const OptimizerSpec* optimizer = nullptr;
+  std::int64_t every = 1;  // steps per parameter update
+};
+
+// In order; empty if the model is not trained.
+std::vector<Objective> objectives_of(const Model& model);
+
 inline constexpr std::int64_t kRingSize = 4096;  // maximum steps between two polls of the host
 
 // Computes the metric from the mean of its records over the split.
 double finished(const Recorded& recorded, double mean);
 
 StepGraph build_step_graph(const Model& model);
+
+// A model's graph for training, or for the other phases: each in_training(x, otherwise) is replaced by the side that
+// the phase selects. Node ids, types and names stay the same.
+ir::Graph with_phase_choices(const ir::Builder& model, bool training);
 
 // Sets the batch size of each phase. Throws Error for a metric whose value would depend on the batches.
 void set_capacity(StepGraph& step, std::int64_t capacity);
