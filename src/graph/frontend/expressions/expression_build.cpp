@@ -31,13 +31,6 @@ bool is_integral(double value) {
   return value == std::floor(value) && std::abs(value) <= 9007199254740992.0;
 }
 
-std::vector<std::string> value_names(const GraphBuilder::Impl& graph) {
-  std::vector<std::string> names;
-  for (const auto& entry : graph.names) names.push_back(entry.first);
-  for (const auto& entry : graph.constants) names.push_back(entry.first);
-  return names;
-}
-
 // Whether the first parenthesis matches the last.
 bool spans_whole(std::string_view text) {
   int depth = 0;
@@ -78,7 +71,9 @@ Error unknown_name(const Scope& scope, std::string_view name, bool suggest) {
   } else if (find_callable(name)) {
     hint = fmt::format("{} is {}: {}(…)", name, find_layer(name) ? "a layer" : "a function", name);
   } else if (suggest) {
-    std::vector<std::string> names = value_names(scope.graph);
+    std::vector<std::string> names;
+    for (const auto& entry : scope.graph.names) names.push_back(entry.first);
+    for (const auto& entry : scope.graph.constants) names.push_back(entry.first);
     names.insert(names.end(), scope.broken.begin(), scope.broken.end());
     hint = did_you_mean(name, names);
     if (hint.empty() && !scope.graph.names.empty()) hint = known_names(scope.graph);
@@ -256,9 +251,8 @@ class Evaluator {
   }
 
   std::optional<AttrValue> attribute(TermId id) const {
-    const Number* n = number(id);
-    if (n && n->integer) return static_cast<std::int64_t>(n->value);
-    if (n) return n->value;
+    if (const Number* n = number(id); n && n->integer) return static_cast<std::int64_t>(n->value);
+    if (const Number* n = number(id)) return n->value;
     if (const auto* value = std::get_if<AttrValue>(&items_[id])) return *value;
     return std::nullopt;  // "none": a literal is never a node
   }
@@ -266,11 +260,11 @@ class Evaluator {
   Error explained(const Term& t, const Error& error) const {
     std::vector<OperandNote> notes;
     for (std::size_t i = 0; i < operands_.size() && i < t.operands.size(); ++i) {
-      std::string_view text = text_of(term(t.operands[i]));
-      if (text.size() > 2 && text.front() == '(' && term(t.operands[i]).kind != Term::Kind::name) {
-        // with_notes() adds parentheses itself.
-        if (text.back() == ')' && spans_whole(text)) text = text.substr(1, text.size() - 2);
-      }
+      const Term& operand = term(t.operands[i]);
+      std::string_view text = text_of(operand);
+      // with_notes() adds parentheses itself.
+      if (operand.kind != Term::Kind::name && text.starts_with('(') && text.ends_with(')') && spans_whole(text))
+        text = text.substr(1, text.size() - 2);
       notes.push_back({operands_[i], std::string(text)});
     }
     return with_notes(graph_, notes, error);
@@ -284,39 +278,27 @@ class Evaluator {
 
 void check_call(const Scope& scope, const Term& t, Findings& findings) {
   const Callable* function = find_callable(t.word);
-  if (function == &assign_call()) {
-    findings.add(ExpressionError(t.at, "assign.alone", "assign(…) gives no value: it stands alone in an entry"));
-    return;
-  }
-  if (!scope.layers && function != nullptr && find_layer(t.word)) {
-    findings.add(ExpressionError(t.at, "layer.place",
-                                 fmt::format("{} adds parameters, which are not allowed here", t.word),
-                                 "layers belong in \"graph\""));
-    return;
-  }
-  if (function == nullptr) {
-    if (scope.graph.names.contains(t.word) || scope.graph.constants.contains(t.word)) {
-      findings.add(ExpressionError(t.at, "function.unknown", fmt::format("{} is a value, not a function", t.word),
-                                   "a product is written with *"));
-    } else {
-      findings.add(ExpressionError(t.at, unknown("function", t.word, callable_names())));
-    }
-    return;
-  }
+  if (function == &assign_call())
+    return findings.add({t.at, "assign.alone", "assign(…) gives no value: it stands alone in an entry"});
+  if (!scope.layers && find_layer(t.word))
+    return findings.add({t.at, "layer.place", fmt::format("{} adds parameters, which are not allowed here", t.word),
+                         "layers belong in \"graph\""});
+  if (function == nullptr && (scope.graph.names.contains(t.word) || scope.graph.constants.contains(t.word)))
+    return findings.add({t.at, "function.unknown", fmt::format("{} is a value, not a function", t.word),
+                         "a product is written with *"});
+  if (function == nullptr) return findings.add({t.at, unknown("function", t.word, callable_names())});
   if (std::string message = wrong_count(*function, t.operands.size()); !message.empty()) {
     const bool surplus = t.operands.size() > function->operands.size() && !function->attributes.empty();
-    findings.add(ExpressionError(
-        t.at, "function.operands", std::move(message),
-        surplus ? fmt::format("attributes are given by name: {}=…", function->attributes.front().name) : ""));
+    findings.add({t.at, "function.operands", std::move(message),
+                  surplus ? fmt::format("attributes are given by name: {}=…", function->attributes.front().name) : ""});
   }
   for (const Argument& argument : t.attributes) {
     if (ir::find_attr(function->attributes, argument.key)) continue;
     std::string hint = did_you_mean(argument.key, names_of(function->attributes));
-    if (hint.empty() && !function->attributes.empty()) {
+    if (hint.empty() && !function->attributes.empty())
       hint = fmt::format("its attributes: {}", fmt::join(names_of(function->attributes), ", "));
-    }
-    findings.add(ExpressionError(argument.at, "attribute.unknown",
-                                 fmt::format("{} has no attribute {}", t.word, argument.key), std::move(hint)));
+    findings.add({argument.at, "attribute.unknown", fmt::format("{} has no attribute {}", t.word, argument.key),
+                  std::move(hint)});
   }
 }
 

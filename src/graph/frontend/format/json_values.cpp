@@ -23,38 +23,36 @@ constexpr std::string_view kInits =
     R"(expected "zeros", "ones", "glorot_uniform", {"constant": v}, {"normal": s}, )"
     R"({"uniform": [a, b]}, {"npz": "file", "key": "name"} or the values as nested arrays, of shape [] as a number)";
 
+std::nullopt_t rejected(Reader& reader, const Ref& at, std::string code, std::string message,
+                        std::string_view hint = {}) {
+  reader.report(at, std::move(code), std::move(message), std::string(hint));
+  return std::nullopt;
+}
+
 bool is_whole(double value) {
   return value == std::floor(value) && std::abs(value) < 0x1p53 && !(value == 0 && std::signbit(value));
 }
 
 bool read_nested(Reader& reader, const Ref& at, std::size_t depth, std::vector<std::int64_t>& extents,
                  std::vector<float>& values) {
+  const auto fail = [&](std::string message) {
+    reader.report(at, "model.values", std::move(message));
+    return false;
+  };
   if (at.value->kind != Kind::array) {
     const std::optional<double> number = reader.number(at);
     if (!number) return false;
-    if (depth < extents.size()) {
-      reader.report(at, "model.values", "rows of values must be arrays of the same depth");
-      return false;
-    }
-    const float value = static_cast<float>(*number);
-    if (!std::isfinite(value)) {
-      reader.report(at, "model.values", fmt::format("{} does not fit an f32", *number));
-      return false;
-    }
-    values.push_back(value);
-    return true;
+    if (depth < extents.size()) return fail("rows of values must be arrays of the same depth");
+    values.push_back(static_cast<float>(*number));
+    return std::isfinite(values.back()) || fail(fmt::format("{} does not fit an f32", *number));
   }
   const auto extent = static_cast<std::int64_t>(at.value->items.size());
   if (depth == extents.size()) {
-    if (!values.empty() || depth == static_cast<std::size_t>(kMaxRank)) {
-      reader.report(at, "model.values", "rows of values must be arrays of the same depth");
-      return false;
-    }
+    if (!values.empty() || depth == static_cast<std::size_t>(kMaxRank))
+      return fail("rows of values must be arrays of the same depth");
     extents.push_back(extent);
   } else if (extents[depth] != extent) {
-    reader.report(at, "model.values",
-                  fmt::format("rows of values must have the same length: {} here, {} before", extent, extents[depth]));
-    return false;
+    return fail(fmt::format("rows of values must have the same length: {} here, {} before", extent, extents[depth]));
   }
   for (std::size_t i = 0; i < at.value->items.size(); ++i) {
     if (!read_nested(reader, at.item(i), depth + 1, extents, values)) return false;
@@ -65,8 +63,8 @@ bool read_nested(Reader& reader, const Ref& at, std::size_t depth, std::vector<s
 std::optional<Init> read_init_file(Reader& reader, const Ref& at, const ReadArray& read_array) {
   json::ObjectReader fields(reader, at);
   const std::optional<std::string> file = fields.string("npz");
-  const bool has_key = fields.require("key").has_value();
-  const std::optional<std::string> key = has_key ? fields.string("key") : std::nullopt;
+  fields.require("key");
+  const std::optional<std::string> key = fields.string("key");
   fields.finish();
   if (!file || !key) return std::nullopt;
   if (!read_array) return Init::zeros();
@@ -80,18 +78,17 @@ std::optional<Init> read_init_file(Reader& reader, const Ref& at, const ReadArra
 
 std::optional<Init> read_normal(Reader& reader, const Ref& at) {
   const std::optional<double> deviation = reader.number(at);
-  if (!deviation || *deviation >= 0) return deviation ? std::optional(Init::normal(*deviation)) : std::nullopt;
-  reader.report(at, "model.init", fmt::format("a standard deviation must be >= 0, got {}", *deviation));
-  return std::nullopt;
+  if (!deviation) return std::nullopt;
+  if (*deviation >= 0) return Init::normal(*deviation);
+  return rejected(reader, at, "model.init", fmt::format("a standard deviation must be >= 0, got {}", *deviation));
 }
 
 std::optional<Init> read_uniform(Reader& reader, const Ref& at) {
   const std::optional<std::vector<double>> ends = reader.numbers(at);
   if (!ends) return std::nullopt;
   if (ends->size() == 2 && (*ends)[0] <= (*ends)[1]) return Init::uniform((*ends)[0], (*ends)[1]);
-  reader.report(at, "model.init",
-                fmt::format("uniform needs two numbers [low, high], got [{}]", fmt::join(*ends, ", ")));
-  return std::nullopt;
+  return rejected(reader, at, "model.init",
+                  fmt::format("uniform needs two numbers [low, high], got [{}]", fmt::join(*ends, ", ")));
 }
 
 // "zeros", or the only key of {"normal": 0.1}. Returns nullopt if it reported an error.
@@ -108,11 +105,8 @@ std::optional<Init> read_named_init(Reader& reader, const Ref& at) {
   std::string hint = did_you_mean(name, candidates);
   if (hint.empty()) hint = kInits;
   const std::string message = fmt::format("there is no initializer named {}", name);
-  if (is_word) {
-    reader.report(at, "model.init", message, hint);
-  } else {
-    reader.report_key(at, *member, "model.init", message, hint);
-  }
+  if (is_word) return rejected(reader, at, "model.init", message, hint);
+  reader.report_key(at, *member, "model.init", message, hint);
   return std::nullopt;
 }
 
@@ -154,26 +148,20 @@ bool is_array(Reader& reader, const Ref& at, std::string_view what, std::string_
 
 std::optional<Shape> read_shape(Reader& reader, const Ref& at, bool of_input) {
   constexpr std::string_view kOfInput = "for instance [\"batch\", 6]";
-  if (!is_array(reader, at, "a shape is an array of extents", of_input ? kOfInput : "for instance [784, 256]")) {
+  if (!is_array(reader, at, "a shape is an array of extents", of_input ? kOfInput : "for instance [784, 256]"))
     return std::nullopt;
-  }
   const std::vector<json::Value>& items = at.value->items;
   const auto is_batch = [](const json::Value& item) { return item.kind == Kind::string && item.string == "batch"; };
-  if (of_input && (items.empty() || !is_batch(items[0]))) {
-    reader.report(items.empty() ? at : at.item(0), "model.shape", "the first extent of an input is \"batch\"",
-                  std::string(kOfInput));
-    return std::nullopt;
-  }
-  if (items.size() > static_cast<std::size_t>(kMaxRank)) {
-    reader.report(at, "model.shape", fmt::format("a shape has at most {} extents, got {}", kMaxRank, items.size()));
-    return std::nullopt;
-  }
+  if (of_input && (items.empty() || !is_batch(items[0])))
+    return rejected(reader, items.empty() ? at : at.item(0), "model.shape", "the first extent of an input is \"batch\"",
+                    kOfInput);
+  if (items.size() > static_cast<std::size_t>(kMaxRank))
+    return rejected(reader, at, "model.shape",
+                    fmt::format("a shape has at most {} extents, got {}", kMaxRank, items.size()));
   Shape shape;
   for (std::size_t i = of_input ? 1 : 0; i < items.size(); ++i) {
-    if (is_batch(items[i])) {
-      reader.report(at.item(i), "model.shape", "\"batch\" is only allowed as the first extent of an input");
-      return std::nullopt;
-    }
+    if (is_batch(items[i]))
+      return rejected(reader, at.item(i), "model.shape", "\"batch\" is only allowed as the first extent of an input");
     const std::optional<std::int64_t> extent = reader.integer(at.item(i), 1, std::int64_t{1} << 40);
     if (!extent) return std::nullopt;
     shape.push_back(*extent);
@@ -186,8 +174,8 @@ std::optional<DType> read_dtype(Reader& reader, const Ref& at) {
   if (!word) return std::nullopt;
   if (*word == "f32") return DType::f32;
   if (*word == "i32") return DType::i32;
-  reader.report(at, "model.dtype", fmt::format("the dtype of an input is \"f32\" or \"i32\", got \"{}\"", *word));
-  return std::nullopt;
+  return rejected(reader, at, "model.dtype",
+                  fmt::format("the dtype of an input is \"f32\" or \"i32\", got \"{}\"", *word));
 }
 
 json::Value json_of(const Init& init) {
@@ -229,14 +217,10 @@ std::optional<Init> read_init(Reader& reader, const Ref& at, const ReadArray& re
   if (at.value->kind == Kind::object) {
     if (at.value->find("npz")) return read_init_file(reader, at, read_array);
     if (at.value->members.size() == 1) return read_named_init(reader, at);
-    reader.report(at, "model.init", "an initializer is an object with one key", std::string(kInits));
-    return std::nullopt;
+    return rejected(reader, at, "model.init", "an initializer is an object with one key", kInits);
   }
-  if (at.value->kind != Kind::array && !at.value->is_number()) {
-    reader.report(at, "model.init", fmt::format("not an initializer: {}", name_of(at.value->kind)),
-                  std::string(kInits));
-    return std::nullopt;
-  }
+  if (at.value->kind != Kind::array && !at.value->is_number())
+    return rejected(reader, at, "model.init", fmt::format("not an initializer: {}", name_of(at.value->kind)), kInits);
   std::vector<std::int64_t> extents;
   std::vector<float> values;
   if (!read_nested(reader, at, 0, extents, values)) return std::nullopt;
@@ -274,8 +258,7 @@ std::optional<double> read_runtime(Reader& reader, const Ref& at) {
   const std::optional<double> number = reader.number(*object.get("runtime"));
   object.finish();
   if (!number || std::isfinite(static_cast<float>(*number))) return number;
-  reader.report(at, "model.range", fmt::format("{} does not fit an f32", *number));
-  return std::nullopt;
+  return rejected(reader, at, "model.range", fmt::format("{} does not fit an f32", *number));
 }
 
 std::optional<AttrList> read_attrs(Reader& reader, json::ObjectReader& object, const ir::AttrSchema& schema,
@@ -287,10 +270,9 @@ std::optional<AttrList> read_attrs(Reader& reader, json::ObjectReader& object, c
     // Accepts both axis and axes, as expressions do; NumPy uses axis for one and for several.
     if (!place && (def.name == "axis" || def.name == "axes")) place = object.get(def.name == "axis" ? "axes" : "axis");
     if (!place) {
-      if (def.required) {
+      if (def.required)
         object.report_missing(def.name, "attribute.missing",
                               fmt::format("{} needs \"{}\": {}", owner, def.name, expected(def)));
-      }
       continue;
     }
     if (place->value->kind == Kind::null && !def.required) continue;  // same as leaving it out
@@ -344,14 +326,14 @@ std::optional<ScheduleSpec> read_schedule(Reader& reader, const Ref& at) {
   const std::optional<AttrList> attrs = read_attrs(reader, fields, schedule->attributes, schedule->name);
   fields.finish();
   if (!attrs) return std::nullopt;
-  ScheduleSpec spec{std::string(schedule->name), *attrs};
   try {
+    const ScheduleSpec spec{std::string(schedule->name), *attrs};
     check_schedule(spec);
+    return spec;
   } catch (const Error& error) {
     reader.report(place, error);
     return std::nullopt;
   }
-  return spec;
 }
 }  // namespace
 
