@@ -84,13 +84,13 @@ bool Session::Impl::evaluate(std::size_t index, Metrics& metrics, double until) 
     std::size_t i = 0;
     for (const Recorded& recorded : phase.recorded) {
       if (recorded.score != nullptr) continue;
-      if (recorded.parts.empty()) see(RecordedPart{recorded.ring, Combined::sum}, true, totals[i++]);
-      for (const RecordedPart& part : recorded.parts) see(part, false, totals[i++]);
+      if (recorded.parts.empty()) see(MetricPart{recorded.ring, Combined::sum}, true, totals[i++]);
+      for (const MetricPart& part : recorded.parts) see(part, false, totals[i++]);
     }
   };
   // Weight of the batch mean at a step.
   const auto samples_at = [&](std::uint64_t step) { return static_cast<double>(phase.batches.at(step)); };
-  each([](const RecordedPart& part, bool, double& total) { total = nothing_combined(part.how); });
+  each([](const MetricPart& part, bool, double& total) { total = nothing_combined(part.how); });
   for (std::uint64_t first = 0; first < batches;) {
     const bool unwanted = in_train.load(std::memory_order_relaxed) && cancelled.load(std::memory_order_relaxed);
     if (unwanted || Profiler::now() > until) {
@@ -100,8 +100,8 @@ bool Session::Impl::evaluate(std::size_t index, Metrics& metrics, double until) 
     }
     const std::uint64_t n = steps_per_poll(index, std::min(batches - first, static_cast<std::uint64_t>(phase.ring)));
     run(index, n);
-    each([&](const RecordedPart& part, bool weighted, double& total) {
-      observe(index, part.ring, n, [&](std::uint64_t step, float value) {
+    each([&](const MetricPart& part, bool weighted, double& total) {
+      observe(index, part.node, n, [&](std::uint64_t step, float value) {
         total = combined(part.how, total, (weighted ? samples_at(step) : 1.0) * static_cast<double>(value));
       });
     });

@@ -211,13 +211,6 @@ class Checker {
   std::vector<Diagnostic> found_;
 };
 
-}  // namespace
-
-void check_usable(const Model& model) {
-  Checker(model).run();
-}
-
-namespace {
 // All names in the reports of a run, each with its metric; null for the loss and the objectives.
 std::vector<std::pair<std::string, const MetricSpec*>> all_reported_names(const Model& model) {
   std::vector<std::pair<std::string, const MetricSpec*>> all = {{"loss", nullptr}};
@@ -227,7 +220,12 @@ std::vector<std::pair<std::string, const MetricSpec*>> all_reported_names(const 
   }
   return all;
 }
+
 }  // namespace
+
+void check_usable(const Model& model) {
+  Checker(model).run();
+}
 
 std::optional<bool> monitor_rises(const Model& model, const Monitor& monitor) {
   if (monitor.mode != Monitor::Mode::automatic) return monitor.mode == Monitor::Mode::max;

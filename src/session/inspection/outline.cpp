@@ -63,7 +63,7 @@ class Outlined {
  public:
   Outlined(const Model& model, const Formulas& formulas)
       : model_(model), impl_(model.graph.impl()), formulas_(formulas), seen_(impl_.graph.size(), 0) {
-    for (const Objective& objective : objectives_of(model)) losses_.insert(objective.loss);
+    for (const ObjectiveSpec& objective : objectives_of(model)) losses_.insert(objective.minimize.id);
   }
 
   std::vector<OutlineValue> run() {

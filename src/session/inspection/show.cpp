@@ -170,11 +170,13 @@ std::vector<Model> with_assumed_sizes(const std::string& path, const LoadOptions
 // Adds the gradients to the model's own graph, each under the name "W:gradient".
 void add_gradients(Model& model) {
   GraphBuilder::Impl& impl = model.graph.impl();
-  for (const Objective& objective : objectives_of(model)) {
-    const std::vector<ir::NodeId> found = gradients(impl.builder, objective.loss, objective.parameters);
+  for (const ObjectiveSpec& objective : objectives_of(model)) {
+    std::vector<ir::NodeId> parameters;
+    for (const Value parameter : objective.parameters) parameters.push_back(parameter.id);
+    const std::vector<ir::NodeId> found = gradients(impl.builder, objective.minimize.id, parameters);
     for (std::size_t i = 0; i < found.size(); ++i) {
       if (impl.named.contains(found[i]) || impl.graph[found[i]].phase == ir::kShared) continue;
-      const std::string name = impl.graph[objective.parameters[i]].name + ":gradient";
+      const std::string name = impl.graph[parameters[i]].name + ":gradient";
       if (impl.builder.find(name) == ir::kNoNode) impl.builder.rename(found[i], name);
     }
   }

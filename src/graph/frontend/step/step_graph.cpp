@@ -97,22 +97,20 @@ class StepGraphBuilder {
     const bool training = name == "train";
     const std::int64_t samples = split.samples();
     const bool drops = training && model_.train.drop_last;
-    start_phase({.name = name, .split = split.name, .batches = {samples, 0, drops}});
-    columns_.clear();
-    for (const auto& [column, tensor] : split.columns) columns_.emplace(column, &tensor);
-    counter_ = add_state(name + "/step:counter", {DType::u64, {}, 0}, "counter");
-    result_.phases.back().counter = counter_;
+    StepPhase& phase = start_phase({.name = name, .split = split.name, .batches = {samples, 0, drops}});
+    phase.counter = counter_ = add_state(name + "/step:counter", {DType::u64, {}, 0}, "counter");
     make_.count_steps(counter_);
     copied_[source_.step] = counter_;
-    const AttrList counts = {{"total", samples}, {"drop_last", drops}};
-    std::vector<Var> in_use;  // number of rows in use, if it varies
-    for (const auto& [of, rows] : result_.rows) {
-      if (of == split.name) in_use.push_back(var(rows));
-    }
-    result_.phases.back().rows_vary = !in_use.empty();
-    graph().phases.back().row_count = add_named(
-        name + "/batch:count", in_use.empty() ? make::op("row_count", {var(counter_)}, counts)
-                                              : make::op("varying_row_count", {var(counter_), in_use[0]}, counts));
+    phase.rows_vary = split.rows_vary;
+    // If the number of rows varies, it is the last operand of these ops.
+    const auto of_rows = [&](std::string op, std::vector<NodeId> operands, const AttrList& attrs) {
+      for (const auto& [of, rows] : result_.rows) {
+        if (of == split.name) operands.push_back(rows);
+      }
+      return var(make_.add(split.rows_vary ? "varying_" + op : op, std::move(operands), attrs));
+    };
+    graph().phases.back().row_count =
+        add_named(name + "/batch:count", of_rows("row_count", {counter_}, {{"total", samples}, {"drop_last", drops}}));
     for (NodeId input : source_.inputs) {
       const std::string& column = source_.graph[input].name;
       const auto data = data_.find(fmt::format("data/{}/{}", split.name, column));
@@ -122,28 +120,26 @@ class StepGraphBuilder {
         attrs.emplace_back("shuffle", true);
         attrs.emplace_back("key", stream_key("data.shuffle"));  // same order for all columns
       }
-      const Var rows = in_use.empty()
-                           ? make::op("minibatch", {var(data->second), var(counter_)}, attrs)
-                           : make::op("varying_minibatch", {var(data->second), var(counter_), in_use[0]}, attrs);
+      const Var rows = of_rows("minibatch", {data->second, counter_}, attrs);
       copied_[input] = add_named(name + "/" + column, make::reshape(rows, source_.graph[input].type.shape));
     }
-    return result_.phases.back();
+    return phase;
   }
 
   std::int64_t stream_key(std::string_view name) const {
     return static_cast<std::int64_t>(Stream::named(model_.train.seed, name).key);
   }
 
-  void start_phase(StepPhase phase) {
+  StepPhase& start_phase(StepPhase phase) {
     graph().phases.push_back({phase.name});
     make_.enter(static_cast<std::uint32_t>(graph().phases.size()) - 1);
-    result_.phases.push_back(std::move(phase));
     turn_.clear();
     for (NodeId id = 0; id < source_.graph.size(); ++id) {
       const Op op = source_.graph[id].op;
       const bool shared = op == Op::parameter || op == Op::constant || op == Op::state;
       if (!shared) copied_[id] = kNoNode;
     }
+    return result_.phases.emplace_back(std::move(phase));
   }
 
   // The step graph's node for a node of the model in the current phase; created on first use.
@@ -205,8 +201,8 @@ class StepGraphBuilder {
     make_.add("assign", {ring, make_.add("record", {ring, value, counter_})});
     return ring;
   }
-  void add_record(StepPhase& phase, const std::string& name, NodeId value) {
-    phase.recorded.push_back({name, add_ring(phase, name, value)});
+  Recorded& add_record(StepPhase& phase, const std::string& name, NodeId value) {
+    return phase.recorded.emplace_back(Recorded{name, add_ring(phase, name, value)});
   }
 
   // Records a model value over all batches of an evaluation, as a mean or as the parts of a formula.
@@ -218,7 +214,8 @@ class StepGraphBuilder {
         phase.needs_one_batch =
             fmt::format("the metric '{}' would depend on the batches of '{}': {}", name, phase.split, found.problem);
       }
-      return add_record(phase, name, copy(value));
+      add_record(phase, name, copy(value));
+      return;
     }
     Recorded recorded{.name = name, .formula = formula(value, found.parts)};
     for (const MetricPart& part : found.parts) {
@@ -237,7 +234,7 @@ class StepGraphBuilder {
   const MetricAnalysis& analysis() {
     if (!analysis_) {
       std::vector<NodeId> roots;
-      for (const Objective& objective : objectives_) roots.push_back(objective.loss);
+      for (const ObjectiveSpec& objective : objectives_) roots.push_back(objective.minimize.id);
       for (const OutputSpec& output : model_.outputs) roots.push_back(output.value.id);
       analysis_.emplace(source(), roots);
     }
@@ -259,19 +256,19 @@ class StepGraphBuilder {
     Var total;
     std::vector<NodeId> losses;
     std::vector<std::pair<NodeId, NodeId>> updated;
-    for (const Objective& objective : objectives_) {
+    for (const ObjectiveSpec& objective : objectives_) {
       if (!updated.empty()) take_turn(objective.name, updated);
-      const NodeId loss = copy(objective.loss);
+      const NodeId loss = copy(objective.minimize.id);
       losses.push_back(loss);
       total = losses.size() == 1 ? var(loss) : total + var(loss);
       std::vector<NodeId> parameters;
-      for (const NodeId id : objective.parameters) parameters.push_back(copy(id));
+      for (const Value parameter : objective.parameters) parameters.push_back(copy(parameter.id));
       std::vector<Var> gradient;
       for (const NodeId id : gradients(make_, loss, parameters)) gradient.push_back(var(id));
       for (std::size_t i = 0; i < parameters.size(); ++i) name_gradient(parameters[i], gradient[i].id);
       if (&objective == &objectives_.back()) record_losses(phase, total, losses);
       const std::vector<NodeId> next = update(objective, parameters, std::move(gradient));
-      for (std::size_t i = 0; i < next.size(); ++i) updated.emplace_back(objective.parameters[i], next[i]);
+      for (std::size_t i = 0; i < next.size(); ++i) updated.emplace_back(objective.parameters[i].id, next[i]);
     }
     const auto is_after = [](const auto& assignment) { return assignment.after; };
     if (std::any_of(source_.assignments.begin(), source_.assignments.end(), is_after)) take_turn("after", updated);
@@ -319,9 +316,9 @@ class StepGraphBuilder {
   }
 
   // Adds the updates and returns the parameters' next values.
-  std::vector<NodeId> update(const Objective& objective, const std::vector<NodeId>& parameters,
+  std::vector<NodeId> update(const ObjectiveSpec& objective, const std::vector<NodeId>& parameters,
                              std::vector<Var> gradient) {
-    const OptimizerSpec& spec = *objective.optimizer;
+    const OptimizerSpec& spec = objective.optimizer;
     const OptimizerDef& optimizer = row_named("optimizer", optimizers(), spec.name);
     const ir::Attrs attrs(optimizer.attributes, {spec.attributes.begin(), spec.attributes.end()});
     const std::map<std::string, Var, std::less<>> runtime = runtime_attributes(spec, optimizer, attrs, objective.name);
@@ -361,7 +358,7 @@ class StepGraphBuilder {
 
   // Whether this step, the last of each `every` steps, updates the objective's parameters. A state counts the steps
   // since the last update, because f32 cannot represent all step numbers.
-  Var is_due(const Objective& objective) {
+  Var is_due(const ObjectiveSpec& objective) {
     const Var waited = var(add_state(fmt::format("train/{}:waited", objective.name), {DType::f32, {}, 0}, "slot"));
     const Var due = make::op("equal", {waited, make::like(static_cast<double>(objective.every - 1), waited)});
     const Var next = make::op("where", {due, make::like(0, waited), waited + 1.0});
@@ -405,21 +402,17 @@ class StepGraphBuilder {
     if (objectives_.empty()) return;
     StepPhase& phase = enter_split("evaluate." + split.name, split);
     if (objectives_.size() == 1) {
-      add_figure(phase, "loss", objectives_[0].loss);
+      add_figure(phase, "loss", objectives_[0].minimize.id);
     } else {
-      Var total = var(copy(objectives_[0].loss));
-      for (std::size_t i = 1; i < objectives_.size(); ++i) total = total + var(copy(objectives_[i].loss));
+      Var total = var(copy(objectives_[0].minimize.id));
+      for (std::size_t i = 1; i < objectives_.size(); ++i) total = total + var(copy(objectives_[i].minimize.id));
       add_record(phase, "loss", total.id);
     }
-    for (const Objective& objective : objectives_) {
-      if (!objective.name.empty()) add_figure(phase, objective.name, objective.loss);
+    for (const ObjectiveSpec& objective : objectives_) {
+      if (!objective.name.empty()) add_figure(phase, objective.name, objective.minimize.id);
     }
     for (const MetricSpec& metric : model_.train.metrics) {
-      if (metric.value.valid()) {
-        add_figure(phase, metric.name, metric.value.id);
-      } else {
-        add_built_in(phase, metric.name);
-      }
+      metric.value.valid() ? add_figure(phase, metric.name, metric.value.id) : add_built_in(phase, metric.name);
     }
     finish_phase();
   }
@@ -450,11 +443,11 @@ class StepGraphBuilder {
       NodeId operands[] = {copy(output->value.id), copy(model_.graph.find(output->target).id)};
       const bool knows_differences = def->power != 0 && log_of(output->target) == LogTransform::none;
       const double unit = knows_differences ? weigh(operands, output->target) : undo(operands, output->target);
-      add_record(phase, names[i], call(make_, def->function, operands));
-      Recorded& recorded = phase.recorded.back();
+      Recorded& recorded = add_record(phase, names[i], call(make_, def->function, operands));
       recorded.unit = std::pow(unit, def->power);
       recorded.finish = def->finish;
-      if (def->finish == MetricDef::Finish::r2) recorded.variance = variance(output->target);
+      if (def->finish == MetricDef::Finish::r2)
+        recorded.variance = variance(*model_.data.find(phase.split), output->target);
     }
   }
 
@@ -473,10 +466,10 @@ class StepGraphBuilder {
 
   // Variance of a split's column about the mean of each feature, in original units. Computed on the host because it
   // depends on data only, and in double to avoid cancellation.
-  double variance(const std::string& target) const {
-    const auto column = columns_.find(target);
-    if (column == columns_.end()) return 0;
-    const HostTensor& tensor = *column->second;
+  double variance(const Split& split, const std::string& target) const {
+    const auto column = std::ranges::find(split.columns, target, &std::pair<std::string, HostTensor>::first);
+    if (column == split.columns.end()) return 0;
+    const HostTensor& tensor = column->second;
     if (tensor.dtype() != DType::f32 || tensor.shape().elements() == 0) return 0;
     if (tensor.shape()[0] == 1) return std::nan("");
     const std::span<const float> values = tensor.elements<float>();
@@ -556,8 +549,7 @@ class StepGraphBuilder {
   }
 
   void add_prediction() {
-    start_phase({.name = "predict"});
-    StepPhase& predict = result_.phases.back();
+    StepPhase& predict = start_phase({.name = "predict"});
     std::vector<NodeId> outputs;
     for (const OutputSpec& output : model_.outputs) outputs.push_back(output.value.id);
     const std::vector<bool> is_needed = ir::needed_by(source(), outputs);
@@ -578,7 +570,7 @@ class StepGraphBuilder {
 
   const Model& model_;
   const GraphBuilder::Impl& source_;
-  const std::vector<Objective> objectives_;
+  const std::vector<ObjectiveSpec> objectives_;
   const ir::Graph in_training_, otherwise_;
   std::vector<std::pair<NodeId, NodeId>> unmoved_;  // updated parameters, with their original nodes
   std::string turn_;  // name suffix for nodes of the current objective; empty for the first
@@ -586,7 +578,6 @@ class StepGraphBuilder {
   ir::Builder make_{result_.graph};
   std::vector<NodeId> copied_;  // node in the current phase, indexed by model node
   std::map<std::string, NodeId> data_;
-  std::map<std::string_view, const HostTensor*> columns_;  // columns of the current split, keyed by input
   std::map<std::string_view, std::vector<const Standardization*>> fitted_;  // keyed by input
   std::optional<MetricAnalysis> analysis_;
   std::map<NodeId, std::size_t> formulas_;  // index in result_.formulas, keyed by model value
@@ -623,21 +614,21 @@ void set_capacity(StepGraph& step, std::int64_t capacity) {
   }
 }
 
-std::vector<Objective> objectives_of(const Model& model) {
+std::vector<ObjectiveSpec> objectives_of(const Model& model) {
   const GraphBuilder::Impl& graph = model.graph.impl();
   const TrainSpec& train = model.train;
-  std::vector<Objective> found;
-  for (const ObjectiveSpec& spec : train.objectives) {
-    Objective& one =
-        found.emplace_back(Objective{spec.name, graph.node(spec.minimize), {}, &spec.optimizer, spec.every});
-    for (const Value parameter : spec.parameters) one.parameters.push_back(graph.node(parameter));
+  for (const ObjectiveSpec& one : train.objectives) {
+    graph.node(one.minimize);  // throws Error for a value of another builder
+    for (const Value parameter : one.parameters) graph.node(parameter);
   }
-  if (!found.empty() || !train.minimize.valid()) return found;
+  if (!train.objectives.empty() || !train.minimize.valid()) return train.objectives;
   const ir::NodeId loss = graph.node(train.minimize);
   const std::vector<bool> reached = ir::needed_by(graph.graph, {&loss, 1});
-  std::vector<ir::NodeId> parameters = graph.trainable();
-  std::erase_if(parameters, [&](ir::NodeId id) { return !reached[id]; });
-  return {{"", loss, std::move(parameters), &train.optimizer}};
+  ObjectiveSpec only{"", train.minimize, {}, train.optimizer};
+  for (const ir::NodeId id : graph.trainable()) {
+    if (reached[id]) only.parameters.push_back(graph.value(id));
+  }
+  return {only};
 }
 
 ir::Graph with_phase_choices(const ir::Builder& model, bool training) {

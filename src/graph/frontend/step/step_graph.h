@@ -17,17 +17,12 @@
 
 namespace graphrun {
 
-// One number that each step records.
-struct RecordedPart {
-  ir::NodeId ring = ir::kNoNode;
-  Combined how = Combined::sum;
-};
-
 struct Recorded {
   std::string name;  // "loss", an objective's, or a metric's
   ir::NodeId ring = ir::kNoNode;
-  // If not empty, formulas[formula] computes the value from the parts of all batches, and there is no ring.
-  std::vector<RecordedPart> parts = {};
+  // If not empty, formulas[formula] computes the value from the parts of all batches, whose nodes are rings; then
+  // `ring` is not used.
+  std::vector<MetricPart> parts = {};
   std::size_t formula = 0;
   double unit = 1;  // factor of the mean, applied before `finish`
   MetricDef::Finish finish = MetricDef::Finish::none;
@@ -64,17 +59,9 @@ struct StepGraph {
   ir::NodeId lr_factor = ir::kNoNode;  // f32 state (initially 1) that the host changes; TrainSpec::lr_plateau
 };
 
-// An objective of training: the single loss of `train.minimize`, or one of a list.
-struct Objective {
-  std::string name;  // empty for the single loss
-  ir::NodeId loss = ir::kNoNode;
-  std::vector<ir::NodeId> parameters;
-  const OptimizerSpec* optimizer = nullptr;
-  std::int64_t every = 1;  // steps per parameter update
-};
-
-// In order; empty if the model is not trained.
-std::vector<Objective> objectives_of(const Model& model);
+// In order: TrainSpec::objectives, or the single loss of `minimize` as an objective without a name, with the trainable
+// parameters that it depends on. Empty if the model is not trained.
+std::vector<ObjectiveSpec> objectives_of(const Model& model);
 
 inline constexpr std::int64_t kRingSize = 4096;  // maximum steps between two polls of the host
 
