@@ -132,7 +132,7 @@ class Canonical {
 
   // An object if every output has a target; otherwise a list, in the model's order.
   json::Value outputs() const {
-    const bool all = std::ranges::none_of(model_.outputs, &std::string::empty, &OutputSpec::target);
+    const bool all = std::ranges::count(model_.outputs, std::string(), &OutputSpec::target) == 0;
     json::Value out = all ? make_object() : make_array();
     for (const OutputSpec& output : model_.outputs) {
       if (all) {

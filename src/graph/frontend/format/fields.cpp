@@ -65,10 +65,10 @@ Field set_at_run_time(Field field) {
   return field;
 }
 
-// Keys of both parts that monitor a metric of `validation`.
+// Keys of both parts that monitor a metric of `validation`, and those of one of them.
 template <auto kPart, class Part>
-Fields monitor_fields() {
-  return {
+Fields monitor_fields(Fields own) {
+  Fields fields = {
       plain<kPart, &Part::monitor>("monitor", "`\"loss\"` or the name of a metric, on the validation split"),
       plain<kPart, &Part::mode>(
           "mode",
@@ -77,6 +77,8 @@ Fields monitor_fields() {
       plain<kPart, &Part::patience>(
           "patience", "consecutive evaluations without improvement until training stops or the learning rate drops", 1),
       plain<kPart, &Part::min_delta>("min_delta", "smallest change that counts as an improvement", 0)};
+  fields.insert(fields.end(), own.begin(), own.end());
+  return fields;
 }
 
 Field required(std::string_view name, std::string_view doc, std::string_view hint) {
@@ -242,26 +244,19 @@ const Fields& objective_fields() {
 }
 
 const Fields& early_stopping_fields() {
-  static const Fields table = [] {
-    Fields fields = monitor_fields<&TrainSpec::early_stopping, EarlyStopping>();
-    fields.push_back(plain<&TrainSpec::early_stopping, &EarlyStopping::restore_best>(
-        "restore_best", "restore the parameters of the best evaluation when training ends"));
-    return fields;
-  }();
+  static const Fields table = monitor_fields<&TrainSpec::early_stopping, EarlyStopping>(
+      {plain<&TrainSpec::early_stopping, &EarlyStopping::restore_best>(
+          "restore_best", "restore the parameters of the best evaluation when training ends")});
   return table;
 }
 
 const Fields& lr_plateau_fields() {
-  static const Fields table = [] {
-    Fields fields = monitor_fields<&TrainSpec::lr_plateau, LrPlateau>();
-    fields.push_back(plain<&TrainSpec::lr_plateau, &LrPlateau::factor>(
-        "factor", "factor for the learning rate or the value of its schedule", 0, {}, true, 1));
-    fields.push_back(plain<&TrainSpec::lr_plateau, &LrPlateau::cooldown>(
-        "cooldown", "evaluations to ignore after each reduction", 0));
-    fields.push_back(plain<&TrainSpec::lr_plateau, &LrPlateau::min_factor>(
-        "min_factor", "lower bound of the product of all factors", 0, {}, false, 1));
-    return fields;
-  }();
+  static const Fields table = monitor_fields<&TrainSpec::lr_plateau, LrPlateau>(
+      {plain<&TrainSpec::lr_plateau, &LrPlateau::factor>(
+           "factor", "factor for the learning rate or the value of its schedule", 0, {}, true, 1),
+       plain<&TrainSpec::lr_plateau, &LrPlateau::cooldown>("cooldown", "evaluations to ignore after each reduction", 0),
+       plain<&TrainSpec::lr_plateau, &LrPlateau::min_factor>("min_factor", "lower bound of the product of all factors",
+                                                             0, {}, false, 1)});
   return table;
 }
 

@@ -46,19 +46,13 @@ std::string entry_name(const Ref& entry) {
 
 class ModelBuild {
  public:
-  ModelBuild(json::Reader& reader, const ReadArray& read_array) : reader_(reader), read_array_(read_array) {
-    scope_.layers = true;
-    file_.batch_place = reader.root();
-  }
+  ModelBuild(json::Reader& reader, const ReadArray& read_array) : reader_(reader), read_array_(read_array) {}
 
   ModelFile run() {
+    scope_.layers = true;
+    file_.batch_place = reader_.root();
     ObjectReader root(reader_, reader_.root());
-    if (root.is_object() && looks_like_a_model(root)) read(root);
-    return std::move(file_);
-  }
-
- private:
-  void read(ObjectReader& root) {
+    if (!root.is_object() || !looks_like_a_model(root)) return std::move(file_);
     read_fields(reader_, root, file_fields(), model_.train);
     if (const auto at = root.get("format"); at && (at->value->kind != Kind::integer || at->value->integer != 1)) {
       reader_.report(*at, "model.format", "the format must be 1, the only one there is");
@@ -76,15 +70,13 @@ class ModelBuild {
       for (const Member& inner : member->value.members) scope_.broken.insert(inner.key);
     }
     root.finish();
-    SectionsRead read;
-    if (const auto at = root.get("graph")) read.graph = read_graph(*at);
-    if (const auto at = root.get("outputs"); at && read.graph) {
-      read_outputs(*at);
-      read.outputs = !outputs_broken_;
-    }
-    if (const auto at = root.get("train")) read_train(reader_, *at, scope_, read, file_);
+    if (const auto at = root.get("graph")) read_graph(*at);
+    if (const auto at = root.get("outputs"); at && file_.graph_read) read_outputs(*at);
+    if (const auto at = root.get("train")) read_train(reader_, *at, scope_, file_);
+    return std::move(file_);
   }
 
+ private:
   // Reports a JSON file that is not a model once, rather than one error per missing key.
   bool looks_like_a_model(ObjectReader& root) {
     std::vector<std::string> keys;
@@ -209,11 +201,11 @@ class ModelBuild {
     }
   }
 
-  // Returns false if the names of the graph are unknown.
-  bool read_graph(const Ref& at) {
+  void read_graph(const Ref& at) {
     constexpr std::string_view kHint =
         R"j(of assignments like "h = tanh(x @ W)" and objects like {"name", "op", "inputs"})j";
-    if (!is_array(reader_, at, "the graph is an array", kHint)) return false;
+    if (!is_array(reader_, at, "the graph is an array", kHint)) return;
+    file_.graph_read = true;
     const std::size_t entries = at.value->items.size();
     for (std::size_t i = 0; i < entries; ++i) {
       const Ref entry = at.item(i);
@@ -222,7 +214,6 @@ class ModelBuild {
     }
     for (std::size_t i = 0; i < entries; ++i) add_entry(at.item(i));
     graph_.builder.at({});
-    return true;
   }
 
   void add_entry(const Ref& entry) {
@@ -311,24 +302,22 @@ class ModelBuild {
     const std::optional<AttrList> attrs = read_attrs(reader_, object, schema, layer ? layer->name : function->name);
     object.finish();
     if (!attrs || !operands || reader_.errors() != before) return;
-    attempt(entry, [&] {
-      try {
-        if (layer) {
-          options.attributes = *attrs;
-          add_layer(graph_, *layer, *name, *operands, std::move(options));
-        } else {
-          graph_.define(*name, call(graph_.builder, *function, *operands, *attrs));
-        }
-      } catch (const Error& error) {
-        std::vector<OperandNote> notes;
-        for (const NodeId operand : *operands) notes.push_back({operand, {}});
-        std::vector<std::string> given;
-        for (const auto& attribute : *attrs) given.push_back(attribute.first);
-        if (layer) given.emplace_back("share");
-        const std::optional<Ref> at = object.get(attribute_at_fault(error, given));
-        reader_.report(at ? *at : entry, with_notes(graph_, notes, error));
+    try {
+      if (layer) {
+        options.attributes = *attrs;
+        add_layer(graph_, *layer, *name, *operands, std::move(options));
+      } else {
+        graph_.define(*name, call(graph_.builder, *function, *operands, *attrs));
       }
-    });
+    } catch (const Error& error) {
+      std::vector<OperandNote> notes;
+      for (const NodeId operand : *operands) notes.push_back({operand, {}});
+      std::vector<std::string> given;
+      for (const auto& attribute : *attrs) given.push_back(attribute.first);
+      if (layer) given.emplace_back("share");
+      const std::optional<Ref> at = object.get(attribute_at_fault(error, given));
+      reader_.report(at ? *at : entry, with_notes(graph_, notes, error));
+    }
   }
 
   LayerOptions read_layer_options(ObjectReader& object, const Layer& layer) {
@@ -385,8 +374,8 @@ class ModelBuild {
     if (reader_.errors() == before && at.value->items.empty() && at.value->members.empty()) {
       reader_.report(at, "model.outputs", "a model needs an output", "for instance {\"prediction\": \"y\"}");
     }
-    if (reader_.errors() != before) outputs_broken_ = true;
-    if (outputs_broken_) return;
+    file_.outputs_read = complete_ && reader_.errors() == before;
+    if (!file_.outputs_read) return;
     if (at.value->kind == Kind::object) {
       answer_named(at);
     } else {
@@ -396,13 +385,11 @@ class ModelBuild {
 
   void add_output(const Ref& at, const std::string& name, const Member* key, const Ref& object) {
     if (excused(scope_, name)) {
-      outputs_broken_ = true;
+      complete_ = false;
       return;
     }
-    if (!listed_outputs_.insert(name).second) {
-      reader_.report(at, "model.outputs", fmt::format("{} is listed twice", name));
-      return;
-    }
+    if (!listed_outputs_.insert(name).second)
+      return reader_.report(at, "model.outputs", fmt::format("{} is listed twice", name));
     try {
       model_.outputs.push_back({graph_.value(resolve(scope_, name)), name, {}});
     } catch (const Error& error) {
@@ -424,7 +411,7 @@ class ModelBuild {
         if (lacks_columns(model_.outputs[i])) report_columns(place, model_.outputs[i]);
         continue;
       }
-      outputs_broken_ = true;
+      file_.outputs_read = false;
       if (scope_.broken.contains(target)) continue;
       const bool is_input = !reader_.full() && std::ranges::count(file_.inputs, target, &ModelFile::Input::name) > 0;
       reader_.report(place, "model.target",
@@ -443,7 +430,7 @@ class ModelBuild {
   }
 
   void report_columns(const Ref& at, const OutputSpec& output) {
-    outputs_broken_ = true;
+    file_.outputs_read = false;
     const auto type = [&](NodeId id) { return to_string(graph_.builder.type(id)); };
     reader_.report(at, "shape.mismatch",
                    fmt::format("the target {} {} has fewer columns than its output {} {}", output.target,
@@ -471,7 +458,7 @@ class ModelBuild {
   Model& model_ = file_.model;
   GraphBuilder::Impl& graph_ = model_.graph.impl();
   Scope scope_{graph_};
-  bool outputs_broken_ = false;
+  bool complete_ = true;  // false if an output was left out because its definition was reported
   std::set<std::string, std::less<>> listed_outputs_;
 };
 

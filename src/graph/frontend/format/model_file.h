@@ -24,6 +24,8 @@ struct ModelFile {
   Model model;  // without its data; its batch is symbolic. Incomplete if the Reader has errors.
   std::vector<Input> inputs = {};
   bool inputs_read = false;  // false if a declaration of an input was reported
+  bool graph_read = false;   // if not, the names of the graph are unknown
+  bool outputs_read = false;
   std::optional<json::Ref> data = {};
   std::optional<std::int64_t> batch = {};  // nullopt: "all"
   json::Ref batch_place = {};

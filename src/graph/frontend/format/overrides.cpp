@@ -32,12 +32,6 @@ std::string shown(const Override& o) {
               {{.code = "set.path", .message = std::move(message), .hint = std::move(hint), .file = shown(o)}});
 }
 
-void check_path(const Override& o) {
-  const bool empty_segment =
-      o.path.empty() || o.path.front() == '.' || o.path.back() == '.' || o.path.find("..") != std::string::npos;
-  if (empty_segment) fail(o, "the path must be keys with dots between them", "for instance train.epochs=100");
-}
-
 // An overridden value has no position in the file.
 void forget_places(json::Value& value) {
   value.line = value.column = 0;
@@ -188,7 +182,8 @@ class Settings {
   explicit Settings(json::Value& root) : root_(root) {}
 
   void apply(Override& o) {
-    check_path(o);
+    if (o.path.empty() || o.path.starts_with('.') || o.path.ends_with('.') || o.path.find("..") != std::string::npos)
+      fail(o, "the path must be keys with dots between them", "for instance train.epochs=100");
     take_other_optimizer(o);
     json::Value* value = &root_;
     Ref place{&root_, ""};

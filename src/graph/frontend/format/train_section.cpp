@@ -29,8 +29,8 @@ using json::Ref;
 
 class TrainSection {
  public:
-  TrainSection(json::Reader& reader, const expression::Scope& scope, SectionsRead read, ModelFile& file)
-      : reader_(reader), scope_(scope), graph_(scope.graph), read_(read), file_(file), model_(file.model) {}
+  TrainSection(json::Reader& reader, const expression::Scope& scope, ModelFile& file)
+      : reader_(reader), scope_(scope), file_(file) {}
 
   void read(const Ref& at) {
     ObjectReader train(reader_, at);
@@ -47,9 +47,9 @@ class TrainSection {
       const auto minimize = train.require("minimize", "the name of the loss: a scalar of the graph");
       if (const auto optimizer = train.require("optimizer", R"(for instance "optimizer": {"sgd": {"lr": 0.1}})"))
         read_optimizer(reader_, *optimizer, spec_.optimizer);
-      if (minimize && read_.graph) read_minimize(*minimize);
+      if (minimize && file_.graph_read) read_minimize(*minimize);
     }
-    if (const auto metrics = train.get("metrics"); metrics && read_.graph) read_metrics(*metrics);
+    if (const auto metrics = train.get("metrics"); metrics && file_.graph_read) read_metrics(*metrics);
     file_.batch_place = at;
     if (const auto place = train.get("batch")) read_batch(*place);
     read_monitor(train.get("early_stopping"), spec_.early_stopping, early_stopping_fields());
@@ -107,7 +107,7 @@ class TrainSection {
     if (const auto place = fields.get("optimizer")) read_optimizer(reader_, *place, objective.optimizer);
     if (const auto place = fields.get("every")) objective.every = reader_.integer(*place, 1, kMaxEvery).value_or(1);
     fields.finish();
-    if (!read_.graph) return;
+    if (!file_.graph_read) return;
     if (!reported_.insert(name).second) {
       return reader_.report(at, "model.objectives", fmt::format("the sum of all objectives is reported as {}", name),
                             "give it another name");
@@ -324,7 +324,7 @@ class TrainSection {
 
   // Built-in metrics compare each output with its target element by element, so their types must match.
   bool check_answers(const Ref& at, const MetricDef& metric) {
-    if (!read_.outputs) return false;
+    if (!file_.outputs_read) return false;
     const std::vector<const OutputSpec*> outputs = measured(model_, metric);
     for (const OutputSpec* output : outputs) {
       const TensorType& given = graph_.builder.type(output->value.id);
@@ -385,15 +385,14 @@ class TrainSection {
     ObjectReader object(reader_, *at);
     if (object.is_object()) read_fields(reader_, object, fields, spec_);
     object.finish();
-    if (read_.graph) check_monitor(*at, *part);
+    if (file_.graph_read) check_monitor(*at, *part);
   }
 
   json::Reader& reader_;
   const expression::Scope& scope_;
-  GraphBuilder::Impl& graph_;
-  const SectionsRead read_;
   ModelFile& file_;
-  Model& model_;
+  GraphBuilder::Impl& graph_ = scope_.graph;
+  Model& model_ = file_.model;
   TrainSpec& spec_ = model_.train;
   std::set<std::string> reported_ = {"loss"};  // names in the reports of a run
   std::map<NodeId, std::string> updated_by_;   // objective that lists the parameter
@@ -415,9 +414,8 @@ std::optional<NodeId> read_value_name(json::Reader& reader, const expression::Sc
   return std::nullopt;
 }
 
-void read_train(json::Reader& reader, const Ref& at, const expression::Scope& scope, SectionsRead read,
-                ModelFile& file) {
-  TrainSection(reader, scope, read, file).read(at);
+void read_train(json::Reader& reader, const Ref& at, const expression::Scope& scope, ModelFile& file) {
+  TrainSection(reader, scope, file).read(at);
 }
 
 }  // namespace graphrun

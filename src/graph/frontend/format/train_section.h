@@ -13,14 +13,8 @@ namespace graphrun {
 // The node of a name, or of a constant. Returns nullopt if the value was reported or depends on a reported error.
 std::optional<ir::NodeId> read_value_name(json::Reader& reader, const expression::Scope& scope, const json::Ref& at);
 
-// State of the sections above "train".
-struct SectionsRead {
-  bool graph = false;    // if not, its names are unknown: nothing that refers to them is read
-  bool outputs = false;  // if not, built-in metrics, which compare outputs with targets, are not checked
-};
-
-// Reads the section into file.model.train and the batch of the file.
-void read_train(json::Reader& reader, const json::Ref& at, const expression::Scope& scope, SectionsRead read,
-                ModelFile& file);
+// Reads the section into file.model.train and the batch of the file, which has read the sections above. Without the
+// names of the graph nothing that refers to them is read.
+void read_train(json::Reader& reader, const json::Ref& at, const expression::Scope& scope, ModelFile& file);
 
 }  // namespace graphrun
