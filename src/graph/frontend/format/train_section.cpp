@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-#include "base/byte_size.h"
+#include "base/text.h"
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/format/fields.h"
 #include "graph/frontend/library/metrics.h"
