@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 
 #include "graphrun/params.h"
 #include "graphrun/types.h"
@@ -49,6 +50,19 @@ struct KernelArgs {
     if (type.rows > 0) return type.rows * samples();
     return type.shape.rank() == 0 ? 1 : type.shape[0];
   }
+  // Number of elements in the valid rows, which come first.
+  std::int64_t valid_elements(const TensorType& type) const {
+    if (type.rows == 0) return type.shape.elements();
+    std::int64_t n = rows_of(type);
+    for (int i = 1; i < type.shape.rank(); ++i) n *= type.shape[i];
+    return n;
+  }
+  // Clears the output's.
+  void clear_invalid_rows() const {
+    if (out_type.rows == 0) return;
+    const std::size_t used = static_cast<std::size_t>(valid_elements(out_type)) * size_of(out_type.dtype);
+    std::memset(output<std::byte>() + used, 0, out_type.bytes() - used);
+  }
   // The valid rows of an operand.
   View view_of(const TensorType& type) const {
     View view = dense(type.shape);
@@ -60,6 +74,7 @@ struct KernelArgs {
     if (in_strides[i] != nullptr) std::copy_n(in_strides[i], view.extents.rank(), view.strides);
     return view;
   }
+  View output_view() const { return view_of(out_type); }
 };
 
 // Kernels of hosts only: an operand that is a u64 scalar.

@@ -1,12 +1,15 @@
-// ref_access.h: how the reference kernels access operands: as doubles, by element index, valid rows only.
-// Contract: see kernels/kernel.h. Leaves to others: the meaning of ops (ref*.cpp).
+// ref_access.h: how the reference kernels access operands: as doubles, by element index, valid rows only; their tables.
+// Contract: see kernels/kernel.h; each op is in one table. Leaves to others: the meaning of ops (ref*.cpp).
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <span>
+#include <type_traits>
 
+#include "graphrun/elements.h"
 #include "kernels/dims.h"
 #include "kernels/kernel.h"
 
@@ -16,20 +19,9 @@ using i64 = std::int64_t;
 
 // ---- elements as double -------------------------------------------------------------------------------------------
 
-inline double load(const void* data, DType dtype, i64 i) {
-  switch (dtype) {
-    case DType::f32:
-      return static_cast<const float*>(data)[i];
-    case DType::f64:
-      return static_cast<const double*>(data)[i];
-    case DType::i32:
-      return static_cast<const std::int32_t*>(data)[i];
-    case DType::u64:
-      return static_cast<double>(static_cast<const std::uint64_t*>(data)[i]);
-    case DType::boolean:
-      return static_cast<const std::uint8_t*>(data)[i];
-  }
-  return 0;
+inline double in(const KernelArgs& args, int input, i64 i) {
+  return with_type(args.in_type[input].dtype,
+                   [&](auto zero) { return static_cast<double>(args.input<decltype(zero)>(input)[i]); });
 }
 
 // NaN becomes 0; out-of-range values are clamped.
@@ -41,59 +33,40 @@ T to_integer(double x) {
   return static_cast<T>(x);
 }
 
-inline void store(void* data, DType dtype, i64 i, double x) {
-  switch (dtype) {
-    case DType::f32:
-      static_cast<float*>(data)[i] = static_cast<float>(x);
-      break;
-    case DType::f64:
-      static_cast<double*>(data)[i] = x;
-      break;
-    case DType::i32:
-      static_cast<std::int32_t*>(data)[i] = to_integer<std::int32_t>(x);
-      break;
-    case DType::u64:
-      static_cast<std::uint64_t*>(data)[i] = to_integer<std::uint64_t>(x);
-      break;
-    case DType::boolean:
-      static_cast<std::uint8_t*>(data)[i] = x != 0;
-      break;
-  }
-}
-
-inline double in(const KernelArgs& args, int input, i64 i) {
-  return load(args.in[input], args.in_type[input].dtype, i);
-}
 inline void out(const KernelArgs& args, i64 i, double x) {
-  store(args.out, args.out_type.dtype, i, x);
-}
-
-// ---- shapes and rows ----------------------------------------------------------------------------------------------
-
-inline View view_in(const KernelArgs& args, int input) {
-  return args.input_view(input);
-}
-inline View view_out(const KernelArgs& args) {
-  return args.view_of(args.out_type);
-}
-
-inline void clear_invalid_rows(const KernelArgs& args) {
-  const i64 all = args.out_type.shape.elements();
-  for (i64 i = view_out(args).extents.elements(); i < all; ++i) out(args, i, 0);
+  with_type(args.out_type.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (std::is_same_v<T, std::uint8_t>)
+      args.output<T>()[i] = x != 0;
+    else if constexpr (std::is_integral_v<T>)
+      args.output<T>()[i] = to_integer<T>(x);
+    else
+      args.output<T>()[i] = static_cast<T>(x);
+  });
 }
 
 // out[i] = f(inputs at i), with broadcasting. `out` may alias an input of the same shape.
 template <class F>
 void elementwise(const KernelArgs& args, F&& f) {
-  const View to = view_out(args);
+  const View to = args.output_view();
   View views[] = {to, to, to, to};
-  for (int k = 0; k < args.inputs; ++k) views[k] = broadcast(view_in(args, k), to.extents);
+  for (int k = 0; k < args.inputs; ++k) views[k] = broadcast(args.input_view(k), to.extents);
   for_elements(merged(views), [&](i64, const Offsets<4>& at) {
     double x[3] = {};
     for (int k = 0; k < args.inputs; ++k) x[k] = in(args, k, at[k]);
     out(args, at[3], f(x[0], x[1], x[2]));
   });
-  clear_invalid_rows(args);
+  args.clear_invalid_rows();
 }
+
+// ---- tables -------------------------------------------------------------------------------------------------------
+
+struct Entry {
+  Op op;
+  KernelFn kernel;
+};
+
+std::span<const Entry> reductions();  // sum … argmin, softmax and related ops
+std::span<const Entry> movement();    // also cast, batches, counters, states and random samples
 
 }  // namespace graphrun::ref

@@ -1,72 +1,84 @@
-// ref_movement.cpp: reference kernels of ops that move elements.
+// ref_movement.cpp: reference kernels of ops that move elements, of batches, counters and states, and of random
+// samples. base/random_bits.h, which every executor calls, defines the bits of samples.
+#include <cstring>
+
+#include "base/random_bits.h"
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params.h"
 #include "kernels/ref_access.h"
-#include "kernels/ref_families.h"
 
 namespace graphrun::ref {
 namespace {
 
-// Copies the element at each index of `from` to that index of `to`.
+// Copies the element at each index of `from` to that index of `to`, with all bits.
 void copy(const KernelArgs& args, int input, const View& from, const View& to) {
-  for_elements(merged<2>({from, to}),
-               [&](i64, const Offsets<2>& at) { out(args, to.offset + at[1], in(args, input, from.offset + at[0])); });
+  const auto bytes = static_cast<i64>(size_of(args.out_type.dtype));
+  for_elements(merged<2>({from, to}), [&](i64, const Offsets<2>& at) {
+    std::memmove(args.output<std::byte>() + (to.offset + at[1]) * bytes,
+                 args.input<std::byte>(input) + (from.offset + at[0]) * bytes, static_cast<std::size_t>(bytes));
+  });
+  args.clear_invalid_rows();
+}
+
+void broadcast_to(const KernelArgs& args) {
+  const View to = args.output_view();
+  copy(args, 0, broadcast(args.input_view(0), to.extents), to);
+}
+
+void cast(const KernelArgs& args) {
+  if (args.in_type[0].dtype == args.out_type.dtype) return broadcast_to(args);
+  elementwise(args, [](double x, double, double) { return x; });
 }
 
 void transpose(const KernelArgs& args) {
-  copy(args, 0, permuted(view_in(args, 0), args.params.as<PermuteParams>().axes), view_out(args));
-  clear_invalid_rows(args);
+  copy(args, 0, permuted(args.input_view(0), args.params.as<PermuteParams>().axes), args.output_view());
 }
 
 void slice(const KernelArgs& args) {
   const auto& params = args.params.as<SliceParams>();
-  const View to = view_out(args);
-  copy(args, 0, sliced(view_in(args, 0), params.axis, params.start, to.extents[params.axis]), to);
-  clear_invalid_rows(args);
+  const View to = args.output_view();
+  copy(args, 0, sliced(args.input_view(0), params.axis, params.start, to.extents[params.axis]), to);
 }
 
 void pad(const KernelArgs& args) {
   const auto& params = args.params.as<PadParams>();
-  const View from = view_in(args, 0), to = view_out(args);
+  const View from = args.input_view(0), to = args.output_view();
   for (i64 i = 0; i < to.extents.elements(); ++i) out(args, i, params.value);
   copy(args, 0, from, sliced(to, params.axis, params.before, from.extents[params.axis]));
-  clear_invalid_rows(args);
 }
 
 void concat(const KernelArgs& args) {
   const int axis = args.params.as<AxisParams>().axis;
   i64 start = 0;
   for (int k = 0; k < args.inputs; ++k) {
-    const View from = view_in(args, k);
-    copy(args, k, from, sliced(view_out(args), axis, start, from.extents[axis]));
+    const View from = args.input_view(k);
+    copy(args, k, from, sliced(args.output_view(), axis, start, from.extents[axis]));
     start += from.extents[axis];
   }
-  clear_invalid_rows(args);
 }
 
 // Calls f(index, i, j) for column j of the output and position i in the input of indices.
 template <class F>
 void for_indices(const KernelArgs& args, int input, i64 width, F&& f) {
-  for_elements(merged<1>({view_in(args, input)}), [&](i64 i, const Offsets<1>& at) {
+  for_elements(merged<1>({args.input_view(input)}), [&](i64 i, const Offsets<1>& at) {
     for (i64 j = 0; j < width; ++j) f(static_cast<i64>(in(args, input, at[0])), i, j);
   });
+  args.clear_invalid_rows();
 }
 
 void one_hot(const KernelArgs& args) {
   const i64 classes = args.out_type.shape[args.out_type.shape.rank() - 1];
   for_indices(args, 0, classes, [&](i64 index, i64 i, i64 j) { out(args, i * classes + j, index == j ? 1.0 : 0.0); });
-  clear_invalid_rows(args);
 }
 
 void gather(const KernelArgs& args) {
-  const View table = view_in(args, 0);
+  const View table = args.input_view(0);
   const i64 width = table.extents[1];
   for_indices(args, 1, width, [&](i64 row, i64 i, i64 j) {
     const bool known = row >= 0 && row < table.extents[0];
     out(args, i * width + j, known ? in(args, 0, row * table.strides[0] + j * table.strides[1]) : 0.0);
   });
-  clear_invalid_rows(args);
 }
 
 // Accumulates in double until all terms are added.
@@ -75,14 +87,100 @@ void scatter_add(const KernelArgs& args) {
   const i64 width = args.out_type.shape[1];
   double* const sums = static_cast<double*>(args.workspace);
   std::fill_n(sums, rows * width, 0.0);
-  const Dims<1> updates = merged<1>({view_in(args, 1)});
+  const Dims<1> updates = merged<1>({args.input_view(1)});
   for_indices(args, 0, width, [&](i64 row, i64 i, i64 j) {
     if (row >= 0 && row < rows) sums[row * width + j] += in(args, 1, updates.offset(i * width + j));
   });
   for (i64 i = 0; i < rows * width; ++i) out(args, i, sums[i]);
 }
 
+// ---- batches, counters, states ------------------------------------------------------------------------------------
+
+// Rows of the batch that a counter selects. One input more than `inputs` is the number of rows to use.
+struct Batch {
+  MinibatchParams params;
+  i64 first, count;
+
+  Batch(const KernelArgs& args, std::uint64_t step, int inputs) : params(batch_params(args, inputs)) {
+    first = static_cast<i64>(step % static_cast<std::uint64_t>(params.batches())) * params.capacity;
+    count = std::min(params.capacity, params.total - first);
+  }
+};
+
+void minibatch(const KernelArgs& args) {
+  const std::uint64_t step = counter(args, 1);
+  const auto [params, first, count] = Batch(args, step, 2);
+  const std::uint64_t epoch = step / static_cast<std::uint64_t>(params.batches());
+  const auto row = args.out_type.bytes() / static_cast<std::size_t>(params.capacity);
+  for (i64 r = 0; r < count; ++r) {
+    auto from = static_cast<std::size_t>(first + r);
+    if (params.shuffle) from = bits::permuted(from, static_cast<std::uint64_t>(params.total), params.key, epoch);
+    std::memcpy(args.output<std::byte>() + static_cast<std::size_t>(r) * row, args.input<std::byte>(0) + from * row,
+                row);
+  }
+  const std::size_t used = static_cast<std::size_t>(count) * row;
+  std::memset(args.output<std::byte>() + used, 0, args.out_type.bytes() - used);
+}
+
+void row_count(const KernelArgs& args) {
+  out(args, 0, static_cast<double>(Batch(args, counter(args, 0), 1).count));
+}
+
+void increment(const KernelArgs& args) {
+  *args.output<std::uint64_t>() = counter(args, 0) + 1;
+}
+
+void record(const KernelArgs& args) {
+  const auto length = static_cast<std::uint64_t>(args.out_type.shape.elements());
+  out(args, static_cast<i64>(counter(args, 2) % length), in(args, 1, 0));
+}
+
+void assign(const KernelArgs& args) {
+  std::memmove(args.out, args.in[1], args.out_type.bytes());
+}
+
+// ---- random samples -----------------------------------------------------------------------------------------------
+
+// Sets each valid element i of out to value(word of i, i).
+template <class F>
+void draw(const KernelArgs& args, F&& value) {
+  const auto& params = args.params.as<RandomParams>();
+  const std::uint64_t step = counter(args, args.inputs - 1);
+  const i64 n = args.valid_elements(args.out_type);
+  for (i64 i = 0; i < n; ++i) out(args, i, value(bits::word(params.key, step, static_cast<std::uint64_t>(i)), i));
+  args.clear_invalid_rows();
+}
+
+void random_uniform(const KernelArgs& args) {
+  const auto& p = args.params.as<RandomParams>();
+  draw(args, [&](bits::u32 word, i64) { return static_cast<double>(bits::uniform(word, p.a, p.b)); });
+}
+
+void random_normal(const KernelArgs& args) {
+  const auto& p = args.params.as<RandomParams>();
+  draw(args, [&](bits::u32 word, i64) { return static_cast<double>(bits::normal(word, p.a, p.b)); });
+}
+
+void dropout(const KernelArgs& args) {
+  const double rate = args.params.as<RandomParams>().a;
+  const Dims<1> x = merged<1>({args.input_view(0)});
+  draw(args,
+       [&](bits::u32 word, i64 i) { return bits::unit(word) < rate ? 0.0 : in(args, 0, x.offset(i)) / (1 - rate); });
+}
+
+void permutation(const KernelArgs& args) {
+  const auto& p = args.params.as<RandomParams>();
+  const std::uint64_t step = counter(args, 0);
+  const i64 n = args.out_type.shape.elements();
+  for (i64 i = 0; i < n; ++i) {
+    const auto to = bits::permuted(static_cast<bits::u64>(i), static_cast<bits::u64>(n), p.key, step);
+    args.output<std::int32_t>()[i] = static_cast<std::int32_t>(to);
+  }
+}
+
 constexpr Entry kMovements[] = {
+    {Op::broadcast_to, broadcast_to},
+    {Op::cast, cast},
     {Op::transpose, transpose},
     {Op::slice, slice},
     {Op::pad, pad},
@@ -90,6 +188,17 @@ constexpr Entry kMovements[] = {
     {family_op::one_hot, one_hot},
     {family_op::gather, gather},
     {Op::scatter_add, scatter_add},
+    {Op::minibatch, minibatch},
+    {Op::row_count, row_count},
+    {family_op::varying_minibatch, minibatch},
+    {family_op::varying_row_count, row_count},
+    {Op::increment, increment},
+    {Op::record, record},
+    {Op::assign, assign},
+    {family_op::random_uniform, random_uniform},
+    {family_op::random_normal, random_normal},
+    {Op::dropout, dropout},
+    {family_op::permutation, permutation},
 };
 
 }  // namespace

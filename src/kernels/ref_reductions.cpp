@@ -3,7 +3,6 @@
 #include "graphrun/op.h"
 #include "graphrun/params.h"
 #include "kernels/ref_access.h"
-#include "kernels/ref_families.h"
 
 namespace graphrun::ref {
 namespace {
@@ -18,14 +17,21 @@ double smaller(double x, double y) {
   return x <= y || std::isnan(x) ? x : y;
 }
 
-// out = value(number of terms, term): term(j) is term j.
+// Calls f(i, n, term) for each line of the input along the axes of the mask: term(j) is term j of n of line i.
+template <class F>
+void for_lines(const KernelArgs& args, std::uint32_t mask, F&& f) {
+  const AxisGroups<1> axes({args.input_view(0)}, mask);
+  for_elements(axes.kept, [&](i64 i, const Offsets<1>& base) {
+    f(i, axes.reduced.count, [&](i64 j) { return in(args, 0, base[0] + axes.reduced.offset(j)); });
+  });
+  args.clear_invalid_rows();
+}
+
+// out = value(number of terms, term) for each line.
 template <class F>
 void reduce(const KernelArgs& args, F&& value) {
-  const AxisGroups<1> axes({view_in(args, 0)}, args.params.as<ReduceParams>().axes);
-  for_elements(axes.kept, [&](i64 i, const Offsets<1>& base) {
-    out(args, i, value(axes.reduced.count, [&](i64 j) { return in(args, 0, base[0] + axes.reduced.offset(j)); }));
-  });
-  clear_invalid_rows(args);
+  for_lines(args, args.params.as<ReduceParams>().axes,
+            [&](i64 line, i64 n, auto term) { out(args, line, value(n, term)); });
 }
 
 template <class Term, class Combine>
@@ -63,51 +69,41 @@ void logsumexp(const KernelArgs& args) {
   });
 }
 
-// Calls f(i, base, stride, n) for each line of the input along the axis: element j of line i is at base + j * stride.
-template <class F>
-void for_lines(const KernelArgs& args, int axis, F&& f) {
-  const View x = view_in(args, 0);
-  for_elements(AxisGroups<1>({x}, 1u << axis).kept,
-               [&](i64 i, const Offsets<1>& base) { f(i, base[0], x.strides[axis], x.extents[axis]); });
+std::uint32_t axis_of(const KernelArgs& args) {
+  return 1u << args.params.as<AxisParams>().axis;
 }
 
 template <bool kLargest>
 void position(const KernelArgs& args) {
-  for_lines(args, args.params.as<AxisParams>().axis, [&](i64 line, i64 base, i64 stride, i64 n) {
+  for_lines(args, axis_of(args), [&](i64 line, i64 n, auto term) {
     i64 best = 0;
     for (i64 j = 1; j < n; ++j) {
-      const double x = in(args, 0, base + j * stride);
-      const double y = in(args, 0, base + best * stride);
+      const double x = term(j), y = term(best);
       if (!std::isnan(y) && (std::isnan(x) || (kLargest ? x > y : x < y))) best = j;
     }
     out(args, line, static_cast<double>(best));
   });
-  clear_invalid_rows(args);
 }
 
 template <bool kLog>
 void softmax(const KernelArgs& args) {
-  const int axis = args.params.as<AxisParams>().axis;
-  const View to = view_out(args);
-  const Dims<1> lines = AxisGroups<1>({to}, 1u << axis).kept;
-  for_lines(args, axis, [&](i64 line, i64 base, i64 stride, i64 n) {
-    const i64 result = lines.offset(line);
-    const auto [top, rest] = log_sum_exp(n, [&](i64 j) { return in(args, 0, base + j * stride); });
+  const AxisGroups<1> to({args.output_view()}, axis_of(args));
+  for_lines(args, axis_of(args), [&](i64 line, i64 n, auto term) {
+    const auto [top, rest] = log_sum_exp(n, term);
     for (i64 j = 0; j < n; ++j) {
-      const double x = in(args, 0, base + j * stride) - top - rest;
-      out(args, result + j * to.strides[axis], kLog ? x : std::exp(x));
+      const double x = term(j) - top - rest;
+      out(args, to.kept.offset(line) + to.reduced.offset(j), kLog ? x : std::exp(x));
     }
   });
-  clear_invalid_rows(args);
 }
 
 // A class with target 0 adds nothing, however small its probability; an invalid class index gives NaN.
 void softmax_cross_entropy(const KernelArgs& args) {
   const bool classes = args.in_type[1].dtype == DType::i32;
-  const Dims<1> targets = merged<1>({view_in(args, 1)});
-  for_lines(args, args.in_type[0].shape.rank() - 1, [&](i64 line, i64 base, i64 stride, i64 n) {
-    const LogSum sum = log_sum_exp(n, [&](i64 j) { return in(args, 0, base + j * stride); });
-    const auto minus_log = [&](i64 j) { return sum.rest - (in(args, 0, base + j * stride) - sum.top); };
+  const Dims<1> targets = merged<1>({args.input_view(1)});
+  for_lines(args, 1u << (args.in_type[0].shape.rank() - 1), [&](i64 line, i64 n, auto term) {
+    const LogSum sum = log_sum_exp(n, term);
+    const auto minus_log = [&](i64 j) { return sum.rest - (term(j) - sum.top); };
     double loss = 0;
     if (classes) {
       const i64 target = static_cast<i64>(in(args, 1, targets.offset(line)));
@@ -120,7 +116,6 @@ void softmax_cross_entropy(const KernelArgs& args) {
     }
     out(args, line, loss);
   });
-  clear_invalid_rows(args);
 }
 
 constexpr Entry kReductions[] = {
