@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "kernels/cpu/batch/elementwise.h"
+#include "kernels/cpu/batch/families.h"
 #include "kernels/kernel.h"
 
 namespace graphrun {

@@ -87,12 +87,12 @@ void ElementRunner::run(const std::vector<BoundStep>& steps) const {
     for (const std::uint32_t step : chain.once) steps[step].run();
     if (chain.calls.empty()) continue;
     const KernelArgs& args = steps[chain.calls.back().step].args;
-    const std::int64_t n = cpu::valid_elements(args, args.out_type);
+    const std::int64_t n = args.valid_elements(args.out_type);
     const int parts = cpu::parts_for(n * static_cast<std::int64_t>(chain.calls.size()));
     cpu::for_ranges(args.pool, parts, n, cpu::kGrain,
                     [&](std::int64_t first, std::int64_t last) { run_elements(chain, steps, first, last); });
     for (const Call& call : chain.calls)
-      if (call.out == kArena) cpu::clear_invalid_rows(steps[call.step].args);
+      if (call.out == kArena) steps[call.step].args.clear_invalid_rows();
   }
 }
 

@@ -16,7 +16,7 @@
 #include "graphrun/op.h"
 #include "graphrun/params.h"
 #include "graphrun/partial_results.h"
-#include "kernels/cpu/batch/batch_rows.h"
+#include "kernels/cpu/batch/families.h"
 #include "kernels/cpu/simd/isa.h"
 #include "kernels/cpu/tiles/tile_steps.h"
 

@@ -4,7 +4,7 @@
 
 #include "graphrun/op.h"
 #include "graphrun/params.h"
-#include "kernels/cpu/batch/batch_rows.h"
+#include "kernels/cpu/batch/families.h"
 
 namespace graphrun {
 

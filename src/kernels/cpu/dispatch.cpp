@@ -1,7 +1,6 @@
 // dispatch.cpp: the look-ups of cpu_kernels.h: instruction sets, kernels, workspaces, views.
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <string>
 
 #include "graphrun/error.h"
@@ -59,8 +58,7 @@ const cpu::Entry* find(std::span<const cpu::Entry> family, Op op) {
 KernelFn cpu_kernel(Op op, Isa isa) {
   using namespace cpu;
   for (const std::span<const Entry> family :
-       {elementwise_kernels(), product_kernels(), line_kernels(), movement_kernels(), rearrange_kernels(),
-        scatter_kernels(), random_kernels()}) {
+       {elementwise_kernels, product_kernels, line_kernels, movement_kernels, rearrange_kernels, scatter_kernels}) {
     if (const Entry* entry = find(family, op)) return entry->kernels[static_cast<int>(isa)];
   }
   return nullptr;
@@ -93,7 +91,7 @@ bool cpu_takes_views(Op op, std::span<const View> views, const TensorType& outpu
   if (op == Op::matmul) return std::all_of(views.begin(), views.end(), has_rows);
   if (op == Op::broadcast_to || op == Op::transpose || op == Op::slice || op == Op::pad || op == Op::concat)
     return true;
-  return find(cpu::elementwise_kernels(), op) != nullptr && std::all_of(views.begin(), views.end(), goes_on);
+  return find(cpu::elementwise_kernels, op) != nullptr && std::all_of(views.begin(), views.end(), goes_on);
 }
 
 namespace cpu {
@@ -105,15 +103,6 @@ const IsaTable& isa_table(Isa isa) {
 #endif
   (void)isa;
   return plain::table;
-}
-
-void clear_invalid_rows(const KernelArgs& args) {
-  const TensorType& type = args.out_type;
-  if (type.rows == 0) return;
-  const std::int64_t valid = valid_elements(args, type);
-  const std::size_t size = size_of(type.dtype);
-  std::memset(args.output<std::byte>() + static_cast<std::size_t>(valid) * size, 0,
-              static_cast<std::size_t>(type.shape.elements() - valid) * size);
 }
 
 }  // namespace cpu

@@ -1,9 +1,10 @@
-#include "kernels/cpu/batch/elementwise.h"
-
+// elementwise.cpp: elementwise ops and casts over whole batches, and the look-up of their loops; tiles and chains of
+// steps use the same.
 #include <cmath>
 #include <limits>
 #include <type_traits>
 
+#include "graphrun/elements.h"
 #include "graphrun/params.h"
 #include "graphrun/scalar_op.h"
 #include "kernels/cpu/batch/families.h"
@@ -11,24 +12,6 @@
 
 namespace graphrun::cpu {
 namespace {
-
-// Calls f.operator()<dtype, its type in memory>().
-template <class F>
-ElementFn with_dtype(DType dtype, F&& f) {
-  switch (dtype) {
-    case DType::f32:
-      return f.template operator()<DType::f32, float>();
-    case DType::f64:
-      return f.template operator()<DType::f64, double>();
-    case DType::i32:
-      return f.template operator()<DType::i32, std::int32_t>();
-    case DType::u64:
-      return f.template operator()<DType::u64, std::uint64_t>();
-    case DType::boolean:
-      return f.template operator()<DType::boolean, std::uint8_t>();
-  }
-  return nullptr;
-}
 
 template <class T>
 Strided<T> as(const Operand& x) {
@@ -68,10 +51,10 @@ void plain_where(void* to, std::int64_t rows, std::int64_t columns, const Operan
           m.data[r * m.row + c * m.column] != 0 ? x.data[r * x.row + c * x.column] : y.data[r * y.row + c * y.column];
 }
 
-// Clamps out-of-range values; NaN becomes 0: the same on every machine. `to` distinguishes booleans from bytes.
-template <DType to, class Out, class In>
+// Clamps out-of-range values; NaN becomes 0: the same on every machine. Only booleans are bytes.
+template <class Out, class In>
 Out convert(In x) {
-  if constexpr (to == DType::boolean) {
+  if constexpr (std::is_same_v<Out, std::uint8_t>) {
     return x != 0;
   } else if constexpr (std::is_floating_point_v<Out> || std::is_same_v<Out, In>) {
     return static_cast<Out>(x);
@@ -84,25 +67,25 @@ Out convert(In x) {
     return static_cast<Out>(x);
   }
 }
-template <DType to, class Out, class In>
+template <class Out, class In>
 void cast_loop(void* out, std::int64_t rows, std::int64_t columns, const Operand* in, float, float) {
-  plain<Out, In, 1>(out, rows, columns, in, [](In x, In) { return convert<to, Out>(x); });
+  plain<Out, In, 1>(out, rows, columns, in, [](In x, In) { return convert<Out>(x); });
 }
 
 ElementFn find_loop(const IsaTable& table, Op op, DType in, DType out) {
   if (op == Op::cast) {
-    return with_dtype(in, [&]<DType, class In>() {
-      return with_dtype(out, []<DType to, class Out>() -> ElementFn { return cast_loop<to, Out, In>; });
+    return with_type(in, [&](auto x) {
+      return with_type(out, [](auto y) -> ElementFn { return cast_loop<decltype(y), decltype(x)>; });
     });
   }
   if (op == Op::where) {
     if (out == DType::f32) return table.where;
-    return with_dtype(out, []<DType, class T>() -> ElementFn { return plain_where<T>; });
+    return with_type(out, [](auto x) -> ElementFn { return plain_where<decltype(x)>; });
   }
   if (in == DType::f32) return scalar_loop(table, op);
 #define GRAPHRUN_COMPARE_LOOP(name, Functor, ...) \
   if (op == scalar_op::name)                      \
-    return with_dtype(in, []<DType, class T>() -> ElementFn { return plain_loop<scalar::Functor, T, 2>; });
+    return with_type(in, [](auto x) -> ElementFn { return plain_loop<scalar::Functor, decltype(x), 2>; });
   GRAPHRUN_COMPARE_OPS(GRAPHRUN_COMPARE_LOOP)
 #undef GRAPHRUN_COMPARE_LOOP
   if (op == scalar_op::logical_not) return plain_loop<scalar::LogicalNot, std::uint8_t, 1>;
@@ -128,10 +111,10 @@ Slabs slabs_of(const KernelArgs& args) {
   bool same = true;
   for (int i = 0; i < args.inputs; ++i) same = same && args.in_type[i].shape == out && args.in_strides[i] == nullptr;
   if (same) {  // fast path: most calls, and the smallest ones are sensitive to overhead
-    slabs.columns = {valid_elements(args, args.out_type), {1, 1, 1}};
+    slabs.columns = {args.valid_elements(args.out_type), {1, 1, 1}};
     return slabs;
   }
-  const View to = args.view_of(args.out_type);
+  const View to = args.output_view();
   View views[kElementInputs] = {to, to, to};
   for (int i = 0; i < args.inputs; ++i) views[i] = broadcast(args.input_view(i), to.extents);
   slabs.rows = merged(views);
@@ -199,8 +182,6 @@ ElementLoop element_loop(const IsaTable& table, Op op, const Params& params, DTy
   return loop;
 }
 
-std::span<const Entry> elementwise_kernels() {
-  return kElementwiseKernels;
-}
+constinit const std::span<const Entry> elementwise_kernels = kElementwiseKernels;
 
 }  // namespace graphrun::cpu

@@ -1,4 +1,4 @@
-// families.h: the families of CPU kernels, and helpers for valid rows.
+// families.h: the families of CPU kernels, and the parts of ops that kernels over whole batches share with tiles.
 // Contract: each family is a table of its kernels, compiled for the baseline machine; ISA-dependent loops are called
 // through IsaTable. Leaves to others: the loops (loops.cpp), the list of families (dispatch.cpp).
 #pragma once
@@ -7,6 +7,7 @@
 #include <span>
 
 #include "graphrun/op_traits.h"
+#include "graphrun/params.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/simd/scalar_loops.h"
 #include "kernels/cpu/threads/parallel.h"
@@ -16,19 +17,62 @@
 namespace graphrun {
 struct MatmulParams;
 struct RandomParams;
-struct ReduceParams;
 }  // namespace graphrun
 
 namespace graphrun::cpu {
 
-// Number of elements in the valid rows, which come first.
-inline std::int64_t valid_elements(const KernelArgs& args, const TensorType& type) {
-  if (type.rows == 0) return type.shape.elements();
-  std::int64_t n = args.rows_of(type);
-  for (int i = 1; i < type.shape.rank(); ++i) n *= type.shape[i];
-  return n;
+inline constexpr int kElementInputs = 3;  // at most
+
+// Loop of an elementwise op or a cast for given dtypes.
+struct ElementLoop {
+  ElementFn run = nullptr;  // null: not supported
+  float a = 0, b = 0;
+  void operator()(void* out, std::int64_t rows, std::int64_t columns, const Operand* in) const {
+    run(out, rows, columns, in, a, b);
+  }
+};
+ElementLoop element_loop(const IsaTable& table, Op op, const Params& params, DType first_input, DType output);
+
+// Rows of the batch that the counter selects.
+struct Batch {
+  std::int64_t first, count;
+  std::uint64_t epoch;
+};
+inline Batch batch_of(const MinibatchParams& p, std::uint64_t step) {
+  if (p.total == 0) return {0, 0, 0};
+  const auto batches = static_cast<std::uint64_t>(p.batches());
+  const std::int64_t first = static_cast<std::int64_t>(step % batches) * p.capacity;
+  return {first, std::min(p.capacity, p.total - first), step / batches};
 }
-void clear_invalid_rows(const KernelArgs& args);  // clears the output's
+// Number in the data set of row r of a shuffled batch.
+std::int64_t shuffled(const MinibatchParams& p, const Batch& batch, std::int64_t r);
+
+// Calls copy(input, its elements, their place in `out`) for each copy that broadcast_to, transpose, slice, pad and
+// concat consist of. Input -1 is the number of a pad.
+template <class F, class Copy>
+void for_each_copy(const Params& params, int inputs, F&& in, const View& out, Copy&& copy) {
+  if (const auto* permute = params.get_if<PermuteParams>()) {
+    copy(0, permuted(in(0), permute->axes), out);
+  } else if (const auto* slice = params.get_if<SliceParams>()) {
+    copy(0, sliced(in(0), slice->axis, slice->start, out.extents[slice->axis]), out);
+  } else if (const auto* pad = params.get_if<PadParams>()) {
+    const View from = in(0);
+    const std::int64_t extent = from.extents[pad->axis], end = pad->before + extent;
+    copy(0, from, sliced(out, pad->axis, pad->before, extent));
+    for (const View& edge :
+         {sliced(out, pad->axis, 0, pad->before), sliced(out, pad->axis, end, out.extents[pad->axis] - end)})
+      copy(-1, broadcast(View{}, edge.extents), edge);
+  } else if (const auto* concat = params.get_if<AxisParams>()) {
+    std::int64_t start = 0;
+    for (int k = 0; k < inputs; ++k) {
+      const View from = in(k);
+      copy(k, from, sliced(out, concat->axis, start, from.extents[concat->axis]));
+      start += from.extents[concat->axis];
+    }
+  } else {
+    copy(0, broadcast(in(0), out.extents), out);
+  }
+}
 
 // Fills the output of a random op, for batches and tiles. Sets the members of `draw` that depend on the op.
 void fill_random(const IsaTable& table, Op op, const RandomParams& params, RandomDraw draw);
@@ -41,20 +85,19 @@ struct Entry {
 template <void (*kernel)(const KernelArgs&, const IsaTable&), Isa isa>
 void kernel_on(const KernelArgs& args) {
   kernel(args, isa_table(isa));
-  clear_invalid_rows(args);
+  args.clear_invalid_rows();
 }
 template <void (*kernel)(const KernelArgs&, const IsaTable&)>
 constexpr Entry entry(Op op) {
   return {op, {kernel_on<kernel, Isa::plain>, kernel_on<kernel, Isa::avx2>, kernel_on<kernel, Isa::avx512>}};
 }
 
-std::span<const Entry> elementwise_kernels();  // and cast
-std::span<const Entry> product_kernels();      // matmul
-std::span<const Entry> line_kernels();         // sum … argmin, softmax and related ops
-std::span<const Entry> movement_kernels();     // batches, counters
-std::span<const Entry> rearrange_kernels();    // broadcast_to … gather
-std::span<const Entry> scatter_kernels();      // scatter_add
-std::span<const Entry> random_kernels();
+extern const std::span<const Entry> elementwise_kernels;  // and cast
+extern const std::span<const Entry> product_kernels;      // matmul
+extern const std::span<const Entry> line_kernels;         // sum … argmin, softmax and related ops
+extern const std::span<const Entry> movement_kernels;     // batches, counters, states, random samples
+extern const std::span<const Entry> rearrange_kernels;    // broadcast_to … gather
+extern const std::span<const Entry> scatter_kernels;      // scatter_add
 
 std::uint64_t product_workspace(const MatmulParams& params, const TensorType& a, const TensorType& c);
 bool product_spares_workspace(const MatmulParams& params, const TensorType& a, const TensorType& c);

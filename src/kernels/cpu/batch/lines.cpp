@@ -284,9 +284,7 @@ constexpr Entry kLineKernels[] = {entry<sum>(Op::sum),
 
 }  // namespace
 
-std::span<const Entry> line_kernels() {
-  return kLineKernels;
-}
+constinit const std::span<const Entry> line_kernels = kLineKernels;
 
 std::uint64_t line_workspace(const ReduceParams& params, const TensorType& in) {
   const LineAxes axes(in, params.axes, in.shape.rank() == 0 ? 1 : in.shape[0]);

@@ -6,7 +6,6 @@
 
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
-#include "graphrun/params.h"
 #include "kernels/cpu/batch/families.h"
 
 namespace graphrun::cpu {
@@ -91,47 +90,17 @@ void copy(const KernelArgs& args, const IsaTable& table, const void* in, const V
   }
 }
 
-void broadcast_to(const KernelArgs& args, const IsaTable& table) {
-  copy(args, table, args.in[0], broadcast(args.input_view(0), args.view_of(args.out_type).extents),
-       args.view_of(args.out_type));
-}
-
-void transpose(const KernelArgs& args, const IsaTable& table) {
-  copy(args, table, args.in[0], permuted(args.input_view(0), args.params.as<PermuteParams>().axes),
-       args.view_of(args.out_type));
-}
-
-void slice(const KernelArgs& args, const IsaTable& table) {
-  const auto& params = args.params.as<SliceParams>();
-  const std::int64_t extent = args.out_type.shape[params.axis];
-  copy(args, table, args.in[0], sliced(args.input_view(0), params.axis, params.start, extent),
-       args.view_of(args.out_type));
-}
-
-void pad(const KernelArgs& args, const IsaTable& table) {
-  const auto& params = args.params.as<PadParams>();
-  const auto value = static_cast<float>(params.value);
-  const View in = args.input_view(0), out = args.view_of(args.out_type);
-  const std::int64_t end = params.before + in.extents[params.axis];
-  copy(args, table, args.in[0], in, sliced(out, params.axis, params.before, in.extents[params.axis]));
-  for (const View& edge :
-       {sliced(out, params.axis, 0, params.before), sliced(out, params.axis, end, out.extents[params.axis] - end)})
-    copy(args, table, &value, broadcast(View{}, edge.extents), edge);
-}
-
-void concat(const KernelArgs& args, const IsaTable& table) {
-  const int axis = args.params.as<AxisParams>().axis;
-  std::int64_t start = 0;
-  for (int k = 0; k < args.inputs; ++k) {
-    const View in = args.input_view(k);
-    copy(args, table, args.in[k], in, sliced(args.view_of(args.out_type), axis, start, in.extents[axis]));
-    start += in.extents[axis];
-  }
+void rearrange(const KernelArgs& args, const IsaTable& table) {
+  const auto* pad = args.params.get_if<PadParams>();
+  const float number = pad != nullptr ? static_cast<float>(pad->value) : 0;
+  for_each_copy(
+      args.params, args.inputs, [&](int k) { return args.input_view(k); }, args.output_view(),
+      [&](int k, const View& from, const View& to) { copy(args, table, k < 0 ? &number : args.in[k], from, to); });
 }
 
 void one_hot(const KernelArgs& args, const IsaTable&) {
   const std::int64_t classes = args.out_type.shape[args.out_type.shape.rank() - 1];
-  const std::int64_t n = valid_elements(args, args.in_type[0]);
+  const std::int64_t n = args.valid_elements(args.in_type[0]);
   const std::int32_t* in = args.input<std::int32_t>(0);
   float* out = args.output<float>();
   for_ranges(args.pool, parts_for(n * classes), n, 1, [&](std::int64_t first, std::int64_t last) {
@@ -145,7 +114,7 @@ void one_hot(const KernelArgs& args, const IsaTable&) {
 void gather(const KernelArgs& args, const IsaTable&) {
   const Shape& table = args.in_type[0].shape;
   const std::size_t row = static_cast<std::size_t>(table[1]) * size_of(args.out_type.dtype);
-  const std::int64_t n = valid_elements(args, args.in_type[1]);
+  const std::int64_t n = args.valid_elements(args.in_type[1]);
   const std::int32_t* indices = args.input<std::int32_t>(1);
   std::byte* to = args.output<std::byte>();
   for (std::int64_t i = 0; i < n; ++i, to += row) {
@@ -159,18 +128,13 @@ void gather(const KernelArgs& args, const IsaTable&) {
   }
 }
 
-constexpr Entry kRearrangeKernels[] = {entry<broadcast_to>(Op::broadcast_to),
-                                       entry<transpose>(Op::transpose),
-                                       entry<slice>(Op::slice),
-                                       entry<pad>(Op::pad),
-                                       entry<concat>(Op::concat),
-                                       entry<one_hot>(family_op::one_hot),
+constexpr Entry kRearrangeKernels[] = {entry<rearrange>(Op::broadcast_to), entry<rearrange>(Op::transpose),
+                                       entry<rearrange>(Op::slice),        entry<rearrange>(Op::pad),
+                                       entry<rearrange>(Op::concat),       entry<one_hot>(family_op::one_hot),
                                        entry<gather>(family_op::gather)};
 
 }  // namespace
 
-std::span<const Entry> rearrange_kernels() {
-  return kRearrangeKernels;
-}
+constinit const std::span<const Entry> rearrange_kernels = kRearrangeKernels;
 
 }  // namespace graphrun::cpu

@@ -98,7 +98,7 @@ void scatter_add(const KernelArgs& args, const IsaTable&) {
   const i64 rows = buckets.rows;
   const i64 width = buckets.width;
   if (rows == 0 || width == 0) return;
-  const i64 places = valid_elements(args, args.in_type[0]);
+  const i64 places = args.valid_elements(args.in_type[0]);
   const std::int32_t* const indices = args.input<std::int32_t>(0);
   const float* const updates = args.input<float>(1);
   float* const out = args.output<float>();
@@ -144,9 +144,7 @@ constexpr Entry kScatterKernels[] = {entry<scatter_add>(Op::scatter_add)};
 
 }  // namespace
 
-std::span<const Entry> scatter_kernels() {
-  return kScatterKernels;
-}
+constinit const std::span<const Entry> scatter_kernels = kScatterKernels;
 
 std::uint64_t scatter_workspace(const TensorType& indices, const TensorType& out) {
   return static_cast<std::uint64_t>(Buckets(indices, out).words()) * sizeof(i64);

@@ -269,9 +269,7 @@ constexpr Entry kProductsKernels[] = {entry<matmul>(Op::matmul)};
 
 }  // namespace
 
-std::span<const Entry> product_kernels() {
-  return kProductsKernels;
-}
+constinit const std::span<const Entry> product_kernels = kProductsKernels;
 
 bool product_spares_workspace(const MatmulParams& params, const TensorType& a, const TensorType& c) {
   return shared_panels(params, a, c).pays;

@@ -1,7 +1,7 @@
 // tile_elementwise.cpp: elementwise ops and casts on tiles, where such an op is one long loop.
 #include <algorithm>
 
-#include "kernels/cpu/batch/elementwise.h"
+#include "kernels/cpu/batch/families.h"
 #include "kernels/cpu/tiles/tile_steps.h"
 
 namespace graphrun::cpu {

@@ -2,11 +2,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/random_bits.h"
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params.h"
-#include "kernels/cpu/batch/batch_rows.h"
 #include "kernels/cpu/batch/families.h"
 #include "kernels/cpu/tiles/tile_steps.h"
 
@@ -51,18 +49,14 @@ template <class T>
 TileStep minibatch(const TileCall& call, const IsaTable& table) {
   return [source = call.inputs[0], counter = call.inputs[1], out = call.output, &table,
           params = call.params->as<MinibatchParams>(), width = feature_count(call.output.type)](const TileContext& c) {
-    const std::uint64_t step = *read<std::uint64_t>(counter, c);
-    const Batch batch = batch_of(params, step);
+    const Batch batch = batch_of(params, *read<std::uint64_t>(counter, c));
     const T* const data = read<T>(source, c);
     T* const tile = written<T>(out, c);
     TileContext valid = c;  // the phase sets the number of rows; this data set may have fewer
     valid.rows = std::clamp<i64>(batch.count - c.first, 0, c.rows);
     if (!params.shuffle) return load_rows(table, tile, data + (batch.first + c.first) * width, width, valid);
-    const std::uint64_t epoch = step / static_cast<std::uint64_t>(std::max<i64>(params.batches(), 1));
     for (i64 r = 0; r < valid.rows; ++r) {
-      const std::uint64_t from = bits::permuted(static_cast<std::uint64_t>(batch.first + c.first + r),
-                                                static_cast<std::uint64_t>(params.total), params.key, epoch);
-      const T* const row = data + static_cast<i64>(from) * width;
+      const T* const row = data + shuffled(params, batch, c.first + r) * width;
       for (i64 f = 0; f < width; ++f) tile[f * c.stride + r] = row[f];
     }
     for (i64 f = 0; f < width; ++f) std::fill(tile + f * c.stride + valid.rows, tile + (f + 1) * c.stride, T{});
@@ -76,32 +70,17 @@ TileStep rearrange(const TileCall& call) {
     std::int32_t input = -1;  // -1: the constant
     std::int32_t feature = 0;
   };
-  const View in = features(call.inputs[0]), out = features(call.output);
+  const View out = features(call.output);
   std::vector<From> sources(static_cast<std::size_t>(out.extents.elements()));
-  const auto put = [&](std::size_t input, const View& view, const View& at) {  // copies the elements of `view` to `at`
-    const std::vector<std::int32_t> source = elements_of(view), place = elements_of(at);
-    for (std::size_t i = 0; i < place.size(); ++i)
-      sources[static_cast<std::size_t>(place[i])] = {static_cast<std::int32_t>(input), source[i]};
-  };
-  T number{};
-  if (call.op == Op::broadcast_to) {
-    put(0, broadcast(in, out.extents), out);
-  } else if (const auto* permute = call.params->get_if<PermuteParams>()) {
-    put(0, permuted(in, permute->axes), out);
-  } else if (const auto* slice = call.params->get_if<SliceParams>()) {
-    put(0, sliced(in, slice->axis, slice->start, out.extents[slice->axis]), out);
-  } else if (const auto* pad = call.params->get_if<PadParams>()) {
-    number = static_cast<T>(pad->value);
-    put(0, in, sliced(out, pad->axis, pad->before, in.extents[pad->axis]));
-  } else {  // concat
-    const int axis = call.params->as<AxisParams>().axis;
-    i64 start = 0;
-    for (std::size_t k = 0; k < call.inputs.size(); ++k) {
-      const View part = features(call.inputs[k]);
-      put(k, part, sliced(out, axis, start, part.extents[axis]));
-      start += part.extents[axis];
-    }
-  }
+  for_each_copy(
+      *call.params, static_cast<int>(call.inputs.size()),
+      [&](int k) { return features(call.inputs[static_cast<std::size_t>(k)]); }, out,
+      [&](int input, const View& from, const View& to) {
+        const std::vector<std::int32_t> source = elements_of(from), place = elements_of(to);
+        for (std::size_t i = 0; i < place.size(); ++i) sources[static_cast<std::size_t>(place[i])] = {input, source[i]};
+      });
+  const auto* pad = call.params->get_if<PadParams>();
+  const T number = pad != nullptr ? static_cast<T>(pad->value) : T{};
   return [inputs = call.inputs, result = call.output, sources, number](const TileContext& c) {
     T* to = written<T>(result, c);
     for (const From& from : sources) {
