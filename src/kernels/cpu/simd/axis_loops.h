@@ -251,20 +251,20 @@ struct Along {
   GRAPHRUN_FN void finish(Floats x) const { l.out[line] = x.part[0][0]; }
 };
 
-template <class F>
+template <const auto& op>
 void across(const Lines& given) {
   const Lines l = given;  // local copy: no store can alias it
   i64 i = 0;
-  for (; i + kLanes <= l.count; i += kLanes) F::apply(Across{l, i, kLanes});
-  if (i < l.count) F::apply(Across{l, i, l.count - i});
+  for (; i + kLanes <= l.count; i += kLanes) op(Across{l, i, kLanes});
+  if (i < l.count) op(Across{l, i, l.count - i});
 }
-template <class F>
+template <const auto& op>
 void along(const Lines& given) {
   const Lines l = given;
-  for (i64 i = 0; i < l.count; ++i) F::apply(Along{l, i, i * l.terms});
+  for (i64 i = 0; i < l.count; ++i) op(Along{l, i, i * l.terms});
 }
 
-// ---- ops along lines ----------------------------------------------------------------------------------------------
+// ---- ops along lines: functions of an Across or an Along -----------------------------------------------------------
 
 template <class Line>
 GRAPHRUN_FN Floats sum_of_exponentials(const Line& line, Floats top) {
@@ -285,98 +285,71 @@ struct LogSum {
   }
 };
 
-struct Sum {
-  template <class Line>
-  GRAPHRUN_FN static void apply(const Line& line) {
-    line.finish(line.template long_sum<kLanes>([&](i64 at, i64 n) __attribute__((always_inline)) {
-      return load_some(line.l.x + at, n);
-    }));
-  }
+constexpr auto kSum = [](const auto& line) __attribute__((always_inline)) {
+  line.finish(line.template long_sum<kLanes>([&](i64 at, i64 n) __attribute__((always_inline)) {
+    return load_some(line.l.x + at, n);
+  }));
 };
 
 template <class F>
-struct Fold {
-  template <class Line>
-  GRAPHRUN_FN static void apply(const Line& line) {
-    line.finish(line.template fold<F>());
-  }
+constexpr auto kFold = [](const auto& line) __attribute__((always_inline)) {
+  line.finish(line.template fold<F>());
 };
 
-struct Top {
-  template <class Line>
-  GRAPHRUN_FN static void apply(const Line& line) {
-    line.finish(line.top());
-  }
+constexpr auto kTop = [](const auto& line) __attribute__((always_inline)) {
+  line.finish(line.top());
 };
 
-struct SumExp {
-  template <class Line>
-  GRAPHRUN_FN static void apply(const Line& line) {
-    const Floats top = line.other();
-    line.finish(line.long_sum([&](i64 at, i64 n) __attribute__((always_inline)) {
-      return scalar::exp(load_some(line.l.x + at, n) - top);
-    }));
-  }
+constexpr auto kSumExp = [](const auto& line) __attribute__((always_inline)) {
+  const Floats top = line.other();
+  line.finish(line.long_sum([&](i64 at, i64 n) __attribute__((always_inline)) {
+    return scalar::exp(load_some(line.l.x + at, n) - top);
+  }));
 };
 
-struct LogSumExp {
-  template <class Line>
-  GRAPHRUN_FN static void apply(const Line& line) {
-    line.finish(LogSum(line).total());
-  }
+constexpr auto kLogSumExp = [](const auto& line) __attribute__((always_inline)) {
+  line.finish(LogSum(line).total());
 };
 
-struct Softmax {
-  template <class Line>
-  GRAPHRUN_FN static void apply(const Line& line) {
-    const Floats top = line.top();
-    float* const out = line.l.out;
-    const Floats total = line.sum([&](i64 at, i64 n) __attribute__((always_inline)) {
-      const Floats e = scalar::exp(load_some(line.l.x + at, n) - top);
-      store_some(out + at, e, n);
-      return e;
-    });
-    line.for_each([&](i64 at, i64 n)
-                      __attribute__((always_inline)) { store_some(out + at, load_some(out + at, n) / total, n); });
-  }
+constexpr auto kSoftmax = [](const auto& line) __attribute__((always_inline)) {
+  const Floats top = line.top();
+  float* const out = line.l.out;
+  const Floats total = line.sum([&](i64 at, i64 n) __attribute__((always_inline)) {
+    const Floats e = scalar::exp(load_some(line.l.x + at, n) - top);
+    store_some(out + at, e, n);
+    return e;
+  });
+  line.for_each([&](i64 at, i64 n)
+                    __attribute__((always_inline)) { store_some(out + at, load_some(out + at, n) / total, n); });
 };
 
-struct LogSoftmax {
-  template <class Line>
-  GRAPHRUN_FN static void apply(const Line& line) {
-    const LogSum sum(line);
-    line.for_each([&](i64 at, i64 n) __attribute__((always_inline)) {
-      store_some(line.l.out + at, (load_some(line.l.x + at, n) - sum.top) - sum.rest, n);
-    });
-  }
+constexpr auto kLogSoftmax = [](const auto& line) __attribute__((always_inline)) {
+  const LogSum sum(line);
+  line.for_each([&](i64 at, i64 n) __attribute__((always_inline)) {
+    store_some(line.l.out + at, (load_some(line.l.x + at, n) - sum.top) - sum.rest, n);
+  });
 };
 
 // Elements with target 0 add nothing.
-struct CrossEntropy {
-  template <class Line>
-  GRAPHRUN_FN static void apply(const Line& line) {
-    const LogSum sum(line);
-    const Floats zero = 0.0f;
-    line.finish(line.sum([&](i64 at, i64 n) __attribute__((always_inline)) {
-      const Floats target = load_some(line.l.other + at, n);
-      return select(target != zero, target * (sum.rest - (load_some(line.l.x + at, n) - sum.top)), zero);
-    }));
-  }
+constexpr auto kCrossEntropy = [](const auto& line) __attribute__((always_inline)) {
+  const LogSum sum(line);
+  const Floats zero = 0.0f;
+  line.finish(line.sum([&](i64 at, i64 n) __attribute__((always_inline)) {
+    const Floats target = load_some(line.l.other + at, n);
+    return select(target != zero, target * (sum.rest - (load_some(line.l.x + at, n) - sum.top)), zero);
+  }));
 };
 
-struct ClassEntropy {
-  template <class Line>
-  GRAPHRUN_FN static void apply(const Line& line) {
-    const LogSum sum(line);
-    line.finish(sum.rest - (line.of_class() - sum.top));
-  }
+constexpr auto kClassEntropy = [](const auto& line) __attribute__((always_inline)) {
+  const LogSum sum(line);
+  line.finish(sum.rest - (line.of_class() - sum.top));
 };
 
 // Index of the first largest (smallest) term, or of the first NaN.
 template <bool kLargest>
 struct Position {
   static constexpr float kStart = kLargest ? Larger::kStart : Smaller::kStart;
-  GRAPHRUN_FN static void apply(const Across& line) {
+  GRAPHRUN_FN void operator()(const Across& line) const {
     Floats best = kStart, index = from_bits(Ints(0));
     for (i64 j = 0; j < line.l.terms; ++j) {
       const Floats x = load_some(line.l.x + line.at(j), line.width);
@@ -386,7 +359,7 @@ struct Position {
     }
     line.finish(index);
   }
-  GRAPHRUN_FN static void apply(const Along& line) {
+  GRAPHRUN_FN void operator()(const Along& line) const {
     float best = kStart;
     std::int32_t index = 0;
     for (i64 j = 0; j < line.l.terms; ++j) {
@@ -398,6 +371,8 @@ struct Position {
     __builtin_memcpy(line.l.out + line.line, &index, sizeof index);
   }
 };
+constexpr Position<true> kArgmax = {};
+constexpr Position<false> kArgmin = {};
 
 // ---- fewer than 16 adjacent lines without gaps --------------------------------------------------------------------
 
@@ -406,14 +381,14 @@ GRAPHRUN_FN bool is_narrow(const Lines& l) {
 }
 
 void sum_across(const Lines& l) {
-  if (!is_narrow(l)) return across<Sum>(l);
+  if (!is_narrow(l)) return across<kSum>(l);
   const float* const x = l.x;
   sum_packed(
       l.out, l.terms, l.count, [&](i64 i, i64, i64 n) __attribute__((always_inline)) { return load_some(x + i, n); });
 }
 
 void top_across(const Lines& l) {
-  if (!is_narrow(l)) return across<Top>(l);
+  if (!is_narrow(l)) return across<kTop>(l);
   const i64 columns = l.count, whole = l.terms / kLanes * kLanes;
   Floats top[kLanes];
   for (Floats& t : top) t = -__builtin_inff();
@@ -429,7 +404,7 @@ void top_across(const Lines& l) {
 }
 
 void sum_exp_across(const Lines& l) {
-  if (!is_narrow(l)) return across<SumExp>(l);
+  if (!is_narrow(l)) return across<kSumExp>(l);
   float tops[kLanes * kLanes];
   for (i64 i = 0; i < kLanes * l.count; ++i) tops[i] = l.other[i % l.count];
   const float* const x = l.x;
@@ -440,7 +415,7 @@ void sum_exp_across(const Lines& l) {
 }
 
 void log_sum_exp_across(const Lines& l) {
-  if (!is_narrow(l) || l.terms <= kShortLine) return across<LogSumExp>(l);
+  if (!is_narrow(l) || l.terms <= kShortLine) return across<kLogSumExp>(l);
   float top[kLanes], sum[kLanes];
   Lines part = l;
   part.out = top;

@@ -1,6 +1,6 @@
 // random_loops.cpp: vectorized random words of base/random_bits.h, for whole batches and tiles: written once, compiled
 // once per instruction set. Contract: RandomDraw in isa.h; otherwise as loops.cpp. Leaves to others: values that need
-// more than a word and a float (batch/random.cpp).
+// more than a word and a float (batch/movement.cpp).
 #include "kernels/cpu/simd/isa.h"
 #include "kernels/cpu/simd/lanes.h"
 

@@ -1,5 +1,5 @@
 // scalar_loops.h: the table of an instruction set, and its elementwise loops by op.
-// Contract: pure look-ups. Leaves to others: loops for dtypes other than f32 (batch/elementwise.h).
+// Contract: pure look-ups. Leaves to others: loops for dtypes other than f32 (batch/families.h).
 #pragma once
 
 #include <initializer_list>

@@ -54,14 +54,13 @@ struct Ints {
   }
 };
 #if GRAPHRUN_LANES == 16
-struct Mask {
-  __mmask16 lanes;
-};
+typedef __mmask16 MaskPart;
 #else
-struct Mask {
-  IntPart part[kParts];  // 0 or -1
-};
+typedef IntPart MaskPart;  // 0 or -1
 #endif
+struct Mask {
+  MaskPart part[kParts];
+};
 
 // Unrolled by template: compilers keep a struct in registers only if no loop indexes it before that decision.
 #define GRAPHRUN_LANEWISE(Result, signature, expression)                                   \
@@ -87,35 +86,25 @@ GRAPHRUN_LANEWISE(Floats, from_bits(Ints x), (FloatPart)x.part[i])
 GRAPHRUN_LANEWISE(Floats, number(Ints x), __builtin_convertvector(x.part[i], FloatPart))
 
 #if GRAPHRUN_LANES == 16
-#define GRAPHRUN_MASK(signature, expression) \
-  GRAPHRUN_FN Mask signature {               \
-    return {(__mmask16)(expression)};        \
-  }
-GRAPHRUN_MASK(operator<(Floats x, Floats y), _mm512_cmp_ps_mask(x.part[0], y.part[0], _CMP_LT_OQ))
-GRAPHRUN_MASK(operator<=(Floats x, Floats y), _mm512_cmp_ps_mask(x.part[0], y.part[0], _CMP_LE_OQ))
-GRAPHRUN_MASK(operator>(Floats x, Floats y), _mm512_cmp_ps_mask(x.part[0], y.part[0], _CMP_GT_OQ))
-GRAPHRUN_MASK(operator>=(Floats x, Floats y), _mm512_cmp_ps_mask(x.part[0], y.part[0], _CMP_GE_OQ))
-GRAPHRUN_MASK(operator==(Floats x, Floats y), _mm512_cmp_ps_mask(x.part[0], y.part[0], _CMP_EQ_OQ))
-GRAPHRUN_MASK(operator!=(Floats x, Floats y), _mm512_cmp_ps_mask(x.part[0], y.part[0], _CMP_NEQ_UQ))
-GRAPHRUN_MASK(operator&(Mask x, Mask y), x.lanes& y.lanes)
-GRAPHRUN_MASK(operator|(Mask x, Mask y), x.lanes | y.lanes)
-GRAPHRUN_MASK(operator!(Mask x), ~x.lanes)
-GRAPHRUN_MASK(nonzero(Ints x), _mm512_test_epi32_mask((__m512i)x.part[0], (__m512i)x.part[0]))
-#undef GRAPHRUN_MASK
-GRAPHRUN_LANEWISE(Floats, select(Mask m, Floats x, Floats y), _mm512_mask_blend_ps(m.lanes, y.part[i], x.part[i]))
+#define GRAPHRUN_COMPARE(op, code) \
+  GRAPHRUN_LANEWISE(Mask, operator op(Floats x, Floats y), _mm512_cmp_ps_mask(x.part[i], y.part[i], code))
+GRAPHRUN_LANEWISE(Mask, nonzero(Ints x), _mm512_test_epi32_mask((__m512i)x.part[i], (__m512i)x.part[i]))
+GRAPHRUN_LANEWISE(Floats, select(Mask m, Floats x, Floats y), _mm512_mask_blend_ps(m.part[i], y.part[i], x.part[i]))
 #else
-GRAPHRUN_LANEWISE(Mask, operator<(Floats x, Floats y), x.part[i] < y.part[i])
-GRAPHRUN_LANEWISE(Mask, operator<=(Floats x, Floats y), x.part[i] <= y.part[i])
-GRAPHRUN_LANEWISE(Mask, operator>(Floats x, Floats y), x.part[i] > y.part[i])
-GRAPHRUN_LANEWISE(Mask, operator>=(Floats x, Floats y), x.part[i] >= y.part[i])
-GRAPHRUN_LANEWISE(Mask, operator==(Floats x, Floats y), x.part[i] == y.part[i])
-GRAPHRUN_LANEWISE(Mask, operator!=(Floats x, Floats y), x.part[i] != y.part[i])
-GRAPHRUN_LANEWISE(Mask, operator&(Mask x, Mask y), x.part[i] & y.part[i])
-GRAPHRUN_LANEWISE(Mask, operator|(Mask x, Mask y), x.part[i] | y.part[i])
-GRAPHRUN_LANEWISE(Mask, operator!(Mask x), ~x.part[i])
+#define GRAPHRUN_COMPARE(op, code) GRAPHRUN_LANEWISE(Mask, operator op(Floats x, Floats y), x.part[i] op y.part[i])
 GRAPHRUN_LANEWISE(Mask, nonzero(Ints x), x.part[i] != 0)
 GRAPHRUN_LANEWISE(Floats, select(Mask m, Floats x, Floats y), m.part[i] ? x.part[i] : y.part[i])
 #endif
+GRAPHRUN_COMPARE(<, _CMP_LT_OQ)
+GRAPHRUN_COMPARE(<=, _CMP_LE_OQ)
+GRAPHRUN_COMPARE(>, _CMP_GT_OQ)
+GRAPHRUN_COMPARE(>=, _CMP_GE_OQ)
+GRAPHRUN_COMPARE(==, _CMP_EQ_OQ)
+GRAPHRUN_COMPARE(!=, _CMP_NEQ_UQ)
+#undef GRAPHRUN_COMPARE
+GRAPHRUN_LANEWISE(Mask, operator&(Mask x, Mask y), (MaskPart)(x.part[i] & y.part[i]))
+GRAPHRUN_LANEWISE(Mask, operator|(Mask x, Mask y), (MaskPart)(x.part[i] | y.part[i]))
+GRAPHRUN_LANEWISE(Mask, operator!(Mask x), (MaskPart)~x.part[i])
 
 #if GRAPHRUN_LANES == 16
 GRAPHRUN_LANEWISE(Floats, min(Floats x, Floats y), _mm512_maskz_min_ps((__mmask16)-1, x.part[i], y.part[i]))
@@ -133,7 +122,7 @@ GRAPHRUN_LANEWISE(Floats, fma(Floats x, Floats y, Floats z), _mm512_fmadd_ps(x.p
 GRAPHRUN_LANEWISE(Floats, scale(Floats x, Floats n), _mm512_maskz_scalef_ps((__mmask16)-1, x.part[i], n.part[i]))
 GRAPHRUN_LANEWISE(Floats, sqrt(Floats x), _mm512_maskz_sqrt_ps((__mmask16)-1, x.part[i]))
 GRAPHRUN_FN bool any(Mask m) {
-  return m.lanes != 0;
+  return m.part[0] != 0;
 }
 GRAPHRUN_FN __mmask16 first(std::int64_t n) {
   return (__mmask16)((1u << n) - 1);
@@ -219,7 +208,7 @@ GRAPHRUN_FN Mask load_mask(const std::uint8_t* p) {
   return {_mm_test_epi8_mask(bytes, bytes)};
 }
 GRAPHRUN_FN void store(std::uint8_t* p, Mask m) {
-  _mm_storeu_si128((__m128i*)p, _mm_maskz_set1_epi8(m.lanes, 1));
+  _mm_storeu_si128((__m128i*)p, _mm_maskz_set1_epi8(m.part[0], 1));
 }
 #else
 GRAPHRUN_FN IntPart widened(const std::uint8_t* p) {
