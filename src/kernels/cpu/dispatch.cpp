@@ -5,7 +5,6 @@
 
 #include "graphrun/error.h"
 #include "graphrun/op.h"
-#include "graphrun/params.h"
 #include "kernels/cpu/batch/families.h"
 #include "kernels/cpu/cpu_kernels.h"
 
@@ -47,35 +46,26 @@ Isa default_isa() {
 
 namespace {
 
-const cpu::Entry* find(std::span<const cpu::Entry> family, Op op) {
-  const auto found =
-      std::find_if(family.begin(), family.end(), [op](const cpu::Entry& entry) { return entry.op == op; });
-  return found == family.end() ? nullptr : &*found;
+const cpu::Entry* find(Op op) {
+  using namespace cpu;
+  for (const std::span<const Entry> family :
+       {elementwise_kernels, product_kernels, line_kernels, movement_kernels, rearrange_kernels, scatter_kernels}) {
+    for (const Entry& entry : family)
+      if (entry.op == op) return &entry;
+  }
+  return nullptr;
 }
 
 }  // namespace
 
 KernelFn cpu_kernel(Op op, Isa isa) {
-  using namespace cpu;
-  for (const std::span<const Entry> family :
-       {elementwise_kernels, product_kernels, line_kernels, movement_kernels, rearrange_kernels, scatter_kernels}) {
-    if (const Entry* entry = find(family, op)) return entry->kernels[static_cast<int>(isa)];
-  }
-  return nullptr;
+  const cpu::Entry* const entry = find(op);
+  return entry == nullptr ? nullptr : entry->kernels[static_cast<int>(isa)];
 }
 
 std::uint64_t cpu_workspace(Op op, const Params& params, std::span<const TensorType> inputs, const TensorType& output) {
-  const auto* matmul = params.get_if<MatmulParams>();
-  const auto* reduce = params.get_if<ReduceParams>();
-  if (op == Op::matmul && matmul != nullptr) return cpu::product_workspace(*matmul, inputs[0], output);
-  if ((op == Op::sum || op == Op::logsumexp) && reduce != nullptr) return cpu::line_workspace(*reduce, inputs[0]);
-  if (op == Op::scatter_add) return cpu::scatter_workspace(inputs[0], output);
-  return 0;
-}
-
-bool cpu_spares_workspace(Op op, const Params& params, std::span<const TensorType> inputs, const TensorType& output) {
-  const auto* matmul = params.get_if<MatmulParams>();
-  return op == Op::matmul && matmul != nullptr && cpu::product_spares_workspace(*matmul, inputs[0], output);
+  const cpu::Entry* const entry = find(op);
+  return entry == nullptr || entry->workspace == nullptr ? 0 : entry->workspace(params, inputs, output);
 }
 
 bool cpu_takes_views(Op op, std::span<const View> views, const TensorType& output) {
@@ -91,7 +81,8 @@ bool cpu_takes_views(Op op, std::span<const View> views, const TensorType& outpu
   if (op == Op::matmul) return std::all_of(views.begin(), views.end(), has_rows);
   if (op == Op::broadcast_to || op == Op::transpose || op == Op::slice || op == Op::pad || op == Op::concat)
     return true;
-  return find(cpu::elementwise_kernels, op) != nullptr && std::all_of(views.begin(), views.end(), goes_on);
+  const bool elementwise = std::ranges::any_of(cpu::elementwise_kernels, [op](const auto& e) { return e.op == op; });
+  return elementwise && std::all_of(views.begin(), views.end(), goes_on);
 }
 
 namespace cpu {

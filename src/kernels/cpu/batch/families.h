@@ -15,7 +15,6 @@
 #include "kernels/kernel.h"
 
 namespace graphrun {
-struct MatmulParams;
 struct RandomParams;
 }  // namespace graphrun
 
@@ -77,9 +76,18 @@ void for_each_copy(const Params& params, int inputs, F&& in, const View& out, Co
 // Fills the output of a random op, for batches and tiles. Sets the members of `draw` that depend on the op.
 void fill_random(const IsaTable& table, Op op, const RandomParams& params, RandomDraw draw);
 
+// The axes along which an op's lines run, as a mask.
+std::uint32_t line_axes(const Params& params, const TensorType& in);
+// Loop of an op along lines; null: another op.
+const LineLoop* line_loop(const IsaTable& table, Op op, DType last_input);
+
+// Bytes of scratch; see cpu_workspace().
+using WorkspaceFn = std::uint64_t (*)(const Params& params, std::span<const TensorType> inputs,
+                                      const TensorType& output);
 struct Entry {
   Op op;
   KernelFn kernels[3];  // indexed by Isa
+  WorkspaceFn workspace = nullptr;
 };
 // Wraps `kernel`, which leaves invalid rows of the output unwritten, to clear them.
 template <void (*kernel)(const KernelArgs&, const IsaTable&), Isa isa>
@@ -88,8 +96,8 @@ void kernel_on(const KernelArgs& args) {
   args.clear_invalid_rows();
 }
 template <void (*kernel)(const KernelArgs&, const IsaTable&)>
-constexpr Entry entry(Op op) {
-  return {op, {kernel_on<kernel, Isa::plain>, kernel_on<kernel, Isa::avx2>, kernel_on<kernel, Isa::avx512>}};
+constexpr Entry entry(Op op, WorkspaceFn workspace = nullptr) {
+  return {op, {kernel_on<kernel, Isa::plain>, kernel_on<kernel, Isa::avx2>, kernel_on<kernel, Isa::avx512>}, workspace};
 }
 
 extern const std::span<const Entry> elementwise_kernels;  // and cast
@@ -98,10 +106,5 @@ extern const std::span<const Entry> line_kernels;         // sum … argmin, sof
 extern const std::span<const Entry> movement_kernels;     // batches, counters, states, random samples
 extern const std::span<const Entry> rearrange_kernels;    // broadcast_to … gather
 extern const std::span<const Entry> scatter_kernels;      // scatter_add
-
-std::uint64_t product_workspace(const MatmulParams& params, const TensorType& a, const TensorType& c);
-bool product_spares_workspace(const MatmulParams& params, const TensorType& a, const TensorType& c);
-std::uint64_t line_workspace(const ReduceParams& params, const TensorType& in);  // for sum and logsumexp
-std::uint64_t scatter_workspace(const TensorType& indices, const TensorType& out);
 
 }  // namespace graphrun::cpu

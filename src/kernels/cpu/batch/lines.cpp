@@ -7,7 +7,6 @@
 
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
-#include "graphrun/params.h"
 #include "graphrun/scalar_op.h"
 #include "kernels/cpu/batch/families.h"
 
@@ -41,33 +40,28 @@ struct Line {
   float operator[](i64 j) const { return first[dims->offset(j)]; }
 };
 
-// A reduction as runs of axes: adjacent axes that are both kept or both reduced form one run; runs alternate.
+// The form of a reduction: which of its axes are reduced, without those of extent 1.
 struct LineAxes {
-  enum Form { rows, columns, other };  // reduced axes: the last ones; next to last, before `last`; any others
+  enum Form { rows, columns, other };  // reduced axes: the last ones; adjacent ones before `last` elements; any others
   i64 outputs = 1, terms = 1, last = 1;
-  Form form = other;
+  Form form = rows;
 
   LineAxes(const TensorType& in, std::uint32_t axes, i64 first_extent) {
-    int runs = 0;
-    bool reduced = false;  // whether the last run is reduced
-    i64 run = 1;
-    for (int d = 0; d < in.shape.rank(); ++d) {
+    bool reduced = false, kept_outside = false;  // whether axis d is outside of a reduced one, and of a kept one there
+    for (int d = in.shape.rank() - 1; d >= 0; --d) {
       const i64 n = d == 0 ? first_extent : in.shape[d];
       const bool gone = (axes >> d & 1u) != 0;
       (gone ? terms : outputs) *= n;
       if (in.shape[d] == 1) continue;
-      if (runs == 0 || gone != reduced) {
-        ++runs;
-        run = 1;
+      if (gone) {
+        reduced = true;
+        if (kept_outside) form = other;
+      } else if (reduced) {
+        kept_outside = true;
+      } else {
+        form = columns;
+        last *= n;
       }
-      run *= n;
-      reduced = gone;
-    }
-    if (runs == 0 || (runs <= 2 && reduced)) {
-      form = rows;
-    } else if (runs <= 3 && !reduced) {
-      form = columns;
-      last = run;
     }
   }
 
@@ -80,16 +74,16 @@ struct LineAxes {
   }
 };
 
-LineAxes axes_of(const KernelArgs& args, std::uint32_t mask) {
+LineAxes axes_of(const KernelArgs& args) {
   const TensorType& in = args.in_type[0];
-  return {in, mask, args.rows_of(in)};
+  return {in, line_axes(args.params, in), args.rows_of(in)};
 }
 
 // Runs the loop on all lines, in parts. Short rows are transposed to become lanes, except for sums, which are faster
-// than that. `maps`: the output has the input's shape; otherwise one number per line.
-void run_lines(const KernelArgs& args, const LineAxes& axes, const LineLoop& loop, int parts, const IsaTable& table,
-               bool maps = false) {
+// than that.
+void run_lines(const KernelArgs& args, const LineAxes& axes, const LineLoop& loop, int parts, const IsaTable& table) {
   const i64 terms = axes.terms, last = axes.last;
+  const bool maps = args.out_type.shape == args.in_type[0].shape;  // else one number per line
   const bool classes = args.inputs > 1 && args.in_type[1].dtype == DType::i32;
   const float* const other = args.input<float>(args.inputs - 1);
   const auto lines_at = [&](i64 line, i64 at, i64 count) -> Lines {
@@ -189,7 +183,7 @@ void for_copies(const Line& line, void (*loop)(const Lines&), const float* other
 // ---- the ops ------------------------------------------------------------------------------------------------------
 
 void sum(const KernelArgs& args, const IsaTable& table) {
-  const LineAxes axes = axes_of(args, args.params.as<ReduceParams>().axes);
+  const LineAxes axes = axes_of(args);
   const int parts = parts_for(axes.outputs * axes.terms);
   if (axes.form == LineAxes::other) {
     for_any_lines(args, axes, parts, [&](const Line& line) {
@@ -211,29 +205,25 @@ int parts_of(const LineAxes& axes) {
   return parts_for(axes.outputs * (4 * axes.terms + 16));  // several passes, plus setup
 }
 
-template <LineLoop IsaTable::*loop, float (*combine)(float, float)>
+// The output has a number, or the elements, of each line.
+template <Op op>
+void along_lines(const KernelArgs& args, const IsaTable& table) {
+  const LineAxes axes = axes_of(args);
+  run_lines(args, axes, *line_loop(table, op, args.in_type[args.inputs - 1].dtype), parts_of(axes), table);
+}
+
+template <Op op, float (*combine)(float, float)>
 void fold(const KernelArgs& args, const IsaTable& table) {
-  const LineAxes axes = axes_of(args, args.params.as<ReduceParams>().axes);
-  if (axes.form != LineAxes::other) return run_lines(args, axes, table.*loop, parts_of(axes), table);
+  const LineAxes axes = axes_of(args);
+  const LineLoop& loop = *line_loop(table, op, DType::f32);
+  if (axes.form != LineAxes::other) return run_lines(args, axes, loop, parts_of(axes), table);
   float start = 0;
-  (table.*loop).along({nullptr, &start, nullptr, 1, 0, 1});  // the result without terms
+  loop.along({nullptr, &start, nullptr, 1, 0, 1});  // the result without terms
   for_any_lines(args, axes, parts_of(axes), [&](const Line& line) {
     float x = start;
     for (i64 j = 0; j < line.size; ++j) x = combine(x, line[j]);
     return x;
   });
-}
-
-template <LineLoop IsaTable::*loop, bool maps>
-void along_axis(const KernelArgs& args, const IsaTable& table) {
-  const LineAxes axes = axes_of(args, 1u << args.params.as<AxisParams>().axis);
-  run_lines(args, axes, table.*loop, parts_of(axes), table, maps);
-}
-
-void softmax_cross_entropy(const KernelArgs& args, const IsaTable& table) {
-  const LineAxes axes = axes_of(args, 1u << (args.in_type[0].shape.rank() - 1));
-  const bool classes = args.in_type[1].dtype == DType::i32;
-  run_lines(args, axes, classes ? table.class_entropy : table.cross_entropy, parts_of(axes), table);
 }
 
 // log(sum(exp(x))) from the maximum of x and the sum of exp(x - maximum).
@@ -243,7 +233,7 @@ float log_sum_exp(float top, float sum, const IsaTable& table) {
 }
 
 void logsumexp(const KernelArgs& args, const IsaTable& table) {
-  const LineAxes axes = axes_of(args, args.params.as<ReduceParams>().axes);
+  const LineAxes axes = axes_of(args);
   const int parts = parts_of(axes);
   const bool is_short = axes.terms <= kShortLine;
   if (axes.form == LineAxes::other) {
@@ -271,24 +261,55 @@ void logsumexp(const KernelArgs& args, const IsaTable& table) {
   }
 }
 
-constexpr Entry kLineKernels[] = {entry<sum>(Op::sum),
-                                  entry<fold<&IsaTable::max, larger>>(Op::max),
-                                  entry<fold<&IsaTable::min, smaller>>(Op::min),
-                                  entry<fold<&IsaTable::prod, product>>(Op::prod),
-                                  entry<along_axis<&IsaTable::argmax, false>>(Op::argmax),
-                                  entry<along_axis<&IsaTable::argmin, false>>(Op::argmin),
-                                  entry<logsumexp>(Op::logsumexp),
-                                  entry<along_axis<&IsaTable::softmax, true>>(family_op::softmax),
-                                  entry<along_axis<&IsaTable::log_softmax, true>>(family_op::log_softmax),
-                                  entry<softmax_cross_entropy>(family_op::softmax_cross_entropy)};
+std::uint64_t chunk_bytes(const Params& params, std::span<const TensorType> inputs, const TensorType&) {
+  const TensorType& in = inputs[0];
+  const LineAxes axes(in, line_axes(params, in), in.shape.rank() == 0 ? 1 : in.shape[0]);
+  return axes.wants_chunks() ? static_cast<std::uint64_t>(axes.outputs * axes.chunks()) * sizeof(float) : 0;
+}
+
+constexpr Entry kLineKernels[] = {
+    entry<sum>(Op::sum, chunk_bytes),
+    entry<fold<Op::max, larger>>(Op::max),
+    entry<fold<Op::min, smaller>>(Op::min),
+    entry<fold<Op::prod, product>>(Op::prod),
+    entry<along_lines<Op::argmax>>(Op::argmax),
+    entry<along_lines<Op::argmin>>(Op::argmin),
+    entry<logsumexp>(Op::logsumexp, chunk_bytes),
+    entry<along_lines<family_op::softmax>>(family_op::softmax),
+    entry<along_lines<family_op::log_softmax>>(family_op::log_softmax),
+    entry<along_lines<family_op::softmax_cross_entropy>>(family_op::softmax_cross_entropy)};
 
 }  // namespace
 
-constinit const std::span<const Entry> line_kernels = kLineKernels;
-
-std::uint64_t line_workspace(const ReduceParams& params, const TensorType& in) {
-  const LineAxes axes(in, params.axes, in.shape.rank() == 0 ? 1 : in.shape[0]);
-  return axes.wants_chunks() ? static_cast<std::uint64_t>(axes.outputs * axes.chunks()) * sizeof(float) : 0;
+std::uint32_t line_axes(const Params& params, const TensorType& in) {
+  if (const auto* reduce = params.get_if<ReduceParams>()) return reduce->axes;
+  const auto* along = params.get_if<AxisParams>();
+  return 1u << (along != nullptr ? along->axis : std::max(in.shape.rank(), 1) - 1);
 }
+
+const LineLoop* line_loop(const IsaTable& table, Op op, DType last_input) {
+  struct Row {
+    Op op;
+    LineLoop IsaTable::*loop;
+  };
+  static constexpr Row kLoops[] = {
+      {Op::sum, &IsaTable::sum},
+      {Op::max, &IsaTable::max},
+      {Op::min, &IsaTable::min},
+      {Op::prod, &IsaTable::prod},
+      {Op::argmax, &IsaTable::argmax},
+      {Op::argmin, &IsaTable::argmin},
+      {Op::logsumexp, &IsaTable::logsumexp},
+      {family_op::softmax, &IsaTable::softmax},
+      {family_op::log_softmax, &IsaTable::log_softmax},
+      {family_op::softmax_cross_entropy, &IsaTable::cross_entropy},
+  };
+  if (op == family_op::softmax_cross_entropy && last_input == DType::i32) return &table.class_entropy;
+  const auto* const found =
+      std::find_if(std::begin(kLoops), std::end(kLoops), [op](const Row& row) { return row.op == op; });
+  return found == std::end(kLoops) ? nullptr : &(table.*found->loop);
+}
+
+constinit const std::span<const Entry> line_kernels = kLineKernels;
 
 }  // namespace graphrun::cpu

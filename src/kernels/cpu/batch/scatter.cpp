@@ -140,14 +140,14 @@ void scatter_add(const KernelArgs& args, const IsaTable&) {
   });
 }
 
-constexpr Entry kScatterKernels[] = {entry<scatter_add>(Op::scatter_add)};
+std::uint64_t sort_bytes(const Params&, std::span<const TensorType> inputs, const TensorType& out) {
+  return static_cast<std::uint64_t>(Buckets(inputs[0], out).words()) * sizeof(i64);
+}
+
+constexpr Entry kScatterKernels[] = {entry<scatter_add>(Op::scatter_add, sort_bytes)};
 
 }  // namespace
 
 constinit const std::span<const Entry> scatter_kernels = kScatterKernels;
-
-std::uint64_t scatter_workspace(const TensorType& indices, const TensorType& out) {
-  return static_cast<std::uint64_t>(Buckets(indices, out).words()) * sizeof(i64);
-}
 
 }  // namespace graphrun::cpu

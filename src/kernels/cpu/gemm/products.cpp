@@ -11,6 +11,20 @@
 namespace graphrun::cpu {
 namespace {
 
+// Extents by the full shapes, independent of the number of valid rows.
+struct Extents {
+  std::int64_t matrices = 1, m, n, k;
+  bool a_by_columns;
+
+  Extents(const Params& params, const TensorType& a, const TensorType& c)
+      : m(c.shape[c.shape.rank() - 2]),
+        n(c.shape[c.shape.rank() - 1]),
+        a_by_columns(params.as<MatmulParams>().transpose_a) {
+    k = a.shape[a.shape.rank() - (a_by_columns ? 2 : 1)];
+    for (int d = 0; d < c.shape.rank() - 2; ++d) matrices *= c.shape[d];
+  }
+};
+
 // Strategy for products that read their operands many times. All threads pack b into panels (and a, where its layout is
 // slow to read), a group of k steps at a time, then multiply parts of the result. A part covers as many columns as fit
 // their panels in the L2 cache. Slow layouts of a: column-major, or rows a multiple of a page apart, since the rows of
@@ -26,22 +40,21 @@ struct SharedPanels {
   bool packs_a = false;
   std::int64_t depth = 0;  // k steps of a group
 
-  SharedPanels(std::int64_t m, std::int64_t n, std::int64_t k, bool a_by_columns)
-      : packs_a(a_by_columns || k % kPage == 0) {
-    pays = m >= kMinRows && n >= kMinColumns && k >= kMinDepth;
+  explicit SharedPanels(const Extents& e) : packs_a(e.a_by_columns || e.k % kPage == 0) {
+    pays = e.m >= kMinRows && e.n >= kMinColumns && e.k >= kMinDepth;
     if (!pays) return;
-    const std::int64_t blocks = divide_up(k, kProductBlock);
+    const std::int64_t blocks = divide_up(e.k, kProductBlock);
     const std::int64_t groups =
-        std::min(std::max(divide_up(k * width(m, n), kFloats), divide_up(k, kMaxDepth)), blocks);
+        std::min(std::max(divide_up(e.k * width(e.m, e.n), kFloats), divide_up(e.k, kMaxDepth)), blocks);
     depth = divide_up(blocks, groups) * kProductBlock;
   }
   static std::int64_t padded(std::int64_t n) { return divide_up(n, kLanes) * kLanes; }
   std::int64_t width(std::int64_t m, std::int64_t n) const { return padded(n) + (packs_a ? m + kMaxTileRows : 0); }
-  std::int64_t floats(std::int64_t m, std::int64_t n, std::int64_t k) const { return std::min(depth, k) * width(m, n); }
+  std::int64_t floats(const Extents& e) const { return std::min(depth, e.k) * width(e.m, e.n); }
   // Limits groups to the k steps that fit in `bytes`, which does not affect results. Depth 0: no step fits.
-  void fit(std::uint64_t bytes, std::int64_t m, std::int64_t n, std::int64_t k) {
-    const std::int64_t steps = static_cast<std::int64_t>(bytes / sizeof(float)) / width(m, n);
-    if (steps < std::min(depth, k)) depth = steps / kProductBlock * kProductBlock;
+  void fit(std::uint64_t bytes, const Extents& e) {
+    const std::int64_t steps = static_cast<std::int64_t>(bytes / sizeof(float)) / width(e.m, e.n);
+    if (steps < std::min(depth, e.k)) depth = steps / kProductBlock * kProductBlock;
   }
 };
 
@@ -88,7 +101,8 @@ struct Cut {
   std::int64_t rows, columns, depth;  // block size; the last block of rows has up to half as many more
   std::int64_t row_blocks = 1, column_blocks = 1, partitions = 1;
 
-  Cut(std::int64_t matrices, std::int64_t m, std::int64_t n, std::int64_t k) : rows(m), columns(n), depth(k) {
+  explicit Cut(const Extents& e) : rows(e.m), columns(e.n), depth(e.k) {
+    const auto& [matrices, m, n, k, a_by_columns] = e;
     parts = parts_for(matrices * std::max(m * n * k / 16, m * n + m * k + n * k));
     if (parts == 1 || m == 0 || n == 0) return;
     const std::int64_t wanted = divide_up(parts, matrices);
@@ -102,29 +116,6 @@ struct Cut {
     partitions = divide_up(k, depth);
   }
 };
-
-std::int64_t rows_in(const Shape& s) {
-  return s[s.rank() - 2];
-}
-std::int64_t columns_in(const Shape& s) {
-  return s[s.rank() - 1];
-}
-// Counts by the full shapes, independent of the number of valid rows.
-std::int64_t matrices_in(const Shape& c) {
-  std::int64_t matrices = 1;
-  for (int d = 0; d < c.rank() - 2; ++d) matrices *= c[d];
-  return matrices;
-}
-std::int64_t depth_of(const MatmulParams& params, const TensorType& a) {
-  return params.transpose_a ? rows_in(a.shape) : columns_in(a.shape);
-}
-Cut cut_of(const MatmulParams& params, const TensorType& a, const TensorType& c) {
-  return {matrices_in(c.shape), rows_in(c.shape), columns_in(c.shape), depth_of(params, a)};
-}
-
-SharedPanels shared_panels(const MatmulParams& params, const TensorType& a, const TensorType& c) {
-  return {rows_in(c.shape), columns_in(c.shape), depth_of(params, a), params.transpose_a};
-}
 
 void multiply_block(const Cut& cut, MatmulProblem p, std::int64_t block, const IsaTable& table) {
   const std::int64_t i = block / cut.column_blocks;
@@ -222,7 +213,7 @@ void multiply_by_panels(const KernelArgs& args, const SharedPanels& shared, cons
 
 void matmul(const KernelArgs& args, const IsaTable& table) {
   const auto& params = args.params.as<MatmulParams>();
-  const Shape& out = args.out_type.shape;
+  const Extents extents(args.params, args.in_type[0], args.out_type);
   const View a = params.transpose_a ? transposed(args.input_view(0)) : args.input_view(0);
   const View b = params.transpose_b ? transposed(args.input_view(1)) : args.input_view(1);
   const int row_a = a.extents.rank() - 2, row_b = b.extents.rank() - 2;
@@ -231,13 +222,13 @@ void matmul(const KernelArgs& args, const IsaTable& table) {
   p.a_k = a.strides[row_a + 1];
   p.b_k = b.strides[row_b];
   p.b_column = b.strides[row_b + 1];
-  p.c_row = columns_in(out);
+  p.c_row = extents.n;
   p.c_column = 1;
   p.m = a.extents[row_a];
   p.n = b.extents[row_b + 1];
   p.k = std::min(a.extents[row_a + 1], b.extents[row_b]);
   if (p.m == 0 || p.n == 0 || p.k == 0) {
-    std::fill_n(args.output<float>(), out.elements(), 0.0f);
+    std::fill_n(args.output<float>(), args.out_type.shape.elements(), 0.0f);
     return;
   }
   const Dims<2> matrices = matrices_of(a, b);
@@ -246,12 +237,12 @@ void matmul(const KernelArgs& args, const IsaTable& table) {
     MatmulProblem one = p;
     one.a = args.input<float>(0) + at[0];
     one.b = args.input<float>(1) + at[1];
-    one.c = args.output<float>() + i * rows_in(out) * columns_in(out);
+    one.c = args.output<float>() + i * extents.m * extents.n;
     return one;
   };
-  const Cut cut = cut_of(params, args.in_type[0], args.out_type);
-  SharedPanels shared = shared_panels(params, args.in_type[0], args.out_type);
-  if (shared.pays) shared.fit(args.workspace_bytes, rows_in(out), columns_in(out), depth_of(params, args.in_type[0]));
+  const Cut cut(extents);
+  SharedPanels shared(extents);
+  if (shared.pays) shared.fit(args.workspace_bytes, extents);
   if (shared.pays && shared.depth > 0) {
     for (std::int64_t i = 0; i < matrices.count; ++i) multiply_by_panels(args, shared, matrix(i), table);
   } else if (!shared.pays && args.workspace != nullptr && cut.partitions > 1) {
@@ -265,29 +256,33 @@ void matmul(const KernelArgs& args, const IsaTable& table) {
   }
 }
 
-constexpr Entry kProductsKernels[] = {entry<matmul>(Op::matmul)};
+std::uint64_t product_bytes(const Params& params, std::span<const TensorType> inputs, const TensorType& c) {
+  const Extents extents(params, inputs[0], c);
+  // Small or numerous matrices are parts by themselves.
+  constexpr std::int64_t kMaxMatrices = 8, kMinRowsOfEach = 168;
+  const bool one = c.shape.rank() == 2, few = extents.matrices <= kMaxMatrices && extents.m >= kMinRowsOfEach;
+  const Cut cut(extents);
+  const SharedPanels shared(extents);
+  std::int64_t floats = 0;
+  if (shared.pays && (one || few))
+    floats = shared.floats(extents);
+  else if (one && cut.partitions > 1)
+    floats = cut.partitions * c.shape.elements();
+  return static_cast<std::uint64_t>(floats) * sizeof(float);
+}
+
+constexpr Entry kProductsKernels[] = {entry<matmul>(Op::matmul, product_bytes)};
 
 }  // namespace
 
 constinit const std::span<const Entry> product_kernels = kProductsKernels;
 
-bool product_spares_workspace(const MatmulParams& params, const TensorType& a, const TensorType& c) {
-  return shared_panels(params, a, c).pays;
-}
-
-std::uint64_t product_workspace(const MatmulParams& params, const TensorType& a, const TensorType& c) {
-  // Small or numerous matrices are parts by themselves.
-  constexpr std::int64_t kMaxMatrices = 8, kMinRowsOfEach = 168;
-  const bool together =
-      c.shape.rank() == 2 || (matrices_in(c.shape) <= kMaxMatrices && rows_in(c.shape) >= kMinRowsOfEach);
-  const Cut cut = cut_of(params, a, c);
-  const SharedPanels shared = shared_panels(params, a, c);
-  std::int64_t floats = 0;
-  if (shared.pays && together)
-    floats = shared.floats(rows_in(c.shape), columns_in(c.shape), depth_of(params, a));
-  else if (c.shape.rank() == 2 && cut.partitions > 1)
-    floats = cut.partitions * c.shape.elements();
-  return static_cast<std::uint64_t>(floats) * sizeof(float);
-}
-
 }  // namespace graphrun::cpu
+
+namespace graphrun {
+
+bool cpu_spares_workspace(Op op, const Params& params, std::span<const TensorType> inputs, const TensorType& output) {
+  return op == Op::matmul && cpu::SharedPanels(cpu::Extents(params, inputs[0], output)).pays;
+}
+
+}  // namespace graphrun

@@ -1,6 +1,6 @@
 // axis_loops.h: sums, maxima, positions, softmax and related ops along lines, written once over the two layouts of a
 // line (Along, Across); matrix transposition. Contract: isa.h; see loops.cpp, which includes this file. Leaves to
-// others: which elements form a line, parts (batch/lines.cpp, tiles/tile_axis_ops.cpp, batch/rearrange.cpp).
+// others: which elements form a line, parts (batch/lines.cpp, tiles/tile.cpp, batch/rearrange.cpp).
 #pragma once
 
 #include "kernels/cpu/simd/isa.h"

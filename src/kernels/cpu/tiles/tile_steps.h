@@ -9,10 +9,8 @@
 
 namespace graphrun::cpu {
 
-TileStep make_elementwise_tile(const TileCall& call, Isa isa, std::string& reason);
 TileStep make_product_tile(const TileCall& call, Isa isa, std::string& reason);    // matmul
 TileStep make_reduction_tile(const TileCall& call, Isa isa, std::string& reason);  // over rows
-TileStep make_line_tile(const TileCall& call, Isa isa, std::string& reason);       // over features
 TileStep make_move_tile(const TileCall& call, Isa isa, std::string& reason);
 TileStep make_draw_tile(const TileCall& call, Isa isa, std::string& reason);
 
