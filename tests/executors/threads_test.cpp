@@ -16,7 +16,6 @@
 #include "graphrun/op.h"
 #include "graphrun/params.h"
 #include "kernels/cpu/cpu_kernels.h"
-#include "kernels/cpu/threads/cores.h"
 #include "kernels/cpu/threads/parallel.h"
 #include "support/allocations.h"
 #include "support/graph_run.h"

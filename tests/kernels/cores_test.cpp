@@ -1,4 +1,4 @@
-#include "kernels/cpu/threads/cores.h"
+#include "kernels/cpu/threads/parallel.h"
 
 #include <gtest/gtest.h>
 

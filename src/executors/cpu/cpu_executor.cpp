@@ -21,7 +21,6 @@
 #include "graphrun/error.h"
 #include "graphrun/op_traits.h"
 #include "kernels/cpu/cpu_kernels.h"
-#include "kernels/cpu/threads/cores.h"
 #include "kernels/cpu/threads/parallel.h"
 #include "kernels/cpu/tiles/tile.h"
 

@@ -1,6 +1,6 @@
 // axis_loops.h: sums, maxima, positions, softmax and related ops along lines, written once over the two layouts of a
 // line (Along, Across); matrix transposition. Contract: isa.h; see loops.cpp, which includes this file. Leaves to
-// others: which elements form a line, parts (batch/lines.cpp, tiles/tile.cpp, batch/rearrange.cpp).
+// others: which elements form a line, parts (batch/lines.cpp, tiles/tile.cpp, batch/movement.cpp).
 #pragma once
 
 #include "kernels/cpu/simd/isa.h"
@@ -26,11 +26,13 @@ GRAPHRUN_FN Floats upper(Floats x) {
   return r;
 }
 
-GRAPHRUN_FN float tree(Floats x) {
-  x = x + upper<8>(x);
-  x = x + upper<4>(x);
-  x = x + upper<2>(x);
-  x = x + upper<1>(x);
+// Combines the lanes as a tree.
+template <class F>
+GRAPHRUN_FN float across_lanes(Floats x, F&& combine) {
+  x = combine(x, upper<8>(x));
+  x = combine(x, upper<4>(x));
+  x = combine(x, upper<2>(x));
+  x = combine(x, upper<1>(x));
   return x.part[0][0];
 }
 
@@ -132,12 +134,9 @@ float largest(const float* x, i64 n) {
                             __attribute__((always_inline)) { top[i] = larger(top[i], load(x + j + i * kLanes)); });
   for (; j + kLanes <= n; j += kLanes) top[0] = larger(top[0], load(x + j));
   top[1] = larger(top[1], load(x + n - kLanes));  // overlaps earlier elements, which does not affect a maximum
-  Floats most = larger(larger(top[0], top[1]), larger(top[2], top[3]));
-  most = larger(most, upper<8>(most));
-  most = larger(most, upper<4>(most));
-  most = larger(most, upper<2>(most));
-  most = larger(most, upper<1>(most));
-  return most.part[0][0];
+  return across_lanes(
+      larger(larger(top[0], top[1]), larger(top[2], top[3])),
+      [](Floats a, Floats b) __attribute__((always_inline)) { return larger(a, b); });
 }
 
 // Combinations of terms in order; NaN propagates.
@@ -223,7 +222,8 @@ struct Along {
         const Floats rest = term(first + j, end - j);
         sum = sum + (kAtOnce == kLanes ? rest : only_first(rest, end - j));  // a cheap term is a load: zero beyond
       }
-      total += tree(sum);
+      total += across_lanes(
+          sum, [](Floats a, Floats b) __attribute__((always_inline)) { return a + b; });
     }
     return total;
   }

@@ -94,11 +94,12 @@ void where(void* to, i64 rows, i64 columns, const Operand* in, float, float) {
 #define GRAPHRUN_UNARY_ENTRY(name, Functor, ...) unary<scalar::Functor>,
 #define GRAPHRUN_BINARY_ENTRY(name, Functor, ...) binary<scalar::Functor, float>,
 #define GRAPHRUN_COMPARE_ENTRY(name, Functor, ...) binary<scalar::Functor, std::uint8_t>,
-constexpr ElementFn kLoops[] = {GRAPHRUN_BINARY_OPS(GRAPHRUN_BINARY_ENTRY) GRAPHRUN_UNARY_OPS(GRAPHRUN_UNARY_ENTRY)
-                                    GRAPHRUN_COMPARE_OPS(GRAPHRUN_COMPARE_ENTRY)};
+#define GRAPHRUN_LOGICAL_ENTRY(name, ...) nullptr,
+const ElementFn element_loops[] = {GRAPHRUN_BINARY_OPS(GRAPHRUN_BINARY_ENTRY) GRAPHRUN_UNARY_OPS(
+    GRAPHRUN_UNARY_ENTRY) GRAPHRUN_COMPARE_OPS(GRAPHRUN_COMPARE_ENTRY) GRAPHRUN_LOGICAL_OPS(GRAPHRUN_LOGICAL_ENTRY)};
 #undef GRAPHRUN_UNARY_ENTRY
 #undef GRAPHRUN_BINARY_ENTRY
 #undef GRAPHRUN_COMPARE_ENTRY
-const ElementLoops element_loops = {kLoops, static_cast<i64>(sizeof kLoops / sizeof *kLoops)};
+#undef GRAPHRUN_LOGICAL_ENTRY
 
 }  // namespace graphrun::cpu::GRAPHRUN_ISA

@@ -2,12 +2,10 @@
 // Contract: only pointers, sizes and element strides cross this interface, so files compiled for one instruction set
 // share no inline function with the rest (the linker might keep the wrong copy). All tables give the same bits. No
 // function allocates; an output may alias an input of its shape. Leaves to others: types, broadcasting and rows
-// (elementwise.cpp, lines.cpp, products.cpp), the choice of table (dispatch.cpp).
+// (elementwise.cpp, lines.cpp, products.cpp, tiles/tile*.cpp), the choice of table (dispatch.cpp).
 #pragma once
 
 #include <cstdint>
-
-#include "kernels/cpu/tiles/tile_isa.h"
 
 namespace graphrun::cpu {
 
@@ -56,14 +54,8 @@ inline constexpr int kShortLine = 16;
 // Writes out(rows, columns), contiguous rows, from the op's operands; a and b are the op's attributes.
 using ElementFn = void (*)(void* out, std::int64_t rows, std::int64_t columns, const Operand* in, float a, float b);
 
-// Loops of the f32 scalar ops, in the order of scalar_op_list.h; scalar_loops.h looks them up.
-struct ElementLoops {
-  const ElementFn* first;
-  std::int64_t count;
-};
-
 // Random words of base/random_bits.h, or values derived from them, for `rows` elements from `first` (a multiple of 4).
-// With a stride: for every lane of a tile (tiles/tile_isa.h) whose row 0 is row `first`. x may alias `out`.
+// With a stride: for every lane of a tile whose row 0 is row `first`. x may alias `out`.
 struct RandomDraw {
   enum { words, units, dropout } what = words;  // units in [0, 1); dropout: word >> 8 below `dropped` ? 0 : x / kept
   std::uint64_t key = 0, step = 0;
@@ -90,9 +82,58 @@ struct LineLoop {
   void (*along)(const Lines& lines);
 };
 
+// ---- tiles: feature-major with `stride` floats per feature, a multiple of 16; `rows` of them are valid --------------
+
+// Rows to read: element (feature f, row r) is at data[f * feature + r / 16 * vector + r % 16]. In a tile, `feature` is
+// the stride and `vector` 16; in vectors of a data set they are 16 and 16 times the number of features.
+struct TileRows {
+  const float* data;
+  std::int64_t feature, vector;
+};
+
+// Ops fused into a product, applied to its sums before they are stored. They use the functors of scalar_ops.h, so
+// results are bitwise equal to a separate step. X(name of the op, index of the input that is the product, expression of
+// `sum`, an element of the product with its bias; with() is the element of the other operand).
+#define GRAPHRUN_EPILOGUES(X)                                 \
+  X(relu, 0, Relu::apply(sum, Floats(0.0f), Floats(0.0f)))    \
+  X(relu_gradient, 1, ReluGradient::apply(with(), sum))       \
+  X(tanh_gradient, 1, TanhGradient::apply(with(), sum))       \
+  X(sigmoid_gradient, 1, SigmoidGradient::apply(with(), sum)) \
+  X(add, 0, Add::apply(sum, with()))                          \
+  X(sub, 0, Sub::apply(sum, with()))                          \
+  X(mul, 0, Mul::apply(sum, with()))
+#define GRAPHRUN_EPILOGUE(name, input, expression) name,
+enum class Epilogue : std::int32_t { GRAPHRUN_EPILOGUES(GRAPHRUN_EPILOGUE) none };
+#undef GRAPHRUN_EPILOGUE
+
+// out(n features) = in(k features) times w, the same for all rows: element (k, n) of w is at k * w_k + n * w_n. Each
+// element is a chain of fma over k in blocks of 256, as above. `bias` (n), if any, is added last, then the epilogue
+// is applied. `with` (n features) may alias `out` if k fits in one block. Processes `stride` rows.
+struct DenseTile {
+  TileRows in;
+  const float* w;
+  const float* bias;
+  Epilogue epilogue;
+  const float* with;
+  float* out;
+  std::int64_t w_k, w_n;
+  std::int64_t k, n, stride;
+};
+
+// out(m, n) += a(m features) times b(n features), summed over rows.
+struct DenseGradientTile {
+  TileRows a, b;
+  float* out;
+  std::int64_t m, n, rows;
+  bool lanes;
+  float* sums_of_b = nullptr;  // requires lanes: those of b's sums over rows, added as by sum_rows
+};
+
+// ---- the table ----------------------------------------------------------------------------------------------------
+
 struct IsaTable {
-  const ElementLoops* elementwise;
-  ElementFn where;  // for f32
+  const ElementFn* elementwise;  // for f32 scalar ops, in the order of scalar_op_list.h; null: none (scalar_loops.h)
+  ElementFn where;               // for f32
   void (*matmul)(const MatmulProblem& problem);
   // Packs columns [column, column + kPanelColumns) of b, of the k block that starts at k, into the panels of all of b;
   // the layout depends on the ISA. Disjoint calls write disjoint memory.
@@ -107,7 +148,7 @@ struct IsaTable {
   // by the rule for more than kShortLine terms.
   LineLoop top, sum_exp;
   LineLoop logsumexp, softmax, log_softmax, cross_entropy, class_entropy;
-  // Each feature of a tile (tiles/tile_isa.h), a class index, to `classes` features.
+  // Each feature of a tile, a class index, to `classes` features.
   void (*one_hot)(float* out, const std::int32_t* x, std::int64_t features, std::int64_t classes, std::int64_t stride);
   // (rows, columns) to (columns, rows); strides are those between rows.
   void (*transpose)(float* to, std::int64_t to_stride, const float* from, std::int64_t from_stride, std::int64_t rows,
@@ -130,7 +171,7 @@ struct IsaTable {
 // files.
 #define GRAPHRUN_ISA_TABLE(isa)                                                                               \
   namespace isa {                                                                                             \
-  extern const ElementLoops element_loops;                                                                    \
+  extern const ElementFn element_loops[];                                                                     \
   void where(void* out, std::int64_t rows, std::int64_t columns, const Operand* in, float, float);            \
   void draw(const RandomDraw& d);                                                                             \
   void dense(const DenseTile& call);                                                                          \

@@ -7,7 +7,7 @@
 
 namespace graphrun::cpu::GRAPHRUN_ISA {
 
-const IsaTable table = {.elementwise = &element_loops,
+const IsaTable table = {.elementwise = element_loops,
                         .where = where,
                         .matmul = matmul,
                         .pack_panel = pack_panel,

@@ -4,7 +4,7 @@
 
 #include <initializer_list>
 
-#include "graphrun/op.h"
+#include "graphrun/scalar_op.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/simd/isa.h"
 
@@ -15,7 +15,7 @@ const IsaTable& isa_table(Isa isa);
 // Loop for f32; null if the op has none. Loops and scalar op numbers both follow the order of scalar_op_list.h.
 inline ElementFn scalar_loop(const IsaTable& table, Op op) {
   const int i = static_cast<int>(op) - static_cast<int>(Op::add);
-  return i >= 0 && i < table.elementwise->count ? table.elementwise->first[i] : nullptr;
+  return i >= 0 && i < static_cast<int>(scalar_op::Place::end) ? table.elementwise[i] : nullptr;
 }
 
 // Writes out(n) from operands with n elements (column 1) or one (column 0).

@@ -1,5 +1,4 @@
-#include "kernels/cpu/threads/cores.h"
-
+// cores.cpp: the number of cores available to the process.
 #include <sched.h>
 
 #include <algorithm>
@@ -9,6 +8,8 @@
 #include <iterator>
 #include <string>
 #include <thread>
+
+#include "kernels/cpu/threads/parallel.h"
 
 namespace graphrun::cpu {
 namespace {

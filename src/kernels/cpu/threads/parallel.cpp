@@ -6,8 +6,6 @@
 #include <chrono>
 #include <csignal>
 
-#include "kernels/cpu/threads/cores.h"
-
 namespace graphrun::cpu {
 namespace {
 

@@ -12,6 +12,9 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -28,6 +31,14 @@ inline constexpr std::int64_t kGrain = 64;  // elements: ranges are multiples, s
 inline int parts_for(std::int64_t units) {
   return static_cast<int>(std::clamp<std::int64_t>(units / kPartUnits, 1, kMaxParts));
 }
+
+// Number of threads of this process that can run at the same time, at least 1: the cores of the affinity mask, or fewer
+// if a control group (a container's limit) grants the process less CPU time. With more threads than that, all are
+// throttled for the rest of every period.
+int available_cores();
+// CPU limit of a control group and its ancestors, rounded up to whole cores; none: no limit. `groups` is the content of
+// /proc/self/cgroup, `root` the mount point. Reads cpu.max (version 2) and cpu.cfs_*_us (version 1).
+std::optional<int> cores_of_groups(std::string_view groups, const std::string& root);
 
 class Pool {
  public:

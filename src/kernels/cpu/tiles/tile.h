@@ -4,7 +4,7 @@
 // from `rows` on may hold anything: elementwise ops process them, reductions over rows and stores skip them. A row
 // value with k rows per sample is stored as k features. Results are bitwise equal to the whole-batch kernels, except
 // reductions over rows, which follow the order of tiles and partitions. Calling a step does not allocate; creating one
-// does. Leaves to others: tiles, partitions and threads (executors/cpu/region_runner.h), the ISA's loops (tile_isa.h).
+// does. Leaves to others: tiles, partitions and threads (executors/cpu/region_runner.h), the ISA's loops (isa.h).
 #pragma once
 
 #include <cstddef>

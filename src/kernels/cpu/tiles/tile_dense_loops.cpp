@@ -1,8 +1,7 @@
-// tile_dense_loops.cpp: products of tiles, `dense` of tile_isa.h, written once over simd.h.
-// Contract: see tile_isa.h. A separate file, as its unrolled blocks take longer to compile than all other loops. Leaves
-// to others: operand addresses (tile_products.cpp), gradients (tile_gradient_loops.cpp, tile_wide_loops.cpp).
+// tile_dense_loops.cpp: products of tiles, `dense` of isa.h, written once over simd.h.
+// Contract: see isa.h. A separate file, as its unrolled blocks take longer to compile than all other loops. Leaves
+// to others: operand addresses (tile_products.cpp), gradients (tile_gradient_loops.cpp).
 #include "kernels/cpu/simd/isa.h"
-#include "kernels/cpu/tiles/tile_isa.h"
 #include "kernels/cpu/tiles/tile_parts.h"
 #include "kernels/scalar_ops.h"
 

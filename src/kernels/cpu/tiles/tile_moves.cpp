@@ -157,10 +157,7 @@ void set_rows_of_vectors(float* to, const float* from, std::int64_t first, std::
 }
 
 DataVectors whole_data(const std::byte* data, std::int64_t features) {
-  DataVectors vectors;
-  vectors.data = data;
-  vectors.vector_bytes = static_cast<std::uint64_t>(features * kLanes) * sizeof(float);
-  return vectors;
+  return {.data = data, .vector_bytes = static_cast<std::uint64_t>(features * kLanes) * sizeof(float)};
 }
 DataVectors minibatch_data(const std::byte* data, std::int64_t features, const std::byte* step,
                            const MinibatchParams& params) {

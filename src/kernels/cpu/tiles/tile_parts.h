@@ -1,6 +1,6 @@
 // tile_parts.h: splits work into register blocks, with one function instantiated per block size.
 // Contract: the split affects speed, never results.
-// Leaves to others: the loops (tile_dense_loops.cpp, tile_gradient_loops.cpp, tile_wide_loops.cpp).
+// Leaves to others: the loops (tile_dense_loops.cpp, tile_gradient_loops.cpp).
 #pragma once
 
 #include "kernels/cpu/simd/lanes.h"
