@@ -136,7 +136,7 @@ void record(const KernelArgs& args) {
 }
 
 void assign(const KernelArgs& args) {
-  std::memmove(args.out, args.in[1], args.out_type.bytes());
+  if (args.out != args.in[1]) std::memcpy(args.out, args.in[1], args.out_type.bytes());
 }
 
 // ---- random samples -----------------------------------------------------------------------------------------------

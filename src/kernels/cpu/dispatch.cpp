@@ -4,9 +4,11 @@
 #include <string>
 
 #include "graphrun/error.h"
+#include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "kernels/cpu/batch/families.h"
 #include "kernels/cpu/cpu_kernels.h"
+#include "kernels/ref.h"
 
 namespace graphrun {
 
@@ -59,8 +61,12 @@ const cpu::Entry* find(Op op) {
 }  // namespace
 
 KernelFn cpu_kernel(Op op, Isa isa) {
-  const cpu::Entry* const entry = find(op);
-  return entry == nullptr ? nullptr : entry->kernels[static_cast<int>(isa)];
+  if (const cpu::Entry* const entry = find(op)) return entry->kernels[static_cast<int>(isa)];
+  // Counters, states and permutations gain nothing from kernels of their own.
+  for (const Op plain :
+       {Op::row_count, family_op::varying_row_count, Op::increment, Op::record, Op::assign, family_op::permutation})
+    if (op == plain) return ref_kernel(op);
+  return nullptr;
 }
 
 std::uint64_t cpu_workspace(Op op, const Params& params, std::span<const TensorType> inputs, const TensorType& output) {

@@ -38,7 +38,6 @@ struct Batch {
   std::uint64_t epoch;
 };
 inline Batch batch_of(const MinibatchParams& p, std::uint64_t step) {
-  if (p.total == 0) return {0, 0, 0};
   const auto batches = static_cast<std::uint64_t>(p.batches());
   const std::int64_t first = static_cast<std::int64_t>(step % batches) * p.capacity;
   return {first, std::min(p.capacity, p.total - first), step / batches};
@@ -103,7 +102,7 @@ constexpr Entry entry(Op op, WorkspaceFn workspace = nullptr) {
 extern const std::span<const Entry> elementwise_kernels;  // and cast
 extern const std::span<const Entry> product_kernels;      // matmul
 extern const std::span<const Entry> line_kernels;         // sum … argmin, softmax and related ops
-extern const std::span<const Entry> movement_kernels;     // broadcast_to … gather, batches, counters, random samples
+extern const std::span<const Entry> movement_kernels;     // broadcast_to … gather, batches, random samples
 extern const std::span<const Entry> scatter_kernels;      // scatter_add
 
 }  // namespace graphrun::cpu

@@ -3,6 +3,7 @@
 // copied a chunk at a time. Few long sums are cut into chunks.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "graphrun/family_op.h"
@@ -193,9 +194,8 @@ void sum(const KernelArgs& args, const IsaTable& table) {
     });
   } else if (args.workspace != nullptr && axes.terms > 0) {
     run_chunks(args, axes, table.sum, parts);
-    fold_chunks(
-        args, axes, [](float x, float y) { return x + y; },
-        [&](float* out, const float* total) { std::copy_n(total, axes.last, out); });
+    fold_chunks(args, axes, std::plus<float>(),
+                [&](float* out, const float* total) { std::copy_n(total, axes.last, out); });
   } else {
     run_lines(args, axes, table.sum, parts, table);
   }
@@ -228,7 +228,7 @@ void fold(const KernelArgs& args, const IsaTable& table) {
 
 // log(sum(exp(x))) from the maximum of x and the sum of exp(x - maximum).
 float log_sum_exp(float top, float sum, const IsaTable& table) {
-  apply(table, scalar_op::log, &sum, 1, {{&sum, 0, 1}});
+  apply(scalar_loop(table, scalar_op::log), &sum, 1, {{&sum, 0, 1}});
   return std::fabs(top) < kInf ? top + sum : top;
 }
 
@@ -251,11 +251,9 @@ void logsumexp(const KernelArgs& args, const IsaTable& table) {
     run_chunks(args, axes, table.top, parts);
     fold_chunks(args, axes, larger, [&](float* out, const float* top) { std::copy_n(top, axes.last, out); });
     run_chunks(args, axes, table.sum_exp, parts);
-    fold_chunks(
-        args, axes, [](float x, float y) { return x + y; },
-        [&](float* out, const float* total) {
-          for (i64 j = 0; j < axes.last; ++j) out[j] = log_sum_exp(out[j], total[j], table);
-        });
+    fold_chunks(args, axes, std::plus<float>(), [&](float* out, const float* total) {
+      for (i64 j = 0; j < axes.last; ++j) out[j] = log_sum_exp(out[j], total[j], table);
+    });
   } else {
     run_lines(args, axes, table.logsumexp, parts, table);
   }

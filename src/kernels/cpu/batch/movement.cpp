@@ -1,5 +1,5 @@
-// movement.cpp: copies of elements, in runs where both sides are contiguous; batches, counters and states; random
-// samples, whose bits base/random_bits.h defines.
+// movement.cpp: copies of elements, in runs where both sides are contiguous; batches; random samples, whose bits
+// base/random_bits.h defines.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -132,20 +132,15 @@ void gather(const KernelArgs& args, const IsaTable&) {
   }
 }
 
-// ---- batches, counters, states, random samples --------------------------------------------------------------------
+// ---- batches, random samples --------------------------------------------------------------------
 
 std::uint64_t counter(const KernelArgs& args, int i) {
   return *args.input<std::uint64_t>(i);
 }
 
-// Parameters of a batch. One input more than `inputs` is the number of rows to use.
-MinibatchParams params_of(const KernelArgs& args, int inputs) {
-  const auto& params = args.params.as<MinibatchParams>();
-  return args.inputs > inputs ? params.of_rows(counter(args, inputs)) : params;
-}
-
 void minibatch(const KernelArgs& args) {
-  const MinibatchParams params = batch_params(args, 2);
+  MinibatchParams params = args.params.as<MinibatchParams>();
+  if (args.inputs > 2) params = params.of_rows(counter(args, 2));
   const Batch batch = batch_of(params, counter(args, 1));
   const std::size_t row = args.out_type.bytes() / static_cast<std::size_t>(params.capacity);
   const std::size_t bytes = static_cast<std::size_t>(batch.count) * row;
@@ -166,23 +161,6 @@ void minibatch(const KernelArgs& args) {
   std::memset(args.output<std::byte>() + bytes, 0, args.out_type.bytes() - bytes);
 }
 
-void row_count(const KernelArgs& args) {
-  *args.output<std::int32_t>() = static_cast<std::int32_t>(batch_of(batch_params(args, 1), counter(args, 0)).count);
-}
-
-void increment(const KernelArgs& args) {
-  *args.output<std::uint64_t>() = counter(args, 0) + 1;
-}
-
-void record(const KernelArgs& args) {
-  const auto length = static_cast<std::uint64_t>(args.out_type.shape[0]);
-  if (length != 0) args.output<float>()[counter(args, 2) % length] = *args.input<float>(1);
-}
-
-void assign(const KernelArgs& args) {
-  if (args.out != args.in[1]) std::memcpy(args.out, args.in[1], args.out_type.bytes());
-}
-
 template <Op op>
 void draw(const KernelArgs& args, const IsaTable& table) {
   RandomDraw all{.step = counter(args, args.inputs - 1), .out = args.output<float>()};
@@ -198,18 +176,6 @@ void draw(const KernelArgs& args, const IsaTable& table) {
   });
 }
 
-void permutation(const KernelArgs& args, const IsaTable&) {
-  const auto& p = args.params.as<RandomParams>();
-  const std::uint64_t step = counter(args, 0);
-  const auto n = static_cast<std::uint64_t>(args.out_type.shape[0]);
-  for (std::uint64_t i = 0; i < n; ++i) {
-    args.output<std::int32_t>()[i] = static_cast<std::int32_t>(bits::permuted(i, n, p.key, step));
-  }
-}
-
-constexpr Entry unwrapped(Op op, KernelFn kernel) {  // handles all rows of the batch itself
-  return {op, {kernel, kernel, kernel}};
-}
 constexpr Entry kMovementKernels[] = {
     entry<rearrange>(Op::broadcast_to),
     entry<rearrange>(Op::transpose),
@@ -218,17 +184,11 @@ constexpr Entry kMovementKernels[] = {
     entry<rearrange>(Op::concat),
     entry<one_hot>(family_op::one_hot),
     entry<gather>(family_op::gather),
-    unwrapped(Op::minibatch, minibatch),
-    unwrapped(Op::row_count, row_count),
-    unwrapped(family_op::varying_minibatch, minibatch),
-    unwrapped(family_op::varying_row_count, row_count),
-    unwrapped(Op::increment, increment),
-    unwrapped(Op::record, record),
-    unwrapped(Op::assign, assign),
+    {Op::minibatch, {minibatch, minibatch, minibatch}},  // fills all rows of the batch itself
+    {family_op::varying_minibatch, {minibatch, minibatch, minibatch}},
     entry<draw<family_op::random_uniform>>(family_op::random_uniform),
     entry<draw<family_op::random_normal>>(family_op::random_normal),
     entry<draw<Op::dropout>>(Op::dropout),
-    entry<permutation>(family_op::permutation),
 };
 
 }  // namespace

@@ -72,12 +72,7 @@ void sum_row(float* out, const float* updates, i64 width, const i64* entries, i6
 // Stable sort by row, whose values have `bits` bits. Returns the buffer that holds the result.
 i64* sort_entries(i64* entries, i64* other, i64 count, int bits) {
   if (count <= 32) {
-    for (i64 i = 1; i < count; ++i) {
-      const i64 entry = entries[i];
-      i64 at = i;
-      for (; at > 0 && row_of(entries[at - 1]) > row_of(entry); --at) entries[at] = entries[at - 1];
-      entries[at] = entry;
-    }
+    std::sort(entries, entries + count);  // positions, the lower bits, are in order
     return entries;
   }
   constexpr int kDigit = 8;

@@ -22,8 +22,5 @@ inline ElementFn scalar_loop(const IsaTable& table, Op op) {
 inline void apply(ElementFn loop, void* out, std::int64_t n, std::initializer_list<Operand> in) {
   loop(out, 1, n, in.begin(), 0, 0);
 }
-inline void apply(const IsaTable& table, Op op, void* out, std::int64_t n, std::initializer_list<Operand> in) {
-  apply(scalar_loop(table, op), out, n, in);
-}
 
 }  // namespace graphrun::cpu
