@@ -36,8 +36,8 @@ const cuda::CompiledCode& code_of(const cuda::StepSource& source, const std::str
 
 void expect_no_spills(const cuda::StepSource& source, const std::string& architecture, const std::string& what) {
   const cuda::CompiledCode& code = code_of(source, architecture);
-  EXPECT_FALSE(code.kernels.empty()) << what;
-  for (const cuda::KernelResources& kernel : code.kernels)
+  EXPECT_FALSE(code.kernels().empty()) << what;
+  for (const cuda::KernelResources& kernel : code.kernels())
     EXPECT_EQ(kernel.spill_bytes, 0) << what << " " << kernel.name << " on " << architecture;
 }
 

@@ -21,23 +21,7 @@ std::optional<std::uint32_t> number_before(std::string_view line, std::string_vi
   return number;
 }
 
-void put(std::string& bytes, std::uint32_t number) {
-  bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
-}
-
-bool take(std::string_view& bytes, std::uint32_t& number) {
-  if (bytes.size() < sizeof number) return false;
-  std::memcpy(&number, bytes.data(), sizeof number);
-  bytes.remove_prefix(sizeof number);
-  return true;
-}
-
 }  // namespace
-
-const KernelResources* CompiledCode::find(std::string_view kernel) const {
-  const auto found = std::ranges::find(kernels, kernel, &KernelResources::name);
-  return found != kernels.end() ? &*found : nullptr;
-}
 
 // The line that names a kernel is followed by its resources, then by those of the functions that it calls.
 std::vector<KernelResources> read_log(std::string_view log) {
@@ -59,32 +43,21 @@ std::vector<KernelResources> read_log(std::string_view log) {
   return kernels;
 }
 
+// Size of the log, the log, the image.
 std::string to_bytes(const CompiledCode& code) {
-  std::string bytes;
-  put(bytes, static_cast<std::uint32_t>(code.kernels.size()));
-  for (const KernelResources& kernel : code.kernels) {
-    put(bytes, static_cast<std::uint32_t>(kernel.name.size()));
-    bytes += kernel.name;
-    for (const std::uint32_t number : {kernel.registers, kernel.stack, kernel.spill_bytes}) put(bytes, number);
-  }
-  return bytes.append(code.image.begin(), code.image.end());
+  const std::uint64_t size = code.log.size();
+  std::string bytes(reinterpret_cast<const char*>(&size), sizeof size);
+  return bytes.append(code.log).append(code.image.begin(), code.image.end());
 }
 
 std::optional<CompiledCode> from_bytes(std::string_view bytes) {
-  CompiledCode code;
-  std::uint32_t count = 0, length = 0;
-  if (!take(bytes, count)) return std::nullopt;
-  for (; count > 0; --count) {
-    if (!take(bytes, length) || bytes.size() < length) return std::nullopt;
-    KernelResources& kernel = code.kernels.emplace_back();
-    kernel.name = bytes.substr(0, length);
-    bytes.remove_prefix(length);
-    for (std::uint32_t* number : {&kernel.registers, &kernel.stack, &kernel.spill_bytes})
-      if (!take(bytes, *number)) return std::nullopt;
-  }
-  if (bytes.empty()) return std::nullopt;
-  code.image.assign(bytes.begin(), bytes.end());
-  return code;
+  std::uint64_t size = 0;
+  if (bytes.size() <= sizeof size) return std::nullopt;
+  std::memcpy(&size, bytes.data(), sizeof size);
+  bytes.remove_prefix(sizeof size);
+  if (bytes.size() <= size) return std::nullopt;
+  return CompiledCode{{bytes.begin() + static_cast<std::ptrdiff_t>(size), bytes.end()},
+                      std::string(bytes.substr(0, size))};
 }
 
 }  // namespace graphrun::cuda

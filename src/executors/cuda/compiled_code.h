@@ -1,4 +1,5 @@
-// compiled_code.h: result of compiling a source: code for one architecture, and the device resources of each kernel.
+// compiled_code.h: result of compiling a source: code for one architecture, and the compiler's log, which lists the
+// device resources of each kernel.
 // Contract: plain values. read_log() parses the output of ptxas -v; to_bytes() and from_bytes() are inverses, and
 // from_bytes() returns nothing for other bytes. Not here: compiling (nvrtc.h), caching (kernel_cache.h), the reaction
 // of a loader to spills.
@@ -21,15 +22,14 @@ struct KernelResources {
   bool operator==(const KernelResources&) const = default;
 };
 
+std::vector<KernelResources> read_log(std::string_view log);
+
 struct CompiledCode {
   std::vector<char> image;  // argument of cudaLibraryLoadData
-  std::vector<KernelResources> kernels;
+  std::string log;
 
-  const KernelResources* find(std::string_view kernel) const;  // null if the compiler did not report it
-  bool operator==(const CompiledCode&) const = default;
+  std::vector<KernelResources> kernels() const { return read_log(log); }
 };
-
-std::vector<KernelResources> read_log(std::string_view log);
 
 std::string to_bytes(const CompiledCode& code);
 std::optional<CompiledCode> from_bytes(std::string_view bytes);

@@ -23,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // An entry consists of the magic, the sizes, the key and the value.
-constexpr std::string_view kMagic = "graphrun kernels 1\n";
+constexpr std::string_view kMagic = "graphrun kernels 2\n";
 struct Sizes {
   std::uint64_t key, value;
   std::uint64_t checksum;  // checksum of key and value

@@ -44,9 +44,9 @@ std::string log_of(nvJitLinkHandle handle, decltype(&nvJitLinkGetInfoLogSize) si
   return log;
 }
 
-bool link(const LinkerFunctions& f, nvJitLinkHandle handle, const std::vector<std::vector<char>>& pieces,
+bool link(const LinkerFunctions& f, nvJitLinkHandle handle, const std::vector<CompiledCode>& pieces,
           std::vector<char>& image) {
-  for (const std::vector<char>& piece : pieces)
+  for (const auto& [piece, log] : pieces)
     if (f.AddData(handle, NVJITLINK_INPUT_CUBIN, piece.data(), piece.size(), "piece") != NVJITLINK_SUCCESS)
       return false;
   std::size_t size = 0;
@@ -66,7 +66,7 @@ LinkerVersion linker_version() {
   return version;
 }
 
-LinkedCode link_pieces(const std::vector<std::vector<char>>& pieces, const std::string& architecture) {
+CompiledCode link_pieces(const std::vector<CompiledCode>& pieces, const std::string& architecture) {
   const LinkerFunctions* const f = linker();
   if (f == nullptr) throw std::logic_error("there is no linker");
   const std::string target = "-arch=" + architecture;
@@ -74,7 +74,7 @@ LinkedCode link_pieces(const std::vector<std::vector<char>>& pieces, const std::
   nvJitLinkHandle handle = nullptr;
   if (f->Create(&handle, 2, options) != NVJITLINK_SUCCESS)
     throw std::logic_error(fmt::format("nvJitLink does not link code for {}", architecture));
-  LinkedCode code;
+  CompiledCode code;
   const bool linked = link(*f, handle, pieces, code.image);
   code.log = log_of(handle, f->GetInfoLogSize, f->GetInfoLog);
   const std::string errors = log_of(handle, f->GetErrorLogSize, f->GetErrorLog);

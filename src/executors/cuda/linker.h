@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "executors/cuda/compiled_code.h"
+
 namespace graphrun::cuda {
 
 struct LinkerVersion {
@@ -15,10 +17,7 @@ struct LinkerVersion {
 };
 LinkerVersion linker_version();
 
-struct LinkedCode {
-  std::vector<char> image;
-  std::string log;  // lists the registers of each kernel
-};
-LinkedCode link_pieces(const std::vector<std::vector<char>>& pieces, const std::string& architecture);
+// The log is that of linking: it lists the registers of each kernel.
+CompiledCode link_pieces(const std::vector<CompiledCode>& pieces, const std::string& architecture);
 
 }  // namespace graphrun::cuda

@@ -91,11 +91,8 @@ std::string key_of(const KernelSource& source, const std::vector<std::string>& o
   return key + fmt::format("\nkernels.cu {}\n{}", source.text.size(), source.text);
 }
 
-struct Compiled {
-  CompiledCode code;
-  std::string log;
-};
-Compiled compile(const std::string& source, const std::string& architecture, const std::vector<std::string>& options) {
+CompiledCode compile(const std::string& source, const std::string& architecture,
+                     const std::vector<std::string>& options) {
   const NvrtcFunctions& f = nvrtc();
   nvrtcProgram program = nullptr;
   std::vector<const char*> texts, names, words;
@@ -109,17 +106,14 @@ Compiled compile(const std::string& source, const std::string& architecture, con
     throw std::logic_error("NVRTC takes no program");
   const nvrtcResult status = f.CompileProgram(program, static_cast<int>(words.size()), words.data());
   std::size_t size = 0;
-  Compiled compiled;
-  std::string& log = compiled.log;
-  CompiledCode& code = compiled.code;
+  CompiledCode code;
   if (f.GetProgramLogSize(program, &size) == NVRTC_SUCCESS) {
-    log.resize(size);
-    f.GetProgramLog(program, log.data());
+    code.log.resize(size);
+    f.GetProgramLog(program, code.log.data());
   }
   if (status == NVRTC_SUCCESS && f.GetCUBINSize(program, &size) == NVRTC_SUCCESS) {
     code.image.resize(size);
     f.GetCUBIN(program, code.image.data());
-    code.kernels = read_log(log);
   }
   f.DestroyProgram(&program);
   if (status == NVRTC_ERROR_INVALID_OPTION) {  // only the architecture depends on the machine
@@ -131,12 +125,12 @@ Compiled compile(const std::string& source, const std::string& architecture, con
   if (status == NVRTC_ERROR_BUILTIN_OPERATION_FAILURE) {  // a separate library that NVRTC opens when it compiles
     throw Error(ErrorKind::device, "cuda.library",
                 fmt::format("libnvrtc.so.{}, which compiles the kernels of a model, does not find its other half: {}",
-                            CUDART_VERSION / 1000, log.substr(0, log.find('\n'))),
+                            CUDART_VERSION / 1000, code.log.substr(0, code.log.find('\n'))),
                 "LD_LIBRARY_PATH can name the folder of libnvrtc-builtins.so; --no-fuse does without NVRTC");
   }
   if (code.image.empty())
-    throw std::logic_error(fmt::format("a generated kernel does not compile:\n{}\n{}", log, source));
-  return compiled;
+    throw std::logic_error(fmt::format("a generated kernel does not compile:\n{}\n{}", code.log, source));
+  return code;
 }
 
 // Compiler option that the source requests; "" if it has none.
@@ -148,7 +142,7 @@ std::string wished_option(const std::string& source) {
 
 std::uint32_t spilled(const CompiledCode& code) {
   std::uint32_t bytes = 0;
-  for (const KernelResources& kernel : code.kernels) bytes += kernel.spill_bytes;
+  for (const KernelResources& kernel : code.kernels()) bytes += kernel.spill_bytes;
   return bytes;
 }
 
@@ -158,12 +152,12 @@ constexpr std::uint32_t kFewBytes = 256;
 CompiledCode compile_as_wished(const std::string& source, const std::string& architecture,
                                const std::vector<std::string>& options) {
   const std::string wish = wished_option(source);
-  if (wish.empty()) return compile(source, architecture, options).code;
+  if (wish.empty()) return compile(source, architecture, options);
   std::vector<std::string> more = options;
   more.push_back(wish);
-  CompiledCode code = compile(source, architecture, more).code;
+  CompiledCode code = compile(source, architecture, more);
   if (spilled(code) == 0 || spilled(code) > kFewBytes) return code;
-  CompiledCode other = compile(source, architecture, options).code;
+  CompiledCode other = compile(source, architecture, options);
   return spilled(other) < spilled(code) ? other : code;
 }
 
@@ -174,18 +168,15 @@ std::optional<CompiledCode> compile_in_pieces(const KernelSource& source, const 
   options.emplace_back("--relocatable-device-code=true");
   options.emplace_back("--define-macro=GRAPHRUN_IN_PARTS");
   options.push_back(fmt::format("--maxrregcount={}", std::min(255u, 65536 / source.threads / 8 * 8)));
-  std::vector<std::future<Compiled>> each;
+  std::vector<std::future<CompiledCode>> each;
   for (const std::string& piece : source.pieces)
     each.push_back(std::async(std::launch::async, [&] { return compile(piece, architecture, options); }));
-  std::vector<std::vector<char>> images;
+  std::vector<CompiledCode> pieces;
   std::string log;
-  for (std::future<Compiled>& one : each) {
-    Compiled piece = one.get();
-    images.push_back(std::move(piece.code.image));
-    log += piece.log;
-  }
-  LinkedCode linked = link_pieces(images, architecture);
-  return CompiledCode{std::move(linked.image), read_log(log + linked.log)};
+  for (std::future<CompiledCode>& one : each) log += pieces.emplace_back(one.get()).log;
+  CompiledCode linked = link_pieces(pieces, architecture);
+  linked.log.insert(0, log);
+  return linked;
 }
 
 }  // namespace

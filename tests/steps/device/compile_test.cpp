@@ -37,8 +37,8 @@ TEST(StepKernelsOfRandomGraphs, CompileWithoutSpills) {
         any = true;
         const cuda::CompiledCode code =
             cuda::obtain_code({source.text, source.pieces, source.threads}, architecture, cuda::KernelCache("")).code;
-        EXPECT_FALSE(code.kernels.empty()) << "seed " << seed;
-        for (const cuda::KernelResources& kernel : code.kernels) {
+        EXPECT_FALSE(code.kernels().empty()) << "seed " << seed;
+        for (const cuda::KernelResources& kernel : code.kernels()) {
           if (kernel.spill_bytes == 0) continue;
           ++spilled;
           std::printf("seed %d on %s spills %u bytes\n", static_cast<int>(seed), architecture, kernel.spill_bytes);
