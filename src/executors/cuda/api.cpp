@@ -37,7 +37,7 @@ void Api::fail(const char* call, cudaError_t status) const {
   cuda::fail(doing_, call, status);
 }
 
-void* Api::allocate(std::uint64_t bytes) {
+Api::Memory Api::allocate(std::uint64_t bytes) {
   const Call call(profile_, "cudaMalloc");
   void* memory = nullptr;
   const cudaError_t status = cudaMalloc(&memory, bytes);
@@ -46,29 +46,17 @@ void* Api::allocate(std::uint64_t bytes) {
   report_allocation("cudaMalloc", bytes);
   ++counters_.allocations;
   counters_.allocated_bytes += bytes;
-  return memory;
+  return {static_cast<std::byte*>(memory), Free{this, cudaFree}};
 }
 
-void* Api::allocate_pinned(std::uint64_t bytes) {
+Api::Memory Api::allocate_pinned(std::uint64_t bytes) {
   const Call call(profile_, "cudaMallocHost");
   void* memory = nullptr;
   check(cudaMallocHost(&memory, bytes), "cudaMallocHost");
   report_allocation("cudaMallocHost", bytes);
   ++counters_.pinned_allocations;
   counters_.pinned_bytes += bytes;
-  return memory;
-}
-
-void Api::release(void* device_memory) noexcept {
-  if (device_memory == nullptr) return;
-  cudaFree(device_memory);
-  ++counters_.frees;
-}
-
-void Api::release_pinned(void* host_memory) noexcept {
-  if (host_memory == nullptr) return;
-  cudaFreeHost(host_memory);
-  ++counters_.frees;
+  return {static_cast<std::byte*>(memory), Free{this, cudaFreeHost}};
 }
 
 void Api::clear(void* from, std::uint64_t bytes, cudaStream_t stream) {
@@ -132,17 +120,14 @@ void Api::launch_graph(cudaGraphExec_t graph, cudaStream_t stream) {
   ++counters_.graph_launches;
 }
 
-cudaGraphExec_t Api::instantiate(cudaGraph_t graph, cudaStream_t stream) {
+ExecutableGraph Api::instantiate(cudaGraph_t graph, cudaStream_t stream) {
   const Call call(profile_, "cudaGraphInstantiate");
-  cudaGraphExec_t result = nullptr;
-  check(cudaGraphInstantiate(&result, graph, 0), "cudaGraphInstantiate");
+  cudaGraphExec_t instance = nullptr;
+  check(cudaGraphInstantiate(&instance, graph, 0), "cudaGraphInstantiate");
+  ExecutableGraph result(instance);
   ++counters_.graphs;
   // Uploads the graph during load(), so that the first launch has nothing left to set up.
-  const cudaError_t status = cudaGraphUpload(result, stream);
-  if (status != cudaSuccess) {
-    cudaGraphExecDestroy(result);
-    fail("cudaGraphUpload", status);
-  }
+  check(cudaGraphUpload(instance, stream), "cudaGraphUpload");
   return result;
 }
 

@@ -1,14 +1,17 @@
 // api.h: the only access to the CUDA runtime. Every call is checked, counted, and named in the message if it fails.
 // Contract: an Api belongs to one runnable and thread at a time. A failing call throws Error of kind device with the
-// call, its purpose (doing()) and CUDA's own message. Functions named release_* are for destructors and do not throw.
+// call, its purpose (doing()) and CUDA's own message.
 // Not here: what is allocated, launched and captured, and when (runnable.cpp, step_graph.cpp).
 #pragma once
 
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -16,6 +19,15 @@
 #include "kernels/cuda/launcher.h"
 
 namespace graphrun::cuda {
+
+// Owner of a CUDA object, such as Owned<cudaStream_t, cudaStreamDestroy>.
+template <auto destroy>
+struct Destroy {
+  void operator()(auto* object) const noexcept { destroy(object); }
+};
+template <class Handle, auto destroy>
+using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, Destroy<destroy>>;
+using ExecutableGraph = Owned<cudaGraphExec_t, cudaGraphExecDestroy>;
 
 // Counts since load(). Copies are between host and device unless stated otherwise.
 struct Counters {
@@ -39,6 +51,17 @@ struct Counters {
 
 class Api {
  public:
+  // Memory is owned by the caller, and must not outlive the Api, which counts that it is freed.
+  struct Free {
+    Api* api = nullptr;
+    cudaError_t (*free)(void*) = nullptr;
+    void operator()(std::byte* memory) const noexcept {
+      free(memory);
+      ++api->counters_.frees;
+    }
+  };
+  using Memory = std::unique_ptr<std::byte, Free>;
+
   const Counters& counters() const { return counters_; }
   void set_profile(DeviceProfile* profile) { profile_ = profile; }  // null for no profile
 
@@ -51,10 +74,8 @@ class Api {
   [[noreturn]] void fail(const char* call, cudaError_t status) const;
 
   void use_device(int device) { check(cudaSetDevice(device), "cudaSetDevice"); }
-  void* allocate(std::uint64_t bytes);
-  void* allocate_pinned(std::uint64_t bytes);
-  void release(void* device_memory) noexcept;
-  void release_pinned(void* host_memory) noexcept;
+  Memory allocate(std::uint64_t bytes);
+  Memory allocate_pinned(std::uint64_t bytes);
   void clear(void* from, std::uint64_t bytes, cudaStream_t stream);  // fills with zeros
   // Copies between host and device in the direction of `kind`.
   void copy(void* to, const void* from, std::uint64_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
@@ -65,7 +86,7 @@ class Api {
                        std::uint32_t threads, std::uint32_t shared_bytes, void** arguments, cudaStream_t stream,
                        bool capturing);
   void launch_graph(cudaGraphExec_t graph, cudaStream_t stream);
-  cudaGraphExec_t instantiate(cudaGraph_t graph, cudaStream_t stream);
+  ExecutableGraph instantiate(cudaGraph_t graph, cudaStream_t stream);
   void synchronize(cudaStream_t stream);
   void record(cudaEvent_t event, cudaStream_t stream);
   void wait(cudaEvent_t event);

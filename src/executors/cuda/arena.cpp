@@ -25,8 +25,7 @@ Arena::Arena(Api& api, const Program& program)
 
 std::byte* Arena::allocate(std::uint64_t bytes) {
   if (bytes == 0) return nullptr;
-  memory_.push_back(Memory(static_cast<std::byte*>(api_.allocate(bytes)), Free{&api_}));
-  return memory_.back().get();
+  return memory_.emplace_back(api_.allocate(bytes)).get();
 }
 
 // Values within a step stay uninitialized, so that initcheck finds a step that reads too early.

@@ -6,7 +6,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include <memory>
 #include <vector>
 
 #include "executors/cuda/api.h"
@@ -23,18 +22,13 @@ class Arena {
   void copy_polled(std::byte* mirror, cudaStream_t stream) const;  // copies the polled block to host memory of its size
 
  private:
-  struct Free {
-    Api* api;
-    void operator()(std::byte* memory) const noexcept { api->release(memory); }
-  };
-  using Memory = std::unique_ptr<std::byte, Free>;
   std::byte* allocate(std::uint64_t bytes);
 
   Api& api_;
   const Program& program_;
   PollBlock polled_;
   bool split_ = false;
-  std::vector<Memory> memory_;
+  std::vector<Api::Memory> memory_;
   std::vector<std::byte*> address_;  // address of each buffer
 };
 

@@ -93,10 +93,19 @@ const char* copy_name(std::uint8_t kind) {
   }
 }
 
-// Watches the process; there is at most one at a time.
+[[noreturn]] void unusable(std::string why) {
+  throw Error(ErrorKind::device, "cuda.library", std::move(why));
+}
+
+// Watches the process; there is at most one at a time. The constructor and start() throw Error.
 class Watch final : public Cupti {
  public:
-  Watch() { profiler_.row("GPU activities", ""); }  // creates the row that is shown first
+  Watch() {
+    const std::lock_guard lock(watching_mutex);
+    if (watching != nullptr) unusable("CUPTI already serves another profile of this process");
+    watching = this;
+    profiler_.row("GPU activities", "");  // creates the row that is shown first
+  }
   ~Watch() override {
     for (const CUpti_ActivityKind kind : kKinds) cupti().ActivityDisable(kind);
     cupti().ActivityFlushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
@@ -106,25 +115,14 @@ class Watch final : public Cupti {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
-  // Null with the reason if another one is active, or CUPTI is not available.
-  static std::unique_ptr<Watch> make(std::string& why_not) {
-    const std::lock_guard lock(watching_mutex);
-    if (watching != nullptr) {
-      why_not = "CUPTI already serves another profile of this process";
-      return nullptr;
-    }
-    auto watch = std::make_unique<Watch>();  // its destructor ends watching from here on
-    watching = watch.get();
-    return watch;
-  }
-  std::string start() {
+  void start() {
     CUptiResult status = cupti().ActivityRegisterCallbacks(give_buffer, take_buffer);
     for (const CUpti_ActivityKind kind : kKinds) {
       if (status == CUPTI_SUCCESS) status = cupti().ActivityEnable(kind);
     }
     if (status == CUPTI_SUCCESS) status = cupti().GetTimestamp(&begin_stamp_);
     begin_ = Profiler::now();
-    return status == CUPTI_SUCCESS ? "" : fmt::format("CUPTI cannot be used: {}", reason(status));
+    if (status != CUPTI_SUCCESS) unusable(fmt::format("CUPTI cannot be used: {}", reason(status)));
   }
 
   std::string version() const override {
@@ -235,14 +233,13 @@ class Watch final : public Cupti {
 std::unique_ptr<Cupti> Cupti::open(std::string& why_not) {
   try {
     cupti();
+    auto watch = std::make_unique<Watch>();
+    watch->start();
+    return watch;
   } catch (const Error& error) {
     why_not = error.diagnostics().front().message;
     return nullptr;
   }
-  std::unique_ptr<Watch> watch = Watch::make(why_not);
-  if (watch != nullptr) why_not = watch->start();
-  if (!why_not.empty()) return nullptr;
-  return watch;
 }
 
 }  // namespace graphrun::cuda

@@ -36,23 +36,28 @@ Machine machine_for(const Program& program) {
 // Launches on the runnable's stream, with library products through cuBLASLt.
 class CudaRunnable::StreamLauncher final : public Launcher {
  public:
-  StreamLauncher(CudaRunnable& owner, const BoundStep& step, bool capturing)
-      : Launcher(owner.machine_), owner_(owner), step_(step), capturing_(capturing) {}
+  enum class Mode { run, capture, choose };  // choose: launches nothing, but chooses the algorithms of products
+  StreamLauncher(CudaRunnable& owner, const BoundStep& step, Mode mode)
+      : Launcher(owner.machine_), owner_(owner), step_(step), mode_(mode) {}
 
   void launch(const void* kernel, const char* name, Grid grid, std::uint32_t threads, void** arguments) override {
-    owner_.api_.launch(kernel, name, grid, threads, arguments, owner_.stream_.get(), capturing_);
+    if (mode_ == Mode::choose) return;
+    owner_.api_.launch(kernel, name, grid, threads, arguments, owner_.stream_.get(), mode_ == Mode::capture);
   }
   void matmul(const LibraryMatmul& product) override {
-    const DeviceProfile::Work work(owner_.profile_.get(), DeviceProfile::Kind::kernel, "cublasLt", owner_.stream_.get(),
-                                   capturing_);
-    owner_.library_->multiply(product, step_.workspace_bytes, owner_.stream_.get(), step_.label);
+    const cudaStream_t stream = owner_.stream_.get();
+    if (mode_ == Mode::choose)
+      return owner_.library_->choose(product, step_.workspace_bytes, owner_.api_, stream, step_.label);
+    const DeviceProfile::Work work(owner_.profile_.get(), DeviceProfile::Kind::kernel, "cublasLt", stream,
+                                   mode_ == Mode::capture);
+    owner_.library_->multiply(product, step_.workspace_bytes, stream, step_.label);
     owner_.api_.count_library_call();
   }
 
  private:
   CudaRunnable& owner_;
   const BoundStep& step_;
-  bool capturing_;
+  Mode mode_;
 };
 
 CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profiling)
@@ -67,7 +72,7 @@ CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profili
     const double before = std::exchange(last, Profiler::now());
     load_times_.emplace_back(part, static_cast<std::uint64_t>((last - before) * 1e9));
   };
-  std::future<StepCode> steps;
+  std::future<std::vector<StepCode>> steps;
   if (has_step_kernels(program_)) steps = compile_steps(program_, device_);
   open_device(device_);
   took("context_and_modules_ns");
@@ -78,8 +83,7 @@ CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profili
   in_flight_.emplace(api_);
   arena_.emplace(api_, program_);
   polled_ = poll_block(program_);
-  pinned_ = {polled_.bytes > 0 ? static_cast<std::byte*>(api_.allocate_pinned(polled_.bytes)) : nullptr,
-             FreePinned{&api_}};
+  if (polled_.bytes > 0) pinned_ = api_.allocate_pinned(polled_.bytes);
   took("allocation_ns");
   const std::string source = bind_phases(std::move(steps));
   program_.initial.clear();  // kernels already contain the initial values that they need
@@ -154,7 +158,7 @@ CudaRunnable::BoundRegion CudaRunnable::bind(const Phase& phase, const Region& r
   return bound;
 }
 
-std::string CudaRunnable::bind_phases(std::future<StepCode> steps) {
+std::string CudaRunnable::bind_phases(std::future<std::vector<StepCode>> steps) {
   std::string source;
   if (steps.valid()) step_kernels_ = std::make_unique<StepKernels>(api_, steps.get(), stream_.get());
   for (const Phase& phase : program_.phases) {
@@ -204,7 +208,7 @@ void CudaRunnable::compile_kernels(const std::string& source) {
 
 void CudaRunnable::enqueue(const BoundStep& step, bool capturing) {
   api_.doing(step.label);
-  StreamLauncher launcher(*this, step, capturing);
+  StreamLauncher launcher(*this, step, capturing ? StreamLauncher::Mode::capture : StreamLauncher::Mode::run);
   step.launch(step.args, launcher);
 }
 
@@ -229,24 +233,12 @@ void CudaRunnable::enqueue(BoundPhase& phase) {
 
 // The arena is still empty, so trials fill the operands with random numbers and write results in place.
 void CudaRunnable::choose_algorithms() {
-  class Choosing final : public Launcher {
-   public:
-    Choosing(CudaRunnable& owner, const BoundStep& step) : Launcher(owner.machine_), owner_(owner), step_(step) {}
-    void launch(const void*, const char*, Grid, std::uint32_t, void**) override {}
-    void matmul(const LibraryMatmul& product) override {
-      owner_.library_->choose(product, step_.workspace_bytes, owner_.api_, owner_.stream_.get(), step_.label);
-    }
-
-   private:
-    CudaRunnable& owner_;
-    const BoundStep& step_;
-  };
   if (!library_) return;
-  for (std::size_t phase = 0; phase < phases_.size(); ++phase) {
-    for (const BoundLaunch& launch : phases_[phase].launches) {
+  for (const BoundPhase& phase : phases_) {
+    for (const BoundLaunch& launch : phase.launches) {
       const auto* step = std::get_if<BoundStep>(&launch.work);
-      if (step == nullptr || program_.phases[phase].steps[launch.first].op != Op::matmul) continue;
-      Choosing launcher(*this, *step);
+      if (step == nullptr) continue;
+      StreamLauncher launcher(*this, *step, StreamLauncher::Mode::choose);
       step->launch(step->args, launcher);
     }
   }

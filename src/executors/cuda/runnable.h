@@ -38,13 +38,6 @@ class CudaRunnable final : public Runnable {
   Profile profile() override;
 
  private:
-  struct FreePinned {
-    Api* api;
-    void operator()(std::byte* memory) const noexcept { api->release_pinned(memory); }
-  };
-  struct DestroyStream {
-    void operator()(cudaStream_t stream) const noexcept { cudaStreamDestroy(stream); }
-  };
   // Waits for launches before the members that they use are destroyed, also after an Error of load() or run().
   struct WaitForLaunches {
     CudaRunnable* owner;
@@ -84,7 +77,7 @@ class CudaRunnable final : public Runnable {
 
   BoundStep bind(const Phase& phase, std::size_t index);
   BoundRegion bind(const Phase& phase, const Region& region, std::string& source);
-  std::string bind_phases(std::future<StepCode> steps);  // returns the source of kernels to generate
+  std::string bind_phases(std::future<std::vector<StepCode>> steps);  // returns the source of kernels to generate
   void compile_kernels(const std::string& source);
   void choose_algorithms();
   void enqueue(const BoundStep& step, bool capturing);
@@ -107,9 +100,9 @@ class CudaRunnable final : public Runnable {
   bool use_graphs_;                         // if false, run() launches each step, for debuggers and sanitizers
   std::unique_ptr<DeviceProfile> profile_;  // null without profiling
   Api api_;
-  std::unique_ptr<std::remove_pointer_t<cudaStream_t>, DestroyStream> stream_;
+  Owned<cudaStream_t, cudaStreamDestroy> stream_;
   std::optional<Arena> arena_;
-  std::unique_ptr<std::byte, FreePinned> pinned_;
+  Api::Memory pinned_;
   PollBlock polled_;       // polled block of the arena; pinned_ mirrors it
   bool mirrored_ = false;  // the pinned block equals the arena
   std::optional<MatmulLibrary> library_;

@@ -3,10 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bitset>
-#include <memory>
 #include <mutex>
-#include <type_traits>
-#include <utility>
 #include <vector>
 
 #include "graphrun/error.h"
@@ -18,10 +15,7 @@ namespace {
 std::mutex slots_mutex;
 std::bitset<kLoopSlots> slots_used;
 
-struct DestroyGraph {
-  void operator()(cudaGraph_t graph) const noexcept { cudaGraphDestroy(graph); }
-};
-using Graph = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, DestroyGraph>;
+using Graph = Owned<cudaGraph_t, cudaGraphDestroy>;
 
 // Captures the work that `enqueue` puts on the stream into the graph, after the given nodes. Returns its last nodes.
 std::vector<cudaGraphNode_t> capture(Api& api, cudaStream_t stream, cudaGraph_t graph,
@@ -172,15 +166,8 @@ StepGraph::StepGraph(Api& api, cudaStream_t stream, std::uint32_t slot, std::uin
   executable_ = api.instantiate(raw, stream);
 }
 
-StepGraph::~StepGraph() {
-  if (executable_ != nullptr) cudaGraphExecDestroy(executable_);
-}
-
-StepGraph::StepGraph(StepGraph&& other) noexcept
-    : unroll_(other.unroll_), executable_(std::exchange(other.executable_, nullptr)) {}
-
 void StepGraph::launch(Api& api, cudaStream_t stream) const {
-  if (executable_ != nullptr) api.launch_graph(executable_, stream);
+  if (executable_) api.launch_graph(executable_.get(), stream);
 }
 
 void arm_loops(Api& api, cudaStream_t stream, std::uint32_t slot, std::uint32_t unroll, std::uint64_t n) {

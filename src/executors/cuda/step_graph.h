@@ -37,16 +37,13 @@ class StepGraph {
     std::span<const std::uint32_t> after;
   };
   StepGraph(Api& api, cudaStream_t stream, std::uint32_t slot, std::uint32_t unroll, std::span<const Part> parts);
-  ~StepGraph();
-  StepGraph(StepGraph&& other) noexcept;
-  StepGraph& operator=(StepGraph&&) = delete;
 
   std::uint32_t unroll() const { return unroll_; }
   void launch(Api& api, cudaStream_t stream) const;  // repeats the step as the slot's counts say
 
  private:
   std::uint32_t unroll_ = 1;
-  cudaGraphExec_t executable_ = nullptr;  // null for a step without work
+  ExecutableGraph executable_;  // null for a step without work
 };
 
 // Sets the counts of the slot for launches after this one: n steps in a graph of the given unroll.

@@ -54,29 +54,27 @@ bool has_step_kernels(const Program& program) {
   });
 }
 
-std::future<StepCode> compile_steps(const Program& program, int device) {
+std::future<std::vector<StepCode>> compile_steps(const Program& program, int device) {
   return std::async(std::launch::async, [&program, device] {
     const std::vector<StepSource> sources = step_sources(program);
     std::vector<KernelSource> texts;
     for (const StepSource& source : sources) texts.emplace_back(source.text, source.pieces, source.threads);
     const std::vector<bool> compiled = compile_ahead(texts, device);
-    StepCode code;
+    std::vector<StepCode> kernels;
     for (std::size_t i = 0; i < sources.size(); ++i)
-      code.kernels.push_back({sources[i].kernel, std::move(texts[i]), sources[i].pointers, compiled[i]});
-    return code;
+      kernels.push_back({sources[i].kernel, std::move(texts[i]), sources[i].pointers, compiled[i]});
+    return kernels;
   });
 }
 
-StepKernels::StepKernels(Api& api, const StepCode& code, cudaStream_t stream) : api_(api), stream_(stream) {
-  for (const StepCode::Kernel& kernel : code.kernels)
+StepKernels::StepKernels(Api& api, const std::vector<StepCode>& kernels, cudaStream_t stream)
+    : api_(api), stream_(stream) {
+  for (const StepCode& kernel : kernels)
     kernels_[kernel.name] = {std::make_unique<CompiledKernels>(kernel.source), kernel.pointers, kernel.compiled};
   fault_ = kernels_.begin()->second.code->find_variable("graphrun_fault");  // shared by all kernels
-  seen_ = static_cast<std::uint32_t*>(api_.allocate_pinned(sizeof(*seen_)));
+  pinned_ = api_.allocate_pinned(sizeof(*seen_));
+  seen_ = reinterpret_cast<std::uint32_t*>(pinned_.get());
   *seen_ = 0;
-}
-
-StepKernels::~StepKernels() {
-  api_.release_pinned(seen_);
 }
 
 std::uint32_t StepKernels::read_number(const CompiledKernels& code, const std::string& name) const {

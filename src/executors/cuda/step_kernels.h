@@ -33,26 +33,20 @@ struct BoundSteps {
   std::vector<std::byte> arguments;  // StepArguments of kernels/cuda/tile/step.h; the last word is the repeat count
 };
 
-// Code of the step kernels; `compiled` as in BoundSteps.
+// A compiled step kernel; `compiled` as in BoundSteps.
 struct StepCode {
-  struct Kernel {
-    std::string name;
-    KernelSource source;
-    std::vector<BufferId> pointers;
-    bool compiled = false;
-  };
-  std::vector<Kernel> kernels;
+  std::string name;
+  KernelSource source;
+  std::vector<BufferId> pointers;
+  bool compiled = false;
 };
 // Starts to compile for a device that needs no context yet, since creating one takes about as long. The Program must
 // outlive the compilation. get() throws compilation errors.
-std::future<StepCode> compile_steps(const Program& program, int device);
+std::future<std::vector<StepCode>> compile_steps(const Program& program, int device);
 
 class StepKernels {
  public:
-  StepKernels(Api& api, const StepCode& code, cudaStream_t stream);
-  ~StepKernels();
-  StepKernels(const StepKernels&) = delete;
-  StepKernels& operator=(const StepKernels&) = delete;
+  StepKernels(Api& api, const std::vector<StepCode>& kernels, cudaStream_t stream);
 
   BoundSteps bind(const Program& program, const Phase& phase, const Region& region, const Arena& arena) const;
   void launch(BoundSteps& steps, std::uint64_t times, bool capturing);
@@ -71,7 +65,8 @@ class StepKernels {
   cudaStream_t stream_;
   std::map<std::string, Kernel> kernels_;  // kernels by name
   void* fault_;                            // device address
-  std::uint32_t* seen_ = nullptr;          // pinned host copy
+  Api::Memory pinned_;
+  std::uint32_t* seen_;  // host copy, pinned
 };
 
 // Whether the program has regions over rows with step kernels.
