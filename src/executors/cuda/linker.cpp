@@ -57,11 +57,11 @@ bool link(const LinkerFunctions& f, nvJitLinkHandle handle, const std::vector<Co
 
 }  // namespace
 
-LinkerVersion linker_version() {
-  static const LinkerVersion version = [] {
+ToolVersion linker_version() {
+  static const ToolVersion version = [] {
     unsigned major = 0, minor = 0;
-    if (linker() == nullptr || linker()->Version(&major, &minor) != NVJITLINK_SUCCESS) return LinkerVersion{};
-    return LinkerVersion{static_cast<int>(major), static_cast<int>(minor)};
+    if (linker() == nullptr || linker()->Version(&major, &minor) != NVJITLINK_SUCCESS) return ToolVersion{};
+    return ToolVersion{static_cast<int>(major), static_cast<int>(minor)};
   }();
   return version;
 }

@@ -12,10 +12,10 @@
 
 namespace graphrun::cuda {
 
-struct LinkerVersion {
-  int major = 0, minor = 0;  // 0 if not installed
+struct ToolVersion {
+  int major = 0, minor = 0;
 };
-LinkerVersion linker_version();
+ToolVersion linker_version();  // 0.0 if not installed
 
 // The log is that of linking: it lists the registers of each kernel.
 CompiledCode link_pieces(const std::vector<CompiledCode>& pieces, const std::string& architecture);

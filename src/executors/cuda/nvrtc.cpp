@@ -43,11 +43,8 @@ void check(cudaError_t status, const char* call) {
   throw Error(ErrorKind::device, "cuda.call", fmt::format("load: {} failed: {}", call, cudaGetErrorString(status)));
 }
 
-struct Version {
-  int major = 0, minor = 0;
-};
-Version version() {
-  Version version;
+ToolVersion version() {
+  ToolVersion version;
   if (nvrtc().Version(&version.major, &version.minor) != NVRTC_SUCCESS)
     throw std::logic_error("NVRTC does not report its version");
   return version;
@@ -65,7 +62,7 @@ std::vector<std::string> options_for(const std::string& architecture) {
 // Whether to compile in pieces: requires a linker at least as new as the compiler.
 bool in_pieces(const KernelSource& source) {
   if (source.pieces.empty()) return false;
-  const LinkerVersion linker = linker_version();
+  const ToolVersion linker = linker_version();
   const auto [major, minor] = version();
   return linker.major == major && linker.minor >= minor;
 }
