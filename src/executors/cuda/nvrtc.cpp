@@ -183,6 +183,13 @@ std::string architecture_of(int major, int minor) {
   return fmt::format("sm_{}{}{}", major, minor, major >= 9 ? "a" : "");
 }
 
+std::string architecture_of_device(int device) {
+  int major = 0, minor = 0;
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "cudaDeviceGetAttribute");
+  check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), "cudaDeviceGetAttribute");
+  return architecture_of(major, minor);
+}
+
 ObtainedCode obtain_code(const KernelSource& source, const std::string& architecture, const KernelCache& cache) {
   const std::vector<std::string> options = options_for(architecture);
   const std::string key = key_of(source, options);
@@ -203,37 +210,11 @@ const CompiledCode& compiled_code(const KernelSource& source, const std::string&
   });
 }
 
-namespace {
-
-std::string architecture_of_device(int device) {
-  int major = 0, minor = 0;
-  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "cudaDeviceGetAttribute");
-  check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), "cudaDeviceGetAttribute");
-  return architecture_of(major, minor);
-}
-
-}  // namespace
-
-std::vector<bool> compile_ahead(const std::vector<KernelSource>& sources, int device) {
-  const std::string architecture = architecture_of_device(device);
-  std::vector<std::future<bool>> each;
-  for (const KernelSource& source : sources) {
-    each.push_back(std::async(std::launch::async, [&source, &architecture] {
-      bool compiled = false;
-      compiled_code(source, architecture, &compiled);
-      return compiled;
-    }));
-  }
-  std::vector<bool> compiled;
-  for (std::future<bool>& one : each) compiled.push_back(one.get());  // may throw; the others still run to their end
-  return compiled;
-}
-
 CompiledKernels::CompiledKernels(const KernelSource& source) {
   int device = 0;
   check(cudaGetDevice(&device), "cudaGetDevice");
-  code_ = &compiled_code(source, architecture_of_device(device), &compiled_);
-  check(cudaLibraryLoadData(&library_, code_->image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
+  const CompiledCode& code = compiled_code(source, architecture_of_device(device), &compiled_);
+  check(cudaLibraryLoadData(&library_, code.image.data(), nullptr, nullptr, 0, nullptr, nullptr, 0),
         "cudaLibraryLoadData");
 }
 

@@ -20,6 +20,7 @@ namespace graphrun::cuda {
 // Compiler's name of the architecture, such as "sm_90a". Enables all features of this device, because the code is for
 // no other one.
 std::string architecture_of(int major, int minor);
+std::string architecture_of_device(int device);  // the device needs no context
 
 // Source of a kernel as one text, and optionally in pieces. With a linker (linker.h), pieces are compiled in parallel
 // and linked to the same kernel, with blocks of `threads` threads.
@@ -49,10 +50,6 @@ ObtainedCode obtain_code(const KernelSource& source, const std::string& architec
 const CompiledCode& compiled_code(const KernelSource& source, const std::string& architecture,
                                   bool* compiled = nullptr);
 
-// Compiles missing code in parallel, one thread each, before CompiledKernels needs it. The device needs no context.
-// Returns whether each was compiled by this call. Rethrows an exception of one of them.
-std::vector<bool> compile_ahead(const std::vector<KernelSource>& sources, int device);
-
 class CompiledKernels {
  public:
   // Loads the kernels on the current device.
@@ -63,11 +60,9 @@ class CompiledKernels {
 
   const void* find(const std::string& name) const;     // argument of cudaLaunchKernel
   void* find_variable(const std::string& name) const;  // address on the device
-  const CompiledCode& code() const { return *code_; }
   bool compiled() const { return compiled_; }  // compiled for this object; otherwise the code existed
 
  private:
-  const CompiledCode* code_;
   bool compiled_ = false;
   cudaLibrary_t library_ = nullptr;
 };

@@ -56,13 +56,17 @@ bool has_step_kernels(const Program& program) {
 
 std::future<std::vector<StepCode>> compile_steps(const Program& program, int device) {
   return std::async(std::launch::async, [&program, device] {
-    const std::vector<StepSource> sources = step_sources(program);
-    std::vector<KernelSource> texts;
-    for (const StepSource& source : sources) texts.emplace_back(source.text, source.pieces, source.threads);
-    const std::vector<bool> compiled = compile_ahead(texts, device);
+    const std::string architecture = architecture_of_device(device);
+    std::vector<std::future<StepCode>> each;
+    for (StepSource& source : step_sources(program)) {
+      each.push_back(std::async(std::launch::async, [source = std::move(source), &architecture] {
+        StepCode kernel{source.kernel, {source.text, source.pieces, source.threads}, source.pointers};
+        compiled_code(kernel.source, architecture, &kernel.compiled);
+        return kernel;
+      }));
+    }
     std::vector<StepCode> kernels;
-    for (std::size_t i = 0; i < sources.size(); ++i)
-      kernels.push_back({sources[i].kernel, std::move(texts[i]), sources[i].pointers, compiled[i]});
+    for (std::future<StepCode>& one : each) kernels.push_back(one.get());  // may throw; the others run to their end
     return kernels;
   });
 }
