@@ -10,7 +10,6 @@
 
 #include "executors/cuda_planner/print/scalar_text.h"
 #include "graphrun/op.h"
-#include "kernels/cuda/element_grid.h"
 #include "kernels/cuda/layout.h"
 
 namespace graphrun::cuda {

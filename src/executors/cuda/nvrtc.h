@@ -60,7 +60,7 @@ class CompiledKernels {
 
   const void* find(const std::string& name) const;     // argument of cudaLaunchKernel
   void* find_variable(const std::string& name) const;  // address on the device
-  bool compiled() const { return compiled_; }  // compiled for this object; otherwise the code existed
+  bool compiled() const { return compiled_; }          // compiled for this object; otherwise the code existed
 
  private:
   bool compiled_ = false;

@@ -385,11 +385,7 @@ void CudaRunnable::launch_steps(PhaseId phase, std::uint64_t steps) {
     return;
   }
   const StepGraph& graph = graphs_[phase];
-  if (steps != armed_steps_ || graph.unroll() != armed_unroll_) {
-    arm_loops(api_, stream_.get(), slot_.number(), graph.unroll(), steps);
-    armed_steps_ = steps;
-    armed_unroll_ = graph.unroll();
-  }
+  slot_.arm(api_, stream_.get(), graph.unroll(), steps);
   graph.launch(api_, stream_.get());
 }
 

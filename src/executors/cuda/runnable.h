@@ -112,9 +112,6 @@ class CudaRunnable final : public Runnable {
   std::vector<std::pair<std::string, std::uint64_t>> load_times_;  // parts of load(), reported by counters()
   std::vector<BoundPhase> phases_;
   std::vector<StepGraph> graphs_;
-  // Last setting of the loop counts.
-  std::uint64_t armed_steps_ = 0;
-  std::uint32_t armed_unroll_ = 0;
   std::optional<InFlight> in_flight_;
   WaitForLaunches wait_for_launches_{this};  // last member: destroyed before the members that launches use
 };

@@ -146,6 +146,15 @@ LoopSlot::~LoopSlot() {
   slots_used.reset(number_);
 }
 
+void LoopSlot::arm(Api& api, cudaStream_t stream, std::uint32_t unroll, std::uint64_t n) {
+  if (n == steps_ && unroll == unroll_) return;
+  std::uint64_t blocks = n / unroll, singles = n % unroll;
+  void* arguments[] = {&number_, &blocks, &singles};
+  api.launch(loop_kernels().arm, "loop_arm", Grid{}, 1, arguments, stream, false);
+  steps_ = n;
+  unroll_ = unroll;
+}
+
 StepGraph::StepGraph(Api& api, cudaStream_t stream, std::uint32_t slot, std::uint32_t unroll,
                      std::span<const Part> parts)
     : unroll_(unroll) {
@@ -168,13 +177,6 @@ StepGraph::StepGraph(Api& api, cudaStream_t stream, std::uint32_t slot, std::uin
 
 void StepGraph::launch(Api& api, cudaStream_t stream) const {
   if (executable_) api.launch_graph(executable_.get(), stream);
-}
-
-void arm_loops(Api& api, cudaStream_t stream, std::uint32_t slot, std::uint32_t unroll, std::uint64_t n) {
-  std::uint64_t blocks = n / unroll;
-  std::uint64_t singles = n % unroll;
-  void* arguments[] = {&slot, &blocks, &singles};
-  api.launch(loop_kernels().arm, "loop_arm", Grid{}, 1, arguments, stream, false);
 }
 
 }  // namespace graphrun::cuda

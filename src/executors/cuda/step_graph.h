@@ -16,7 +16,7 @@
 
 namespace graphrun::cuda {
 
-// Slot for the loop counts of one runnable. Thread-safe.
+// Slot for the loop counts of one runnable. The constructor and destructor are thread-safe.
 class LoopSlot {
  public:
   LoopSlot();  // throws Error (kind device) if there are too many runnables
@@ -24,9 +24,14 @@ class LoopSlot {
   LoopSlot(const LoopSlot&) = delete;
   LoopSlot& operator=(const LoopSlot&) = delete;
   std::uint32_t number() const { return number_; }
+  // Sets the counts for launches after this one, unless they are set: n steps in a graph of the given unroll.
+  void arm(Api& api, cudaStream_t stream, std::uint32_t unroll, std::uint64_t n);
 
  private:
   std::uint32_t number_ = 0;
+  // Arguments of the last arm().
+  std::uint32_t unroll_ = 0;
+  std::uint64_t steps_ = 0;
 };
 
 class StepGraph {
@@ -45,8 +50,5 @@ class StepGraph {
   std::uint32_t unroll_ = 1;
   ExecutableGraph executable_;  // null for a step without work
 };
-
-// Sets the counts of the slot for launches after this one: n steps in a graph of the given unroll.
-void arm_loops(Api& api, cudaStream_t stream, std::uint32_t slot, std::uint32_t unroll, std::uint64_t n);
 
 }  // namespace graphrun::cuda

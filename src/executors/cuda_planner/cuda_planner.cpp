@@ -10,7 +10,6 @@
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params.h"
-#include "kernels/cuda/element_grid.h"
 #include "kernels/cuda/launcher.h"
 #include "kernels/cuda/matmul_plan.h"
 #include "kernels/cuda/reduce_plan.h"

@@ -56,6 +56,18 @@ inline Grid linear_grid(const Machine& machine, std::uint64_t items, std::uint32
   return {static_cast<std::uint32_t>(blocks > 0 ? blocks : 1), 1, 1};
 }
 
+// Grid of one chain of elementwise steps in a generated kernel. The plan and the kernel's text must agree on it.
+inline constexpr std::uint32_t kElementThreads = 256;
+inline constexpr std::uint64_t kPacked = 1u << 16;  // with fewer elements, more threads are faster
+struct ElementGrid {
+  std::uint32_t width = 1;  // elements per thread at a time
+  std::uint32_t blocks = 0;
+};
+inline ElementGrid element_grid(std::uint64_t elements, const Machine& machine) {
+  const std::uint32_t width = elements >= kPacked ? 4 : 1;
+  return {width, linear_grid(machine, (elements + width - 1) / width, kElementThreads).x};
+}
+
 using LaunchFn = void (*)(const KernelArgs&, Launcher&);
 
 // The launch function of an op; null if CUDA has no kernel for it. supports() accepts no other op.
