@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
-#include <stdexcept>
+#include <iterator>
 #include <utility>
 
 #include "executors/cuda_planner/print/kernel_frame.h"
@@ -23,18 +23,6 @@ constexpr std::uint32_t kWarp = 32;
 // Discontinuous ops with a float result. The others are comparisons, argmax, argmin and casts to integers.
 constexpr Op kJumps[] = {scalar_op::floor, scalar_op::ceil, scalar_op::round,
                          scalar_op::sign,  scalar_op::mod,  scalar_op::relu_gradient};
-
-// Whether one access changes what the other reads or writes.
-template <class Access>
-bool conflict(const Access& a, const Access& b) {
-  return a.root == b.root && (a.writes || b.writes);
-}
-template <class Access>
-bool meet(const std::vector<Access>& some, const std::vector<Access>& others) {
-  return std::ranges::any_of(some, [&](const Access& a) {
-    return std::ranges::any_of(others, [&](const Access& b) { return conflict(a, b); });
-  });
-}
 
 }  // namespace
 
@@ -68,6 +56,10 @@ bool Places::stays_in_arena(const Step& step, std::size_t input) const {
   return step.op == Op::record ||
          (step.op == Op::minibatch && !written_.contains(storage_root(program_, step.inputs[0])));
 }
+bool Places::is_read(const Step& step, std::size_t input) const {
+  return program_.buffers[step.inputs[input]].kind != BufferKind::tile && !stays_in_arena(step, input) &&
+         !(step.op == Op::assign && input == 0);
+}
 bool Places::is_number(BufferId root) const {
   return program_.buffers[root].type.shape.elements() == 1;
 }
@@ -85,12 +77,6 @@ std::int64_t Places::elements(BufferId of) const {
 }
 
 // ---- steps
-
-std::set<std::string> operand_names(const TextCall& call) {
-  std::set<std::string> names;
-  for (std::size_t k = call.op == Op::assign ? 1 : 0; k < call.inputs.size(); ++k) names.insert(call.inputs[k].name);
-  return names;
-}
 
 OnceText::OnceText(KernelFrame& frame, std::string_view arrays)
     : frame_(frame),
@@ -121,7 +107,7 @@ void OnceText::find_order() {
     seen.insert(of);
   };
   const auto read = [&](BufferId id) {
-    if (id == kNoBuffer || buffer(id).kind == BufferKind::tile || !seen.insert(root(id)).second) return;
+    if (id == kNoBuffer || !seen.insert(root(id)).second) return;
     if (const std::optional<std::string> text = literal(root(id)))
       numbers_[root(id)] = *text;
     else
@@ -129,10 +115,8 @@ void OnceText::find_order() {
   };
   for (std::uint32_t i = region_.first(); i < region_.last; ++i) {
     const Step& step = phase_.steps[i];
-    for (std::size_t k = 0; k < step.inputs.size(); ++k) {
-      const bool only_written = step.op == Op::assign && k == 0;
-      if (!places_.stays_in_arena(step, k) && !only_written) read(step.inputs[k]);
-    }
+    for (std::size_t k = 0; k < step.inputs.size(); ++k)
+      if (places_.is_read(step, k)) read(step.inputs[k]);
     read(step.row_count);
     if (buffer(step.output).kind != BufferKind::tile && step.op != Op::record) write(step.output, true);
     for (const Stage& stage : region_.stages)
@@ -219,29 +203,33 @@ TextCall OnceText::call(const Step& step) const {
   return call;
 }
 
-std::vector<OnceText::Access> OnceText::accesses(const Step& step) const {
+bool OnceText::conflict(const Access& a, const Access& b) {
+  return a.root == b.root && (a.writes || b.writes);
+}
+bool OnceText::meet(const std::vector<Access>& some, const std::vector<Access>& others) {
+  return std::ranges::any_of(some, [&](const Access& a) {
+    return std::ranges::any_of(others, [&](const Access& b) { return conflict(a, b); });
+  });
+}
+
+// Accesses to arrays.
+std::vector<OnceText::Access> OnceText::accesses(const Step& step, bool with_output) const {
   std::vector<Access> list;
   const std::int64_t n = buffer(step.output).type.shape.elements();
   const auto add = [&](BufferId id, bool writes) {
     if (places_.is_number(root(id))) return;
     const View seen = view(id);
-    View dense_view = dense(seen.extents);
-    dense_view.offset = seen.offset;
-    const bool same = (writes || is_elementwise(step.op)) && dense_view == seen && seen.extents.elements() == n;
-    list.push_back({root(id), writes, same, seen.offset});
+    const bool same = (writes || is_elementwise(step.op)) && is_dense(seen) && seen.extents.elements() == n;
+    list.push_back({root(id), writes, same ? std::optional(seen.offset) : std::nullopt});
   };
   for (std::size_t k = 0; k < step.inputs.size(); ++k)
-    if (!places_.stays_in_arena(step, k) && !(step.op == Op::assign && k == 0)) add(step.inputs[k], false);
-  add(step.output, true);
+    if (places_.is_read(step, k)) add(step.inputs[k], false);
+  if (with_output) add(step.output, true);
   return list;
 }
 
 void OnceText::rows_read(const Step& step) {
-  for (std::size_t k = 0; k < step.inputs.size(); ++k) {
-    const BufferId id = step.inputs[k];
-    if (buffer(id).kind == BufferKind::tile || places_.stays_in_arena(step, k) || places_.is_number(root(id))) continue;
-    since_barrier_.push_back({root(id), false, false, 0});
-  }
+  std::ranges::move(accesses(step, false), std::back_inserter(since_barrier_));
 }
 
 void OnceText::combined(BufferId value, const std::string& total, std::int64_t offset) {
@@ -252,9 +240,7 @@ void OnceText::combined(BufferId value, const std::string& total, std::int64_t o
     numbers_[of] = fmt::format("t{}", value);
     text_ += fmt::format("    const float t{} = {}({});\n", value, total, offset);
   } else if (n > 0) {
-    Loop loop{n, {}, {{of, true, true, 0}}, {}};
-    loop.totals[of] = fmt::format("{}({} + i)", total, offset);
-    open_.push_back(std::move(loop));
+    open_.push_back({n, {}, {{of, true, 0}}, {{of, fmt::format("{}({} + i)", total, offset)}}});
     reduces_ = true;
   }
 }
@@ -269,17 +255,13 @@ void OnceText::run(std::uint32_t first, std::uint32_t last) {
   }
 }
 
-// Ensures that all threads have completed the accesses that conflict with these.
-void OnceText::wait_for(const std::vector<Access>& accesses) {
-  if (std::ranges::any_of(open_, [&](const Loop& loop) { return meet(accesses, loop.accesses); })) flush();
-  if (meet(accesses, since_barrier_)) barrier();
-}
-
 // A step that every thread runs by itself: a number, or the record of one.
 void OnceText::number(std::uint32_t index) {
   const Step& step = phase_.steps[index];
   const std::vector<Access> accesses = this->accesses(step);
-  wait_for(accesses);
+  // All threads have completed the accesses that conflict with these.
+  if (std::ranges::any_of(open_, [&](const Loop& loop) { return meet(accesses, loop.accesses); })) flush();
+  if (meet(accesses, since_barrier_)) barrier();
   const TextCall c = call(step);
   const std::int64_t terms = fold_of(step.op) == nullptr || c.inputs[0].number ? 0 : c.inputs[0].type.shape.elements();
   const bool shares = terms > kOwnTerms;
@@ -290,71 +272,61 @@ void OnceText::number(std::uint32_t index) {
   }
   for (const BufferId input : step.inputs) read_arrays_.insert(root(input));
   if (step.op == Op::record) {
-    text_ += fmt::format("    if (first_thread) {}[{} % {}u] = {};  // {} record\n", frame_.pointer(step.output),
-                         c.inputs[2].name, buffer(step.output).type.shape[0], element_text(c), step.name);
+    text_ += fmt::format("    if (first_thread) {}[{} % {}u] = {};{}", frame_.pointer(step.output), c.inputs[2].name,
+                         buffer(step.output).type.shape[0], element_text(c), step_comment(step));
   } else {
+    std::set<std::string> uses;
+    for (std::size_t k = 0; k < step.inputs.size(); ++k)
+      if (places_.is_read(step, k)) uses.insert(c.inputs[k].name);
     const std::string name = fmt::format("t{}_{}", step.output, index);
-    const std::string line = fmt::format(
-        "    const {} {} = {};  // {} {}\n", type_name(buffer(step.output).type.dtype), name,
-        shares ? fold_text(c, fmt::format("shared_fold<{}, {}>(s.fold, ", terms, threads_)) : element_text(c),
-        step.name, name_of(step.op));
-    definitions.push_back({name, line, operand_names(c)});
-    text_ += line;
+    const std::string code =
+        shares ? fold_text(c, fmt::format("shared_fold<{}, {}>(s.fold, ", terms, threads_)) : element_text(c);
+    definitions.push_back({name, "    " + definition(step, name, code), std::move(uses)});
+    text_ += definitions.back().text;
     numbers_[root(step.output)] = name;
   }
   // Every thread reads the operands by itself from here on, so their next writer waits for all threads.
-  for (const Access& access : accesses)
-    if (!access.writes) since_barrier_.push_back(access);
+  rows_read(step);
 }
 
 // Merges the step with the open loops on which it depends, so that each thread reads elements that it has written.
 void OnceText::loop(std::uint32_t index) {
   const Step& step = phase_.steps[index];
-  Loop mine{places_.elements(step.output), {{index, call(step)}}, accesses(step), {}};
-  const auto joins = [&](const Loop& other) {
-    bool meets = false;
-    for (const Access& a : mine.accesses) {
-      for (const Access& b : other.accesses) {
-        if (!conflict(a, b)) continue;
-        meets = true;
-        if (other.elements != mine.elements || !a.same || !b.same || a.offset != b.offset) return 2;
-      }
-    }
-    return meets ? 1 : 0;
+  Loop mine{places_.elements(step.output), {{index, call(step)}}, accesses(step)};
+  const auto reads_others = [&](const Loop& other) {  // elements that other threads write, or vice versa
+    return std::ranges::any_of(mine.accesses, [&](const Access& a) {
+      return std::ranges::any_of(other.accesses, [&](const Access& b) {
+        return conflict(a, b) && (other.elements != mine.elements || !a.offset || a.offset != b.offset);
+      });
+    });
   };
-  std::vector<std::size_t> joined;
-  bool blocked = false;
-  for (std::size_t i = 0; i < open_.size(); ++i) {
-    const int how = joins(open_[i]);
-    blocked = blocked || how == 2;
-    if (how == 1) joined.push_back(i);
-  }
-  if (blocked) {
-    flush();
-    joined.clear();
-  }
+  if (std::ranges::any_of(open_, reads_others)) flush();
   if (meet(mine.accesses, since_barrier_)) {
     flush();
-    joined.clear();
     barrier();
   }
-  for (auto i = joined.rbegin(); i != joined.rend(); ++i) {
-    Loop& other = open_[*i];
-    mine.steps.insert(mine.steps.end(), other.steps.begin(), other.steps.end());
+  const auto joined =
+      std::ranges::stable_partition(open_, [&](const Loop& other) { return !meet(mine.accesses, other.accesses); });
+  for (Loop& other : joined) {
+    mine.steps.merge(other.steps);
     mine.accesses.insert(mine.accesses.end(), other.accesses.begin(), other.accesses.end());
     mine.totals.merge(other.totals);
-    open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(*i));
   }
-  std::ranges::sort(mine.steps, {}, &std::pair<std::uint32_t, TextCall>::first);
+  open_.erase(joined.begin(), joined.end());
   open_.push_back(std::move(mine));
 }
 
-std::string OnceText::text_of(const Loop& loop) {
+std::string OnceText::definition(const Step& step, std::string_view name, std::string_view code) const {
+  return fmt::format("const {} {} = {};{}", type_name(buffer(step.output).type.dtype), name, code, step_comment(step));
+}
+
+void OnceText::emit(const Loop& loop) {
   std::string text;
   const bool sliced =
       std::ranges::any_of(loop.accesses, [&](const Access& access) { return places_.is_sliced(access.root); });
   if (sliced) {  // the last blocks of a cluster may have a partial slice or none
-    const BufferId array = loop.steps.empty() ? loop.totals.begin()->first : phase_.steps[loop.steps[0].first].output;
+    const BufferId array =
+        loop.steps.empty() ? loop.totals.begin()->first : phase_.steps[loop.steps.begin()->first].output;
     text += fmt::format("      if (rank * {} + i >= {}) return;\n", loop.elements, buffer(array).type.shape.elements());
   }
   std::map<std::pair<BufferId, std::int64_t>, std::string> held;  // in a register, by root and offset
@@ -366,19 +338,19 @@ std::string OnceText::text_of(const Loop& loop) {
     const Step& step = phase_.steps[index];
     TextCall c = resolved;
     for (std::size_t k = 0; k < step.inputs.size(); ++k) {
-      if (c.inputs[k].number || places_.stays_in_arena(step, k)) continue;
-      const auto found = held.find({root(step.inputs[k]), c.inputs[k].view.offset});
-      if (found == held.end() || !is_elementwise(step.op) || !is_dense(c.inputs[k].view) ||
-          c.inputs[k].view.extents.elements() != buffer(step.output).type.shape.elements()) {
+      TextOperand& x = c.inputs[k];
+      if (x.number || places_.stays_in_arena(step, k)) continue;
+      const auto found = held.find({root(step.inputs[k]), x.view.offset});
+      if (found == held.end() || !is_elementwise(step.op) || !is_dense(x.view) ||
+          x.view.extents.elements() != buffer(step.output).type.shape.elements()) {
         read_arrays_.insert(root(step.inputs[k]));
         continue;
       }
-      c.inputs[k].number = true;
-      c.inputs[k].name = found->second;
+      x.number = true;
+      x.name = found->second;
     }
     const std::string name = fmt::format("t{}_{}", step.output, index);
-    text += fmt::format("      const {} {} = {};  // {} {}\n", type_name(buffer(step.output).type.dtype), name,
-                        element_text(c), step.name, name_of(step.op));
+    text += "      " + definition(step, name, element_text(c));
     held[{root(step.output), view(step.output).offset}] = name;
   }
   std::string passed;
@@ -390,22 +362,21 @@ std::string OnceText::text_of(const Loop& loop) {
       passed += fmt::format("        {}[rank * {} + i] = {};\n", places_.passed(place.first), loop.elements, name);
   }
   if (!passed.empty()) text += fmt::format("      if (leaves) {{\n{}      }}\n", passed);
-  if (sliced)
-    return fmt::format("    by_split::each_of_slice<{}, {}>([&](int i) {{\n{}    }});\n", loop.elements, threads_,
-                       text);
-  const std::uint32_t warps = threads_ / kWarp;
-  text = fmt::format("    each<{}, {}>({}, [&](int i) {{\n{}    }});\n", loop.elements, threads_, next_warp_ * kWarp,
-                     text);
-  next_warp_ = (next_warp_ + static_cast<std::uint32_t>((loop.elements + kWarp - 1) / kWarp)) % warps;
-  return text;
+  if (sliced) {
+    text_ +=
+        fmt::format("    by_split::each_of_slice<{}, {}>([&](int i) {{\n{}    }});\n", loop.elements, threads_, text);
+  } else {
+    text_ += fmt::format("    each<{}, {}>({}, [&](int i) {{\n{}    }});\n", loop.elements, threads_,
+                         next_warp_ * kWarp, text);
+    next_warp_ = (next_warp_ + static_cast<std::uint32_t>((loop.elements + kWarp - 1) / kWarp)) % (threads_ / kWarp);
+  }
 }
 
 void OnceText::flush() {
-  for (const Loop& loop : open_) {
-    text_ += text_of(loop);
+  for (const Loop& loop : std::exchange(open_, {})) {
+    emit(loop);
     since_barrier_.insert(since_barrier_.end(), loop.accesses.begin(), loop.accesses.end());
   }
-  open_.clear();
 }
 
 void OnceText::barrier() {

@@ -31,6 +31,8 @@ class Places {
 
   // Whether an input is accessed directly in the arena: a record ring, or data from which batches are taken.
   bool stays_in_arena(const Step& step, std::size_t input) const;
+  // Whether an input is a value shared by all rows, and not only written.
+  bool is_read(const Step& step, std::size_t input) const;
   bool is_number(BufferId root) const;
   std::string name(BufferId root) const;
   const std::vector<Array>& arrays() const { return arrays_; }
@@ -59,7 +61,6 @@ struct Definition {
   std::string name, text;
   std::set<std::string> uses;
 };
-std::set<std::string> operand_names(const TextCall& call);
 
 class KernelFrame;
 
@@ -93,26 +94,27 @@ class OnceText {
   struct Access {
     BufferId root;
     bool writes;
-    bool same;            // accesses element i + offset for element i of the step
-    std::int64_t offset;  // in the root, if `same`
+    std::optional<std::int64_t> offset;  // element i + offset of the root for element i of the step; none: any elements
   };
   struct Loop {
     std::int64_t elements = 0;
-    std::vector<std::pair<std::uint32_t, TextCall>> steps;  // with operand names as of that step
+    std::map<std::uint32_t, TextCall> steps;  // with operand names as of that step
     std::vector<Access> accesses;
-    std::map<BufferId, std::string> totals;  // element i of reduced values that start the loop
+    std::map<BufferId, std::string> totals = {};  // element i of reduced values that start the loop
   };
+  static bool conflict(const Access& a, const Access& b);
+  static bool meet(const std::vector<Access>& some, const std::vector<Access>& others);
 
   const Buffer& buffer(BufferId id) const { return program_.buffers[id]; }
   BufferId root(BufferId id) const { return storage_root(program_, id); }
   View view(BufferId id) const;
-  std::vector<Access> accesses(const Step& step) const;
+  std::vector<Access> accesses(const Step& step, bool with_output = true) const;
+  std::string definition(const Step& step, std::string_view name, std::string_view code) const;
   void number(std::uint32_t index);
   void loop(std::uint32_t index);
   void flush();
   void barrier();
-  void wait_for(const std::vector<Access>& accesses);
-  std::string text_of(const Loop& loop);
+  void emit(const Loop& loop);
   void find_order();
   void find_exact();
   std::optional<std::string> literal(BufferId of) const;
