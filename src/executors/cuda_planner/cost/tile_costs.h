@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/checked.h"
 #include "executors/cuda_planner/plan/block_phases.h"
 #include "executors/cuda_planner/print/scalar_text.h"
 #include "graphrun/executor.h"
@@ -53,9 +54,6 @@ RowTurns row_turns(const StepTiling& tiling, std::int64_t capacity, std::int64_t
 
 // ---- common helpers
 
-constexpr std::int64_t divide_up(std::int64_t count, std::int64_t size) {
-  return (count + size - 1) / size;
-}
 inline bool is_array(const TensorType& type) {  // shared by all rows and not a scalar
   return type.rows == 0 && type.shape.elements() != 1;
 }

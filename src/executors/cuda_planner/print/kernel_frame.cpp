@@ -3,10 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
+#include "base/checked.h"
+#include "executors/cuda_planner/plan/block_phases.h"
 #include "graphrun/op.h"
+#include "graphrun/params.h"
 
 namespace graphrun::cuda {
+namespace {
+
+// Limit on the rows of a table per block: a larger one does not fit next to values shared by all rows.
+constexpr std::int64_t kMaxTableRows = 2048;
+
+}  // namespace
 
 std::string printable_name(std::string_view name) {
   std::string text(name);
@@ -96,6 +106,39 @@ KernelFrame::States KernelFrame::states() {
           fmt::format("    copy<{}, {}>({}, {});{}", n, tiling.threads, pointer(id), once.array(id), name(id));
   }
   return out;
+}
+
+bool counts_steps(const Program& program, const Phase& phase, BufferId number) {
+  const BufferId state = storage_root(program, number);
+  std::int64_t increments = 0, writes = 0;
+  for (const Step& step : phase.steps) {
+    if (storage_root(program, step.output) != state) continue;
+    ++writes;
+    if (step.op == Op::increment && storage_root(program, step.inputs[0]) == state) ++increments;
+  }
+  return program.buffers[state].kind == BufferKind::counter && writes == 1 && increments == 1;
+}
+
+// A table holds the rows of the next steps, so the step number must count steps.
+std::string KernelFrame::picked_table(const TextCall& call, const Step& step) {
+  const auto& p = call.params->as<MinibatchParams>();
+  // Rows of a block: `chunk` of every `chunk` times `blocks`.
+  const bool has_all = tiling.tile == RowTile::block || tiling.tile == RowTile::split;
+  const std::int64_t chunk = has_all                        ? phase.capacity
+                             : tiling.tile == RowTile::warp ? tile::kTileRows
+                                                            : std::int64_t{tiling.block_rows()};
+  const std::int64_t blocks = has_all ? 1 : tiling.blocks(), max_rows = has_all ? kMaxLookedUp : kMaxTableRows;
+  if (!p.shuffle || divide_up(phase.capacity, chunk * blocks) * chunk > max_rows ||
+      p.total > std::numeric_limits<std::uint32_t>::max() || !counts_steps(program, phase, step.inputs[1]))
+    return {};
+  const std::string batches = batches_text(call), &number = call.inputs[1].name;
+  const auto [found, fresh] = tables_.try_emplace(batches + number, fmt::format("picked{}", tables_.size() + 1));
+  if (fresh) {
+    picked_members +=
+        fmt::format("  PickedRows<{}, {}, {}, {}> {};\n", phase.capacity, tiling.threads, blocks, chunk, found->second);
+    picked_statements += fmt::format("    s.{}.look_ahead({}, {}, epoch, a.steps);\n", found->second, batches, number);
+  }
+  return "s." + found->second;
 }
 
 std::string KernelFrame::begin(std::string_view definitions, std::string_view members) const {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -45,6 +46,11 @@ class KernelFrame {
   };
   States states();
 
+  // Name of the table with the rows of a minibatch step (kernels/cuda/tile/picks.h), one for each order of shuffling;
+  // "" if each row is computed by itself. All threads run the new statements before any of those rows is read.
+  std::string picked_table(const TextCall& call, const Step& step);
+  std::string picked_members, picked_statements;
+
   // Code before the kernel, with definitions and members of its shared memory; the kernel; code after it.
   std::string begin(std::string_view definitions, std::string_view members) const;
   std::string definition(std::string_view body) const;
@@ -53,8 +59,12 @@ class KernelFrame {
  private:
   std::size_t pointer_index(BufferId id);
 
-  const bool in_arena_;  // arrays stay in the arena
+  const bool in_arena_;                        // arrays stay in the arena
+  std::map<std::string, std::string> tables_;  // of picked rows, by batches and step number
 };
+
+// Whether each step of the phase increments the state once and nothing else writes it, so the next value is one more.
+bool counts_steps(const Program& program, const Phase& phase, BufferId number);
 
 StepKernel block_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region);
 StepKernel split_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region);

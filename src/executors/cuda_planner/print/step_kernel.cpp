@@ -6,13 +6,15 @@
 #include <set>
 #include <utility>
 
+#include "base/checked.h"
 #include "executors/cuda_planner/print/kernel_frame.h"
-#include "executors/cuda_planner/print/picked_tables.h"
 #include "executors/cuda_planner/tiles/row_stage.h"
 #include "graphrun/op.h"
 
 namespace graphrun::cuda {
 namespace {
+
+using namespace fmt::literals;
 
 // Using-declarations select between names that thread tiles define, too; using-directives import the others.
 constexpr std::string_view kPairNames =
@@ -25,11 +27,7 @@ constexpr std::string_view kWarpNames =
 
 class Writer : KernelFrame {
  public:
-  Writer(std::string_view name, const Program& in, const Phase& in_phase, const Region& of)
-      : KernelFrame(name, in, in_phase, of),
-        picked_(
-            in, in_phase,
-            {tiling.threads, tiling.blocks(), tiling.tile == RowTile::warp ? 16 : std::int64_t{tiling.block_rows()}}) {}
+  using KernelFrame::KernelFrame;
 
   StepKernel run() {
     std::string steps;
@@ -84,16 +82,14 @@ class Writer : KernelFrame {
     }
     std::string text = once.before_rows();
     if (stage.rows == stage.last) return text;
-    const StageCall call{*this, stage, fmt::format("{}", s + 1), picked_};
-    const RowStage rows = tiling.tile == RowTile::warp ? warp_stage(call) : lanes_stage(call);
+    const auto layout = tiling.tile == RowTile::warp ? warp_stage : lanes_stage;
+    const RowStage rows = layout({*this, stage, fmt::format("{}", s + 1)});
     types_ += rows.types;
     shared_ += rows.shared;
     kept_ += rows.kept;
     kept_loads_ += rows.kept_loads;
-    text += picked_.statements() + fmt::format("    {{  // stage {}: rows\n{}    }}\n", s + 1, rows.text);
-    if (std::string clears = clear_rows(stage); !clears.empty() && count != kNoBuffer)
-      text += fmt::format("    for (u32 r = first_row; r < {}u; r += {}u) {{\n      if (r < {}) continue;\n{}    }}\n",
-                          phase.capacity, rows_at_once(), count_text(), clears);
+    text += std::exchange(picked_statements, {});
+    text += fmt::format("    {{  // stage {}: rows\n{}    }}\n{}", s + 1, rows.text, clear_rows(stage));
     if (rows.sums == 0) return text;
     std::string combines;
     for (const RowStage::Value& value : rows.values) {
@@ -107,10 +103,10 @@ class Writer : KernelFrame {
     }
     reductions_.push_back({s, rows.sums, combines, tiling.groups});
     if (reductions_.size() == 1) text += "    if (failed) break;\n";
-    text += fmt::format("    reduce{}.run(epoch);\n", s + 1);
+    text += fmt::format("    {}.run(epoch);\n", rows.reduce());
     once.after_barrier();
     for (const RowStage::Value& value : rows.values) {
-      std::string total = fmt::format("reduce{}.total", s + 1);
+      std::string total = rows.reduce() + ".total";
       if (!value.place.empty()) {
         const std::string name = fmt::format("total{}", value.combine->value);
         text += fmt::format("    const auto {} = [&](int e) {{ return {}({}({}, {}, e)); }};\n", name, total,
@@ -122,15 +118,16 @@ class Writer : KernelFrame {
     return text;
   }
 
-  std::uint64_t rows_at_once() const { return std::uint64_t{tiling.block_rows()} * tiling.blocks(); }
-  // Zeroes stored rows past the end of the batch, one row per thread with every tile.
+  std::int64_t rows_at_once() const { return std::int64_t{tiling.block_rows()} * tiling.blocks(); }
+  // Zeroes stored rows past the end of a partial batch, one row per thread with every tile.
   std::string clear_rows(const Stage& stage) {
-    std::string text;
-    for (const TileMove& move : stage.stores) {
-      const std::int64_t n = feature_count(buffer(move.arena).type);
-      text += fmt::format("      clear<{}>({} + u64(r) * {});\n", n, pointer(move.arena), n);
-    }
-    return text;
+    if (count == kNoBuffer || stage.stores.empty()) return {};
+    std::string text = fmt::format("    for (u32 r = first_row; r < {}u; r += {}u) {{\n      if (r < {}) continue;\n",
+                                   phase.capacity, rows_at_once(), count_text());
+    for (const TileMove& move : stage.stores)
+      text += fmt::format("      clear<{0}>({1} + u64(r) * {0});\n", feature_count(buffer(move.arena).type),
+                          pointer(move.arena));
+    return text + "    }\n";
   }
 
   // ---- the kernel around the stages
@@ -145,73 +142,57 @@ class Writer : KernelFrame {
   static constexpr const char* kFunctions[] = {"x + y", "x * y", "larger(x, y)", "smaller(x, y)"};
 
   void write(const std::string& steps) {
-    std::string combines = std::string(tiling.tile == RowTile::warp   ? kWarpNames
-                                       : tiling.tile == RowTile::pair ? kPairNames
-                                                                      : "") +
-                           types_,
-                members = shared_ + picked_.members(), reductions;
     // Blocks without a cross-block reduction finish together, so that none reads a state after another wrote it back.
-    if (reductions_.empty() && tiling.blocks() > 1) reductions_.push_back({region.stages.size(), 1, "", 1});
+    const bool leave_together = reductions_.empty() && tiling.blocks() > 1;
+    if (leave_together) reductions_.push_back({region.stages.size(), 1, "", 1});
+    std::string types(tiling.tile == RowTile::warp ? kWarpNames : tiling.tile == RowTile::pair ? kPairNames : "");
+    std::string members = shared_ + picked_members, body, failed, ends, scratch_before;
+    types += types_;
     for (const Reduction& r : reductions_) {
-      combines += fmt::format(
-          "struct Combine{0} {{\n  GRAPHRUN_TILE_FN static float apply(int v, float x, float y) {{\n    (void)v;\n{1}  "
-          "  return x "
-          "+ y;\n  }}\n}};\nusing Reduce{0} = AllReduce<{2}, {3}, {4}, {5}, Combine{0}, {6}>;\n",
-          r.stage + 1, r.combines, r.sums, tiling.threads, tiling.cluster, tiling.clusters, r.groups);
+      types += fmt::format(
+          "struct Combine{number} {{\n  GRAPHRUN_TILE_FN static float apply(int v, float x, float y) {{\n"
+          "    (void)v;\n{combines}    return x + y;\n  }}\n}};\n"
+          "using Reduce{number} = AllReduce<{sums}, {threads}, {cluster}, {clusters}, Combine{number}, {groups}>;\n",
+          "number"_a = r.stage + 1, "combines"_a = r.combines, "sums"_a = r.sums, "threads"_a = tiling.threads,
+          "cluster"_a = tiling.cluster, "clusters"_a = tiling.clusters, "groups"_a = r.groups);
       members += fmt::format("  Reduce{0}::Shared reduce{0};\n", r.stage + 1);
       const std::string at = region.accumulators == kNoBuffer
                                  ? scratch()
-                                 : fmt::format("static_cast<char*>({}){}", scratch(), scratch_before(r.stage));
-      reductions += fmt::format("  Reduce{0} reduce{0}(s.reduce{0}, {1}, a.fault);\n", r.stage + 1, at);
+                                 : fmt::format("static_cast<char*>({}){}", scratch(), scratch_before);
+      body += fmt::format("  Reduce{0} reduce{0}(s.reduce{0}, {1}, a.fault);\n", r.stage + 1, at);
+      scratch_before += fmt::format(" + Reduce{}::kScratchBytes", r.stage + 1);
+      failed += fmt::format("{}reduce{}.failed()", failed.empty() ? "" : " || ", r.stage + 1);
+      ends += fmt::format("  reduce{}.end();\n", r.stage + 1);
     }
     if (!reductions_.empty())
-      combines += fmt::format("static_assert(0{} <= {}, \"scratch\");\n", scratch_before(region.stages.size() + 1),
-                              tiling.scratch_bytes);
+      types += fmt::format("static_assert(0{} <= {}, \"scratch\");\n", scratch_before, tiling.scratch_bytes);
     const States states = this->states();
-    std::string body = reductions + states.numbers + states.loads;
-    const std::string all = fmt::format("{}u", rows_at_once()),
-                      group = fmt::format("thread_index() / {}u", tiling.threads / tiling.groups);
+    const std::uint32_t threads = tiling.threads / tiling.groups;
+    const std::string group = fmt::format("thread_index() / {}u", threads);
     body += fmt::format(
-        "  const u32 group = {3}, first_row = block_index() * {1}u + thread_index() % {0}u{2};\n"
+        "{numbers}{loads}  const u32 group = {group}, "
+        "first_row = block_index() * {rows}u + thread_index() % {threads}u{lanes};\n"
         "  const bool first_thread = block_index() == 0 && thread_index() == 0;\n"
         "  const int i = 0;  // of numbers\n  (void)first_thread, (void)group, (void)i;\n",
-        tiling.threads / tiling.groups, tiling.block_rows(), tiling.tile == RowTile::pair ? " / 2" : "",
-        tiling.groups > 1 ? "same_in_warp(" + group + ")" : group);
-    if (!kept_.empty()) {
-      body +=
-          kept_ +
-          fmt::format(
-              "  GRAPHRUN_TILE_UNROLL\n  for (int turn = 0; turn < {}; ++turn) {{\n    u32 r = first_row + turn * {};\n"
-              "    if (r >= {}u) r = {}u;\n{}  }}\n",
-              (phase.capacity + static_cast<std::int64_t>(rows_at_once()) - 1) /
-                  static_cast<std::int64_t>(rows_at_once()),
-              all, phase.capacity, phase.capacity - 1, kept_loads_);
-    }
+        "numbers"_a = states.numbers, "loads"_a = states.loads, "threads"_a = threads,
+        "group"_a = tiling.groups > 1 ? fmt::format("same_in_warp({})", group) : group, "rows"_a = tiling.block_rows(), "lanes"_a = tiling.tile == RowTile::pair ? " / 2" : "");
+    if (!kept_.empty())
+      body += kept_ + fmt::format(
+                          "  GRAPHRUN_TILE_UNROLL\n  for (int turn = 0; turn < {}; ++turn) {{\n"
+                          "    u32 r = first_row + turn * {}u;\n    if (r >= {}u) r = {}u;\n{}  }}\n",
+                          divide_up(phase.capacity, rows_at_once()), rows_at_once(), phase.capacity, phase.capacity - 1,
+                          kept_loads_);
     body += "  barrier();\n  for (u32 epoch = 1; epoch <= a.steps; ++epoch) {\n";
-    const bool leave_together = !reductions_.empty() && reductions_.front().stage == region.stages.size();
     // Whether a wait of the previous step timed out. Read early, so that nothing waits for the result.
-    std::string failed;
-    if (!leave_together)
-      for (const Reduction& r : reductions_)
-        failed += fmt::format("{}reduce{}.failed()", failed.empty() ? "" : " || ", r.stage + 1);
-    if (!failed.empty()) body += fmt::format("    const bool failed = {};\n", failed);
+    if (!leave_together && !failed.empty()) body += fmt::format("    const bool failed = {};\n", failed);
     body += steps + "  }\n";
     if (leave_together)
       body += fmt::format("  float together[1] = {{0.0f}};\n  reduce{}.run(together, 1);\n", region.stages.size() + 1);
     body += "  barrier();\n";
     if (!states.stores.empty()) body += fmt::format("  if (block_index() == 0) {{\n{}  }}\n", states.stores);
-    for (const Reduction& r : reductions_) body += fmt::format("  reduce{}.end();\n", r.stage + 1);
-    kernel.source = begin(combines, members + states.members) + definition(body) + end();
+    kernel.source = begin(types, members + states.members) + definition(body + ends) + end();
   }
 
-  std::string scratch_before(std::size_t stage) const {
-    std::string text;
-    for (const Reduction& r : reductions_)
-      if (r.stage < stage) text += fmt::format(" + Reduce{}::kScratchBytes", r.stage + 1);
-    return text;
-  }
-
-  PickedTables picked_;
   std::vector<Reduction> reductions_;
   std::vector<std::uint32_t> deferred_;             // steps deferred past the rows, which do not need them
   std::string types_, shared_, kept_, kept_loads_;  // collected from the stages
@@ -219,20 +200,25 @@ class Writer : KernelFrame {
 
 }  // namespace
 
-TextCall StageCall::row_call(const Step& step) const {
+const Step* RowStage::maker(BufferId reduced) const {
+  const auto found = std::ranges::find(rows(), reduced, &Step::output);
+  return found == rows().end() ? nullptr : &*found;
+}
+
+TextCall RowStage::row_call(const Step& step) const {
   TextCall call = frame.once.call(step);
   frame.once.rows_read(step);
   for (std::size_t k = 0; k < step.inputs.size(); ++k) {
     if (is_tile(step.inputs[k])) call.inputs[k].name = names.at(root(step.inputs[k]));
     if (frame.places.stays_in_arena(step, k)) call.inputs[k].name = pointer(step.inputs[k], "const ");
   }
-  if (step.op == Op::minibatch) call.picked = picked.table_of(call, step);
+  if (step.op == Op::minibatch) call.picked = frame.picked_table(call, step);
   return call;
 }
 
-std::string StageCall::let(BufferId tile, std::string_view code, std::string_view comment) {
+void RowStage::let(BufferId tile, std::string_view code, std::string_view comment) {
   names[root(tile)] = fmt::format("v{}", tile);
-  return fmt::format("      const auto v{} = {};  // {}\n", tile, code, comment);
+  text += fmt::format("      const auto v{} = {};  // {}\n", tile, code, comment);
 }
 
 StepKernel step_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region) {

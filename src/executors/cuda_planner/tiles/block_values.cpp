@@ -8,7 +8,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "executors/cuda_planner/print/picked_tables.h"
 #include "executors/cuda_planner/print/row_text.h"
 #include "graphrun/op.h"
 #include "graphrun/params.h"
@@ -116,7 +115,6 @@ std::string BlockKernel::part(const std::string& body, std::string_view at, std:
 }
 
 void BlockKernel::add_selections() {
-  PickedTables tables(program, phase, {tiling.threads, 1, phase.capacity, kMaxLookedUp});
   for (int k = 0; k < count_steps(); ++k) {
     if (place(k) != BlockPlace::data) continue;
     const Step& of = row_step(k);
@@ -134,12 +132,12 @@ void BlockKernel::add_selections() {
             fmt::format("    const {}* const d{} = {};{}", type, of.output, data, step_comment(of)),
             {}});
     TextCall picked = call(k);
-    picked.picked = tables.table_of(picked, of);
+    picked.picked = picked_table(picked, of);
     picked_[k] = picked.picked;
     rows_of_[k] = batch_row_text(picked, picked.picked.empty() ? "r" : "int(r) < count ? r : 0");
   }
-  shared += tables.members();
-  text += tables.statements();
+  shared += picked_members;
+  text += picked_statements;
 }
 
 std::string BlockKernel::row_of(int k, bool in_rows) {

@@ -36,128 +36,122 @@ std::string converted(const std::string& name, bool half, std::set<std::string>&
 // ---- a step
 
 bool LaneStep::is_product() const {
-  return lanes_ == 2 && call_.op == Op::matmul && call_.output.rows == 1 &&
-         feature_count(call_.inputs[0].type) == last_extent(features_of(call_.inputs[0].type));
+  return lanes == 2 && call.op == Op::matmul && call.output.rows == 1 &&
+         feature_count(call.inputs[0].type) == last_extent(features_of(call.inputs[0].type));
 }
 
 // Whether each lane multiplies its half of a row and the lanes add their results. Otherwise the row is made whole
 // first, where that takes at most as many messages between lanes: sums over rows often need it, too.
 bool LaneStep::sums_halves() const {
-  return is_product() && halves_[0] && feature_count(call_.inputs[0].type) > feature_count(call_.output);
+  return is_product() && halves[0] && feature_count(call.inputs[0].type) > feature_count(call.output);
 }
 
-bool LaneStep::is_elementwise() const {
-  if (call_.output.rows == 0 || !is_scalar(call_.op) || feature_count(call_.output) < 2) return false;
-  if (call_.output.dtype != DType::f32 && call_.output.dtype != DType::boolean) return false;
-  const Shape space = features_of(call_.output);
+bool LaneStep::is_mapped() const {
+  if (call.output.rows == 0 || !is_scalar(call.op) || feature_count(call.output) < 2) return false;
+  if (call.output.dtype != DType::f32 && call.output.dtype != DType::boolean) return false;
+  const Shape space = features_of(call.output);
   // Result i reads feature i of x, or x has only one feature.
-  return std::ranges::all_of(call_.inputs, [&](const TextOperand& x) {
+  return std::ranges::all_of(call.inputs, [&](const TextOperand& x) {
     const std::int64_t n = feature_count(x.type);
     return !x.has_rows() || n == 1 || (n == space.elements() && index_in(x, space).is_variable());
   });
 }
 
 bool LaneStep::makes_half() const {
-  if (is_product()) return feature_count(call_.output) >= 2;
-  return std::ranges::find(halves_, true) != halves_.end() && is_elementwise();
+  if (is_product()) return feature_count(call.output) >= 2;
+  return std::ranges::find(halves, true) != halves.end() && is_mapped();
 }
 
 bool LaneStep::fits() const {
-  return !is_product_over_rows(call_) || (call_.inputs[0].type.rows == 1 && call_.inputs[1].type.rows == 1);
+  return !is_product_over_rows(call) || (call.inputs[0].type.rows == 1 && call.inputs[1].type.rows == 1);
 }
 
 // Splits the operand that is already a half, or the longer one if both or neither are.
 bool LaneStep::sums_columns() const {
-  if (halves_[0] != halves_[1]) return halves_[1];
-  return call_.inputs[1].type.shape[1] >= call_.inputs[0].type.shape[1];
+  if (halves[0] != halves[1]) return halves[1];
+  return call.inputs[1].type.shape[1] >= call.inputs[0].type.shape[1];
 }
 
 LaneSums LaneStep::sums() const {
-  const std::int64_t elements = call_.output.shape.elements();
-  if (lanes_ == 1 || elements == 0) return {elements};
-  if (call_.op != Op::matmul) return {half_of(elements), fmt::format("of_rows<{}, 1>", elements)};
-  const std::int64_t k = call_.inputs[0].type.shape[1], n = call_.inputs[1].type.shape[1];
+  const std::int64_t elements = call.output.shape.elements();
+  if (lanes == 1 || elements == 0) return {elements};
+  if (call.op != Op::matmul) return {half_of(elements), fmt::format("of_rows<{}, 1>", elements)};
+  const std::int64_t k = call.inputs[0].type.shape[1], n = call.inputs[1].type.shape[1];
   if (sums_columns()) return {k * half_of(n), fmt::format("of_columns<{}>", n)};
   return {half_of(k) * n, fmt::format("of_rows<{}, {}>", k, n)};
 }
 
 // Whether the code reads the half of an operand with rows.
 bool LaneStep::reads_half(std::size_t input) const {
-  if (lanes_ == 1) return false;
+  if (lanes == 1) return false;
   if (is_product()) return sums_halves();
-  if (is_product_over_rows(call_)) return (input == 1) == sums_columns();
-  if (call_.output.rows == 0)  // sum over rows, feature by feature
-    return call_.op != Op::scatter_add && halves_[input] &&
-           row_terms(call_.inputs[input], call_.params->as<ReduceParams>().axes).reduced == 1;
-  return makes_half() && feature_count(call_.inputs[input].type) > 1;
+  if (is_product_over_rows(call)) return (input == 1) == sums_columns();
+  if (call.output.rows == 0)  // sum over rows, feature by feature
+    return call.op != Op::scatter_add && halves[input] &&
+           row_terms(call.inputs[input], call.params->as<ReduceParams>().axes).reduced == 1;
+  return makes_half() && feature_count(call.inputs[input].type) > 1;
 }
 
 std::string LaneStep::text(std::int64_t at, std::set<std::string>& there, std::string& before) const {
-  TextCall call = call_;
-  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
-    TextOperand& x = call.inputs[i];
-    if (x.has_rows() && reads_half(i) != halves_[i]) x.name = converted(x.name, !halves_[i], there, before);
+  TextCall named = call;
+  for (std::size_t i = 0; i < named.inputs.size(); ++i) {
+    TextOperand& x = named.inputs[i];
+    if (x.has_rows() && reads_half(i) != halves[i]) x.name = converted(x.name, !halves[i], there, before);
   }
-  const TextOperand& x = call.inputs[0];
+  const TextOperand &x = named.inputs[0], &y = named.inputs.back();
   const std::int64_t n = feature_count(call.output);
   if (is_product() && makes_half() && !sums_halves())
     return fmt::format("matmul{}_halves<{}, {}>({}, {} + {})",
                        call.params->as<MatmulParams>().transpose_b ? "_transposed" : "", feature_count(x.type), n,
-                       x.name, call.inputs[1].name, call.inputs[1].view.offset);
+                       x.name, y.name, y.view.offset);
   if (!is_product() && makes_half())
-    return fmt::format("halves<{0}>([&](const At<{0}>& i) {{ return {1}; }})", n, feature_text(call));
+    return fmt::format("halves<{0}>([&](const At<{0}>& i) {{ return {1}; }})", n, feature_text(named));
   const Fold* const fold = fold_of(call.op);
   if (call.output.rows == 0 && fold != nullptr && reads_half(0))
     return fmt::format("combine<{}, {}>(sums, {}, {}, {}, live);", at, call.output.shape.elements(), fold->start,
                        x.name, fold->function);
-  return row_text(call, at);
+  return row_text(named, at);
 }
 
 // ---- a stage
 
 namespace {
 
-class LaneStage : StageCall {
+class LaneStage : public RowStage {
  public:
-  explicit LaneStage(const StageCall& call) : StageCall(call) {}
+  explicit LaneStage(RowStage of) : RowStage(std::move(of)) {}
 
-  RowStage run() {
+  void run() {
     const std::uint64_t at_once = std::uint64_t{tiling().block_rows()} * tiling().blocks();
     turns_ = row_turns(tiling(), frame.phase.capacity, products(), same_numbers());
     for (const Step& step : rows())
       if (lane_step(step, frame.once.call(step)).makes_half()) halves_.insert(root(step.output));
     find_groups();
-    const std::int64_t sums = std::ranges::max(groups_, {}, &SumGroup::sums).sums;  // per thread
-    std::string& text = out_.text;
-    if (sums > 0) text += fmt::format("    float sums[{}];\n", sums);
-    if (sums > 0 && groups_.size() > 1) text += fmt::format("    start<0, {}>(sums, 0.0f);\n", sums);
-    for (const SumGroup& group : groups_) {
-      for (const RowStage::Value& value : group.values) {
-        if (value.numbers > 0 && (groups_.size() == 1 || value.combine->op != CombineOp::sum))
-          text += fmt::format("    {}start<{}, {}>(sums, {});\n", if_group(group), value.at, value.numbers,
-                              fold_of(value.combine->op).start);
-        out_.values.push_back({value.combine, group.first + value.at, value.numbers, value.place});
-      }
-    }
+    const std::int64_t own = std::ranges::max(groups_, {}, &SumGroup::sums).sums;  // sums per thread
+    if (own > 0) text += fmt::format("    float sums[{}];\n", own);
+    if (own > 0 && groups_.size() > 1) text += fmt::format("    start<0, {}>(sums, 0.0f);\n", own);
+    for (const Value& value : values)
+      if (value.numbers > 0 && (groups_.size() == 1 || value.combine->op != CombineOp::sum))
+        text += fmt::format("    {}start<{}, {}>(sums, {});\n", if_group(value.group), value.at, value.numbers,
+                            fold_of(value.combine->op).start);
     text +=
         "    const auto row = [&](int turn, u32 r, bool live) GRAPHRUN_TILE_INLINE {\n      (void)turn, (void)r, "
         "(void)live;\n";
-    if (weights() + sums > kMaxHeld) text += "      forget();\n";
+    if (weights() + own > kMaxHeld) text += "      forget();\n";
     write_rows();
     text += fmt::format("    }};\n    for_rows<{}u, {}u, {}, {}, {}>(first_row, {}, row);\n", frame.phase.capacity,
                         at_once, turns_.straight ? turns_.count : 1, frame.count != kNoBuffer, tiling().threads <= 128,
                         frame.count_text());
-    if (lanes() == 2 && sums > 0) {
-      out_.second = (sums + 3) / 4 * 4;
-      text +=
-          fmt::format("    by_pair::combine_lanes<Combine{}, {}>(sums, {}.row());\n", number, out_.second, reduce());
-    } else if (sums > 0 && groups_.size() == 1) {
+    if (lanes() == 2 && own > 0) {
+      second = divide_up(own, 4) * 4;
+      text += fmt::format("    by_pair::combine_lanes<Combine{}, {}>(sums, {}.row());\n", number, second, reduce());
+    } else if (own > 0 && groups_.size() == 1) {
       text += fmt::format("    {}.add(sums);\n", reduce());
-    } else if (sums > 0) {
+    } else if (own > 0) {
       text += fmt::format("    {}.add(sums, {}, {});\n", reduce(), of_each(&SumGroup::first), of_each(&SumGroup::sums));
     }
-    out_.sums = out_.second + groups_.back().first + groups_.back().sums;
-    return std::move(out_);
+    for (Value& value : values) value.at += groups_[value.group].first;
+    sums = second + groups_.back().first + groups_.back().sums;
   }
 
  private:
@@ -209,14 +203,13 @@ class LaneStage : StageCall {
     return numbers;
   }
 
-  // Reduced values of a group of warps: offset of their elements, and the position of each value among them.
+  // Warps that add up the same reduced values: number of their sums, and offset among those of all groups.
   struct SumGroup {
     std::int64_t first = 0, sums = 0;
-    std::vector<RowStage::Value> values;
   };
   // Condition for code that one of several groups runs.
-  std::string if_group(const SumGroup& group) const {
-    return groups_.size() > 1 ? fmt::format("if (group == {}) ", &group - groups_.data()) : std::string();
+  std::string if_group(std::size_t group) const {
+    return groups_.size() > 1 ? fmt::format("if (group == {}) ", group) : std::string();
   }
   std::string of_each(std::int64_t SumGroup::*member) const {
     std::string choice;
@@ -227,22 +220,22 @@ class LaneStage : StageCall {
   // Assigns the largest value first, each to the group with the fewest sums.
   void find_groups() {
     groups_.resize(tiling().groups);
-    std::vector<RowStage::Value> order;
     for (const Combine& combine : stage.combines) {
-      LaneSums sums{elements(combine.value)};
-      for (const Step& step : rows())
-        if (step.output == combine.value) sums = lane_step(step, frame.once.call(step)).sums();
-      order.push_back({&combine, 0, sums.numbers, sums.place});
+      const Step* const step = maker(combine.value);
+      LaneSums of =
+          step == nullptr ? LaneSums{elements(combine.value)} : lane_step(*step, frame.once.call(*step)).sums();
+      values.push_back({&combine, 0, of.numbers, std::move(of.place)});
     }
-    if (groups_.size() > 1) std::ranges::stable_sort(order, std::greater<>(), &RowStage::Value::numbers);
-    for (RowStage::Value& value : order) {
-      SumGroup& group = *std::ranges::min_element(groups_, {}, &SumGroup::sums);
-      value.at = group.sums;
-      group.sums += value.numbers;
-      group.values.push_back(std::move(value));
+    if (groups_.size() > 1) std::ranges::stable_sort(values, std::greater<>(), &Value::numbers);
+    for (Value& value : values) {
+      const auto group = std::ranges::min_element(groups_, {}, &SumGroup::sums);
+      value.group = static_cast<std::size_t>(group - groups_.begin());
+      value.at = group->sums;
+      group->sums += value.numbers;
     }
+    std::ranges::stable_sort(values, {}, &Value::group);
     for (std::size_t g = 1; g < groups_.size(); ++g)
-      groups_[g].first = (groups_[g - 1].first + groups_[g - 1].sums + 3) / 4 * 4;
+      groups_[g].first = divide_up(groups_[g - 1].first + groups_[g - 1].sums, 4) * 4;
   }
 
   // All groups of warps compute all values of their rows with the same instructions. Each adds up its own sums, and the
@@ -253,35 +246,27 @@ class LaneStage : StageCall {
              fmt::format("load<{0}>({1} + u64(r) * {0})", features(move.tile), pointer(move.arena, "const ")),
              printable_name(buffer(move.tile).name), is_same(move));
     for (const Step& step : rows()) {
-      if (is_tile(step.output))
-        define(step.output, made(step, 0), comment_of(step), is_same(step));
-      else if (elements(step.output) > 0)
-        add_sums(step);
+      if (is_tile(step.output)) {
+        define(step.output, code_of(step, 0), comment_of(step), is_same(step));
+      } else if (elements(step.output) > 0) {
+        const Value& value = value_of(step);
+        const std::string code = code_of(step, value.at);
+        text += fmt::format("      {}{}{}", if_group(value.group), code, step_comment(step));
+      }
       store(&step);
     }
     store(nullptr);
   }
-  std::string made(const Step& step, std::int64_t at) {
-    return lane_step(step, row_call(step)).text(at, there_, out_.text);
+  std::string code_of(const Step& step, std::int64_t at) {
+    return lane_step(step, row_call(step)).text(at, there_, text);
   }
   // Defines a tile, or loads it into registers once for the whole launch if its rows are the same in each run.
   void define(BufferId tile, const std::string& code, std::string_view comment, bool same) {
-    const std::string kept = fmt::format("v{}_kept", tile);
-    if (same && turns_.kept) {
-      out_.kept += fmt::format("  Row<{}, {}> {}[{}];\n", type_name(buffer(tile).type.dtype), features(tile), kept,
-                               turns_.count);
-      out_.kept_loads += fmt::format("      {}[turn] = {};\n", kept, code);
-    }
-    out_.text += let(tile, same && turns_.kept ? kept + "[turn]" : code, comment);
-  }
-  void add_sums(const Step& step) {
-    for (const SumGroup& group : groups_) {
-      for (const RowStage::Value& value : group.values) {
-        if (value.combine->value != step.output) continue;
-        const std::string made = this->made(step, value.at);
-        out_.text += fmt::format("      {}{}  // {}\n", if_group(group), made, comment_of(step));
-      }
-    }
+    if (!same || !turns_.kept) return let(tile, code, comment);
+    kept += fmt::format("  Row<{}, {}> v{}_kept[{}];\n", type_name(buffer(tile).type.dtype), features(tile), tile,
+                        turns_.count);
+    kept_loads += fmt::format("      v{}_kept[turn] = {};\n", tile, code);
+    let(tile, fmt::format("v{}_kept[turn]", tile), comment);
   }
 
   // Stores rows that are complete after `step`, so that they free registers early. Null: rows that no step of the stage
@@ -293,15 +278,12 @@ class LaneStage : StageCall {
       for (const Step& maker : rows())
         if (root(maker.output) == tile) last = &maker;
       if (last != step) continue;
-      const std::string row =
-          halves_.contains(tile) ? converted(names.at(tile), false, there_, out_.text) : names.at(tile);
-      out_.text +=
-          fmt::format("      {}if (live{}) store({} + u64(r) * {}, {});\n", if_group(groups_.front()),
-                      lanes() == 2 ? " && !is_second()" : "", pointer(move.arena, ""), features(move.arena), row);
+      const std::string row = halves_.contains(tile) ? converted(names.at(tile), false, there_, text) : names.at(tile);
+      text += fmt::format("      {}if (live{}) store({} + u64(r) * {}, {});\n", if_group(0),
+                          lanes() == 2 ? " && !is_second()" : "", pointer(move.arena, ""), features(move.arena), row);
     }
   }
 
-  RowStage out_;
   RowTurns turns_;
   std::vector<SumGroup> groups_;
   std::set<BufferId> halves_;    // roots of tiles that two lanes split
@@ -310,8 +292,10 @@ class LaneStage : StageCall {
 
 }  // namespace
 
-RowStage lanes_stage(const StageCall& call) {
-  return LaneStage(call).run();
+RowStage lanes_stage(RowStage stage) {
+  LaneStage lanes(std::move(stage));
+  lanes.run();
+  return lanes;
 }
 
 }  // namespace graphrun::cuda

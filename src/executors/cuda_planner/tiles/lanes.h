@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "executors/cuda_planner/print/row_text.h"
@@ -19,29 +18,22 @@ struct LaneSums {
   std::string place = {};
 };
 
-class LaneStep {
- public:
-  // `halves`: the inputs that two lanes split.
-  LaneStep(int lanes, TextCall call, std::vector<bool> halves)
-      : lanes_(lanes), call_(std::move(call)), halves_(std::move(halves)) {}
+struct LaneStep {
+  int lanes;
+  TextCall call;
+  std::vector<bool> halves;  // the inputs that two lanes split
 
   bool makes_half() const;
   bool fits() const;  // if false, two lanes cannot run the step
   LaneSums sums() const;
-
-  // Adds statements to `before` that define converted operands. Variables in `there` are already defined.
-  std::string text(std::int64_t at, std::set<std::string>& there, std::string& before) const;
-
- private:
-  bool is_product() const;   // product of a row and weights
-  bool sums_halves() const;  // product of a half row: the lanes add their partial sums
-  bool is_elementwise() const;
+  bool is_product() const;    // product of a row and weights
+  bool sums_halves() const;   // product of a half row: the lanes add their partial sums
+  bool is_mapped() const;     // each lane computes its half of the features
   bool sums_columns() const;  // product over rows: splits its columns, otherwise its rows
   bool reads_half(std::size_t input) const;
 
-  int lanes_;
-  TextCall call_;
-  std::vector<bool> halves_;
+  // Adds statements to `before` that define converted operands. Variables in `there` are already defined.
+  std::string text(std::int64_t at, std::set<std::string>& there, std::string& before) const;
 };
 
 }  // namespace graphrun::cuda

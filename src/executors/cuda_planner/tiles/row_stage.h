@@ -3,6 +3,7 @@
 // `at + k`. Not here: single steps (row_text.h, lanes.h, warp.cpp), the kernel (step_kernel.h).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -11,18 +12,31 @@
 #include <vector>
 
 #include "executors/cuda_planner/print/kernel_frame.h"
-#include "executors/cuda_planner/print/picked_tables.h"
 #include "graphrun/program.h"
 
 namespace graphrun::cuda {
 
-// A stage, and the names of its tiles; the base of the layouts.
-struct StageCall {
+// The code of a stage's rows while a layout writes it.
+struct RowStage {
   KernelFrame& frame;
   const Stage& stage;
   std::string number;                          // stage number for use in names
-  PickedTables& picked;                        // TextCall::picked
   std::map<BufferId, std::string> names = {};  // roots of the tiles
+
+  std::string types = {}, shared = {};     // definitions before the kernel; members of its shared memory
+  std::string kept = {}, kept_loads = {};  // rows that stay in registers: variables, and the load of row `r`
+  std::string text = {};                   // runs in each step
+  std::int64_t sums = 0;                   // elements of the cross-block reduction
+  // Position of a reduced value: offset of its elements in each lane that shares them, and the name of the function
+  // that finds element e; "" if element e is number `at + e`.
+  struct Value {
+    const Combine* combine;
+    std::int64_t at, numbers;
+    std::string place = {};
+    std::size_t group = 0;  // of warps that add it up
+  };
+  std::vector<Value> values = {};
+  std::int64_t second = 0;  // offset of the second lane's elements; 0 without one
 
   std::string reduce() const { return "reduce" + number; }  // cross-block reduction, if there are sums
   const StepTiling& tiling() const { return frame.tiling; }
@@ -35,28 +49,17 @@ struct StageCall {
   bool is_tile(BufferId id) const { return buffer(id).kind == BufferKind::tile; }
   std::int64_t elements(BufferId id) const { return buffer(id).type.shape.elements(); }
   std::int64_t features(BufferId id) const { return feature_count(buffer(id).type); }
+  const Step* maker(BufferId reduced) const;  // row step that computes the value; null: none
+  const Value& value_of(const Step& reduction) const {
+    return *std::ranges::find(values, reduction.output, [](const Value& value) { return value.combine->value; });
+  }
 
   TextCall row_call(const Step& step) const;  // the step with the names of its operands
-  std::string let(BufferId tile, std::string_view code, std::string_view comment);  // defines and names a tile
+  // Defines and names a tile.
+  void let(BufferId tile, std::string_view code, std::string_view comment);
 };
 
-struct RowStage {
-  std::string types, shared;     // definitions before the kernel; members of its shared memory
-  std::string kept, kept_loads;  // rows that stay in registers: variables, and the load of row `r` for turn `turn`
-  std::string text;              // runs in each step
-  std::int64_t sums = 0;         // elements of the cross-block reduction
-  // Position of a reduced value: offset of its elements in each lane that shares them, and the name of the function
-  // that finds element e; "" if element e is number `at + e`.
-  struct Value {
-    const Combine* combine;
-    std::int64_t at, numbers;
-    std::string place = {};
-  };
-  std::vector<Value> values;
-  std::int64_t second = 0;  // offset of the second lane's elements; 0 without one
-};
-
-RowStage lanes_stage(const StageCall& call);  // thread and pair tiles
-RowStage warp_stage(const StageCall& call);
+RowStage lanes_stage(RowStage stage);  // thread and pair tiles
+RowStage warp_stage(RowStage stage);
 
 }  // namespace graphrun::cuda

@@ -8,7 +8,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "executors/cuda_planner/print/picked_tables.h"
 #include "executors/cuda_planner/print/row_text.h"
 #include "executors/cuda_planner/tiles/block_values.h"
 #include "graphrun/op.h"

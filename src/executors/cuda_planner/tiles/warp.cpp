@@ -183,41 +183,39 @@ WarpShape warp_shape(const TextCall& call) {
 
 namespace {
 
-class WarpStage : StageCall {
+class WarpStage : public RowStage {
  public:
-  explicit WarpStage(const StageCall& call) : StageCall(call), held_left_(max_numbers(call.tiling().threads)) {}
+  explicit WarpStage(RowStage of) : RowStage(std::move(of)), held_left_(max_numbers(tiling().threads)) {}
 
-  RowStage run() {
-    const std::string loads = fetched();
+  void run() {
+    fetch_data();
     find_sums();
     for (const Step& step : rows()) held_left_ -= warp_shape(frame.once.call(step)).live_numbers;
-    const std::string body = body_text();
+    write_rows();
     const std::uint32_t blocks = tiling().blocks(), warps = tiling().threads / 32;
-    std::string& text = out_.text;
+    std::string begin;
     if (!sums_.empty()) {
-      out_.types = fmt::format("using Sums{} = Sums<{}>;\n", number, sums_);
-      out_.shared =
+      types = fmt::format("using Sums{} = Sums<{}>;\n", number, sums_);
+      shared =
           fmt::format("  alignas(16) float scratch{}[{}][{}];\n", number, warps, std::max<std::int64_t>(scratch_, 4));
-      text += fmt::format("    Sums{0} sums(s.scratch{0}[thread_index() / 32]);\n", number);
+      begin = fmt::format("    Sums{0} sums(s.scratch{0}[thread_index() / 32]);\n", number);
     }
-    text += fmt::format(
-        "{}    struct Data {{\n{}    }};\n    const auto fetch = [&](const auto& r) GRAPHRUN_TILE_INLINE {{\n      "
+    text = fmt::format(
+        "{}{}    struct Data {{\n{}    }};\n    const auto fetch = [&](const auto& r) GRAPHRUN_TILE_INLINE {{\n      "
         "(void)r;\n      Data data;\n{}      return data;\n    }};\n    const auto row = [&](const auto& r, const "
-        "Data& data) GRAPHRUN_TILE_INLINE {{\n      (void)r, (void)data;\n{}    }};\n",
-        held_, members_, loads, body);
-    text += fmt::format("    for_rows<{}u, {}u, {}>(thread_index() / 32 * {}u + block_index(), {}, fetch, row);\n",
-                        frame.phase.capacity, warps * blocks, frame.count != kNoBuffer, blocks, frame.count_text());
+        "Data& data) GRAPHRUN_TILE_INLINE {{\n      (void)r, (void)data;\n{}    }};\n"
+        "    for_rows<{}u, {}u, {}>(thread_index() / 32 * {}u + block_index(), {}, fetch, row);\n",
+        begin, held_, members_, fetches_, text, frame.phase.capacity, warps * blocks, frame.count != kNoBuffer, blocks,
+        frame.count_text());
     if (!sums_.empty()) text += fmt::format("    sums.finish({}.row());\n", reduce());
-    return std::move(out_);
   }
 
  private:
   // Rows of data, requested one tile ahead.
-  std::string fetched() {
-    std::string text;
+  void fetch_data() {
     const auto fetch = [&](BufferId out, const std::string& from, std::string_view comment) {
       members_ += fmt::format("      Row<{}, {}> v{};\n", type_name(buffer(out).type.dtype), features(out), out);
-      text += fmt::format("      data.v{} = {};  // {}\n", out, from, comment);
+      fetches_ += fmt::format("      data.v{} = {};  // {}\n", out, from, comment);
       names[root(out)] = fmt::format("data.v{}", out);
     };
     for (const TileMove& move : stage.loads)
@@ -225,27 +223,24 @@ class WarpStage : StageCall {
             printable_name(buffer(move.tile).name));
     for (const Step& step : rows())
       if (step.op == Op::minibatch) fetch(step.output, fetch_text(row_call(step)), comment_of(step));
-    return text;
   }
 
   // Declares the sums in the order of their elements.
   void find_sums() {
     for (const Combine& combine : stage.combines) {
-      out_.values.push_back({&combine, out_.sums, elements(combine.value)});
-      for (const Step& step : rows()) {
-        if (step.output != combine.value || elements(step.output) == 0) continue;
-        const WarpShape shape = warp_shape(frame.once.call(step));
-        sums_ +=
-            fmt::format("{}Sum<{}, {}, {}>", sums_.empty() ? "" : ", ", out_.sums, shape.sum_rows, shape.sum_columns);
+      const std::int64_t numbers = elements(combine.value);
+      values.push_back({&combine, sums, numbers});
+      if (const Step* const step = maker(combine.value); step != nullptr && numbers > 0) {
+        const WarpShape shape = warp_shape(frame.once.call(*step));
+        sums_ += fmt::format("{}Sum<{}, {}, {}>", sums_.empty() ? "" : ", ", sums, shape.sum_rows, shape.sum_columns);
         scratch_ += shape.scratch;
         held_left_ -= shape.sum_numbers;
       }
-      out_.sums += elements(combine.value);
+      sums += numbers;
     }
   }
 
-  std::string body_text() {
-    std::string text;
+  void write_rows() {
     const std::span<const Step> steps = rows();
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const Step& step = steps[i];
@@ -253,22 +248,18 @@ class WarpStage : StageCall {
       if (i + 1 < steps.size() && adds_bias(step, steps[i + 1])) {
         const TextCall product = row_call(step), add = row_call(steps[++i]);
         const TextOperand& bias = add.inputs[root(steps[i].inputs[0]) == root(step.output) ? 1 : 0];
-        text += let(
-            steps[i].output,
+        let(steps[i].output,
             fmt::format("affine({}, {}, {}{})", product.inputs[0].name, weights_of(step), bias.name, offset_text(bias)),
             fmt::format("{}, {}", comment_of(step), comment_of(steps[i])));
       } else if (is_tile(step.output)) {
         const std::string weights = step.op == Op::matmul ? weights_of(step) : std::string();
-        text += let(step.output, tile_text(row_call(step), weights), comment_of(step));
+        let(step.output, tile_text(row_call(step), weights), comment_of(step));
       } else if (elements(step.output) > 0) {
-        const auto value =
-            std::ranges::find(out_.values, step.output, [](const RowStage::Value& sum) { return sum.combine->value; });
-        text += fmt::format("      {}  // {}\n", tile_sum_text(row_call(step), value->at), comment_of(step));
+        text += fmt::format("      {}{}", tile_sum_text(row_call(step), value_of(step).at), step_comment(step));
       }
     }
     for (const TileMove& move : stage.stores)
       text += fmt::format("      store({}, r, {});\n", pointer(move.arena, ""), names.at(root(move.tile)));
-    return text;
   }
 
   // Whether the step after a product only adds a value shared by all rows to it, and nothing else reads the product.
@@ -296,19 +287,20 @@ class WarpStage : StageCall {
     const std::int64_t numbers = warp_shape(call).held_numbers;
     if (call.inputs[1].number || numbers > held_left_) return weights_text(call);
     held_left_ -= numbers;
-    held_ += fmt::format("    const auto w{} = held({});  // {}\n", step.output, weights_text(call), comment_of(step));
+    held_ += fmt::format("    const auto w{} = held({});{}", step.output, weights_text(call), step_comment(step));
     return fmt::format("w{}", step.output);
   }
 
-  RowStage out_;
-  std::string members_, held_, sums_;
+  std::string members_, fetches_, held_, sums_;
   std::int64_t scratch_ = 0, held_left_;
 };
 
 }  // namespace
 
-RowStage warp_stage(const StageCall& call) {
-  return WarpStage(call).run();
+RowStage warp_stage(RowStage stage) {
+  WarpStage warp(std::move(stage));
+  warp.run();
+  return warp;
 }
 
 }  // namespace graphrun::cuda
