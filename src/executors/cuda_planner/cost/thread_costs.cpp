@@ -31,24 +31,6 @@ constexpr std::int64_t kMaxStraight = 4, kMaxStraightPairs = 8, kMaxStraightProd
 // Limit on row data that stay in registers for the whole launch, in floats per thread.
 constexpr std::int64_t kMaxKept = 96;
 
-// Multiplications of a row step per row.
-std::int64_t products(const StepSignature& step) {
-  if (step.op != Op::matmul) return 0;
-  const std::int64_t a = features(step.inputs[0]);
-  if (step.output.rows == 0) return a * step.inputs[1].shape[step.inputs[1].shape.rank() - 1];
-  const bool transposed = step.params.as<MatmulParams>().transpose_b;
-  return a * step.inputs[1].shape[transposed ? 0 : step.inputs[1].shape.rank() - 1];
-}
-
-// Reason why thread and pair tiles cannot run a step; "" if they can.
-std::string step_fault(const StepSignature& step) {
-  if (std::string fault = row_fault(call_of(step)); !fault.empty()) return fault;
-  if (products(step) > kMaxProducts)
-    return fmt::format("'{}' multiplies {} times a row, a thread's row at most {} times", name_of(step.op),
-                       products(step), kMaxProducts);
-  return {};
-}
-
 struct ThreadWork {
   std::int64_t instructions = 0;  // per row of a thread, without those of its sums
   std::int64_t adding = 0;        // instructions of the sums
@@ -76,11 +58,12 @@ std::uint32_t groups_for(StageSums stages, std::uint32_t max_groups) {
   return 0;
 }
 
-std::int64_t instructions_of(const StepSignature& step) {
-  std::int64_t n = features(step.output);
-  for (const TensorType& input : step.inputs)
-    if (input.rows > 0) n = std::max(n, features(input));
-  return step.op == Op::matmul ? products(step) : is_function(step) ? kFunctionInstructions * n : n;
+std::int64_t instructions_of(const TextCall& call, bool is_function) {
+  if (call.op == Op::matmul) return row_products(call);
+  std::int64_t n = feature_count(call.output);
+  for (const TextOperand& input : call.inputs)
+    if (input.has_rows()) n = std::max(n, feature_count(input.type));
+  return is_function ? kFunctionInstructions * n : n;
 }
 
 // Work of a thread, or of each of the two lanes that share a row. The signature does not identify rows from outside, so
@@ -90,44 +73,41 @@ ThreadWork work_of(const RegionSignature& region, RowTile tile) {
   std::set<std::pair<DType, std::int64_t>> outside;
   StageSums sums(stage_count(region));
   std::vector<bool> halves;  // whether a lane of a pair makes half of a row
+  const bool pair = tile == RowTile::pair;
   bool fits = true;
   for (std::size_t i = 0; i < region.rows.size(); ++i) {
     const StepSignature& step = region.rows[i];
-    const bool selects = step.op == Op::minibatch;
-    std::vector<bool> reads(step.inputs.size(), false);  // halves
+    const bool selects = step.op == Op::minibatch, is_sum = step.output.rows == 0;
+    LaneStep lanes{pair ? 2 : 1, call_of(step), {}};
     for (std::size_t k = 0; k < step.inputs.size(); ++k) {
       const std::uint32_t maker = region.makers[i][k];
-      reads[k] = maker < halves.size() && halves[maker];
+      lanes.halves.push_back(maker < halves.size() && halves[maker]);
       if (!selects && step.inputs[k].rows > 0 && maker == kNoStep)
-        outside.emplace(step.inputs[k].dtype, features(step.inputs[k]));
+        outside.emplace(step.inputs[k].dtype, feature_count(step.inputs[k]));
     }
-    work.products += products(step);
+    work.products += row_products(lanes.call);
     work.same = work.same && !step.partial_rows;
     if (selects) {
       const auto& p = step.params.as<MinibatchParams>();
-      work.loaded += features(step.output);
+      work.loaded += feature_count(step.output);
       work.same = work.same && !p.shuffle && p.batches() == 1;
     }
-    std::int64_t instructions = instructions_of(step), numbers = step.output.shape.elements();
-    if (tile == RowTile::pair) {
-      const TextCall call = call_of(step);
-      const LaneStep pair(2, call, reads);
-      halves.push_back(pair.makes_half());
-      fits = fits && pair.fits();
-      if (step.output.rows == 0) numbers = pair.sums().numbers;
-      const bool reads_half = step.op == Op::matmul && step.output.rows > 0 && reads[0];
-      if (halves.back() || reads_half || step.output.rows == 0) instructions = divide_up(instructions, 2);
-      if (reads_half)
-        instructions += kSwapInstructions * divide_up(std::min(features(step.inputs[0]), features(step.output)), 2);
-    }
-    (step.output.rows == 0 ? work.adding : work.instructions) += instructions;
-    if (step.output.rows > 0) continue;
-    work.sums += numbers;
-    sums[region.stages[i]].push_back(numbers);
+    halves.push_back(lanes.makes_half());
+    fits = fits && lanes.fits();
+    std::int64_t instructions = instructions_of(lanes.call, is_function(step));
+    const bool reads_half = step.op == Op::matmul && !is_sum && lanes.halves[0];
+    if (halves.back() || reads_half || (pair && is_sum)) instructions = divide_up(instructions, 2);
+    if (reads_half)
+      instructions +=
+          kSwapInstructions * divide_up(std::min(feature_count(step.inputs[0]), feature_count(step.output)), 2);
+    (is_sum ? work.adding : work.instructions) += instructions;
+    if (!is_sum) continue;
+    sums[region.stages[i]].push_back(lanes.sums().numbers);
+    work.sums += sums[region.stages[i]].back();
   }
   for (const auto& [dtype, n] : outside) work.loaded += n;
-  if (tile == RowTile::pair && work.sums == 0) fits = false;
-  work.groups = fits ? groups_for(std::move(sums), tile == RowTile::pair ? 1 : kMaxGroups) : 0;
+  if (pair && work.sums == 0) fits = false;
+  work.groups = fits ? groups_for(std::move(sums), pair ? 1 : kMaxGroups) : 0;
   work.adding /= std::max(work.groups, 1u);
   work.sums /= std::max(work.groups, 1u);
   return work;
@@ -170,12 +150,24 @@ RowTurns row_turns(const StepTiling& tiling, std::int64_t capacity, std::int64_t
   return turns;
 }
 
+std::int64_t row_products(const TextCall& call) {
+  if (call.op != Op::matmul) return 0;
+  const Shape& weights = call.inputs[1].type.shape;
+  const int columns = call.params->as<MatmulParams>().transpose_b ? 0 : weights.rank() - 1;
+  return feature_count(call.inputs[0].type) * weights[columns];
+}
+
 std::string thread_fault(const RegionSignature& region) {
   if (std::string fault = register_fault(region); !fault.empty()) return fault;
   std::int64_t all_products = 0;
   for (const StepSignature& step : region.rows) {
-    if (std::string fault = step_fault(step); !fault.empty()) return fault;
-    all_products += products(step);
+    const TextCall call = call_of(step);
+    if (std::string fault = row_fault(call); !fault.empty()) return fault;
+    const std::int64_t products = row_products(call);
+    if (products > kMaxProducts)
+      return fmt::format("'{}' multiplies {} times a row, a thread's row at most {} times", name_of(step.op), products,
+                         kMaxProducts);
+    all_products += products;
   }
   if (all_products > kMaxProducts)
     return fmt::format("a row takes {} multiplications, a thread's at most {}", all_products, kMaxProducts);

@@ -38,9 +38,6 @@ std::string joined(std::vector<std::string> reasons) {  // each once
 
 }  // namespace
 
-std::int64_t features(const TensorType& type) {
-  return type.rows > 0 ? feature_count(type) : type.shape.elements();
-}
 bool is_function(const StepSignature& step) {
   return is_elementwise(step.op) && step.inputs.size() == 1;
 }
@@ -138,9 +135,9 @@ std::string register_fault(const RegionSignature& region) {
   for (const StepSignature& step : region.rows) {
     for (std::size_t i = 0; i <= step.inputs.size(); ++i) {
       const TensorType& type = i < step.inputs.size() ? step.inputs[i] : step.output;
-      if (type.rows > 0 && features(type) > kMaxFeatures)
-        return fmt::format("'{}' has {} numbers a row, rows in registers at most {}", name_of(step.op), features(type),
-                           kMaxFeatures);
+      if (type.rows > 0 && feature_count(type) > kMaxFeatures)
+        return fmt::format("'{}' has {} numbers a row, rows in registers at most {}", name_of(step.op),
+                           feature_count(type), kMaxFeatures);
     }
   }
   for (const StepSignature& step : region.once) {

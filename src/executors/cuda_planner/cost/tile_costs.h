@@ -43,6 +43,7 @@ TileCosts warp_costs(const RegionSignature& region, const Target& target);
 TileCosts block_costs(const RegionSignature& region, const Target& target);
 TileCosts split_costs(const RegionSignature& region, const Target& target);
 
+std::int64_t row_products(const TextCall& call);  // multiplications of a row step per row
 // Loop of a thread, or a pair of lanes, over its rows. The region has `products` multiplications per row and `same`
 // elements of data per row that are the same in each run, or 0.
 struct RowTurns {
@@ -60,7 +61,6 @@ inline bool is_array(const TensorType& type) {  // shared by all rows and not a 
 constexpr std::int64_t kFunctionInstructions = 12;
 constexpr std::int64_t kMaxFeatures = 64;  // per row of a value in registers
 
-std::int64_t features(const TensorType& type);  // per row, or elements of a value without rows
 bool is_function(const StepSignature& step);
 TextCall call_of(const StepSignature& step);
 // Reason why tiles with rows in registers (thread, pair, warp) cannot run the region; "" if they can. Each block

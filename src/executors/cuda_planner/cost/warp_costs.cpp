@@ -36,9 +36,7 @@ WarpWork warp_work(const RegionSignature& region, std::string& fault) {
     registers[region.stages[i]] += shape.sum_numbers + shape.live_numbers;
     work.scratch += shape.scratch;
     if (step.output.rows == 0) work.sums += step.output.shape.elements();
-    for (const TensorType& input : step.inputs)
-      if (input.rows > 0) work.features = std::max(work.features, features(input));
-    if (step.output.rows > 0) work.features = std::max(work.features, features(step.output));
+    work.features = std::max(work.features, shape.features);
   }
   work.registers = std::ranges::max(registers);
   if (work.instructions > kMaxInstructions)

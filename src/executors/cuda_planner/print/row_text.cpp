@@ -11,9 +11,6 @@
 namespace graphrun::cuda {
 namespace {
 
-std::string mapped(const TextCall& call, std::string_view statements) {
-  return fmt::format("map<{}>([&](int i) {{ {} }})", feature_count(call.output), statements);
-}
 ElementText feature(const TextCall& call) {
   return element_text(call, features_of(call.output), fmt::format("u64(r) * {} + i", feature_count(call.output)));
 }
@@ -50,7 +47,7 @@ std::string sum_text(const TextCall& call, std::int64_t at) {
 
 std::string product_text(const TextCall& call) {
   const TextOperand &a = call.inputs[0], &b = call.inputs[1];
-  if (b.number) return mapped(call, fmt::format("return scalar::fma({}[i], {}, 0.0f);", a.name, b.name));
+  if (b.number) return mapped_text(call, scaled_text(call));
   const bool transposed = call.params->as<MatmulParams>().transpose_b;
   const std::int64_t k = last_extent(features_of(a.type)), rows = feature_count(a.type) / std::max<std::int64_t>(k, 1);
   return fmt::format("matmul{}<{}, {}, {}>({}, {} + {})", transposed ? "_transposed" : "", rows, k,
@@ -59,12 +56,47 @@ std::string product_text(const TextCall& call) {
 
 std::string batch_text(const TextCall& call) {
   const TextOperand& data = call.inputs[0];
-  if (data.number) return mapped(call, fmt::format("return {};", data.name));
-  return fmt::format("load<{0}>({1}{2} + {3} * {0})", feature_count(call.output), data.name,
-                     data.view.offset == 0 ? "" : fmt::format(" + {}", data.view.offset), batch_row_text(call, "r"));
+  if (data.number) return mapped_text(call, fmt::format("return {};", data.name));
+  return fmt::format("load<{0}>({1}{2} + {3} * {0})", feature_count(call.output), data.name, offset_text(data),
+                     batch_row_text(call, "r"));
+}
+
+// The call of a function along an axis; `of_row`: of a whole row, without template arguments for sizes.
+std::string along_text(const TextCall& call, std::string_view to, bool of_row) {
+  const TextOperand& x = call.inputs[0];
+  const Shape space = features_of(x.type);
+  if (is_softmax(call.op)) {
+    const Around axis(space, call.params->as<AxisParams>().axis);
+    const std::string sizes = fmt::format(", {}, {}, {}", axis.before, axis.along, axis.after);
+    return fmt::format("{}<{}{}>({}{})", name_of(call.op), call.number, of_row ? "" : sizes, to, x.name);
+  }
+  if (call.op == family_op::softmax_cross_entropy) {
+    const std::string sizes = fmt::format(", {}, {}", feature_count(x.type) / last_extent(space), last_extent(space));
+    return fmt::format("{}<{}{}>({}{}, {})", name_of(call.op), call.number, of_row ? "" : sizes, to, x.name,
+                       call.inputs[1].name);
+  }
+  const RowTerms t = axis_terms(call);
+  const std::string sizes = fmt::format("{}, {}", t.kept, t.reduced), alone = fmt::format("<{}>", sizes);
+  const std::string& terms = of_row ? x.name : t.text;
+  if (const Fold* const fold = fold_of(call.op))
+    return fmt::format("reduce{}({}{}, {}, {})", of_row ? "" : alone, to, fold->start, terms, fold->function);
+  if (is_position(call.op))
+    return fmt::format("position{}({}{}, {})", of_row ? "" : alone, to, call.op == Op::argmax ? "1.0f" : "-1.0f",
+                       terms);
+  return fmt::format("logsumexp<{}{}>({}{})", call.number, of_row ? "" : ", " + sizes, to, terms);
 }
 
 }  // namespace
+
+std::string mapped_text(const TextCall& call, std::string_view statements, std::string_view index) {
+  return fmt::format("map<{}>([&]({}) {{ {} }})", feature_count(call.output), index, statements);
+}
+std::string scaled_text(const TextCall& call) {
+  return fmt::format("return scalar::fma({}[i], {}, 0.0f);", call.inputs[0].name, call.inputs[1].name);
+}
+std::string offset_text(const TextOperand& x) {
+  return x.view.offset == 0 ? std::string() : fmt::format(" + {}", x.view.offset);
+}
 
 std::string fault_text(const TextCall& call, std::string_view of, std::string_view why) {
   return why.empty() ? std::string() : fmt::format("'{}' is not part of {}: {}", name_of(call.op), of, why);
@@ -101,7 +133,7 @@ std::string row_text(const TextCall& call, std::int64_t at) {
   if (call.output.rows == 0) return sum_text(call, at);
   if (call.op == Op::matmul) return product_text(call);
   if (call.op == Op::minibatch) return batch_text(call);
-  return is_along_axis(call) ? axis_text(call) : mapped(call, feature(call).statements());
+  return is_along_axis(call) ? axis_text(call) : mapped_text(call, feature(call).statements());
 }
 
 bool is_by_feature(const TextCall& call) {
@@ -111,33 +143,21 @@ std::string feature_text(const TextCall& call) {
   return feature(call).expression();
 }
 
+bool may_be_along_axis(Op op) {
+  return is_softmax(op) || fold_of(op) != nullptr || is_position(op) || op == Op::logsumexp ||
+         op == family_op::softmax_cross_entropy;
+}
 bool is_along_axis(const TextCall& call) {
-  if (!call.inputs[0].has_rows()) return false;
-  if (is_softmax(call.op) || fold_of(call.op) != nullptr) return true;
+  if (!call.inputs[0].has_rows() || !may_be_along_axis(call.op)) return false;
   if (call.op == family_op::softmax_cross_entropy) return call.inputs[1].has_rows();
-  return (is_position(call.op) || call.op == Op::logsumexp) && axis_terms(call).reduced > 0;
+  return is_softmax(call.op) || fold_of(call.op) != nullptr || axis_terms(call).reduced > 0;
 }
 
 std::string axis_text(const TextCall& call, std::string_view to) {
-  const TextOperand& x = call.inputs[0];
-  const std::string first = to.empty() ? std::string() : fmt::format("{}, ", to);
-  const Shape space = features_of(x.type);
-  if (is_softmax(call.op)) {
-    const Around axis(space, call.params->as<AxisParams>().axis);
-    return fmt::format("{}<{}, {}, {}, {}>({}{})", name_of(call.op), call.number, axis.before, axis.along, axis.after,
-                       first, x.name);
-  }
-  if (call.op == family_op::softmax_cross_entropy)
-    return fmt::format("softmax_cross_entropy<{}, {}, {}>({}{}, {})", call.number,
-                       feature_count(x.type) / last_extent(space), last_extent(space), first, x.name,
-                       call.inputs[1].name);
-  const RowTerms t = axis_terms(call);
-  if (const Fold* const fold = fold_of(call.op))
-    return fmt::format("reduce<{}, {}>({}{}, {}, {})", t.kept, t.reduced, first, fold->start, t.text, fold->function);
-  if (is_position(call.op))
-    return fmt::format("position<{}, {}>({}{}, {})", t.kept, t.reduced, first, call.op == Op::argmax ? "1.0f" : "-1.0f",
-                       t.text);
-  return fmt::format("logsumexp<{}, {}, {}>({}{})", call.number, t.kept, t.reduced, first, t.text);
+  return along_text(call, to.empty() ? std::string() : fmt::format("{}, ", to), false);
+}
+std::string whole_row_text(const TextCall& call) {
+  return along_text(call, "", true);
 }
 
 RowTerms row_terms(const TextOperand& x, std::uint32_t axes) {

@@ -25,9 +25,16 @@ std::string_view gather_fault(const TextCall& call);
 // the thread's `sums`, starting at `at`.
 std::string row_text(const TextCall& call, std::int64_t at);
 
+// A row whose feature `i` is returned by the statements, and those of a product with a number.
+std::string mapped_text(const TextCall& call, std::string_view statements, std::string_view index = "int i");
+std::string scaled_text(const TextCall& call);
+std::string offset_text(const TextOperand& x);  // " + 5"; "" at the start of a value
+
 // Softmax, its variants, and reductions along features. The call returns a row, or writes one to memory at `to`.
+bool may_be_along_axis(Op op);
 bool is_along_axis(const TextCall& call);
 std::string axis_text(const TextCall& call, std::string_view to = "");
+std::string whole_row_text(const TextCall& call);  // the same along a whole row, whose type has the size of the axis
 
 // Feature `i` of the result of a row step for sample `r`, if the step computes each feature by itself; operands are
 // rows in memory or functions of a feature.

@@ -63,7 +63,7 @@ bool LaneStep::makes_half() const {
 }
 
 bool LaneStep::fits() const {
-  return !is_product_over_rows(call) || (call.inputs[0].type.rows == 1 && call.inputs[1].type.rows == 1);
+  return lanes == 1 || !is_product_over_rows(call) || (call.inputs[0].type.rows == 1 && call.inputs[1].type.rows == 1);
 }
 
 // Splits the operand that is already a half, or the longer one if both or neither are.
@@ -164,13 +164,7 @@ class LaneStage : public RowStage {
 
   std::int64_t products() const {
     std::int64_t products = 0;
-    for (const Step& step : rows()) {
-      if (step.op != Op::matmul) continue;
-      const TensorType &a = buffer(step.inputs[0]).type, &out = buffer(step.output).type;
-      const std::int64_t k = a.rows > 0 ? feature_count(a) : 1;
-      products +=
-          k * (out.rows > 0 ? feature_count(out) / std::max<std::int64_t>(a.rows, 1) : features(step.inputs[1]));
-    }
+    for (const Step& step : rows()) products += row_products(frame.once.call(step));
     return products;
   }
 
@@ -179,7 +173,7 @@ class LaneStage : public RowStage {
     std::set<BufferId> read;
     for (const Step& step : rows())
       for (std::size_t k = 0; k < step.inputs.size(); ++k)
-        if (!is_tile(step.inputs[k]) && !frame.places.stays_in_arena(step, k)) read.insert(step.inputs[k]);
+        if (frame.places.is_read(step, k)) read.insert(step.inputs[k]);
     std::int64_t numbers = 0;
     for (const BufferId id : read) numbers += elements(id);
     return numbers;

@@ -19,12 +19,8 @@ namespace {
 
 using tile::is_narrow, tile::blocks_of, tile::columns_of;
 
-std::string offset_text(const TextOperand& x) {
-  return x.view.offset == 0 ? std::string() : fmt::format(" + {}", x.view.offset);
-}
-
 std::string each_feature(const TextCall& call, std::string_view statements) {
-  return fmt::format("map<{}>([&](Index i) {{ {} }})", feature_count(call.output), statements);
+  return mapped_text(call, statements, "Index i");
 }
 
 // Whether the lane that computes feature i of a row has the feature of the operand that it reads.
@@ -37,8 +33,7 @@ bool is_own(const TextCall& call, const TextOperand& x) {
 
 // Whether the step reads all features of a row.
 bool is_along_row(const TextCall& call) {
-  return call.inputs[0].has_rows() && (is_softmax(call.op) || is_position(call.op) || fold_of(call.op) != nullptr ||
-                                       call.op == family_op::softmax_cross_entropy || call.op == Op::logsumexp);
+  return call.inputs[0].has_rows() && may_be_along_axis(call.op);
 }
 
 std::string_view along_row_fault(const TextCall& call) {
@@ -50,17 +45,6 @@ std::string_view along_row_fault(const TextCall& call) {
                          : feature_count(call.output) == 1;
   if (!whole) return "it combines some features of a row";
   return call.op == family_op::softmax_cross_entropy && !call.inputs[1].has_rows() ? "its targets are not rows" : "";
-}
-
-std::string along_row_text(const TextCall& call) {
-  const std::string& x = call.inputs[0].name;
-  if (is_softmax(call.op) || call.op == Op::logsumexp)
-    return fmt::format("{}<{}>({})", name_of(call.op), call.number, x);
-  if (call.op == family_op::softmax_cross_entropy)
-    return fmt::format("softmax_cross_entropy<{}>({}, {})", call.number, x, call.inputs[1].name);
-  if (is_position(call.op)) return fmt::format("position({}, {})", call.op == Op::argmax ? "1.0f" : "-1.0f", x);
-  const Fold& fold = *fold_of(call.op);
-  return fmt::format("reduce({}, {}, {})", fold.start, x, fold.function);
 }
 
 std::string_view tile_sum_fault(const TextCall& call) {
@@ -99,11 +83,10 @@ std::string weights_text(const TextCall& call) {
 
 // A tile of a row step; `weights`: those of a product.
 std::string tile_text(const TextCall& call, std::string_view weights) {
-  if (is_along_row(call)) return along_row_text(call);
+  if (is_along_row(call)) return whole_row_text(call);
   const TextOperand& a = call.inputs[0];
   const std::int64_t n = feature_count(call.output);
-  if (call.op == Op::matmul && call.inputs[1].number)
-    return each_feature(call, fmt::format("return scalar::fma({}[i], {}, 0.0f);", a.name, call.inputs[1].name));
+  if (call.op == Op::matmul && call.inputs[1].number) return each_feature(call, scaled_text(call));
   if (call.op == Op::matmul) return fmt::format("matmul({}, {})", a.name, weights);
   const auto access = [&](const TextOperand& x, const Index& index) {
     if (!x.has_rows() || x.number) return element_at(x, index);
@@ -150,10 +133,10 @@ std::int64_t max_numbers(std::uint32_t threads) {
 
 WarpShape warp_shape(const TextCall& call) {
   WarpShape shape;
-  std::int64_t features = call.output.rows > 0 ? feature_count(call.output) : 0;
+  if (call.output.rows > 0) shape.features = feature_count(call.output);
   for (const TextOperand& operand : call.inputs)
-    if (operand.has_rows()) features = std::max(features, feature_count(operand.type));
-  shape.instructions = 2 * columns_of(features);
+    if (operand.has_rows()) shape.features = std::max(shape.features, feature_count(operand.type));
+  shape.instructions = 2 * columns_of(shape.features);
   constexpr std::int64_t kSplit = 3, kProduct = 3;  // instructions per element; per block
   if (call.output.rows == 0) {
     const bool product = call.op == Op::matmul;
