@@ -13,7 +13,7 @@
 
 #include "executors/cuda/linker.h"
 #include "executors/cuda/nvrtc.h"
-#include "executors/cuda_planner/print/step_source.h"
+#include "executors/cuda_planner/print/step_kernel.h"
 #include "graphrun/session.h"
 #include "support/source_folder.h"
 

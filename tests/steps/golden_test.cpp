@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "executors/cuda_planner/print/step_source.h"
+#include "executors/cuda_planner/print/step_kernel.h"
 #include "session/compiling/compiled_model.h"
 #include "steps/emulated_executor.h"
 #include "support/rounds.h"

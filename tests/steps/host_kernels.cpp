@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "executors/cuda_planner/print/step_source.h"
+#include "executors/cuda_planner/print/step_kernel.h"
 #include "support/source_folder.h"
 #include "support/temporary_folder.h"
 

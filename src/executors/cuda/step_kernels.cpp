@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "executors/cuda_planner/print/step_kernel.h"
-#include "executors/cuda_planner/print/step_source.h"
 #include "graphrun/error.h"
 #include "graphrun/op.h"
 

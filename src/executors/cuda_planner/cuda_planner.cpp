@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "executors/cuda_planner/cost/tile_costs.h"
-#include "executors/cuda_planner/print/step_source.h"
+#include "executors/cuda_planner/print/step_kernel.h"
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params.h"

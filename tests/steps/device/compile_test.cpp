@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "executors/cuda/nvrtc.h"
-#include "executors/cuda_planner/print/step_source.h"
+#include "executors/cuda_planner/print/step_kernel.h"
 #include "steps/emulated_executor.h"
 #include "steps/region_case.h"
 #include "support/rounds.h"

@@ -1,6 +1,6 @@
 // kernel_frame.h: parts of a step kernel that are the same for all tiles: its pointers into the arena, loads and stores
 // of the values shared by all rows, and the code around the body.
-// Contract: pointers are numbered in order of first use. Not here: the bodies (step_kernel.cpp, block_kernel.cpp,
+// Contract: pointers are numbered in order of first use. Not here: the bodies (row_kernel.cpp, block_kernel.cpp,
 // split_kernel.cpp).
 #pragma once
 
@@ -66,6 +66,8 @@ class KernelFrame {
 // Whether each step of the phase increments the state once and nothing else writes it, so the next value is one more.
 bool counts_steps(const Program& program, const Phase& phase, BufferId number);
 
+// Kernels by tile; row_kernel() is for threads, pairs and warps.
+StepKernel row_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region);
 StepKernel block_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region);
 StepKernel split_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region);
 

@@ -1,9 +1,9 @@
-// step_kernel.h: source of the kernel that runs a region over rows: entire training steps if the region covers a phase.
+// step_kernel.h: source of the kernels that run regions over rows: entire training steps if a region covers a phase.
 // The source has one line per step, with its name; all algorithms are in src/kernels/cuda/tile.
-// Contract: a pure function of the Program; needs no device. Values shared by all rows are in registers (scalars) or in
+// Contract: pure functions of the Program; need no device. Values shared by all rows are in registers (scalars) or in
 // the shared memory of each block for the whole launch; block 0 writes them back at the end. An argument sets how many
 // times the region runs. The scratch must be zero when the kernel begins.
-// Not here: choice of a region's steps (src/compiler, tile_costs.h), compiling and launching (executors/cuda).
+// Not here: choice of a region's steps (src/compiler, tile_costs.h), compiling (executors/cuda/nvrtc.h) and launching.
 #pragma once
 
 #include <cstdint>
@@ -25,5 +25,19 @@ StepKernel step_kernel(std::string_view name, const Program& program, const Phas
 
 // Name of the kernel of a region over rows in the program's phase.
 std::string step_kernel_name(const Program& program, const Phase& phase, const Region& region);
+
+// Code before the kernels.
+std::string step_prelude(MathMode math);
+// All step kernels of a program as one text; "" if it has no region over rows for a GPU.
+std::string step_source(const Program& program);
+
+// Complete source of one kernel and of its pieces, and the block size.
+struct StepSource {
+  std::string kernel, text;
+  std::vector<std::string> pieces;
+  std::vector<BufferId> pointers;  // StepKernel::pointers
+  std::uint32_t threads = 0;
+};
+std::vector<StepSource> step_sources(const Program& program);
 
 }  // namespace graphrun::cuda

@@ -2,7 +2,7 @@
 // Contract: a Row has as many numbers as a value has for one sample. Every index is known at compile time, so none of
 // it is placed in memory. Products add in the order of the weights in memory, with fused multiply-adds. `w` is shared
 // by all rows: in the block's shared memory, 16-byte aligned. Leaves to others: the choice of steps
-// (executors/cuda_planner/print/step_source.h), sums over other threads' rows (exchange.h).
+// (executors/cuda_planner/print/step_kernel.h), sums over other threads' rows (exchange.h).
 #pragma once
 
 #include "kernels/cuda/tile/lanes.h"
