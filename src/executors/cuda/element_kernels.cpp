@@ -25,18 +25,6 @@ typedef unsigned long long u64;
 
 namespace {
 
-// Expression for a step of operands that are expressions.
-std::string expression(const Program& program, const Step& step, std::vector<std::string> x) {
-  TextCall call{step.op, &step.params, {}, program.buffers[step.output].type};
-  for (const BufferId input : step.inputs) call.inputs.push_back({program.buffers[input].type, {}});
-  return scalar_text(call, std::move(x), TextDialect::element_kernel);
-}
-
-// Whether an input is only written, so that it is not loaded.
-bool only_written(const Step& step, std::size_t input) {
-  return input == 0 && (step.op == Op::assign || step.op == Op::record);
-}
-
 // Shape that a step iterates over: a record of one number changes one element of many.
 const Shape& space_of(const Program& program, const Step& step) {
   return program.buffers[step.op == Op::record ? step.inputs[1] : step.output].type.shape;
@@ -49,29 +37,11 @@ Place place_of(const Program& program, BufferId id) {
   return {storage_root(program, id), buffer.layout == Layout::registers ? 0 : buffer.offset};
 }
 
-// Pointers of a kernel: one for each place in the arena.
-class Pointers {
- public:
-  Pointers(const Program& program, std::vector<BufferId>& list) : program_(program), list_(list) {}
-
-  std::string operator()(BufferId id, std::string_view qualifier = "const ") {
-    const auto [entry, fresh] = numbers_.try_emplace(place_of(program_, id), list_.size());
-    if (fresh) list_.push_back(id);
-    const std::string_view type = type_name(program_.buffers[id].type.dtype);
-    return fmt::format("static_cast<{}{}*>(p.at[{}])", qualifier, type, entry->second);
-  }
-
- private:
-  const Program& program_;
-  std::vector<BufferId>& list_;
-  std::map<Place, std::size_t> numbers_;
-};
-
 // Code of one chain: loads, then values, then stores, so that a value may overwrite an operand.
 class Chain {
  public:
   Chain(const Program& program, const Phase& phase, const ElementChain& chain, const Machine& machine,
-        Pointers& pointers)
+        std::vector<BufferId>& pointers)
       : program_(program), phase_(phase), chain_(chain), pointers_(pointers) {
     elements_ = static_cast<std::uint64_t>(space_of(program, phase.steps[chain.last - 1]).elements());
     const ElementGrid grid = element_grid(elements_, machine);
@@ -104,6 +74,14 @@ class Chain {
 
  private:
   const TensorType& type_of(BufferId id) const { return program_.buffers[id].type; }
+  // One pointer of the kernel for each place in the arena.
+  std::string pointer(BufferId id, std::string_view qualifier = "const ") {
+    const auto place = [&](BufferId of) { return place_of(program_, of); };
+    const auto found = std::ranges::find(pointers_, place(id), place);
+    const auto index = found - pointers_.begin();
+    if (found == pointers_.end()) pointers_.push_back(id);
+    return fmt::format("static_cast<{}{}*>(p.at[{}])", qualifier, type_name(type_of(id).dtype), index);
+  }
   bool ragged() const { return width_ == 4 && elements_ % 4 != 0; }
   bool packs(BufferId id) const { return width_ == 4 && program_.buffers[id].offset % 16 == 0; }
   std::string guarded(std::string_view packed, std::string_view single) const {
@@ -117,7 +95,7 @@ class Chain {
   std::string operand(const Step& step, std::uint32_t member, std::size_t input, bool number) {
     const BufferId id = step.inputs[input];
     if (const auto value = values_.find(place_of(program_, id)); value != values_.end()) return value->second;
-    const std::string from = pointers_(id);
+    const std::string from = pointer(id);
     if (number) return from + "[0]";
     const std::string_view type = type_name(type_of(id).dtype);
     const std::string name = fmt::format("x{}_{}", member, input);
@@ -158,13 +136,16 @@ class Chain {
 
   void add(const Step& step, std::uint32_t member) {
     const bool number = elements_ != 1 && space_of(program_, step).elements() == 1;
+    TextCall call{step.op, &step.params, {}, type_of(step.output)};
     std::vector<std::string> x;
-    for (std::size_t i = 0; i < step.inputs.size(); ++i)
-      x.push_back(only_written(step, i) ? std::string() : operand(step, member, i, number));
+    for (std::size_t i = 0; i < step.inputs.size(); ++i) {
+      call.inputs.push_back({type_of(step.inputs[i]), {}});
+      x.push_back(is_only_written(step.op, i) ? std::string() : operand(step, member, i, number));
+    }
     const std::string name = fmt::format("v{}", member);
     const std::string_view type = type_name(type_of(step.output).dtype);
-    (number ? outer_ : body_) +=
-        fmt::format("{}const {} {} = {};\n", number ? "  " : "      ", type, name, expression(program_, step, x));
+    (number ? outer_ : body_) += fmt::format("{}const {} {} = {};\n", number ? "  " : "      ", type, name,
+                                             scalar_text(call, x, TextDialect::element_kernel));
     values_[place_of(program_, step.output)] = name;
     if (program_.buffers[step.output].layout != Layout::registers) store(step, name, x);
   }
@@ -172,7 +153,7 @@ class Chain {
   void store(const Step& step, const std::string& value, const std::vector<std::string>& x) {
     const TensorType& out = type_of(step.output);
     const std::string_view type = type_name(out.dtype);
-    const std::string to = pointers_(step.output, "");
+    const std::string to = pointer(step.output, "");
     if (step.op == Op::record) {
       body_ += fmt::format("      {}[{} % {}u] = {};\n", to, x[2], out.shape[0], value);
       return;
@@ -195,8 +176,7 @@ class Chain {
     if (out.rows == 0 || step.row_count == kNoBuffer) return value;
     if (!limited_) {
       const std::int64_t of_sample = out.rows * (out.shape.elements() / out.shape[0]);
-      outer_ +=
-          fmt::format("  const u64 limit = static_cast<u64>({}[0]) * {}u;\n", pointers_(step.row_count), of_sample);
+      outer_ += fmt::format("  const u64 limit = static_cast<u64>({}[0]) * {}u;\n", pointer(step.row_count), of_sample);
     }
     limited_ = true;
     return fmt::format("i < limit ? {} : {}(0)", value, type_name(out.dtype));
@@ -205,7 +185,7 @@ class Chain {
   const Program& program_;
   const Phase& phase_;
   const ElementChain& chain_;
-  Pointers& pointers_;
+  std::vector<BufferId>& pointers_;
   std::uint64_t elements_ = 0, width_ = 1, groups_ = 0;
   std::uint32_t blocks_ = 1;
   std::string_view index_;
@@ -220,11 +200,10 @@ ElementKernel element_kernel(std::string_view name, const Program& program, cons
                              const Machine& machine) {
   ElementKernel kernel;
   kernel.threads = kElementThreads;
-  Pointers pointers(program, kernel.pointers);
   std::string functions, choice;
   std::uint32_t blocks = 0;
   for (std::size_t c = 0; c < region.chains.size(); ++c) {
-    Chain chain(program, phase, region.chains[c], machine, pointers);
+    Chain chain(program, phase, region.chains[c], machine, kernel.pointers);
     const std::string part = fmt::format("chain{}", c);
     functions += chain.text(part);
     choice += fmt::format("  {}if (blockIdx.x < {}u) {}(p, blockIdx.x - {}u);\n", c > 0 ? "else " : "",

@@ -55,6 +55,9 @@ bool is_product_over_rows(const TextCall& call) {
          });
 }
 
+bool is_only_written(Op op, std::size_t input) {
+  return input == 0 && (op == Op::assign || op == Op::record);
+}
 bool is_draw(Op op) {
   return op == family_op::random_uniform || op == family_op::random_normal || op == Op::dropout;
 }

@@ -63,6 +63,7 @@ Index index_in(const TextOperand& operand, const Shape& space);
 bool has_f64(const TextCall& call);  // not supported by step kernels
 // Whether the call is x^T y for x and y with equally many rows: (features of x, features of y), summed over rows.
 bool is_product_over_rows(const TextCall& call);
+bool is_only_written(Op op, std::size_t input);  // the input is a state whose value the step does not read
 bool is_draw(Op op);
 bool is_position(Op op);  // argmax or argmin
 bool is_softmax(Op op);

@@ -58,7 +58,7 @@ bool Places::stays_in_arena(const Step& step, std::size_t input) const {
 }
 bool Places::is_read(const Step& step, std::size_t input) const {
   return program_.buffers[step.inputs[input]].kind != BufferKind::tile && !stays_in_arena(step, input) &&
-         !(step.op == Op::assign && input == 0);
+         !is_only_written(step.op, input);
 }
 bool Places::is_number(BufferId root) const {
   return program_.buffers[root].type.shape.elements() == 1;

@@ -206,10 +206,8 @@ ElementText element_text(const TextCall& call, const Shape& space, std::string_v
     return {at(call.inputs[0], index_of(sliced(seen(call.inputs[0]), p.axis, p.start, space[p.axis])))};
   }
   std::vector<std::string> operands;
-  for (std::size_t k = 0; k < call.inputs.size(); ++k) {
-    const bool only_written = k == 0 && (call.op == Op::assign || call.op == Op::record);
-    operands.push_back(only_written ? std::string() : x(k));
-  }
+  for (std::size_t k = 0; k < call.inputs.size(); ++k)
+    operands.push_back(is_only_written(call.op, k) ? std::string() : x(k));
   return {scalar_text(call, std::move(operands))};
 }
 std::string ElementText::expression() const {
