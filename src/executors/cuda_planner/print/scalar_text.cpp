@@ -54,10 +54,10 @@ constexpr ScalarText kScalarTexts[] = {
 
 constexpr Fold kFolds[] = {
     // in the order of CombineOp
-    {Op::sum, "0.0f", "[](float x, float y) { return x + y; }"},
-    {Op::prod, "1.0f", "[](float x, float y) { return x * y; }"},
-    {Op::max, "-infinity()", "larger"},
-    {Op::min, "infinity()", "smaller"},
+    {Op::sum, "0.0f", "[](float x, float y) { return x + y; }", "x + y"},
+    {Op::prod, "1.0f", "[](float x, float y) { return x * y; }", "x * y"},
+    {Op::max, "-infinity()", "larger", "larger(x, y)"},
+    {Op::min, "infinity()", "smaller", "smaller(x, y)"},
 };
 
 std::string number_text(double value, const ScalarForms& forms = kForms[0]) {

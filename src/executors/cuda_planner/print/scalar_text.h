@@ -46,10 +46,10 @@ ElementText element_text(const TextCall& call, const Shape& space, std::string_v
 std::string batches_text(const TextCall& call);
 std::string batch_row_text(const TextCall& call, std::string_view r);
 
-// Reduction along features: its initial value and its function of two values.
+// Reduction along features: its initial value, and its function of two values or of `x` and `y`.
 struct Fold {
   Op op;
-  std::string_view start, function;
+  std::string_view start, function, result;
 };
 const Fold* fold_of(Op op);  // null if the op is not a fold
 const Fold& fold_of(CombineOp op);

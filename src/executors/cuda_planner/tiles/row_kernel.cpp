@@ -94,9 +94,9 @@ class RowWriter : KernelFrame {
     std::string combines;
     for (const RowStage::Value& value : rows.values) {
       if (value.combine->op == CombineOp::sum || value.numbers == 0) continue;
-      const std::string_view function = kFunctions[static_cast<std::size_t>(value.combine->op)];
       const auto range = [&](std::int64_t at) {
-        combines += fmt::format("    if (v >= {} && v < {}) return {};\n", at, at + value.numbers, function);
+        combines += fmt::format("    if (v >= {} && v < {}) return {};\n", at, at + value.numbers,
+                                fold_of(value.combine->op).result);
       };
       range(value.at);
       if (rows.second > 0) range(rows.second + value.at);
@@ -138,8 +138,6 @@ class RowWriter : KernelFrame {
     std::string combines;
     std::uint32_t groups;
   };
-
-  static constexpr const char* kFunctions[] = {"x + y", "x * y", "larger(x, y)", "smaller(x, y)"};
 
   void write(const std::string& steps) {
     // Blocks without a cross-block reduction finish together, so that none reads a state after another wrote it back.
