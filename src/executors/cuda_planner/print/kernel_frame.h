@@ -60,7 +60,7 @@ class KernelFrame {
   std::size_t pointer_index(BufferId id);
 
   const bool in_arena_;                        // arrays stay in the arena
-  std::map<std::string, std::string> tables_;  // of picked rows, by batches and step number
+  std::map<std::string, std::string> tables_;  // names of tables of picked rows
 };
 
 // Whether each step of the phase increments the state once and nothing else writes it, so the next value is one more.

@@ -33,7 +33,7 @@ struct RowStage {
     const Combine* combine;
     std::int64_t at, numbers;
     std::string place = {};
-    std::size_t group = 0;  // of warps that add it up
+    std::size_t group = 0;  // group of warps that adds it up
   };
   std::vector<Value> values = {};
   std::int64_t second = 0;  // offset of the second lane's elements; 0 without one

@@ -14,7 +14,7 @@ std::string warp_fault(const TextCall& call);  // reason why a warp cannot run a
 
 // Cost of one step for a warp, and the registers that it occupies permanently.
 struct WarpShape {
-  std::int64_t features = 0;                   // of the widest row
+  std::int64_t features = 0;                   // features of the widest row
   std::int64_t sum_rows = 0, sum_columns = 0;  // (K, N) of the Sum of a reduced value
   std::int64_t sum_numbers = 0;                // registers of a lane for sums
   std::int64_t scratch = 0;                    // floats per warp
