@@ -305,14 +305,14 @@ void OnceText::loop(std::uint32_t index) {
     flush();
     barrier();
   }
-  const auto joined =
-      std::ranges::stable_partition(open_, [&](const Loop& other) { return !meet(mine.accesses, other.accesses); });
-  for (Loop& other : joined) {
-    mine.steps.merge(other.steps);
-    mine.accesses.insert(mine.accesses.end(), other.accesses.begin(), other.accesses.end());
-    mine.totals.merge(other.totals);
+  const auto joined = std::stable_partition(open_.begin(), open_.end(),
+                                            [&](const Loop& other) { return !meet(mine.accesses, other.accesses); });
+  for (auto other = joined; other != open_.end(); ++other) {
+    mine.steps.merge(other->steps);
+    mine.accesses.insert(mine.accesses.end(), other->accesses.begin(), other->accesses.end());
+    mine.totals.merge(other->totals);
   }
-  open_.erase(joined.begin(), joined.end());
+  open_.erase(joined, open_.end());
   open_.push_back(std::move(mine));
 }
 
