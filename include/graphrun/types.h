@@ -92,8 +92,8 @@ inline Shape features_of(const TensorType& type) {
   shape[0] = type.rows;
   return shape;
 }
-inline std::int64_t feature_count(const TensorType& type) {
-  return features_of(type).elements();
+inline std::int64_t feature_count(const TensorType& type) {  // per sample; all elements of a value without rows
+  return type.rows > 0 ? features_of(type).elements() : type.shape.elements();
 }
 
 // Whether adding `bias` adds one number per feature, the same in all rows.

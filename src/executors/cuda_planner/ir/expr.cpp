@@ -23,18 +23,6 @@ Index index_of(const View& view) {
   return index;
 }
 
-Shape features_of(const TensorType& type) {
-  Shape shape = type.shape;
-  shape[0] = type.rows;
-  return shape;
-}
-std::int64_t feature_count(const TensorType& type) {
-  return type.rows > 0 ? features_of(type).elements() : type.shape.elements();
-}
-std::int64_t last_extent(const Shape& shape) {
-  return shape.rank() == 0 ? 1 : shape[shape.rank() - 1];
-}
-
 View seen(const TextOperand& operand) {
   return operand.has_rows() ? dense(features_of(operand.type)) : operand.view;
 }

@@ -50,11 +50,6 @@ struct TextCall {
   std::string picked = {};             // shuffled minibatch: table of its rows (kernels/cuda/tile/picks.h), if any
 };
 
-// Shape of one sample of a value with rows; dimension 0 counts the sample's rows.
-Shape features_of(const TensorType& type);
-std::int64_t feature_count(const TensorType& type);  // per sample; all elements of a value without rows
-std::int64_t last_extent(const Shape& shape);        // 1 for a scalar
-
 // View of an operand as it is read: the features of one sample if the operand has rows.
 View seen(const TextOperand& operand);
 // Element that element i of `space` reads from an operand that is broadcast to it.

@@ -134,13 +134,8 @@ void gather(const KernelArgs& args, const IsaTable&) {
 
 // ---- batches, random samples --------------------------------------------------------------------
 
-std::uint64_t counter(const KernelArgs& args, int i) {
-  return *args.input<std::uint64_t>(i);
-}
-
 void minibatch(const KernelArgs& args) {
-  MinibatchParams params = args.params.as<MinibatchParams>();
-  if (args.inputs > 2) params = params.of_rows(counter(args, 2));
+  const MinibatchParams params = batch_params(args, 2);
   const Batch batch = batch_of(params, counter(args, 1));
   const std::size_t row = args.out_type.bytes() / static_cast<std::size_t>(params.capacity);
   const std::size_t bytes = static_cast<std::size_t>(batch.count) * row;
