@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/checked.h"
 #include "executors/cpu/cpu_executor.h"
 #include "executors/cpu/element_runner.h"
 #include "graphrun/op.h"
@@ -61,10 +62,6 @@ std::string fused_fault(const FusedSignature& fused) {
   if (!fused.in_place || rows[rows.rank() - 1] <= cpu::kProductBlock) return {};
   return fmt::format("a product of more than {} terms overwrites the operand of '{}'", cpu::kProductBlock,
                      name_of(*fused.epilogue));
-}
-
-std::int64_t divide_up(std::int64_t count, std::int64_t size) {
-  return (count + size - 1) / size;
 }
 
 HostTiling tiling_for(const RegionSignature& region, const RegionCosts& costs) {
