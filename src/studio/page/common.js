@@ -68,10 +68,11 @@ const kLabels = {
   epochs: "Epochs", batch: "Batch size", seed: "Seed", shuffle: "Shuffle rows", clip_norm: "Clip gradient norm",
   optimizer: "Optimizer", lr: "Learning rate", momentum: "Momentum", weight_decay: "Weight decay", l2: "L2 penalty",
   beta1: "Beta 1", beta2: "Beta 2", eps: "Epsilon", minimize: "Loss", metrics: "Metrics", last_batch: "Last batch",
-  max_memory: "Memory budget", precision: "Matrix product precision", math: "Math accuracy (GPU)", log_every: "Report every (epochs)",
+  max_memory: "Memory limit", precision: "Matrix product precision", math: "Math accuracy (GPU)", log_every: "Report every (epochs)",
   evaluate_every: "Evaluate every (epochs)", evaluate_every_steps: "Evaluate every (steps)", lr_plateau: "Reduce learning rate on plateau",
   early_stopping: "Early stopping", every: "Update every (steps)", split_seed: "Split seed", stratify: "Stratify by",
   objectives: "Objectives", "source.csv": "CSV file", "source.y": "Column to predict",
+  "source.rows": "Number of rows", "source.random.rows": "Number of rows", "source.random.seed": "Data seed",
 };
 const kParts = {monitor: "metric", mode: "direction", patience: "patience (evaluations)", min_delta: "minimum improvement (min_delta)",
   restore_best: "restore best weights", cooldown: "cooldown (evaluations)", min_factor: "minimum factor"};
@@ -89,6 +90,10 @@ export function labelOf(path) {
 
 // A term with its explanation as a tooltip.
 export const term = (text, title) => element("abbr", {title}, text);
+
+// Phases and splits: "training" for train, "evaluation (test)" for evaluate.test, "prediction" for predict.
+export const phaseName = (name) => name.replace(/^train\b/, "training").replace(/^predict\b/, "prediction")
+  .replace(/^evaluate\.(\w+)/, (_, split) => `evaluation (${phaseName(split)})`);
 
 export const counted = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
 

@@ -1,11 +1,13 @@
 // inspect.js: the Inspect tab: graph, profile, values, memory plan, fused regions, verification.
-import {$, ask, bytes, colour, counted, element, guarded, onNight, post, prepared, short, style, table, term, notify}
+import {$, ask, bytes, colour, counted, element, guarded, onNight, phaseName, post, prepared, short, style, table, term, notify}
   from "./common.js";
 import {on, state} from "./state.js";
 
 const weightsText = ({trained}) => trained ? "current weights"
   : !state.training.run && !state.points.length ? "initial weights"
   : "initial weights (the trained weights do not fit the edited model)";
+const rowsText = (answer) => `first ${answer.rows} rows of the ${phaseName(answer.split)} split, ${weightsText(answer)}`;
+const hints = (...sentences) => sentences.map((one) => element("p", {class: "quiet"}, one));
 const isSeen = () => !$("inspect").hidden;
 let version = 0, values = null, plan = null, costs = null, chosen = "", plannedText = "";
 
@@ -41,6 +43,7 @@ function showGraph() {
 // ---- profile: time and memory of each value, and its error against the reference executor
 
 const duration = (seconds) => seconds === 0 ? "–" : seconds < 1e-6 ? `${Math.round(seconds * 1e9)} ns` : seconds < 1e-3 ? `${short(seconds * 1e6, 3)} µs` : `${short(seconds * 1e3, 3)} ms`;
+const microseconds = (seconds) => seconds === 0 ? "–" : short(seconds * 1e6, 3);
 const errorText = (cost) => cost.difference === null ? "not finite" : cost.difference === 0 ? "exact" : `error ${short(cost.difference, 2)}`;
 const takesTime = (cost) => cost.seconds + cost.back > 0;  // false for inputs
 const costText = (cost) => [takesTime(cost) ? duration(cost.seconds + cost.back) : "", bytes(cost.bytes), errorText(cost)].filter(Boolean).join(" · ");
@@ -63,8 +66,7 @@ const profile = guarded(async () => {
         return {...node, back, share: (node.seconds + back) / total};
       },
     };
-    $("profiled").textContent = `${answer.executor}: first ${answer.rows} rows of ${answer.split}, ` +
-      weightsText(answer) + "; operations timed one by one; errors compared with double precision";
+    $("profiled").textContent = `Profile of ${answer.executor}: ${rowsText(answer)}. Each operation was timed alone.`;
   } catch (error) {
     $("profiled").textContent = "";
     throw error;
@@ -79,12 +81,12 @@ $("executor").addEventListener("change", () => { costs = null; plannedText = "";
 function showCosts() {
   const rows = costs ? state.check.graph.boxes.map((box) => [box, costs.of(box)]).filter(([, cost]) => cost) : [];
   rows.sort(([, a], [, b]) => b.share - a.share);
-  $("costs").replaceChildren(rows.length ? table(["Value", term("Forward", "Time to compute the value"), term("Backward", "Time to compute its gradients"), term("Share", "Share of the total time"), "Size",
-    term("Stored", "yes: stored in memory; no: used only within a group of fused operations"),
-    term("Error", "Largest difference from the same calculation in double precision"),
-    term("Error (ulp)", "Error in ulp (units in the last place). One ulp is the gap between adjacent 32-bit floats at the value's largest element.")],
-    rows.map(([box, cost]) => [element("button", {type: "button", onclick: () => choose(box)}, box.name), duration(cost.seconds), duration(cost.back),
-      `${Math.round(100 * cost.share)} %`, bytes(cost.bytes), cost.in_arena ? "yes" : "no", short(cost.difference, 3), short(cost.ulp, 2)])) : "");
+  $("costs").replaceChildren(...rows.length ? [table(["Value", "Forward (µs)", "Backward (µs)", "Time (%)", "Size (bytes)", "Stored", "Error", "Error (ulp)"],
+    rows.map(([box, cost]) => [element("button", {type: "button", onclick: () => choose(box)}, box.name), microseconds(cost.seconds), microseconds(cost.back),
+      String(Math.round(100 * cost.share)), cost.bytes.toLocaleString("en"), cost.in_arena ? "yes" : "no", short(cost.difference, 3), short(cost.ulp, 2)])),
+  ...hints("Forward: time to compute the value. Backward: time to compute its gradients. Time: both, as a percentage of the total.",
+    "Stored: whether the value is stored in memory. If only one group of fused operations uses a value, it is not stored.",
+    "Error: largest difference from the same value in double precision. One ulp (unit in the last place) is the gap between neighbouring 32-bit numbers at the largest element of the value.")] : []);
 }
 
 // ---- values
@@ -104,15 +106,15 @@ async function choose(box) {
 }
 
 function statistics(arrays) {
-  return table(["Array", "Shape", "Min", "Max", "Mean", term("Std", "Standard deviation"), term("Zeros", "Share of elements that are 0")], arrays.map((one) => [
+  return table(["Value", "Shape", "Min", "Max", "Mean", term("Std", "Standard deviation"), term("Zeros (%)", "Percentage of elements that are 0")], arrays.map((one) => [
     element("button", {type: "button", onclick: () => showPictures(one.name)}, one.name), `(${one.shape.join(", ")})`,
-    short(one.min), short(one.max), short(one.mean), short(one.std), `${short(100 * one.zeros / (one.elements || 1), 3)} %`]));
+    short(one.min), short(one.max), short(one.mean), short(one.std), short(100 * one.zeros / (one.elements || 1), 3)]));
 }
 
 function showArrays(names, title) {
   const arrays = names ? names.map((name) => values.arrays.find((one) => one.name === name)).filter(Boolean) : values.arrays;
   $("value").replaceChildren(
-    element("p", {class: "quiet"}, `${title ? title + ": first" : "First"} ${values.rows} rows of ${values.split}, ${weightsText(values)}`),
+    ...hints(`${title || "All values"}: ${rowsText(values)}`),
     element("div", {class: "wide"}, statistics(arrays)), element("div", {id: "value-pictures", class: "pictures"}));
   if (arrays.length) showPictures(arrays[0].name);
 }
@@ -127,9 +129,11 @@ $("run-batch").addEventListener("click", async () => { if (await runBatch()) sho
 
 // ---- memory plan, with a cursor over its steps
 
-const kTitles = {parameter: "Parameters", activation: "Values and gradients", workspace: "Scratch memory",
-  metric: "Sums for metrics", counter: "Step counters", slot: "Optimizer state", data: "Data set", constant: "Constants"};
+const kTitles = {parameter: "Parameters", activation: "Values and gradients", workspace: "Temporary memory",
+  metric: "Sums for metrics", counter: "Step counters", slot: "Optimizer state", data: "Data", constant: "Constants"};
 const kKinds = Object.keys(kTitles);
+// Name of a value in the plan, without its phase; "fused group 1" for region_1.accumulators.
+const valueName = (name) => name.replace(/^(train|predict|evaluate\.\w+)\//, "").replace(/^region_(\d+)\.\w+$/, "fused group $1");
 const kindColour = (kind) => colour([0, 1, 2, 3, 4, 5, 6, 7][Math.max(0, kKinds.indexOf(kind))]);
 
 const loadPlan = guarded(async () => {
@@ -166,7 +170,7 @@ function drawPlan() {
       context.fillStyle = style("--card");
       context.save();
       context.beginPath(); context.rect(x(block.from), y0, x(block.to) - x(block.from), y1 - y0); context.clip();
-      context.fillText(block.name, x(block.from) + 4, (y0 + y1) / 2 + 4);
+      context.fillText(valueName(block.name), x(block.from) + 4, (y0 + y1) / 2 + 4);
       context.restore();
     }
   }
@@ -179,7 +183,7 @@ function drawPlan() {
     const end = plan.starts[i + 1] ?? plan.steps;
     context.strokeStyle = style("--line");
     context.beginPath(); context.moveTo(x(plan.starts[i]), top); context.lineTo(x(plan.starts[i]), height - 8); context.stroke();
-    if (x(end) - x(plan.starts[i]) > 40) context.fillText(phase.name, x(plan.starts[i]) + 4, height - 9);
+    if (x(end) - x(plan.starts[i]) > 50) context.fillText(phaseName(phase.name), x(plan.starts[i]) + 4, height - 9, x(end) - x(plan.starts[i]) - 8);
   });
   context.strokeStyle = style("--ink");
   context.lineWidth = 1.5;
@@ -187,8 +191,9 @@ function drawPlan() {
   const phase = plan.starts.findLastIndex((start) => start <= step);
   const live = plan.blocks.filter((block) => isLive(block, step) && block.to - block.from < plan.steps);
   const total = live.reduce((sum, block) => sum + block.bytes, 0);
-  $("cursor-text").textContent = `${plan.phases[phase]?.name}: ${plan.phases[phase]?.steps[step - plan.starts[phase]] ?? "none"}; ` +
-    `${bytes(total)} in use at this operation, plus ${bytes(low)} for the whole run; arena: ${bytes(plan.arena_bytes)} (lower bound: ${bytes(plan.lower_bound)})`;
+  const at = step - plan.starts[phase];
+  $("cursor-text").textContent = `Operation ${at + 1} of ${phaseName(plan.phases[phase]?.name ?? "")}: ${valueName(plan.phases[phase]?.steps[at] ?? "none")}. ` +
+    `In use: ${bytes(total)}, plus ${bytes(low)} for the whole run. Reserved: ${bytes(plan.arena_bytes)} (smallest possible: ${bytes(plan.lower_bound)}).`;
   $("plan-legend").replaceChildren(...kKinds.filter((kind) => plan.blocks.some((block) => block.kind === kind)).map((kind) => {
     const swatch = element("i");
     swatch.style.background = kindColour(kind);
@@ -196,8 +201,8 @@ function drawPlan() {
     return element("span", {}, swatch, `${kTitles[kind]} ${bytes(sum)}`);
   }));
   const largest = live.sort((a, b) => b.bytes - a.bytes).slice(0, 8);
-  $("live-values").replaceChildren(table(["Value", "Kind", "Type", "Bytes", "Position"],
-    largest.map((one) => [one.name, kTitles[one.kind] ?? one.kind, one.type, one.bytes.toLocaleString("en"), one.offset.toLocaleString("en")])));
+  $("live-values").replaceChildren(table(["Value", "Kind", term("Type and shape", "f32: 32-bit floating-point numbers; i32: 32-bit integers; bool: true or false"), "Size (bytes)", term("Position (bytes)", "Distance from the start of the reserved memory")],
+    largest.map((one) => [valueName(one.name), kTitles[one.kind] ?? one.kind, one.kind === "workspace" ? "–" : one.type, one.bytes.toLocaleString("en"), one.offset.toLocaleString("en")])));
 }
 $("cursor").addEventListener("input", drawPlan);
 $("plan").addEventListener("pointermove", (event) => {
@@ -209,22 +214,18 @@ $("plan").addEventListener("pointermove", (event) => {
 new ResizeObserver(drawPlan).observe($("plan"));
 onNight(drawPlan);
 
-const kTerms = {
-  chain: "Elementwise operations that run together, element by element",
-  stage: "A stage processes all rows of the batch. The next stage can use its sums over the rows.",
-  "per-row step": "An operation that runs on one tile of rows at a time",
-};
-const countedTerm = (count, word) => term(counted(count, word), kTerms[word]);
-
 function showRegions() {
-  const rows = plan.regions.map((one) => [one.phase, String(one.steps), one.chains ? countedTerm(one.chains, "chain")
-    : element("span", {}, countedTerm(one.stages, "stage"), ", ", countedTerm(one.row_steps, "per-row step")),
-    /^tiles of (\d+) rows/.exec(one.tiling)?.[1] ?? one.tiling, bytes(one.bytes_in_tiles)]);
-  const tiling = term("Tile", "Rows of the batch that a thread processes at a time; on a GPU, the tile layout and its sizes");
-  const inTiles = term("Memory in tiles", "Size of the values that only this group of operations uses. Each tile of rows keeps them in registers or cache, so they take no space in the arena.");
-  $("regions").replaceChildren(rows.length ? table(["Phase", "Operations", "Structure", tiling, inTiles], rows)
-    : element("p", {class: "quiet"}, "No operations are fused."),
-    ...[...plan.notes, ...plan.fallbacks].map((note) => element("p", {class: "quiet"}, note)));
+  const rows = plan.regions.map((one, i) => [String(i + 1), phaseName(one.phase), String(one.steps),
+    one.chains ? `${counted(one.chains, "chain")} of operations on each element`
+      : `${one.stages} ${one.stages === 1 ? "pass" : "passes"} over the batch, ${counted(one.row_steps, "operation")} on each row`,
+    one.tiling.replace(/^tiles of (\d+) rows.*/, "$1 rows at a time"), one.bytes_in_tiles.toLocaleString("en")]);
+  $("regions").replaceChildren(...rows.length
+    ? [table(["Group", "Phase", "Operations", "Structure", "Work per thread", "Not stored (bytes)"], rows),
+      ...hints("Structure: a pass computes all rows of the batch, and the next pass can use its sums over the rows. The other operations of the group run once per batch.",
+        "Work per thread: the rows that a processor thread computes at a time (a tile); on a GPU, the numbers of blocks and threads.",
+        "Not stored: size of the values that only this group uses. They stay in registers or in the processor's cache.")]
+    : hints("No operations are fused."),
+  ...hints(...[...plan.notes, ...plan.fallbacks].map((note) => phaseName(note).replace(/: (a cut|no region|region dissolved): /, " is not fused: "))));
 }
 
 // ---- verify
@@ -236,12 +237,12 @@ $("verify").addEventListener("click", guarded(async () => {
     const report = await post("/api/verify", {executor: chosenExecutor()});
     const worst = report.ops[0];
     $("verified").replaceChildren(report.passed
-      ? element("p", {}, `Verified: ${report.values.toLocaleString("en")} values of ${counted(report.steps, "training step")} and ${counted(report.evaluation_steps, "evaluation step")}; ` +
-          (worst && worst.worst > 0 ? `largest error: ${short(100 * worst.worst, 2)} % of the limit (${worst.node})` : "no differences"))
+      ? element("p", {}, `Verified: ${report.values.toLocaleString("en")} elements of ${counted(report.steps, "training step")} and ${counted(report.evaluation_steps, "evaluation step")}. ` +
+          (worst && worst.worst > 0 ? `Largest error: ${short(100 * worst.worst, 2)} % of the tolerance, in ${worst.node}.` : "No differences."))
       : element("pre", {class: "command"}, report.difference),
-      element("div", {class: "wide"}, table(["Operation", "Comparisons", "Values",
-        term("Error / limit", "Largest error divided by the limit; verification fails if it is more than 1")], report.ops.map((op) =>
-        [op.op, String(op.steps), op.values.toLocaleString("en"), short(op.worst, 2)]))));
+      element("div", {class: "wide"}, table(["Operation", "Results compared", "Elements compared", "Largest error (%)"], report.ops.map((op) =>
+        [op.op, op.steps.toLocaleString("en"), op.values.toLocaleString("en"), short(100 * op.worst, 2)]))),
+      ...hints("Largest error: as a percentage of the tolerance, which is the largest error that rounding may cause. Verification fails above 100 %."));
   } catch (error) {
     $("verified").textContent = "";
     throw error;

@@ -273,7 +273,7 @@ function showLayers(model) {
   const entries = Array.isArray(model.graph) ? model.graph : [];
   const layers = entries.map((entry, i) => [entry, i]).filter(([entry]) => isLayer(entry));
   layers.forEach(([layer, i], position) => {
-    const units = element("input", {type: "number", min: "1", step: "1", "aria-label": `units of ${layer.name}`,
+    const units = element("input", {type: "number", min: "1", step: "1", title: "Number of units", "aria-label": `units of ${layer.name}`,
       onchange: () => {
         if (units.value === "") units.value = layer.units;
         else change(["graph", i, "units"], String(Math.max(1, Math.round(Number(units.value)))));
@@ -281,7 +281,7 @@ function showLayers(model) {
     units.value = layer.units;
     const isLast = position === layers.length - 1;
     const by = (step) => () => change(["graph", i, "units"], String(Math.max(1, layer.units + step)));
-    const activation = element("select", {"aria-label": `activation of ${layer.name}`,
+    const activation = element("select", {title: "Activation function", "aria-label": `activation of ${layer.name}`,
       onchange: () => setText(activation.value === "none" ? without(state.text, ["graph", i, "activation"])
         : withValue(state.text, ["graph", i, "activation"], JSON.stringify(activation.value)))},
       ...[...new Set([...kActivations, layer.activation || "none"])].map((one) => element("option", {value: one}, one)));
@@ -290,7 +290,7 @@ function showLayers(model) {
       element("span", {class: "units"}, element("button", {type: "button", "aria-label": `remove a unit from ${layer.name}`, disabled: isLast, onclick: by(-1)}, "−"),
         units, element("button", {type: "button", "aria-label": `add a unit to ${layer.name}`, disabled: isLast, onclick: by(1)}, "+")),
       activation,
-      element("button", {type: "button", "aria-label": `remove ${layer.name}`, disabled: isLast, onclick: () => removeLayer(entries, i)}, "×")));
+      element("button", {type: "button", "aria-label": `remove ${layer.name}`, title: "Remove layer", disabled: isLast, onclick: () => removeLayer(entries, i)}, "×")));
   });
   if (layers.length) {
     rows.push(element("div", {class: "row"},
@@ -341,7 +341,7 @@ function decoded(bytes) {
 const take = guarded(async (file) => {
   notify(null);
   const tooLarge = () => new RequestError({error: `${file.name} is ${bytes(file.size)}, but the limit is ` +
-    `${bytes(kMaxTable)}. Copy it to the model's folder and select it under Table.`});
+    `${bytes(kMaxTable)}. Copy it to the model's folder and select it under Open table.`});
   if (file.size > kMaxTable) throw tooLarge();
   const [text, note] = decoded(new Uint8Array(await file.arrayBuffer()));
   if (JSON.stringify(text).length > kMaxTable) throw tooLarge();  // JSON escapes line breaks

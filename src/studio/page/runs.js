@@ -1,5 +1,5 @@
 // runs.js: the Runs tab: a table of saved runs to sort and filter, and the runs selected for comparison.
-import {$, ask, element, guarded} from "./common.js";
+import {$, ask, counted, element, guarded} from "./common.js";
 import {emit, on, state} from "./state.js";
 
 let runs = {keys: [], rows: []}, sort = {key: -1, down: true};
@@ -15,7 +15,7 @@ function metricsFirst({keys, rows, ...rest}) {
 const load = guarded(async () => {
   do {
     runs = metricsFirst(await ask("/api/runs"));
-    $("run-dir").textContent = runs.folder ? `${runs.folder}: ${runs.rows.length}${runs.unread ? ` loaded, ${runs.unread} pending` : ""}` : "";
+    $("run-dir").textContent = runs.folder ? `${counted(runs.rows.length, "run")} in the folder ${runs.folder}${runs.unread ? `, loading ${runs.unread} more…` : ""}` : "";
     show();
   } while (runs.unread && !$("runs").hidden);
 });
@@ -48,7 +48,7 @@ function show() {
       const box = element("input", {type: "checkbox", checked: state.others.has(row.run), "aria-label": `plot the curves of ${row.run}`, onchange: () => choose(row.run, box.checked)});
       return element("tr", {class: state.others.has(row.run) ? "selected" : ""}, element("td", {}, box), element("th", {scope: "row"}, row.run), element("td", {class: row.error ? "broken" : "", title: row.error ?? ""}, row.state),
         ...row.cells.map((cell) => element("td", {title: cell}, digits(cell))),
-        element("td", {}, ["done", "interrupted"].includes(row.state) ? element("a", {href: `/api/run-file?run=${encodeURIComponent(row.run)}&file=weights.npz`, download: ""}, "Weights") : null));
+        element("td", {}, ["done", "interrupted"].includes(row.state) ? element("a", {href: `/api/run-file?run=${encodeURIComponent(row.run)}&file=weights.npz`, download: ""}, "Download weights") : null));
     }))), rows.length > kMaxShown ? element("p", {class: "quiet"},
     `${rows.length - kMaxShown} more runs are not shown. Filter or sort the list to see them.`) : "");
 }

@@ -1,5 +1,5 @@
 // training.js: the Training tab: curves, runtime hyperparameters, evaluation plots, predictions.
-import {$, colour, element, guarded, labelOf, onNight, post, RequestError, table, notify} from "./common.js";
+import {$, colour, element, guarded, labelOf, onNight, phaseName, post, RequestError, table, notify} from "./common.js";
 import {Curves} from "./curves.js";
 import {on, state} from "./state.js";
 
@@ -28,7 +28,7 @@ function seriesOf(name, points, metric, first, width) {
       before = k;
     });
     if (there.length)
-      made.push({apart: apart.includes(true) ? apart : null, name: name ? `${name} ${split}` : split, colour: colour(first + (name ? 0 : i)), dash: kDashes[name ? i : 0], width,
+      made.push({apart: apart.includes(true) ? apart : null, name: name ? `${name} ${phaseName(split)}` : phaseName(split), colour: colour(first + (name ? 0 : i)), dash: kDashes[name ? i : 0], width,
         x: there.map((point) => point.epoch), y: there.map((point) => valueOf(point, split, metric) ?? NaN)});
   });
   return made;
@@ -95,7 +95,7 @@ function showHyperparameters() {
 
 // ---- evaluation plots, drawn by the studio between two steps
 
-const kTitles = {surface: "Predicted and actual surface", confusion: "Confusion matrix (rows: actual, columns: predicted)",
+const kTitles = {surface: "Predicted vs. actual surface", confusion: "Confusion matrix (rows: actual, columns: predicted)",
   misclassified: "Misclassified images", predicted: "Predicted vs. actual", residuals: "Residuals", weights: "Weights",
   histogram: "Weight histogram"};
 let shown = "", isBusy = false, isStale = false, version = 0, refreshed = 0;
@@ -172,7 +172,7 @@ on("training", () => {
   const splits = ["test", "validation", "train"].filter((split) => facts.splits?.[split]);
   if ($("split").dataset.names !== splits.join()) {
     $("split").dataset.names = splits.join();
-    $("split").replaceChildren(...splits.map((name) => element("option", {value: name}, name)));
+    $("split").replaceChildren(...splits.map((name) => element("option", {value: name}, phaseName(name))));
   }
   showHyperparameters();
   drawCurves();
