@@ -192,8 +192,7 @@ struct Server::Impl {
     from.in.erase(0, parsed.bytes);
     switch (access.judge(from.request)) {
       case Access::Verdict::stranger:
-        return say(from,
-                   rejection(403, "this is not the page that the studio gave out: open the address that it printed"));
+        return say(from, rejection(403, "access denied: open the address that graphrun studio printed"));
       case Access::Verdict::newcomer:
         return say(from, {303, "text/plain", "", {{"Set-Cookie", access.cookie()}, {"Location", "/"}}});
       case Access::Verdict::known:
@@ -204,12 +203,12 @@ struct Server::Impl {
       return say(from, {405, "text/plain", "only GET and POST\n", {{"Allow", "GET, POST"}}});
     const std::string& type = from.request.content_type;
     if (posts && type != "application/json" && !type.starts_with("application/json;"))
-      return say(from, rejection(415, "a POST has application/json"));
+      return say(from, rejection(415, "a POST request needs the content type application/json"));
     std::uint64_t expected = from.request.content_length;
     for (const Connection& other : connections) {
       if (other.state == State::body) expected += other.request.content_length;
     }
-    if (expected > limits.body_bytes) return say(from, rejection(503, "too much is sent at once"));
+    if (expected > limits.body_bytes) return say(from, rejection(503, "the requests are too large"));
     from.state = State::body;
     from.until = seconds_now() + limits.body_seconds;
     if (from.request.expects_continue && from.in.size() < from.request.content_length) {
@@ -220,7 +219,8 @@ struct Server::Impl {
 
   void take_body(Connection& from) {
     if (from.in.size() < from.request.content_length) return;
-    if (from.in.size() > from.request.content_length) return say(from, rejection(400, "a connection has one request"));
+    if (from.in.size() > from.request.content_length)
+      return say(from, rejection(400, "only one request per connection"));
     from.request.body = std::move(from.in);
     from.in = {};
     from.state = State::waiting;

@@ -79,7 +79,7 @@ TEST_F(StudioRoutes, TablesThatAreDropped) {
   EXPECT_EQ(columns("twice.csv", "a,a,b,y\n1,2,3,4\n3,4,1,6\n9,2,7,1\n"), R"(["a","a","b","y"]})");
   const auto [made, model] = post("/api/init", {{"table", "twice.csv"}, {"target", "y"}});
   EXPECT_EQ(made, 200);
-  EXPECT_NE(model.find("'a' is left out: another column has its name"), std::string::npos) << model;
+  EXPECT_NE(model.find("'a' is omitted: another column has the same name"), std::string::npos) << model;
   const auto [rejected, why] = post("/api/init", {{"table", "twice.csv"}, {"target", "a"}});
   EXPECT_EQ(rejected, 422);
   EXPECT_NE(why.find("'a' is the name of two columns"), std::string::npos) << why;
@@ -122,7 +122,7 @@ TEST_F(StudioRoutes, TrainsWhereNothingCanBeKept) {
   own_.write("runs", "no folder");
   post("/api/train", {{"text", kXor}});
   const std::string text = heard(R"("state":"done")");
-  EXPECT_NE(text.find("this run is not stored"), std::string::npos) << text;
+  EXPECT_NE(text.find("this run is not saved"), std::string::npos) << text;
   EXPECT_NE(text.find(R"("command":"graphrun train )"), std::string::npos) << "the file has the same text";
 }
 
@@ -140,7 +140,7 @@ TEST_F(StudioRoutes, TrainsToItsEndWhenNothingCanBeKeptAnyMore) {
   EXPECT_TRUE(weights.starts_with("PK")) << weights.substr(0, 100);
   post("/api/control", {{"action", "resume"}});
   const std::string end = heard(R"("state":"done")");
-  EXPECT_NE(end.find("this run is not stored"), std::string::npos) << end;
+  EXPECT_NE(end.find("this run is not saved"), std::string::npos) << end;
   EXPECT_EQ(word_after(end, R"("command":")"), "") << "no command repeats it";
   EXPECT_EQ(word_after(end, R"("weights_hash":")").size(), 16u) << end;
   EXPECT_EQ(asked("GET", "/api/weights").first, 200);

@@ -100,7 +100,7 @@ void StudioModel::save(const std::string& name, bool over) {
     const std::string there = read_small_file(path);
     const bool is_own = path == folder_ / fs::path(path_).filename() && there == on_disk_;
     if (!is_own && there != text_)
-      throw Error(ErrorKind::input, "studio.exists", fmt::format("'{}' holds another model", name),
+      throw Error(ErrorKind::input, "studio.exists", fmt::format("'{}' contains another model", name),
                   "choose another name, or open it first");
   }
   write_whole_file(path, text_);
@@ -157,8 +157,7 @@ ScratchFolder::ScratchFolder() {
   std::string name = (fs::temp_directory_path(error) / "graphrun-studio-XXXXXX").string();
   if (error || mkdtemp(name.data()) == nullptr)
     throw Error(ErrorKind::input, "studio.scratch",
-                fmt::format("cannot make a folder for passing files: {}", std::strerror(errno)),
-                "set TMPDIR to another folder");
+                fmt::format("cannot create a temporary folder: {}", std::strerror(errno)), "set TMPDIR to another one");
   path_ = name;
 }
 

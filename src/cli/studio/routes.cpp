@@ -66,7 +66,7 @@ Answer later(Studio& studio, Ticket ticket, F f) {
 }
 
 Error nothing_trained() {
-  return Error(ErrorKind::input, "studio.idle", "nothing has been trained yet");
+  return Error(ErrorKind::input, "studio.idle", "nothing has been trained yet: click Train first");
 }
 
 // Answers from the training's thread, between two steps.
@@ -87,8 +87,7 @@ Answer with_weights(Studio& studio, Ticket ticket, bool needed, F f) {
   studio.training.look([&studio, ticket, needed, f = std::move(f)](Session* session) mutable {
     std::string weights = session == nullptr ? "" : studio.scratch.file("weights.npz");
     const Response saved = attempted([&] {
-      if (session == nullptr && needed)
-        throw Error(ErrorKind::input, "studio.idle", "nothing has been trained yet: there are no weights");
+      if (session == nullptr && needed) throw nothing_trained();
       if (session != nullptr) save_weights(*session, weights);
       return Response{};
     });

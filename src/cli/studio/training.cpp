@@ -88,7 +88,7 @@ struct StudioTraining::Impl {
   double sent_at = 0, began_at = 0;
   double evaluating = 0, evaluation = 0;  // seconds spent evaluating other splits: total, and fastest evaluation
   Report last = {};                       // for the curves; its pointers are not valid
-  std::optional<std::string> unkept;      // reason why this run is not stored
+  std::optional<std::string> unkept;      // reason why this run is not saved
   bool is_saved = false;                  // the model's file has the trained text
   double loss_sum = 0;
   std::uint64_t loss_count = 0, sent_step = 0;
@@ -374,12 +374,12 @@ struct StudioTraining::Impl {
     json.end_object().member("metrics", session->metric_names()).member("pictures", pictures_of(*session));
     std::vector<std::string> warnings = model.data.warnings;
     for (std::string& warning : session->training_warnings()) warnings.push_back(std::move(warning));
-    if (unkept) warnings.push_back(fmt::format("this run is not stored: {}", *unkept));
+    if (unkept) warnings.push_back(fmt::format("this run is not saved: {}", *unkept));
     json.member("warnings", warnings).end_object();
     const std::lock_guard lock(mutex);
     facts = json.text();
     run = made;
-    // The command of a run that is not stored uses the model's file, which must have the same text.
+    // The command of a run that is not saved uses the model's file, which must have the same text.
     command = unkept && (!changes.empty() || !is_saved) ? "" : training_command(present, made);
     if (!unkept && !changes.empty()) command = command_line({"graphrun", "replay", run});
     numbers = std::move(changeable);
