@@ -109,7 +109,7 @@ struct OptimizerSpec {
 struct OutputSpec {
   Value value;
   std::string name;
-  std::string target;  // input with the true values; may be empty
+  std::string target;  // input with the actual values; may be empty
 };
 
 // Validation metric that training monitors, and the criterion for an improvement.

@@ -20,7 +20,7 @@ inline constexpr double kNoScore = std::numeric_limits<double>::quiet_NaN();
 // One-vs-rest metrics of a class.
 struct PerClassScores {
   std::string name;             // class label or number
-  std::uint64_t rows = 0;       // rows with this true class
+  std::uint64_t rows = 0;       // rows with this actual class
   std::uint64_t predicted = 0;  // rows with this predicted class
   double precision = 0, recall = 0, f1 = 0;
   double auc = kNoScore;                // area under the ROC curve

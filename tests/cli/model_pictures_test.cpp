@@ -77,14 +77,14 @@ TEST_F(ModelPictures, OfNumbers) {
   const std::string model = file("plane.json", kPlane), weights = trained(model);
   const std::string surface = drawn({model, "--weights", weights});
   EXPECT_TRUE(has(surface, "plane: surface on the train split\np, predicted")) << surface;
-  EXPECT_TRUE(has(surface, "y, given"));
+  EXPECT_TRUE(has(surface, "y, actual"));
   for (const std::string& line : lines(surface)) {
     // The prediction equals the target, at least inside the cells.
     EXPECT_TRUE(!line.starts_with("4 ") || has(line, "++")) << surface;
   }
   // In original units: the line of equal values goes from -1 to 9.
   const std::string predicted = drawn({model, "--weights", weights, "--what=predicted"});
-  EXPECT_TRUE(has(predicted, "predicted = true") && has(predicted, "\n8 +")) << predicted;
+  EXPECT_TRUE(has(predicted, "predicted = actual") && has(predicted, "\n8 +")) << predicted;
   const std::string residuals = drawn({model, "--weights", weights, "--what=residuals", "--title=Mine"});
   EXPECT_TRUE(has(residuals, "Mine") && has(residuals, "predicted - actual")) << residuals;
   for (const char* name : {"a.svg", "a.png", "a.txt"}) {

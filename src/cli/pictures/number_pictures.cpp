@@ -174,7 +174,7 @@ std::optional<plot::HeatMap> given_map(const Model& model, const SplitRows& rows
   const std::size_t wide = truth.size() / plane.at[0].size();
   const bool is_class = class_outputs(model).front().is_class;
   if (wide != 1 && !is_class) return std::nullopt;
-  plot::HeatMap map = empty_map(plane, cells, fmt::format("{}, given", name));
+  plot::HeatMap map = empty_map(plane, cells, fmt::format("{}, actual", name));
   map.cells.assign(cells.count(), 0);
   std::vector<double> seen(cells.count());
   for (std::size_t i = 0; i < plane.at[0].size(); ++i) {
@@ -208,7 +208,7 @@ plot::Figure predicted_picture(Session& session, const std::string& split) {
     }
     figure.series.push_back({one.name, std::move(one.truth), std::move(one.predicted), figure.series.size(), 0, true});
   }
-  figure.series.push_back({"predicted = true", ends, ends, 6, 1});
+  figure.series.push_back({"predicted = actual", ends, ends, 6, 1});
   return figure;
 }
 

@@ -63,7 +63,7 @@ std::vector<MetricDef> all_metrics() {
       row("average_precision", "area under the precision-recall curve", [](Of s) { return s.average_precision; }),
       row("mcc", "Matthews correlation coefficient", [](Of s) { return s.mcc; }),
       row(
-          "log_loss", "mean of -log of the probability of the true class", [](Of s) { return s.log_loss; }, false),
+          "log_loss", "mean of -log of the probability of the actual class", [](Of s) { return s.log_loss; }, false),
   };
 }
 
