@@ -63,6 +63,7 @@ TEST_F(Help, SectionsListTheirKeysAndGroupsTheirFlags) {
            {"training", {"minimize", "Keys of early_stopping:", "patience", "min_factor", "every"}},
            {"losses", {"softmax_cross_entropy", "mae"}},
            {"logs", {"--log FILE", "--losses", "--no-cupti"}},
+           {"environment", {"environment variables that graphrun reads", "GRAPHRUN_DATA", "NO_COLOR"}},
            {"execution", {"--executor", "--jit", "--tiling"}}}) {
     const Outcome help = graphrun({"help", topic});
     EXPECT_EQ(help.code, 0) << topic;

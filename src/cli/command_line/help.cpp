@@ -45,10 +45,11 @@ constexpr std::pair<std::string_view, std::string_view> kShortLists[] = {
     {"check", "--set --epochs --batch --max-memory --executor --target --math"},
     {"studio", "--executor --threads"}};
 constexpr std::string_view kDetailed = "train eval plan verify bench";  // verbs to which --verbose makes a difference
-// Topic, its group of flags, and what they do.
+// Topic, its group of flags (empty: environment variables), and their purpose.
 constexpr std::array<std::string_view, 3> kGroupTopics[] = {
     {"execution", "Execution", "flags that select and tune the executor"},
-    {"logs", "Logs", "flags that record, watch or profile a training run"}};
+    {"logs", "Logs", "flags that record, watch or profile a training run"},
+    {"environment", "", "environment variables that graphrun reads"}};
 
 std::string row(std::string_view name, std::string_view text, std::size_t width = 24) {
   return fmt::format("  {:<{}}{}\n", name, width, text);
@@ -239,7 +240,8 @@ std::vector<std::string> topics() {
 
 std::string topic_text(const std::string& topic) {
   for (const auto& [name, group, purpose] : kGroupTopics)
-    if (topic == name) return fmt::format("{}: {}\n{}", name, purpose, group_text(group, "train"));
+    if (topic == name)
+      return fmt::format("{}: {}\n{}", name, purpose, group.empty() ? environment_text() : group_text(group, "train"));
   return help_topic(topic);
 }
 
