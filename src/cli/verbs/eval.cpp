@@ -47,7 +47,7 @@ const Verb eval_verb = {
     "test",
     Positionals::model,
     "evaluate trained weights on every split of the data",
-    R"(Prints loss and metrics of every split for trained weights, without training. Needs --weights, or a
+    R"(Prints the loss and the metrics of every split for trained weights, without training. Needs --weights, or a
 safetensors file as the model. Classifiers get accuracy, precision, recall, F1, ROC AUC, average precision and
 the confusion matrix; regressions get R2, errors and quantiles of the residuals (docs/reference/metrics.md).
 

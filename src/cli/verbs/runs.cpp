@@ -78,7 +78,7 @@ const Verb runs_verb = {
     Positionals::folders,
     "list stored runs or compare selected ones",
     R"(Lists the runs that `train --run-dir` and `sweep` stored in a folder (default: ./runs). Each row has the
-settings in which the runs differ, and loss and metrics of every split. If you name several runs, it
+settings in which the runs differ, and the loss and the metrics of every split. If you name several runs, it
 prints only the settings and results that differ. --sort selects the order, and --columns the columns.
 
 With --json, stdout is one array with an object for each run; docs/reference/command-line.md lists the keys.)",

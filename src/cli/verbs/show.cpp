@@ -124,8 +124,8 @@ const Verb show_verb = {
     "",
     Positionals::model,
     "print the model's graph with all shapes",
-    R"(Prints inputs, parameters, graph, outputs and training settings, with the shape of every value. Needs data
-only for --values, --whole-step, --rows and --source.
+    R"(Prints the inputs, parameters, graph, outputs and training settings, with the shape of every value. Needs
+data only for --values, --whole-step, --rows and --source.
 
 --json prints the canonical model file with all defaults. --svg draws the graph, with a box for each named
 value, its shape and its parameters. With --whole-step, it draws a box for each node of a training step.

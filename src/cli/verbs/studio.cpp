@@ -52,7 +52,7 @@ const Verb studio_verb = {
     "build, train and inspect a model in the browser",
     R"(Starts a local web server, prints its address and opens the page in the browser. On the page, drop a table
 (CSV or TSV) or select one, edit the model with controls or as JSON, and train it while you watch curves and
-plots. You can also inspect graph, values and memory plan, and compare stored runs.
+plots. You can also inspect the graph, the values and the memory plan, and compare stored runs.
 
 Runs are stored next to the model, as by train --run-dir, and the page shows the command that trains the same
 weights. The server listens on 127.0.0.1 only and requires the token in the address. Ctrl-C stops it.)",

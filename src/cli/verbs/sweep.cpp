@@ -380,8 +380,8 @@ const Verb sweep_verb = {
     Positionals::model,
     "train with every combination of given settings, and compare the results",
     R"(Trains the model with every combination of the --over values, and each combination with --seeds seeds. Each
-run is stored in its own folder in --run-dir, as with `train --run-dir`. Prints mean and standard deviation of
-loss and metrics for each combination.
+run is stored in its own folder in --run-dir, as with `train --run-dir`. Prints the mean and the standard
+deviation of the loss and of each metric for each combination.
 
 To make the runs comparable, all of them use the same split: that of the first seed, or of the model's
 split_seed. --over data.split_seed=1:5 varies the split. --executor, --set and other training flags apply to

@@ -20,8 +20,8 @@ const Verb train_verb = {
     "",
     Positionals::model,
     "train a model and evaluate it on every split of the data",
-    R"(Trains for the number of epochs in the model file, then evaluates loss and metrics of every split with the
-final weights. With early_stopping, training may end sooner, and the best weights are restored by default.
+    R"(Trains for the number of epochs in the model file, then evaluates the loss and the metrics of every split with
+the final weights. With early_stopping, training may end sooner, and the best weights are restored by default.
 `eval` also prints the confusion matrix. Progress goes to stderr, results to stdout.
 
 Ctrl-C stops after the current steps and prints the results so far. It omits losses and hashes that would take
