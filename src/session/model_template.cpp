@@ -67,11 +67,11 @@ class ModelTemplateWriter {
                          (target_.kind == Kind::number && target_.categories.size() == 2 && rows() >= kTestRows);
     name_inputs();
     if (const std::vector<std::string>& na = inferred_.dialect.notation.na; !na.empty())
-      note(fmt::format("taken as missing values: '{}'", fmt::join(na, "', '")));
+      note(fmt::format("read as missing values: '{}'", fmt::join(na, "', '")));
     for (const InferredColumn& column : inferred_.columns) {
       if (&column != &target_) take(column);
       if (holds_signs(column))
-        note(fmt::format("column '{}' holds words, such as '{}'; to have numbers, remove the signs in them",
+        note(fmt::format("column '{}' contains text, such as '{}'; to use it as numbers, remove the symbols from it",
                          column.name, column.example));
     }
     if (features_.empty()) take_counter();
@@ -85,7 +85,7 @@ class ModelTemplateWriter {
     else if (rows() >= kTestRows)
       json::add(data, "split", json::make_array({json::make(0.8), json::make(0.0), json::make(0.2)}));
     if (!has_validation())
-      note(fmt::format("{} rows are too few for a {}split, and so for early stopping", rows(),
+      note(fmt::format("{} rows are too few for a {}split, so the model has no early stopping", rows(),
                        rows() < kTestRows ? "" : "validation "));
     if (is_classification_ && rows() >= std::max(kTestRows, 2 * classes())) json::add(data, "stratify", text_value(y_));
     json::add(data, "transform", transforms());
@@ -121,7 +121,7 @@ class ModelTemplateWriter {
     y_ = "target";
     while (is_column(x_, true)) x_ += '_';
     while (is_column(y_, false)) y_ += '_';
-    note(fmt::format("the inputs of the model are called '{}' and '{}', since a column is called x or y", x_, y_));
+    note(fmt::format("the model's inputs are named '{}' and '{}', because a column is named x or y", x_, y_));
   }
 
   std::int64_t rows() const { return inferred_.rows - target_.missing; }
@@ -135,26 +135,26 @@ class ModelTemplateWriter {
   std::string output() const { return !is_classification_ ? "y_hat" : classes() > 2 ? "logits" : "probability"; }
 
   static constexpr std::string_view kCounts =
-      "it counts the rows; to use it, add it to the columns of the input, and 1 to the width of the input";
+      "it counts the rows; to use it, add it to the columns of the input, and add 1 to the width of the input";
   static std::string left_out(const InferredColumn& column, std::string_view why) {
-    return fmt::format("column '{}' is left out: {}", column.name, why);
+    return fmt::format("column '{}' is omitted: {}", column.name, why);
   }
 
   void take(const InferredColumn& column) {
     const auto leave = [&](std::string_view why) { note(left_out(column, why)); };
     if (column.name.empty()) return leave("it has no name in the first line");
-    if (column.is_repeated) return leave("another column has its name");
+    if (column.is_repeated) return leave("another column has the same name");
     if (column.present == 0) return leave("it is empty");
-    if (column.is_constant) return leave("it has one value");
+    if (column.is_constant) return leave("all its values are equal");
     if (column.is_counter && !names_time(column.name)) return leave(kCounts);
     if (column.is_counter)
-      note(fmt::format("column '{}' counts the rows; it is taken, since by its name it is a time", column.name));
+      note(fmt::format("column '{}' counts the rows, but is used, because its name suggests a time", column.name));
     if (column.kind == Kind::text)
       return leave(fmt::format("it has more than {} different strings, such as '{}'", data::kMaxCategories,
                                column.example.substr(0, 40)));
     if (column.missing > column.present) return leave("most of its values are missing");
     const std::string item = column.kind == Kind::date ? fmt::format("days({})", column.name) : column.name;
-    if (column.kind == Kind::date && is_column(item, true)) return leave(fmt::format("'{}' is a column", item));
+    if (column.kind == Kind::date && is_column(item, true)) return leave(fmt::format("'{}' is also a column", item));
     if (column.missing > 0)
       json::add(missing_, column.name, text_value(column.kind == Kind::categorical ? "most_frequent" : "median"));
     if (column.kind == Kind::categorical) return features_.push_back(words(column));
@@ -167,7 +167,7 @@ class ModelTemplateWriter {
       if (&column == &target_ || !column.is_counter || column.missing > 0 || column.is_repeated || column.name.empty())
         continue;
       std::erase(result_.notes, left_out(column, kCounts));
-      note(fmt::format("column '{}' counts the rows: it is taken, since no other is left", column.name));
+      note(fmt::format("column '{}' counts the rows, but is used, because no other column is left", column.name));
       features_.push_back({column.name, 1, json::make_array({text_value("standardize")})});
       return;
     }
@@ -209,7 +209,7 @@ class ModelTemplateWriter {
     if (!dialect.notation.na.empty()) json::add(source, "na", json::make_list(dialect.notation.na));
     if (target_.missing > 0) {
       json::add(missing_, target_.name, text_value("drop"));
-      note(fmt::format("{} rows lack a value of '{}' and are left out", target_.missing, target_.name));
+      note(fmt::format("{} rows without a value of '{}' are omitted", target_.missing, target_.name));
     }
     if (!missing_.members.empty()) json::add(source, "missing", missing_);
     std::vector<std::string> items;

@@ -52,9 +52,9 @@ TEST_F(StartingModelTest, NumbersWordsDatesAndGaps) {
   EXPECT_TRUE(has(text, R"("sex": [{"classes": ["m", "f"]}])")) << text;
   EXPECT_TRUE(has(text, R"("inputs": {"x": ["batch", 3], "y": ["batch", 1]})")) << text;
   EXPECT_TRUE(has(text, R"("metrics": ["rmse", "mae", "r2"])")) << text;
-  EXPECT_TRUE(noted("'id' is left out: it counts the rows"));
-  EXPECT_TRUE(noted("'name' is left out: it has more than 40 different strings"));
-  EXPECT_TRUE(noted("'same' is left out: it has one value"));
+  EXPECT_TRUE(noted("'id' is omitted: it counts the rows"));
+  EXPECT_TRUE(noted("'name' is omitted: it has more than 40 different strings"));
+  EXPECT_TRUE(noted("'same' is omitted: all its values are equal"));
   EXPECT_TRUE(has(text, R"("early_stopping": {"patience": 20})")) << text;
   expect_trains();
 }
@@ -66,9 +66,9 @@ TEST_F(StartingModelTest, RunningNumbersAreLeftOutAndTimesAreNot) {
                                              "," + digits(3 * i);
                                     }));
   EXPECT_TRUE(has(text, R"("x": ["saleYear", "step", "a"])")) << text;
-  EXPECT_TRUE(noted("'id' is left out: it counts the rows; to use it"));
-  EXPECT_TRUE(noted("'back' is left out: it counts the rows"));
-  EXPECT_TRUE(noted("'saleYear' counts the rows; it is taken, since by its name it is a time"));
+  EXPECT_TRUE(noted("'id' is omitted: it counts the rows; to use it"));
+  EXPECT_TRUE(noted("'back' is omitted: it counts the rows"));
+  EXPECT_TRUE(noted("'saleYear' counts the rows, but is used, because its name suggests a time"));
 }
 
 TEST_F(StartingModelTest, ColumnsNamedLikeInputs) {
@@ -94,10 +94,10 @@ TEST_F(StartingModelTest, WhatComesLate) {
   };
   const std::string text = model_of(table("n.a.", 13900));
   EXPECT_TRUE(has(text, R"("x": ["size", "age"])")) << text;
-  EXPECT_TRUE(noted("taken as missing values: 'n.a.'"));
+  EXPECT_TRUE(noted("read as missing values: 'n.a.'"));
   expect_trains();
   model_of(table("12b", 13900));
-  EXPECT_TRUE(noted("'size' is left out: it has more than 40 different strings, such as '12b'"));
+  EXPECT_TRUE(noted("'size' is omitted: it has more than 40 different strings, such as '12b'"));
   expect_trains();
   const std::string comma =
       model_of("a;y\n" + rows(40000, [](int i) { return digits(i) + ";" + digits(3 * i) + (i < 39000 ? "" : ",5"); }));
@@ -127,8 +127,8 @@ TEST_F(StartingModelTest, NamesThatCannotBeUsed) {
                                              digits(3 * i) + ",k" + std::to_string(i) + "," + digits(i);
                                     }));
   EXPECT_TRUE(has(text, R"("x": ["id", "a", "b"])")) << text;
-  EXPECT_TRUE(noted("'note' is left out: another column has its name"));
-  EXPECT_TRUE(noted("'' is left out: it has no name"));
+  EXPECT_TRUE(noted("'note' is omitted: another column has the same name"));
+  EXPECT_TRUE(noted("'' is omitted: it has no name"));
   expect_trains();
   EXPECT_TRUE(has(message([&] { model_of("a,y,y\n1,2,3\n2,3,4\n"); }), "'y' is the name of two columns"));
 }
@@ -176,9 +176,9 @@ TEST_F(StartingModelTest, AColumnThatCountsTheRowsIsTakenWhereNoOtherIsLeft) {
                  return "N" + std::to_string(i) + "," + std::to_string(i + 1) + "," + digits(3 * i);
                }));
   EXPECT_TRUE(has(text, R"js("x": ["t"])js")) << text;
-  EXPECT_TRUE(noted("column 't' counts the rows: it is taken"));
-  EXPECT_FALSE(noted("'t' is left out"));
-  EXPECT_TRUE(noted("'name' is left out"));
+  EXPECT_TRUE(noted("column 't' counts the rows, but is used"));
+  EXPECT_FALSE(noted("'t' is omitted"));
+  EXPECT_TRUE(noted("'name' is omitted"));
   expect_trains();
 }
 
@@ -207,8 +207,8 @@ TEST_F(StartingModelTest, HowTheFileIsWritten) {
   for (const char* key : {R"("delimiter": ";")", R"("decimal": ",")", R"("thousands": ".")", R"("percent": true)",
                           R"("comment": "#")", R"("na": ["k. A.", "-999"])", R"("b": "median")", R"("y": "drop")"})
     EXPECT_TRUE(has(text, key)) << key << " in " << text;
-  EXPECT_TRUE(noted("taken as missing values: 'k. A.', '-999'"));
-  EXPECT_TRUE(noted("5 rows lack a value of 'y' and are left out"));
+  EXPECT_TRUE(noted("read as missing values: 'k. A.', '-999'"));
+  EXPECT_TRUE(noted("5 rows without a value of 'y' are omitted"));
   expect_trains();
 }
 
@@ -216,7 +216,7 @@ TEST_F(StartingModelTest, NumbersWithSignsAreWords) {
   model_of("price,b,floor,y\n" + rows(12, [](int i) {
              return "$" + digits(i % 4) + "," + digits(i) + (i % 2 == 0 ? ",A1," : ",B2,") + digits(3 * i);
            }));
-  EXPECT_TRUE(noted("column 'price' holds words, such as '$0'; to have numbers, remove the signs in them"));
+  EXPECT_TRUE(noted("column 'price' contains text, such as '$0'; to use it as numbers, remove the symbols from it"));
   EXPECT_FALSE(noted("'floor'"));
   expect_trains();
 }
