@@ -79,7 +79,7 @@ class RegionFinder {
       if (is_view(id) || kinds_[id] == RowKind::shared) continue;
       std::string reason;
       if (kinds_[id] == RowKind::opaque) {
-        reason = fmt::format("no rule says how '{}' makes it from rows", name_of(graph_[id].op));
+        reason = fmt::format("'{}' cannot compute it row by row", name_of(graph_[id].op));
       } else {
         RegionQuestion question(graph_, analysis_, graph_[id].phase);
         question.add(id, 0);
@@ -93,7 +93,7 @@ class RegionFinder {
     for (NodeId id : nodes) {
       if (is_view(id) || graph_[id].def->rows != RowRule::select || cut_[id] || !is_read_by_cut[id]) continue;
       cut_[id] = true;
-      note(id, "a cut: a cut reads its rows from the arena");
+      note(id, "a cut: an op that is not fused reads its rows");
     }
     for (NodeId id : nodes) {
       if (is_view(id)) cut_[id] = cut_[graph_[id].inputs[0]];
@@ -276,7 +276,7 @@ class RegionFinder {
       }
     }
     if (stays > moves) return {};
-    return fmt::format("{} bytes would be moved to keep {} from the arena", moves, stays);
+    return fmt::format("fusion would move {} bytes to keep {} out of memory", moves, stays);
   }
 
   const Graph& graph_;
