@@ -322,7 +322,7 @@ bool takes_arrays(const SplitLine& line, Arguments& arguments) {
   if (std::error_code ignored;
       words.size() > 1 && words[1].ends_with(".json") && std::filesystem::exists(words[1], ignored))
     throw usage(
-        "flags", "show MODEL --weights FILE goes with --values",
+        "flags", "show MODEL.json --weights FILE goes with --values",
         fmt::format("graphrun show {} --values --weights FILE shows what the model computes with them", words[1]));
   arguments.verb = words[0];
   arguments.arrays = true;

@@ -130,9 +130,9 @@ data only for --values, --whole-step, --rows and --source.
 --json prints the canonical model file with all defaults. --svg draws the graph, with a box for each named
 value, its shape and its parameters. With --whole-step, it draws a box for each node of a training step.
 
-show MODEL --values [NAME...] prints statistics of every named value over one batch: minimum, maximum, mean,
-standard deviation, norm and fraction of zeros. Values that you name, such as h or h.W:gradient, also get a
-histogram, a heat map and their first elements. --gradients adds the gradients of the loss, or of
+show MODEL.json --values [NAME...] prints statistics of every named value over one batch: minimum, maximum,
+mean, standard deviation, norm and fraction of zeros. Values that you name, such as h or h.W:gradient, also
+get a histogram, a heat map and their first elements. --gradients adds the gradients of the loss, or of
 --of EXPRESSION (summed if not scalar), for parameters, inputs and values (default: at the initial weights).
 
 show --weights FILE [NAME...], without a model, prints the same for the arrays of an NPZ or safetensors file.
