@@ -41,6 +41,10 @@ GRAPHRUN_API std::string to_string(const Diagnostic& diagnostic);
 // \x1b or \u202e.
 GRAPHRUN_API std::string printable(std::string_view text);
 
+// The text as a JSON string, quotes included. Always UTF-8: invalid bytes become U+FFFD; control characters, including
+// text-direction ones, are escaped.
+GRAPHRUN_API std::string json_string(std::string_view text);
+
 inline constexpr std::size_t kMaxDiagnostics = 50;  // kept by an Error; further ones are counted
 
 class GRAPHRUN_API Error : public std::exception {

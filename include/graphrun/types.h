@@ -32,8 +32,12 @@ inline bool is_float(DType dtype) {
 // multiply several times faster; sums stay f32. Executors without such units compute as for fp32.
 enum class Precision : std::uint8_t { fp32, tf32 };
 
+// Upper bounds, so that later code need not check sums and products of extents for overflow. Readers of files and
+// Programs reject larger values by name; model-format.md lists them.
 inline constexpr int kMaxRank = 8;
-inline constexpr int kMaxOperands = 8;  // per op
+inline constexpr int kMaxOperands = 8;                                  // per op
+inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;     // of a tensor; an extent of 0 counts as 1
+inline constexpr std::int64_t kMaxBatch = (std::int64_t{1} << 31) - 1;  // samples: an i32 counts them
 
 // The batch is symbolic until a graph is compiled: dimension 0 then has `rows` rows per sample. Such an extent is far
 // below every real one, so it cannot pass for a number: Shape::elements() rejects it, and products with it

@@ -13,7 +13,6 @@
 #include "base/json_syntax.h"
 #include "base/source_text.h"
 #include "graphrun/error.h"
-#include "graphrun/json_string.h"
 
 namespace graphrun::json {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/source_text.h"
-#include "graphrun/json_string.h"
+#include "graphrun/error.h"
 
 namespace graphrun::json {
 namespace {

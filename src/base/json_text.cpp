@@ -5,7 +5,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "graphrun/json_string.h"
+#include "graphrun/error.h"
 
 namespace graphrun::json {
 namespace {

@@ -9,7 +9,6 @@
 #include "base/json_text.h"
 #include "data/safetensors.h"
 #include "graphrun/error.h"
-#include "graphrun/json_string.h"
 
 namespace graphrun::data {
 namespace {

@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "base/text.h"
-#include "graphrun/json_string.h"
+#include "graphrun/error.h"
 
 namespace graphrun::studio {
 namespace {

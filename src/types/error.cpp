@@ -9,8 +9,6 @@
 #include <optional>
 #include <utility>
 
-#include "graphrun/json_string.h"
-
 namespace graphrun {
 namespace {
 

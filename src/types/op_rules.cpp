@@ -11,7 +11,6 @@
 
 #include "graphrun/error.h"
 #include "graphrun/family_op.h"
-#include "graphrun/limits.h"
 #include "graphrun/op.h"
 #include "graphrun/params.h"
 #include "graphrun/program.h"

@@ -2,7 +2,6 @@
 // src/compiler checks that no two live buffers overlap.
 #include <set>
 
-#include "graphrun/limits.h"
 #include "types/op_rules.h"
 #include "types/region_check.h"
 

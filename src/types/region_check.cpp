@@ -4,7 +4,6 @@
 #include <map>
 #include <set>
 
-#include "graphrun/limits.h"
 #include "graphrun/op.h"
 #include "graphrun/params.h"
 #include "graphrun/partial_results.h"

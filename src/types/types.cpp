@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "graphrun/error.h"
-#include "graphrun/limits.h"
 
 namespace graphrun {
 namespace {

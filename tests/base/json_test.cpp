@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "graphrun/error.h"
-#include "graphrun/json_string.h"
 #include "support/cpu_time.h"
 
 namespace graphrun::json {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "graphrun/error.h"
-#include "graphrun/limits.h"
 #include "graphrun/params.h"
 #include "graphrun/target.h"
 #include "graphrun/tensor.h"

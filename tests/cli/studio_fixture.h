@@ -17,7 +17,7 @@
 #include "cli/command_line/diagnostics.h"
 #include "cli/command_line/verbs.h"
 #include "cli/studio/routes.h"
-#include "graphrun/json_string.h"
+#include "graphrun/error.h"
 #include "support/http_client.h"
 #include "support/temporary_folder.h"
 

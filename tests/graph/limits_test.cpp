@@ -7,7 +7,7 @@
 
 #include "graphrun/error.h"
 #include "graphrun/graph_builder.h"
-#include "graphrun/limits.h"
+#include "graphrun/types.h"
 
 namespace graphrun {
 namespace {

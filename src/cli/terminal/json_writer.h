@@ -11,7 +11,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include "graphrun/json_string.h"
+#include "graphrun/error.h"
 
 namespace graphrun::cli {
 

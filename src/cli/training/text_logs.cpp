@@ -9,7 +9,7 @@
 
 #include "cli/terminal/csv_cell.h"
 #include "cli/training/log_resume.h"
-#include "graphrun/json_string.h"
+#include "graphrun/error.h"
 
 namespace graphrun::cli {
 namespace {

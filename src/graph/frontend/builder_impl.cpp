@@ -12,7 +12,6 @@
 
 #include "graph/ops/make.h"
 #include "graphrun/error.h"
-#include "graphrun/limits.h"
 #include "graphrun/op.h"
 
 namespace graphrun {

@@ -13,7 +13,6 @@
 #include "graph/frontend/library/functions.h"
 #include "graphrun/class_outputs.h"
 #include "graphrun/error.h"
-#include "graphrun/limits.h"
 #include "graphrun/op.h"
 
 namespace graphrun {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "graphrun/json_string.h"
+#include "graphrun/error.h"
 #include "graphrun/op.h"
 
 namespace graphrun::ir {

@@ -14,7 +14,6 @@
 #include "graph/frontend/library/layers.h"
 #include "graph/frontend/library/optimizers.h"
 #include "graph/frontend/library/schedules.h"
-#include "graphrun/limits.h"
 #include "graphrun/show.h"
 
 namespace graphrun {

@@ -15,7 +15,6 @@
 #include "graph/frontend/model_check.h"
 #include "graph/ir/needed.h"
 #include "graphrun/family_op.h"
-#include "graphrun/limits.h"
 #include "graphrun/op.h"
 
 namespace graphrun {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "graph/builder.h"
+#include "graph/ops/op_def.h"
 #include "graph/frontend/library/entry.h"
 
 namespace graphrun {
