@@ -36,7 +36,7 @@ enum class Precision : std::uint8_t { fp32, tf32 };
 // Programs reject larger values by name; model-format.md lists them.
 inline constexpr int kMaxRank = 8;
 inline constexpr int kMaxOperands = 8;                                  // per op
-inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;     // of a tensor; an extent of 0 counts as 1
+inline constexpr std::int64_t kMaxElements = std::int64_t{1} << 40;     // in a tensor; an extent of 0 counts as 1
 inline constexpr std::int64_t kMaxBatch = (std::int64_t{1} << 31) - 1;  // samples: an i32 counts them
 
 // The batch is symbolic until a graph is compiled: dimension 0 then has `rows` rows per sample. Such an extent is far

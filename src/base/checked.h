@@ -1,5 +1,5 @@
 // checked.h: sums and products of extents with saturation.
-// Contract: a result beyond 64 bits saturates, which exceeds every limit (graphrun/limits.h), so one check of the
+// Contract: a result beyond 64 bits saturates, which exceeds every limit (graphrun/types.h), so one check of the
 // result suffices. Not here: rejecting results above a limit (ir::Builder::add).
 #pragma once
 

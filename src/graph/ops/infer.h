@@ -10,7 +10,7 @@
 
 namespace graphrun::infer {
 
-// Infers the type of a node from its inputs in the graph. Throws Error, also if the type exceeds limits.h.
+// Infers the type of a node from its inputs in the graph. Throws Error, also if the type exceeds a limit of types.h.
 TensorType type_of(const ir::Graph& graph, const ir::Node& node);
 // Also works while a pass is building the graph, if the node's operands are in it.
 Params params_of(const ir::Graph& graph, const ir::Node& node);
