@@ -198,7 +198,7 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
   if (weights) {
     GraphBuilder::Impl& graph = model.graph.impl();
     for (auto& [name, tensor] : parameters_of(*weights))
-      graph.inits.at(graph.builder.find(name)) = Init::values(std::move(tensor));
+      graph.parameters.at(graph.builder.find(name)).init = Init::values(std::move(tensor));
   }
   if (weights && !weights->ignored.empty())
     data.warnings.push_back(

@@ -85,9 +85,9 @@ TEST(ModelFile, GoodFile) {
   EXPECT_EQ(model.train.seed, 5u);
   const GraphBuilder::Impl& impl = model.graph.impl();
   const ir::NodeId weight = model.graph.find("y_hat.W").id;
-  EXPECT_EQ(impl.inits.at(weight).kind, Init::Kind::uniform);
-  EXPECT_EQ(impl.inits.at(model.graph.find("W").id).b, 0.1);
-  EXPECT_TRUE(impl.no_decay.contains(model.graph.find("b").id));
+  EXPECT_EQ(impl.parameters.at(weight).init.kind, Init::Kind::uniform);
+  EXPECT_EQ(impl.parameters.at(model.graph.find("W").id).init.b, 0.1);
+  EXPECT_FALSE(impl.parameters.at(model.graph.find("b").id).decay);
   EXPECT_EQ(impl.graph[model.graph.find("h").id].source.line, 12);
   ASSERT_NE(model.data.find("train"), nullptr);
   EXPECT_EQ(model.data.find("train")->samples(), 3);
@@ -101,7 +101,7 @@ TEST(ModelFile, BatchAllTakesTheTrainingSplit) {
 TEST(ModelFile, InlineValuesAndOutputLists) {
   const Model model = load(replaced(replaced(kGood, R"("init": {"normal": 0.1})", R"("init": [[1, 2, 3], [4, 5, 6]])"),
                                     R"({"y_hat": "y"})", R"(["y_hat", "h"])"));
-  const Init& init = model.graph.impl().inits.at(model.graph.find("W").id);
+  const Init& init = model.graph.impl().parameters.at(model.graph.find("W").id).init;
   ASSERT_EQ(init.kind, Init::Kind::values);
   EXPECT_EQ(init.tensor.elements<float>()[5], 6);
   EXPECT_EQ(model.outputs[0].target, "y");
@@ -328,7 +328,7 @@ TEST(Overrides, ReachKeysListItemsAndNamedEntries) {
   EXPECT_EQ(model.train.log_every, 2);
   EXPECT_EQ(model.train.optimizer.attributes[0].second, 0.5);
   EXPECT_EQ(model.graph.batch(), 3);
-  EXPECT_EQ(model.graph.impl().inits.at(model.graph.find("W").id).a, 2);
+  EXPECT_EQ(model.graph.impl().parameters.at(model.graph.find("W").id).init.a, 2);
   EXPECT_FALSE(model.graph.impl().names.contains("y_hat.b"));
   EXPECT_EQ(model.graph.impl().graph[model.graph.find("h").id].op, *find_op("relu"));
 }

@@ -51,7 +51,7 @@ std::string square_model(std::int64_t batch, std::int64_t width) {
   g.expression("s = softmax(h) * random_uniform(h)");
   const Value loss = g.expression("loss = mean(square(s - x)) + sum(h) * 0.1");
   GraphBuilder::Impl& impl = g.impl();
-  const std::vector<NodeId> gradient = gradients(impl.builder, loss.id, impl.parameters);
+  const std::vector<NodeId> gradient = gradients(impl.builder, loss.id, impl.trainable());
   EXPECT_EQ(impl.graph[gradient[0]].type.shape, Shape({width, width}));
   verify(impl.graph);
   return g.print();

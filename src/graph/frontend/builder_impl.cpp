@@ -6,7 +6,6 @@
 #include <array>
 #include <atomic>
 #include <cmath>
-#include <iterator>
 #include <mutex>
 #include <numbers>
 
@@ -164,10 +163,9 @@ ir::NodeId GraphBuilder::Impl::input(std::string_view name, std::span<const std:
   return id;
 }
 
-ir::NodeId GraphBuilder::Impl::parameter(std::string_view name, const Shape& shape, Init init, bool decay,
-                                         bool trainable) {
+ir::NodeId GraphBuilder::Impl::parameter(std::string_view name, const Shape& shape, Parameter parameter) {
   check_new_name(name);
-  check_init(name, shape, init);
+  check_init(name, shape, parameter.init);
   for (const std::int64_t extent : shape.dims()) {
     if (extent < 0) fail("shape.extent", fmt::format("{}: an extent must be >= 0, got {}", name, extent));
   }
@@ -175,10 +173,7 @@ ir::NodeId GraphBuilder::Impl::parameter(std::string_view name, const Shape& sha
   const ir::NodeId id = make::source(builder, "parameter", {DType::f32, shape, 0}).id;
   builder.enter(0);
   define(name, id);
-  parameters.push_back(id);
-  inits.emplace(id, std::move(init));
-  if (!decay) no_decay.insert(id);
-  if (!trainable) frozen.insert(id);
+  parameters.emplace(id, std::move(parameter));
   return id;
 }
 
@@ -195,15 +190,14 @@ ir::NodeId GraphBuilder::Impl::runtime_scalar(std::string_view name, double valu
 }
 
 ir::NodeId GraphBuilder::Impl::state(std::string_view name, const Shape& shape, Init init) {
-  const ir::NodeId id = parameter(name, shape, std::move(init), true, false);
-  states.insert(id);
-  return id;
+  return parameter(name, shape, {.init = std::move(init), .trainable = false, .is_state = true});
 }
 
 void GraphBuilder::Impl::assign(ir::NodeId state, ir::NodeId value, bool after) {
   const ir::Node& to = graph[state];
-  if (!states.contains(state)) {
-    const bool is_parameter = to.op == Op::parameter;
+  const auto found = parameters.find(state);
+  const bool is_parameter = found != parameters.end();
+  if (!is_parameter || !found->second.is_state) {
     fail("assign.state",
          fmt::format("{} is {}; only a state can be assigned", to.name,
                      is_parameter ? "a parameter, which its optimizer updates" : "computed"),
@@ -221,8 +215,9 @@ void GraphBuilder::Impl::assign(ir::NodeId state, ir::NodeId value, bool after) 
 
 std::vector<ir::NodeId> GraphBuilder::Impl::trainable() const {
   std::vector<ir::NodeId> found;
-  std::copy_if(parameters.begin(), parameters.end(), std::back_inserter(found),
-               [&](ir::NodeId id) { return !frozen.contains(id); });
+  for (const auto& [id, parameter] : parameters) {
+    if (parameter.trainable) found.push_back(id);
+  }
   return found;
 }
 

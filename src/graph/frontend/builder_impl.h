@@ -24,14 +24,16 @@ class __attribute__((visibility("hidden"))) GraphBuilder::Impl {  // the enclosi
   std::int64_t batch = 0;      // 0: unknown
   ir::Graph graph;
   ir::Builder builder{graph};
-  std::map<ir::NodeId, Init> inits;      // one per parameter
   std::map<ir::NodeId, double> runtime;  // runtime hyperparameters and their initial values
-  std::set<ir::NodeId> no_decay;         // parameters exempt from weight_decay and l2
-  std::set<ir::NodeId> frozen;           // parameters that no optimizer updates, including states
-  std::set<ir::NodeId> states;           // parameters that only assignments update
   ir::NodeId step = ir::kNoNode;         // placeholder for the step counter of a phase
   std::vector<ir::NodeId> inputs;        // in declaration order
-  std::vector<ir::NodeId> parameters;
+  struct Parameter {
+    Init init = {};
+    bool decay = true;      // whether weight_decay and l2 apply
+    bool trainable = true;  // whether optimizers may update it
+    bool is_state = false;  // only assignments update it; then it is not trainable
+  };
+  std::map<ir::NodeId, Parameter> parameters;  // and states, in declaration order
   struct Assignment {
     ir::NodeId state, value;
     bool after;  // whether the value is computed from the updated parameters
@@ -52,7 +54,7 @@ class __attribute__((visibility("hidden"))) GraphBuilder::Impl {  // the enclosi
   Value value(ir::NodeId id) const { return {id, number}; }
   // The first extent may be kBatch.
   ir::NodeId input(std::string_view name, std::span<const std::int64_t> shape, DType dtype);
-  ir::NodeId parameter(std::string_view name, const Shape& shape, Init init, bool decay, bool trainable = true);
+  ir::NodeId parameter(std::string_view name, const Shape& shape, Parameter parameter);
   ir::NodeId runtime_scalar(std::string_view name, double value);
   ir::NodeId state(std::string_view name, const Shape& shape, Init init);
   // Throws Error if `state` is not a state, has another type, or is already assigned.

@@ -65,7 +65,7 @@ Value GraphBuilder::input(std::string_view name, std::span<const std::int64_t> s
 }
 
 Value GraphBuilder::parameter(std::string_view name, Shape shape, Init init, bool decay) {
-  return impl().value(impl().parameter(name, shape, std::move(init), decay));
+  return impl().value(impl().parameter(name, shape, {.init = std::move(init), .decay = decay}));
 }
 
 Value GraphBuilder::runtime_scalar(std::string_view name, double value) {
@@ -108,15 +108,12 @@ Value GraphBuilder::expression(std::string_view text) {
 
 void GraphBuilder::trainable(Value parameter, bool yes) {
   const ir::NodeId id = impl().node(parameter);
-  if (impl().graph[id].op != Op::parameter || impl().states.contains(id)) {
+  const auto found = impl().parameters.find(id);
+  if (found == impl().parameters.end() || found->second.is_state) {
     throw Error(ErrorKind::input, "parameter.trainable",
                 fmt::format("{} is not a parameter: only parameters are trained", impl().graph[id].name));
   }
-  if (yes) {
-    impl().frozen.erase(id);
-  } else {
-    impl().frozen.insert(id);
-  }
+  found->second.trainable = yes;
 }
 
 Value GraphBuilder::state(std::string_view name, Shape shape, Init init) {

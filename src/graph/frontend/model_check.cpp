@@ -10,7 +10,6 @@
 
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/format/fields.h"
-#include "graph/frontend/library/functions.h"
 #include "graphrun/class_outputs.h"
 #include "graphrun/error.h"
 #include "graphrun/op.h"
@@ -101,7 +100,8 @@ class Checker {
           continue;
         }
         const ir::Node& node = graph_.graph[value.id];
-        if (node.op != Op::parameter || graph_.frozen.contains(value.id)) {
+        const auto found = graph_.parameters.find(value.id);
+        if (found == graph_.parameters.end() || !found->second.trainable) {
           fail(fmt::format("{} is not a trained parameter", node.name));
         } else if (const auto [entry, fresh] = updated_by.emplace(value.id, one.name); !fresh) {
           fail(fmt::format("{} is updated by '{}' already", node.name, entry->second),

@@ -125,7 +125,11 @@ std::vector<ConfigEntry> training_config(const Model& model) {
     assigned += fmt::format("{}{} = {}{}", assigned.empty() ? "" : ", ", graph.graph[one.state].name,
                             graph.graph[one.value].name, one.after ? " after" : "");
   }
-  for (const ir::NodeId id : graph.frozen) frozen += (frozen.empty() ? "" : ", ") + graph.graph[id].name;
+  std::vector<std::string> kept;
+  for (const auto& [id, parameter] : graph.parameters) {
+    if (!parameter.trainable) frozen += (frozen.empty() ? "" : ", ") + graph.graph[id].name;
+    if (!parameter.decay) kept.push_back(graph.graph[id].name);
+  }
   if (!assigned.empty()) add("assign", assigned);
   if (!frozen.empty()) add("not trained", frozen);
   add("early_stopping", stopping_text(train.early_stopping));
@@ -136,8 +140,6 @@ std::vector<ConfigEntry> training_config(const Model& model) {
   add("shuffle", fmt::format("{}", train.shuffle));
   add("drop_last", fmt::format("{}", train.drop_last));
   add("precision", train.precision == Precision::tf32 ? "tf32" : "fp32");
-  std::vector<std::string> kept;
-  for (const ir::NodeId id : graph.no_decay) kept.push_back(graph.graph[id].name);
   add("no_decay", fmt::format("{}", fmt::join(kept, ", ")));
   std::string columns;  // lists absent columns, which would otherwise go unnoticed
   for (const Split& split : model.data.splits) {

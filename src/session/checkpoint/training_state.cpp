@@ -96,12 +96,12 @@ TrainingState::TrainingState(SessionAccess::Impl& session)
   const GraphBuilder::Impl& graph = model.graph.impl();
   const std::unordered_map<std::string, ir::NodeId> trained(session.compiled.step.parameters.begin(),
                                                             session.compiled.step.parameters.end());
-  for (const ir::NodeId id : graph.parameters) {
+  for (const auto& [id, parameter] : graph.parameters) {
     const ir::Node& node = graph.graph[id];
     if (const auto used = trained.find(node.name); used != trained.end())
       parts_.push_back({node.name, node.type, session.buffer(used->second)});
     else  // unused, so it keeps its initial value
-      add_constant(node.name, initial_value(graph.inits.at(id), node.name, node.type.shape, model.train.seed));
+      add_constant(node.name, initial_value(parameter.init, node.name, node.type.shape, model.train.seed));
   }
   for (auto& [name, values] : fitted_arrays(model.data)) add_constant(name, std::move(values));
   add_states(BufferKind::slot);

@@ -208,7 +208,7 @@ void write_start(const Model& model, const CompiledModel& compiled, std::initial
   }
   const GraphBuilder::Impl& source = model.graph.impl();
   for (const auto& [name, node] : compiled.step.parameters) {
-    const Init& init = source.inits.at(source.builder.find(name));
+    const Init& init = source.parameters.at(source.builder.find(name)).init;
     const Shape& shape = compiled.step.graph[node].type.shape;
     write(node, initial_value(init, name, shape, model.train.seed).bytes());
   }

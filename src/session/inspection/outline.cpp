@@ -74,7 +74,7 @@ class Outlined {
     for (const Reading& reading : readings)
       for (const ir::NodeId parameter : reading.parameters) ++readers[parameter];
     for (const ir::NodeId id : impl_.inputs) add(id, is_target(id) ? Role::target : Role::input);
-    for (const ir::NodeId id : impl_.parameters)
+    for (const auto& [id, parameter] : impl_.parameters)
       if (readers[id] != 1) add(id, Role::parameter);
     for (std::size_t i = 0; i < computed_.size(); ++i) add_computed(computed_[i], readings[i]);
     return std::move(values_);
@@ -94,15 +94,14 @@ class Outlined {
     for (const MetricSpec& metric : model_.train.metrics)
       if (metric.value.valid()) found.insert(metric.value.id);
     for (const ir::NodeId loss : losses_) found.insert(loss);
-    const std::set<ir::NodeId> parameters(impl_.parameters.begin(), impl_.parameters.end());
     for (const ir::NodeId id : found)
-      if (impl_.graph[id].op != Op::input && !parameters.contains(id) && !ir::is_number(impl_.graph[id]))
+      if (impl_.graph[id].op != Op::input && !impl_.parameters.contains(id) && !ir::is_number(impl_.graph[id]))
         computed_.push_back(id);
     is_value_.assign(impl_.graph.size(), false);
     is_parameter_.assign(impl_.graph.size(), false);
     for (const ir::NodeId id : computed_) is_value_[id] = true;
     for (const ir::NodeId id : impl_.inputs) is_value_[id] = true;
-    for (const ir::NodeId id : impl_.parameters) is_parameter_[id] = true;
+    for (const auto& [id, parameter] : impl_.parameters) is_parameter_[id] = true;
   }
 
   Reading read(ir::NodeId value) {
@@ -188,7 +187,7 @@ class Outlined {
 
 std::int64_t parameter_elements(const GraphBuilder::Impl& impl) {
   std::int64_t elements = 0;
-  for (const ir::NodeId id : impl.parameters) elements += impl.graph[id].type.shape.elements();
+  for (const auto& [id, parameter] : impl.parameters) elements += impl.graph[id].type.shape.elements();
   return elements;
 }
 

@@ -61,7 +61,8 @@ ModelSummary summary(const Described& described) {
   if (const json::Member* text = described.canonical.find("description")) s.description = text->value.string;
   s.batch = described.batch;
   s.inputs = typed(graph, graph.inputs);
-  s.parameters = typed(graph, graph.parameters);
+  for (const auto& [id, parameter] : graph.parameters)
+    s.parameters.emplace_back(graph.graph[id].name, graph.graph[id].type);
   for (const OutputSpec& output : described.model.outputs) {
     s.outputs.emplace_back(output.name, graph.graph[output.value.id].type);
   }

@@ -172,13 +172,13 @@ std::vector<Diagnostic> misfits(const Weights& weights, const GraphBuilder& grap
   // Report only the first mismatches, and skip the search for hints on the rest.
   const auto full = [&] { return found.size() >= kMaxDiagnostics; };
   std::vector<std::string> names, unused;
-  for (const ir::NodeId id : graph.impl().parameters) names.push_back(graph.impl().graph[id].name);
+  for (const auto& [id, parameter] : graph.impl().parameters) names.push_back(graph.impl().graph[id].name);
   const ByName wanted(names, std::identity());
   const ByName given(weights.parameters, &std::pair<std::string, data::TensorInfo>::first);
   for (const auto& [name, array] : weights.parameters) {
     if (!wanted.find(name)) unused.push_back(name);
   }
-  for (const ir::NodeId id : graph.impl().parameters) {
+  for (const auto& [id, parameter] : graph.impl().parameters) {
     const ir::Node& node = graph.impl().graph[id];
     const auto* one = given.find(node.name);
     const data::TensorInfo* info = one ? &one->second : nullptr;
@@ -247,12 +247,12 @@ void save_weights(Session& session, OutputFile& file) {
   const Model& model = session.model();
   const GraphBuilder::Impl& graph = model.graph.impl();
   const ByName used(session.program().buffers, &Buffer::name);
-  for (const ir::NodeId id : graph.parameters) {
+  for (const auto& [id, parameter] : graph.parameters) {
     const std::string& name = graph.graph[id].name;
     // An unused parameter is not part of the program, so it keeps its initial value.
-    arrays.emplace_back(
-        name, used.find(name) ? session.read(name)
-                              : initial_value(graph.inits.at(id), name, graph.graph[id].type.shape, model.train.seed));
+    arrays.emplace_back(name, used.find(name)
+                                  ? session.read(name)
+                                  : initial_value(parameter.init, name, graph.graph[id].type.shape, model.train.seed));
   }
   for (auto& array : fitted_arrays(model.data)) arrays.push_back(std::move(array));
   const WeightsNotes notes = notes_of(model, session.program().math, is_safetensors_name(file.path()));

@@ -185,18 +185,19 @@ class ModelBuild {
       ObjectReader fields(reader_, place);
       read_fields(reader_, fields, are_states ? state_fields() : parameter_fields(), model_.train);
       Shape shape;
-      Init init;
+      GraphBuilder::Impl::Parameter parameter{.trainable = !are_states, .is_state = are_states};
       if (const auto given = fields.get("shape")) shape = read_shape(reader_, *given).value_or(Shape());
-      if (const auto given = fields.get("init")) init = read_init(reader_, *given, read_array_).value_or(Init());
-      const bool decay = are_states || fields.boolean("decay").value_or(true);
-      const bool trainable = are_states || fields.boolean("trainable").value_or(true);
+      if (const auto given = fields.get("init"))
+        parameter.init = read_init(reader_, *given, read_array_).value_or(Init());
+      if (!are_states) {
+        parameter.decay = fields.boolean("decay").value_or(true);
+        parameter.trainable = fields.boolean("trainable").value_or(true);
+      }
       fields.finish();
       if (reader_.errors() != before) {
         scope_.broken.insert(name);
-      } else if (are_states) {
-        declare(name, place, [&] { graph_.state(name, shape, std::move(init)); });
       } else {
-        declare(name, place, [&] { graph_.parameter(name, shape, std::move(init), decay, trainable); });
+        declare(name, place, [&] { graph_.parameter(name, shape, std::move(parameter)); });
       }
     }
   }

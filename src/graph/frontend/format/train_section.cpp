@@ -74,13 +74,12 @@ class TrainSection {
     const std::optional<NodeId> id = read_value_name(reader_, scope_, at);
     if (!id || !scalar(at, *id, "the minimized value")) return;
     const std::vector<bool> needed = ir::needed_by(graph_.graph, {&*id, 1});
-    const auto reached = [&](NodeId parameter) { return needed[parameter]; };
     const std::vector<NodeId> trained = graph_.trainable();
-    if (std::ranges::any_of(trained, reached)) {
+    if (std::ranges::any_of(trained, [&](NodeId parameter) { return needed[parameter]; })) {
       if (check_gradient(at, *id, trained)) spec_.minimize = graph_.value(*id);
       return;
     }
-    const bool any = std::ranges::any_of(graph_.parameters, reached);
+    const bool any = std::ranges::any_of(graph_.parameters, [&](const auto& one) { return needed[one.first]; });
     reader_.report(at, "model.minimize",
                    fmt::format("{} depends on no parameter{}: there is nothing to train", at.value->string,
                                any ? " that is trainable" : ""));
@@ -168,14 +167,14 @@ class TrainSection {
   // The parameter with that name, or all whose names start with "name.".
   std::vector<NodeId> parameters_named(const Ref& at, const std::string& name) {
     std::vector<NodeId> found, frozen;
-    for (const NodeId id : graph_.parameters) {
+    for (const auto& [id, parameter] : graph_.parameters) {
       const std::string& own = graph_.graph[id].name;
       const bool is_meant = own == name || own.starts_with(name + ".");
-      if (is_meant) (graph_.frozen.contains(id) ? frozen : found).push_back(id);
+      if (is_meant) (parameter.trainable ? found : frozen).push_back(id);
     }
     if (!found.empty() || excused(scope_, name)) return found;
     if (!frozen.empty()) {
-      const bool is_state = graph_.states.contains(frozen.front());
+      const bool is_state = graph_.parameters.at(frozen.front()).is_state;
       reader_.report(at, "model.objectives",
                      fmt::format("{} is {}", name, is_state ? "a state: assignments change it" : "not trainable"));
       return found;

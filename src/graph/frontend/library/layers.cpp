@@ -198,7 +198,8 @@ NodeId LayerCall::shared(std::string_view part, const Shape& shape) const {
 
 NodeId LayerCall::parameter(std::string_view part, const Shape& shape, const Init& init, bool decay) const {
   if (!share.empty()) return shared(part, shape);
-  return graph.parameter(fmt::format("{}.{}", name, part), shape, init, decay, trainable);
+  return graph.parameter(fmt::format("{}.{}", name, part), shape,
+                         {.init = init, .decay = decay, .trainable = trainable});
 }
 
 NodeId LayerCall::state(std::string_view part, const Shape& shape, const Init& init) const {

@@ -395,7 +395,7 @@ class StepGraphBuilder {
   }
 
   bool decays(NodeId parameter) const {
-    return source_.no_decay.count(source_.builder.find(result_.graph[parameter].name)) == 0;
+    return source_.parameters.at(source_.builder.find(result_.graph[parameter].name)).decay;
   }
 
   void add_evaluation(const Split& split) {
