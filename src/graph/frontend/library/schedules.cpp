@@ -74,14 +74,9 @@ ScheduleDef row(std::string_view name, std::string_view doc, Var (*build)(const 
   throw Error(ErrorKind::input, std::move(code), std::move(message), std::move(hint));
 }
 
-struct Parsed {
-  const ScheduleDef* def;
-  ir::Attrs attrs;
-  std::string_view unit;
-};
-
-Parsed parse(const ScheduleSpec& spec) {
-  Parsed parsed{&row_named("schedule", schedules(), spec.name), {}, {}};
+// The call for a spec, without its time.
+ScheduleCall parse(const ScheduleSpec& spec) {
+  ScheduleCall parsed{&row_named("schedule", schedules(), spec.name)};
   for (const auto& [name, value] : spec.attributes) {
     if (name != "steps" && name != "epochs") continue;
     if (!parsed.unit.empty()) reject("schedule.unit", "give the length in 'steps' or in 'epochs', not both");
@@ -142,7 +137,7 @@ void check_schedule(const ScheduleSpec& spec) {
 }
 
 std::optional<ScheduleEnd> end_at_zero(const ScheduleSpec& spec) {
-  const Parsed parsed = parse(spec);
+  const ScheduleCall parsed = parse(spec);
   ScheduleEnd end{0, parsed.attrs.real("warmup"), parsed.unit};
   if (spec.name == "piecewise") {
     const Reals &values = parsed.attrs.reals("values"), &at = parsed.attrs.reals(parsed.unit);
@@ -162,16 +157,16 @@ std::optional<ScheduleEnd> end_at_zero(const ScheduleSpec& spec) {
 
 ir::NodeId schedule_value(ir::Builder& f, const ScheduleSpec& spec, ir::NodeId step,
                           const std::function<ir::NodeId()>& epoch_steps) {
-  const Parsed parsed = parse(spec);
-  ScheduleCall call{parsed.attrs, parsed.unit, make::cast({&f, step}, DType::f32)};
-  if (parsed.unit == "epochs") call.time = call.time / Var{&f, epoch_steps()};
-  const double warmup = parsed.attrs.real("warmup");
-  if (warmup == 0) return parsed.def->build(call).id;
+  ScheduleCall call = parse(spec);
+  call.time = make::cast({&f, step}, DType::f32);
+  if (call.unit == "epochs") call.time = call.time / Var{&f, epoch_steps()};
+  const double warmup = call.attrs.real("warmup");
+  if (warmup == 0) return call.def->build(call).id;
 
   const Var time = call.time;
   call.time = op("maximum", {time - like(warmup, time), like(0, time)});
   const Var rise = at_most_one(time / warmup);
-  return (parsed.def->build(call) * rise).id;
+  return (call.def->build(call) * rise).id;
 }
 
 }  // namespace graphrun

@@ -14,10 +14,12 @@
 
 namespace graphrun {
 
+struct ScheduleDef;
 struct ScheduleCall {
-  const ir::Attrs& attrs;
-  std::string_view unit;  // key of the length: "steps" or "epochs"
-  Var time;               // f32 scalar >= 0, in that unit
+  const ScheduleDef* def = nullptr;
+  ir::Attrs attrs = {};
+  std::string_view unit = {};  // key of the length: "steps" or "epochs"
+  Var time = {};               // f32 scalar >= 0, in that unit
 };
 
 struct ScheduleDef : Entry {  // attributes include the units and warmup

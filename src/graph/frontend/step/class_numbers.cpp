@@ -40,12 +40,13 @@ class Tracer {
   Tracer(const ir::Graph& graph, std::vector<ClassRange>& ranges) : graph_(graph), ranges_(ranges) {}
 
   void run(NodeId id, const Box& box, ClassRange range) {
-    std::size_t next = open_.size();
     trace(id, box, range);
-    for (; next < open_.size(); ++next) {
-      range.kind = open_[next].kind;
-      follow(open_[next].id, Box(open_[next].box), range);
+    for (std::size_t next = 0; next < open_.size(); ++next) {
+      const Part part = open_[next];  // a copy: follow() adds parts
+      range.kind = part.kind;
+      follow(part.id, part.box, range);
     }
+    open_.clear();
   }
 
  private:
