@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -139,5 +140,17 @@ std::string text(GraphBuilder::Impl& graph, const Expression& expression, Attrib
 // ", axis=1, keepdims=false"
 std::string attributes_text(const GraphBuilder::Impl& graph, const ir::AttrSchema& schema, const AttrList& given,
                             Attributes which = Attributes::all);
+
+// Notes on the operands of a shape error (operand_notes.cpp): where each is defined, or its text in the expression.
+struct OperandNote {
+  ir::NodeId node = ir::kNoNode;
+  std::string text;  // for an operand without a name: "x @ W"
+};
+
+// The attribute that the error refers to, in the user's spelling if it was given; "" if there is none.
+std::string attribute_at_fault(const Error& error, const std::vector<std::string>& given);
+
+// Errors that do not concern shapes or dtypes pass unchanged.
+Error with_notes(const GraphBuilder::Impl& graph, std::span<const OperandNote> operands, const Error& error);
 
 }  // namespace graphrun::expression

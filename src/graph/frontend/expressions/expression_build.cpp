@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "graph/frontend/expressions/expression.h"
-#include "graph/frontend/expressions/operand_notes.h"
 #include "graph/frontend/library/functions.h"
 #include "graph/frontend/library/layers.h"
 #include "graph/ops/make.h"

@@ -1,11 +1,12 @@
-#include "graph/frontend/expressions/operand_notes.h"
-
+// operand_notes.cpp: notes on the operands of a shape error: where each is defined, or its text in the expression.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <set>
 
-namespace graphrun {
+#include "graph/frontend/expressions/expression.h"
+
+namespace graphrun::expression {
 namespace {
 
 constexpr std::size_t kMaxText = 60;  // bytes of an operand's text in a message
@@ -75,4 +76,4 @@ Error with_notes(const GraphBuilder::Impl& graph, std::span<const OperandNote> o
   return Error(error.kind(), std::move(diagnostics));
 }
 
-}  // namespace graphrun
+}  // namespace graphrun::expression

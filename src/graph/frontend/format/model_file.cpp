@@ -9,7 +9,6 @@
 
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/expressions/expression.h"
-#include "graph/frontend/expressions/operand_notes.h"
 #include "graph/frontend/format/fields.h"
 #include "graph/frontend/format/train_section.h"
 #include "graph/frontend/library/functions.h"
@@ -311,13 +310,13 @@ class ModelBuild {
         graph_.define(*name, call(graph_.builder, *function, *operands, *attrs));
       }
     } catch (const Error& error) {
-      std::vector<OperandNote> notes;
+      std::vector<expression::OperandNote> notes;
       for (const NodeId operand : *operands) notes.push_back({operand, {}});
       std::vector<std::string> given;
       for (const auto& attribute : *attrs) given.push_back(attribute.first);
       if (layer) given.emplace_back("share");
-      const std::optional<Ref> at = object.get(attribute_at_fault(error, given));
-      reader_.report(at ? *at : entry, with_notes(graph_, notes, error));
+      const std::optional<Ref> at = object.get(expression::attribute_at_fault(error, given));
+      reader_.report(at ? *at : entry, expression::with_notes(graph_, notes, error));
     }
   }
 
