@@ -18,23 +18,6 @@ std::uint64_t aligned(std::uint64_t bytes) {
 
 }  // namespace
 
-std::vector<std::size_t> block_levels(const std::vector<LevelStep>& steps) {
-  struct State {
-    std::size_t there = 0, read = 0;  // first level at which it is available, last level that reads it
-  };
-  std::map<std::uint32_t, State> states;
-  std::vector<std::size_t> levels;
-  for (const LevelStep& step : steps) {
-    State& written = states[step.writes];
-    std::size_t level = std::max(written.there, written.read);
-    for (const std::uint32_t id : step.reads) level = std::max(level, states[id].there);
-    for (const std::uint32_t id : step.reads) states[id].read = std::max(states[id].read, level);
-    written.there = step.sums_elements ? level + 1 : level;
-    levels.push_back(level);
-  }
-  return levels;
-}
-
 bool sums_elements(const TextCall& call) {
   return call.op == Op::sum && call.output.rows == 0 && call.output.shape.elements() == 1 &&
          is_array(call.inputs[0].type) && call.inputs[0].type.dtype == DType::f32 && is_dense(call.inputs[0].view);
@@ -57,66 +40,69 @@ std::uint64_t BlockLevels::scratch_bytes(std::uint32_t blocks) const {
 
 BlockLevels block_levels(const RegionSignature& region) {
   BlockLevels needs;
-  const auto rows = static_cast<std::uint32_t>(region.rows.size());
-  std::vector<LevelStep> steps;
-  for (std::uint32_t i = 0; i < region.once.size(); ++i) {
-    LevelStep& step = steps.emplace_back(LevelStep{{}, rows + i, sums_elements(call_of(region.once[i]))});
-    for (const std::uint32_t maker : region.makers[rows + i])
-      if (maker != kNoStep) step.reads.push_back(maker);
-  }
-  const std::vector<std::size_t> levels = block_levels(steps);
-  std::vector<bool> kept(rows + steps.size(), false);
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    const StepSignature& step = region.once[i];
-    const std::size_t level = levels[i];
-    if (steps[i].sums_elements) {
+  const std::size_t rows = region.rows.size();
+  std::vector<bool> kept(rows + region.once.size(), false);
+  needs.available.resize(kept.size(), 0);
+  for (std::size_t i = rows; i < kept.size(); ++i) {
+    const StepSignature& step = region.once[i - rows];
+    std::vector<std::uint32_t> makers = region.makers[i];
+    std::erase(makers, kNoStep);
+    std::size_t level = 0;
+    for (const std::uint32_t maker : makers) level = std::max(level, needs.available[maker]);
+    for (const std::uint32_t maker : makers) {
+      const TensorType& type = maker < rows ? region.rows[maker].output : region.once[maker - rows].output;
+      if (!is_array(type) || kept[maker] || needs.available[maker] == level) continue;
+      kept[maker] = true;
+      needs.kept_bytes += cuda::kept_bytes(type.shape.elements(), type.dtype);
+    }
+    const bool sums = sums_elements(call_of(step));
+    if (sums) {
       needs.sums.resize(std::max(needs.sums.size(), level + 1), 0);
       ++needs.sums[level];
     } else if (is_array(step.output) && step.op != Op::record && level > 0) {
       needs.elements += step.output.shape.elements();
     }
-    for (const std::uint32_t maker : steps[i].reads) {
-      const TensorType& type = maker < rows ? region.rows[maker].output : region.once[maker - rows].output;
-      if (!is_array(type) || kept[maker] || levels[i] == (maker < rows ? 0 : levels[maker - rows])) continue;
-      kept[maker] = true;
-      needs.kept_bytes += cuda::kept_bytes(type.shape.elements(), type.dtype);
-    }
+    needs.available[i] = sums ? level + 1 : level;
   }
   return needs;
 }
 
-BlockOrder::BlockOrder(const Program& program, const Phase& phase, const Region& region, const Places& places)
-    : sums(1) {
-  const Stage& stage = region.stages.front();
-  std::vector<LevelStep> steps;
-  const auto each = [&](const auto& f) {
-    for (std::uint32_t i = stage.first; i < stage.rows; ++i) f(i);
-    for (std::uint32_t i = stage.last; i < region.last; ++i) f(i);
+BlockOrder::BlockOrder(const KernelFrame& frame) : phase(frame.phase), sums(1) {
+  struct State {
+    std::size_t there = 0, read = 0;  // first level at which it is available, last level that reads it
   };
-  each([&](std::uint32_t i) {
+  std::map<BufferId, State> states;  // storage roots
+  const Stage& stage = frame.region.stages.front();
+  for (std::uint32_t i = stage.first; i < frame.region.last; ++i) {
+    if (i >= stage.rows && i < stage.last) continue;
     const Step& step = phase.steps[i];
-    TextCall call{step.op, &step.params, {}, program.buffers[step.output].type};
-    LevelStep& of = steps.emplace_back(LevelStep{{}, storage_root(program, step.output), false});
-    for (std::size_t k = 0; k < step.inputs.size(); ++k) {
-      const Buffer& input = program.buffers[step.inputs[k]];
-      call.inputs.push_back({input.type, "x", false, view_of(input)});
-      if (!places.stays_in_arena(step, k) && !(step.op == Op::assign && k == 0))
-        of.reads.push_back(storage_root(program, step.inputs[k]));
-    }
-    of.sums_elements = cuda::sums_elements(call);
-  });
-  const std::vector<std::size_t> found = block_levels(steps);
-  std::size_t k = 0;
-  each([&](std::uint32_t i) {
-    const std::size_t level = levels[i] = found[k];
-    const bool is_sum = steps[k++].sums_elements;
-    sums.resize(std::max(sums.size(), level + (is_sum ? 2 : 1)));
-    if (is_sum) sums[level].push_back(i);
-  });
+    OnceStep& once = steps[i];
+    const BufferId output = frame.root(step.output);
+    once.call = frame.once.call(step);
+    std::vector<BufferId> reads;
+    for (std::size_t k = 0; k < step.inputs.size(); ++k)
+      if (!frame.places.stays_in_arena(step, k) && !(step.op == Op::assign && k == 0))
+        reads.push_back(frame.root(step.inputs[k]));
+    once.sums_elements = cuda::sums_elements(once.call);
+    once.is_by_element = once.sums_elements || (step.op != Op::record && !frame.places.is_number(output));
+    State& written = states[output];
+    once.level = std::max(written.there, written.read);
+    for (const BufferId id : reads) once.level = std::max(once.level, states[id].there);
+    for (const BufferId id : reads) states[id].read = std::max(states[id].read, once.level);
+    written.there = once.sums_elements ? once.level + 1 : once.level;
+    sums.resize(std::max(sums.size(), once.level + (once.sums_elements ? 2 : 1)));
+    if (once.sums_elements) sums[once.level].push_back(i);
+  }
 }
-bool BlockOrder::sums_elements(std::uint32_t step) const {
-  const std::vector<std::uint32_t>& of = sums.at(levels.at(step));
-  return std::ranges::find(of, step) != of.end();
+
+void BlockOrder::run_scalars(OnceText& once, std::uint32_t first, std::uint32_t last, std::size_t level) {
+  for (auto step = steps.lower_bound(first); step != steps.lower_bound(last); ++step) {
+    if (step->second.level != level) continue;
+    if (step->second.is_by_element)
+      step->second.call = once.call(phase.steps[step->first]);
+    else
+      once.run(step->first, step->first + 1);
+  }
 }
 
 }  // namespace graphrun::cuda

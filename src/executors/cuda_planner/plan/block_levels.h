@@ -10,29 +10,21 @@
 #include <map>
 #include <vector>
 
-#include "executors/cuda_planner/print/once_text.h"
+#include "executors/cuda_planner/print/kernel_frame.h"
 #include "graphrun/executor.h"
 #include "graphrun/program.h"
 
 namespace graphrun::cuda {
 
-// Values are identified by number: storage root or producing step.
-struct LevelStep {
-  std::vector<std::uint32_t> reads;
-  std::uint32_t writes;
-  bool sums_elements;
-};
-// Level of each step, starting at 0.
-std::vector<std::size_t> block_levels(const std::vector<LevelStep>& steps);
-
 // Whether the call sums all elements of a shared f32 array to a scalar.
 bool sums_elements(const TextCall& call);
 
-// Resources that a region needs for its levels.
+// Levels of a region, and the resources that it needs for them.
 struct BlockLevels {
-  std::vector<std::size_t> sums;                            // number of element sums by level; {} if none
-  std::int64_t elements = 0;                                // elements of arrays computed after level 0
-  std::uint64_t kept_bytes = 0;                             // size of arrays that a later level reads
+  std::vector<std::size_t> available;  // first level that can read a step's output; rows, then others
+  std::vector<std::size_t> sums;       // number of element sums by level; {} if none
+  std::int64_t elements = 0;           // elements of arrays computed after level 0
+  std::uint64_t kept_bytes = 0;        // size of arrays that a later level reads
   std::uint64_t shared_bytes(std::uint32_t threads) const;  // per block
   std::uint64_t scratch_bytes(std::uint32_t blocks) const;  // including kept_bytes
 };
@@ -42,11 +34,20 @@ std::uint64_t level_parts_bytes(std::size_t sums, std::uint32_t blocks);  // scr
 
 // Steps that run once, by level. Includes those before the rows, which run there if they are scalars of level 0.
 struct BlockOrder {
-  BlockOrder(const Program& program, const Phase& phase, const Region& region, const Places& places);
-  std::map<std::uint32_t, std::size_t> levels;   // level by index of the step in the phase
+  struct OnceStep {
+    std::size_t level;
+    bool sums_elements;
+    bool is_by_element;  // writes or sums an array
+    TextCall call;       // if by element: its call, with operand names as of that step
+  };
+  explicit BlockOrder(const KernelFrame& frame);
+  // Runs the scalar steps [first, last) of a level, and names the operands of the others: a later step may overwrite a
+  // scalar that they read.
+  void run_scalars(OnceText& once, std::uint32_t first, std::uint32_t last, std::size_t level);
+
+  const Phase& phase;
+  std::map<std::uint32_t, OnceStep> steps;       // key: index in the phase
   std::vector<std::vector<std::uint32_t>> sums;  // sums of elements, by level
-  std::map<std::uint32_t, TextCall> before;      // level 0 steps deferred past the rows, with operand names before them
-  bool sums_elements(std::uint32_t step) const;
 };
 
 }  // namespace graphrun::cuda

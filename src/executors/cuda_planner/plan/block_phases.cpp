@@ -4,8 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
-#include <tuple>
+#include <functional>
 #include <utility>
 
 #include "executors/cuda_planner/cost/tile_costs.h"
@@ -34,45 +33,49 @@ struct Blocks {
 struct ProductSize {
   std::int64_t rows, columns, inner;
 };
-std::int64_t jobs_of(const ProductSize& size, const ProductTile& tile) {
-  return divide_up(size.rows, 16 * tile.m) * divide_up(size.columns, 8 * tile.n);
-}
-// A 16x8x8 product runs three times on the tensor cores, spread over four schedulers.
-std::int64_t job_cycles(const ProductSize& size, const ProductTile& tile, const Blocks& blocks) {
-  const std::int64_t bytes = std::min(kMaxJobBytes, (16 * tile.m + 8 * tile.n) * size.inner * 4);
-  const std::int64_t products = tile.m * tile.n * divide_up(size.inner, 8) * 3 * blocks.costs.tensor_product / 40;
-  return blocks.job_start() + std::max(bytes / blocks.costs.l2_bytes, products);
-}
-// Tile with the shortest time; ties go to the least total work.
-ProductTile tile_for(const ProductSize& size, const Blocks& blocks, std::int64_t most) {
-  const auto fits = [&](const ProductTile& tile) { return blocks.threads <= 256 || tile.m * tile.n <= 4; };
-  const auto cycles = [&](const ProductTile& tile) {
-    const std::int64_t each = job_cycles(size, tile, blocks), jobs = jobs_of(size, tile);
-    return std::tuple(!fits(tile), std::max(most, divide_up(jobs, blocks.count) * each), jobs * each);
+// Jobs of a product with a tile, and their cycles.
+struct ProductJobs {
+  ProductTile tile;
+  std::int64_t jobs, each, all;  // `all`: those of the block with the most jobs
+
+  // A 16x8x8 product runs three times on the tensor cores, spread over four schedulers.
+  ProductJobs(const ProductSize& size, const ProductTile& of, const Blocks& blocks) : tile(of) {
+    const std::int64_t bytes = std::min(kMaxJobBytes, (16 * tile.m + 8 * tile.n) * size.inner * 4);
+    const std::int64_t products = tile.m * tile.n * divide_up(size.inner, 8) * 3 * blocks.costs.tensor_product / 40;
+    jobs = divide_up(size.rows, 16 * tile.m) * divide_up(size.columns, 8 * tile.n);
+    each = blocks.job_start() + std::max(bytes / blocks.costs.l2_bytes, products);
+    all = divide_up(jobs, blocks.count) * each;
+  }
+  // Time next to jobs that take `most` cycles, then total work.
+  std::pair<std::int64_t, std::int64_t> cost(std::int64_t most) const { return {std::max(most, all), jobs * each}; }
+};
+// Jobs with the shortest time; ties go to the least total work.
+ProductJobs jobs_for(const ProductSize& size, const Blocks& blocks, std::int64_t most) {
+  const auto cost = [&](const ProductTile& tile) {
+    const bool fits = blocks.threads <= 256 || tile.m * tile.n <= 4;
+    return std::pair(!fits, ProductJobs(size, tile, blocks).cost(most));
   };
-  return *std::ranges::min_element(kTiles, {}, cycles);
+  return {size, *std::ranges::min_element(kTiles, {}, cost), blocks};
 }
-ProductTile tile_for_sum(const ProductSize& size, const Blocks& blocks, std::int64_t most) {
-  const ProductSize turned{size.columns, size.rows, size.inner};
-  const ProductTile as_is = tile_for(size, blocks, most);
-  ProductTile other = tile_for(turned, blocks, most);
-  other.turned = true;
-  const auto cycles = [&](const ProductSize& of, const ProductTile& tile) {
-    const std::int64_t jobs = jobs_of(of, tile), each = job_cycles(of, tile, blocks);
-    return std::pair(std::max(most, divide_up(jobs, blocks.count) * each), jobs * each);
-  };
-  const auto other_cycles = cycles(turned, other), as_is_cycles = cycles(size, as_is);
-  return other_cycles.first * blocks.costs.turned_writes / 100 < as_is_cycles.first ||
-                 (jobs_of(turned, other) <= blocks.count && size.columns <= 16 && other_cycles < as_is_cycles)
-             ? other
-             : as_is;
+ProductJobs jobs_for_sum(const ProductSize& size, const Blocks& blocks, std::int64_t most) {
+  const ProductJobs as_is = jobs_for(size, blocks, most);
+  ProductJobs turned = jobs_for({size.columns, size.rows, size.inner}, blocks, most);
+  turned.tile.turned = true;
+  const bool is_faster = turned.cost(most).first * blocks.costs.turned_writes / 100 < as_is.cost(most).first;
+  const bool is_narrow = turned.jobs <= blocks.count && size.columns <= 16 && turned.cost(most) < as_is.cost(most);
+  return is_faster || is_narrow ? turned : as_is;
 }
 
-std::int64_t results(const TextCall& product) {
-  return feature_count(product.output);
-}
 std::int64_t terms(const TextCall& product) {
   return feature_count(product.inputs[0].type);
+}
+std::uint64_t product_bytes(const ProductTile& tile, std::uint32_t threads) {
+  return threads / 32 * static_cast<std::uint64_t>(tile::multiple_of_4(tile::part_floats(tile.m, tile.n))) *
+         sizeof(float);
+}
+std::uint64_t row_product_bytes(std::int64_t results, std::uint32_t threads) {
+  const tile::RowProductShape shape = tile::row_product_shape(results, threads / 32);
+  return static_cast<std::uint64_t>(shape.groups * shape.shares * tile::part_floats(shape.m, 1)) * sizeof(float);
 }
 
 class Planner {
@@ -88,7 +91,7 @@ class Planner {
     }
     find_sums();
     find_arena();
-    plan_.shared_bytes += lookup_bytes(steps_, capacity_) + parts_bytes();
+    plan_.shared_bytes += lookup_bytes(steps_, capacity_) + std::max(plan_.parts_bytes, number_bytes());
     plan_.cycles +=
         blocks_.costs.grid_barrier * static_cast<std::int64_t>(plan_.phases.size() + (plan_.sums.empty() ? 0 : 1));
     return std::move(plan_);
@@ -104,7 +107,7 @@ class Planner {
       if (place(i) != BlockPlace::arena) continue;
       value(i).shared = false;  // stored among the gathered values
       value(i).offset = numbers;
-      numbers += static_cast<std::uint64_t>(feature_count(call(i).output));
+      numbers += static_cast<std::uint64_t>(features(i));
     }
     plan_.bytes = numbers * sizeof(float);
     return std::move(plan_);
@@ -114,6 +117,7 @@ class Planner {
   int count() const { return static_cast<int>(steps_.size()); }
   const TextCall& call(int i) const { return steps_[static_cast<std::size_t>(i)].call; }
   const std::vector<int>& makers(int i) const { return steps_[static_cast<std::size_t>(i)].makers; }
+  std::int64_t features(int i) const { return feature_count(call(i).output); }
   BlockValue& value(int i) { return plan_.values[static_cast<std::size_t>(i)]; }
   BlockPlace& place(int i) { return value(i).place; }
   int& phase_of(int i) { return value(i).phase; }
@@ -126,34 +130,31 @@ class Planner {
       if (call(i).op == Op::minibatch) place(i) = BlockPlace::data;
     }
     for (int i = 0; i < count(); ++i)
-      if (place(i) == BlockPlace::row && is_mapped(call(i)) && has_mapped_readers(i) &&
+      if (place(i) == BlockPlace::row && is_by_feature(call(i)) && has_mapped_readers(i) &&
           std::ranges::all_of(makers(i), [&](int from) { return is_data(from); }))
         place(i) = BlockPlace::recomputed;
   }
   // Whether the value has readers, and all of them are mapped.
   bool has_mapped_readers(int i) const {
     const auto reads = [&](const BlockStep& step) { return std::ranges::find(step.makers, i) != step.makers.end(); };
-    return std::ranges::any_of(steps_, reads) &&
-           std::ranges::none_of(steps_, [&](const BlockStep& step) { return reads(step) && !is_mapped(step.call); });
+    return std::ranges::any_of(steps_, reads) && std::ranges::none_of(steps_, [&](const BlockStep& step) {
+             return reads(step) && !is_by_feature(step.call);
+           });
   }
   bool open(int i) { return place(i) == BlockPlace::row && phase_of(i) < 0; }
   bool is_there(int from, int phase) {  // computed before the phase, or data
     return is_data(from) || (phase_of(from) >= 0 && phase_of(from) < phase);
   }
 
-  ProductSize product_size(int i) const { return {capacity_, results(call(i)), terms(call(i))}; }
+  ProductJobs product_jobs(int i) const { return jobs_for({capacity_, features(i), terms(call(i))}, blocks_, 0); }
   std::int64_t row_tiles() const { return divide_up(divide_up(capacity_, kBlockRows), blocks_.count); }
   // Cost if each block computes the product for its own rows, without a phase of products.
   std::int64_t row_product_cycles(int i) const {
-    return row_tiles() * (blocks_.job_start() / 2 + results(call(i)) * terms(call(i)) * 4 / blocks_.costs.l2_bytes);
-  }
-  std::int64_t product_cycles(const ProductSize& size, const ProductTile& tile) const {
-    return divide_up(jobs_of(size, tile), blocks_.count) * job_cycles(size, tile, blocks_);
+    return row_tiles() * (blocks_.job_start() / 2 + features(i) * terms(call(i)) * 4 / blocks_.costs.l2_bytes);
   }
   bool is_large(int i) const {
-    if (only_rows_ || call(i).op != Op::matmul) return false;
-    const ProductSize size = product_size(i);
-    return row_product_cycles(i) > product_cycles(size, tile_for(size, blocks_, 0)) + blocks_.costs.grid_barrier;
+    return !only_rows_ && call(i).op == Op::matmul &&
+           row_product_cycles(i) > product_jobs(i).all + blocks_.costs.grid_barrier;
   }
 
   bool find_products() {
@@ -162,29 +163,24 @@ class Planner {
     for (int i = 0; i < count(); ++i) {
       if (!open(i) || !is_large(i)) continue;
       if (!std::ranges::all_of(makers(i), [&](int from) { return is_there(from, phase); })) continue;
-      BlockProduct product{i, tile_for(product_size(i), blocks_, 0), {}, 0};
-      product.jobs = jobs_of(product_size(i), product.tile);
-      plan_.cycles += product_cycles(product_size(i), product.tile);
-      std::set<int> in{i};
+      const ProductJobs jobs = product_jobs(i);
+      BlockProduct& product = made.products.emplace_back(BlockProduct{i, jobs.tile, {}, jobs.jobs});
+      phase_of(i) = phase;
+      plan_.cycles += jobs.all;
+      add_parts(product_bytes(jobs.tile, blocks_.threads));
+      const auto is_here = [&](int from) { return from == i || contains(product.epilogue, from); };
       for (int k = i + 1; k < count(); ++k) {
-        const TextCall& next = call(k);
-        if (!open(k) || !is_scalar(next.op) || feature_count(next.output) != results(call(i))) continue;
-        bool follows = false, fits = true;
+        if (!open(k) || !is_scalar(call(k).op) || features(k) != features(i)) continue;
+        if (std::ranges::none_of(makers(k), is_here)) continue;
+        bool fits = true;
         for (std::size_t j = 0; j < makers(k).size(); ++j) {
           const int from = makers(k)[j];
-          follows = follows || in.contains(from);
-          fits = fits &&
-                 (in.contains(from) ? feature_count(next.inputs[j].type) == results(call(i)) : is_there(from, phase));
+          fits = fits && (is_here(from) ? feature_count(call(k).inputs[j].type) == features(i) : is_there(from, phase));
         }
-        if (!follows || !fits) continue;
-        in.insert(k);
+        if (!fits) continue;
         product.epilogue.push_back(k);
+        phase_of(k) = phase;
       }
-      made.products.push_back(std::move(product));
-    }
-    for (const BlockProduct& product : made.products) {
-      phase_of(product.step) = phase;
-      for (const int k : product.epilogue) phase_of(k) = phase;
     }
     if (made.products.empty()) return false;
     plan_.phases.push_back(std::move(made));
@@ -200,13 +196,15 @@ class Planner {
         continue;
       phase_of(i) = phase;
       if (made.rows.empty() || !joins(i, made.rows.back()))
-        made.rows.push_back({{}, call(i).op == Op::matmul || is_mapped(call(i))});
+        made.rows.push_back({{}, call(i).op == Op::matmul || is_by_feature(call(i))});
       made.rows.back().steps.push_back(i);
-      const std::int64_t elements = feature_count(call(i).output) * kBlockRows;
-      plan_.cycles +=
-          call(i).op == Op::matmul
-              ? row_product_cycles(i)
-              : row_tiles() * (blocks_.costs.row_item / 3 + elements * kFunctionInstructions / blocks_.threads);
+      if (call(i).op == Op::matmul) {
+        plan_.cycles += row_product_cycles(i);
+        add_parts(row_product_bytes(features(i), blocks_.threads));
+      } else {
+        const std::int64_t instructions = features(i) * kBlockRows * kFunctionInstructions;
+        plan_.cycles += row_tiles() * (blocks_.costs.row_item / 3 + instructions / blocks_.threads);
+      }
     }
     if (made.rows.empty()) return false;
     find_shared(made);
@@ -215,24 +213,23 @@ class Planner {
     return true;
   }
 
-  static bool contains(const BlockItem& item, int i) { return std::ranges::find(item.steps, i) != item.steps.end(); }
+  static bool contains(const std::vector<int>& steps, int i) { return std::ranges::find(steps, i) != steps.end(); }
   bool reads_item(int from, const BlockItem& item) const {
     bool reads = false;
-    each_source(steps_, plan_, from, [&](int k) { reads = reads || contains(item, k); });
+    each_source(steps_, plan_, from, [&](int k) { reads = reads || contains(item.steps, k); });
     return reads;
   }
   // Whether step i can join the item. Values of a loop are in registers, so only the same feature can be read.
   bool joins(int i, const BlockItem& item) {
-    const std::int64_t features = feature_count(call(i).output);
     if (!item.loop)
-      return call(i).op != Op::matmul && !is_mapped(call(i)) &&
+      return call(i).op != Op::matmul && !is_by_feature(call(i)) &&
              std::ranges::none_of(makers(i), [&](int from) { return reads_item(from, item); });
-    if (!is_mapped(call(i)) || feature_count(call(item.steps.front()).output) != features) return false;
+    if (!is_by_feature(call(i)) || features(item.steps.front()) != features(i)) return false;
     for (std::size_t k = 0; k < makers(i).size(); ++k) {
       const int from = makers(i)[k];
       if (!reads_item(from, item)) continue;
       if (place(from) == BlockPlace::recomputed || !is_scalar(call(i).op) ||
-          feature_count(call(i).inputs[k].type) != features)
+          feature_count(call(i).inputs[k].type) != features(i))
         return false;
     }
     return true;
@@ -245,71 +242,55 @@ class Planner {
         if (!item.loop) share(i);
         for (const int from : makers(i))
           each_source(steps_, plan_, from, [&](int k) {
-            if (place(k) != BlockPlace::data && phase_of(k) == number && !contains(item, k)) share(k);
+            if (place(k) != BlockPlace::data && phase_of(k) == number && !contains(item.steps, k)) share(k);
           });
       }
     }
   }
   void share(int i) {
     if (std::exchange(value(i).shared, true)) return;
-    plan_.shared_bytes += static_cast<std::uint64_t>(kBlockRows * shared_stride(feature_count(call(i).output))) *
-                          size_of(call(i).output.dtype);
+    plan_.shared_bytes +=
+        static_cast<std::uint64_t>(kBlockRows * shared_stride(features(i))) * size_of(call(i).output.dtype);
   }
 
   void find_sums() {
-    std::int64_t most = 0, largest = 0, all = 0;
+    std::int64_t most = 0, all = 0;
     std::vector<BlockSum> numbers;
-    const auto size = [&](int i, bool turned) {
-      const std::int64_t left = terms(call(i)), right = feature_count(call(i).inputs[1].type);
-      return turned ? ProductSize{right, left, capacity_} : ProductSize{left, right, capacity_};
+    const auto jobs = [&](int i, std::int64_t others) {
+      return jobs_for_sum({terms(call(i)), feature_count(call(i).inputs[1].type), capacity_}, blocks_, others);
     };
+    for (int i = 0; i < count(); ++i)
+      if (is_product_over_rows(call(i))) most = std::max(most, jobs(i, 0).all);
     for (int i = 0; i < count(); ++i) {
-      if (call(i).output.rows > 0 || !is_product_over_rows(call(i))) continue;
-      const ProductTile tile = tile_for_sum(size(i, false), blocks_, 0);
-      most = std::max(most, product_cycles(size(i, tile.turned), tile));
-    }
-    std::vector<std::int64_t> each;
-    for (int i = 0; i < count(); ++i) {
-      if (call(i).output.rows > 0) continue;
-      const bool number = call(i).output.shape.elements() == 1;
-      BlockSum sum{i, !number && is_product_over_rows(call(i)), {}, 0};
-      std::int64_t cost = blocks_.job_start() + capacity_ * 32 * 4 / blocks_.costs.l2_bytes;
-      if (sum.product) {
-        sum.tile = tile_for_sum(size(i, false), blocks_, most);
-        sum.jobs = jobs_of(size(i, sum.tile.turned), sum.tile);
-        cost = job_cycles(size(i, sum.tile.turned), sum.tile, blocks_);
-      } else if (number) {
+      const TextCall& c = call(i);
+      if (c.output.rows > 0) continue;
+      BlockSum sum{i};
+      if (c.output.shape.elements() == 1) {
         // A single block adds all terms.
-        const std::int64_t terms = capacity_ * feature_count(call(i).inputs[0].type);
-        plan_.number_cycles += blocks_.costs.number_sum + terms * 4 / blocks_.costs.l2_bytes;
+        plan_.number_cycles += blocks_.costs.number_sum + capacity_ * terms(c) * 4 / blocks_.costs.l2_bytes;
+        add_parts(number_bytes());
         numbers.push_back(sum);
         continue;
-      } else {
-        sum.jobs = divide_up(call(i).output.shape.elements(), 32);
       }
-      all += sum.jobs * cost;
-      largest = std::max(largest, cost);
-      const auto at = std::ranges::lower_bound(each, cost, std::greater<>());
-      plan_.sums.insert(plan_.sums.begin() + (at - each.begin()), sum);
-      each.insert(at, cost);
+      if (is_product_over_rows(c)) {
+        const ProductJobs product = jobs(i, most);
+        sum = {i, true, product.tile, product.jobs, product.each};
+        add_parts(product_bytes(product.tile, blocks_.threads));
+      } else {
+        add_parts(number_bytes());
+        sum.jobs = divide_up(c.output.shape.elements(), 32);
+        sum.cycles = blocks_.job_start() + capacity_ * 32 * 4 / blocks_.costs.l2_bytes;
+      }
+      all += sum.jobs * sum.cycles;
+      plan_.sums.insert(std::ranges::lower_bound(plan_.sums, sum.cycles, std::greater<>(), &BlockSum::cycles), sum);
     }
+    const std::int64_t largest = plan_.sums.empty() ? 0 : plan_.sums.front().cycles;
     plan_.sums.insert(plan_.sums.end(), numbers.begin(), numbers.end());
     plan_.cycles += std::max({most, largest, divide_up(all, blocks_.count), plan_.number_cycles});
   }
 
-  std::uint64_t parts_bytes() const {
-    std::uint64_t bytes = blocks_.threads * sizeof(float);
-    for (const BlockPhase& phase : plan_.phases) {
-      for (const BlockProduct& product : phase.products)
-        bytes = std::max(bytes, product_bytes(product.tile, blocks_.threads));
-      for (const BlockItem& item : phase.rows)
-        if (call(item.steps.front()).op == Op::matmul)
-          bytes = std::max(bytes, row_product_bytes(results(call(item.steps.front())), blocks_.threads));
-    }
-    for (const BlockSum& sum : plan_.sums)
-      if (sum.product) bytes = std::max(bytes, product_bytes(sum.tile, blocks_.threads));
-    return bytes;
-  }
+  std::uint64_t number_bytes() const { return blocks_.threads * sizeof(float); }
+  void add_parts(std::uint64_t bytes) { plan_.parts_bytes = std::max(plan_.parts_bytes, bytes); }
 
   // Places values that another phase reads in the arena.
   void find_arena() {
@@ -323,8 +304,8 @@ class Planner {
     }
     // Rows of data, and rows of fewer than 4 features, are dense; others are padded for reads of 4 elements.
     for (int i = 0; i < count(); ++i) {
-      const std::int64_t features = results(call(i));
-      value(i).stride = place(i) == BlockPlace::data || features < 4 ? features : divide_up(features, 4) * 4;
+      const bool dense = place(i) == BlockPlace::data || features(i) < 4;
+      value(i).stride = dense ? features(i) : tile::multiple_of_4(features(i));
       if (place(i) != BlockPlace::arena) continue;
       value(i).offset = plan_.bytes;
       plan_.bytes += kept_bytes(capacity_ * value(i).stride, call(i).output.dtype);
@@ -339,21 +320,8 @@ class Planner {
 
 }  // namespace
 
-bool is_mapped(const TextCall& call) {
-  return is_by_feature(call);
-}
-
 std::int64_t shared_stride(std::int64_t features) {
   return features < 16 ? divide_up(features, 4) * 4 : divide_up(features, 32) * 32 + 16;
-}
-
-std::uint64_t product_bytes(const ProductTile& tile, std::uint32_t threads) {
-  return threads / 32 * static_cast<std::uint64_t>(tile::multiple_of_4(tile::part_floats(tile.m, tile.n))) *
-         sizeof(float);
-}
-std::uint64_t row_product_bytes(std::int64_t results, std::uint32_t threads) {
-  const tile::RowProductShape shape = tile::row_product_shape(results, threads / 32);
-  return static_cast<std::uint64_t>(shape.groups * shape.shares * tile::part_floats(shape.m, 1)) * sizeof(float);
 }
 
 std::uint64_t lookup_bytes(const std::vector<BlockStep>& steps, std::int64_t capacity) {
@@ -377,9 +345,9 @@ std::string block_fault(const TextCall& call) {
     return no("it sums products of several rows of a sample");
   if (call.output.shape.elements() == 0) return no("it has no elements");
   if (call.op == Op::scatter_add) return no("its rows determine where it adds");
-  if (call.op == Op::matmul || call.op == Op::minibatch || call.output.rows == 0 || is_mapped(call)) return {};
-  if (call.inputs[0].type.dtype != DType::f32) return no("its rows are not f32");
-  return is_along_axis(call) ? std::string() : no("it has no text for a warp");
+  return is_along_axis(call) && call.output.rows > 0 && call.inputs[0].type.dtype != DType::f32
+             ? no("its rows are not f32")
+             : std::string();
 }
 
 BlockPlan block_phases(const std::vector<BlockStep>& steps, std::int64_t capacity, std::uint32_t blocks,

@@ -46,8 +46,8 @@ struct BlockPhase {
 struct BlockSum {
   int step = 0;
   bool product = false;
-  ProductTile tile;
-  std::int64_t jobs = 0;
+  ProductTile tile = {};
+  std::int64_t jobs = 0, cycles = 0;  // cycles: of a job
 };
 
 enum class BlockPlace : std::uint8_t {
@@ -71,7 +71,8 @@ struct BlockPlan {
   std::vector<BlockSum> sums;      // largest jobs first; scalars, which have no jobs, last
   std::vector<BlockValue> values;  // one per step
   std::uint64_t bytes = 0;         // size in the arena
-  std::uint64_t shared_bytes = 0;  // rows, product parts and row lookup tables
+  std::uint64_t shared_bytes = 0;  // rows, parts of products and sums, and row lookup tables
+  std::uint64_t parts_bytes = 0;   // parts of products and sums
   std::int64_t cycles = 0;         // per step of the model
   std::int64_t number_cycles = 0;  // cycles of the block that computes scalar sums
 
@@ -93,8 +94,6 @@ BlockPlan row_phase(const std::vector<BlockStep>& steps, std::int64_t capacity, 
 // Reason why a step cannot be part of such a plan; "" if it can.
 std::string block_fault(const TextCall& call);
 
-// Whether each feature is computed by itself (feature_text).
-bool is_mapped(const TextCall& call);
 // Rows of a shuffled batch are looked up in a table in shared memory, which covers several steps of a small batch
 // (kernels/cuda/tile/picks.h). Rows of a batch above the maximum are computed one by one.
 inline constexpr std::int64_t kMinLookedUp = tile::kPickedRows, kMaxLookedUp = 8192;
@@ -104,7 +103,5 @@ std::uint64_t lookup_bytes(const std::vector<BlockStep>& steps, std::int64_t cap
 std::int64_t shared_stride(std::int64_t features);
 // Grid barrier flags at the start of the region's scratch, before the values.
 inline constexpr std::uint64_t kBlockFlagBytes = tile::kGridBytes;
-std::uint64_t product_bytes(const ProductTile& tile, std::uint32_t threads);  // shared memory
-std::uint64_t row_product_bytes(std::int64_t results, std::uint32_t threads);
 
 }  // namespace graphrun::cuda

@@ -112,17 +112,8 @@ class SplitPlanner {
             feature_count(c.inputs[k].type) > kMaxFeatures)
           return no(i, fmt::format("it reads {} numbers a row, of at most {}", feature_count(c.inputs[k].type),
                                    kMaxFeatures));
-      if (c.op == Op::matmul && !plan_.is_wide(i) && c.inputs[1].number) return no(i, "its weights are a number");
     }
     plan_.block = row_phase(steps_, capacity_, costs_);
-    bool is_planned = plan_.block.phases.size() == 1;
-    for (int i = 0; i < count(); ++i) {
-      const BlockValue& value = plan_.block.value(i);
-      const bool gathered = value.place == BlockPlace::arena;
-      is_planned = is_planned && (value.phase == 0 || (value.place != BlockPlace::row && !gathered));
-      if (gathered && call(i).output.dtype != DType::f32) return no(i, "sums over rows read operands that are not f32");
-    }
-    if (!is_planned) return no("rows take several phases");
     plan_.gathered = tile::multiple_of_4(static_cast<std::int64_t>(plan_.block.bytes / sizeof(float)));
     if (plan_.gathered == 0) return no("nothing is summed over rows");
   }
@@ -140,7 +131,6 @@ class SplitPlanner {
         plan_.values += numbers;
       }
     }
-    if (plan_.values == 0) return no("nothing is summed over rows");
     if (plan_.values > kMaxValues) return no(fmt::format("{} sums over rows in each block", plan_.values));
   }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <stdexcept>
 
 #include "executors/cuda_planner/plan/block_levels.h"
@@ -14,7 +15,7 @@ namespace graphrun::cuda {
 namespace {
 
 // The body of a part after the definitions that it uses directly or indirectly.
-std::string with_definitions(const std::vector<Definition>& definitions, const BlockPart& part) {
+std::string with_definitions(std::span<const Definition> definitions, const BlockPart& part) {
   std::string body = part.body;
   std::set<std::string> uses = part.uses;
   for (auto of = definitions.rbegin(); of != definitions.rend(); ++of) {
@@ -28,10 +29,11 @@ std::string with_definitions(const std::vector<Definition>& definitions, const B
 class BlockWriter : BlockKernel {
  public:
   BlockWriter(std::string_view name, const Program& in, const Phase& in_phase, const Region& of)
-      : BlockKernel(name, in, in_phase, of, ""), order_(in, in_phase, of, places) {}
+      : BlockKernel(name, in, in_phase, of, ""), order_(*this) {}
 
   StepKernel run() {
-    run_before_rows();
+    order_.run_scalars(once, stage.first, stage.rows, 0);
+    run_once();
     plan_rows();
     // Matrix products take long to compile, so several of them become parts. Threads of a larger block have half the
     // registers: a part, which must leave some to its caller, would spill.
@@ -51,18 +53,6 @@ class BlockWriter : BlockKernel {
   }
 
  private:
-  void run_before_rows() {
-    for (std::uint32_t i = stage.first; i < stage.rows; ++i) {
-      if (order_.levels.at(i) > 0) continue;
-      const bool number = step(i).op == Op::record || places.is_number(root(step(i).output));
-      if (number && !order_.sums_elements(i))
-        once.run(i, i + 1);
-      else
-        order_.before.emplace(i, once.call(step(i)));
-    }
-    run_once();
-  }
-
   void write() {
     std::vector<Definition> given;  // outside the loop over steps
     if (region.accumulators != kNoBuffer)
@@ -107,15 +97,14 @@ class BlockWriter : BlockKernel {
                                 std::max<std::uint64_t>(tiling.scratch_bytes, bytes),
                                 has_parts ? "struct Numbers {\n" + numbers + "};\n" : ""),
                     fmt::format("  alignas(16) unsigned char parts[{}];\n  Blocks::Shared grid;\n{}{}{}{}",
-                                std::max<std::uint64_t>(parts_bytes, 16), shared_rows(), shared, states.members,
+                                std::max<std::uint64_t>(plan.parts_bytes, 16), shared_rows(), shared, states.members,
                                 has_parts ? "  Arguments arguments;\n" : ""));
     const std::string kernel_text = definition(body), end = this->end();
     std::string functions, names;
+    definitions.insert(definitions.begin(), given.begin(), given.end());
     for (const BlockPart& part : parts) {
       const std::string name = fmt::format("{}_part{}", kernel.name, kernel.pieces.size() + 1);
-      std::vector<Definition> known = given;
-      known.insert(known.end(), definitions.begin(),
-                   definitions.begin() + static_cast<std::ptrdiff_t>(part.definitions));
+      const auto known = std::span(definitions).first(given.size() + part.definitions);
       const std::string function = fmt::format(
           "\nGRAPHRUN_STEP_PART({}, Arguments, a, Shared, s) {{\n  (void)a, (void)epoch, (void)numbers, (void)at;\n"
           "{}}}\n",

@@ -49,8 +49,8 @@ class RowsWriter {
  private:
   // Stores values that no phase computes: data, and values recomputed from them.
   void stores_of_data() {
-    for (const auto& [k, arenas] : v_.stores) {
-      if (!v_.is_data(k)) continue;
+    for (int k = 0; k < v_.count_steps(); ++k) {
+      if (v_.stores_of(k).empty() || !v_.is_data(k)) continue;
       BlockContext context;
       if (v_.place(k) == BlockPlace::recomputed) v_.define(k, context);
       v_.text += fmt::format(
@@ -59,7 +59,7 @@ class RowsWriter {
           "      const u32 r = block_index() + b * {2}u;\n{3}      const auto x = {4}[i];{5}",
           v_.tiling.threads, v_.features(k), v_.tiling.blocks(), context.text, v_.row_of(k, false),
           step_comment(v_.row_step(k)));
-      for (const BufferId arena : arenas)
+      for (const BufferId arena : v_.stores_of(k))
         v_.text += fmt::format("      {}[u64(r) * {} + i] = x;\n", v_.pointer(arena), v_.features(k));
       v_.text += "    });\n";
     }
@@ -68,30 +68,19 @@ class RowsWriter {
   std::string weights(int k, std::int64_t octets, std::string_view first) {
     const TextOperand& w = v_.call(k).inputs[1];
     const std::int64_t n = v_.features(k), terms = v_.terms(k);
-    const std::string from = fmt::format("{} + {}", v_.use(w.name), w.view.offset);
-    if (v_.call(k).params->as<MatmulParams>().transpose_b)
-      return fmt::format("by_block::along<{}, {}>({}, {}, {}, by_block::Rows{{{}, {}}})", octets,
-                         width_of({terms, w.view.offset}), first, n, terms, from, terms);
-    return fmt::format("by_block::across<{}, {}>({}, {}, {}, by_block::Rows{{{}, {}}})", octets,
-                       width_of({n, w.view.offset, octets}), first, n, terms, from, n);
+    const bool along = v_.call(k).params->as<MatmulParams>().transpose_b;
+    return fmt::format("by_block::{}<{}, {}>({}, {}, {}, by_block::Rows{{{} + {}, {}}})", along ? "along" : "across",
+                       octets, along ? width_of({terms, w.view.offset}) : width_of({n, w.view.offset, octets}), first,
+                       n, terms, v_.use(w.name), w.view.offset, along ? terms : n);
   }
   // Vector width for reading along the rows of the left factor of product k.
-  std::int64_t row_width(int k) {
-    const int from = v_.maker(k, 0);
-    const std::int64_t terms = v_.terms(k);
-    if (from < 0)
-      return width_of({terms, feature_count(v_.buffer(v_.loads.at(v_.root(v_.row_step(k).inputs[0]))).type)});
-    if (v_.place(from) == BlockPlace::data)
-      return width_of({terms, v_.features(from), v_.call(from).inputs[0].view.offset});
-    return width_of({terms});
-  }
+  std::int64_t row_width(int k) { return width_of({v_.terms(k), v_.data_offset(v_.maker(k, 0))}); }
   // Emits jobs [before, before + product.jobs); returns their end.
   std::int64_t product_text(const BlockProduct& product, std::int64_t before) {
     const int k = product.step;
     const Step& of = v_.row_step(k);
     const std::int64_t n = v_.features(k), terms = v_.terms(k);
     const std::int64_t columns = (n + 8 * product.tile.n - 1) / (8 * product.tile.n);
-    v_.parts_bytes = std::max(v_.parts_bytes, product_bytes(product.tile, v_.tiling.threads));
     v_.begin_part();
     BlockContext context;
     context.fetches_first = true;
@@ -152,40 +141,30 @@ class RowsWriter {
     const std::string sample = "      const u32 r = first + b;\n      (void)r, (void)i;\n";
     std::string body;
     for (const int k : item.steps) {
-      if (v_.call(k).op != Op::matmul) {
+      if (v_.call(k).op != Op::matmul)
         body += v_.statement(k, context);
-        continue;
-      }
-      if (v_.split) {
-        body += fmt::format("      const float x{} = {};{}{}", v_.output(k), split_product(k),
-                            step_comment(v_.row_step(k)), v_.keep(k, true));
-      } else {
-        row_product(k);
-        body += fmt::format("      const float x{0} = by_block::row_product<{1}, {2}>(s.parts, b, i);\n{3}",
-                            v_.output(k), v_.tiling.threads, v_.features(k), v_.keep(k, true));
-      }
-      context.live.insert(k);
+      else
+        body += v_.let(k, context, v_.split ? split_product(k) : row_product(k));
     }
     rows_ += fmt::format(
-        "      {}(rows, {}, [&](int b, int i, const auto& f) {{\n      (void)f;\n{}{}      "
+        "      {}::each_feature<{}, {}{}>(rows, {}, [&](int b, int i, const auto& f) {{\n      (void)f;\n{}{}      "
         "}});\n",
-        v_.split ? fmt::format("by_split::each_feature<{}, {}, {}>", v_.tiling.threads, v_.features(item.steps.front()),
-                               v_.rows_at_once())
-                 : fmt::format("by_block::each_feature<{}, {}>", v_.tiling.threads, v_.features(item.steps.front())),
+        by(), v_.tiling.threads, v_.features(item.steps.front()),
+        v_.split ? fmt::format(", {}", v_.rows_at_once()) : "",
         context.fetch_function("int b, int i", sample, "      "), sample, body);
   }
+  std::string_view by() const { return v_.split ? "by_split" : "by_block"; }
 
-  void row_product(int k) {
-    const Step& of = v_.row_step(k);
-    const std::int64_t n = v_.features(k), terms = v_.terms(k);
-    const std::int64_t octets = 2 * (n >= 64 ? 4 : (n + 15) / 16);
-    v_.parts_bytes = std::max(v_.parts_bytes, row_product_bytes(n, v_.tiling.threads));
+  // Adds the product of a block's rows; returns result i of row b.
+  std::string row_product(int k) {
+    const std::int64_t n = v_.features(k), octets = 2 * (n >= 64 ? 4 : (n + 15) / 16);
     rows_ += fmt::format(
         "      const auto w{0} = [&](int first) {{ return {1}; }};{2}      "
         "by_block::multiply_rows<{3}, {4}, {6}>(s.parts, w{0}, by_block::along<1, {5}>(0, rows, {6}, {7}));\n      "
         "barrier();\n",
-        of.output, weights(k, octets, "first"), step_comment(of), v_.tiling.threads, n, row_width(k), terms,
-        v_.factor(k, 0, true, "first"));
+        v_.output(k), weights(k, octets, "first"), step_comment(v_.row_step(k)), v_.tiling.threads, n, row_width(k),
+        v_.terms(k), v_.factor(k, 0, true, "first"));
+    return fmt::format("by_block::row_product<{}, {}>(s.parts, b, i)", v_.tiling.threads, n);
   }
 
   // Result i of row b: sum of parts sent by the cluster's blocks, or a dot product with a row in shared memory.
@@ -210,12 +189,11 @@ class RowsWriter {
     for (const int k : item.steps) {
       const TextCall c = v_.named(k, context, false);
       const int lanes = v_.split && feature_count(c.inputs[0].type) <= 16 ? 16 : 32;
-      const std::string each = v_.split ? fmt::format("by_split::each_row<{}, {}, {}>", v_.tiling.threads, warp, lanes)
-                                        : fmt::format("by_block::each_row<{}, {}>", v_.tiling.threads, warp);
       rows_ += fmt::format(
-          "      {}(rows, [&](int b) {{\n      const u32 r = first + b;\n      (void)r;\n{}      "
+          "      {}::each_row<{}, {}{}>(rows, [&](int b) {{\n      const u32 r = first + b;\n      (void)r;\n{}      "
           "  by_block::Lanes<{}>::{};{}",
-          each, std::exchange(context.text, {}), lanes, axis_text(c, v_.row_of(k, true)), step_comment(v_.row_step(k)));
+          by(), v_.tiling.threads, warp, v_.split ? fmt::format(", {}", lanes) : "", std::exchange(context.text, {}),
+          lanes, axis_text(c, v_.row_of(k, true)), step_comment(v_.row_step(k)));
       if (std::string to = v_.keep(k, false); !to.empty())
         rows_ += fmt::format(
             "      warp_barrier();\n      for (int i = by_block::Lanes<{4}>::lane(); i < {0}; i += {4}) {{\n      "

@@ -25,59 +25,43 @@ class SumsWriter {
   // Connected steps over elements of arrays of one size. The owner of an element runs all of them.
   struct Group {
     std::int64_t elements = 0;
-    BufferId total = kNoBuffer;  // sum over rows, if any, and its step
-    std::uint32_t maker = 0;
+    int sum = -1;                      // row step that sums over rows; -1 if none
     std::set<BufferId> reads, writes;  // roots
     std::vector<std::uint32_t> steps;
   };
 
  public:
-  SumsWriter(BlockKernel& values, const BlockOrder& order) : v_(values), order_(order), array_calls_(order.before) {}
+  SumsWriter(BlockKernel& values, BlockOrder& order) : v_(values), order_(order) {}
 
   void run() {
     v_.current_phase = static_cast<int>(v_.plan.phases.size());
-    if (!v_.plan.sums.empty() || std::ranges::any_of(order_.levels, [&](const auto& of) {
-          return is_array_step(of.first);
+    if (!v_.plan.sums.empty() || std::ranges::any_of(order_.steps, [](const auto& of) {
+          return of.second.is_by_element;
         })) {  // operands of rows may be overwritten from here on
       v_.text += kBlockSync;
       v_.waits = true;
     }
     find_kept();
     for (std::size_t level = 0; level < order_.sums.size(); ++level) start_sums(level);
-    if (!v_.plan.sums.empty()) number_sums();
+    number_sums();
     for (std::size_t level = 0; level < order_.sums.size(); ++level) {
       if (level > 0) {
         finish_sums(level - 1);
-        run_numbers(v_.stage.first, v_.stage.rows, level);
+        order_.run_scalars(v_.once, v_.stage.first, v_.stage.rows, level);
       }
-      run_numbers(v_.stage.last, v_.region.last, level);
+      order_.run_scalars(v_.once, v_.stage.last, v_.region.last, level);
       v_.run_once();
       if (!prefetches_) prefetches();
       find_groups(level);
       if (level == 0) jobs();
       for (const Group& group : groups_)
-        if (group.total == kNoBuffer) loop(group, level);
+        if (group.sum < 0) loop(group, level);
     }
   }
 
  private:
-  bool is_number_step(std::uint32_t i) const {
-    return v_.step(i).op == Op::record || v_.places.is_number(v_.root(v_.step(i).output));
-  }
   bool is_number(const BlockSum& sum) const { return v_.call(sum.step).output.shape.elements() == 1; }
-  // Whether the step runs once per element of an array.
-  bool is_array_step(std::uint32_t i) const { return !is_number_step(i) || order_.sums_elements(i); }
-
-  // Resolves operand names of array steps here, because the next step may overwrite a scalar that they read.
-  void run_numbers(std::uint32_t first, std::uint32_t last, std::size_t level) {
-    for (std::uint32_t i = first; i < last; ++i) {
-      if (order_.levels.at(i) != level) continue;
-      if (is_array_step(i))
-        array_calls_.emplace(i, v_.once.call(v_.step(i)));
-      else
-        v_.once.run(i, i + 1);
-    }
-  }
+  bool is_row(std::uint32_t i) const { return i >= v_.stage.rows && i < v_.stage.last; }
 
   void jobs() {
     std::int64_t jobs = 0;
@@ -89,34 +73,26 @@ class SumsWriter {
         "      const u32 all = turn * {0}u + (turn % 2 == 0 ? block_index() : {0}u - 1u - block_index());\n      if "
         "(all >= {1}u) continue;\n",
         blocks, jobs);
+    // Each product is a part by itself, other sums are together.
+    const std::string_view job = v_.has_parts ? "at" : "all";
+    const auto end = std::ranges::find(v_.plan.sums, 0, &BlockSum::jobs);
     std::int64_t before = 0;
-    // Code of the sums [first, last); `of` is the variable with the job number.
-    const auto chain = [&](std::size_t first, std::size_t last, std::string_view of) {
-      std::string text;
-      for (std::size_t k = first; k < last; ++k) {
-        const BlockSum& sum = v_.plan.sums[k];
-        if (sum.jobs == 0) continue;
-        const Group& group = group_of(v_.output(sum.step));
-        const auto [begin, end] = element_sums(group, "        ");
-        text += fmt::format("      {}if ({} < {}u) {{{}        const int job = static_cast<int>({}) - {};\n",
-                            text.empty() ? "" : "else ", of, before + sum.jobs, step_comment(v_.row_step(sum.step)), of,
-                            before);
-        text += begin + (sum.product ? sum_of_products(sum) : sum_of_rows(sum)) + end + "      }\n";
-        before += sum.jobs;
-      }
-      return text;
-    };
-    const std::size_t all = v_.plan.sums.size();
-    if (!v_.has_parts) v_.text += chain(0, all, "all");
-    for (std::size_t k = 0, last = 0; v_.has_parts && k < all; k = last) {
-      last = k + 1;  // each product by itself, other sums together
-      while (!v_.plan.sums[k].product && last < all && !v_.plan.sums[last].product) ++last;
-      const std::int64_t first_job = before;
+    for (auto sum = v_.plan.sums.begin(); sum != end;) {
+      const BlockSum& first = *sum;
+      const std::string_view otherwise = before == 0 ? "" : "else ";
       v_.begin_part();
-      const std::string text = chain(k, last, "at");
-      if (text.empty()) continue;
-      v_.text += fmt::format("      {}if (all < {}u) {{{}{}      }}\n", first_job == 0 ? "" : "else ", before,
-                             step_comment(v_.row_step(v_.plan.sums[k].step)), v_.part(text, "all", "        "));
+      std::string text;
+      do {
+        const auto [begin, finish] = element_sums(group_of(*sum), "        ");
+        text += fmt::format(
+            "      {}if ({} < {}u) {{{}        const int job = static_cast<int>({}) - {};\n{}{}{}      }}\n",
+            text.empty() ? "" : "else ", job, before + sum->jobs, step_comment(v_.row_step(sum->step)), job, before,
+            begin, sum->product ? sum_of_products(*sum) : sum_of_rows(*sum), finish);
+        before += sum->jobs;
+      } while (++sum != end && !(v_.has_parts && (first.product || sum->product)));
+      v_.text += !v_.has_parts ? text
+                               : fmt::format("      {}if (all < {}u) {{{}{}      }}\n", otherwise, before,
+                                             step_comment(v_.row_step(first.step)), v_.part(text, "all", "        "));
     }
     v_.text += "    }\n";
   }
@@ -168,11 +144,12 @@ class SumsWriter {
   std::pair<std::string, std::string> element_sums(const Group& group, std::string_view indent) const {
     std::string begin, end;
     for (const std::uint32_t i : group.steps) {
-      if (!order_.sums_elements(i)) continue;
-      const std::size_t level = order_.levels.at(i);
-      const std::vector<std::uint32_t>& sums = order_.sums[level];
+      const BlockOrder::OnceStep& step = order_.steps.at(i);
+      if (!step.sums_elements) continue;
+      const std::vector<std::uint32_t>& sums = order_.sums[step.level];
       begin += fmt::format("{}float p{} = 0.0f;\n", indent, i);
-      end += fmt::format("{}s.sums{}.add({}, p{});\n", indent, level, std::ranges::find(sums, i) - sums.begin(), i);
+      end +=
+          fmt::format("{}s.sums{}.add({}, p{});\n", indent, step.level, std::ranges::find(sums, i) - sums.begin(), i);
     }
     return {begin, end};
   }
@@ -186,46 +163,38 @@ class SumsWriter {
   // that are written back at the end of the step are read from their arrays.
   void find_kept() {
     std::map<Value, std::uint32_t> makers;
-    std::set<std::uint32_t> later;
-    const auto steps = [&](std::uint32_t first, std::uint32_t last) {
-      for (std::uint32_t i = first; i < last; ++i) {
-        for (std::size_t k = 0; k < v_.step(i).inputs.size() && is_array_step(i); ++k) {
-          if (v_.places.is_number(v_.root(v_.step(i).inputs[k]))) continue;
-          const auto found = makers.find(value_of(v_.step(i).inputs[k]));
-          if (found == makers.end()) continue;
-          makers_[{i, k}] = found->second;
-          if (level_of(found->second) < order_.levels.at(i)) later.insert(found->second);
-        }
-        makers[value_of(v_.step(i).output)] = i;
+    for (std::uint32_t i = v_.stage.first; i < v_.region.last; ++i) {
+      const Step& step = v_.step(i);
+      const auto once = order_.steps.find(i);
+      for (std::size_t k = 0; k < step.inputs.size() && once != order_.steps.end(); ++k) {
+        const auto found = makers.find(value_of(step.inputs[k]));
+        if (!once->second.is_by_element || found == makers.end() || v_.places.is_number(v_.root(step.inputs[k])))
+          continue;
+        makers_[{i, k}] = found->second;
+        if (is_of_earlier_level(i, k)) kept_.insert(found->second);
       }
-    };
-    steps(v_.stage.first, v_.stage.rows);
-    for (int k = 0; k < v_.count_steps(); ++k)
-      if (v_.call(k).output.rows == 0) makers[value_of(v_.output(k))] = v_.row_index(k);
-    steps(v_.stage.last, v_.region.last);
-    for (const auto& [value, maker] : makers) {
-      if (!is_written_back(value)) continue;
-      written_.insert(maker);
-      later.erase(maker);
+      if (!is_row(i) || v_.buffer(step.output).type.rows == 0) makers[value_of(step.output)] = i;
     }
-    for (const std::uint32_t i : later) {
-      const Buffer& of = v_.buffer(v_.step(i).output);
-      kept_[i] = fmt::format("k{}", i);
-      const std::string_view type = type_name(of.type.dtype);
-      v_.define(
-          {kept_.at(i),
-           fmt::format("    {}* const {} = {};{}", type, kept_.at(i),
-                       scratch(type, kept_bytes(of.type.shape.elements(), of.type.dtype)), step_comment(v_.step(i))),
-           {"scratch"}});
-    }
-  }
-  std::size_t level_of(std::uint32_t i) const {
-    const auto found = order_.levels.find(i);
-    return found == order_.levels.end() ? 0 : found->second;
-  }
-  bool is_written_back(const Value& value) const {
     const std::vector<BufferId>& states = v_.once.written_back();
-    return std::ranges::find(states, value.first) != states.end();
+    for (const auto& [value, maker] : makers) {
+      if (std::ranges::find(states, value.first) == states.end()) continue;
+      written_.insert(maker);
+      kept_.erase(maker);
+    }
+    for (const std::uint32_t i : kept_) {
+      const TensorType& type = v_.buffer(v_.step(i).output).type;
+      const std::string_view name = type_name(type.dtype);
+      v_.define({kept(i),
+                 fmt::format("    {}* const {} = {};{}", name, kept(i),
+                             scratch(name, kept_bytes(type.shape.elements(), type.dtype)), step_comment(v_.step(i))),
+                 {"scratch"}});
+    }
+  }
+  static std::string kept(std::uint32_t i) { return fmt::format("k{}", i); }
+  std::size_t level_of(std::uint32_t i) const { return is_row(i) ? 0 : order_.steps.at(i).level; }
+  bool is_of_earlier_level(std::uint32_t i, std::size_t input) const {
+    const auto maker = makers_.find({i, input});
+    return maker != makers_.end() && level_of(maker->second) < level_of(i);
   }
   Value value_of(BufferId id) const {
     const Buffer &of = v_.buffer(id), &in = v_.buffer(v_.root(id));
@@ -272,44 +241,38 @@ class SumsWriter {
   // Whether a non-scalar step reads such a sum, directly or through other scalars and states.
   bool numbers_are_read() const {
     std::set<BufferId> from;
-    std::set<std::uint32_t> sums;
-    for (const BlockSum& sum : v_.plan.sums) {
-      sums.insert(v_.row_index(sum.step));
+    for (const BlockSum& sum : v_.plan.sums)
       if (is_number(sum)) from.insert(v_.root(v_.output(sum.step)));
-    }
     for (std::size_t before = 0; before != from.size();) {
       before = from.size();
       for (std::uint32_t i = v_.region.first(); i < v_.region.last; ++i) {
-        const bool reads =
-            std::ranges::any_of(v_.step(i).inputs, [&](BufferId id) { return from.contains(v_.root(id)); });
-        if (!reads || v_.step(i).op == Op::record || sums.contains(i)) continue;
-        if ((i >= v_.stage.rows && i < v_.stage.last) || !is_number_step(i)) return true;
-        from.insert(v_.root(v_.step(i).output));
+        const Step& step = v_.step(i);
+        const bool reads = std::ranges::any_of(step.inputs, [&](BufferId id) { return from.contains(v_.root(id)); });
+        if (!reads || step.op == Op::record || (is_row(i) && v_.buffer(step.output).type.rows == 0)) continue;
+        if (is_row(i) || !v_.places.is_number(v_.root(step.output))) return true;
+        from.insert(v_.root(step.output));
       }
     }
     return false;
   }
 
-  std::string fold(const BlockSum& sum, const std::string& result, const std::string& first) {
-    v_.parts_bytes = std::max<std::uint64_t>(v_.parts_bytes, v_.tiling.threads * sizeof(float));
+  std::string fold(const BlockSum& sum, const std::string& result, std::string_view first) {
     BlockContext context;
     const TextCall c = v_.named(sum.step, context, false);
-    if (c.op == Op::matmul)
-      return fmt::format(
-          "        by_block::fold_rows<{}, 1, 1>(s.parts, 0, count, 0.0f, [&](int r, int, int) {{ return {}[0] * "
-          "{}[0]; "
-          "}}, {}, {});\n",
-          v_.tiling.threads, c.inputs[0].name, c.inputs[1].name, fold_of(Op::sum)->function, result);
-    const Fold* const fold = fold_of(c.op);
-    if (fold == nullptr) throw std::logic_error("no fold over rows");
-    const RowTerms t = row_terms(c.inputs[0], c.params->as<ReduceParams>().axes);
-    return fmt::format(
-        "        by_block::fold_rows<{}, {}, {}>(s.parts, {}, count, {}, [&](int r, int n, int m) {{ return float(({})("
-        "n, m)); }}, {}, {});\n",
-        v_.tiling.threads, t.kept, t.reduced, first, fold->start, t.text, fold->function, result);
+    const bool product = c.op == Op::matmul;  // one feature times one feature
+    const Fold& fold = *fold_of(product ? Op::sum : c.op);
+    RowTerms t{1, 1, {}};
+    if (product) {
+      t.text = fmt::format("[&](int r, int, int) {{ return {}[0] * {}[0]; }}", c.inputs[0].name, c.inputs[1].name);
+    } else {
+      t = row_terms(c.inputs[0], c.params->as<ReduceParams>().axes);
+      t.text = fmt::format("[&](int r, int n, int m) {{ return float(({})(n, m)); }}", t.text);
+    }
+    return fmt::format("        by_block::fold_rows<{}, {}, {}>(s.parts, {}, count, {}, {}, {}, {});\n",
+                       v_.tiling.threads, t.kept, t.reduced, first, fold.start, t.text, fold.function, result);
   }
   std::string sum_of_rows(const BlockSum& sum) {
-    const Group& group = group_of(v_.output(sum.step));
+    const Group& group = group_of(sum);
     return fold(
         sum, fmt::format("[&](int i, float t{}) {{\n{}        }}", v_.root(v_.output(sum.step)), elements_text(group)),
         "32 * job");
@@ -317,19 +280,16 @@ class SumsWriter {
 
   std::string sum_of_products(const BlockSum& sum) {
     const int k = sum.step;
-    const Group& group = group_of(v_.output(k));
-    v_.parts_bytes = std::max(v_.parts_bytes, product_bytes(sum.tile, v_.tiling.threads));
+    const Group& group = group_of(sum);
     const std::int64_t sides[] = {v_.terms(k, 0), v_.terms(k, 1)};
     const bool turned = sum.tile.turned;
     const std::size_t left = turned ? 1 : 0, right = 1 - left;
     const std::int64_t columns = (sides[right] + 8 * sum.tile.n - 1) / (8 * sum.tile.n);
     const auto factor = [&](std::size_t input, std::int64_t octets, const std::string& first) {
       const int from = v_.maker(k, input);
-      const std::int64_t width = from < 0 ? width_of({octets, sides[input]})
-                                 : v_.place(from) == BlockPlace::data
-                                     ? width_of({octets, sides[input], v_.call(from).inputs[0].view.offset})
-                                     : width_of({octets, v_.plan.value(from).stride});
-      return fmt::format("by_block::across<{}, {}>({}, {}, count, {})", octets, width, first, sides[input],
+      const std::int64_t stride = from < 0 ? sides[input] : v_.plan.value(from).stride;
+      return fmt::format("by_block::across<{}, {}>({}, {}, count, {})", octets,
+                         width_of({octets, stride, v_.data_offset(from)}), first, sides[input],
                          v_.factor(k, input, false, "0"));
     };
     BlockContext fetches;
@@ -348,61 +308,46 @@ class SumsWriter {
         "total"_a = v_.root(v_.output(k)), "index"_a = index, "body"_a = elements);
   }
 
-  const Group& group_of(BufferId total) const {
-    for (const Group& group : groups_)
-      if (group.total == v_.root(total)) return group;
-    throw std::logic_error("a reduced value without a group");
-  }
+  const Group& group_of(const BlockSum& sum) const { return *std::ranges::find(groups_, sum.step, &Group::sum); }
 
   void find_groups(std::size_t level) {
     groups_.clear();
-    for (const Combine& combine : v_.stage.combines) {
-      const BufferId of = v_.root(combine.value);
-      if (level > 0 || v_.places.is_number(of)) continue;
-      const auto sum =
-          std::ranges::find(v_.plan.sums, of, [&](const BlockSum& s) { return v_.root(v_.output(s.step)); });
-      if (sum == v_.plan.sums.end()) throw std::logic_error("a reduced value that nothing sums");
-      groups_.push_back({v_.buffer(combine.value).type.shape.elements(), of, v_.row_index(sum->step), {}, {of}, {}});
-    }
-    for (const auto& [i, its_level] : order_.levels) {
-      if (its_level != level || !is_array_step(i)) continue;
+    for (const BlockSum& sum : v_.plan.sums)
+      if (level == 0 && !is_number(sum))
+        groups_.push_back(
+            {v_.call(sum.step).output.shape.elements(), sum.step, {}, {v_.root(v_.output(sum.step))}, {}});
+    for (const auto& [i, once] : order_.steps) {
+      if (once.level != level || !once.is_by_element) continue;
       const Step& step = v_.step(i);
-      const bool sums = order_.sums_elements(i);
-      Group mine{v_.buffer(sums ? step.inputs[0] : step.output).type.shape.elements(), kNoBuffer, 0, {}, {}, {i}};
+      Group mine{space(i).elements(), -1, {}, {}, {i}};
       if (mine.elements == 0) continue;
-      if (!sums) mine.writes.insert(v_.root(step.output));
+      if (!once.sums_elements) mine.writes.insert(v_.root(step.output));
       for (std::size_t k = 0; k < step.inputs.size(); ++k)
         if (!v_.places.is_number(v_.root(step.inputs[k])) && !(step.op == Op::assign && k == 0) &&
             !is_of_earlier_level(i, k))
           mine.reads.insert(v_.root(step.inputs[k]));
-      for (auto other = groups_.begin(); other != groups_.end();) {
-        if (!meets(mine.writes, other->writes) && !meets(mine.reads, other->writes) &&
-            !meets(mine.writes, other->reads)) {
-          ++other;
-          continue;
-        }
-        if (other->elements != mine.elements || (other->total != kNoBuffer && mine.total != kNoBuffer))
+      std::erase_if(groups_, [&](const Group& other) {
+        if (!meets(mine.writes, other.writes) && !meets(mine.reads, other.writes) && !meets(mine.writes, other.reads))
+          return false;
+        if (other.elements != mine.elements || (other.sum >= 0 && mine.sum >= 0))
           throw std::logic_error("arrays of different sums over rows meet");
-        if (other->total != kNoBuffer) {
-          mine.total = other->total;
-          mine.maker = other->maker;
-        }
-        mine.reads.insert(other->reads.begin(), other->reads.end());
-        mine.writes.insert(other->writes.begin(), other->writes.end());
-        mine.steps.insert(mine.steps.end(), other->steps.begin(), other->steps.end());
-        other = groups_.erase(other);
-      }
+        mine.sum = std::max(mine.sum, other.sum);
+        mine.reads.insert(other.reads.begin(), other.reads.end());
+        mine.writes.insert(other.writes.begin(), other.writes.end());
+        mine.steps.insert(mine.steps.end(), other.steps.begin(), other.steps.end());
+        return true;
+      });
       std::ranges::sort(mine.steps);
       groups_.push_back(std::move(mine));
     }
   }
-
   static bool meets(const std::set<BufferId>& a, const std::set<BufferId>& b) {
     return std::ranges::any_of(a, [&](BufferId id) { return b.contains(id); });
   }
-  bool is_of_earlier_level(std::uint32_t i, std::size_t input) const {
-    const auto maker = makers_.find({i, input});
-    return maker != makers_.end() && level_of(maker->second) < order_.levels.at(i);
+  // Elements that a step by element goes through.
+  const Shape& space(std::uint32_t i) const {
+    const Step& step = v_.step(i);
+    return v_.buffer(order_.steps.at(i).sums_elements ? step.inputs[0] : step.output).type.shape;
   }
 
   // Code for element i. Its sum over rows, if any, is in t.
@@ -414,68 +359,63 @@ class SumsWriter {
     };
     std::string text;
     std::map<Value, Live> live;
-    if (group.total != kNoBuffer) live[{group.total, 0}] = {fmt::format("t{}", group.total), group.maker};
+    if (group.sum >= 0) {
+      const BufferId total = v_.root(v_.output(group.sum));
+      live[{total, 0}] = {fmt::format("t{}", total), v_.row_index(group.sum)};
+    }
     for (const std::uint32_t i : group.steps) {
       const Step& step = v_.step(i);
-      const bool sums = order_.sums_elements(i);
-      TextCall c = array_calls_.at(i);
-      const Shape& space = v_.buffer(sums ? step.inputs[0] : step.output).type.shape;
+      TextCall c = order_.steps.at(i).call;
       for (std::size_t k = 0; k < step.inputs.size(); ++k) {
-        if (c.inputs[k].number) v_.use(c.inputs[k].name);
-        if (c.inputs[k].number || c.inputs[k].name.empty()) continue;
-        const Value value{v_.root(step.inputs[k]), c.inputs[k].view.offset};
-        const auto found = live.find(value);
+        TextOperand& x = c.inputs[k];
+        if (x.number) v_.use(x.name);
+        if (x.number || x.name.empty()) continue;
+        const Value value{v_.root(step.inputs[k]), x.view.offset};
+        auto found = live.find(value);
         if (found == live.end()) {
           if (is_of_earlier_level(i, k) && kept_.contains(makers_.at({i, k}))) {
-            c.inputs[k].name = kept_.at(makers_.at({i, k}));
-            c.inputs[k].view = dense(c.inputs[k].view.extents);
+            x.name = kept(makers_.at({i, k}));
+            x.view = dense(x.view.extents);
           }
-          v_.use(c.inputs[k].name);
-          if (fetches != nullptr && is_elementwise(step.op)) {
-            const std::string name = fetches->fetch(c.inputs[k].type.dtype, element(c.inputs[k], space));
-            live[value] = {name, i, true};
-            c.inputs[k].number = true;
-            c.inputs[k].name = name;
-          }
-          continue;
+          v_.use(x.name);
+          if (fetches == nullptr || !is_elementwise(step.op)) continue;
+          found = live.emplace(value, Live{fetches->fetch(x.type.dtype, element(x, space(i))), i, true}).first;
         }
-        c.inputs[k].number = true;
-        c.inputs[k].name = found->second.name;
+        x.number = true;
+        x.name = found->second.name;
       }
-      if (sums) {
-        text += fmt::format("          p{} += {};{}", i, element(c.inputs[0], space), step_comment(step));
+      if (order_.steps.at(i).sums_elements) {
+        text += fmt::format("          p{} += {};{}", i, element(c.inputs[0], space(i)), step_comment(step));
         continue;
       }
-      const std::string made = element_text(c);
       const std::string name = fmt::format("e{}_{}", step.output, i);
-      text += fmt::format("          const {} {} = {};{}", type_name(v_.buffer(step.output).type.dtype), name, made,
+      text += fmt::format("          const {} {} = {};{}", type_name(c.output.dtype), name, element_text(c),
                           step_comment(step));
       live[value_of(step.output)] = {name, i};
-      if (kept_.contains(i)) text += fmt::format("          {}[i] = {};\n", v_.use(kept_.at(i)), name);
+      if (kept_.contains(i)) text += fmt::format("          {}[i] = {};\n", v_.use(kept(i)), name);
     }
     for (const auto& [value, is] : live) {
       if (is.fetched) continue;
-      if (written_.contains(is.maker) && is_written_back(value))
+      if (written_.contains(is.maker))
         text += fmt::format("          {}[{} + i] = {};\n", v_.use(v_.once.array(value.first)), value.second, is.name);
-      if (group.total != kNoBuffer && is.maker == group.maker && kept_.contains(is.maker))
-        text += fmt::format("          {}[i] = {};\n", v_.use(kept_.at(is.maker)), is.name);
+      if (is_row(is.maker) && kept_.contains(is.maker))
+        text += fmt::format("          {}[i] = {};\n", v_.use(kept(is.maker)), is.name);
     }
     return text;
   }
 
   BlockKernel& v_;
-  const BlockOrder& order_;
+  BlockOrder& order_;
   bool prefetches_ = false;
-  std::vector<Group> groups_;  // groups of the current level
-  std::map<std::uint32_t, TextCall> array_calls_;
+  std::vector<Group> groups_;                                              // groups of the current level
   std::map<std::pair<std::uint32_t, std::size_t>, std::uint32_t> makers_;  // producer by step and input
   std::set<std::uint32_t> written_;                                        // producers of values written back
-  std::map<std::uint32_t, std::string> kept_;  // values in scratch for a later level, by producer
+  std::set<std::uint32_t> kept_;  // producers of values in scratch for a later level
 };
 
 }  // namespace
 
-void add_sums(BlockKernel& kernel, const BlockOrder& order) {
+void add_sums(BlockKernel& kernel, BlockOrder& order) {
   SumsWriter(kernel, order).run();
 }
 

@@ -35,9 +35,7 @@ std::string BlockContext::fetch_function(std::string_view parameters, std::strin
 
 BlockKernel::BlockKernel(std::string_view name, const Program& in, const Phase& in_phase, const Region& of,
                          std::string_view arrays)
-    : KernelFrame(name, in, in_phase, of, arrays), stage(of.stages.front()) {
-  if (of.stages.size() != 1) throw std::logic_error("a kernel with tiles of blocks has one stage");
-}
+    : KernelFrame(name, in, in_phase, of, arrays), stage(of.stages.front()) {}
 
 void BlockKernel::plan_rows() {
   std::map<BufferId, int> makers;  // last producer by root
@@ -52,11 +50,9 @@ void BlockKernel::plan_rows() {
     makers[root(of.output)] = static_cast<int>(i - stage.rows);
   }
   for (const TileMove& move : stage.loads) loads[root(move.tile)] = move.arena;
-  for (const TileMove& move : stage.stores) {
-    const auto found = makers.find(root(move.tile));
-    if (found == makers.end()) throw std::logic_error("a store of a value that no step computes");
-    stores[found->second].push_back(move.arena);
-  }
+  stores.resize(steps.size());
+  for (const TileMove& move : stage.stores)
+    stores[static_cast<std::size_t>(makers.at(root(move.tile)))].push_back(move.arena);
   const GpuCosts& costs = find_target(program.target).gpu;
   if (tiling.tile == RowTile::split) {
     split = split_plan(steps, phase.capacity, tiling, costs);
@@ -89,11 +85,11 @@ std::vector<Definition> BlockKernel::scratch_pointers() {
 }
 
 void BlockKernel::clear_rows() {
-  if (count == kNoBuffer || stores.empty()) return;
   std::string clears;
-  for (const auto& [k, arenas] : stores)
-    for (const BufferId arena : arenas)
+  for (int k = 0; k < count_steps() && count != kNoBuffer; ++k)
+    for (const BufferId arena : stores_of(k))
       clears += fmt::format(" clear<{0}>({1} + u64(r) * {0});", features(k), pointer(arena));
+  if (clears.empty()) return;
   text += fmt::format(
       "    for (u32 r = u32(count) + block_index() * {0}u + thread_index(); r < {1}u; r += {2}u) {{{3} }}\n",
       tiling.threads, phase.capacity, tiling.threads * tiling.blocks(), clears);
@@ -118,23 +114,15 @@ void BlockKernel::add_selections() {
   for (int k = 0; k < count_steps(); ++k) {
     if (place(k) != BlockPlace::data) continue;
     const Step& of = row_step(k);
-    const std::string_view type = type_name(call(k).output.dtype);
-    const std::string data = fmt::format("{} + {}", pointer(of.inputs[0], "const "), call(k).inputs[0].view.offset);
-    if (!is_shuffled(k)) {
-      define({fmt::format("d{}", of.output),
-              fmt::format("    const {}* const d{} = {} + {} * {};{}", type, of.output, data,
-                          batch_row_text(call(k), "0"), features(k), step_comment(of)),
-              {call(k).inputs[1].name}});
-      rows_of_[k] = "r";
-      continue;
-    }
+    TextCall& call = steps[static_cast<std::size_t>(k)].call;
+    const bool shuffled = is_shuffled(k);
+    call.picked = picked_table(call, of);
     define({fmt::format("d{}", of.output),
-            fmt::format("    const {}* const d{} = {};{}", type, of.output, data, step_comment(of)),
-            {}});
-    TextCall picked = call(k);
-    picked.picked = picked_table(picked, of);
-    picked_[k] = picked.picked;
-    rows_of_[k] = batch_row_text(picked, picked.picked.empty() ? "r" : "int(r) < count ? r : 0");
+            fmt::format("    const {}* const d{} = {} + {}{};{}", type_name(call.output.dtype), of.output,
+                        pointer(of.inputs[0], "const "), call.inputs[0].view.offset,
+                        shuffled ? "" : fmt::format(" + {} * {}", batch_row_text(call, "0"), features(k)),
+                        step_comment(of)),
+            shuffled ? std::set<std::string>{} : std::set{call.inputs[1].name}});
   }
   shared += picked_members;
   text += picked_statements;
@@ -145,8 +133,7 @@ std::string BlockKernel::row_of(int k, bool in_rows) {
   switch (place(k)) {
     case BlockPlace::data:
       if (in_rows && fetched.contains(k)) return fmt::format("s.d{}[turn % 2][b]", id);
-      if (is_shuffled(k) && picked_.at(k).empty()) use(call(k).inputs[1].name);
-      return fmt::format("({} + u64({}) * {})", use(fmt::format("d{}", id)), rows_of_.at(k), features(k));
+      return fmt::format("({} + u64({}) * {})", use(fmt::format("d{}", id)), data_row(k), features(k));
     case BlockPlace::recomputed:
       return fmt::format("x{}", id);
     default:
@@ -158,6 +145,13 @@ std::string BlockKernel::row_of(int k, bool in_rows) {
       if (in_rows && in_shared(k)) return fmt::format("s.v{}[b]", id);
       return fmt::format("({} + u64(r) * {})", use(fmt::format("g{}", id)), plan.value(k).stride);
   }
+}
+
+std::string BlockKernel::data_row(int k) {
+  if (!is_shuffled(k)) return "r";
+  if (!table_of(k).empty()) return batch_row_text(call(k), "int(r) < count ? r : 0");
+  use(call(k).inputs[1].name);
+  return batch_row_text(call(k), "r");
 }
 
 std::string BlockKernel::outside(BufferId tile) {
@@ -186,8 +180,8 @@ std::string BlockKernel::factor(int k, std::size_t input, bool in_rows, const st
     const std::string data = use(fmt::format("d{}", id));
     if (!is_shuffled(from)) return rows(data, features(from));
     const std::string where = fmt::format("static_cast<int>({}), count", begin);
-    if (!picked_.at(from).empty())
-      return fmt::format("by_block::PickedData{{{}, {}, {}.rows(epoch), {}}}", data, features(from), picked_.at(from),
+    if (!table_of(from).empty())
+      return fmt::format("by_block::PickedData{{{}, {}, {}.rows(epoch), {}}}", data, features(from), table_of(from),
                          where);
     return fmt::format("by_block::ShuffledData{{{}, {}, {}, {}, {}}}", data, features(from), batches_text(call(from)),
                        use(call(from).inputs[1].name), where);
@@ -251,15 +245,14 @@ void BlockKernel::define(int k, BlockContext& context) {
 std::string BlockKernel::keep(int k, bool in_rows) {
   const BufferId id = output(k);
   std::string kept;
+  const auto store = [&](const std::string& to, std::int64_t stride) {
+    kept += fmt::format("      {}[u64(r) * {} + i] = x{};\n", to, stride, id);
+  };
   if (in_rows && in_shared(k)) kept += fmt::format("      s.v{0}[b][i] = x{0};\n", id);
+  if (place(k) == BlockPlace::arena && !split) store(use(fmt::format("g{}", id)), plan.value(k).stride);
   if (place(k) == BlockPlace::arena && split && in_rows)
     kept += fmt::format("      {}[i] = x{};\n", row_of(k, true), id);
-  if (place(k) == BlockPlace::arena && !split)
-    kept += fmt::format("      {}[u64(r) * {} + i] = x{};\n", use(fmt::format("g{}", id)), plan.value(k).stride, id);
-  const auto found = stores.find(k);
-  if (found != stores.end())
-    for (const BufferId arena : found->second)
-      kept += fmt::format("      {}[u64(r) * {} + i] = x{};\n", pointer(arena), features(k), id);
+  for (const BufferId arena : stores_of(k)) store(pointer(arena), features(k));
   return kept;
 }
 
@@ -270,14 +263,14 @@ bool BlockKernel::is_of_phase(int k) const {
   return (fetched.contains(k) ? 0 : plan.value(k).phase) == current_phase;
 }
 
-std::string BlockKernel::statement(int k, BlockContext& context) {
-  const std::string value = feature(k, context);
-  std::string all = std::exchange(context.text, {});
-  all += fmt::format("      const {} x{} = {};{}", type_name(call(k).output.dtype), output(k), value,
-                     step_comment(row_step(k)));
-  all += keep(k, context.in_rows);
+std::string BlockKernel::let(int k, BlockContext& context, const std::string& value) {
   context.live.insert(k);
-  return all;
+  const bool is_sum = call(k).op == Op::matmul && !split;  // adds parts of a product, which has the comment
+  return fmt::format("{}      const {} x{} = {};{}{}", std::exchange(context.text, {}), type_name(call(k).output.dtype),
+                     output(k), value, is_sum ? "\n" : step_comment(row_step(k)), keep(k, context.in_rows));
+}
+std::string BlockKernel::statement(int k, BlockContext& context) {
+  return let(k, context, feature(k, context));
 }
 
 }  // namespace graphrun::cuda

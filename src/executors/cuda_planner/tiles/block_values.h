@@ -56,17 +56,16 @@ class BlockKernel : public KernelFrame {
   void plan_rows();
 
   const Stage& stage;
-  std::vector<BlockStep> steps;                 // row steps; `int k` is an index into them
-  std::map<BufferId, BufferId> loads;           // arena sources of rows, by root of the tile
-  std::map<int, std::vector<BufferId>> stores;  // arena targets of rows, by producing step
-  std::optional<SplitPlan> split;               // set for split tiles
-  std::set<int> fetched;                        // split tiles: data of own rows in shared memory, `s.d5[turn % 2][b]`
+  std::vector<BlockStep> steps;               // row steps; `int k` is an index into them
+  std::map<BufferId, BufferId> loads;         // arena sources of rows, by root of the tile
+  std::vector<std::vector<BufferId>> stores;  // arena targets of rows, by producing step
+  std::optional<SplitPlan> split;             // set for split tiles
+  std::set<int> fetched;                      // split tiles: data of own rows in shared memory, `s.d5[turn % 2][b]`
   BlockPlan plan;
   int current_phase = 0;  // code reads values of earlier phases from the arena
 
   // The code so far.
   std::string text, shared;             // statements; members of shared memory
-  std::uint64_t parts_bytes = 0;        // shared memory for product parts and sums
   std::uint64_t scratch_bytes = 0;      // scratch of the region after BlockPlan::bytes
   bool waits = false;                   // has a grid barrier
   std::vector<BlockPart> parts;         // parts in call order
@@ -94,6 +93,8 @@ class BlockKernel : public KernelFrame {
   const BlockStep& at(int k) const { return steps[static_cast<std::size_t>(k)]; }
   const TextCall& call(int k) const { return at(k).call; }
   int maker(int k, std::size_t input) const { return at(k).makers[input]; }
+  const std::vector<BufferId>& stores_of(int k) const { return stores[static_cast<std::size_t>(k)]; }
+  const std::string& table_of(int k) const { return call(k).picked; }  // table of shuffled rows; "" if none
   int count_steps() const { return static_cast<int>(steps.size()); }
   BlockPlace place(int k) const { return plan.value(k).place; }
   bool in_shared(int k) const { return plan.value(k).shared; }
@@ -101,12 +102,15 @@ class BlockKernel : public KernelFrame {
   std::int64_t terms(int k, std::size_t input = 0) const { return feature_count(call(k).inputs[input].type); }
   std::int64_t rows_at_once() const { return split ? split->own : kBlockRows; }  // per block
   bool is_shuffled(int k) const;
+  // Offset of the first row of a value in its data set; 0 for other values, and for -1.
+  std::int64_t data_offset(int k) const {
+    return k >= 0 && place(k) == BlockPlace::data ? call(k).inputs[0].view.offset : 0;
+  }
   bool is_data(int k) const { return place(k) == BlockPlace::data || place(k) == BlockPlace::recomputed; }
 
   // Address of sample r of value k, or of row b of a block if `in_rows`.
   std::string row_of(int k, bool in_rows);
-  std::string outside(BufferId tile);                                 // address of sample r of a region input
-  const std::string& table_of(int k) const { return picked_.at(k); }  // TextCall::picked of shuffled data
+  std::string outside(BufferId tile);  // address of sample r of a region input
   // Address of an operand's row.
   std::string factor_row(int k, std::size_t input, bool in_rows);
   // Operand of a product as an object (kernels/cuda/tile/product.h); its row r is sample `begin` + r.
@@ -117,6 +121,7 @@ class BlockKernel : public KernelFrame {
   void define(int k, BlockContext& context);
   // Code of a step in a loop over features, including all stores of its result.
   std::string statement(int k, BlockContext& context);
+  std::string let(int k, BlockContext& context, const std::string& value);  // the same for a known value
   std::string keep(int k, bool in_rows);
 
  private:
@@ -124,9 +129,9 @@ class BlockKernel : public KernelFrame {
   void fetch(TextOperand& operand, const TextCall& by, BlockContext& context);
   std::string feature(int k, BlockContext& context);
 
-  std::map<int, std::string> rows_of_;  // data: expression for the row of sample r
-  std::map<int, std::string> picked_;   // data: table with that row; "" if none
-  std::set<std::string> uses_;          // names in the code of the current part
+  std::string data_row(int k);  // expression for the row of data that is sample r
+
+  std::set<std::string> uses_;  // names in the code of the current part
 };
 
 // Vector width in elements: the largest of 4, 2 and 1 that divides all sizes.
@@ -142,6 +147,6 @@ void add_own_rows(BlockKernel& kernel);
 // computes an array element's sum over rows runs all steps on that element. Every block computes scalars; their sums
 // over rows are computed by the last block alone if only scalars need them.
 struct BlockOrder;
-void add_sums(BlockKernel& kernel, const BlockOrder& order);
+void add_sums(BlockKernel& kernel, BlockOrder& order);
 
 }  // namespace graphrun::cuda

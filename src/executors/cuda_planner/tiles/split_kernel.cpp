@@ -47,37 +47,31 @@ class SplitWriter : BlockKernel {
       for (const SplitSum& sum : split->sums)
         if (sum.wide && outside(row_step(sum.step).inputs[0]) != outside_data())
           throw std::logic_error("two data of the same size");
-    std::map<BufferId, std::int64_t> slices;
+    struct Slice {
+      std::int64_t elements, capacity;  // capacity: in shared memory
+    };
+    std::map<BufferId, Slice> slices;
     for (const SplitProduct& product : split->products)
-      slices[root(row_step(product.step).inputs[1])] = split->slice * product.columns;
+      slices[root(row_step(product.step).inputs[1])] = {split->slice * product.columns,
+                                                        tile::multiple_of_8(split->slice) * product.columns};
     for (const SplitSum& sum : split->sums)
-      if (sum.wide) slices[root(output(sum.step))] = sum.numbers;
+      if (sum.wide) slices[root(output(sum.step))] = {sum.numbers, sum.numbers};
     for (std::size_t before = 0; before != slices.size();) {
       before = slices.size();
       for (std::uint32_t i = stage.last; i < region.last; ++i) {
         const Step& step = phase.steps[i];
-        std::set<BufferId> arrays;
-        std::int64_t slice = 0;
-        const auto add = [&](BufferId id) {
-          if (places.is_number(root(id))) return;
-          arrays.insert(root(id));
-          if (slices.contains(root(id))) slice = slices.at(root(id));
-        };
+        std::vector<BufferId> arrays;  // roots
         for (std::size_t k = 0; k < step.inputs.size(); ++k)
-          if (!places.stays_in_arena(step, k)) add(step.inputs[k]);
-        if (step.op != Op::record) add(step.output);
-        if (slice == 0) continue;
-        if (step.op == Op::record || places.is_number(root(step.output)))
-          throw std::logic_error(step.name + ": a number is made of an array that blocks share out");
-        for (const BufferId of : arrays)
-          if (!slices.try_emplace(of, slice).second && slices.at(of) != slice)
-            throw std::logic_error(step.name + ": arrays of different slices meet");
+          if (!places.stays_in_arena(step, k)) arrays.push_back(root(step.inputs[k]));
+        if (step.op != Op::record) arrays.push_back(root(step.output));
+        std::erase_if(arrays, [&](BufferId id) { return places.is_number(id); });
+        const auto sliced = std::ranges::find_if(arrays, [&](BufferId id) { return slices.contains(id); });
+        if (sliced == arrays.end()) continue;
+        const std::int64_t elements = slices.at(*sliced).elements;
+        for (const BufferId of : arrays) slices.try_emplace(of, Slice{elements, elements});
       }
     }
-    for (const auto& [of, slice] : slices) {
-      if (buffer(of).type.dtype != DType::f32) throw std::logic_error("a slice that is not f32");
-      places.slice(of, slice, capacity_of(of, slice));
-    }
+    for (const auto& [of, slice] : slices) places.slice(of, slice.elements, slice.capacity);
   }
   // Code of the sums over rows and of the steps after them.
   std::string after_rows(OnceText& code) const {
@@ -101,12 +95,6 @@ class SplitWriter : BlockKernel {
         places.pass(array.root, pointer(array.root));
   }
 
-  // Number of elements in shared memory. For weights, features are padded to a multiple of 8.
-  std::int64_t capacity_of(BufferId of, std::int64_t slice) const {
-    for (const SplitProduct& product : split->products)
-      if (root(row_step(product.step).inputs[1]) == of) return (split->slice + 7) / 8 * 8 * product.columns;
-    return slice;
-  }
   std::int64_t turn_rows() const { return split->turn_rows(tiling); }
 
   // Finds data that own rows read, with elements of 4 bytes.
@@ -124,9 +112,7 @@ class SplitWriter : BlockKernel {
   }
 
   // Vector width for reading rows of data from their start and from the start of each slice.
-  std::int64_t data_width(int k) const {
-    return k < 0 ? width_of({split->features}) : width_of({features(k), call(k).inputs[0].view.offset});
-  }
+  std::int64_t data_width(int k) const { return width_of({k < 0 ? split->features : features(k), data_offset(k)}); }
   // Address of wide data from outside, the same in each step.
   std::string outside_data() { return outside(row_step(split->products.front().step).inputs[0]); }
   // First warp with nothing to send when the next data are requested.
@@ -203,13 +189,13 @@ class SplitWriter : BlockKernel {
   std::string next_step() {
     std::set<int> all = fetched;
     if (split->data >= 0) all.insert(split->data);
-    std::vector<std::string> tables;
+    std::set<std::string> tables;
     const auto number = [&](int k) { return fmt::format("({} + 1)", call(k).inputs[1].name); };
     for (const int k : all) {
       if (!counts_steps(program, phase, row_step(k).inputs[1])) return {};
       if (!is_shuffled(k)) continue;
       if (table_of(k).empty()) return {};
-      if (std::ranges::find(tables, table_of(k)) == tables.end()) tables.push_back(table_of(k));
+      tables.insert(table_of(k));
     }
     std::string when = fmt::format("part + 1 == {} && epoch < a.steps", split->turns);
     for (const std::string& table : tables) when += fmt::format(" && {}.knows_next(epoch, a.steps)", table);
