@@ -1,11 +1,14 @@
-// block_costs.cpp: costs of block tiles, and whether steps that run once fit them.
+// block_costs.cpp: costs of block and split tiles, and whether steps that run once fit them.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
+#include <set>
 
 #include "executors/cuda_planner/cost/tile_costs.h"
 #include "executors/cuda_planner/plan/block_levels.h"
 #include "executors/cuda_planner/plan/block_phases.h"
+#include "executors/cuda_planner/plan/split_plan.h"
 #include "executors/cuda_planner/print/row_text.h"
 #include "graphrun/op.h"
 
@@ -14,63 +17,151 @@ namespace {
 
 constexpr std::uint64_t kMaxScratch = std::uint64_t{1} << 32;
 
-// Checks that the steps that run once are elementwise, so that the owner of an element's sum over rows can run them.
-class OnceCheck : StepGroups {
+// Checks the steps that run once. Those on arrays that blocks divide must be elementwise, so that the owner of an
+// element can run them. Block tiles divide all arrays; split tiles slice wide weights and the arrays combined with
+// them.
+class OnceCheck {
  public:
-  explicit OnceCheck(const RegionSignature& region) : StepGroups(region), sums_(all(), 0), of_elements_(all(), false) {
-    for (std::size_t i = 0; i < region.rows.size(); ++i)
-      sums_[i] = region.rows[i].output.rows == 0 && is_array(region.rows[i].output) ? 1 : 0;
+  // `split` is null for block tiles.
+  OnceCheck(const RegionSignature& region, const SplitPlan* split)
+      : region_(region), split_(split), groups_(all()), sums_(all(), 0) {
+    std::iota(groups_.begin(), groups_.end(), 0);
+    for (std::size_t i = 0; i < region.rows.size(); ++i) sums_[i] = is_array(step(i).output) ? 1 : 0;
+    if (split == nullptr) return;
+    for (const SplitProduct& product : split->products)
+      sizes_.insert(region.rows[static_cast<std::size_t>(product.step)].inputs[1].shape.elements());
+    for (std::size_t i = region.rows.size(); i < all(); ++i) merge(i);
+    for (const SplitSum& sum : split->sums) {
+      if (!sum.wide) continue;
+      sizes_.insert(region.rows[static_cast<std::size_t>(sum.step)].output.shape.elements());
+      wide_.insert(group(static_cast<std::size_t>(sum.step)));
+    }
   }
 
-  std::string run() {
+  std::string fault() {
+    for (std::size_t i = 0; i < all(); ++i)
+      if (std::string why = is_row(i) ? row_fault(i) : once_fault(i); !why.empty()) return why;
+    if (split_ != nullptr) return {};
+    const BlockLevels levels = block_levels(region_);
     for (std::size_t i = 0; i < region_.rows.size(); ++i)
       for (const std::uint32_t maker : region_.makers[i])
-        if (maker != kNoStep && maker >= region_.rows.size() && is_array(step(maker).output))
-          return no(step(maker), "rows read its array");
-    for (std::size_t i = region_.rows.size(); i < all(); ++i)
-      if (std::string fault = fault_of(i); !fault.empty()) return fault;
-    for (std::size_t i = 0; i < region_.rows.size(); ++i)
-      for (const std::uint32_t maker : region_.makers[i])
-        if (maker != kNoStep && of_elements_[maker])
-          return no(region_.rows[i], "it reads a number made of an array that all rows share");
+        if (maker != kNoStep && levels.available[maker] > 0)
+          return no(step(i), "it reads a number made of an array that all rows share");
     return {};
   }
 
- private:
-  static std::string no(const StepSignature& step, std::string_view why) {
-    return fmt::format("'{}' is not part of a step kernel with tiles of blocks: {}", name_of(step.op), why);
-  }
-  std::string fault_of(std::size_t i) {
-    const StepSignature& s = step(i);
-    if (std::string fault = element_fault(call_of(s)); !fault.empty()) return fault;
-    if (s.op == Op::record) return is_array(s.inputs[1]) ? no(s, "it records an array") : std::string();
-    const bool number = !is_array(s.output);
-    of_elements_[i] = sums_elements(call_of(s)) || std::ranges::any_of(region_.makers[i], [&](std::uint32_t maker) {
-                        return maker != kNoStep && of_elements_[maker];
-                      });
-    if (sums_elements(call_of(s))) return {};
-    for (std::size_t k = 0; k < s.inputs.size(); ++k) {
-      if (!is_array(s.inputs[k])) continue;
-      if (number) return no(s, "it makes a number of an array, and not by a sum of all its elements");
-      const bool same =
-          s.inputs[k].shape.elements() == s.output.shape.elements() && (s.views.empty() || is_dense(s.views[k]));
-      if (!same) return no(s, "it reads other elements than it makes");
+  // Shared memory of split tiles: inputs from outside, counted for each step that reads them, and outputs that are not
+  // sliced.
+  std::uint64_t bytes(std::uint32_t cluster) const {
+    std::uint64_t bytes = 0;
+    const auto add = [&](const TensorType& type, bool sliced) {
+      if (is_array(type))
+        bytes +=
+            type.bytes() / (sliced ? cluster : 1) + (sliced ? 16 * static_cast<std::uint64_t>(kMaxSplitColumns) : 16);
+    };
+    for (std::size_t i = 0; i < all(); ++i) {
+      const StepSignature& s = step(i);
+      if (s.op == Op::record) continue;
+      for (std::size_t k = 0; k < s.inputs.size(); ++k) {
+        const bool only_written = (s.op == Op::minibatch || s.op == Op::assign) && k == 0;
+        if (!only_written && (is_row(i) || maker(i, k) == kNoStep))
+          add(s.inputs[k], is_row(i) ? split_->is_wide(static_cast<int>(i)) : is_divided(i));
+      }
+      if (!is_divided(i)) add(s.output, false);
     }
-    if (number) return {};
-    if (!is_elementwise(s.op) && !is_draw(s.op)) return no(s, "it does not go element by element");
+    return bytes;
+  }
+
+ private:
+  std::size_t all() const { return region_.rows.size() + region_.once.size(); }
+  bool is_row(std::size_t i) const { return i < region_.rows.size(); }
+  const StepSignature& step(std::size_t i) const {
+    return is_row(i) ? region_.rows[i] : region_.once[i - region_.rows.size()];
+  }
+  std::uint32_t maker(std::size_t i, std::size_t k) const { return region_.makers[i][k]; }
+  std::string no(const StepSignature& step, std::string_view why) const {
+    return fmt::format("'{}' is not part of a step kernel with {}: {}", name_of(step.op),
+                       split_ == nullptr ? "tiles of blocks" : "split tiles", why);
+  }
+
+  std::size_t group(std::size_t i) const {
+    while (groups_[i] != i) i = groups_[i];
+    return i;
+  }
+  // Merges the groups of a step and of the arrays that it reads. Returns whether the group has at most one sum over
+  // rows.
+  bool merge(std::size_t i) {
+    if (!is_array(step(i).output) || step(i).op == Op::record) return true;
     for (const std::uint32_t maker : region_.makers[i]) {
       if (maker == kNoStep || !is_array(step(maker).output)) continue;
       const std::size_t a = group(i), b = group(maker);
       if (a == b) continue;
       groups_[b] = a;
       sums_[a] += sums_[b];
-      if (sums_[a] > 1) return no(s, "it reads two sums over rows");
+    }
+    return sums_[group(i)] <= 1;
+  }
+  bool is_divided(std::size_t i) const {
+    return split_ == nullptr ? is_array(step(i).output) : wide_.contains(group(i));
+  }
+  // Whether blocks divide the input. Split tiles judge values from outside by size: the signature does not identify
+  // them.
+  bool is_divided(std::size_t i, std::size_t k) const {
+    const TensorType& type = step(i).inputs[k];
+    if (!is_array(type) || split_ == nullptr) return is_array(type);
+    return maker(i, k) == kNoStep ? sizes_.contains(type.shape.elements()) : is_divided(maker(i, k));
+  }
+  std::string row_fault(std::size_t i) const {
+    const StepSignature& s = step(i);
+    for (std::size_t k = 0; k < s.inputs.size(); ++k) {
+      const bool is_computed = maker(i, k) != kNoStep && !is_row(maker(i, k));
+      if (split_ == nullptr) {
+        if (is_computed && is_array(step(maker(i, k)).output)) return no(step(maker(i, k)), "rows read its array");
+      } else if (!is_array(s.inputs[k]) || (s.op == Op::minibatch && k == 0)) {
+        continue;
+      } else if (split_->is_wide(static_cast<int>(i)) && k == 1) {
+        if (maker(i, k) != kNoStep) return no(s, "its weights are computed in each step");
+      } else if ((is_computed || maker(i, k) == kNoStep) && is_divided(i, k)) {
+        return no(s, "it reads weights that blocks have slices of");
+      }
     }
     return {};
   }
+  std::string once_fault(std::size_t i) {
+    const StepSignature& s = step(i);
+    if (std::string fault = element_fault(call_of(s)); !fault.empty()) return fault;
+    if (split_ == nullptr && sums_elements(call_of(s))) return {};
+    const bool divided = is_array(s.output) && s.op != Op::record && is_divided(i);
+    for (std::size_t k = 0; k < s.inputs.size(); ++k) {
+      if (!is_array(s.inputs[k]) || (s.op == Op::record && k == 0)) continue;
+      if (!divided && is_divided(i, k))
+        return no(s, split_ != nullptr ? "it makes something else of arrays that blocks have slices of, as the norm is "
+                                         "that gradients are clipped by"
+                     : s.op == Op::record ? "it records an array"
+                                          : "it makes a number of an array, and not by a sum of all its elements");
+      if (divided && !is_same_element(s, k)) return no(s, "it reads other elements than it makes");
+    }
+    if (divided && !is_by_element(s)) return no(s, "it does not go element by element");
+    return split_ != nullptr || merge(i) ? std::string() : no(s, "it reads two sums over rows");
+  }
+  // Whether the owner of an element of the output has the element of input k. Slices are f32 and have no offset.
+  bool is_same_element(const StepSignature& s, std::size_t k) const {
+    if (s.inputs[k].shape.elements() != s.output.shape.elements()) return false;
+    const bool dense = s.views.empty() || is_dense(s.views[k]);
+    return split_ == nullptr ? dense
+                             : dense && s.inputs[k].dtype == DType::f32 && (s.views.empty() || s.views[k].offset == 0);
+  }
+  bool is_by_element(const StepSignature& s) const {
+    return split_ == nullptr ? is_elementwise(s.op) || is_draw(s.op)
+                             : is_elementwise(s.op) && !is_draw(s.op) && s.output.dtype == DType::f32;
+  }
 
-  std::vector<int> sums_;          // number of sums over rows, by group
-  std::vector<bool> of_elements_;  // whether a step depends on a sum of elements
+  const RegionSignature& region_;
+  const SplitPlan* split_;
+  std::vector<std::size_t> groups_;  // steps of arrays that are combined, by index: row steps, then the others
+  std::vector<int> sums_;            // number of sums over rows, by group
+  std::set<std::size_t> wide_;       // groups with slices
+  std::set<std::int64_t> sizes_;     // numbers of elements of arrays with slices
 };
 
 }  // namespace
@@ -97,7 +188,7 @@ std::string block_fault(const RegionSignature& region) {
 
 TileCosts block_costs(const RegionSignature& region, const Target& target) {
   TileCosts tile{block_fault(region), {}};
-  if (tile.fault.empty()) tile.fault = OnceCheck(region).run();
+  if (tile.fault.empty()) tile.fault = OnceCheck(region, nullptr).fault();
   if (!tile.fault.empty()) return tile;
   // Block products compiled for an A100 do not fit the registers.
   if (target.compute_capability < 90)
@@ -129,6 +220,33 @@ TileCosts block_costs(const RegionSignature& region, const Target& target) {
       const std::int64_t once = static_cast<std::int64_t>(levels.sums.size()) * costs.once_level +
                                 divide_up(levels.elements, std::int64_t{threads} * blocks) * costs.once_elements;
       tile.costs.push_back({tiling, plan.cycles * costs.block_overhead / 100 + once});
+    }
+  }
+  if (!tile.costs.empty()) tile.fault.clear();
+  return tile;
+}
+
+TileCosts split_costs(const RegionSignature& region, const Target& target) {
+  if (stage_count(region) > 1) return {"split tiles have no second stage of rows", {}};
+  if (target.compute_capability < 90 || target.cluster_blocks < 2)
+    return {fmt::format("split tiles are for devices with clusters, {} has none", target.name), {}};
+  const std::vector<BlockStep> steps = block_steps(region);
+  TileCosts tile;
+  for (const std::uint32_t cluster : {8u, 4u, 2u}) {
+    if (cluster > static_cast<std::uint32_t>(target.cluster_blocks)) continue;
+    for (const std::uint32_t threads : {256u, 512u}) {
+      StepTiling tiling{threads, cluster, resident_clusters(target, cluster), 0, 1, RowTile::split};
+      const SplitPlan plan = split_plan(steps, region.capacity, tiling, target.gpu);
+      tile.fault = plan.fault;
+      if (!tile.fault.empty()) continue;
+      OnceCheck once(region, &plan);
+      tile.fault = once.fault();
+      const std::uint64_t bytes = plan.shared_bytes + once.bytes(cluster) + 1024;
+      if (tile.fault.empty() && bytes > target.shared_memory)
+        tile.fault = fmt::format("split tiles take {} bytes of shared memory", bytes);
+      if (!tile.fault.empty()) continue;
+      tiling.scratch_bytes = plan.scratch_bytes;
+      tile.costs.push_back({tiling, plan.cycles});
     }
   }
   if (!tile.costs.empty()) tile.fault.clear();

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <numeric>
 #include <string>
 #include <vector>
 
@@ -77,28 +76,5 @@ std::uint32_t resident_clusters(const Target& target, std::uint32_t cluster);
 // all resident ones. Without clusters, or without sums, as many blocks as needed.
 std::vector<StepTiling> grids(const StepTiling& tiling, const RegionSignature& region, const Target& target,
                               bool has_sums, std::int64_t needed);
-
-// Steps of a region by index: row steps, then the others. Merges steps that work on the same elements into groups.
-class StepGroups {
- public:
-  explicit StepGroups(const RegionSignature& region) : region_(region), groups_(all()) {
-    std::iota(groups_.begin(), groups_.end(), 0);
-  }
-
- protected:
-  std::size_t all() const { return region_.rows.size() + region_.once.size(); }
-  bool is_row(std::size_t i) const { return i < region_.rows.size(); }
-  const StepSignature& step(std::size_t i) const {
-    return is_row(i) ? region_.rows[i] : region_.once[i - region_.rows.size()];
-  }
-  std::uint32_t maker(std::size_t i, std::size_t k) const { return region_.makers[i][k]; }
-  std::size_t group(std::size_t i) const {
-    while (groups_[i] != i) i = groups_[i];
-    return i;
-  }
-
-  const RegionSignature& region_;
-  std::vector<std::size_t> groups_;
-};
 
 }  // namespace graphrun::cuda
