@@ -88,22 +88,20 @@ KernelFrame::States KernelFrame::states() {
       out.loads += fmt::format("  copy<{}, {}>(s.{}, {});\n", type.shape.elements(), tiling.threads, places.name(id),
                                pointer(id, "const "));
   }
-  const std::vector<BufferId> unread = once.unread_numbers();
-  for (const BufferId id : unread)
-    out.members += fmt::format("  {} {};{}", type_name(buffer(id).type.dtype), places.name(id), name(id));
   for (const BufferId id : once.written_back()) {
-    const std::int64_t n = buffer(id).type.shape.elements();
-    if (places.is_number(id))
+    const TensorType& type = buffer(id).type;
+    if (places.is_number(id)) {
+      const bool in_shared = !once.is_read_first(id);
+      if (in_shared) out.members += fmt::format("  {} {};{}", type_name(type.dtype), places.name(id), name(id));
       out.stores += fmt::format("    {}{}[0] = {}{};{}", in_arena_ ? "" : "if (thread_index() == 0) ", pointer(id),
-                                std::ranges::find(unread, id) == unread.end() ? "" : "s.", places.name(id), name(id));
-    else if (in_arena_ || places.is_passed(id))
-      continue;
-    else if (places.is_sliced(id))
-      out.slices += fmt::format("    by_split::store_slice<{}, {}, {}>({}, s.{});{}", places.elements(id), n,
-                                tiling.threads, pointer(id), places.name(id), name(id));
-    else
-      out.stores +=
-          fmt::format("    copy<{}, {}>({}, {});{}", n, tiling.threads, pointer(id), once.array(id), name(id));
+                                in_shared ? "s." : "", places.name(id), name(id));
+    } else if (places.is_sliced(id) && !places.is_passed(id)) {
+      out.slices += fmt::format("    by_split::store_slice<{}, {}, {}>({}, s.{});{}", places.elements(id),
+                                type.shape.elements(), tiling.threads, pointer(id), places.name(id), name(id));
+    } else if (!in_arena_ && !places.is_passed(id)) {
+      out.stores += fmt::format("    copy<{}, {}>({}, {});{}", type.shape.elements(), tiling.threads, pointer(id),
+                                once.array(id), name(id));
+    }
   }
   return out;
 }

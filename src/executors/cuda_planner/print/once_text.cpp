@@ -167,13 +167,6 @@ std::optional<std::string> OnceText::literal(BufferId of) const {
   return fmt::format("scalar::from_bits({:#x})", bits);
 }
 
-std::vector<BufferId> OnceText::unread_numbers() const {
-  std::vector<BufferId> unread;
-  for (const BufferId id : written_back_)
-    if (places_.is_number(id) && std::ranges::find(read_first_, id) == read_first_.end()) unread.push_back(id);
-  return unread;
-}
-
 View OnceText::view(BufferId id) const {
   View view = view_of(buffer(id));
   view.offset =
@@ -393,12 +386,11 @@ std::string OnceText::before_rows() {
 
 std::string OnceText::end_of_step() {
   flush();
-  for (const auto& [of, name] : numbers_) {
-    const bool carried = std::ranges::find(read_first_, of) != read_first_.end();
-    if (carried) text_ += fmt::format("    {} = {};\n", places_.name(of), name);
-  }
-  for (const BufferId of : unread_numbers())
-    text_ += fmt::format("    if (first_thread) s.{} = {};\n", places_.name(of), numbers_.at(of));
+  for (const auto& [of, name] : numbers_)
+    if (is_read_first(of)) text_ += fmt::format("    {} = {};\n", places_.name(of), name);
+  for (const BufferId of : written_back_)
+    if (places_.is_number(of) && !is_read_first(of))
+      text_ += fmt::format("    if (first_thread) s.{} = {};\n", places_.name(of), numbers_.at(of));
   if (!since_barrier_.empty() || reduces_) barrier();
   return std::exchange(text_, {});
 }

@@ -87,7 +87,7 @@ class OnceText {
   bool folds() const { return folds_; }      // some array is folded by all threads together
   const std::vector<BufferId>& read_first() const { return read_first_; }      // roots read from the arena at the start
   const std::vector<BufferId>& written_back() const { return written_back_; }  // roots valid at the end
-  std::vector<BufferId> unread_numbers() const;                                // scalars among them not in read_first()
+  bool is_read_first(BufferId root) const { return std::ranges::find(read_first_, root) != read_first_.end(); }
   const std::set<BufferId>& read_arrays() const { return read_arrays_; }  // roots read outside the loop computing them
 
  private:
