@@ -113,7 +113,7 @@ std::uint64_t scratch_bytes(const RegionSignature& region, const StepTiling& til
   if (tiling.clusters <= 1) return 0;
   std::uint64_t bytes = 0;
   for (const StepSignature& step : region.rows)
-    if (step.output.rows == 0) bytes += exchange_bytes(tiling, divide_up(step.output.shape.elements(), 4) * 4);
+    if (step.output.rows == 0) bytes += exchange_bytes(tiling, tile::multiple_of_4(step.output.shape.elements()));
   return bytes > 0 ? bytes : exchange_bytes(tiling, 1);
 }
 

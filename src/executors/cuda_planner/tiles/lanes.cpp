@@ -143,7 +143,7 @@ class LaneStage : public RowStage {
                         at_once, turns_.straight ? turns_.count : 1, frame.count != kNoBuffer, tiling().threads <= 128,
                         frame.count_text());
     if (lanes() == 2 && own > 0) {
-      second = divide_up(own, 4) * 4;
+      second = tile::multiple_of_4(own);
       text += fmt::format("    by_pair::combine_lanes<Combine{}, {}>(sums, {}.row());\n", number, second, reduce());
     } else if (own > 0 && groups_.size() == 1) {
       text += fmt::format("    {}.add(sums);\n", reduce());
@@ -229,7 +229,7 @@ class LaneStage : public RowStage {
     }
     std::ranges::stable_sort(values, {}, &Value::group);
     for (std::size_t g = 1; g < groups_.size(); ++g)
-      groups_[g].first = divide_up(groups_[g - 1].first + groups_[g - 1].sums, 4) * 4;
+      groups_[g].first = tile::multiple_of_4(groups_[g - 1].first + groups_[g - 1].sums);
   }
 
   // All groups of warps compute all values of their rows with the same instructions. Each adds up its own sums, and the
