@@ -3,6 +3,7 @@
 // more than a word and a float (batch/movement.cpp).
 #include "kernels/cpu/simd/isa.h"
 #include "kernels/cpu/simd/lanes.h"
+#include "kernels/scalar_functions.h"
 
 namespace graphrun::cpu::GRAPHRUN_ISA {
 namespace {
@@ -53,38 +54,22 @@ struct Words {
   }
 };
 
-#if GRAPHRUN_LANES == 16
-GRAPHRUN_FN FloatPart fused(FloatPart x, FloatPart y, FloatPart z) {
-  return _mm512_fmadd_ps(x, y, z);
-}
-GRAPHRUN_FN bool any_lane(WordPart x) {
-  return _mm512_test_epi32_mask((__m512i)x, (__m512i)x) != 0;
-}
-#elif GRAPHRUN_LANES == 8
-GRAPHRUN_FN FloatPart fused(FloatPart x, FloatPart y, FloatPart z) {
-  return _mm256_fmadd_ps(x, y, z);
-}
-GRAPHRUN_FN bool any_lane(WordPart x) {
-  return _mm256_testz_si256((__m256i)x, (__m256i)x) == 0;
-}
-#endif
-
 // x / d.by, correctly rounded. A vector division takes longer than the rest of a dropout; two fma corrections of x * (1
 // / by) give the same bits (Markstein 1990) if all intermediates are normal numbers.
 struct Divisor {
-  FloatPart by, inverse;
-  explicit Divisor(float x) : by(FloatPart{} + x), inverse(1 / by) {}
+  Floats by, inverse;
+  explicit Divisor(float x) : by(x), inverse(1 / x) {}
 };
-GRAPHRUN_FN FloatPart quotient(FloatPart x, const Divisor& d) {
+GRAPHRUN_FN Floats quotient(Floats x, const Divisor& d) {
 #if GRAPHRUN_LANES > 4
-  const WordPart size = (WordPart)x & 0x7fffffffu;
-  constexpr std::uint32_t kMin = (127 - 100) << 23, kMax = (127 + 100) << 23;
-  const WordPart outside = (size - kMin > kMax - kMin) & (size != 0);
-  if (!any_lane(outside)) {
-    FloatPart y = x * d.inverse;
-    y = fused(fused(-y, d.by, x), d.inverse, y);
-    y = fused(fused(-y, d.by, x), d.inverse, y);
-    return (FloatPart)((WordPart)y | ((WordPart)x & 0x80000000u));  // x may be -0
+  using namespace scalar;
+  const Floats size = abs(x);
+  const Mask normal = (size >= 0x1p-100f) & (size <= 0x1p100f);
+  if (!any(!(normal | (x == 0.0f)))) {
+    Floats y = x * d.inverse;
+    y = fma(fma(-y, d.by, x), d.inverse, y);
+    y = fma(fma(-y, d.by, x), d.inverse, y);
+    return copysign(y, x);  // x may be -0
   }
 #endif
   return x / d.by;
@@ -108,10 +93,7 @@ GRAPHRUN_FN void put(const RandomDraw& d, i64 at, i64 n, WordPart word) {
 void drop_masked(const RandomDraw& d) {
   const Divisor share(d.kept);
   for (i64 at = 0; at < d.width * d.stride; at += kLanes) {
-    Floats y;
-    for_each_part([&](auto i) __attribute__((always_inline)) {
-      y.part[i] = quotient(load_part(d.x + at + i * GRAPHRUN_LANES, GRAPHRUN_LANES), share);
-    });
+    const Floats y = quotient(load(d.x + at), share);
     store(d.out + at, select(load_mask(d.mask + at), y, Floats(0)));
   }
 }
