@@ -181,32 +181,11 @@ std::mutex& clock_of_device() {
 constexpr int kRepeats = 3;
 constexpr double kWorthwhile = 0.98;  // ratio to the time of the library's first choice
 
-// Result of one algorithm: a checksum of its bits, and its time.
-struct Trial {
-  std::uint64_t bits = 0;
-  double seconds = std::numeric_limits<double>::infinity();
-};
-
-// Fastest of the algorithms that leave the same bits as the first one that runs; null if none runs. `trial` returns
-// nothing for an algorithm that does not run; `limit` is the time to beat.
-template <class Try>
-const cublasLtMatmulAlgo_t* fastest(const std::vector<cublasLtMatmulAlgo_t>& algorithms, Try trial) {
-  const cublasLtMatmulAlgo_t* best = nullptr;
-  std::uint64_t bits = 0;
-  double limit = std::numeric_limits<double>::infinity();
-  for (const cublasLtMatmulAlgo_t& algorithm : algorithms) {
-    const std::optional<Trial> seen = trial(algorithm, limit);
-    if (!seen || seen->seconds >= limit || (best != nullptr && seen->bits != bits)) continue;
-    limit = best == nullptr ? seen->seconds * kWorthwhile : seen->seconds;
-    bits = seen->bits;
-    best = &algorithm;
-  }
-  return best;
-}
-
-// Tries the proposed algorithms on random numbers.
+// Tries the proposed algorithms on random numbers. Returns the fastest one that leaves the same bits as the first one
+// that runs.
 cublasLtMatmulAlgo_t choose_by_time(cublasLtHandle_t handle, const LibraryMatmul& p, std::uint64_t workspace_bytes,
                                     Api& api, cudaStream_t stream, std::string_view doing) {
+  constexpr double kNever = std::numeric_limits<double>::infinity();
   const std::lock_guard lock(clock_of_device());
   Descriptors d;
   describe(d, p, doing);
@@ -224,27 +203,34 @@ cublasLtMatmulAlgo_t choose_by_time(cublasLtHandle_t handle, const LibraryMatmul
     if (now != CUBLAS_STATUS_SUCCESS) status = now;
     return now == CUBLAS_STATUS_SUCCESS;
   };
-  const auto trial = [&](const cublasLtMatmulAlgo_t& algorithm, double limit) -> std::optional<Trial> {
-    Trial seen;
+  std::optional<cublasLtMatmulAlgo_t> best;
+  std::uint64_t bits = 0;  // checksum of the best one's result
+  double limit = kNever;   // time to beat
+  for (const cublasLtMatmulAlgo_t& algorithm : offers(handle, d, p, workspace_bytes, doing)) {
     fill_trial(api, p.out, results, 3, stream);
-    if (!runs(algorithm)) return std::nullopt;
+    if (!runs(algorithm)) continue;
+    std::uint64_t seen = 0;
     checksum_trial(api, p.out, results, p.workspace, stream);
-    api.copy(&seen.bits, p.workspace, sizeof(seen.bits), cudaMemcpyDeviceToHost, stream);
+    api.copy(&seen, p.workspace, sizeof(seen), cudaMemcpyDeviceToHost, stream);
     api.synchronize(stream);
-    for (int i = 0; i < kRepeats; ++i) {
+    double seconds = kNever;
+    for (int i = 0; i < kRepeats && (i == 0 || seconds <= 2 * limit); ++i) {  // beyond, it is too slow to win
       begin.record(stream);
-      if (!runs(algorithm)) return std::nullopt;
+      if (!runs(algorithm)) {
+        seconds = kNever;
+        break;
+      }
       end.record(stream);
       end.wait();
-      seen.seconds = std::min(seen.seconds, end.seconds_since(begin));
-      if (seen.seconds > 2 * limit) break;  // too slow to win
+      seconds = std::min(seconds, end.seconds_since(begin));
     }
-    return seen;
-  };
-  const auto algorithms = offers(handle, d, p, workspace_bytes, doing);
-  const cublasLtMatmulAlgo_t* best = fastest(algorithms, trial);
-  if (best == nullptr) check(status, "cublasLtMatmul", doing);
-  return *best;
+    if (seconds >= limit || (best && seen != bits)) continue;
+    limit = best ? seconds : seconds * kWorthwhile;
+    bits = seen;
+    best = algorithm;
+  }
+  if (!best) check(status, "cublasLtMatmul", doing);
+  return best.value();
 }
 
 }  // namespace
