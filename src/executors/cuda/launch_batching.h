@@ -4,6 +4,8 @@
 // result. Not here: time measurement (in_flight.h).
 #pragma once
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -13,15 +15,30 @@ class LaunchBatching {
  public:
   static constexpr double kLaunchSeconds = 0.05;
 
-  explicit LaunchBatching(std::size_t launches);  // launches per step
+  explicit LaunchBatching(std::size_t launches)  // launches per step
+      : unroll_(static_cast<std::uint32_t>(
+            std::clamp<std::size_t>(kNodesOfBlock / std::max<std::size_t>(launches, 1), 1, kMaxUnrolled))) {}
 
   std::uint32_t unroll() const { return unroll_; }  // steps in the body of a graph's block loop
-  std::uint64_t steps_per_launch() const;           // upper limit; whole blocks if they fit
-  void took(std::uint64_t steps, double seconds);   // reports a launch
+  // Upper limit; whole blocks if they fit.
+  std::uint64_t steps_per_launch() const { return max_ >= unroll_ ? max_ / unroll_ * unroll_ : max_; }
+  // Reports a launch.
+  void took(std::uint64_t steps, double seconds) {
+    const double fitting = static_cast<double>(steps) * kLaunchSeconds / std::max(seconds, 1e-9);
+    const double known = static_cast<double>(std::max(max_, steps * kGrowth));
+    const double wanted = std::clamp(std::min(fitting, known), 1.0, double{kMaxSteps});
+    // A power of two, so that noise in the times does not change it and the counts on the device.
+    max_ = std::bit_floor(static_cast<std::uint64_t>(wanted));
+  }
 
  private:
+  static constexpr std::uint64_t kMaxSteps = 1u << 16;
+  static constexpr std::uint64_t kGrowth = 8;        // few steps predict the time of many poorly
+  static constexpr std::size_t kNodesOfBlock = 128;  // a loop iteration costs about a kernel; this hides it
+  static constexpr std::uint32_t kMaxUnrolled = 16;
+
   std::uint32_t unroll_ = 1;
-  std::uint64_t most_ = 1;
+  std::uint64_t max_ = 1;
 };
 
 }  // namespace graphrun::cuda
