@@ -55,7 +55,7 @@ std::vector<std::string> models() {
 // The words of the compiler when the source does not compile.
 std::string compile(const std::string& source, const std::string& architecture = cuda::architecture_of(9, 0)) {
   try {
-    return cuda::compiled_code(source, architecture).image.empty() ? "no code" : "";
+    return cuda::compiled_code({source}, architecture).image.empty() ? "no code" : "";
   } catch (const std::logic_error& error) {
     return error.what();
   }
@@ -103,7 +103,7 @@ TEST(Nvrtc, CompilesForAllOfTheDevice) {
 
 TEST(Nvrtc, ADeviceThatIsTooNewIsReportedOf) {
   try {
-    cuda::compiled_code("extern \"C\" __global__ void nothing() {}", "sm_999a");
+    cuda::compiled_code({"extern \"C\" __global__ void nothing() {}"}, "sm_999a");
     FAIL() << "it compiled";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::device);

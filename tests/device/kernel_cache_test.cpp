@@ -84,7 +84,7 @@ TEST(CompiledCode, SaysThatNvrtcLacksItsOtherHalf) {
   const auto compile = [&folder] {
     fs::remove_all(folder.path());  // the new process has made another one
     try {
-      obtain_code(kSource, architecture_of(9, 0), KernelCache(""));
+      obtain_code({kSource}, architecture_of(9, 0), KernelCache(""));
     } catch (const Error& error) {
       std::fprintf(stderr, "%s: %s\n", error.diagnostics()[0].code.c_str(), error.what());
       std::exit(3);
@@ -106,7 +106,7 @@ extern "C" __global__ void __launch_bounds__(1024, 2) many(float* x) {
   for (int i = 0; i < 64; ++i) x[i * 64 + threadIdx.x] = v[i];
 })";
   for (const char* architecture : {"sm_80", "sm_90a", "sm_100a"}) {
-    const std::vector<KernelResources> kernels = obtain_code(kSpills, architecture, KernelCache("")).code.kernels();
+    const std::vector<KernelResources> kernels = obtain_code({kSpills}, architecture, KernelCache("")).code.kernels();
     ASSERT_EQ(kernels.size(), 2u) << architecture;
     const auto many = std::ranges::find(kernels, "many", &KernelResources::name);
     ASSERT_NE(many, kernels.end());
@@ -135,18 +135,18 @@ TEST(CompiledCode, BytesAreReadBackAndNothingElseIs) {
 TEST(KernelCache, TheSecondTimeTheCodeIsThere) {
   const TemporaryFolder folder;
   for (const char* architecture : {"sm_80", "sm_90a", "sm_100a"}) {
-    const ObtainedCode first = obtain_code(kSource, architecture, KernelCache(folder.file("a/b")));
+    const ObtainedCode first = obtain_code({kSource}, architecture, KernelCache(folder.file("a/b")));
     EXPECT_TRUE(first.compiled);
     ASSERT_FALSE(first.code.image.empty());
     EXPECT_EQ(first.code.kernels().size(), 2u);
-    const ObtainedCode second = obtain_code(kSource, architecture, KernelCache(folder.file("a/b")));
+    const ObtainedCode second = obtain_code({kSource}, architecture, KernelCache(folder.file("a/b")));
     EXPECT_FALSE(second.compiled);
     EXPECT_EQ(second.code.image, first.code.image);
     EXPECT_EQ(second.code.log, first.code.log);
   }
   EXPECT_EQ(files_in(folder.path() / "a/b").size(), 3u);
   EXPECT_EQ(fs::status(folder.path() / "a/b").permissions(), fs::perms::owner_all);
-  EXPECT_TRUE(obtain_code(std::string(kSource) + "\n", "sm_90a", KernelCache(folder.file("a/b"))).compiled);
+  EXPECT_TRUE(obtain_code({std::string(kSource) + "\n"}, "sm_90a", KernelCache(folder.file("a/b"))).compiled);
 }
 
 // Each byte of what is not the code changed, and some of the code's; cut; empty; another's.
@@ -193,8 +193,8 @@ TEST(KernelCache, ADamagedEntryIsNoneAndIsReplaced) {
 TEST(KernelCache, DamagedCodeIsCompiledAgain) {
   const TemporaryFolder folder;
   const KernelCache cache(folder.path());
-  const CompiledCode right = obtain_code(kSource, "sm_90a", KernelCache("")).code;
-  EXPECT_EQ(obtain_code(kSource, "sm_90a", cache).code.image, right.image);
+  const CompiledCode right = obtain_code({kSource}, "sm_90a", KernelCache("")).code;
+  EXPECT_EQ(obtain_code({kSource}, "sm_90a", cache).code.image, right.image);
   const fs::path file = files_in(folder.path())[0];
   const std::string good = content(file);
   for (const std::size_t at : {std::size_t{0}, std::size_t{20}, std::size_t{30}, std::size_t{40}, good.size() / 2,
@@ -202,14 +202,14 @@ TEST(KernelCache, DamagedCodeIsCompiledAgain) {
     std::string entry = good;
     entry[at] = static_cast<char>(entry[at] + 1);
     overwrite(file, entry);
-    const ObtainedCode obtained = obtain_code(kSource, "sm_90a", cache);
+    const ObtainedCode obtained = obtain_code({kSource}, "sm_90a", cache);
     EXPECT_TRUE(obtained.compiled) << at;
     EXPECT_EQ(obtained.code.image, right.image) << at;
     EXPECT_EQ(obtained.code.kernels(), right.kernels()) << at;
-    EXPECT_FALSE(obtain_code(kSource, "sm_90a", cache).compiled) << at;
+    EXPECT_FALSE(obtain_code({kSource}, "sm_90a", cache).compiled) << at;
   }
   overwrite(file, "");
-  EXPECT_TRUE(obtain_code(kSource, "sm_90a", cache).compiled);
+  EXPECT_TRUE(obtain_code({kSource}, "sm_90a", cache).compiled);
 }
 
 // Writers of the same keys: who reads sees all that one of them wrote, never half of it and never nothing.
@@ -251,7 +251,7 @@ TEST(KernelCache, AFolderThatCannotBeUsedIsNoError) {
     const KernelCache cache(path);
     cache.store("key", "value");
     EXPECT_EQ(cache.find("key"), std::nullopt) << path;
-    EXPECT_TRUE(obtain_code(kSource, "sm_90a", cache).compiled) << path;
+    EXPECT_TRUE(obtain_code({kSource}, "sm_90a", cache).compiled) << path;
   }
   // Of entries that are no files.
   const KernelCache cache(folder.file("odd"));

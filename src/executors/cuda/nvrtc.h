@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "executors/cuda/compiled_code.h"
@@ -25,14 +24,9 @@ std::string architecture_of_device(int device);  // the device needs no context
 // Source of a kernel as one text, and optionally in pieces. With a linker (linker.h), pieces are compiled in parallel
 // and linked to the same kernel, with blocks of `threads` threads.
 struct KernelSource {
-  KernelSource(std::string as_text, std::vector<std::string> in_pieces = {}, std::uint32_t of_threads = 0)
-      : text(std::move(as_text)), pieces(std::move(in_pieces)), threads(of_threads) {}
-
-  KernelSource(const char* as_text) : KernelSource(std::string(as_text)) {}
-
   std::string text;
-  std::vector<std::string> pieces;
-  std::uint32_t threads;
+  std::vector<std::string> pieces = {};
+  std::uint32_t threads = 0;
 };
 
 struct ObtainedCode {

@@ -195,7 +195,7 @@ std::string CudaRunnable::bind_phases(std::future<std::vector<StepCode>> steps) 
 
 void CudaRunnable::compile_kernels(const std::string& source) {
   if (source.empty()) return;
-  compiled_ = std::make_unique<CompiledKernels>(kElementPrelude + source);
+  compiled_ = std::make_unique<CompiledKernels>(KernelSource{kElementPrelude + source});
   for (BoundPhase& phase : phases_) {
     for (BoundLaunch& launch : phase.launches) {
       auto* bound = std::get_if<BoundRegion>(&launch.work);
