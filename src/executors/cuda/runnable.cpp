@@ -248,11 +248,8 @@ void CudaRunnable::capture_phases() {
   graphs_.reserve(phases_.size());
   for (BoundPhase& phase : phases_) {
     std::vector<StepGraph::Part> parts;
-    if (phase.repeats_itself()) {
-      graphs_.emplace_back(api_, stream_.get(), slot_.number(), phase.batching.unroll(), parts);
-      continue;
-    }
-    for (BoundLaunch& launch : phase.launches) parts.push_back({[&] { enqueue(launch, true); }, launch.after});
+    if (!phase.repeats_itself())
+      for (BoundLaunch& launch : phase.launches) parts.push_back({[&] { enqueue(launch, true); }, launch.after});
     graphs_.emplace_back(api_, stream_.get(), slot_.number(), phase.batching.unroll(), parts);
   }
 }
