@@ -51,9 +51,6 @@ class GRAPHRUN_API HostExecutor : public Executor {
 // The arena of a Program in host memory, with transfers and profiling. Subclasses run the phases.
 class GRAPHRUN_API HostRunnable : public Runnable {
  public:
-  HostRunnable(const HostRunnable&) = delete;
-  HostRunnable& operator=(const HostRunnable&) = delete;
-
   void write(BufferId buffer, std::span<const std::byte> bytes) override;
   void read(BufferId buffer, std::span<std::byte> bytes) override;
   void read_range(BufferId buffer, std::uint64_t first, std::span<std::byte> bytes) override;
