@@ -35,9 +35,8 @@ struct ChainNodes {
   std::set<NodeId> copies, operands;  // operands: values in memory, by root
   std::size_t steps = 0;
 };
-// Next unit of the new order: a row region of the given graph, chains that form one region, or steps without one.
+// Next unit of the new order: chains that form one region, or other nodes, such as those of a row region.
 struct ElementUnit {
-  const ir::Region* over_rows = nullptr;
   std::vector<ChainNodes> chains = {};
   bool is_region = false;
 };
@@ -60,7 +59,6 @@ class ElementWriter {
   }
 
   void add(std::uint32_t phase, const ElementUnit& unit) {
-    if (unit.over_rows != nullptr) return add(*unit.over_rows);
     ir::Region region;
     region.phase = phase;
     for (const ChainNodes& chain : unit.chains) {
@@ -70,7 +68,7 @@ class ElementWriter {
         if (item.copy)
           own_copies[item.node] = add_copy(item.node, own_copies);
         else
-          to_[item.node] = append(facts_.graph[item.node], own_copies);
+          add(item.node, own_copies);
       }
       region.chains.push_back({first, result_.graph.size()});
     }
@@ -78,19 +76,20 @@ class ElementWriter {
     if (unit.is_region) result_.graph.regions.push_back(std::move(region));
   }
 
-  void add(const ir::Region& over_rows) {
-    const NodeId first = result_.graph.size();
-    for (NodeId id = over_rows.first(); id < over_rows.last; ++id) add(id);
-    result_.graph.regions.push_back(moved(over_rows, first));
-  }
-
   void add(NodeId id) {
     OwnCopies none;
-    to_[id] = append(facts_.graph[id], none);
+    add(id, none);
   }
 
  private:
   using OwnCopies = std::map<NodeId, NodeId>;  // from a scalar to the chain's own copy
+
+  // The nodes of a row region follow its first one.
+  void add(NodeId id, OwnCopies& own_copies) {
+    if (const ir::Region* region = facts_.region_of(id); region != nullptr && id == region->first())
+      result_.graph.regions.push_back(moved(*region, result_.graph.size()));
+    to_[id] = append(facts_.graph[id], own_copies);
+  }
 
   NodeId add_copy(NodeId id, OwnCopies& own_copies) {
     const bool first = !members_.stored[id] && to_[id] == kNoNode;
@@ -171,16 +170,10 @@ class Elements {
       if (!taken_[id]) take(id);
     flush();
     const bool any = std::any_of(units_.begin(), units_.end(), [](const ElementUnit& unit) { return unit.is_region; });
-    if (any) {
+    if (!any)  // without regions, the given order is as good as any
+      for (const NodeId id : nodes) out_.add(id);
+    else
       for (const ElementUnit& unit : units_) out_.add(phase, unit);
-      return;
-    }
-    for (const NodeId id : nodes) {  // without regions, the given order is as good as any
-      if (facts_.region_of(id) == nullptr)
-        out_.add(id);
-      else if (id == facts_.region_of(id)->first())
-        out_.add(*facts_.region_of(id));
-    }
   }
 
   // ---- waiting members
@@ -193,10 +186,10 @@ class Elements {
   void place(NodeId id) {
     if (const ir::Region* region = facts_.region_of(id)) {
       if (id != region->first()) return;
-      bool needs = false;
-      for (NodeId inside = id; inside < region->last; ++inside) needs = needs || needs_waiting(inside);
-      if (needs) flush();
-      units_.push_back({region});
+      ChainNodes nodes;
+      for (NodeId inside = id; inside < region->last; ++inside) nodes.items.push_back({inside});
+      if (std::ranges::any_of(nodes.items, [&](const ChainItem& item) { return needs_waiting(item.node); })) flush();
+      units_.push_back({{std::move(nodes)}});
     } else if (!members_.stored[id]) {
       return;  // computed where it is read
     } else if (const NodeId source = facts_.source_of(id); source != kNoNode && waits_[source]) {
@@ -212,7 +205,7 @@ class Elements {
       }
     } else {
       if (needs_waiting(id)) flush();
-      units_.push_back({nullptr, {ChainNodes{{{id}}, {}, {}, 1}}});
+      units_.push_back({{ChainNodes{{{id}}, {}, {}, 1}}});
     }
   }
 

@@ -8,12 +8,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "graph/ir/attributes.h"
 #include "graphrun/executor.h"
-#include "graphrun/program.h"
 #include "graphrun/types.h"
 
 namespace graphrun {
@@ -69,7 +67,7 @@ struct Region {
   std::vector<RegionStage> stages;
   NodeId last = 0;
   std::vector<ElementChain> chains = {};  // element region (elements.cpp): chains instead of stages
-  std::optional<RegionPlan> plan = {};    // of a row region, once memory has been planned (arena.h)
+  std::optional<RegionPlan> plan = {};    // row regions, once memory has been planned (arena.h)
   // Index of the stage whose row step the node is.
   std::optional<std::uint32_t> stage_of(NodeId id) const {
     for (std::uint32_t s = 0; s < stages.size(); ++s)
