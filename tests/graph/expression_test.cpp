@@ -125,7 +125,7 @@ class Build : public testing::Test {
   Build() {
     graph.input("x", std::vector<std::int64_t>{kBatch, 6}, DType::f32);
     graph.input("k", std::vector<std::int64_t>{kBatch}, DType::i32);
-    graph.parameter("W", {6, 1}, Init::zeros(), true);
+    graph.parameter("W", {6, 1}, {.init = Init::zeros()});
     graph.constants.emplace("gain", 1.5);
   }
   const ir::Node& node(std::string_view text) {

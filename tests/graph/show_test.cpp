@@ -181,8 +181,8 @@ TEST(Canonical, RandomExpressionsKeepTheirMeaning) {
     GraphBuilder::Impl first, second;
     for (GraphBuilder::Impl* graph : {&first, &second}) {
       graph->input("x", std::vector<std::int64_t>{kBatch, 4}, DType::f32);
-      graph->parameter("W", {4, 4}, Init::zeros(), true);
-      graph->parameter("v", {4}, Init::zeros(), true);
+      graph->parameter("W", {4, 4}, {.init = Init::zeros()});
+      graph->parameter("v", {4}, {.init = Init::zeros()});
       graph->constants.emplace("gain", 1.5);
     }
     const Expression parsed = parse(given);
