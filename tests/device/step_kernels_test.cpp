@@ -20,7 +20,7 @@
 namespace graphrun {
 namespace {
 
-std::vector<cuda::StepSource> sources_of(const std::string& path, const std::string& target,
+std::vector<cuda::StepKernel> sources_of(const std::string& path, const std::string& target,
                                          const std::string& math = "fast") {
   LoadOptions load;
   load.overrides = {{"train.math", math}};
@@ -30,11 +30,11 @@ std::vector<cuda::StepSource> sources_of(const std::string& path, const std::str
   return cuda::step_sources(plan_program(load_model(path, load), options));
 }
 
-const cuda::CompiledCode& code_of(const cuda::StepSource& source, const std::string& architecture) {
+const cuda::CompiledCode& code_of(const cuda::StepKernel& source, const std::string& architecture) {
   return cuda::compiled_code({source.text, source.pieces, source.threads}, architecture);
 }
 
-void expect_no_spills(const cuda::StepSource& source, const std::string& architecture, const std::string& what) {
+void expect_no_spills(const cuda::StepKernel& source, const std::string& architecture, const std::string& what) {
   const cuda::CompiledCode& code = code_of(source, architecture);
   EXPECT_FALSE(code.kernels().empty()) << what;
   for (const cuda::KernelResources& kernel : code.kernels())
@@ -80,14 +80,14 @@ TEST_P(StepKernelsOfModel, HaveNoSpillsAndNoLongFunctions) {
   const std::size_t limit = path.ends_with("mnist_mlp.json") ? 2200 : path.ends_with("gan.json") ? 7000 : 5800;
   for (const auto& [target, architecture] :
        {std::pair{"a100", "sm_80"}, std::pair{"h200", "sm_90a"}, std::pair{"h200", "sm_100"}}) {
-    const std::vector<cuda::StepSource> sources = sources_of(path, target);
+    const std::vector<cuda::StepKernel> sources = sources_of(path, target);
     EXPECT_TRUE(!sources.empty() || std::string_view(target) == "a100") << "no step kernel on " << target;
-    for (const cuda::StepSource& source : sources) {
+    for (const cuda::StepKernel& source : sources) {
       expect_no_spills(source, architecture, path);
       if (std::string_view(architecture) != "sm_90a") continue;
       const std::size_t most = max_instructions(code_of(source, architecture));
-      EXPECT_GT(most, 100) << source.kernel;
-      EXPECT_LT(most, limit) << source.kernel;
+      EXPECT_GT(most, 100) << source.name;
+      EXPECT_LT(most, limit) << source.name;
     }
   }
 }
@@ -101,13 +101,13 @@ TEST(StepKernels, InPiecesAreTheSameText) {
     for (std::size_t at = 0; (at = text.find(word, at)) != text.npos; ++at) ++found;
     return found;
   };
-  for (const cuda::StepSource& source : sources) {
-    ASSERT_GT(source.pieces.size(), 2) << source.kernel;
+  for (const cuda::StepKernel& source : sources) {
+    ASSERT_GT(source.pieces.size(), 2) << source.name;
     for (const std::string_view word :
          {"by_block::product<", "by_block::multiply_rows<", "fold_rows<", "grid.sync()"}) {
       std::size_t in_pieces = 0;
       for (const std::string& piece : source.pieces) in_pieces += count(piece, word);
-      EXPECT_EQ(in_pieces, count(source.text, word)) << source.kernel << " " << word;
+      EXPECT_EQ(in_pieces, count(source.text, word)) << source.name << " " << word;
     }
   }
 }
@@ -118,7 +118,7 @@ TEST(StepKernels, MathIsThatOfTheModel) {
   ASSERT_FALSE(exact.empty());
   EXPECT_NE(fast.front().text.find("using Number = fast::Float;"), std::string::npos);
   EXPECT_NE(exact.front().text.find("using Number = float;"), std::string::npos);
-  for (const cuda::StepSource& source : exact) expect_no_spills(source, "sm_90a", path);
+  for (const cuda::StepKernel& source : exact) expect_no_spills(source, "sm_90a", path);
 }
 
 }  // namespace

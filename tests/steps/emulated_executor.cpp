@@ -208,7 +208,7 @@ RegionPlan EmulatedExecutor::region_choices(const RegionSignature& region, const
 }
 
 std::string EmulatedExecutor::text(const Program& program, const Phase& phase, const Region& region) const {
-  std::string text = cuda::step_kernel(kKernelName, program, phase, region).source;
+  std::string text = cuda::step_kernel(kKernelName, program, phase, region).text;
   // Programs of both kinds are compiled together: the inner name is the one that is found.
   const std::string begin = fmt::format("namespace {} {{\n", kKernelName);
   if (program.math == MathMode::fast) text.insert(text.find(begin) + begin.size(), "using Number = fast::Float;\n");

@@ -57,9 +57,9 @@ std::future<std::vector<StepCode>> compile_steps(const Program& program, int dev
   return std::async(std::launch::async, [&program, device] {
     const std::string architecture = architecture_of_device(device);
     std::vector<std::future<StepCode>> each;
-    for (StepSource& source : step_sources(program)) {
-      each.push_back(std::async(std::launch::async, [source = std::move(source), &architecture] {
-        StepCode kernel{source.kernel, {source.text, source.pieces, source.threads}, source.pointers};
+    for (StepKernel& made : step_sources(program)) {
+      each.push_back(std::async(std::launch::async, [made = std::move(made), &architecture] {
+        StepCode kernel{made.name, {made.text, made.pieces, made.threads}, made.pointers};
         compiled_code(kernel.source, architecture, &kernel.compiled);
         return kernel;
       }));

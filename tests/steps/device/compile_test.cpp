@@ -33,7 +33,7 @@ TEST(StepKernelsOfRandomGraphs, CompileWithoutSpills) {
     bool any = false;
     for (const auto& [target, architecture] : machines) {
       const RegionCase one(random, executor, RegionCase::Keep::some, target);
-      for (const cuda::StepSource& source : cuda::step_sources(one.program())) {
+      for (const cuda::StepKernel& source : cuda::step_sources(one.program())) {
         any = true;
         const cuda::CompiledCode code =
             cuda::obtain_code({source.text, source.pieces, source.threads}, architecture, cuda::KernelCache("")).code;

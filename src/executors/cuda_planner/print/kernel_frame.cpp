@@ -38,7 +38,7 @@ KernelFrame::KernelFrame(std::string_view name, const Program& in, const Phase& 
       phase(in_phase),
       region(of),
       tiling(std::get<StepTiling>(of.tiling)),
-      kernel{std::string(name), {}, {}, {}},
+      kernel{std::string(name), {}, {}, {}, tiling.threads},
       places(in, in_phase, of),
       once(*this, arrays),
       in_arena_(arrays.empty()) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "executors/cuda_planner/print/kernel_frame.h"
 
 namespace graphrun::cuda {
@@ -65,22 +67,21 @@ std::string step_prelude(MathMode math) {
 std::string step_source(const Program& program) {
   std::string all;
   each_kernel(program, [&](const Region&, const StepKernel& kernel, const std::string& heading) {
-    all += heading + kernel.source + "\n";
+    all += heading + kernel.text + "\n";
   });
   return all.empty() ? all : step_prelude(program.math) + all;
 }
 
-std::vector<StepSource> step_sources(const Program& program) {
-  std::vector<StepSource> sources;
+std::vector<StepKernel> step_sources(const Program& program) {
+  std::vector<StepKernel> kernels;
   const std::string prelude = step_prelude(program.math);
-  each_kernel(program, [&](const Region& region, const StepKernel& kernel, const std::string& heading) {
-    const std::uint32_t threads = std::get<StepTiling>(region.tiling).threads;
-    StepSource& of = sources.emplace_back(StepSource{kernel.name, {}, {}, kernel.pointers, threads});
-    of.text = fmt::format("{}{}{}{}\n", option_for(region.tiling), prelude, heading, kernel.source);
-    for (const std::string& piece : kernel.pieces)
-      of.pieces.push_back(fmt::format("{}{}{}", of.pieces.empty() ? prelude : headers(program.math), heading, piece));
+  each_kernel(program, [&](const Region& region, StepKernel kernel, const std::string& heading) {
+    kernel.text = fmt::format("{}{}{}{}\n", option_for(region.tiling), prelude, heading, kernel.text);
+    for (std::string& piece : kernel.pieces)
+      piece.insert(0, (&piece == kernel.pieces.data() ? prelude : headers(program.math)) + heading);
+    kernels.push_back(std::move(kernel));
   });
-  return sources;
+  return kernels;
 }
 
 }  // namespace graphrun::cuda

@@ -17,9 +17,10 @@ namespace graphrun::cuda {
 
 struct StepKernel {
   std::string name;
-  std::string source;               // defines `extern "C" __global__ void NAME(Arguments<N>)`; follows step_prelude()
+  std::string text;                 // defines `extern "C" __global__ void NAME(Arguments<N>)`; follows step_prelude()
   std::vector<std::string> pieces;  // the same as sources to compile in parallel and link; empty if not split
   std::vector<BufferId> pointers;   // buffers whose addresses the kernel receives
+  std::uint32_t threads = 0;        // block size
 };
 StepKernel step_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region);
 
@@ -31,13 +32,7 @@ std::string step_prelude(MathMode math);
 // All step kernels of a program as one text; "" if it has no region over rows for a GPU.
 std::string step_source(const Program& program);
 
-// Complete source of one kernel and of its pieces, and the block size.
-struct StepSource {
-  std::string kernel, text;
-  std::vector<std::string> pieces;
-  std::vector<BufferId> pointers;  // StepKernel::pointers
-  std::uint32_t threads = 0;
-};
-std::vector<StepSource> step_sources(const Program& program);
+// The kernels with complete sources and pieces.
+std::vector<StepKernel> step_sources(const Program& program);
 
 }  // namespace graphrun::cuda

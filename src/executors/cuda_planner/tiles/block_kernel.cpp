@@ -114,7 +114,7 @@ class BlockWriter : BlockKernel {
       kernel.pieces.push_back(begin + function + end);
     }
     if (has_parts) kernel.pieces.insert(kernel.pieces.begin(), begin + names + kernel_text + end);
-    kernel.source = begin + functions + kernel_text + end;
+    kernel.text = begin + functions + kernel_text + end;
   }
 
   BlockOrder order_;

@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <map>
-#include <stdexcept>
 
 #include "executors/cuda_planner/cost/tile_costs.h"
 #include "executors/cuda_planner/tiles/row_stage.h"

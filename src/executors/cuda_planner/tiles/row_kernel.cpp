@@ -189,7 +189,7 @@ class RowWriter : KernelFrame {
       body += fmt::format("  float together[1] = {{0.0f}};\n  reduce{}.run(together, 1);\n", region.stages.size() + 1);
     body += "  barrier();\n";
     if (!states.stores.empty()) body += fmt::format("  if (block_index() == 0) {{\n{}  }}\n", states.stores);
-    kernel.source = begin(types, members + states.members) + definition(body + ends) + end();
+    kernel.text = begin(types, members + states.members) + definition(body + ends) + end();
   }
 
   std::vector<Reduction> reductions_;

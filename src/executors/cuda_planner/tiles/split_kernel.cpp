@@ -272,7 +272,7 @@ class SplitWriter : BlockKernel {
         "  by_split::SliceRows<{0}, {1}, {2}, {3}> data;\n  by_split::RowParts<{0}, {1}, {2}, {4}> parts;\n"
         "  Cluster::Shared cluster;\n  Sums::Shared sums;\n",
         tiling.threads, turn_rows(), split->slice, data_width(split->data), split->parts);
-    kernel.source = begin(types, members + shared_rows() + shared + states.members) + definition(body) + end();
+    kernel.text = begin(types, members + shared_rows() + shared + states.members) + definition(body) + end();
   }
 };
 
