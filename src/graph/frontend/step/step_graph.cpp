@@ -339,7 +339,8 @@ class StepGraphBuilder {
     std::vector<NodeId> updated;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       UpdateContext context{make_, attrs, var(parameters[i]), gradient[i], rate, time, runtime, due};
-      const Var next = context.if_due(update_parameter(optimizer, context, decays(parameters[i])), context.parameter);
+      const bool decays = source_.parameters.at(objective.parameters[i].id).decay;
+      const Var next = context.if_due(update_parameter(optimizer, context, decays), context.parameter);
       make_.add("assign", {parameters[i], next.id});
       updated.push_back(next.id);
     }
@@ -392,10 +393,6 @@ class StepGraphBuilder {
     }
     const Var steps = make::source(make_, "constant", {}, {{"values", std::vector<double>{1}}});
     return graph().phases.back().epoch_steps = add_named("train/epoch:steps", steps);
-  }
-
-  bool decays(NodeId parameter) const {
-    return source_.parameters.at(source_.builder.find(result_.graph[parameter].name)).decay;
   }
 
   void add_evaluation(const Split& split) {
