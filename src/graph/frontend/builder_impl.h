@@ -12,6 +12,16 @@
 
 namespace graphrun {
 
+using LayerInits = std::map<std::string, std::optional<Init>, std::less<>>;  // nullopt: without this parameter
+
+// Settings of one layer in addition to its name and operands.
+struct LayerOptions {
+  AttrList attributes = {};  // those in its row of the table
+  LayerInits inits = {};
+  std::string share = {};  // an earlier layer of the same kind; then attributes and inits are empty
+  bool trainable = true;
+};
+
 class __attribute__((visibility("hidden"))) GraphBuilder::Impl {  // the enclosing class is exported
  public:
   Impl();
@@ -39,12 +49,8 @@ class __attribute__((visibility("hidden"))) GraphBuilder::Impl {  // the enclosi
     bool after;  // whether the value is computed from the updated parameters
   };
   std::vector<Assignment> assignments;  // run in each training step; in declaration order
-  struct LayerParts {                   // definition of a layer, for layers that share its parameters
-    std::string_view op;
-    AttrList attributes;
-    std::map<std::string, std::optional<Init>, std::less<>> inits;
-  };
-  std::map<std::string, LayerParts, std::less<>> layers;        // keyed by name; excludes layers that share
+  // Kind and settings of each layer by name, for layers that share its parameters; excludes those.
+  std::map<std::string, std::pair<std::string_view, LayerOptions>, std::less<>> layers;
   std::vector<std::pair<std::string, ir::NodeId>> batch_norms;  // layer name, normalized value
   std::map<std::string, double, std::less<>> constants;         // "constants" of the model file, pi and e
   std::map<std::string, ir::NodeId, std::less<>> names;  // visible to expressions and find(); a node may have several

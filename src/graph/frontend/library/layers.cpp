@@ -45,9 +45,9 @@ NodeId dense(const LayerCall& call) {
   const std::int64_t in = type.shape[type.shape.rank() - 1];
   const std::int64_t units = call.attrs.integer("units");
 
-  const NodeId weight = call.parameter("W", {in, units}, *call.inits.at("init"));
+  const NodeId weight = call.parameter("W", {in, units}, *call.options.inits.at("init"));
   NodeId y = call.graph.builder.add("matmul", {x, weight});
-  if (const std::optional<Init>& bias = call.inits.at("bias")) {
+  if (const std::optional<Init>& bias = call.options.inits.at("bias")) {
     y = call.graph.builder.add("add", {y, call.parameter("b", {units}, *bias)});
   }
   return function ? graphrun::call(call.graph.builder, *function, std::span(&y, 1)) : y;
@@ -56,7 +56,7 @@ NodeId dense(const LayerCall& call) {
 // The rows of the table E at the class indices x.
 NodeId embedding(const LayerCall& call) {
   const NodeId table =
-      call.parameter("E", {call.attrs.integer("entries"), call.attrs.integer("units")}, *call.inits.at("init"));
+      call.parameter("E", {call.attrs.integer("entries"), call.attrs.integer("units")}, *call.options.inits.at("init"));
   return call.graph.builder.add("gather", {table, call.operands[0]});
 }
 
@@ -85,10 +85,11 @@ Var mean(Var x, const Axes& axes, bool keepdims) {
 NodeId scaled(const LayerCall& call, Var x, Var square) {
   x = x * op("rsqrt", {square + call.attrs.real("eps")});
   const Shape columns = {columns_of(x)};
-  if (const std::optional<Init>& scale = call.inits.at("scale"))
+  if (const std::optional<Init>& scale = call.options.inits.at("scale"))
     x = x * Var{x.make, call.parameter("scale", columns, *scale)};
-  const auto bias = call.inits.find("bias");
-  if (bias != call.inits.end() && bias->second) x = x + Var{x.make, call.parameter("b", columns, *bias->second)};
+  const auto bias = call.options.inits.find("bias");
+  if (bias != call.options.inits.end() && bias->second)
+    x = x + Var{x.make, call.parameter("b", columns, *bias->second)};
   return x.id;
 }
 
@@ -189,21 +190,22 @@ const std::vector<Layer>& layers() {
 }
 
 NodeId LayerCall::shared(std::string_view part, const Shape& shape) const {
-  const NodeId id = graph.names.at(fmt::format("{}.{}", share, part));
+  const NodeId id = graph.names.at(fmt::format("{}.{}", options.share, part));
   if (graph.graph[id].type.shape == shape) return id;
-  throw ir::AttrError("share", "shape.share",
-                      fmt::format("{} cannot share the parameters of {}: {}.{} is {}, here it would be {}", name, share,
-                                  share, part, to_string(graph.graph[id].type.shape), to_string(shape)));
+  throw ir::AttrError(
+      "share", "shape.share",
+      fmt::format("{} cannot share the parameters of {}: {}.{} is {}, here it would be {}", name, options.share,
+                  options.share, part, to_string(graph.graph[id].type.shape), to_string(shape)));
 }
 
 NodeId LayerCall::parameter(std::string_view part, const Shape& shape, const Init& init, bool decay) const {
-  if (!share.empty()) return shared(part, shape);
+  if (!options.share.empty()) return shared(part, shape);
   return graph.parameter(fmt::format("{}.{}", name, part), shape,
-                         {.init = init, .decay = decay, .trainable = trainable});
+                         {.init = init, .decay = decay, .trainable = options.trainable});
 }
 
 NodeId LayerCall::state(std::string_view part, const Shape& shape, const Init& init) const {
-  return share.empty() ? graph.state(fmt::format("{}.{}", name, part), shape, init) : shared(part, shape);
+  return options.share.empty() ? graph.state(fmt::format("{}.{}", name, part), shape, init) : shared(part, shape);
 }
 
 void LayerCall::follow(NodeId state, NodeId value, double part) const {
@@ -282,9 +284,9 @@ void take_from_shared(const GraphBuilder::Impl& graph, const Layer& layer, Layer
     const Diagnostic d = unknown("layer", options.share, names).diagnostics().front();
     fail("layer.share", fmt::format("{} above whose parameters could be shared", d.message), d.hint);
   }
-  if (other->second.op != layer.name) {
+  if (other->second.first != layer.name) {
     fail("layer.share", fmt::format("{} is a layer {}, this is a layer {}: they have not the same parameters",
-                                    options.share, other->second.op, layer.name));
+                                    options.share, other->second.first, layer.name));
   }
   if (!options.attributes.empty() || !options.inits.empty() || !options.trainable) {
     const std::string own = !options.attributes.empty() ? options.attributes.front().first
@@ -294,8 +296,8 @@ void take_from_shared(const GraphBuilder::Impl& graph, const Layer& layer, Layer
                         fmt::format("{} is what it is in {}, whose parameters are shared", own, options.share),
                         "leave it out");
   }
-  options.attributes = other->second.attributes;
-  options.inits = other->second.inits;
+  options.attributes = other->second.second.attributes;
+  options.inits = other->second.second.inits;
 }
 }  // namespace
 
@@ -308,8 +310,8 @@ NodeId build_layer(GraphBuilder::Impl& graph, const Layer& layer, std::string_vi
   if (!options.share.empty()) take_from_shared(graph, layer, options);
   for (const LayerInit& init : layer.inits) options.inits.try_emplace(std::string(init.name), init.fallback);
   const ir::Attrs values(layer.attributes, options.attributes);
-  const NodeId y = layer.build({graph, name, operands, values, options.inits, options.share, options.trainable});
-  if (options.share.empty()) graph.layers[std::string(name)] = {layer.name, options.attributes, options.inits};
+  const NodeId y = layer.build({graph, name, operands, values, options});
+  if (options.share.empty()) graph.layers[std::string(name)] = {layer.name, std::move(options)};
   return y;
 }
 

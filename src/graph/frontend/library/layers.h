@@ -14,16 +14,12 @@
 
 namespace graphrun {
 
-using LayerInits = std::map<std::string, std::optional<Init>, std::less<>>;  // nullopt: without this parameter
-
 struct LayerCall {
   GraphBuilder::Impl& graph;
   std::string_view name;
   std::span<const ir::NodeId> operands;
   const ir::Attrs& attrs;
-  const LayerInits& inits;
-  std::string_view share = {};  // layer whose parameters it uses; empty: it has its own
-  bool trainable = true;
+  const LayerOptions& options;  // with all attributes and inits, also if it shares those of another layer
 
   // The parameter "<layer>.<part>": created here, or that of the layer in `share`, which must have this shape.
   ir::NodeId parameter(std::string_view part, const Shape& shape, const Init& init, bool decay = true) const;
@@ -52,14 +48,6 @@ const std::vector<Layer>& layers();
 inline const Layer* find_layer(std::string_view name) {
   return find_row(layers(), name);
 }
-
-// Settings of one layer in addition to its name and operands.
-struct LayerOptions {
-  AttrList attributes = {};  // those in its row of the table
-  LayerInits inits = {};
-  std::string share = {};  // an earlier layer of the same kind; then attributes and inits are empty
-  bool trainable = true;
-};
 
 // Attributes of every layer, in addition to those in its row.
 const ir::AttrSchema& common_layer_attributes();

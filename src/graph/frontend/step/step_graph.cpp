@@ -39,6 +39,10 @@ class StepGraphBuilder {
         otherwise_(with_phase_choices(source_.builder, false)),
         copied_(source_.graph.size(), kNoNode) {
     for (const Standardization& fitted : model.data.standardizations) fitted_[fitted.input].push_back(&fitted);
+    std::vector<NodeId> roots;
+    for (const ObjectiveSpec& objective : objectives_) roots.push_back(objective.minimize.id);
+    for (const OutputSpec& output : model_.outputs) roots.push_back(output.value.id);
+    analysis_.emplace(otherwise_, roots);
   }
 
   StepGraph run() {
@@ -207,7 +211,7 @@ class StepGraphBuilder {
 
   // Records a model value over all batches of an evaluation, as a mean or as the parts of a formula.
   void add_figure(StepPhase& phase, const std::string& name, NodeId value) {
-    const MetricParts found = analysis().parts(value);  // on the evaluation graph
+    const MetricParts found = analysis_->parts(value);
     const bool is_loss = phase.recorded.empty();
     if (found.is_mean || !found.problem.empty()) {
       if (!found.is_mean && !is_loss && phase.needs_one_batch.empty()) {
@@ -229,16 +233,6 @@ class StepGraphBuilder {
       }
     }
     phase.recorded.push_back(std::move(recorded));
-  }
-
-  const MetricAnalysis& analysis() {
-    if (!analysis_) {
-      std::vector<NodeId> roots;
-      for (const ObjectiveSpec& objective : objectives_) roots.push_back(objective.minimize.id);
-      for (const OutputSpec& output : model_.outputs) roots.push_back(output.value.id);
-      analysis_.emplace(source(), roots);
-    }
-    return *analysis_;
   }
 
   std::size_t formula(NodeId value, const std::vector<MetricPart>& parts) {
@@ -576,7 +570,7 @@ class StepGraphBuilder {
   std::vector<NodeId> copied_;  // node in the current phase, indexed by model node
   std::map<std::string, NodeId> data_;
   std::map<std::string_view, std::vector<const Standardization*>> fitted_;  // keyed by input
-  std::optional<MetricAnalysis> analysis_;
+  std::optional<MetricAnalysis> analysis_;                                  // of the evaluation graph
   std::map<NodeId, std::size_t> formulas_;  // index in result_.formulas, keyed by model value
   NodeId counter_ = kNoNode;
   NodeId clip_norm_ = kNoNode;  // state of a runtime clip_norm
