@@ -3,8 +3,11 @@
 // booleans are std::uint8_t.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
+#include <span>
 #include <stdexcept>
 #include <vector>
 
@@ -34,6 +37,26 @@ auto with_type(DType dtype, F f) {
 template <class Tensor, class F>
 auto with_elements(Tensor& tensor, F f) {
   return with_type(tensor.dtype(), [&](auto zero) { return f(tensor.template elements<decltype(zero)>()); });
+}
+
+// Element i of unaligned bytes.
+template <class T>
+T load_element(std::span<const std::byte> bytes, std::size_t i) {
+  T value;
+  std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
+  return value;
+}
+
+inline std::vector<double> as_doubles(const HostTensor& tensor) {
+  return with_elements(tensor, [](const auto values) { return std::vector<double>(values.begin(), values.end()); });
+}
+// `values` fill the shape and are converted to the dtype.
+inline HostTensor from_doubles(std::span<const double> values, const TensorType& type) {
+  HostTensor tensor(type.dtype, type.shape);
+  with_elements(tensor, [&]<class T>(std::span<T> to) {
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] = static_cast<T>(values[i]);
+  });
+  return tensor;
 }
 
 // The same number; of a NaN without its sign, which means nothing and would be printed.

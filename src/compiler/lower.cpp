@@ -1,7 +1,6 @@
 #include "compiler/lower.h"
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <optional>
 #include <stdexcept>
@@ -18,16 +17,8 @@ namespace {
 using ir::Graph, ir::kNoNode, ir::kShared, ir::Node, ir::NodeId;
 
 std::vector<std::byte> constant_bytes(const Node& node) {
-  const std::vector<double>& values = node.attrs.reals("values");
-  std::vector<std::byte> bytes(node.type.bytes());
-  with_type(node.type.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const T value = static_cast<T>(values[i]);
-      std::memcpy(bytes.data() + i * sizeof(T), &value, sizeof(T));
-    }
-  });
-  return bytes;
+  const HostTensor values = from_doubles(node.attrs.reals("values"), node.type);
+  return {values.bytes().begin(), values.bytes().end()};
 }
 
 class Lowering {

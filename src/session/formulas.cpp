@@ -225,18 +225,6 @@ class FormulaGraph {
   std::vector<ir::NodeId> aggregates_;
 };
 
-std::vector<double> as_doubles(const HostTensor& tensor) {
-  return with_elements(tensor, [](const auto values) { return std::vector<double>(values.begin(), values.end()); });
-}
-
-HostTensor from_doubles(const std::vector<double>& values, const TensorType& type) {
-  HostTensor tensor(type.dtype, type.shape);
-  with_elements(tensor, [&]<class T>(std::span<T> to) {
-    for (std::size_t i = 0; i < to.size(); ++i) to[i] = static_cast<T>(values[i]);
-  });
-  return tensor;
-}
-
 }  // namespace
 
 std::optional<std::vector<const NamedArray*>> ModelFormulas::columns(json::Reader& reader, const json::Ref& formula,

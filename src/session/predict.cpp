@@ -29,10 +29,8 @@ void fill_batch(const GivenRows& given, std::int64_t first, std::int64_t count, 
   const Standardization* const fitted = given.fitted;
   const std::span<float> to = batch.elements<float>();  // only f32 inputs are fitted or take other types
   with_type(given.dtype, [&](auto zero) {
-    using T = decltype(zero);
     for (std::size_t i = 0; i < size; ++i) {
-      T original;
-      std::memcpy(&original, given.bytes.data() + (begin + i) * sizeof(T), sizeof(T));
+      const auto original = load_element<decltype(zero)>(given.bytes, begin + i);
       auto value = static_cast<double>(original);
       const bool was_finite = std::isfinite(value);
       if (fitted != nullptr) {

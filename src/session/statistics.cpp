@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 
 #include "graphrun/elements.h"
@@ -14,11 +13,7 @@ Statistics statistics(DType dtype, std::span<const std::byte> bytes) {
     using T = decltype(zero);
     const std::size_t count = bytes.size() / sizeof(T);
     const auto each = [&](auto see) {
-      for (std::size_t i = 0; i < count; ++i) {
-        T value;
-        std::memcpy(&value, bytes.data() + i * sizeof(T), sizeof(T));
-        see(static_cast<double>(value));
-      }
+      for (std::size_t i = 0; i < count; ++i) see(static_cast<double>(load_element<T>(bytes, i)));
     };
     constexpr double kNone = std::numeric_limits<double>::quiet_NaN(), kMax = std::numeric_limits<double>::infinity();
     double least = kMax, most = -kMax, sum = 0;

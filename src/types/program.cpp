@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <stdexcept>
 
 #include "graphrun/elements.h"
@@ -26,10 +25,7 @@ std::string label(const Program& program, BufferId id) {
 
 std::string element(const std::vector<std::byte>& bytes, DType dtype, std::size_t index) {
   if (dtype == DType::boolean) return bytes[index] == std::byte{0} ? "false" : "true";
-  return with_type(dtype, [&](auto value) {
-    std::memcpy(&value, bytes.data() + index * sizeof(value), sizeof(value));
-    return fmt::format("{}", value);
-  });
+  return with_type(dtype, [&](auto zero) { return fmt::format("{}", load_element<decltype(zero)>(bytes, index)); });
 }
 
 // The first elements, or "N times x" for the common case that all are equal.

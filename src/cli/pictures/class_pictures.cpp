@@ -8,6 +8,7 @@
 #include "cli/pictures/model_pictures.h"
 #include "cli/results/split_rows.h"
 #include "graphrun/class_outputs.h"
+#include "graphrun/elements.h"
 #include "graphrun/error.h"
 
 namespace graphrun::cli {
@@ -75,7 +76,7 @@ plot::Panels misclassified_picture(Session& session, const std::string& split) {
       const auto size = image_size(images);
       if (name == output.target || !size) continue;
       const auto samples = static_cast<std::size_t>(images.shape()[0]);
-      const std::vector<double> pixels = doubles_of(images), truth = doubles_of(*target);
+      const std::vector<double> pixels = as_doubles(images), truth = as_doubles(*target);
       const std::span<const float> scores = rows.predictions[i].second.elements<float>();
       if (!std::all_of(scores.begin(), scores.end(), [](float score) { return std::isfinite(score); }))
         throw Error(ErrorKind::input, "plot.nothing",

@@ -10,6 +10,7 @@
 #include "cli/pictures/model_pictures.h"
 #include "cli/results/split_rows.h"
 #include "graphrun/class_outputs.h"
+#include "graphrun/elements.h"
 #include "graphrun/error.h"
 #include "plot/histogram.h"
 
@@ -32,7 +33,7 @@ std::vector<Compared> compared(Session& session, const std::string& split) {
     const HostTensor* target = rows.find(session.model().outputs[i].target);
     const HostTensor& output = rows.predictions[i].second;
     if (classes[i].is_class || target == nullptr || target->shape().elements() != output.shape().elements()) continue;
-    const std::vector<double> truth = doubles_of(*target), predicted = doubles_of(output);
+    const std::vector<double> truth = as_doubles(*target), predicted = as_doubles(output);
     const std::size_t width = truth.size() / static_cast<std::size_t>(target->shape()[0]);
     for (std::size_t column = 0; column < width && all.size() < kMaxCompared; ++column) {
       Compared one{
@@ -71,7 +72,7 @@ Plane plane_of(const Model& model, const SplitRows& rows) {
   std::size_t count = 0;
   for (const std::string& name : plane.inputs) {
     const HostTensor& tensor = *rows.find(name);
-    const std::vector<double> values = doubles_of(tensor);
+    const std::vector<double> values = as_doubles(tensor);
     const std::size_t width = values.size() / static_cast<std::size_t>(tensor.shape()[0]);
     for (std::size_t column = 0; column < width; ++column, ++count) {
       if (count >= 2 || tensor.dtype() == DType::i32) continue;
@@ -170,7 +171,7 @@ std::optional<plot::HeatMap> given_map(const Model& model, const SplitRows& rows
   const std::string& name = model.outputs.front().target;
   const HostTensor* target = rows.find(name);
   if (target == nullptr) return std::nullopt;
-  const std::vector<double> truth = doubles_of(*target);
+  const std::vector<double> truth = as_doubles(*target);
   const std::size_t wide = truth.size() / plane.at[0].size();
   const bool is_class = class_outputs(model).front().is_class;
   if (wide != 1 && !is_class) return std::nullopt;

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "cli/pictures/model_pictures.h"
-#include "cli/results/split_rows.h"
+#include "graphrun/elements.h"
 #include "graphrun/error.h"
 #include "graphrun/program.h"
 #include "plot/histogram.h"
@@ -46,7 +46,7 @@ plot::Panels weights_picture(Session& session, const std::string& array) {
   plot::HeatMap map;
   map.width = shape.rank() == 0 ? 1 : static_cast<std::size_t>(shape[shape.rank() - 1]);
   map.height = static_cast<std::size_t>(shape.elements()) / std::max<std::size_t>(map.width, 1);
-  map.cells = doubles_of(tensor);
+  map.cells = as_doubles(tensor);
   plot::Panels panels;
   panels.title = fmt::format("{} {}", chosen, to_string(shape));
   panels.maps.push_back(std::move(map));
@@ -77,7 +77,7 @@ plot::Figure histogram_picture(Session& session, const std::string& array) {
   double low = 0, high = 0;
   bool any = false;
   for (const std::string& name : names) {
-    values.push_back(doubles_of(session.read(name)));
+    values.push_back(as_doubles(session.read(name)));
     std::erase_if(values.back(), [](double value) { return !std::isfinite(value); });
     for (const double value : values.back()) {
       low = any ? std::min(low, value) : value;

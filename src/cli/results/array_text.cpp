@@ -23,10 +23,6 @@ struct ArrayStatistics {
   double min = kNoScore, max = kNoScore, mean = kNoScore, std_dev = kNoScore, norm = kNoScore;  // over finite elements
 };
 
-std::vector<double> numbers_of(const HostTensor& tensor) {
-  return with_elements(tensor, [](const auto values) { return std::vector<double>(values.begin(), values.end()); });
-}
-
 ArrayStatistics statistics_of(const std::vector<double>& values) {
   ArrayStatistics of;
   of.elements = values.size();
@@ -124,7 +120,7 @@ std::string arrays_text(const std::string& title, const std::vector<NamedArray>&
       {title, "dtype", "shape", "min", "max", "mean", "std", "norm", "zeros"}};
   std::string details;
   for (const NamedArray& array : arrays) {
-    const std::vector<double> values = numbers_of(array.read());
+    const std::vector<double> values = as_doubles(array.read());
     const ArrayStatistics of = statistics_of(values);
     rows.push_back({printable(array.name), array.dtype, to_string(array.shape), number_text(of.min),
                     number_text(of.max), number_text(of.mean), number_text(of.std_dev), number_text(of.norm),
@@ -140,7 +136,7 @@ std::string arrays_text(const std::string& title, const std::vector<NamedArray>&
 }
 
 void write_array(JsonWriter& json, const NamedArray& array, bool whole) {
-  const std::vector<double> values = numbers_of(array.read());
+  const std::vector<double> values = as_doubles(array.read());
   const ArrayStatistics of = statistics_of(values);
   json.member("name", array.name).member("dtype", array.dtype).member("shape", array.shape.dims());
   json.member("elements", of.elements).member("finite", of.finite).member("min", of.min).member("max", of.max);
@@ -150,7 +146,7 @@ void write_array(JsonWriter& json, const NamedArray& array, bool whole) {
 
 void save_array(OutputFile& file, const HostTensor& tensor) {
   if (!file.path().ends_with(".csv")) return save_npy(tensor, file);
-  file.write(csv_of(numbers_of(tensor), tensor.shape()));
+  file.write(csv_of(as_doubles(tensor), tensor.shape()));
   file.commit();
 }
 

@@ -11,7 +11,7 @@ namespace {
 HostTensor in_original_units(const HostTensor& stored, const Standardization& fitted) {
   HostTensor original(DType::f64, stored.shape());
   const std::span<double> to = original.elements<double>();
-  const std::vector<double> from = doubles_of(stored);
+  const std::vector<double> from = as_doubles(stored);
   for (std::size_t i = 0; i < to.size(); ++i) {
     const std::size_t column = i % fitted.scale.size();
     to[i] = invert_log(fitted.log, from[i] * fitted.scale[column] + fitted.shift[column]);
@@ -49,11 +49,6 @@ SplitRows predicted_rows(Session& session, const std::string& name) {
   }
   rows.predictions = session.predict_all(rows.inputs);
   return rows;
-}
-
-std::vector<double> doubles_of(const HostTensor& tensor) {
-  return with_elements(tensor,
-                       [](const auto elements) { return std::vector<double>(elements.begin(), elements.end()); });
 }
 
 }  // namespace graphrun::cli

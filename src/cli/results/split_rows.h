@@ -18,7 +18,4 @@ struct SplitRows {
 
 SplitRows predicted_rows(Session& session, const std::string& name);
 
-// Converts elements of any type.
-std::vector<double> doubles_of(const HostTensor& tensor);
-
 }  // namespace graphrun::cli

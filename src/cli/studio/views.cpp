@@ -12,9 +12,9 @@
 #include "cli/plans/plan_picture.h"
 #include "cli/plans/plan_summary.h"
 #include "cli/results/array_text.h"
-#include "cli/results/split_rows.h"
 #include "cli/stored_runs/run_table.h"
 #include "cli/studio/model.h"
+#include "graphrun/elements.h"
 #include "graphrun/error.h"
 #include "graphrun/run_folder.h"
 #include "graphrun/show.h"
@@ -65,7 +65,7 @@ struct Distance {
   double largest = 0, in_ulp = 0;
 };
 Distance distance_of_arrays(const HostTensor& own, const HostTensor& reference) {
-  const std::vector<double> a = doubles_of(own), b = doubles_of(reference);
+  const std::vector<double> a = as_doubles(own), b = as_doubles(reference);
   Distance off;
   double size = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -199,7 +199,7 @@ std::string StudioViews::costs(const Arguments& arguments) {
 std::string StudioViews::value_svg(const std::string& name, bool as_histogram) const {
   if (!inspection) throw Error(ErrorKind::input, "studio.values", "no batch has been run yet");
   const HostTensor tensor = inspection->read(name);
-  const std::vector<double> values = doubles_of(tensor);
+  const std::vector<double> values = as_doubles(tensor);
   if (!as_histogram) return plot::as_svg(plot::draw(heat_of(name, values, tensor.shape())));
   std::vector<double> finite;
   std::copy_if(values.begin(), values.end(), std::back_inserter(finite), [](double x) { return std::isfinite(x); });
