@@ -14,6 +14,7 @@
 #include "graph/frontend/library/metrics.h"
 #include "graph/frontend/model_check.h"
 #include "graph/ir/needed.h"
+#include "graph/ops/op_def.h"
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
 
