@@ -58,9 +58,7 @@ class TreeBuilder {
     nlohmann::json::sax_parse(CountingIterator(text_.data(), &reached_), CountingIterator(end, &reached_), this);
     // The parser treats a zero byte as the end of its input.
     if (errors_.empty() && stray_end()) fail(std::string());
-    std::stable_sort(errors_.begin(), errors_.end(), [](const Diagnostic& a, const Diagnostic& b) {
-      return std::pair(a.line, a.column) < std::pair(b.line, b.column);
-    });
+    std::ranges::stable_sort(errors_, {}, [](const Diagnostic& error) { return std::pair(error.line, error.column); });
     if (!errors_.empty()) throw Error(ErrorKind::input, std::move(errors_));
   }
 
@@ -222,8 +220,7 @@ class TreeBuilder {
   void report_duplicates(const Value& object) {
     scratch_.clear();
     for (const Member& member : object.members) scratch_.push_back(&member);
-    std::stable_sort(scratch_.begin(), scratch_.end(),
-                     [](const Member* a, const Member* b) { return a->key < b->key; });
+    std::ranges::stable_sort(scratch_, {}, &Member::key);
     const Member* first = nullptr;
     for (const Member* member : scratch_) {
       if (first == nullptr || first->key != member->key) {

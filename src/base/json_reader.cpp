@@ -90,7 +90,7 @@ std::string quoted_list(const std::vector<std::string>& names) {
 }
 
 bool contains(const std::vector<std::string>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+  return std::ranges::find(names, name) != names.end();
 }
 
 }  // namespace
@@ -187,8 +187,7 @@ void Reader::throw_if_failed() const {
   std::vector<Diagnostic> sorted = diagnostics_;
   // Diagnostics of other files follow those of this one.
   const auto key = [this](const Diagnostic& d) { return std::tuple(d.file != document_.file, d.line, d.column); };
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [&](const Diagnostic& a, const Diagnostic& b) { return key(a) < key(b); });
+  std::ranges::stable_sort(sorted, {}, key);
   throw Error(ErrorKind::input, std::move(sorted), more_);
 }
 

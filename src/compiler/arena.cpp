@@ -50,6 +50,52 @@ bool tiles_have_lanes(const CompileOptions& options) {
   return options.target.empty() || find_target(options.target).compute_capability == 0;
 }
 
+std::vector<std::optional<Support>> ask_supports(const Graph& graph, const Layouts& layouts,
+                                                 const CompileOptions& options) {
+  std::vector<std::optional<Support>> result(graph.size());
+  std::vector<Diagnostic> rejected;
+  for (std::uint32_t phase = 0; phase < graph.phases.size(); ++phase) {
+    for (const NodeId id : nodes_of(graph, phase)) {
+      if (!is_plain_step(graph, layouts, id)) continue;
+      result[id] = options.supports(step_signature(graph, id, options));
+      if (result[id]->yes) continue;
+      Diagnostic& diagnostic = rejected.emplace_back();
+      diagnostic.code = "step.unsupported";
+      diagnostic.message = result[id]->reason;
+      point_to(graph[id], diagnostic);
+    }
+  }
+  if (!rejected.empty()) throw Error(ErrorKind::input, std::move(rejected));
+  return result;
+}
+
+void keep_apart(std::vector<LiveRange>& ranges, const Storage& storage, std::uint64_t bytes) {
+  std::vector<std::uint64_t> left(storage.ends.size(), bytes);
+  std::vector<std::size_t> order(ranges.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return ranges[i].interval.size; });
+  for (const std::size_t i : order) {
+    Interval& interval = ranges[i].interval;
+    const auto end = std::lower_bound(storage.ends.begin(), storage.ends.end(), interval.first);
+    std::uint64_t& left_in_phase = left[static_cast<std::size_t>(end - storage.ends.begin())];
+    const std::uint64_t padded = round_up(interval.size, kAlignment);
+    if (padded > left_in_phase) continue;
+    left_in_phase -= padded;
+    interval.first = end == storage.ends.begin() ? 0 : *std::prev(end) + 1;
+    interval.last = *end;
+  }
+}
+
+std::uint64_t state_bytes(const Graph& graph, const DataLayout& data) {
+  std::uint64_t sum = 0;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const Node& node = graph[id];
+    if (node.def->state != nullptr && is_state(node.def->state(node.attrs)))
+      sum += round_up(bytes_of(graph, data, id), kAlignment);
+  }
+  return sum;
+}
+
 }  // namespace
 
 Layouts lay_out(const Graph& graph, const CompileOptions& options, bool lend) {
@@ -127,57 +173,6 @@ std::uint64_t bytes_of(const Graph& graph, const DataLayout& data, NodeId id) {
   const TensorType& type = graph[id].type;
   return data.block[id] > 0 ? in_whole_vectors(type, data.block[id]) : type.bytes();
 }
-
-namespace {
-
-std::vector<std::optional<Support>> ask_supports(const Graph& graph, const Layouts& layouts,
-                                                 const CompileOptions& options) {
-  std::vector<std::optional<Support>> result(graph.size());
-  std::vector<Diagnostic> rejected;
-  for (std::uint32_t phase = 0; phase < graph.phases.size(); ++phase) {
-    for (const NodeId id : nodes_of(graph, phase)) {
-      if (!is_plain_step(graph, layouts, id)) continue;
-      result[id] = options.supports(step_signature(graph, id, options));
-      if (result[id]->yes) continue;
-      Diagnostic& diagnostic = rejected.emplace_back();
-      diagnostic.code = "step.unsupported";
-      diagnostic.message = result[id]->reason;
-      point_to(graph[id], diagnostic);
-    }
-  }
-  if (!rejected.empty()) throw Error(ErrorKind::input, std::move(rejected));
-  return result;
-}
-
-void keep_apart(std::vector<LiveRange>& ranges, const Storage& storage, std::uint64_t bytes) {
-  std::vector<std::uint64_t> left(storage.ends.size(), bytes);
-  std::vector<std::size_t> order(ranges.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return ranges[a].interval.size < ranges[b].interval.size; });
-  for (const std::size_t i : order) {
-    Interval& interval = ranges[i].interval;
-    const auto end = std::lower_bound(storage.ends.begin(), storage.ends.end(), interval.first);
-    std::uint64_t& left_in_phase = left[static_cast<std::size_t>(end - storage.ends.begin())];
-    const std::uint64_t padded = round_up(interval.size, kAlignment);
-    if (padded > left_in_phase) continue;
-    left_in_phase -= padded;
-    interval.first = end == storage.ends.begin() ? 0 : *std::prev(end) + 1;
-    interval.last = *end;
-  }
-}
-
-std::uint64_t state_bytes(const Graph& graph, const DataLayout& data) {
-  std::uint64_t sum = 0;
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    const Node& node = graph[id];
-    if (node.def->state != nullptr && is_state(node.def->state(node.attrs)))
-      sum += round_up(bytes_of(graph, data, id), kAlignment);
-  }
-  return sum;
-}
-
-}  // namespace
 
 Arena pack_arena(const Graph& graph, const Layouts& layouts, GivenBytes given, std::uint64_t apart) {
   Arena arena{std::move(given), {}, {}};

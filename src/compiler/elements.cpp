@@ -169,7 +169,7 @@ class Elements {
     for (const NodeId id : nodes)
       if (!taken_[id]) take(id);
     flush();
-    const bool any = std::any_of(units_.begin(), units_.end(), [](const ElementUnit& unit) { return unit.is_region; });
+    const bool any = std::ranges::any_of(units_, [](const ElementUnit& unit) { return unit.is_region; });
     if (!any)  // without regions, the given order is as good as any
       for (const NodeId id : nodes) out_.add(id);
     else
@@ -214,8 +214,7 @@ class Elements {
     if (rows && row_count_ != kNoNode && waits_[row_count_]) return true;
     if (facts_.writes_state(id) && reads_wait_.count(facts_.state_of(id)) > 0) return true;
     const std::vector<NodeId> from = facts_.reads(id);
-    return std::any_of(from.begin(), from.end(),
-                       [&](NodeId read) { return waits_[read] || writes_wait_.count(read) > 0; });
+    return std::ranges::any_of(from, [&](NodeId read) { return waits_[read] || writes_wait_.count(read) > 0; });
   }
 
   // `later` must run after `earlier`: in the same chain (apart = 0) or in a later region (apart = 1).
@@ -310,7 +309,7 @@ class Elements {
     if (facts_.region_of(id) != nullptr) return false;
     if (members_.stored[id] && facts_.source_of(id) == kNoNode && !(members_.in_chain[id] && alike(id, wanted)))
       return false;
-    return std::all_of(graph_[id].inputs.begin(), graph_[id].inputs.end(), [&](NodeId input) {
+    return std::ranges::all_of(graph_[id].inputs, [&](NodeId input) {
       const NodeId writer = writer_[facts_.analysis.roots[input]];
       return writer == kNoNode || writer >= id;
     });
@@ -459,7 +458,7 @@ class Elements {
   void copy(NodeId number, const ChainNodes& chain, const std::set<NodeId>& inside, std::vector<NodeId>& numbers,
             std::vector<NodeId>& operands) const {
     if (chain.copies.count(number) > 0 || inside.count(number) > 0) return;
-    if (std::find(numbers.begin(), numbers.end(), number) != numbers.end()) return;
+    if (std::ranges::find(numbers, number) != numbers.end()) return;
     for (const NodeId read : facts_.reads(number)) {
       if (members_.is_number(read) && (!members_.stored[read] || waits_[read]))
         copy(read, chain, inside, numbers, operands);
@@ -471,7 +470,7 @@ class Elements {
   bool leaves(NodeId id, const std::set<NodeId>& chain) const {
     const std::vector<NodeId>& readers = facts_.analysis.consumers[id];
     return graph_[id].keep || graph_[id].poll ||
-           !std::all_of(readers.begin(), readers.end(), [&](NodeId reader) { return chain.count(reader) > 0; });
+           !std::ranges::all_of(readers, [&](NodeId reader) { return chain.count(reader) > 0; });
   }
 
   void share_regions(std::vector<ChainNodes> chains) {

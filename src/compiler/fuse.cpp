@@ -51,8 +51,7 @@ class Fuser {
     if (graph_[id].keep || graph_[id].poll || readers.size() != 1) return kNoNode;
     const NodeId reader = readers.front();
     const std::vector<NodeId>& inputs = graph_[reader].inputs;
-    if (reader < stage.rows || reader >= stage.last || std::count(inputs.begin(), inputs.end(), id) != 1)
-      return kNoNode;
+    if (reader < stage.rows || reader >= stage.last || std::ranges::count(inputs, id) != 1) return kNoNode;
     return analysis_.is_view(reader) ? kNoNode : reader;
   }
 
@@ -66,8 +65,7 @@ class Fuser {
   bool follows(NodeId next, NodeId value) const {
     const Node& node = graph_[next];
     return node.def->rows == RowRule::elementwise && node.inputs.size() <= 2 &&
-           std::all_of(node.inputs.begin(), node.inputs.end(),
-                       [&](NodeId input) { return graph_[input].type == graph_[value].type; }) &&
+           std::ranges::all_of(node.inputs, [&](NodeId input) { return graph_[input].type == graph_[value].type; }) &&
            node.type == graph_[value].type;
   }
 

@@ -74,7 +74,7 @@ class Lowering {
       const Node& node = graph_[id];
       return std::pair{kind_of(node), node.def->state != nullptr && node.poll};
     };
-    std::stable_sort(order.begin(), order.end(), [&](NodeId a, NodeId b) { return rank(a) < rank(b); });
+    std::ranges::stable_sort(order, {}, rank);
     for (NodeId id : order) {
       const Node& node = graph_[id];
       Buffer& buffer = add_buffer(node.name, node.type, layouts_.in_tile_only[id] ? BufferKind::tile : kind_of(node));

@@ -104,8 +104,8 @@ class RegionFinder {
   std::vector<bool> read_by_cuts(const std::vector<NodeId>& nodes) const {
     std::vector<bool> read(graph_.size(), false);
     for (auto id = nodes.rbegin(); id != nodes.rend(); ++id) {
-      read[*id] = std::any_of(analysis_.consumers[*id].begin(), analysis_.consumers[*id].end(),
-                              [&](NodeId reader) { return is_view(reader) ? read[reader] : cut_[reader]; });
+      read[*id] = std::ranges::any_of(analysis_.consumers[*id],
+                                      [&](NodeId reader) { return is_view(reader) ? read[reader] : cut_[reader]; });
     }
     return read;
   }
@@ -169,10 +169,9 @@ class RegionFinder {
     generated_.assign(graph_.size(), false);
     for (NodeId id : nodes) {
       const std::vector<NodeId>& inputs = graph_[id].inputs;
-      generated_[id] =
-          kinds_[id] == RowKind::row && !cut_[id] && std::all_of(inputs.begin(), inputs.end(), [&](NodeId input) {
-            return generated_[input] || graph_[input].phase == kShared || place_[input] == Place{};
-          });
+      generated_[id] = kinds_[id] == RowKind::row && !cut_[id] && std::ranges::all_of(inputs, [&](NodeId input) {
+                         return generated_[input] || graph_[input].phase == kShared || place_[input] == Place{};
+                       });
     }
     for (std::size_t i = nodes.size(); i-- > 0;) delay_generated(nodes[i]);
   }

@@ -180,7 +180,7 @@ class Packer {
   }
 
   Packing run(std::vector<Block> blocks) {
-    std::stable_sort(blocks.begin(), blocks.end(), [](const Block& a, const Block& b) { return a.first < b.first; });
+    std::ranges::stable_sort(blocks, {}, &Block::first);
     packing_.lower_bound = peak(blocks);
     const std::uint64_t steps = search_.left();
     const Level level = pack_level(blocks, 0);

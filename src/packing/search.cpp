@@ -1,6 +1,7 @@
 #include "packing/search.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 namespace graphrun::plan {
@@ -49,7 +50,7 @@ Answer Search::run(Bytes ceiling, std::span<const double> keys, Fill fill, std::
   by_rank_.resize(blocks_.size());
   rank_.resize(blocks_.size());
   std::iota(by_rank_.begin(), by_rank_.end(), Index{0});
-  std::stable_sort(by_rank_.begin(), by_rank_.end(), [&](Index a, Index b) { return keys[a] > keys[b]; });
+  std::ranges::stable_sort(by_rank_, std::ranges::greater{}, [&](Index i) { return keys[i]; });
   for (std::vector<Index>& list : starts_) list.clear();
   for (std::vector<Index>& list : ends_) list.clear();
   for (Index r = 0; r < by_rank_.size(); ++r) {
@@ -278,7 +279,7 @@ void Search::order_candidates(const Valley& valley, std::size_t from) {
     if (at_left && at_right) rest -= 1;
     scores_.emplace_back(rest, rank_[candidates_[c]]);
   }
-  std::sort(scores_.begin(), scores_.end());
+  std::ranges::sort(scores_);
   for (std::size_t c = 0; c < scores_.size(); ++c) candidates_[from + c] = by_rank_[scores_[c].second];
 }
 
@@ -323,8 +324,7 @@ bool Search::solve_parts(Section first, Section last, std::size_t depth) {
     s = end;
   }
   // Smallest part first: if it fails, the others need no search.
-  std::stable_sort(parts.begin(), parts.end(),
-                   [](const auto& a, const auto& b) { return a.second - a.first < b.second - b.first; });
+  std::ranges::stable_sort(parts, {}, [](const auto& part) { return part.second - part.first; });
   for (const auto& [begin, end] : parts) {
     if (solve(begin, end, depth)) continue;
     take_back(before);

@@ -31,11 +31,9 @@ std::string validate(std::span<const Interval> intervals, std::span<const std::u
   for (std::size_t i = 0; i < intervals.size(); ++i) {
     if (intervals[i].size > 0) order.push_back(i);
   }
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return intervals[a].first < intervals[b].first; });
+  std::ranges::stable_sort(order, {}, [&](std::size_t i) { return intervals[i].first; });
   std::vector<std::size_t> ends = order;
-  std::stable_sort(ends.begin(), ends.end(),
-                   [&](std::size_t a, std::size_t b) { return intervals[a].last < intervals[b].last; });
+  std::ranges::stable_sort(ends, {}, [&](std::size_t i) { return intervals[i].last; });
   std::map<std::uint64_t, std::size_t> live;  // keyed by offset
   std::size_t ended = 0;
   for (const std::size_t i : order) {

@@ -1,6 +1,7 @@
 #include "compiler/budget/recompute.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "graph/ops/op_def.h"
@@ -44,8 +45,7 @@ class RecomputationFinder {
   std::vector<Recomputation> run() {
     for (NodeId id = 0; id < graph_.size(); ++id)
       if (can_be_recomputed(id)) consider(id);
-    std::stable_sort(found_.begin(), found_.end(),
-                     [](const Recomputation& a, const Recomputation& b) { return a.worth > b.worth; });
+    std::ranges::stable_sort(found_, std::ranges::greater{}, &Recomputation::worth);
     return std::move(found_);
   }
 
@@ -103,7 +103,7 @@ class RecomputationFinder {
     std::vector<NodeId> nodes = {id};
     for (const NodeId view : shown) {
       const std::vector<NodeId>& readers = layouts_.analysis.consumers[view];
-      const bool read_late = std::any_of(readers.begin(), readers.end(), [&](NodeId r) { return first_[r] >= before; });
+      const bool read_late = std::ranges::any_of(readers, [&](NodeId r) { return first_[r] >= before; });
       if (view < before && read_late) nodes.push_back(view);
     }
     if (!reads_the_same(nodes, before)) return;
@@ -118,7 +118,7 @@ class RecomputationFinder {
   // Adds the node's operands that nothing else keeps live.
   void add_lost_operands(std::vector<NodeId>& nodes, std::size_t of, NodeId before, std::size_t& computed) const {
     for (const NodeId input : graph_[nodes[of]].inputs) {
-      if (graph_[input].phase == kShared || std::find(nodes.begin(), nodes.end(), input) != nodes.end()) continue;
+      if (graph_[input].phase == kShared || std::ranges::find(nodes, input) != nodes.end()) continue;
       const NodeId value = layouts_.views.root[input];
       if (graph_[value].phase == kShared || is_read_from(value, before)) continue;
       const bool view = layouts_.analysis.is_view(input) || layouts_.views.shown[input];
@@ -134,17 +134,17 @@ class RecomputationFinder {
     return graph_[value].keep || graph_[value].poll || (!uses.empty() && *uses.rbegin() >= on);
   }
   void add_in_order(std::vector<NodeId> nodes, NodeId before, std::uint64_t bytes) {
-    std::sort(nodes.begin(), nodes.end());
+    std::ranges::sort(nodes);
     nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
     found_.push_back({std::move(nodes), before, bytes});
   }
 
   // Whether no state that the nodes read is written in between.
   bool reads_the_same(const std::vector<NodeId>& nodes, NodeId before) const {
-    return std::all_of(nodes.begin(), nodes.end(), [&](NodeId id) {
-      return std::all_of(graph_[id].inputs.begin(), graph_[id].inputs.end(), [&](NodeId input) {
+    return std::ranges::all_of(nodes, [&](NodeId id) {
+      return std::ranges::all_of(graph_[id].inputs, [&](NodeId input) {
         const std::vector<NodeId>& writers = layouts_.analysis.writers[layouts_.analysis.roots[input]];
-        return std::none_of(writers.begin(), writers.end(), [&](NodeId writer) {
+        return std::ranges::none_of(writers, [&](NodeId writer) {
           return graph_[writer].phase == graph_[id].phase && writer > id && writer < before;
         });
       });
