@@ -21,17 +21,23 @@ IdMap IdMap::then(const IdMap& next) const {
 }
 
 Rewritten reordered(const ir::Graph& graph, std::span<const NodeId> order) {
-  std::vector<NodeId> to(graph.size(), ir::kNoNode);
+  std::vector<NodeId> first(graph.size(), ir::kNoNode), last(graph.size(), ir::kNoNode);
   Rewritten result;
   for (const NodeId id : order) {
-    to[id] = result.graph.size();
     ir::Node node = graph[id];
-    for (NodeId& input : node.inputs) input = to[input];
+    for (NodeId& input : node.inputs) input = last[input];
+    last[id] = result.graph.size();
+    if (first[id] == ir::kNoNode)
+      first[id] = last[id];
+    else
+      node.keep = node.poll = false;
     result.graph.nodes.push_back(std::move(node));
   }
-  result.ids = IdMap(std::move(to));
+  result.ids = IdMap(std::move(first));
   result.graph.phases = renumbered(graph.phases, result.ids);
-  result.graph.regions = renumbered(graph.regions, result.ids);
+  for (const ir::Region& region : graph.regions)
+    result.graph.regions.push_back(moved(region, result.ids[region.first()]));
+  std::ranges::sort(result.graph.regions, {}, &ir::Region::first);
   return result;
 }
 
@@ -53,12 +59,6 @@ ir::Region moved(ir::Region region, NodeId first) {
   for (ElementChain& chain : region.chains) move(chain.first), move(chain.last);
   move(region.last);
   return region;
-}
-
-std::vector<ir::Region> renumbered(std::vector<ir::Region> regions, const IdMap& ids) {
-  for (ir::Region& region : regions) region = moved(region, ids[region.first()]);
-  std::ranges::sort(regions, {}, &ir::Region::first);
-  return regions;
 }
 
 }  // namespace graphrun

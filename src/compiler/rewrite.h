@@ -31,7 +31,7 @@ struct Rewritten {
 };
 
 // Returns the nodes of `order` and no others, in that order, with the regions, which must be whole. Operands must come
-// before their readers.
+// before their readers. A node may be repeated: later nodes read the repetition, which the host does not read.
 Rewritten reordered(const ir::Graph& graph, std::span<const ir::NodeId> order);
 
 // Returns the phases of a rewritten graph.
@@ -39,8 +39,5 @@ std::vector<ir::Phase> renumbered(std::vector<ir::Phase> phases, const IdMap& id
 
 // Returns a region, moved whole so that it begins at `first`.
 ir::Region moved(ir::Region region, ir::NodeId first);
-
-// Returns the regions of a rewritten graph, in node order. All must be whole.
-std::vector<ir::Region> renumbered(std::vector<ir::Region> regions, const IdMap& ids);
 
 }  // namespace graphrun

@@ -36,7 +36,6 @@ class CPlugin {
  public:
   const gr_executor* operator->() const { return &table_; }
   void* self() const { return self_; }
-  const std::string& path() const { return path_; }
   std::string name() const { return table_.name == nullptr ? path_ : table_.name; }
 
   [[noreturn]] void fail(ErrorKind kind, std::string_view function, std::string_view place,

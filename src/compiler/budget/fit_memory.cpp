@@ -174,7 +174,7 @@ class MemoryFitter {
 
   bool reorder(std::uint64_t target, std::vector<std::uint64_t>& now) {
     for (const std::vector<NodeId>& order : other_orders(draft_.graph, draft_.layouts)) {
-      std::optional<Draft> draft = draft_of(reordered(draft_.graph, order), order);
+      std::optional<Draft> draft = draft_of(order);
       if (!draft) continue;
       std::vector<std::uint64_t> then = excess(*draft, target);
       if (sum_of(then) >= sum_of(now)) continue;
@@ -192,8 +192,7 @@ class MemoryFitter {
       std::uint64_t min = sum_of(now);
       std::optional<Draft> best;
       for (std::size_t i = first; i < std::min(all.size(), first + kMaxTried); ++i) {
-        Recomputed next = recompute(draft_.graph, all[i]);
-        std::optional<Draft> draft = draft_of(std::move(next.rewritten), next.from);
+        std::optional<Draft> draft = draft_of(order_with(all[i], draft_.graph.size()));
         if (!draft) continue;
         const std::uint64_t sum = sum_of(excess(*draft, target));
         if (sum >= min) continue;
@@ -208,12 +207,14 @@ class MemoryFitter {
     return false;
   }
 
-  // Returns nullopt if the next graph needs a step that no executor was asked about: a copy of a state.
-  std::optional<Draft> draft_of(Rewritten next, const std::vector<NodeId>& from) const {
+  // Draft with another order of steps. Returns nullopt if it needs a step that no executor was asked about: a copy of a
+  // state.
+  std::optional<Draft> draft_of(const std::vector<NodeId>& order) const {
+    Rewritten next = reordered(draft_.graph, order);
     Draft draft;
     draft.graph = std::move(next.graph);
     draft.ids = draft_.ids.then(next.ids);
-    for (const NodeId id : from) draft.origins.push_back(draft_.origins[id]);
+    for (const NodeId id : order) draft.origins.push_back(draft_.origins[id]);
     draft.reordered = draft_.reordered;
     draft.layouts = lay_out(draft.graph, options_, true);
     for (std::size_t r = 0; r < draft.graph.regions.size(); ++r) {

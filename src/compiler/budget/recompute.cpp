@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <set>
 
 #include "graph/ops/op_def.h"
@@ -166,29 +167,11 @@ std::vector<Recomputation> recomputations(const Graph& graph, const Layouts& lay
   return RecomputationFinder(graph, layouts, excess, costly).run();
 }
 
-Recomputed recompute(const Graph& graph, const Recomputation& what) {
-  Recomputed result;
-  std::vector<NodeId> to(graph.size(), kNoNode), again(graph.size(), kNoNode);
-  const auto add = [&](NodeId id, bool late) {
-    Node node = graph[id];
-    for (NodeId& input : node.inputs) input = late && again[input] != kNoNode ? again[input] : to[input];
-    result.rewritten.graph.nodes.push_back(std::move(node));
-    result.from.push_back(id);
-    return result.rewritten.graph.size() - 1;
-  };
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    if (id == what.before) {
-      for (const NodeId node : what.nodes) {
-        again[node] = add(node, true);
-        result.rewritten.graph[again[node]].keep = result.rewritten.graph[again[node]].poll = false;
-      }
-    }
-    to[id] = add(id, id >= what.before);
-  }
-  result.rewritten.ids = IdMap(std::move(to));
-  result.rewritten.graph.phases = renumbered(graph.phases, result.rewritten.ids);
-  result.rewritten.graph.regions = renumbered(graph.regions, result.rewritten.ids);
-  return result;
+std::vector<NodeId> order_with(const Recomputation& what, NodeId nodes) {
+  std::vector<NodeId> order(nodes);
+  std::iota(order.begin(), order.end(), NodeId{0});
+  order.insert(order.begin() + what.before, what.nodes.begin(), what.nodes.end());
+  return order;
 }
 
 }  // namespace graphrun::plan

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "compiler/arena.h"
-#include "compiler/rewrite.h"
 #include "graph/ir/graph.h"
 
 namespace graphrun::plan {
@@ -25,10 +24,7 @@ struct Recomputation {
 std::vector<Recomputation> recomputations(const ir::Graph& graph, const Layouts& layouts,
                                           const std::vector<std::uint64_t>& excess, bool costly);
 
-struct Recomputed {
-  Rewritten rewritten;
-  std::vector<ir::NodeId> from;  // per node: the node of the old graph that it computes, for the first or second time
-};
-Recomputed recompute(const ir::Graph& graph, const Recomputation& what);
+// Order of a graph's nodes in which those of the recomputation are repeated (reordered() of rewrite.h).
+std::vector<ir::NodeId> order_with(const Recomputation& what, ir::NodeId nodes);
 
 }  // namespace graphrun::plan
