@@ -4,8 +4,7 @@
 #include <set>
 
 #include "compiler/budget/fit_memory.h"
-#include "compiler/budget/recompute.h"
-#include "compiler/budget/step_order.h"
+#include "compiler/budget/orders.h"
 #include "graph/builder.h"
 #include "graph/verifier.h"
 #include "graphrun/op.h"

@@ -10,8 +10,7 @@
 #include <string>
 
 #include "base/checked.h"
-#include "compiler/budget/recompute.h"
-#include "compiler/budget/step_order.h"
+#include "compiler/budget/orders.h"
 #include "graphrun/op.h"
 #include "graphrun/partial_results.h"
 

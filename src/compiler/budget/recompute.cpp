@@ -1,4 +1,5 @@
-#include "compiler/budget/recompute.h"
+// Finds values that may be recomputed (orders.h).
+#include "compiler/budget/orders.h"
 
 #include <algorithm>
 #include <functional>

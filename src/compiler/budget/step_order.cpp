@@ -1,4 +1,5 @@
-#include "compiler/budget/step_order.h"
+// Schedules steps (orders.h).
+#include "compiler/budget/orders.h"
 
 #include <map>
 #include <set>
