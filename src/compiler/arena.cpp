@@ -181,7 +181,7 @@ Arena pack_arena(const Graph& graph, const Layouts& layouts, GivenBytes given, s
   std::vector<Interval> intervals;
   for (const LiveRange& range : arena.ranges) intervals.push_back(range.interval);
   arena.packing = pack(intervals, kAlignment);
-  const std::string fault = validate(intervals, arena.packing.offsets, arena.packing.total, kAlignment);
+  const std::string fault = validate(intervals, arena.packing.offsets, arena.packing.height, kAlignment);
   if (!fault.empty()) throw std::logic_error("plan: " + fault);
   return arena;
 }
@@ -203,7 +203,7 @@ Plan plan_arena(Graph graph, const CompileOptions& options) {
   }
   plan.arena = pack_arena(graph, plan.layouts, std::move(given), plan.apart);
   plan.budget.limit = options.max_memory;
-  plan.budget.bytes_before = plan.state_bytes + plan.arena.packing.total;
+  plan.budget.bytes_before = plan.state_bytes + plan.arena.packing.height;
   plan.graph = std::move(graph);
   return plan;
 }

@@ -263,7 +263,7 @@ class Lowering {
       // Until here the offset of a view is relative to its storage.
       if (buffer.kind != BufferKind::tile && &storage != &buffer) buffer.offset += storage.offset;
     }
-    program().arena_bytes = states + arena_.packing.total;
+    program().arena_bytes = states + arena_.packing.height;
     program().lower_bound = states + arena_.packing.lower_bound;
   }
 

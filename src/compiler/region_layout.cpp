@@ -173,14 +173,14 @@ std::uint64_t pack_values(StageLayout& layout) {
   for (const TileValue& value : layout.values)
     intervals.push_back({value.storage == value.node ? value.bytes : 0, value.first, value.last});
   const Packing packing = pack(intervals, kTileAlignment);
-  const std::string fault = validate(intervals, packing.offsets, packing.total, kTileAlignment);
+  const std::string fault = validate(intervals, packing.offsets, packing.height, kTileAlignment);
   if (!fault.empty()) throw std::logic_error("tile: " + fault);
   std::map<NodeId, std::uint64_t> offsets;  // keyed by storage, which comes first
   for (std::size_t i = 0; i < layout.values.size(); ++i) {
     TileValue& value = layout.values[i];
     value.offset = offsets.try_emplace(value.storage, packing.offsets[i]).first->second;
   }
-  return packing.total;
+  return packing.height;
 }
 
 // Pairs each weight gradient x^T dz, which reads dz, with a sum of dz over the rows: one value per feature of a row,

@@ -32,7 +32,7 @@ Packing place_in_order(std::span<const Block> blocks, std::span<const Index> ord
     }
     meter.spend(at + 1);
     packing.offsets[i] = offset;
-    packing.total = std::max(packing.total, offset + block.size);
+    packing.height = std::max(packing.height, offset + block.size);
     const auto by_offset = [](Bytes value, const Placed& p) { return value < p.offset; };
     placed.insert(std::upper_bound(placed.begin(), placed.end(), offset, by_offset),
                   {offset, offset + block.size, block.first, block.last});
@@ -84,8 +84,8 @@ std::vector<std::vector<Index>> greedy_orders(std::span<const Block> blocks) {
 void improve(std::span<const Block> blocks, std::vector<Index> order, Bytes goal, Meter& meter, Packing& best) {
   Packing now = best;
   std::uint64_t since_best = 0;
-  while (best.total > goal && since_best < 200) {
-    const Bytes line = std::max(goal, now.total - (now.total - goal + 1) / 2);
+  while (best.height > goal && since_best < 200) {
+    const Bytes line = std::max(goal, now.height - (now.height - goal + 1) / 2);
     bool moved = false;
     for (std::size_t place = 0; place < order.size(); ++place) {
       const Index i = order[place];
@@ -97,7 +97,7 @@ void improve(std::span<const Block> blocks, std::vector<Index> order, Bytes goal
     if (!moved || meter.ended() || meter.left() < blocks.size() * blocks.size() / 2) return;
     now = place_in_order(blocks, order, meter);
     ++since_best;
-    if (now.total < best.total) {
+    if (now.height < best.height) {
       best = now;
       since_best = 0;
     }
@@ -112,11 +112,11 @@ Packing pack_greedily(std::span<const Block> blocks, Bytes goal, Meter& meter) {
   const std::vector<Index>* best_order = nullptr;
   for (const std::vector<Index>& order : orders) {
     Packing packing = place_in_order(blocks, order, meter);
-    if (best_order == nullptr || packing.total < best.total) {
+    if (best_order == nullptr || packing.height < best.height) {
       best = std::move(packing);
       best_order = &order;
     }
-    if (best.total <= goal || meter.ended()) return best;
+    if (best.height <= goal || meter.ended()) return best;
   }
   improve(blocks, *best_order, goal, meter, best);
   return best;

@@ -115,7 +115,7 @@ Packing pack_tightly(std::span<const Block> blocks, Bytes goal, Meter& greedy, M
   const Bytes bound = peak(blocks), enough = std::max(goal, bound);
   Packing best = pack_greedily(blocks, enough, greedy);
   best.proven = bound;
-  if (best.total <= enough || blocks.size() > kMaxSearched || search.ended()) return best;
+  if (best.height <= enough || blocks.size() > kMaxSearched || search.ended()) return best;
 
   // Ends of blocks are sums of sizes and of multiples of alignments.
   Bytes unit = 0;
@@ -125,7 +125,7 @@ Packing pack_tightly(std::span<const Block> blocks, Bytes goal, Meter& greedy, M
     const Answer answer = prober.ask(ceiling, steps);
     if (answer == Answer::found) {
       best.offsets = prober.offsets();
-      best.total = total_of(blocks, best.offsets);
+      best.height = total_of(blocks, best.offsets);
     }
     if (answer == Answer::impossible) best.proven = std::max(best.proven, ceiling / unit * unit + unit);
     return answer;
@@ -138,11 +138,11 @@ Packing pack_tightly(std::span<const Block> blocks, Bytes goal, Meter& greedy, M
     return best;
   }
   // Each turn tries the lowest ceiling that may be possible, then bisects between it and the best total.
-  for (std::uint64_t steps = kFirstTurn; best.total > best.proven && left() > 0; steps *= 2) {
+  for (std::uint64_t steps = kFirstTurn; best.height > best.proven && left() > 0; steps *= 2) {
     ask(best.proven, std::min(steps, left()));
     Bytes low = best.proven / unit * unit + unit;  // lowest ceiling worth trying
-    while (low < best.total && left() > 0) {
-      const Bytes ceiling = low + (best.total - 1 - low) / unit / 2 * unit;
+    while (low < best.height && left() > 0) {
+      const Bytes ceiling = low + (best.height - 1 - low) / unit / 2 * unit;
       if (ask(ceiling, std::min(steps / 2, left())) != Answer::found) low = ceiling + unit;
       low = std::max(low, best.proven);
     }
@@ -185,7 +185,7 @@ class Packer {
     const std::uint64_t steps = search_.left();
     const Level level = pack_level(blocks, 0);
     packing_.steps = steps - search_.left();
-    packing_.total = level.total;
+    packing_.height = level.total;
     packing_.proven = std::max(level.proven, packing_.lower_bound);
     return std::move(packing_);
   }
@@ -242,7 +242,7 @@ class Packer {
   Level solve_at(std::span<const Block> blocks, Bytes base) {
     const Packing tight = pack_tightly(blocks, goal_ > base ? goal_ - base : 0, greedy_, search_);
     for (std::size_t i = 0; i < blocks.size(); ++i) packing_.offsets[blocks[i].id] = base + tight.offsets[i];
-    return {base + tight.total, base + tight.proven};
+    return {base + tight.height, base + tight.proven};
   }
 
   Packing packing_;

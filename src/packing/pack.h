@@ -16,6 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "graphrun/packing.h"
+
 namespace graphrun::plan {
 
 struct Interval {
@@ -25,13 +27,8 @@ struct Interval {
   std::uint64_t alignment = 1;  // required for its offset; causes no padding
 };
 
-struct Packing {
-  std::vector<std::uint64_t> offsets;  // one per interval
-  std::uint64_t total = 0;             // bytes from 0 to the end of the highest block
-  std::uint64_t lower_bound = 0;       // peak over time of the live bytes; <= proven
-  std::uint64_t proven = 0;            // proven minimum of total
-  std::uint64_t steps = 0;             // taken by the search
-  bool is_optimal() const { return total == proven; }
+struct Packing : BlockPacking {
+  std::uint64_t steps = 0;  // taken by the search
 };
 
 // Limits in inner-loop steps, about a third of a nanosecond each; never in seconds, so that a plan does not depend on
@@ -39,11 +36,11 @@ struct Packing {
 struct Effort {
   std::uint64_t greedy = 60'000'000;
   std::uint64_t search = 200'000'000;
-  std::uint64_t enough = 0;         // total at which the search may stop; 0: the lower bound
+  std::uint64_t enough = 0;         // height at which the search may stop; 0: the lower bound
   std::function<bool()> stop = {};  // polled regularly; true ends all improvement, and the result may vary
 };
 
-// Sizes are padded to `alignment`, so that all offsets are multiples of it; total, lower bound and proof include the
+// Sizes are padded to `alignment`, so that all offsets are multiples of it; height, lower bound and proof include the
 // padding.
 Packing pack(std::span<const Interval> intervals, std::uint64_t alignment = 1, const Effort& effort = {});
 

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
 
 #include "graphrun/error.h"
 #include "packing/pack.h"
@@ -55,10 +54,9 @@ BlockPacking pack_blocks(std::span<const BlockLife> blocks, const PackingSearch&
   // that helps.
   std::uint64_t left = search.steps;
   for (effort.search = std::min(left, effort.search);; effort.search = std::min(left, 4 * effort.search)) {
-    plan::Packing packing = plan::pack(intervals, 1, effort);
+    const plan::Packing packing = plan::pack(intervals, 1, effort);
     const std::uint64_t proven = std::max(best.proven, packing.proven);
-    if (best.offsets.empty() || packing.total < best.height)
-      best = {std::move(packing.offsets), packing.total, packing.lower_bound, proven};
+    if (best.offsets.empty() || packing.height < best.height) best = packing;
     best.proven = proven;
     left -= effort.search;
     const bool is_settled =

@@ -17,8 +17,8 @@ namespace graphrun::plan {
 namespace {
 
 std::string checked(const std::vector<Interval>& intervals, const Packing& packing, std::uint64_t alignment = 1) {
-  if (packing.total < packing.lower_bound) return "the total is below its lower bound";
-  return validate(intervals, packing.offsets, packing.total, alignment);
+  if (packing.height < packing.lower_bound) return "the total is below its lower bound";
+  return validate(intervals, packing.offsets, packing.height, alignment);
 }
 
 // Sums the live bytes at every first use: simple enough to trust.
@@ -49,27 +49,27 @@ std::vector<Interval> random_problem(std::mt19937& random, std::size_t count, st
 TEST(Pack, NothingTakesNothing) {
   const Packing packing = pack({});
   EXPECT_TRUE(packing.offsets.empty());
-  EXPECT_EQ(packing.total, 0u);
+  EXPECT_EQ(packing.height, 0u);
   EXPECT_EQ(packing.lower_bound, 0u);
 }
 
 TEST(Pack, OneBlockLiesAtZero) {
   const Packing packing = pack(std::vector<Interval>{{100, 3, 7}}, 64);
   EXPECT_EQ(packing.offsets, std::vector<std::uint64_t>{0});
-  EXPECT_EQ(packing.total, 128u);  // padded to the alignment
+  EXPECT_EQ(packing.height, 128u);  // padded to the alignment
 }
 
 TEST(Pack, LivesThatShareAMomentAreApart) {
   const std::vector<Interval> touching = {{10, 0, 1}, {20, 1, 2}};
-  EXPECT_EQ(pack(touching).total, 30u);
+  EXPECT_EQ(pack(touching).height, 30u);
   const std::vector<Interval> apart = {{10, 0, 0}, {20, 1, 2}};
-  EXPECT_EQ(pack(apart).total, 20u);
+  EXPECT_EQ(pack(apart).height, 20u);
 }
 
 TEST(Pack, ZeroSizesTakeNoRoomAndKeepTheirAlignment) {
   const std::vector<Interval> intervals = {{0, 0, 9}, {8, 0, 9}, {0, 0, 9}, {8, 2, 3}};
   const Packing packing = pack(intervals, 8);
-  EXPECT_EQ(packing.total, 16u);
+  EXPECT_EQ(packing.height, 16u);
   EXPECT_EQ(checked(intervals, packing, 8), "");
 }
 
@@ -79,7 +79,7 @@ TEST(Pack, AChainMeetsTheLowerBound) {
   const Packing packing = pack(chain);
   EXPECT_EQ(checked(chain, packing), "");
   EXPECT_EQ(packing.lower_bound, peak(chain));
-  EXPECT_EQ(packing.total, packing.lower_bound);
+  EXPECT_EQ(packing.height, packing.lower_bound);
 }
 
 TEST(Pack, NestedLivesOfATrainingStepMeetTheLowerBound) {
@@ -88,7 +88,7 @@ TEST(Pack, NestedLivesOfATrainingStepMeetTheLowerBound) {
   for (std::uint32_t i = 0; i < depth; ++i) nested.push_back({16 + i % 7, i, 2 * depth - i});
   const Packing packing = pack(nested, 16);
   EXPECT_EQ(checked(nested, packing, 16), "");
-  EXPECT_EQ(packing.total, packing.lower_bound);
+  EXPECT_EQ(packing.height, packing.lower_bound);
 }
 
 // Found by trying random problems: the greedy orders need 20 bytes, and 15 are possible.
@@ -96,7 +96,7 @@ TEST(Pack, TheSearchBeatsTheGreedyOrders) {
   const std::vector<Interval> intervals = {{2, 7, 7}, {6, 1, 3}, {9, 4, 4}, {8, 1, 1}, {1, 6, 7}, {5, 5, 7}, {6, 3, 4}};
   const Packing packing = pack(intervals);
   EXPECT_EQ(checked(intervals, packing), "");
-  EXPECT_EQ(packing.total, 15u);
+  EXPECT_EQ(packing.height, 15u);
 }
 
 // The optimum over all orders, with blocks dropped onto those below: exact, and a different algorithm than pack().
@@ -129,7 +129,7 @@ TEST(Pack, SmallProblemsAreSolvedExactly) {
     const std::vector<Interval> intervals = random_problem(random, 7, 6, 9);
     const Packing packing = pack(intervals);
     ASSERT_EQ(checked(intervals, packing), "") << "round " << round;
-    ASSERT_EQ(packing.total, optimum(intervals)) << "round " << round;
+    ASSERT_EQ(packing.height, optimum(intervals)) << "round " << round;
     ASSERT_TRUE(packing.is_optimal()) << "round " << round;
   }
 }
@@ -142,7 +142,7 @@ TEST(Pack, SmallProblemsWithAlignmentsAreSolvedExactly) {
     const Packing packing = pack(intervals);
     ASSERT_EQ(checked(intervals, packing), "") << "round " << round;
     for (std::size_t i = 0; i < intervals.size(); ++i) ASSERT_EQ(packing.offsets[i] % intervals[i].alignment, 0u);
-    ASSERT_EQ(packing.total, optimum(intervals)) << "round " << round;
+    ASSERT_EQ(packing.height, optimum(intervals)) << "round " << round;
     ASSERT_TRUE(packing.is_optimal()) << "round " << round;
   }
 }
@@ -156,10 +156,10 @@ TEST(Pack, ProofsHold) {
     Effort effort;
     effort.greedy = 0;  // leaves more to the search
     const Packing packing = pack(intervals, 1, effort);
-    ASSERT_EQ(packing.total, least) << "round " << round;
+    ASSERT_EQ(packing.height, least) << "round " << round;
     ASSERT_LE(packing.proven, least) << "round " << round;
     effort.enough = least + round % 3;
-    ASSERT_LE(pack(intervals, 1, effort).total, effort.enough) << "round " << round;
+    ASSERT_LE(pack(intervals, 1, effort).height, effort.enough) << "round " << round;
     effort.enough = least - 1;
     ASSERT_EQ(pack(intervals, 1, effort).proven > effort.enough, true) << "round " << round;
   }
@@ -180,7 +180,7 @@ TEST(Pack, NoSlackIsPackedToCapacity) {
       effort.search *= 8;
       const Packing packing = pack(intervals, how.unit, effort);
       ASSERT_EQ(checked(intervals, packing, how.unit), "");
-      EXPECT_EQ(packing.total, how.capacity)
+      EXPECT_EQ(packing.height, how.capacity)
           << "seed " << seed << ", times " << how.times << ", bound " << packing.lower_bound;
       EXPECT_EQ(packing.lower_bound, how.capacity);
       EXPECT_LE(packing.steps, 2 * effort.search);
@@ -196,7 +196,7 @@ TEST(Pack, SearchIsNeverWorseThanGreedy) {
     greedy.search = 0;
     const Packing without = pack(intervals, 1, greedy), with = pack(intervals);
     ASSERT_EQ(checked(intervals, without), "");
-    EXPECT_LE(with.total, without.total);
+    EXPECT_LE(with.height, without.height);
     EXPECT_GE(with.proven, without.proven);
   }
 }
@@ -289,7 +289,7 @@ TEST(Validate, FindsEveryPlantedOverlap) {
     for (std::size_t b = 0; b < 30; ++b) {
       if (b == a || intervals[a].last < intervals[b].first || intervals[b].last < intervals[a].first) continue;
       packing.offsets[a] = packing.offsets[b];
-      ASSERT_NE(validate(intervals, packing.offsets, 2 * packing.total), "") << "round " << round;
+      ASSERT_NE(validate(intervals, packing.offsets, 2 * packing.height), "") << "round " << round;
       break;
     }
   }

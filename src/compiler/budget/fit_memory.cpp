@@ -52,12 +52,12 @@ class MemoryFitter {
       for (const bool shares : {false, true}) {
         if (shares && plan_.apart == 0) continue;
         Arena arena = pack_arena(draft_.graph, draft_.layouts, given_for(target), shares ? 0 : plan_.apart);
-        if (smallest && arena.packing.total >= smallest->second.packing.total) continue;
+        if (smallest && arena.packing.height >= smallest->second.packing.height) continue;
         smallest.emplace(draft_, std::move(arena));
         plan_.budget.shares_all = shares;
-        if (smallest->second.packing.total <= limit) break;
+        if (smallest->second.packing.height <= limit) break;
       }
-      const std::uint64_t total = smallest->second.packing.total;
+      const std::uint64_t total = smallest->second.packing.height;
       if (total <= limit || excess_left > 0) break;
       target -= std::min(target, total - limit);
     }
