@@ -132,7 +132,7 @@ void gather(const KernelArgs& args, const IsaTable&) {
   }
 }
 
-// ---- batches, random samples --------------------------------------------------------------------
+// ---- batches, random samples ---------------------------------------------------------------------------------------
 
 void minibatch(const KernelArgs& args) {
   const MinibatchParams params = batch_params(args, 2);

@@ -39,20 +39,16 @@ GRAPHRUN_FN void for_each_part(F&& f) {
   if constexpr (kIndex + 1 < kParts) for_each_part<kIndex + 1>(f);
 }
 
-struct Floats {
-  FloatPart part[kParts];
-  Floats() = default;
-  GRAPHRUN_FN Floats(float x) {
-    for_each_part([&](auto i) __attribute__((always_inline)) { part[i] = x - FloatPart{}; });
+template <class PartType, class T>
+struct Vector {
+  PartType part[kParts];
+  Vector() = default;
+  GRAPHRUN_FN Vector(T x) {
+    for_each_part([&](auto i) __attribute__((always_inline)) { part[i] = x - PartType{}; });
   }
 };
-struct Ints {
-  IntPart part[kParts];
-  Ints() = default;
-  GRAPHRUN_FN Ints(int x) {
-    for_each_part([&](auto i) __attribute__((always_inline)) { part[i] = x - IntPart{}; });
-  }
-};
+using Floats = Vector<FloatPart, float>;
+using Ints = Vector<IntPart, int>;
 #if GRAPHRUN_LANES == 16
 typedef __mmask16 MaskPart;
 #else

@@ -190,17 +190,12 @@ void gradient(const DenseGradientTile& c, Sums& sums) {
 }  // namespace
 
 void dense_gradient(const DenseGradientTile& c) {
-  if (c.lanes) {
-    ToLanes sums{c.out};
-    if (c.sums_of_b != nullptr) {
-      gradient<true>(c, sums);
-    } else {
-      gradient<false>(c, sums);
-    }
-  } else {
+  if (!c.lanes) {
     ToNumbers sums(c.out);
-    gradient<false>(c, sums);
+    return gradient<false>(c, sums);
   }
+  ToLanes sums{c.out};
+  c.sums_of_b != nullptr ? gradient<true>(c, sums) : gradient<false>(c, sums);
 }
 
 namespace {
@@ -233,11 +228,10 @@ GRAPHRUN_FN void sum_tile(Sums& sums, const TileRows& x, i64 features, i64 rows)
 void sum_rows_of_tile(float* out, bool lanes, const TileRows& x, i64 features, i64 rows) {
   if (lanes) {
     ToLanes sums{out};
-    sum_tile(sums, x, features, rows);
-  } else {
-    ToNumbers sums(out);
-    sum_tile(sums, x, features, rows);
+    return sum_tile(sums, x, features, rows);
   }
+  ToNumbers sums(out);
+  sum_tile(sums, x, features, rows);
 }
 
 // ---- outputs instead of rows as lanes -----------------------------------------------------------------------------
