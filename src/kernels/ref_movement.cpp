@@ -151,14 +151,10 @@ void draw(const KernelArgs& args, F&& value) {
   args.clear_invalid_rows();
 }
 
-void random_uniform(const KernelArgs& args) {
+template <auto number>
+void numbers(const KernelArgs& args) {
   const auto& p = args.params.as<RandomParams>();
-  draw(args, [&](bits::u32 word, i64) { return static_cast<double>(bits::uniform(word, p.a, p.b)); });
-}
-
-void random_normal(const KernelArgs& args) {
-  const auto& p = args.params.as<RandomParams>();
-  draw(args, [&](bits::u32 word, i64) { return static_cast<double>(bits::normal(word, p.a, p.b)); });
+  draw(args, [&](bits::u32 word, i64) { return static_cast<double>(number(word, p.a, p.b)); });
 }
 
 void dropout(const KernelArgs& args) {
@@ -195,8 +191,8 @@ constexpr Entry kMovements[] = {
     {Op::increment, increment},
     {Op::record, record},
     {Op::assign, assign},
-    {family_op::random_uniform, random_uniform},
-    {family_op::random_normal, random_normal},
+    {family_op::random_uniform, numbers<bits::uniform>},
+    {family_op::random_normal, numbers<bits::normal>},
     {Op::dropout, dropout},
     {family_op::permutation, permutation},
 };

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 #include <utility>
 
 #include "base/random_bits.h"
@@ -30,17 +31,13 @@ void transpose_matrix(T* to, std::int64_t to_stride, const T* from, std::int64_t
   }
 }
 
-template <class T>
-using MatrixFn = void (*)(T* to, std::int64_t to_stride, const T* from, std::int64_t from_stride, std::int64_t rows,
-                          std::int64_t columns);
-
 // Copies runs where both sides are contiguous or one element is repeated; otherwise transposes matrices over the axis
 // along which `to` is contiguous and the one along which `from` is.
 template <class T>
-void copy_elements(const KernelArgs& args, const T* in, const View& from, T* out, const View& to, MatrixFn<T> matrix) {
+void copy_elements(const KernelArgs& args, const IsaTable& table, const void* input, const View& from, const View& to) {
   constexpr std::int64_t kColumns = 32;
-  in += from.offset;
-  out += to.offset;
+  const T* const in = static_cast<const T*>(input) + from.offset;
+  T* const out = args.output<T>() + to.offset;
   Dims<2> dims = merged<2>({from, to});
   if (dims.count == 0) return;
   const int parts = parts_for(2 * dims.count);
@@ -55,7 +52,9 @@ void copy_elements(const KernelArgs& args, const T* in, const View& from, T* out
     for (int d = dims.rank - 1; d >= 0 && columns.extent == 1; --d)
       if (dims.dim[d].stride[0] == 1) columns = dims.remove(d);
   }
-  if (std::min(rows.extent, columns.extent) < 4) matrix = transpose_matrix<T>;
+  auto matrix = transpose_matrix<T>;
+  if constexpr (std::is_same_v<T, float>)
+    if (std::min(rows.extent, columns.extent) >= 4) matrix = table.transpose;
 
   const std::int64_t length = runs ? rows.extent : columns.extent;
   const std::int64_t cuts = std::max<std::int64_t>(parts / dims.count, 1);
@@ -80,17 +79,13 @@ void copy_elements(const KernelArgs& args, const T* in, const View& from, T* out
 }
 
 void copy(const KernelArgs& args, const IsaTable& table, const void* in, const View& from, const View& to) {
-  const auto of = [&](auto zero, auto matrix) {
-    using T = decltype(zero);
-    copy_elements<T>(args, static_cast<const T*>(in), from, args.output<T>(), to, matrix);
-  };
   switch (size_of(args.out_type.dtype)) {
     case 1:
-      return of(std::uint8_t{}, transpose_matrix<std::uint8_t>);
+      return copy_elements<std::uint8_t>(args, table, in, from, to);
     case 4:
-      return of(float{}, table.transpose);
+      return copy_elements<float>(args, table, in, from, to);
     default:
-      return of(std::uint64_t{}, transpose_matrix<std::uint64_t>);
+      return copy_elements<std::uint64_t>(args, table, in, from, to);
   }
 }
 

@@ -223,11 +223,9 @@ GRAPHRUN_FN void tiles(Tile& t, i64& m) {
   const i64 step = kRows == kTileRows ? t.a_tile : kRows * t.a_row;
   for (; m >= kRows; m -= kRows, t.a += step, t.c += kRows * t.c_row) {
     if constexpr (kRows == kTileRows && kVectors > 1) {
-      if (t.b_k != kWide)
-        full_tile<Left::any>(t);
-      else if (t.a_k == 1)
+      if (t.b_k == kWide && t.a_k == 1)
         full_tile<Left::rows>(t);
-      else if (t.a_k == kTileRows && t.a_row == 1)
+      else if (t.b_k == kWide && t.a_k == kTileRows && t.a_row == 1)
         full_tile<Left::packed>(t);
       else
         full_tile<Left::any>(t);
