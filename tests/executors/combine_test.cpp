@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
+#include "kernels/cpu/batch/families.h"
 #include "kernels/cpu/cpu_kernels.h"
-#include "kernels/cpu/simd/scalar_loops.h"
 
 namespace graphrun {
 namespace {

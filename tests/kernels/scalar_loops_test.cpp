@@ -1,5 +1,5 @@
 // The vector loops of scalar ops against their functors.
-#include "kernels/cpu/simd/scalar_loops.h"
+#include "kernels/cpu/batch/families.h"
 
 #include <gtest/gtest.h>
 

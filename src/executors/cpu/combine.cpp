@@ -5,7 +5,7 @@
 #include <stdexcept>
 
 #include "graphrun/op.h"
-#include "kernels/cpu/simd/scalar_loops.h"
+#include "kernels/cpu/batch/families.h"
 
 namespace graphrun {
 namespace {

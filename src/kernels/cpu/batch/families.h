@@ -1,15 +1,17 @@
-// families.h: the families of CPU kernels, and the parts of ops that kernels over whole batches share with tiles.
+// families.h: the families of CPU kernels, and the loops and parts of ops that they share with tiles and executors.
 // Contract: each family is a table of its kernels, compiled for the baseline machine; ISA-dependent loops are called
 // through IsaTable. Leaves to others: the loops (loops.cpp), the list of families (dispatch.cpp).
 #pragma once
 
 #include <algorithm>
+#include <initializer_list>
 #include <span>
 
 #include "graphrun/op_traits.h"
 #include "graphrun/params.h"
+#include "graphrun/scalar_op.h"
 #include "kernels/cpu/cpu_kernels.h"
-#include "kernels/cpu/simd/scalar_loops.h"
+#include "kernels/cpu/simd/isa.h"
 #include "kernels/cpu/threads/parallel.h"
 #include "kernels/dims.h"
 #include "kernels/kernel.h"
@@ -19,6 +21,19 @@ struct RandomParams;
 }  // namespace graphrun
 
 namespace graphrun::cpu {
+
+const IsaTable& isa_table(Isa isa);
+
+// Loop for f32; null if the op has none. Loops and scalar op numbers both follow the order of scalar_op_list.h.
+inline ElementFn scalar_loop(const IsaTable& table, Op op) {
+  const int i = static_cast<int>(op) - static_cast<int>(Op::add);
+  return i >= 0 && i < static_cast<int>(scalar_op::Place::end) ? table.elementwise[i] : nullptr;
+}
+
+// Writes out(n) from operands with n elements (column 1) or one (column 0).
+inline void apply(ElementFn loop, void* out, std::int64_t n, std::initializer_list<Operand> in) {
+  loop(out, 1, n, in.begin(), 0, 0);
+}
 
 inline constexpr int kElementInputs = 3;  // at most
 

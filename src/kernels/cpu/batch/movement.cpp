@@ -119,11 +119,10 @@ void gather(const KernelArgs& args, const IsaTable&) {
   for (std::int64_t i = 0; i < n; ++i, to += row) {
     if (row == 0) continue;
     const bool known = indices[i] >= 0 && indices[i] < table[0];
-    if (known) {
+    if (known)
       std::memcpy(to, args.input<std::byte>(0) + static_cast<std::size_t>(indices[i]) * row, row);
-    } else {
+    else
       std::memset(to, 0, row);
-    }
   }
 }
 

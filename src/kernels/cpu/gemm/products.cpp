@@ -6,7 +6,6 @@
 #include "graphrun/op.h"
 #include "graphrun/params.h"
 #include "kernels/cpu/batch/families.h"
-#include "kernels/cpu/simd/scalar_loops.h"
 
 namespace graphrun::cpu {
 namespace {

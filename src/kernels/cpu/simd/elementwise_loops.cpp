@@ -1,6 +1,6 @@
 // elementwise_loops.cpp: the elementwise loops of isa.h, written once over simd.h, one for each row of
 // scalar_op_list.h. Contract: as loops.cpp. Leaves to others: other loops and the table (loops.cpp), look-ups by op
-// (scalar_loops.h).
+// (batch/families.h).
 #include "kernels/cpu/simd/isa.h"
 #include "kernels/cpu/simd/simd.h"
 #include "kernels/scalar_ops.h"

@@ -132,7 +132,7 @@ struct DenseGradientTile {
 // ---- the table ----------------------------------------------------------------------------------------------------
 
 struct IsaTable {
-  const ElementFn* elementwise;  // for f32 scalar ops, in the order of scalar_op_list.h; null: none (scalar_loops.h)
+  const ElementFn* elementwise;  // for f32 scalar ops, in the order of scalar_op_list.h; null: none (batch/families.h)
   ElementFn where;               // for f32
   void (*matmul)(const MatmulProblem& problem);
   // Packs columns [column, column + kPanelColumns) of b, of the k block that starts at k, into the panels of all of b;

@@ -3,7 +3,7 @@
 // reason for unsupported operands.
 #pragma once
 
-#include "kernels/cpu/simd/scalar_loops.h"
+#include "kernels/cpu/batch/families.h"
 #include "kernels/cpu/tiles/tile.h"
 #include "kernels/dims.h"
 
