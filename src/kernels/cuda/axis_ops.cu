@@ -193,11 +193,9 @@ void launch_cross_entropy(const KernelArgs& args, Launcher& launcher) {
   if (lines.count == 0) return;
   float* out = args.output<float>();
   const char* name = "softmax_cross_entropy";
-  if (args.in_type[1].dtype == DType::i32) {
-    launch_lines(lines, name, CrossEntropy<std::int32_t>{args.input<std::int32_t>(1), out}, launcher);
-  } else {
-    launch_lines(lines, name, CrossEntropy<float>{args.input<float>(1), out}, launcher);
-  }
+  if (args.in_type[1].dtype == DType::i32)
+    return launch_lines(lines, name, CrossEntropy<std::int32_t>{args.input<std::int32_t>(1), out}, launcher);
+  launch_lines(lines, name, CrossEntropy<float>{args.input<float>(1), out}, launcher);
 }
 
 }  // namespace

@@ -215,15 +215,12 @@ void launch_matmul(const KernelArgs& args, Launcher& launcher) {
                      params.precision});
     return;
   }
-  if (plan.route == MatmulPlan::Route::many_elements || plan.route == MatmulPlan::Route::many_tiles) {
-    launch_matmul_many(args, plan, launcher);
-    return;
-  }
+  if (plan.route == MatmulPlan::Route::many_elements || plan.route == MatmulPlan::Route::many_tiles)
+    return launch_matmul_many(args, plan, launcher);
   const Product p = product_of(args, plan, params.transpose_a);
-  if (plan.route == MatmulPlan::Route::elements) {
-    launch(launcher, matmul_elements, "matmul_elements", linear_grid(launcher.machine(), count, 128), 128, p, out);
-    return;
-  }
+  const Grid linear = linear_grid(launcher.machine(), count, 128);
+  if (plan.route == MatmulPlan::Route::elements)
+    return launch(launcher, matmul_elements, "matmul_elements", linear, 128, p, out);
   if (plan.route == MatmulPlan::Route::rows) {
     constexpr void (*kLaunch[])(Product, Launcher&, float*) = {
         launch_rows<4>,  launch_rows<8>,  launch_rows<12>, launch_rows<16>,
@@ -238,10 +235,8 @@ void launch_matmul(const KernelArgs& args, Launcher& launcher) {
                       : plan.tile_n == 12 ? matmul_blocks<12>
                                           : matmul_blocks<16>;
   launch(launcher, kernel, "matmul_blocks", grid, plan.threads, p, plan.split, partial);
-  if (plan.splits > 1) {
-    launch(launcher, matmul_combine, "matmul_combine", linear_grid(launcher.machine(), count, 128), 128, partial,
-           plan.splits, count, out);
-  }
+  if (plan.splits > 1)
+    launch(launcher, matmul_combine, "matmul_combine", linear, 128, partial, plan.splits, count, out);
 }
 
 }  // namespace graphrun::cuda

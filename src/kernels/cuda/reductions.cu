@@ -218,23 +218,18 @@ void launch_reduction(const KernelArgs& args, Launcher& launcher) {
 
   const Target<R> result{nullptr, args.output<typename R::Out>()};
   const Grid linear = linear_grid(launcher.machine(), count, 128);
-  if (plan.route == ReducePlan::Route::elements) {
-    launch(launcher, reduce_elements<R>, "reduce_elements", linear, 128, r, result);
-    return;
-  }
+  if (plan.route == ReducePlan::Route::elements)
+    return launch(launcher, reduce_elements<R>, "reduce_elements", linear, 128, r, result);
   const std::uint64_t most = 1u << 30;
   const Grid grid{static_cast<std::uint32_t>(plan.blocks < most ? plan.blocks : most),
                   static_cast<std::uint32_t>(plan.splits)};
   auto* const parts = static_cast<State*>(args.workspace);
   const Target<R> first = plan.splits > 1 ? Target<R>{parts, nullptr} : result;
-  if (plan.route == ReducePlan::Route::columns) {
-    launch(launcher, reduce_columns<R>, "reduce_columns", grid, plan.threads, r, plan.split, first);
-  } else {
-    launch(launcher, reduce_blocks<R>, "reduce_blocks", grid, plan.threads, r, plan.split, first);
-  }
-  if (plan.splits > 1) {
+  const bool columns = plan.route == ReducePlan::Route::columns;
+  launch(launcher, columns ? reduce_columns<R> : reduce_blocks<R>, columns ? "reduce_columns" : "reduce_blocks", grid,
+         plan.threads, r, plan.split, first);
+  if (plan.splits > 1)
     launch(launcher, reduce_combine<R>, "reduce_combine", linear, 128, r, parts, plan.splits, result);
-  }
 }
 
 }  // namespace
