@@ -14,7 +14,9 @@ class OncePerKey {
  public:
   template <class Make>
   const Value& get(const Key& key, Make make) {
-    Entry& entry = entry_of(key);
+    std::unique_lock lookup(mutex_);
+    Entry& entry = entries_[key];
+    lookup.unlock();
     const std::lock_guard lock(entry.mutex);
     if (!entry.value) entry.value.emplace(make());
     return *entry.value;
@@ -25,10 +27,6 @@ class OncePerKey {
     std::mutex mutex;
     std::optional<Value> value;
   };
-  Entry& entry_of(const Key& key) {
-    const std::lock_guard lock(mutex_);
-    return entries_[key];
-  }
 
   std::mutex mutex_;  // protects the map; locked only for the lookup
   std::map<Key, Entry> entries_;
