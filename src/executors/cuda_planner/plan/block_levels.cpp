@@ -81,8 +81,7 @@ BlockOrder::BlockOrder(const KernelFrame& frame) : phase(frame.phase), sums(1) {
     once.call = frame.once.call(step);
     std::vector<BufferId> reads;
     for (std::size_t k = 0; k < step.inputs.size(); ++k)
-      if (!frame.places.stays_in_arena(step, k) && !(step.op == Op::assign && k == 0))
-        reads.push_back(frame.root(step.inputs[k]));
+      if (frame.places.is_read(step, k)) reads.push_back(frame.root(step.inputs[k]));
     once.sums_elements = cuda::sums_elements(once.call);
     once.is_by_element = once.sums_elements || (step.op != Op::record && !frame.places.is_number(output));
     State& written = states[output];

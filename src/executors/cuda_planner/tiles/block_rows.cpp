@@ -144,7 +144,7 @@ class RowsWriter {
       if (v_.call(k).op != Op::matmul)
         body += v_.statement(k, context);
       else
-        body += v_.let(k, context, v_.split ? split_product(k) : row_product(k));
+        body += v_.let(k, context, v_.split ? split_product(k, context) : row_product(k));
     }
     rows_ += fmt::format(
         "      {}::each_feature<{}, {}{}>(rows, {}, [&](int b, int i, const auto& f) {{\n      (void)f;\n{}{}      "
@@ -168,17 +168,17 @@ class RowsWriter {
   }
 
   // Result i of row b: sum of parts sent by the cluster's blocks, or a dot product with a row in shared memory.
-  std::string split_product(int k) {
+  std::string split_product(int k, BlockContext& context) {
     const auto wide = std::ranges::find(v_.split->products, k, &SplitProduct::step);
     if (wide != v_.split->products.end())
       return fmt::format("cluster.result(turn, b, {}i)", wide->at > 0 ? fmt::format("{} + ", wide->at) : "");
-    const TextOperand& w = v_.call(k).inputs[1];
+    const TextCall c = v_.named(k, context, false);
+    const TextOperand& w = c.inputs[1];
     const std::int64_t terms = v_.terms(k);
-    const std::string place = v_.call(k).params->as<MatmulParams>().transpose_b
-                                  ? fmt::format("i * {} + k", terms)
-                                  : fmt::format("k * {} + i", v_.features(k));
+    const std::string place = c.params->as<MatmulParams>().transpose_b ? fmt::format("i * {} + k", terms)
+                                                                       : fmt::format("k * {} + i", v_.features(k));
     return fmt::format("dot<{}>([&](int k) {{ return {}[k]; }}, [&](int k) {{ return ({} + {})[{}]; }})", terms,
-                       v_.factor_row(k, 0, true), w.name, w.view.offset, place);
+                       c.inputs[0].name, w.name, w.view.offset, place);
   }
 
   // Steps that read whole rows: one warp per row, or half a warp for short rows of a split tile.

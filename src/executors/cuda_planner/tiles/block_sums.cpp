@@ -323,8 +323,7 @@ class SumsWriter {
       if (mine.elements == 0) continue;
       if (!once.sums_elements) mine.writes.insert(v_.root(step.output));
       for (std::size_t k = 0; k < step.inputs.size(); ++k)
-        if (!v_.places.is_number(v_.root(step.inputs[k])) && !(step.op == Op::assign && k == 0) &&
-            !is_of_earlier_level(i, k))
+        if (v_.places.is_read(step, k) && !v_.places.is_number(v_.root(step.inputs[k])) && !is_of_earlier_level(i, k))
           mine.reads.insert(v_.root(step.inputs[k]));
       std::erase_if(groups_, [&](const Group& other) {
         if (!meets(mine.writes, other.writes) && !meets(mine.reads, other.writes) && !meets(mine.writes, other.reads))

@@ -133,7 +133,7 @@ std::string BlockKernel::row_of(int k, bool in_rows) {
   switch (place(k)) {
     case BlockPlace::data:
       if (in_rows && fetched.contains(k)) return fmt::format("s.d{}[turn % 2][b]", id);
-      return fmt::format("({} + u64({}) * {})", use(fmt::format("d{}", id)), data_row(k), features(k));
+      return stored(k).at(data_row(k));
     case BlockPlace::recomputed:
       return fmt::format("x{}", id);
     default:
@@ -143,7 +143,7 @@ std::string BlockKernel::row_of(int k, bool in_rows) {
                        : fmt::format("(all + l * {} + {})", split->gathered, offset);
       }
       if (in_rows && in_shared(k)) return fmt::format("s.v{}[b]", id);
-      return fmt::format("({} + u64(r) * {})", use(fmt::format("g{}", id)), plan.value(k).stride);
+      return stored(k).at("r");
   }
 }
 
@@ -154,41 +154,31 @@ std::string BlockKernel::data_row(int k) {
   return batch_row_text(call(k), "r");
 }
 
-std::string BlockKernel::outside(BufferId tile) {
-  const BufferId arena = loads.at(root(tile));
-  return fmt::format("({} + u64(r) * {})", pointer(arena, "const "), feature_count(buffer(arena).type));
+std::string BlockRows::at(std::string_view row) const {
+  return fmt::format("({} + u64({}) * {})", begin, row, stride);
 }
-
-std::string BlockKernel::factor_row(int k, std::size_t input, bool in_rows) {
-  const int from = maker(k, input);
-  if (from < 0) return outside(row_step(k).inputs[input]);
-  return row_of(from, in_rows && is_of_phase(from));
+BlockRows BlockKernel::outside(BufferId tile) {
+  const BufferId arena = loads.at(root(tile));
+  return {pointer(arena, "const "), feature_count(buffer(arena).type)};
+}
+BlockRows BlockKernel::stored(int k) {
+  return {use(fmt::format("{}{}", place(k) == BlockPlace::data ? "d" : "g", output(k))), plan.value(k).stride};
 }
 
 std::string BlockKernel::factor(int k, std::size_t input, bool in_rows, const std::string& begin) {
-  const auto rows = [&](const std::string& from, std::int64_t stride) {
-    return fmt::format("by_block::Rows{{{}{}, {}}}", from,
-                       begin == "0" ? "" : fmt::format(" + u64({}) * {}", begin, stride), stride);
-  };
   const int from = maker(k, input);
-  if (from < 0) {
-    const BufferId arena = loads.at(root(row_step(k).inputs[input]));
-    return rows(pointer(arena, "const "), feature_count(buffer(arena).type));
-  }
-  const BufferId id = output(from);
-  if (place(from) == BlockPlace::data) {
-    const std::string data = use(fmt::format("d{}", id));
-    if (!is_shuffled(from)) return rows(data, features(from));
-    const std::string where = fmt::format("static_cast<int>({}), count", begin);
-    if (!table_of(from).empty())
-      return fmt::format("by_block::PickedData{{{}, {}, {}.rows(epoch), {}}}", data, features(from), table_of(from),
-                         where);
-    return fmt::format("by_block::ShuffledData{{{}, {}, {}, {}, {}}}", data, features(from), batches_text(call(from)),
-                       use(call(from).inputs[1].name), where);
-  }
-  if (in_rows && is_of_phase(from) && in_shared(from))
-    return fmt::format("by_block::Rows{{s.v{}[0], {}}}", id, shared_stride(features(from)));
-  return rows(use(fmt::format("g{}", id)), plan.value(from).stride);
+  if (from >= 0 && in_rows && is_of_phase(from) && in_shared(from))
+    return fmt::format("by_block::Rows{{s.v{}[0], {}}}", output(from), shared_stride(features(from)));
+  const BlockRows rows = from < 0 ? outside(row_step(k).inputs[input]) : stored(from);
+  if (from < 0 || place(from) != BlockPlace::data || !is_shuffled(from))
+    return fmt::format("by_block::Rows{{{}{}, {}}}", rows.begin,
+                       begin == "0" ? "" : fmt::format(" + u64({}) * {}", begin, rows.stride), rows.stride);
+  const std::string where = fmt::format("static_cast<int>({}), count", begin);
+  if (!table_of(from).empty())
+    return fmt::format("by_block::PickedData{{{}, {}, {}.rows(epoch), {}}}", rows.begin, rows.stride, table_of(from),
+                       where);
+  return fmt::format("by_block::ShuffledData{{{}, {}, {}, {}, {}}}", rows.begin, rows.stride, batches_text(call(from)),
+                     use(call(from).inputs[1].name), where);
 }
 
 TextCall BlockKernel::named(int k, BlockContext& context, bool by_feature) {
@@ -201,7 +191,7 @@ TextCall BlockKernel::named(int k, BlockContext& context, bool by_feature) {
     }
     const int from = maker(k, i);
     if (from < 0) {
-      operand.name = outside(row_step(k).inputs[i]);
+      operand.name = outside(row_step(k).inputs[i]).at("r");
       continue;
     }
     if (place(from) == BlockPlace::recomputed) define(from, context);
@@ -227,16 +217,12 @@ void BlockKernel::fetch(TextOperand& operand, const TextCall& by, BlockContext& 
   operand.number = true;
 }
 
-std::string BlockKernel::feature(int k, BlockContext& context) {
-  return feature_text(named(k, context, true));
-}
-
 void BlockKernel::define(int k, BlockContext& context) {
   if (!context.made.insert(k).second) return;
   BlockContext inner;
   inner.made = context.made;
   inner.in_rows = context.in_rows;
-  const std::string value = feature(k, inner);
+  const std::string value = feature_text(named(k, inner, true));
   context.made = inner.made;
   context.text += inner.text + fmt::format("      const auto x{} = by_block::made([&](int i) {{ return {}; }});{}",
                                            output(k), value, step_comment(row_step(k)));
@@ -245,14 +231,14 @@ void BlockKernel::define(int k, BlockContext& context) {
 std::string BlockKernel::keep(int k, bool in_rows) {
   const BufferId id = output(k);
   std::string kept;
-  const auto store = [&](const std::string& to, std::int64_t stride) {
-    kept += fmt::format("      {}[u64(r) * {} + i] = x{};\n", to, stride, id);
+  const auto store = [&](const BlockRows& to) {
+    kept += fmt::format("      {}[u64(r) * {} + i] = x{};\n", to.begin, to.stride, id);
   };
   if (in_rows && in_shared(k)) kept += fmt::format("      s.v{0}[b][i] = x{0};\n", id);
-  if (place(k) == BlockPlace::arena && !split) store(use(fmt::format("g{}", id)), plan.value(k).stride);
+  if (place(k) == BlockPlace::arena && !split) store(stored(k));
   if (place(k) == BlockPlace::arena && split && in_rows)
     kept += fmt::format("      {}[i] = x{};\n", row_of(k, true), id);
-  for (const BufferId arena : stores_of(k)) store(pointer(arena), features(k));
+  for (const BufferId arena : stores_of(k)) store({pointer(arena), features(k)});
   return kept;
 }
 
@@ -270,7 +256,7 @@ std::string BlockKernel::let(int k, BlockContext& context, const std::string& va
                      output(k), value, is_sum ? "\n" : step_comment(row_step(k)), keep(k, context.in_rows));
 }
 std::string BlockKernel::statement(int k, BlockContext& context) {
-  return let(k, context, feature(k, context));
+  return let(k, context, feature_text(named(k, context, true)));
 }
 
 }  // namespace graphrun::cuda

@@ -37,6 +37,13 @@ struct BlockContext {
   std::string fetch_function(std::string_view parameters, std::string_view begin, std::string_view indent) const;
 };
 
+// Rows in memory, `stride` elements apart.
+struct BlockRows {
+  std::string begin;
+  std::int64_t stride;
+  std::string at(std::string_view row) const;  // address
+};
+
 // Function that is compiled separately and called by the kernel.
 struct BlockPart {
   std::size_t definitions;  // number of BlockKernel::definitions that are valid at the call
@@ -110,9 +117,8 @@ class BlockKernel : public KernelFrame {
 
   // Address of sample r of value k, or of row b of a block if `in_rows`.
   std::string row_of(int k, bool in_rows);
-  std::string outside(BufferId tile);  // address of sample r of a region input
-  // Address of an operand's row.
-  std::string factor_row(int k, std::size_t input, bool in_rows);
+  BlockRows outside(BufferId tile);  // region input
+  BlockRows stored(int k);           // value in the data set or the arena
   // Operand of a product as an object (kernels/cuda/tile/product.h); its row r is sample `begin` + r.
   std::string factor(int k, std::size_t input, bool in_rows, const std::string& begin);
   // Call of step k with named operands; `by_feature`: only one feature of each is read.
@@ -127,8 +133,6 @@ class BlockKernel : public KernelFrame {
  private:
   bool is_of_phase(int k) const;
   void fetch(TextOperand& operand, const TextCall& by, BlockContext& context);
-  std::string feature(int k, BlockContext& context);
-
   std::string data_row(int k);  // expression for the row of data that is sample r
 
   std::set<std::string> uses_;  // names in the code of the current part

@@ -45,7 +45,7 @@ class SplitWriter : BlockKernel {
   void find_slices() {
     if (split->data < 0)
       for (const SplitSum& sum : split->sums)
-        if (sum.wide && outside(row_step(sum.step).inputs[0]) != outside_data())
+        if (sum.wide && outside(row_step(sum.step).inputs[0]).at("r") != outside_data())
           throw std::logic_error("two data of the same size");
     struct Slice {
       std::int64_t elements, capacity;  // capacity: in shared memory
@@ -114,7 +114,7 @@ class SplitWriter : BlockKernel {
   // Vector width for reading rows of data from their start and from the start of each slice.
   std::int64_t data_width(int k) const { return width_of({k < 0 ? split->features : features(k), data_offset(k)}); }
   // Address of wide data from outside, the same in each step.
-  std::string outside_data() { return outside(row_step(split->products.front().step).inputs[0]); }
+  std::string outside_data() { return outside(row_step(split->products.front().step).inputs[0]).at("r"); }
   // First warp with nothing to send when the next data are requested.
   std::int64_t idle_warp() const {
     return std::min<std::int64_t>((turn_rows() * split->parts / 4 + 31) / 32, tiling.threads / 64);
