@@ -334,20 +334,18 @@ std::uint64_t lookup_bytes(const std::vector<BlockStep>& steps, std::int64_t cap
 
 std::string block_fault(const TextCall& call) {
   if (std::string fault = row_fault(call); !fault.empty()) return fault;
-  const auto no = [&](std::string_view why) {
-    return fmt::format("'{}' is not part of a step kernel with tiles of blocks: {}", name_of(call.op), why);
+  const auto fault = [&]() -> std::string_view {
+    const TensorType& x = call.inputs[0].type;
+    const bool product = call.op == Op::matmul;
+    if (product && call.output.rows > 0 && feature_count(x) != x.shape[1])
+      return "it multiplies several rows of a sample";
+    if (product && call.output.rows > 0 && call.inputs[1].number) return "its weights are a number";
+    if (product && call.output.rows == 0 && x.rows != 1) return "it sums products of several rows of a sample";
+    if (call.output.shape.elements() == 0) return "it has no elements";
+    if (call.op == Op::scatter_add) return "its rows determine where it adds";
+    return call.output.rows > 0 && is_along_axis(call) && x.dtype != DType::f32 ? "its rows are not f32" : "";
   };
-  if (call.op == Op::matmul && call.output.rows > 0 &&
-      feature_count(call.inputs[0].type) != call.inputs[0].type.shape[1])
-    return no("it multiplies several rows of a sample");
-  if (call.op == Op::matmul && call.output.rows > 0 && call.inputs[1].number) return no("its weights are a number");
-  if (call.op == Op::matmul && call.output.rows == 0 && call.inputs[0].type.rows != 1)
-    return no("it sums products of several rows of a sample");
-  if (call.output.shape.elements() == 0) return no("it has no elements");
-  if (call.op == Op::scatter_add) return no("its rows determine where it adds");
-  return is_along_axis(call) && call.output.rows > 0 && call.inputs[0].type.dtype != DType::f32
-             ? no("its rows are not f32")
-             : std::string();
+  return fault_text(call, "a step kernel with tiles of blocks", fault());
 }
 
 BlockPlan block_phases(const std::vector<BlockStep>& steps, std::int64_t capacity, std::uint32_t blocks,

@@ -35,7 +35,7 @@ class SplitPlanner {
   const TextCall& call(int i) const { return steps_[static_cast<std::size_t>(i)].call; }
   const std::vector<int>& makers(int i) const { return steps_[static_cast<std::size_t>(i)].makers; }
   void no(int step, std::string_view why) {
-    plan_.fault = fmt::format("'{}' is not part of a step kernel with split tiles: {}", name_of(call(step).op), why);
+    plan_.fault = fault_text(call(step), "a step kernel with split tiles", why);
   }
 
   void no(std::string_view why) { plan_.fault = fmt::format("split tiles: {}", why); }

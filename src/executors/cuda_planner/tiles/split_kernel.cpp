@@ -99,13 +99,14 @@ class SplitWriter : BlockKernel {
 
   // Finds data that own rows read, with elements of 4 bytes.
   void find_fetched() {
-    for (const BlockItem& item : plan.phases.at(0).rows)
-      for (const int k : item.steps)
-        for (const int from : at(k).makers)
-          each_source(steps, plan, from, [&](int source) {
-            if (source != split->data && place(source) == BlockPlace::data && size_of(call(source).output.dtype) == 4)
-              fetched.insert(source);
-          });
+    for (int k = 0; k < count_steps(); ++k) {
+      if (plan.value(k).phase != 0) continue;
+      for (const int from : at(k).makers)
+        each_source(steps, plan, from, [&](int source) {
+          if (source != split->data && place(source) == BlockPlace::data && size_of(call(source).output.dtype) == 4)
+            fetched.insert(source);
+        });
+    }
     for (const int k : fetched)
       shared += fmt::format("  alignas(16) {} d{}[2][{}][{}];  // {}\n", type_name(call(k).output.dtype), output(k),
                             split->own, features(k), printable_name(row_step(k).name));
