@@ -210,13 +210,13 @@ TileCosts block_costs(const RegionSignature& region, const Target& target) {
     const std::uint64_t scratch = plan.bytes + levels.scratch_bytes(blocks);
     if (shared + 2048 > target.shared_memory) {
       tile.fault = fmt::format("tiles of blocks take {} bytes of shared memory", shared);
-    } else if (scratch > kMaxScratch || plan.cycles > costs.max_block_cycles) {
+    } else if (scratch > kMaxScratch + kBlockFlagBytes || plan.cycles > costs.max_block_cycles) {
       tile.fault = fmt::format("its products take {} cycles a step, single kernels are as fast from {} on", plan.cycles,
                                costs.max_block_cycles);
     } else if (plan.number_cycles > costs.max_number_cycles) {
       tile.fault = fmt::format("a block would sum rows to single numbers for {} cycles", plan.number_cycles);
     } else {
-      const StepTiling tiling{threads, 1, blocks, kBlockFlagBytes + scratch, 1, RowTile::block};
+      const StepTiling tiling{threads, 1, blocks, scratch, 1, RowTile::block};
       const std::int64_t once = static_cast<std::int64_t>(levels.sums.size()) * costs.once_level +
                                 divide_up(levels.elements, std::int64_t{threads} * blocks) * costs.once_elements;
       tile.costs.push_back({tiling, plan.cycles * costs.block_overhead / 100 + once});

@@ -106,7 +106,7 @@ std::vector<StepTiling> grids(const StepTiling& tiling, const RegionSignature& r
 // if it were alone. The generated kernel asserts that this is enough.
 std::uint64_t scratch_bytes(const RegionSignature& region, const StepTiling& tiling, const GpuCosts& costs) {
   if (tiling.tile == RowTile::block)
-    return kBlockFlagBytes + block_levels(region).scratch_bytes(tiling.blocks()) +
+    return block_levels(region).scratch_bytes(tiling.blocks()) +
            block_phases(block_steps(region), region.capacity, tiling.blocks(), tiling.threads, costs).bytes;
   if (tiling.tile == RowTile::split)
     return split_plan(block_steps(region), region.capacity, tiling, costs).scratch_bytes;

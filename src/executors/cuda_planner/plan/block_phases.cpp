@@ -86,6 +86,7 @@ class Planner {
   }
 
   BlockPlan run() {
+    plan_.bytes = kBlockFlagBytes;
     find_places();
     while (find_products() || find_rows()) {
     }

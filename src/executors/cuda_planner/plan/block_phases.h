@@ -70,7 +70,7 @@ struct BlockPlan {
   std::vector<BlockPhase> phases;
   std::vector<BlockSum> sums;      // largest jobs first; scalars, which have no jobs, last
   std::vector<BlockValue> values;  // one per step
-  std::uint64_t bytes = 0;         // size in the arena
+  std::uint64_t bytes = 0;         // size of the region's scratch, with the flags of the grid barrier
   std::uint64_t shared_bytes = 0;  // rows, parts of products and sums, and row lookup tables
   std::uint64_t parts_bytes = 0;   // parts of products and sums
   std::int64_t cycles = 0;         // per step of the model

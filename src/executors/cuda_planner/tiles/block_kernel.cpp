@@ -87,14 +87,13 @@ class BlockWriter : BlockKernel {
     // Scalars are written back only after all blocks have read their initial values.
     if (!waits && !states.stores.empty()) body += "  grid.sync();\n";
     if (!states.stores.empty()) body += fmt::format("  barrier();\n  if (first_thread) {{\n{}  }}\n", states.stores);
-    const std::uint64_t bytes = kBlockFlagBytes + plan.bytes + scratch_bytes;
-    if (tiling.blocks() > 1 && tiling.scratch_bytes < bytes)
+    if (tiling.blocks() > 1 && tiling.scratch_bytes < plan.bytes)
       throw std::logic_error("the scratch of a step kernel is too small");
     const std::string begin =
         this->begin(fmt::format("using Blocks = Grid<{0}>;\n"
                                 "static_assert(Blocks::kScratchBytes <= {1} && {1} + {2} <= {3}, \"scratch\");\n{4}",
-                                tiling.blocks(), kBlockFlagBytes, bytes - kBlockFlagBytes,
-                                std::max<std::uint64_t>(tiling.scratch_bytes, bytes),
+                                tiling.blocks(), kBlockFlagBytes, plan.bytes - kBlockFlagBytes,
+                                std::max<std::uint64_t>(tiling.scratch_bytes, plan.bytes),
                                 has_parts ? "struct Numbers {\n" + numbers + "};\n" : ""),
                     fmt::format("  alignas(16) unsigned char parts[{}];\n  Blocks::Shared grid;\n{}{}{}{}",
                                 std::max<std::uint64_t>(plan.parts_bytes, 16), shared_rows(), shared, states.members,

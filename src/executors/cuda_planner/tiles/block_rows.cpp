@@ -57,8 +57,7 @@ class RowsWriter {
           "    by_block::each_feature<{0}, {1}>(count - static_cast<int>(block_index()) <= 0 ? 0 : (count - 1 - "
           "static_cast<int>(block_index())) / {2} + 1, [](int, int) {{ return 0; }}, [&](int b, int i, int) {{\n"
           "      const u32 r = block_index() + b * {2}u;\n{3}      const auto x = {4}[i];{5}",
-          v_.tiling.threads, v_.features(k), v_.tiling.blocks(), context.text, v_.row_of(k, false),
-          step_comment(v_.row_step(k)));
+          v_.tiling.threads, v_.features(k), v_.tiling.blocks(), context.text, v_.row_of(k, false), v_.comment(k));
       for (const BufferId arena : v_.stores_of(k))
         v_.text += fmt::format("      {}[u64(r) * {} + i] = x;\n", v_.pointer(arena), v_.features(k));
       v_.text += "    });\n";
@@ -162,8 +161,8 @@ class RowsWriter {
         "      const auto w{0} = [&](int first) {{ return {1}; }};{2}      "
         "by_block::multiply_rows<{3}, {4}, {6}>(s.parts, w{0}, by_block::along<1, {5}>(0, rows, {6}, {7}));\n      "
         "barrier();\n",
-        v_.output(k), weights(k, octets, "first"), step_comment(v_.row_step(k)), v_.tiling.threads, n, row_width(k),
-        v_.terms(k), v_.factor(k, 0, true, "first"));
+        v_.output(k), weights(k, octets, "first"), v_.comment(k), v_.tiling.threads, n, row_width(k), v_.terms(k),
+        v_.factor(k, 0, true, "first"));
     return fmt::format("by_block::row_product<{}, {}>(s.parts, b, i)", v_.tiling.threads, n);
   }
 
@@ -193,7 +192,7 @@ class RowsWriter {
           "      {}::each_row<{}, {}{}>(rows, [&](int b) {{\n      const u32 r = first + b;\n      (void)r;\n{}      "
           "  by_block::Lanes<{}>::{};{}",
           by(), v_.tiling.threads, warp, v_.split ? fmt::format(", {}", lanes) : "", std::exchange(context.text, {}),
-          lanes, axis_text(c, v_.row_of(k, true)), step_comment(v_.row_step(k)));
+          lanes, axis_text(c, v_.row_of(k, true)), v_.comment(k));
       if (std::string to = v_.keep(k, false); !to.empty())
         rows_ += fmt::format(
             "      warp_barrier();\n      for (int i = by_block::Lanes<{4}>::lane(); i < {0}; i += {4}) {{\n      "

@@ -86,13 +86,13 @@ class SumsWriter {
         const auto [begin, finish] = element_sums(group_of(*sum), "        ");
         text += fmt::format(
             "      {}if ({} < {}u) {{{}        const int job = static_cast<int>({}) - {};\n{}{}{}      }}\n",
-            text.empty() ? "" : "else ", job, before + sum->jobs, step_comment(v_.row_step(sum->step)), job, before,
-            begin, sum->product ? sum_of_products(*sum) : sum_of_rows(*sum), finish);
+            text.empty() ? "" : "else ", job, before + sum->jobs, v_.comment(sum->step), job, before, begin,
+            sum->product ? sum_of_products(*sum) : sum_of_rows(*sum), finish);
         before += sum->jobs;
       } while (++sum != end && !(v_.has_parts && (first.product || sum->product)));
       v_.text += !v_.has_parts ? text
                                : fmt::format("      {}if (all < {}u) {{{}{}      }}\n", otherwise, before,
-                                             step_comment(v_.row_step(first.step)), v_.part(text, "all", "        "));
+                                             v_.comment(first.step), v_.part(text, "all", "        "));
     }
     v_.text += "    }\n";
   }
@@ -154,8 +154,7 @@ class SumsWriter {
     return {begin, end};
   }
   std::string scratch(std::string_view type, std::uint64_t bytes) {
-    const std::uint64_t at = kBlockFlagBytes + v_.plan.bytes + v_.scratch_bytes;
-    v_.scratch_bytes += bytes;
+    const std::uint64_t at = std::exchange(v_.plan.bytes, v_.plan.bytes + bytes);
     return fmt::format("reinterpret_cast<{}*>(scratch + {})", type, at);
   }
 
@@ -234,7 +233,7 @@ class SumsWriter {
       v_.shared += fmt::format("  float total{};\n", value);
       const std::string text = fold(sum, fmt::format("[&](int, float x) {{ s.total{} = x; }}", value), "0");
       v_.text += fmt::format("    if ({}) {{{}{}      barrier();\n    }}\n", all ? "true" : "is_last",
-                             step_comment(v_.row_step(sum.step)), text);
+                             v_.comment(sum.step), text);
       define_total(value, fmt::format("t{}", value), fmt::format("s.total{}", value), "\n");
     }
   }

@@ -78,8 +78,8 @@ std::vector<Definition> BlockKernel::scratch_pointers() {
     if (place(k) == BlockPlace::arena)
       pointers.push_back({fmt::format("g{}", output(k)),
                           fmt::format("  {0}* const g{1} = reinterpret_cast<{0}*>(scratch + {2});  // {3}\n",
-                                      type_name(call(k).output.dtype), output(k),
-                                      kBlockFlagBytes + plan.value(k).offset, printable_name(row_step(k).name)),
+                                      type_name(call(k).output.dtype), output(k), plan.value(k).offset,
+                                      printable_name(row_step(k).name)),
                           {"scratch"}});
   return pointers;
 }
@@ -157,8 +157,8 @@ std::string BlockKernel::data_row(int k) {
 std::string BlockRows::at(std::string_view row) const {
   return fmt::format("({} + u64({}) * {})", begin, row, stride);
 }
-BlockRows BlockKernel::outside(BufferId tile) {
-  const BufferId arena = loads.at(root(tile));
+BlockRows BlockKernel::outside(int k, std::size_t input) {
+  const BufferId arena = loads.at(root(row_step(k).inputs[input]));
   return {pointer(arena, "const "), feature_count(buffer(arena).type)};
 }
 BlockRows BlockKernel::stored(int k) {
@@ -169,7 +169,7 @@ std::string BlockKernel::factor(int k, std::size_t input, bool in_rows, const st
   const int from = maker(k, input);
   if (from >= 0 && in_rows && is_of_phase(from) && in_shared(from))
     return fmt::format("by_block::Rows{{s.v{}[0], {}}}", output(from), shared_stride(features(from)));
-  const BlockRows rows = from < 0 ? outside(row_step(k).inputs[input]) : stored(from);
+  const BlockRows rows = from < 0 ? outside(k, input) : stored(from);
   if (from < 0 || place(from) != BlockPlace::data || !is_shuffled(from))
     return fmt::format("by_block::Rows{{{}{}, {}}}", rows.begin,
                        begin == "0" ? "" : fmt::format(" + u64({}) * {}", begin, rows.stride), rows.stride);
@@ -191,7 +191,7 @@ TextCall BlockKernel::named(int k, BlockContext& context, bool by_feature) {
     }
     const int from = maker(k, i);
     if (from < 0) {
-      operand.name = outside(row_step(k).inputs[i]).at("r");
+      operand.name = outside(k, i).at("r");
       continue;
     }
     if (place(from) == BlockPlace::recomputed) define(from, context);
@@ -225,7 +225,7 @@ void BlockKernel::define(int k, BlockContext& context) {
   const std::string value = feature_text(named(k, inner, true));
   context.made = inner.made;
   context.text += inner.text + fmt::format("      const auto x{} = by_block::made([&](int i) {{ return {}; }});{}",
-                                           output(k), value, step_comment(row_step(k)));
+                                           output(k), value, comment(k));
 }
 
 std::string BlockKernel::keep(int k, bool in_rows) {
@@ -253,7 +253,7 @@ std::string BlockKernel::let(int k, BlockContext& context, const std::string& va
   context.live.insert(k);
   const bool is_sum = call(k).op == Op::matmul && !split;  // adds parts of a product, which has the comment
   return fmt::format("{}      const {} x{} = {};{}{}", std::exchange(context.text, {}), type_name(call(k).output.dtype),
-                     output(k), value, is_sum ? "\n" : step_comment(row_step(k)), keep(k, context.in_rows));
+                     output(k), value, is_sum ? "\n" : comment(k), keep(k, context.in_rows));
 }
 std::string BlockKernel::statement(int k, BlockContext& context) {
   return let(k, context, feature_text(named(k, context, true)));

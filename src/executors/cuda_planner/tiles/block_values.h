@@ -73,7 +73,6 @@ class BlockKernel : public KernelFrame {
 
   // The code so far.
   std::string text, shared;             // statements; members of shared memory
-  std::uint64_t scratch_bytes = 0;      // scratch of the region after BlockPlan::bytes
   bool waits = false;                   // has a grid barrier
   std::vector<BlockPart> parts;         // parts in call order
   std::vector<Definition> definitions;  // variables defined so far, which a part may read
@@ -97,6 +96,7 @@ class BlockKernel : public KernelFrame {
   std::uint32_t row_index(int k) const { return stage.rows + static_cast<std::uint32_t>(k); }
   const Step& row_step(int k) const { return step(row_index(k)); }
   BufferId output(int k) const { return row_step(k).output; }
+  std::string comment(int k) const { return step_comment(row_step(k)); }
   const BlockStep& at(int k) const { return steps[static_cast<std::size_t>(k)]; }
   const TextCall& call(int k) const { return at(k).call; }
   int maker(int k, std::size_t input) const { return at(k).makers[input]; }
@@ -117,8 +117,8 @@ class BlockKernel : public KernelFrame {
 
   // Address of sample r of value k, or of row b of a block if `in_rows`.
   std::string row_of(int k, bool in_rows);
-  BlockRows outside(BufferId tile);  // region input
-  BlockRows stored(int k);           // value in the data set or the arena
+  BlockRows outside(int k, std::size_t input);  // region input
+  BlockRows stored(int k);                      // value in the data set or the arena
   // Operand of a product as an object (kernels/cuda/tile/product.h); its row r is sample `begin` + r.
   std::string factor(int k, std::size_t input, bool in_rows, const std::string& begin);
   // Call of step k with named operands; `by_feature`: only one feature of each is read.

@@ -45,7 +45,7 @@ class SplitWriter : BlockKernel {
   void find_slices() {
     if (split->data < 0)
       for (const SplitSum& sum : split->sums)
-        if (sum.wide && outside(row_step(sum.step).inputs[0]).at("r") != outside_data())
+        if (sum.wide && outside(sum.step, 0).at("r") != outside_data())
           throw std::logic_error("two data of the same size");
     struct Slice {
       std::int64_t elements, capacity;  // capacity: in shared memory
@@ -115,7 +115,7 @@ class SplitWriter : BlockKernel {
   // Vector width for reading rows of data from their start and from the start of each slice.
   std::int64_t data_width(int k) const { return width_of({k < 0 ? split->features : features(k), data_offset(k)}); }
   // Address of wide data from outside, the same in each step.
-  std::string outside_data() { return outside(row_step(split->products.front().step).inputs[0]).at("r"); }
+  std::string outside_data() { return outside(split->products.front().step, 0).at("r"); }
   // First warp with nothing to send when the next data are requested.
   std::int64_t idle_warp() const {
     return std::min<std::int64_t>((turn_rows() * split->parts / 4 + 31) / 32, tiling.threads / 64);
@@ -133,16 +133,15 @@ class SplitWriter : BlockKernel {
           "[&] {{ return {}; }}, [&](auto from, int l) {{ const u32 r = {} + l; (void)from; return {}{}; }}", of.from,
           r, of.row, slice);
     };
-    std::string requests = fmt::format("        s.data.fetch<{}>({}, {}, features, {});{}", idle_warp(), turn, rows,
-                                       functions(rows_of(split->data), first, " + slice"),
-                                       split->data < 0 ? "\n" : step_comment(row_step(split->data)));
+    std::string requests =
+        fmt::format("        s.data.fetch<{}>({}, {}, features, {});{}", idle_warp(), turn, rows,
+                    functions(rows_of(split->data), first, " + slice"), split->data < 0 ? "\n" : comment(split->data));
     std::int64_t warp = tiling.threads / 32 - 1;
     for (const int k : fetched)
       requests += fmt::format(
           "        by_split::fetch_rows<{}, {}, {}>(s.d{}[({}) % 2], by_split::rows_between(rank * {}, {}, {}), {});{}",
           tiling.threads, (warp > idle_warp() ? warp-- : warp) * 32, data_width(k), output(k), turn, split->own, rows,
-          split->own, functions(rows_of(k), fmt::format("{} + rank * {}", first, split->own), ""),
-          step_comment(row_step(k)));
+          split->own, functions(rows_of(k), fmt::format("{} + rank * {}", first, split->own), ""), comment(k));
     return requests;
   }
 
@@ -162,7 +161,7 @@ class SplitWriter : BlockKernel {
     for (const SplitProduct& product : split->products)
       text += fmt::format("      by_split::multiply_rows<{}, {}, {}, {}, {}>(s.parts, s.data.x[turn % 2], {});{}",
                           tiling.threads, product.at, product.columns, rows, split->slice,
-                          call(product.step).inputs[1].name, step_comment(row_step(product.step)));
+                          call(product.step).inputs[1].name, comment(product.step));
     text += "      barrier();\n";
     if (split->turns > 1)
       text += fmt::format(
@@ -224,7 +223,7 @@ class SplitWriter : BlockKernel {
     return fmt::format(
         "      by_split::add_product<{}, {}, {}, {}>(s.sums.sum + {}, part == 0, s.data.x[turn % 2], all + {}, {});{}",
         tiling.threads, terms(sum.step, 1), turn_rows(), split->slice, sum.at, plan.value(maker(sum.step, 1)).offset,
-        split->gathered, step_comment(row_step(sum.step)));
+        split->gathered, comment(sum.step));
   }
   std::string narrow_sum(const SplitSum& sum, std::int64_t& warp) {
     BlockContext context;
@@ -243,7 +242,7 @@ class SplitWriter : BlockKernel {
     return fmt::format(
         "      by_split::add_rows<{}, {}, {}, {}>(s.sums.sum + {}, part == 0, turn_rows, [&](int l, int n) {{\n      "
         "const u32 r = u32(turn_first + l);\n      (void)r;\n{}      {}\n      }});{}",
-        tiling.threads, first, sum.numbers, turn_rows(), sum.at, context.text, term, step_comment(row_step(sum.step)));
+        tiling.threads, first, sum.numbers, turn_rows(), sum.at, context.text, term, comment(sum.step));
   }
 
   void write() {
