@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 
 #include "executors/cuda_planner/print/row_text.h"
@@ -99,7 +98,7 @@ class RowsWriter {
         "columns"_a = columns, "height"_a = 16 * product.tile.m, "width"_a = 8 * product.tile.n,
         "threads"_a = v_.tiling.threads, "m"_a = product.tile.m, "n"_a = product.tile.n, "terms"_a = terms,
         "left"_a = fmt::format("by_block::along<{}, {}>(first, count, {}, {})", 2 * product.tile.m, row_width(k), terms,
-                               v_.factor(k, 0, false, "0")),
+                               v_.factor(k, 0, false)),
         "right"_a = weights(k, product.tile.n, "column"),
         "fetches"_a = context.fetch_function("int sample, int i", sample, "      "), "output"_a = of.output,
         "body"_a = body);
@@ -162,7 +161,7 @@ class RowsWriter {
         "by_block::multiply_rows<{3}, {4}, {6}>(s.parts, w{0}, by_block::along<1, {5}>(0, rows, {6}, {7}));\n      "
         "barrier();\n",
         v_.output(k), weights(k, octets, "first"), v_.comment(k), v_.tiling.threads, n, row_width(k), v_.terms(k),
-        v_.factor(k, 0, true, "first"));
+        v_.factor(k, 0, true));
     return fmt::format("by_block::row_product<{}, {}>(s.parts, b, i)", v_.tiling.threads, n);
   }
 
@@ -171,7 +170,7 @@ class RowsWriter {
     const auto wide = std::ranges::find(v_.split->products, k, &SplitProduct::step);
     if (wide != v_.split->products.end())
       return fmt::format("cluster.result(turn, b, {}i)", wide->at > 0 ? fmt::format("{} + ", wide->at) : "");
-    const TextCall c = v_.named(k, context, false);
+    const TextCall c = v_.named(k, context);
     const TextOperand& w = c.inputs[1];
     const std::int64_t terms = v_.terms(k);
     const std::string place = c.params->as<MatmulParams>().transpose_b ? fmt::format("i * {} + k", terms)
@@ -186,7 +185,7 @@ class RowsWriter {
     context.in_rows = true;
     std::int64_t warp = 0;
     for (const int k : item.steps) {
-      const TextCall c = v_.named(k, context, false);
+      const TextCall c = v_.named(k, context);
       const int lanes = v_.split && feature_count(c.inputs[0].type) <= 16 ? 16 : 32;
       rows_ += fmt::format(
           "      {}::each_row<{}, {}{}>(rows, [&](int b) {{\n      const u32 r = first + b;\n      (void)r;\n{}      "

@@ -45,11 +45,8 @@ class SumsWriter {
     for (std::size_t level = 0; level < order_.sums.size(); ++level) start_sums(level);
     number_sums();
     for (std::size_t level = 0; level < order_.sums.size(); ++level) {
-      if (level > 0) {
-        finish_sums(level - 1);
-        order_.run_scalars(v_.once, v_.stage.first, v_.stage.rows, level);
-      }
-      order_.run_scalars(v_.once, v_.stage.last, v_.region.last, level);
+      if (level > 0) finish_sums(level - 1);
+      order_.run_scalars(v_.once, level > 0 ? v_.stage.first : v_.stage.last, v_.region.last, level);
       v_.run_once();
       if (!prefetches_) prefetches();
       find_groups(level);
@@ -257,7 +254,7 @@ class SumsWriter {
 
   std::string fold(const BlockSum& sum, const std::string& result, std::string_view first) {
     BlockContext context;
-    const TextCall c = v_.named(sum.step, context, false);
+    const TextCall c = v_.named(sum.step, context);
     const bool product = c.op == Op::matmul;  // one feature times one feature
     const Fold& fold = *fold_of(product ? Op::sum : c.op);
     RowTerms t{1, 1, {}};
@@ -289,7 +286,7 @@ class SumsWriter {
       const std::int64_t stride = from < 0 ? sides[input] : v_.plan.value(from).stride;
       return fmt::format("by_block::across<{}, {}>({}, {}, count, {})", octets,
                          width_of({octets, stride, v_.data_offset(from)}), first, sides[input],
-                         v_.factor(k, input, false, "0"));
+                         v_.factor(k, input, false));
     };
     BlockContext fetches;
     fetches.fetches_first = true;

@@ -165,15 +165,15 @@ BlockRows BlockKernel::stored(int k) {
   return {use(fmt::format("{}{}", place(k) == BlockPlace::data ? "d" : "g", output(k))), plan.value(k).stride};
 }
 
-std::string BlockKernel::factor(int k, std::size_t input, bool in_rows, const std::string& begin) {
+std::string BlockKernel::factor(int k, std::size_t input, bool in_rows) {
   const int from = maker(k, input);
   if (from >= 0 && in_rows && is_of_phase(from) && in_shared(from))
     return fmt::format("by_block::Rows{{s.v{}[0], {}}}", output(from), shared_stride(features(from)));
   const BlockRows rows = from < 0 ? outside(k, input) : stored(from);
   if (from < 0 || place(from) != BlockPlace::data || !is_shuffled(from))
     return fmt::format("by_block::Rows{{{}{}, {}}}", rows.begin,
-                       begin == "0" ? "" : fmt::format(" + u64({}) * {}", begin, rows.stride), rows.stride);
-  const std::string where = fmt::format("static_cast<int>({}), count", begin);
+                       in_rows ? fmt::format(" + u64(first) * {}", rows.stride) : "", rows.stride);
+  const std::string where = fmt::format("static_cast<int>({}), count", in_rows ? "first" : "0");
   if (!table_of(from).empty())
     return fmt::format("by_block::PickedData{{{}, {}, {}.rows(epoch), {}}}", rows.begin, rows.stride, table_of(from),
                        where);
@@ -181,7 +181,7 @@ std::string BlockKernel::factor(int k, std::size_t input, bool in_rows, const st
                      use(call(from).inputs[1].name), where);
 }
 
-TextCall BlockKernel::named(int k, BlockContext& context, bool by_feature) {
+TextCall BlockKernel::named(int k, BlockContext& context) {
   TextCall out = call(k);
   for (std::size_t i = 0; i < out.inputs.size(); ++i) {
     TextOperand& operand = out.inputs[i];
@@ -195,17 +195,16 @@ TextCall BlockKernel::named(int k, BlockContext& context, bool by_feature) {
       continue;
     }
     if (place(from) == BlockPlace::recomputed) define(from, context);
-    const bool same = by_feature && is_scalar(out.op) && feature_count(operand.type) == feature_count(out.output);
+    const bool same = is_scalar(out.op) && feature_count(operand.type) == feature_count(out.output);
     if (same && context.live.contains(from)) {
       operand.number = true;
       operand.name = fmt::format("x{}", output(from));
     } else {
       operand.name = row_of(from, context.in_rows && is_of_phase(from));
       const bool here = context.in_rows && is_of_phase(from) && (in_shared(from) || split);
-      if (!here && place(from) != BlockPlace::recomputed && by_feature) fetch(operand, out, context);
+      if (!here && place(from) != BlockPlace::recomputed) fetch(operand, out, context);
     }
   }
-  if (!by_feature) return out;
   for (TextOperand& operand : out.inputs)
     if (!operand.has_rows() && !operand.number && operand.type.shape.elements() > 1) fetch(operand, out, context);
   return out;
@@ -222,7 +221,7 @@ void BlockKernel::define(int k, BlockContext& context) {
   BlockContext inner;
   inner.made = context.made;
   inner.in_rows = context.in_rows;
-  const std::string value = feature_text(named(k, inner, true));
+  const std::string value = feature_text(named(k, inner));
   context.made = inner.made;
   context.text += inner.text + fmt::format("      const auto x{} = by_block::made([&](int i) {{ return {}; }});{}",
                                            output(k), value, comment(k));
@@ -256,7 +255,7 @@ std::string BlockKernel::let(int k, BlockContext& context, const std::string& va
                      output(k), value, is_sum ? "\n" : comment(k), keep(k, context.in_rows));
 }
 std::string BlockKernel::statement(int k, BlockContext& context) {
-  return let(k, context, feature_text(named(k, context, true)));
+  return let(k, context, feature_text(named(k, context)));
 }
 
 }  // namespace graphrun::cuda

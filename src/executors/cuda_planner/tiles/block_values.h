@@ -119,10 +119,9 @@ class BlockKernel : public KernelFrame {
   std::string row_of(int k, bool in_rows);
   BlockRows outside(int k, std::size_t input);  // region input
   BlockRows stored(int k);                      // value in the data set or the arena
-  // Operand of a product as an object (kernels/cuda/tile/product.h); its row r is sample `begin` + r.
-  std::string factor(int k, std::size_t input, bool in_rows, const std::string& begin);
-  // Call of step k with named operands; `by_feature`: only one feature of each is read.
-  TextCall named(int k, BlockContext& context, bool by_feature);
+  // Operand of a product as an object (kernels/cuda/tile/product.h) with all samples, or with a block's own rows.
+  std::string factor(int k, std::size_t input, bool in_rows);
+  TextCall named(int k, BlockContext& context);  // call of step k with named operands
   // Defines a recomputed value as a function of the feature.
   void define(int k, BlockContext& context);
   // Code of a step in a loop over features, including all stores of its result.

@@ -227,7 +227,7 @@ class SplitWriter : BlockKernel {
   }
   std::string narrow_sum(const SplitSum& sum, std::int64_t& warp) {
     BlockContext context;
-    const TextCall c = named(sum.step, context, false);
+    const TextCall c = named(sum.step, context);
     std::string term;
     if (c.op == Op::matmul) {
       const std::int64_t n = feature_count(c.inputs[1].type);
