@@ -23,10 +23,8 @@ constexpr std::uint64_t kMaxScratch = std::uint64_t{1} << 32;
 class OnceCheck {
  public:
   // `split` is null for block tiles.
-  OnceCheck(const RegionSignature& region, const SplitPlan* split)
-      : region_(region), split_(split), groups_(all()), sums_(all(), 0) {
+  OnceCheck(const RegionSignature& region, const SplitPlan* split) : region_(region), split_(split), groups_(all()) {
     std::iota(groups_.begin(), groups_.end(), 0);
-    for (std::size_t i = 0; i < region.rows.size(); ++i) sums_[i] = is_array(step(i).output) ? 1 : 0;
     if (split == nullptr) return;
     for (const SplitProduct& product : split->products)
       sizes_.insert(region.rows[static_cast<std::size_t>(product.step)].inputs[1].shape.elements());
@@ -34,7 +32,7 @@ class OnceCheck {
     for (const SplitSum& sum : split->sums) {
       if (!sum.wide) continue;
       sizes_.insert(region.rows[static_cast<std::size_t>(sum.step)].output.shape.elements());
-      wide_.insert(group(static_cast<std::size_t>(sum.step)));
+      wide_.insert(groups_[static_cast<std::size_t>(sum.step)]);
     }
   }
 
@@ -84,25 +82,19 @@ class OnceCheck {
                        split_ == nullptr ? "tiles of blocks" : "split tiles", why);
   }
 
-  std::size_t group(std::size_t i) const {
-    while (groups_[i] != i) i = groups_[i];
-    return i;
-  }
-  // Merges the groups of a step and of the arrays that it reads. Returns whether the group has at most one sum over
-  // rows.
+  // Merges the groups of a step and of the arrays that it reads. Returns whether at most one sum over rows is in it.
   bool merge(std::size_t i) {
     if (!is_array(step(i).output) || step(i).op == Op::record) return true;
-    for (const std::uint32_t maker : region_.makers[i]) {
-      if (maker == kNoStep || !is_array(step(maker).output)) continue;
-      const std::size_t a = group(i), b = group(maker);
-      if (a == b) continue;
-      groups_[b] = a;
-      sums_[a] += sums_[b];
-    }
-    return sums_[group(i)] <= 1;
+    for (const std::uint32_t maker : region_.makers[i])
+      if (maker != kNoStep && is_array(step(maker).output))
+        std::ranges::replace(groups_, std::size_t{groups_[maker]}, std::size_t{groups_[i]});
+    std::size_t sums = 0;
+    for (std::size_t k = 0; k < region_.rows.size(); ++k)
+      sums += is_array(step(k).output) && groups_[k] == groups_[i] ? 1 : 0;
+    return sums <= 1;
   }
   bool is_divided(std::size_t i) const {
-    return split_ == nullptr ? is_array(step(i).output) : wide_.contains(group(i));
+    return split_ == nullptr ? is_array(step(i).output) : wide_.contains(groups_[i]);
   }
   // Whether blocks divide the input. Split tiles judge values from outside by size: the signature does not identify
   // them.
@@ -158,8 +150,7 @@ class OnceCheck {
 
   const RegionSignature& region_;
   const SplitPlan* split_;
-  std::vector<std::size_t> groups_;  // steps of arrays that are combined, by index: row steps, then the others
-  std::vector<int> sums_;            // number of sums over rows, by group
+  std::vector<std::size_t> groups_;  // group of each step, row steps first; steps of a group combine arrays
   std::set<std::size_t> wide_;       // groups with slices
   std::set<std::int64_t> sizes_;     // numbers of elements of arrays with slices
 };
