@@ -210,10 +210,7 @@ class RowsWriter {
 }  // namespace
 
 void add_rows(BlockKernel& kernel) {
-  RowsWriter(kernel).run();
-}
-void add_own_rows(BlockKernel& kernel) {
-  RowsWriter(kernel).run_split();
+  kernel.split ? RowsWriter(kernel).run_split() : RowsWriter(kernel).run();
 }
 
 }  // namespace graphrun::cuda

@@ -141,10 +141,8 @@ class BlockKernel : public KernelFrame {
 std::int64_t width_of(std::initializer_list<std::int64_t> sizes);
 
 // Phases of a kernel with block tiles, except sums over rows: product parts with the steps that follow, and rows of
-// blocks.
+// blocks. Split tile: all steps on a block's `rows` own rows, starting at row `first`.
 void add_rows(BlockKernel& kernel);
-// Split tile: all steps on a block's `rows` own rows, starting at row `first`.
-void add_own_rows(BlockKernel& kernel);
 
 // Last phase of a kernel with block tiles: sums over rows, and the steps that run once, level by level. The block that
 // computes an array element's sum over rows runs all steps on that element. Every block computes scalars; their sums

@@ -174,7 +174,7 @@ class SplitWriter : BlockKernel {
         "{0};\n      const int rows = by_split::rows_between(rank * {0}, turn_rows, {0});\n      "
         "cluster.clear_from(rows);\n",
         split->own);
-    add_own_rows(*this);
+    add_rows(*this);
     text +=
         "      barrier();\n      }\n      cluster.gather(turn);\n      const float* const all = "
         "cluster.all(turn);\n      (void)all;\n";
