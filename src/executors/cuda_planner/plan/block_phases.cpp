@@ -103,14 +103,6 @@ class Planner {
     find_places();
     find_rows();
     find_arena();
-    std::uint64_t numbers = 0;
-    for (int i = 0; i < count(); ++i) {
-      if (place(i) != BlockPlace::arena) continue;
-      value(i).shared = false;  // stored among the gathered values
-      value(i).offset = numbers;
-      numbers += static_cast<std::uint64_t>(features(i));
-    }
-    plan_.bytes = numbers * sizeof(float);
     return std::move(plan_);
   }
 
@@ -309,7 +301,9 @@ class Planner {
       value(i).stride = dense ? features(i) : tile::multiple_of_4(features(i));
       if (place(i) != BlockPlace::arena) continue;
       value(i).offset = plan_.bytes;
-      plan_.bytes += kept_bytes(capacity_ * value(i).stride, call(i).output.dtype);
+      value(i).shared = value(i).shared && !only_rows_;
+      plan_.bytes += only_rows_ ? static_cast<std::uint64_t>(features(i)) * sizeof(float)
+                                : kept_bytes(capacity_ * value(i).stride, call(i).output.dtype);
     }
   }
   const std::vector<BlockStep>& steps_;

@@ -88,7 +88,7 @@ void each_source(const std::vector<BlockStep>& steps, const BlockPlan& plan, int
 BlockPlan block_phases(const std::vector<BlockStep>& steps, std::int64_t capacity, std::uint32_t blocks,
                        std::uint32_t threads, const GpuCosts& costs);
 // Plan of a split tile: a single phase of rows with all row steps that fit it. Operands of sums over rows are in
-// BlockPlace::arena, here the values that all blocks of a cluster receive; `offset` counts elements of a row there.
+// BlockPlace::arena, here one row of the values that all blocks of a cluster receive, which are not in shared rows.
 BlockPlan row_phase(const std::vector<BlockStep>& steps, std::int64_t capacity, const GpuCosts& costs);
 
 // Reason why a step cannot be part of such a plan; "" if it can.

@@ -138,7 +138,7 @@ std::string BlockKernel::row_of(int k, bool in_rows) {
       return fmt::format("x{}", id);
     default:
       if (split && place(k) == BlockPlace::arena) {
-        const std::uint64_t offset = plan.value(k).offset;
+        const std::uint64_t offset = plan.value(k).offset / sizeof(float);
         return in_rows ? fmt::format("(s.cluster.own[b] + {})", offset)
                        : fmt::format("(all + l * {} + {})", split->gathered, offset);
       }

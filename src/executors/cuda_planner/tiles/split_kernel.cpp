@@ -222,8 +222,8 @@ class SplitWriter : BlockKernel {
     warp += (split->slice + 15) / 16;
     return fmt::format(
         "      by_split::add_product<{}, {}, {}, {}>(s.sums.sum + {}, part == 0, s.data.x[turn % 2], all + {}, {});{}",
-        tiling.threads, terms(sum.step, 1), turn_rows(), split->slice, sum.at, plan.value(maker(sum.step, 1)).offset,
-        split->gathered, comment(sum.step));
+        tiling.threads, terms(sum.step, 1), turn_rows(), split->slice, sum.at,
+        plan.value(maker(sum.step, 1)).offset / sizeof(float), split->gathered, comment(sum.step));
   }
   std::string narrow_sum(const SplitSum& sum, std::int64_t& warp) {
     BlockContext context;
