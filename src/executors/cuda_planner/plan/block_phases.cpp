@@ -138,6 +138,9 @@ class Planner {
   bool is_there(int from, int phase) {  // computed before the phase, or data
     return is_data(from) || (phase_of(from) >= 0 && phase_of(from) < phase);
   }
+  bool is_ready(int i, int phase) {
+    return open(i) && std::ranges::all_of(makers(i), [&](int from) { return is_there(from, phase); });
+  }
 
   ProductJobs product_jobs(int i) const { return jobs_for({capacity_, features(i), terms(call(i))}, blocks_, 0); }
   std::int64_t row_tiles() const { return divide_up(divide_up(capacity_, kBlockRows), blocks_.count); }
@@ -154,8 +157,7 @@ class Planner {
     const int phase = static_cast<int>(plan_.phases.size());
     BlockPhase made;
     for (int i = 0; i < count(); ++i) {
-      if (!open(i) || !is_large(i)) continue;
-      if (!std::ranges::all_of(makers(i), [&](int from) { return is_there(from, phase); })) continue;
+      if (!is_ready(i, phase) || !is_large(i)) continue;
       const ProductJobs jobs = product_jobs(i);
       BlockProduct& product = made.products.emplace_back(BlockProduct{i, jobs.tile, {}, jobs.jobs});
       phase_of(i) = phase;
@@ -184,9 +186,7 @@ class Planner {
     const int phase = static_cast<int>(plan_.phases.size());
     BlockPhase made;
     for (int i = 0; i < count(); ++i) {
-      if (!open(i) || is_large(i)) continue;
-      if (!std::ranges::all_of(makers(i), [&](int from) { return is_there(from, phase) || phase_of(from) == phase; }))
-        continue;
+      if (!is_ready(i, phase + 1) || is_large(i)) continue;
       phase_of(i) = phase;
       if (made.rows.empty() || !joins(i, made.rows.back()))
         made.rows.push_back({{}, call(i).op == Op::matmul || is_by_feature(call(i))});
