@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
-#include "graph/ops/op_def.h"
 #include "graph/frontend/library/entry.h"
+#include "graph/ops/op_def.h"
 
 namespace graphrun {
 

@@ -570,7 +570,7 @@ class StepGraphBuilder {
   std::vector<NodeId> copied_;  // node in the current phase, indexed by model node
   std::map<std::string, NodeId> data_;
   std::map<std::string_view, std::vector<const Standardization*>> fitted_;  // keyed by input
-  std::optional<MetricAnalysis> analysis_;                                  // of the evaluation graph
+  std::optional<MetricAnalysis> analysis_;                                  // evaluation graph
   std::map<NodeId, std::size_t> formulas_;  // index in result_.formulas, keyed by model value
   NodeId counter_ = kNoNode;
   NodeId clip_norm_ = kNoNode;  // state of a runtime clip_norm
