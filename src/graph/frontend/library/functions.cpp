@@ -252,18 +252,16 @@ std::vector<Function> made_of_ops() {
 }
 
 std::vector<Function> all_functions() {
-  std::vector<Function> made = made_of_ops(), all;
+  const std::vector<Function> made = made_of_ops();
+  std::vector<Function> all;
   for (const OpDef& op : all_ops()) {
     if (op.internal) continue;
-    const auto same = std::find_if(made.begin(), made.end(), [&](const Function& f) { return f.name == op.name(); });
-    if (same == made.end()) {
-      all.push_back({{{op.name(), op.doc, op.attrs}, op.operands, op.variadic}});
-    } else {
-      all.push_back(std::move(*same));
-      made.erase(same);
-    }
+    const Function* own = find_row(made, op.name());
+    all.push_back(own ? *own : Function{{{op.name(), op.doc, op.attrs}, op.operands, op.variadic}});
   }
-  all.insert(all.end(), made.begin(), made.end());
+  for (const Function& function : made) {
+    if (!find_row(all, function.name)) all.push_back(function);
+  }
   return all;
 }
 
@@ -293,12 +291,9 @@ ir::NodeId call(ir::Builder& make, const Function& function, std::span<const ir:
 bool is_activation(const Function& f) {
   const OpDef* op = f.build == nullptr ? find_op_def(f.name) : nullptr;
   if (op == nullptr || !op->grad || f.operands.size() != 1 || f.variadic) return false;
-  if (op->rows != RowRule::elementwise && op->agreement == Agreement::exact) return false;
-  if (op->rows != RowRule::elementwise && op->rows != RowRule::rowwise) return false;
-  for (const ir::AttrDef& def : f.attributes) {
-    if (def.required || def.name == "keepdims") return false;
-  }
-  return true;
+  const bool computes = op->rows == RowRule::rowwise && op->agreement != Agreement::exact;
+  return (op->rows == RowRule::elementwise || computes) &&
+         std::ranges::none_of(f.attributes, [](const auto& def) { return def.required || def.name == "keepdims"; });
 }
 
 }  // namespace graphrun

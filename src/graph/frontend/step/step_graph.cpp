@@ -260,7 +260,11 @@ class StepGraphBuilder {
       std::vector<Var> gradient;
       for (const NodeId id : gradients(make_, loss, parameters)) gradient.push_back(var(id));
       for (std::size_t i = 0; i < parameters.size(); ++i) name_gradient(parameters[i], gradient[i].id);
-      if (&objective == &objectives_.back()) record_losses(phase, total, losses);
+      if (losses.size() == objectives_.size()) {
+        add_record(phase, "loss", total.id);
+        for (std::size_t i = 0; losses.size() > 1 && i < losses.size(); ++i)
+          add_record(phase, objectives_[i].name, losses[i]);
+      }
       const std::vector<NodeId> next = update(objective, parameters, std::move(gradient));
       for (std::size_t i = 0; i < next.size(); ++i) updated.emplace_back(objective.parameters[i].id, next[i]);
     }
@@ -270,12 +274,6 @@ class StepGraphBuilder {
     for (const auto& [state, value] : assigned) make_.add("assign", {state, value});
     for (const auto& [parameter, node] : unmoved_) copied_[parameter] = node;
     finish_phase();
-  }
-
-  void record_losses(StepPhase& phase, Var total, const std::vector<NodeId>& losses) {
-    add_record(phase, "loss", total.id);
-    for (std::size_t i = 0; losses.size() > 1 && i < losses.size(); ++i)
-      add_record(phase, objectives_[i].name, losses[i]);
   }
 
   void add_assignments(bool after, std::vector<std::pair<NodeId, NodeId>>& to) {
