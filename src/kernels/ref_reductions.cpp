@@ -1,4 +1,6 @@
 // ref_reductions.cpp: reference kernels of ops along axes.
+#include <functional>
+
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params.h"
@@ -50,18 +52,12 @@ LogSum log_sum_exp(i64 terms, Term&& term) {
   return {top, std::log(fold(terms, 0.0, term, [top](double sum, double x) { return sum + std::exp(x - top); }))};
 }
 
-void sum(const KernelArgs& args) {
-  reduce(args, [](i64 n, auto term) { return fold(n, 0.0, term, [](double a, double x) { return a + x; }); });
+// out = the terms of each line combined in order, from `start` on.
+template <class Combine>
+void reduce_by(const KernelArgs& args, double start, Combine&& combine) {
+  reduce(args, [&](i64 n, auto term) { return fold(n, start, term, combine); });
 }
-void prod(const KernelArgs& args) {
-  reduce(args, [](i64 n, auto term) { return fold(n, 1.0, term, [](double a, double x) { return a * x; }); });
-}
-void max(const KernelArgs& args) {
-  reduce(args, [](i64 n, auto term) { return fold(n, -kInfinity, term, larger); });
-}
-void min(const KernelArgs& args) {
-  reduce(args, [](i64 n, auto term) { return fold(n, kInfinity, term, smaller); });
-}
+
 void logsumexp(const KernelArgs& args) {
   reduce(args, [](i64 n, auto term) {
     const auto [top, rest] = log_sum_exp(n, term);
@@ -119,10 +115,10 @@ void softmax_cross_entropy(const KernelArgs& args) {
 }
 
 constexpr Entry kReductions[] = {
-    {Op::sum, sum},
-    {Op::prod, prod},
-    {Op::max, max},
-    {Op::min, min},
+    {Op::sum, [](const KernelArgs& args) { reduce_by(args, 0.0, std::plus()); }},
+    {Op::prod, [](const KernelArgs& args) { reduce_by(args, 1.0, std::multiplies()); }},
+    {Op::max, [](const KernelArgs& args) { reduce_by(args, -kInfinity, larger); }},
+    {Op::min, [](const KernelArgs& args) { reduce_by(args, kInfinity, smaller); }},
     {Op::logsumexp, logsumexp},
     {Op::argmax, position<true>},
     {Op::argmin, position<false>},
