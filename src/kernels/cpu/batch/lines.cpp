@@ -86,14 +86,10 @@ void run_lines(const KernelArgs& args, const LineAxes& axes, const LineLoop& loo
   const i64 terms = axes.terms, last = axes.last;
   const bool maps = args.out_type.shape == args.in_type[0].shape;  // else one number per line
   const bool classes = args.inputs > 1 && args.in_type[1].dtype == DType::i32;
-  const float* const other = args.input<float>(args.inputs - 1);
-  const auto lines_at = [&](i64 line, i64 at, i64 count) -> Lines {
-    return {args.input<float>(0) + at,
-            args.output<float>() + (maps ? at : line),
-            other + (classes ? line : at),
-            count,
-            terms,
-            last};
+  const float *const x = args.input<float>(0), *const other = args.input<float>(args.inputs - 1);
+  float* const out = args.output<float>();
+  const auto lines_at = [=](i64 line, i64 at, i64 count) -> Lines {
+    return {x + at, out + (maps ? at : line), other + (classes ? line : at), count, terms, last};
   };
   if (axes.outputs == 0) return;
   if (axes.form == LineAxes::columns) {

@@ -49,22 +49,6 @@ __attribute__((noinline)) void total_lanes(float* totals, const float* vectors) 
   }
 }
 
-}  // namespace
-
-void add_lanes_to(float* out, const float* lanes, i64 n) {
-  float totals[kLanes];
-  for (; n > 0; n -= kLanes, out += kLanes, lanes += kLanes * kLanes) {
-    total_lanes(totals, lanes);
-    if (n >= kLanes) {
-      store(out, load(out) + load(totals));
-    } else {
-      store_first(out, load_first(out, n) + load(totals), n);
-    }
-  }
-}
-
-namespace {
-
 // Sink for sums over tile rows: separate lanes, which are added when the partition ends.
 struct ToLanes {
   float* lanes;
@@ -187,19 +171,6 @@ void gradient(const DenseGradientTile& c, Sums& sums) {
   sums.finish();
 }
 
-}  // namespace
-
-void dense_gradient(const DenseGradientTile& c) {
-  if (!c.lanes) {
-    ToNumbers sums(c.out);
-    return gradient<false>(c, sums);
-  }
-  ToLanes sums{c.out};
-  c.sums_of_b != nullptr ? gradient<true>(c, sums) : gradient<false>(c, sums);
-}
-
-namespace {
-
 inline constexpr int kSummed = GRAPHRUN_BLOCKS == 16 ? 8 : GRAPHRUN_BLOCKS == 8 ? 4 : 2;  // features at a time
 
 template <class Sums>
@@ -223,20 +194,7 @@ GRAPHRUN_FN void sum_tile(Sums& sums, const TileRows& x, i64 features, i64 rows)
   sums.finish();
 }
 
-}  // namespace
-
-void sum_rows_of_tile(float* out, bool lanes, const TileRows& x, i64 features, i64 rows) {
-  if (lanes) {
-    ToLanes sums{out};
-    return sum_tile(sums, x, features, rows);
-  }
-  ToNumbers sums(out);
-  sum_tile(sums, x, features, rows);
-}
-
 // ---- outputs instead of rows as lanes -----------------------------------------------------------------------------
-
-namespace {
 
 // Rows summed in registers before they are added to the accumulators. With 64 rows whole steps are as fast (within 2%);
 // with 16 a step of mnist_logreg is 8% slower.
@@ -343,6 +301,36 @@ void wide_gradient(const DenseGradientTile& c) {
           });
     });
   }
+}
+
+void add_lanes_to(float* out, const float* lanes, i64 n) {
+  float totals[kLanes];
+  for (; n > 0; n -= kLanes, out += kLanes, lanes += kLanes * kLanes) {
+    total_lanes(totals, lanes);
+    if (n >= kLanes) {
+      store(out, load(out) + load(totals));
+    } else {
+      store_first(out, load_first(out, n) + load(totals), n);
+    }
+  }
+}
+
+void dense_gradient(const DenseGradientTile& c) {
+  if (!c.lanes) {
+    ToNumbers sums(c.out);
+    return gradient<false>(c, sums);
+  }
+  ToLanes sums{c.out};
+  c.sums_of_b != nullptr ? gradient<true>(c, sums) : gradient<false>(c, sums);
+}
+
+void sum_rows_of_tile(float* out, bool lanes, const TileRows& x, i64 features, i64 rows) {
+  if (lanes) {
+    ToLanes sums{out};
+    return sum_tile(sums, x, features, rows);
+  }
+  ToNumbers sums(out);
+  sum_tile(sums, x, features, rows);
 }
 
 }  // namespace graphrun::cpu::GRAPHRUN_ISA
