@@ -17,8 +17,6 @@
 #include <utility>
 #include <vector>
 
-#include "graphrun/output_file.h"
-
 namespace graphrun::cuda {
 namespace {
 
@@ -42,6 +40,17 @@ std::uint64_t fnv1a(std::string_view bytes, std::uint64_t hash = 0xcbf29ce484222
 std::string variable(const char* name) {
   const char* const value = std::getenv(name);
   return value != nullptr ? value : "";
+}
+
+// Writes every byte, or returns false.
+bool write_all(int file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
 }
 
 // Reads no file that another user owns or may write, since it contains code.
