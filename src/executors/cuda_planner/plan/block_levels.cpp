@@ -8,33 +8,22 @@
 #include "graphrun/op.h"
 
 namespace graphrun::cuda {
-namespace {
-
-constexpr std::uint64_t kAlign = 128;
-
-std::uint64_t aligned(std::uint64_t bytes) {
-  return (bytes + kAlign - 1) / kAlign * kAlign;
-}
-
-}  // namespace
 
 bool sums_elements(const TextCall& call) {
   return call.op == Op::sum && call.output.rows == 0 && call.output.shape.elements() == 1 &&
          is_array(call.inputs[0].type) && call.inputs[0].type.dtype == DType::f32 && is_dense(call.inputs[0].view);
 }
 
-std::uint64_t kept_bytes(std::int64_t elements, DType dtype) {
-  return aligned(static_cast<std::uint64_t>(elements) * size_of(dtype));
-}
-std::uint64_t level_parts_bytes(std::size_t sums, std::uint32_t blocks) {
-  return aligned(sums * blocks * sizeof(float));
+std::uint64_t scratch_bytes(std::int64_t elements, DType dtype) {
+  return round_up(static_cast<std::uint64_t>(elements) * size_of(dtype), 128);
 }
 std::uint64_t BlockLevels::shared_bytes(std::uint32_t threads) const {
   return std::accumulate(sums.begin(), sums.end(), std::size_t{0}) * (threads + 1) * sizeof(float);
 }
 std::uint64_t BlockLevels::scratch_bytes(std::uint32_t blocks) const {
   std::uint64_t bytes = kept_bytes;
-  for (const std::size_t count : sums) bytes += level_parts_bytes(count, blocks);
+  for (const std::size_t count : sums)
+    bytes += cuda::scratch_bytes(static_cast<std::int64_t>(count) * blocks, DType::f32);
   return bytes;
 }
 
@@ -53,7 +42,7 @@ BlockLevels block_levels(const RegionSignature& region) {
       const TensorType& type = maker < rows ? region.rows[maker].output : region.once[maker - rows].output;
       if (!is_array(type) || kept[maker] || needs.available[maker] == level) continue;
       kept[maker] = true;
-      needs.kept_bytes += cuda::kept_bytes(type.shape.elements(), type.dtype);
+      needs.kept_bytes += scratch_bytes(type.shape.elements(), type.dtype);
     }
     const bool sums = sums_elements(call_of(step));
     if (sums) {

@@ -29,8 +29,7 @@ struct BlockLevels {
   std::uint64_t scratch_bytes(std::uint32_t blocks) const;  // including kept_bytes
 };
 BlockLevels block_levels(const RegionSignature& region);
-std::uint64_t kept_bytes(std::int64_t elements, DType dtype);
-std::uint64_t level_parts_bytes(std::size_t sums, std::uint32_t blocks);  // scratch for the partial sums of blocks
+std::uint64_t scratch_bytes(std::int64_t elements, DType dtype);  // size of an array there, aligned
 
 // Steps that run once, by level. Includes those before the rows, which run there if they are scalars of level 0.
 struct BlockOrder {

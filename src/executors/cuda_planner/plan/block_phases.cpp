@@ -303,7 +303,7 @@ class Planner {
       value(i).offset = plan_.bytes;
       value(i).shared = value(i).shared && !only_rows_;
       plan_.bytes += only_rows_ ? static_cast<std::uint64_t>(features(i)) * sizeof(float)
-                                : kept_bytes(capacity_ * value(i).stride, call(i).output.dtype);
+                                : scratch_bytes(capacity_ * value(i).stride, call(i).output.dtype);
     }
   }
   const std::vector<BlockStep>& steps_;

@@ -155,7 +155,7 @@ class RowsWriter {
 
   // Adds the product of a block's rows; returns result i of row b.
   std::string row_product(int k) {
-    const std::int64_t n = v_.features(k), octets = 2 * (n >= 64 ? 4 : (n + 15) / 16);
+    const std::int64_t n = v_.features(k), octets = 2 * tile::row_product_shape(n, v_.tiling.threads / 32).m;
     rows_ += fmt::format(
         "      const auto w{0} = [&](int first) {{ return {1}; }};{2}      "
         "by_block::multiply_rows<{3}, {4}, {6}>(s.parts, w{0}, by_block::along<1, {5}>(0, rows, {6}, {7}));\n      "

@@ -124,7 +124,7 @@ class SumsWriter {
   }
   void finish_sums(std::size_t level) {
     const std::vector<std::uint32_t>& sums = order_.sums[level];
-    const std::string parts = scratch("float", level_parts_bytes(sums.size(), v_.tiling.blocks()));
+    const std::string parts = scratch(DType::f32, static_cast<std::int64_t>(sums.size()) * v_.tiling.blocks());
     v_.text += fmt::format("    s.sums{0}.send<{1}>({2});\n{3}    s.sums{0}.receive<{1}>({2});\n", level,
                            v_.tiling.blocks(), parts, kBlockSync);
     for (std::size_t k = 0; k < sums.size(); ++k) {
@@ -150,9 +150,9 @@ class SumsWriter {
     }
     return {begin, end};
   }
-  std::string scratch(std::string_view type, std::uint64_t bytes) {
-    const std::uint64_t at = std::exchange(v_.plan.bytes, v_.plan.bytes + bytes);
-    return fmt::format("reinterpret_cast<{}*>(scratch + {})", type, at);
+  std::string scratch(DType dtype, std::int64_t elements) {
+    const std::uint64_t at = std::exchange(v_.plan.bytes, v_.plan.bytes + scratch_bytes(elements, dtype));
+    return fmt::format("reinterpret_cast<{}*>(scratch + {})", type_name(dtype), at);
   }
 
   // Finds the producer of each value that is read element by element, and the values that a later level reads. Values
@@ -179,10 +179,9 @@ class SumsWriter {
     }
     for (const std::uint32_t i : kept_) {
       const TensorType& type = v_.buffer(v_.step(i).output).type;
-      const std::string_view name = type_name(type.dtype);
       v_.define({kept(i),
-                 fmt::format("    {}* const {} = {};{}", name, kept(i),
-                             scratch(name, kept_bytes(type.shape.elements(), type.dtype)), step_comment(v_.step(i))),
+                 fmt::format("    {}* const {} = {};{}", type_name(type.dtype), kept(i),
+                             scratch(type.dtype, type.shape.elements()), step_comment(v_.step(i))),
                  {"scratch"}});
     }
   }
