@@ -206,6 +206,27 @@ TEST_F(Runs, OfASweepHaveOneSplitWhateverTheirSeeds) {
   EXPECT_NE(other[0]["figures"]["test.loss"]["mean"], other[1]["figures"]["test.loss"]["mean"]);
 }
 
+TEST_F(Runs, OfASweepTrainEachFold) {
+  std::string rows = "a,b\n";
+  for (int i = 0; i < 20; ++i) rows += std::to_string(i % 10) + "," + std::to_string(i * i % 7) + "\n";
+  file("rows.csv", rows);
+  Json model = Json::parse(kLine);
+  model["data"] = {{"source", {{"csv", "rows.csv"}, {"x", {"a"}}, {"y", {"b"}}}}, {"folds", {{"k", 4}, {"fold", 0}}}};
+  model["train"]["optimizer"]["sgd"]["lr"] = 0.001;
+  const std::string path = file("folds.json", model.dump());
+  const Outcome swept = graphrun({"sweep", path, "--run-dir", runs_, "--folds", "--seeds", "2", "--json"});
+  ASSERT_EQ(swept.code, 0) << swept.err;
+  EXPECT_TRUE(has(swept.err, "run 0003, seed 1 fold 2")) << swept.err;
+  EXPECT_EQ(Json::parse(swept.out)[0]["runs"], 8);
+  const Json alone = Json::parse(
+      graphrun({path, "--quiet", "--json", "--seed", "2", "--set", "data.split_seed=1", "--set", "data.folds.fold=3"})
+          .out);
+  EXPECT_EQ(result_of("0008")["weights_hash"], alone["weights_hash"]);
+  expect_rejected(graphrun({"sweep", path, "--run-dir", runs_, "--folds", "--over", "data.folds.fold=0,1"}),
+                  {"--folds already trains each fold"});
+  expect_rejected(graphrun({"sweep", model_, "--run-dir", runs_ + "-none", "--folds"}), {"has no folds in data"});
+}
+
 TEST_F(Runs, ThatDivergeAreListedAsFailed) {
   const Outcome failed = graphrun({model_, "--quiet", "--run-dir", runs_, "--set", "train.optimizer.sgd.lr=100"});
   EXPECT_EQ(failed.code, 1) << failed.err;

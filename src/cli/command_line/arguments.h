@@ -76,6 +76,7 @@ struct Arguments {
   std::vector<std::string> passed_on;     // sweep: flags passed to each training
   std::vector<std::string> over;          // sweep: PATH=VALUES
   int seeds = 1;                          // sweep
+  bool folds = false;                     // sweep
   int at_once = 0, jobs = 0;              // sweep: trainings in threads; 0: automatic. Processes; 0: threads
   std::string sort;                       // runs, sweep: a column; empty: none
   bool csv = false;                       // plan, runs, sweep

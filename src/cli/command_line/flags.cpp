@@ -206,6 +206,7 @@ constexpr Flag kFlags[] = {
      [](Arguments& a, std::string_view v) { a.over.emplace_back(v); }, Completes::settings},
     {"--seeds", "N", "Runs", "sweep", "number of seeds per combination, starting at the model's seed (default: 1)",
      [](Arguments& a, std::string_view v) { a.seeds = number<int>(v, 1, 100000); }},
+    {"--folds", "", "Runs", "sweep", "train each fold of the model's data.folds", on<&Arguments::folds>},
     {"--at-once", "N|auto", "Runs", "sweep",
      "number of runs to train at a time (default: auto; on the CPU one per core)",
      [](Arguments& a, std::string_view v) { a.at_once = v == "auto" ? 0 : number<int>(v, 1, 1024); }},

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "base/host_memory.h"
+#include "base/json.h"
 #include "cli/command_line/verbs.h"
 #include "cli/stored_runs/jobs.h"
 #include "cli/stored_runs/run_table.h"
@@ -29,6 +30,7 @@ namespace {
 struct Trial {
   std::size_t setting = 0;
   std::uint64_t seed = 0;
+  std::int64_t fold = 0;
   std::string name;
 };
 
@@ -37,7 +39,18 @@ struct Plan {
   std::vector<GridPoint> settings;
   std::vector<Trial> trials;
   std::optional<std::uint64_t> split_seed;  // same for all runs, regardless of their seeds
+  std::int64_t folds = 0;                   // trained for each combination and seed; 0: the model's own split
 };
+
+// Number of folds in the model, for --folds.
+std::int64_t folds_of(const Arguments& arguments) {
+  const json::Document model = json::parse(arguments.model, canonical_model(arguments.model, arguments.load));
+  const json::Member *data = model.root.find("data"), *folds = data ? data->value.find("folds") : nullptr;
+  if (folds == nullptr)
+    throw Error(ErrorKind::input, "sweep.folds", fmt::format("--folds: '{}' has no folds in data", arguments.model),
+                R"(replace its split with "folds": {"k": 5, "fold": 0})");
+  return folds->value.find("k")->value.integer;
+}
 
 // Seeds vary only the training: the first seed also splits the rows of all runs, unless the model sets split_seed.
 std::optional<std::uint64_t> split_seed_of(const Arguments& arguments, const Plan& plan, std::uint64_t first_seed) {
@@ -66,14 +79,16 @@ Plan plan_of(const Arguments& arguments, std::uint64_t first_seed) {
     }
     if (plan.axes.back().path == "train.seed")
       throw Error(ErrorKind::input, "sweep.over", "--seeds N varies the seed, not --over");
+    if (plan.axes.back().path == "data.folds.fold" && arguments.folds)
+      throw Error(ErrorKind::input, "sweep.over", "--folds already trains each fold");
   }
   plan.settings = settings_of(plan.axes);
-  for (std::size_t s = 0; s < plan.settings.size(); ++s) {
-    for (int seed = 0; seed < arguments.seeds; ++seed) {
-      plan.trials.push_back(
-          {s, first_seed + static_cast<std::uint64_t>(seed), fmt::format("{:04}", plan.trials.size() + 1)});
-    }
-  }
+  if (arguments.folds) plan.folds = folds_of(arguments);
+  for (std::size_t s = 0; s < plan.settings.size(); ++s)
+    for (int seed = 0; seed < arguments.seeds; ++seed)
+      for (std::int64_t fold = 0; fold < std::max<std::int64_t>(plan.folds, 1); ++fold)
+        plan.trials.push_back(
+            {s, first_seed + static_cast<std::uint64_t>(seed), fold, fmt::format("{:04}", plan.trials.size() + 1)});
   plan.split_seed = split_seed_of(arguments, plan, first_seed);
   return plan;
 }
@@ -81,7 +96,7 @@ Plan plan_of(const Arguments& arguments, std::uint64_t first_seed) {
 std::string text_of(const Plan& plan, std::size_t setting) {
   std::string text;
   for (std::size_t a = 0; a < plan.axes.size(); ++a)
-    text += fmt::format("{}{}={}", a == 0 ? "" : " ", plan.axes[a].path, plan.settings[setting][a]);
+    text += fmt::format(" {}={}", plan.axes[a].path, plan.settings[setting][a]);
   return text;
 }
 
@@ -95,6 +110,7 @@ std::string identity(const Arguments& arguments, const Plan& plan) {
   }
   json.member("flags", flags).member("runs", plan.trials.size());
   if (plan.split_seed) json.member("split_seed", *plan.split_seed);
+  if (plan.folds > 0) json.member("folds", plan.folds);
   json.member("model", canonical_model(arguments.model, arguments.load));
   return json.end_object().text() + "\n";
 }
@@ -164,6 +180,7 @@ std::vector<std::string> words_of(const Arguments& arguments, const Plan& plan, 
     words.push_back(fmt::format("--set={}={}", plan.axes[a].path, plan.settings[trial.setting][a]));
   words.push_back(fmt::format("--seed={}", trial.seed));
   if (plan.split_seed) words.push_back(fmt::format("--set=data.split_seed={}", *plan.split_seed));
+  if (plan.folds > 0) words.push_back(fmt::format("--set=data.folds.fold={}", trial.fold));
   // Divides the CPU cores between the runs; results are bitwise identical for any thread count.
   if (at_once > 1 && arguments.session.threads == 0)
     words.push_back(fmt::format("--threads={}", std::max<std::size_t>(1, cores() / at_once)));
@@ -337,7 +354,8 @@ int run_sweep(const Arguments& arguments, Diagnostics& diagnostics) {
   std::size_t ended = there, failed = 0;
   const auto on_end = [&](const JobEnd& end) {
     const Trial& trial = *waiting[end.job];
-    const std::string what = fmt::format("run {}, {} seed {}", trial.name, text_of(plan, trial.setting), trial.seed);
+    const std::string what = fmt::format("run {},{} seed {}{}", trial.name, text_of(plan, trial.setting), trial.seed,
+                                         plan.folds > 0 ? fmt::format(" fold {}", trial.fold) : "");
     ++ended;
     if (end.code == kInterrupted) return;
     if (end.code == kDone) return diagnostics.note(fmt::format("{} of {}: {}", ended, plan.trials.size(), what));
@@ -379,16 +397,17 @@ const Verb sweep_verb = {
     "",
     Positionals::model,
     "train with every combination of given settings, and compare the results",
-    R"(Trains the model with every combination of the --over values, and each combination with --seeds seeds. Each
-run is stored in its own folder in --run-dir, as with `train --run-dir`. Prints the mean and the standard
-deviation of the loss and of each metric for each combination.
+    R"(Trains the model with every combination of the --over values, and each combination with --seeds seeds. With
+--folds, it trains each fold of each of these. Each run is stored in its own folder in --run-dir, as with
+`train --run-dir`. Prints mean and standard deviation of loss and metrics for each combination.
 
 To make the runs comparable, all of them use the same split: that of the first seed, or of the model's
 split_seed. --over data.split_seed=1:5 varies the split. --executor, --set and other training flags apply to
 each run. To resume an interrupted sweep, repeat the command; it skips completed runs.
 
 With --json, stdout is an array of one object per combination; docs/reference/command-line.md lists the keys.)",
-    R"(graphrun sweep model.json --over train.optimizer.adam.lr=0.1,0.01 --seeds 5 --jobs 2
+    R"(graphrun sweep model.json --over train.optimizer.adam.lr=0.1,0.01 --seeds 5
+graphrun sweep folds.json --folds
 graphrun sweep model.json --over graph.h.units=4:64:2x --run-dir units --sort validation.loss
 graphrun runs units)",
     run_sweep};
