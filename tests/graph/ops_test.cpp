@@ -4,6 +4,7 @@
 #include <set>
 
 #include "graph/builder.h"
+#include "graph/ops/op_def.h"
 #include "graphrun/op.h"
 namespace graphrun {
 namespace {
