@@ -33,10 +33,6 @@ std::string BlockContext::fetch_function(std::string_view parameters, std::strin
                      indent, members, fetched);
 }
 
-BlockKernel::BlockKernel(std::string_view name, const Program& in, const Phase& in_phase, const Region& of,
-                         std::string_view arrays)
-    : KernelFrame(name, in, in_phase, of, arrays), stage(of.stages.front()) {}
-
 void BlockKernel::plan_rows() {
   std::map<BufferId, int> makers;  // last producer by root
   for (std::uint32_t i = stage.rows; i < stage.last; ++i) {

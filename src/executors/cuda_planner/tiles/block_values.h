@@ -56,13 +56,11 @@ inline constexpr std::string_view kBlockSync = "    grid.sync();\n    if (grid.f
 
 class BlockKernel : public KernelFrame {
  public:
-  // `arrays`: as in KernelFrame.
-  BlockKernel(std::string_view name, const Program& program, const Phase& phase, const Region& region,
-              std::string_view arrays);
+  using KernelFrame::KernelFrame;
   // Plans the row steps. Precondition: `once` has run the steps before the rows.
   void plan_rows();
 
-  const Stage& stage;
+  const Stage& stage = region.stages.front();
   std::vector<BlockStep> steps;               // row steps; `int k` is an index into them
   std::map<BufferId, BufferId> loads;         // arena sources of rows, by root of the tile
   std::vector<std::vector<BufferId>> stores;  // arena targets of rows, by producing step

@@ -20,8 +20,7 @@ using namespace fmt::literals;
 
 class SplitWriter : BlockKernel {
  public:
-  SplitWriter(std::string_view name, const Program& in, const Phase& in_phase, const Region& of)
-      : BlockKernel(name, in, in_phase, of, "s.") {}
+  using BlockKernel::BlockKernel;
 
   StepKernel run() {
     once.run(stage.first, stage.rows);
