@@ -40,8 +40,7 @@ std::string log_of(nvJitLinkHandle handle, decltype(&nvJitLinkGetInfoLogSize) si
   std::size_t size = 0;
   if (size_of(handle, &size) != NVJITLINK_SUCCESS || size == 0) return {};
   std::string log(size, '\0');
-  if (get(handle, log.data()) != NVJITLINK_SUCCESS) return {};
-  return log;
+  return get(handle, log.data()) == NVJITLINK_SUCCESS ? log : std::string();
 }
 
 bool link(const LinkerFunctions& f, nvJitLinkHandle handle, const std::vector<CompiledCode>& pieces,

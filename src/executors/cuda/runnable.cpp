@@ -72,8 +72,7 @@ CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profili
     const double before = std::exchange(last, Profiler::now());
     load_times_.emplace_back(part, static_cast<std::uint64_t>((last - before) * 1e9));
   };
-  std::future<std::vector<StepCode>> steps;
-  if (has_step_kernels(program_)) steps = compile_steps(program_, device_);
+  std::future<std::vector<StepCode>> steps = compile_steps(program_, device_);
   open_device(device_);
   took("context_and_modules_ns");
   api_.doing("load");

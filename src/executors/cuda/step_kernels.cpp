@@ -46,14 +46,11 @@ void check_residency(Api& api, const BoundSteps& steps) {
 
 }  // namespace
 
-bool has_step_kernels(const Program& program) {
-  return std::ranges::any_of(program.phases, [](const Phase& phase) {
-    return std::ranges::any_of(phase.regions,
-                               [](const Region& region) { return std::holds_alternative<StepTiling>(region.tiling); });
-  });
-}
-
 std::future<std::vector<StepCode>> compile_steps(const Program& program, int device) {
+  const auto is_step = [](const Region& region) { return std::holds_alternative<StepTiling>(region.tiling); };
+  if (std::ranges::none_of(program.phases,
+                           [&](const Phase& phase) { return std::ranges::any_of(phase.regions, is_step); }))
+    return {};
   return std::async(std::launch::async, [&program, device] {
     const std::string architecture = architecture_of_device(device);
     std::vector<std::future<StepCode>> each;
@@ -108,8 +105,7 @@ BoundSteps StepKernels::bind(const Program& program, const Phase& phase, const R
   std::vector<void*> words;
   for (const BufferId operand : made.pointers) words.push_back(arena.at(operand));
   if (words.empty()) words.push_back(nullptr);
-  words.push_back(fault_);
-  words.push_back(nullptr);  // placeholder for the repeat count
+  words.insert(words.end(), {fault_, nullptr});  // null: placeholder for the repeat count
   steps.arguments.resize(words.size() * sizeof(void*));
   std::memcpy(steps.arguments.data(), words.data(), steps.arguments.size());
   check_residency(api_, steps);

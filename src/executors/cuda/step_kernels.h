@@ -41,7 +41,7 @@ struct StepCode {
   bool compiled = false;
 };
 // Starts to compile for a device that needs no context yet, since creating one takes about as long. The Program must
-// outlive the compilation. get() throws compilation errors.
+// outlive the compilation. get() throws compilation errors. A Program without step kernels gets an invalid future.
 std::future<std::vector<StepCode>> compile_steps(const Program& program, int device);
 
 class StepKernels {
@@ -68,8 +68,5 @@ class StepKernels {
   Api::Memory pinned_;
   std::uint32_t* seen_;  // host copy, pinned
 };
-
-// Whether the program has regions over rows with step kernels.
-bool has_step_kernels(const Program& program);
 
 }  // namespace graphrun::cuda
