@@ -7,9 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <span>
-#include <type_traits>
 
-#include "graphrun/elements.h"
 #include "kernels/dims.h"
 #include "kernels/kernel.h"
 
@@ -19,9 +17,20 @@ using i64 = std::int64_t;
 
 // ---- elements as double -------------------------------------------------------------------------------------------
 
-inline double in(const KernelArgs& args, int input, i64 i) {
-  return with_type(args.in_type[input].dtype,
-                   [&](auto zero) { return static_cast<double>(args.input<decltype(zero)>(input)[i]); });
+inline double load(const void* data, DType dtype, i64 i) {
+  switch (dtype) {
+    case DType::f32:
+      return static_cast<const float*>(data)[i];
+    case DType::f64:
+      return static_cast<const double*>(data)[i];
+    case DType::i32:
+      return static_cast<const std::int32_t*>(data)[i];
+    case DType::u64:
+      return static_cast<double>(static_cast<const std::uint64_t*>(data)[i]);
+    case DType::boolean:
+      return static_cast<const std::uint8_t*>(data)[i];
+  }
+  return 0;
 }
 
 // NaN becomes 0; out-of-range values are clamped.
@@ -33,16 +42,31 @@ T to_integer(double x) {
   return static_cast<T>(x);
 }
 
+inline void store(void* data, DType dtype, i64 i, double x) {
+  switch (dtype) {
+    case DType::f32:
+      static_cast<float*>(data)[i] = static_cast<float>(x);
+      break;
+    case DType::f64:
+      static_cast<double*>(data)[i] = x;
+      break;
+    case DType::i32:
+      static_cast<std::int32_t*>(data)[i] = to_integer<std::int32_t>(x);
+      break;
+    case DType::u64:
+      static_cast<std::uint64_t*>(data)[i] = to_integer<std::uint64_t>(x);
+      break;
+    case DType::boolean:
+      static_cast<std::uint8_t*>(data)[i] = x != 0;
+      break;
+  }
+}
+
+inline double in(const KernelArgs& args, int input, i64 i) {
+  return load(args.in[input], args.in_type[input].dtype, i);
+}
 inline void out(const KernelArgs& args, i64 i, double x) {
-  with_type(args.out_type.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    if constexpr (std::is_same_v<T, std::uint8_t>)
-      args.output<T>()[i] = x != 0;
-    else if constexpr (std::is_integral_v<T>)
-      args.output<T>()[i] = to_integer<T>(x);
-    else
-      args.output<T>()[i] = static_cast<T>(x);
-  });
+  store(args.out, args.out_type.dtype, i, x);
 }
 
 // out[i] = f(inputs at i), with broadcasting. `out` may alias an input of the same shape.
