@@ -9,24 +9,24 @@
 
 namespace graphrun::cuda::tile::by_block {
 
+// Calls use(i, fetch(i)) for i = first, first + kStep, ... below `all`, after kTurns fetches at a time.
+template <int kStep, int kTurns, class Fetch, class Use>
+GRAPHRUN_TILE_FN void each_fetched(int first, int all, Fetch fetch, Use use) {
+  GRAPHRUN_TILE_LOOP
+  for (int begin = first; begin < all; begin += kTurns * kStep) {
+    decltype(fetch(0)) fetched[kTurns];
+    GRAPHRUN_TILE_FOR (turn, kTurns) fetched[turn] = fetch(begin + turn * kStep < all ? begin + turn * kStep : begin);
+    GRAPHRUN_TILE_FOR (turn, kTurns)
+      if (begin + turn * kStep < all) use(begin + turn * kStep, fetched[turn]);
+  }
+}
 // Calls use(row, feature, fetched) for N features of some rows; fetch(row, feature) loads other operands, a few at a
 // time.
 template <int kThreads, int N, class Fetch, class Use>
 GRAPHRUN_TILE_FN void each_feature(int rows, Fetch fetch, Use use) {
-  constexpr int kTurns = 4;
-  const int all = rows * N;
-  GRAPHRUN_TILE_LOOP
-  for (int begin = static_cast<int>(thread_index()); begin < all; begin += kTurns * kThreads) {
-    decltype(fetch(0, 0)) fetched[kTurns];
-    GRAPHRUN_TILE_FOR (turn, kTurns) {
-      const int at = begin + turn * kThreads < all ? begin + turn * kThreads : begin;
-      fetched[turn] = fetch(at / N, at % N);
-    }
-    GRAPHRUN_TILE_FOR (turn, kTurns) {
-      const int at = begin + turn * kThreads;
-      if (at < all) use(at / N, at % N, fetched[turn]);
-    }
-  }
+  each_fetched<kThreads, 4>(
+      static_cast<int>(thread_index()), rows * N, [&](int at) { return fetch(at / N, at % N); },
+      [&](int at, const auto& fetched) { use(at / N, at % N, fetched); });
 }
 // Calls f(row) for some rows, each by kLanes lanes of a warp. Warp kFirst takes the first row.
 template <int kThreads, int kFirst, int kLanes = 32, class F>
@@ -220,15 +220,9 @@ GRAPHRUN_TILE_FN void fold_rows(unsigned char (&shared)[kBytes], int first, int 
 // Calls use(i, fetched) for elements i of kAll; fetch(i) loads other operands, a few at a time.
 template <int kThreads, int kBlocks, int kAll, class Fetch, class Use>
 GRAPHRUN_TILE_FN void each_element(Fetch fetch, Use use) {
-  constexpr int kStep = kThreads * kBlocks, kMax = (kAll + kStep - 1) / kStep, kTurns = kMax < 4 ? kMax : 4;
-  GRAPHRUN_TILE_LOOP
-  for (int begin = static_cast<int>(block_index()) * kThreads + static_cast<int>(thread_index()); begin < kAll;
-       begin += kTurns * kStep) {
-    decltype(fetch(0)) fetched[kTurns];
-    GRAPHRUN_TILE_FOR (turn, kTurns) fetched[turn] = fetch(begin + turn * kStep < kAll ? begin + turn * kStep : begin);
-    GRAPHRUN_TILE_FOR (turn, kTurns)
-      if (begin + turn * kStep < kAll) use(begin + turn * kStep, fetched[turn]);
-  }
+  constexpr int kStep = kThreads * kBlocks, kMax = (kAll + kStep - 1) / kStep;
+  const int first = static_cast<int>(block_index()) * kThreads + static_cast<int>(thread_index());
+  each_fetched < kStep, kMax<4 ? kMax : 4>(first, kAll, fetch, use);
 }
 
 // Sums over elements, in shared memory: each thread adds its own, then each block its threads', then every block the

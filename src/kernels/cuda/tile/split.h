@@ -36,13 +36,10 @@ GRAPHRUN_TILE_FN void store_slice(float* to, const float* from) {
 // Calls f(i) for i in [0, N), several interleaved so that their latencies overlap.
 template <int N, int kThreads, class F>
 GRAPHRUN_TILE_FN void each_of_slice(F f) {
-  constexpr int kTurns = divide_up(N, kThreads), kTogether = kTurns < 4 ? kTurns : 4;
-  GRAPHRUN_TILE_LOOP
-  for (int begin = static_cast<int>(thread_index()); begin < N; begin += kTogether * kThreads) {
-    GRAPHRUN_TILE_FOR (turn, kTogether) {
-      if (begin + turn * kThreads < N) f(begin + turn * kThreads);
-    }
-  }
+  constexpr int kTurns = divide_up(N, kThreads);
+  by_block::each_fetched < kThreads,
+      kTurns<4 ? kTurns : 4>(
+          static_cast<int>(thread_index()), N, [](int) { return 0; }, [&](int i, int) { f(i); });
 }
 
 // ---- data
