@@ -19,7 +19,7 @@ COMMENT = re.compile(r"(?://|^\s*[#*]|\"\"\")(?!include)(.*)")
 NO_PATHS = {"src/executors/X", "models/mnist", "models/a.json", "models/NAME.json"}
 # Names that are not ours: of other programs and libraries, of what a user makes, of mathematics.
 NO_NAMES = {"math.h", "stdint.h", "cupti.h", "dlpack.h", "PAGE.md", "NAME_target", "manylinux_2_34", "_by_const",
-            "_GLIBCXX_DEBUG", "FETCHCONTENT_SOURCE_DIR_GRAPHRUN", "Σ_k", "Σ_r", "CCTL", "test_wait"}
+            "_GLIBCXX_DEBUG", "to_datetime", "Timestamp", "FETCHCONTENT_SOURCE_DIR_GRAPHRUN", "Σ_k", "Σ_r", "CCTL", "test_wait"}
 FOREIGN_FLAGS = {
     "pip": {"--no-deps"}, "vcpkg": {"--overlay-ports"}, "docker": {"--rm", "--user", "--network"}, "tensorboard": {"--logdir"},
     "cmake": {"--preset", "--build", "--install", "--prefix", "--target"}, "pkg-config": {"--cflags", "--libs"},
@@ -222,7 +222,7 @@ def check_counts():
         ("memory.md", r"of the (\w+) models of `models/`", models),
         ("c-api.md", r"(\w+) functions over three opaque handles", functions),
         ("architecture.md", r"where `graphrun/c\.h` has (\w+)", functions),
-        ("cuda.md", r"There are (\w+) tile layouts", tiles),
+        ("cuda.md", r"There are (\w+) kinds of tilings", tiles),
         ("cuda.md", r"at most (\d+) entries and 64 MiB", constant(r"kEntries = (\d+)", devices + "kernel_cache.h")),
         ("cuda.md", r"up to (\d+)\s+can be loaded at a time", constant(r"kLoopSlots = (\d+)", "src/kernels/cuda/loop.h")),
         ("cuda.md", r"take at most (\d+) multiplications", constant(r"kMaxProducts = (\d+)", planner + "cost/thread_costs.cpp")),
