@@ -64,7 +64,7 @@ struct FusedSignature {
 };
 
 // Input of a tiling decision. The compiler calls region_choices() twice: before memory layout, with zeros here, to ask
-// whether the region is possible; and during tile layout, with its sizes, to ask how an accepted region runs. The
+// whether the region is possible; and during tiling, with its sizes, to ask how an accepted region runs. The
 // second call must not reject it. Element regions have no tiles and get no sizes.
 struct RegionSize {
   std::uint64_t tile_bytes = 0;         // for kTileLanes rows

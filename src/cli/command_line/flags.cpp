@@ -334,7 +334,7 @@ constexpr Flag kFlags[] = {
     {"--jit", "HOW", "Execution", kPlanning,
      "fuse each training step into a GPU kernel: prefer, require or off (default: prefer)", set_jit, Completes::jit},
     {"--tiling", "NAME", "Execution", kReading,
-     "tile layout of step kernels: thread, pair, warp, block or split (default: automatic)",
+     "tiling of step kernels: thread, pair, warp, block or split (default: automatic)",
      [](Arguments& a, std::string_view v) { a.session.tiling = v; }},
 
     {"--man", "", "General", "help", "print the man page graphrun(1), in roff", on<&Arguments::man>},
