@@ -35,8 +35,9 @@ std::string default_text(const ir::AttrDef& def) {
 std::string attributes(const ir::AttrSchema& schema) {
   std::string text;
   for (const ir::AttrDef& def : schema) {
-    text += fmt::format("{}`{}` ({}): {}, {}", text.empty() ? "" : "<br>", def.name, default_text(def), expected(def),
-                        def.doc);
+    const std::string type = expected(def);
+    text += fmt::format("{}`{}` ({}): {}{}", text.empty() ? "" : "<br>", def.name, default_text(def),
+                        type == "a word" ? "" : type + ", ", def.doc);
   }
   return cell(text);
 }
@@ -51,7 +52,7 @@ std::string function_table() {
     const OpDef* op = f.build == nullptr ? find_op_def(f.name) : nullptr;
     text += fmt::format("| `{}` | {} | {} | {} | {} |\n", f.name, operands(f.operands, f.variadic),
                         attributes(f.attributes), cell(f.doc),
-                        !op        ? "that of its ops"
+                        !op        ? "computed from the gradients of its ops"
                         : op->grad ? "yes"
                                    : cell("none: " + std::string(op->no_gradient)));
   }

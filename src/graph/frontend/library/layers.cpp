@@ -150,7 +150,8 @@ const std::vector<Layer>& layers() {
   static const std::vector<Layer> table = [] {
     const ir::AttrDef units{
         .name = "units", .fallback = std::int64_t{16}, .doc = "number of output columns", .required = true, .low = 1};
-    const ir::AttrDef function{.name = "activation", .fallback = std::string(), .doc = "function of one operand"};
+    const ir::AttrDef function{
+        .name = "activation", .fallback = std::string(), .doc = "name of a function of one operand, such as relu"};
     ir::AttrDef entries = units;
     entries.name = "entries", entries.doc = "number of rows of the table";
     const ir::AttrDef eps{
@@ -225,7 +226,7 @@ const ir::AttrSchema& common_layer_attributes() {
   static const ir::AttrSchema table = {
       {.name = "share",
        .fallback = std::string(),
-       .doc = "earlier layer of the same kind, to share its parameters and attributes"},
+       .doc = "name of an earlier layer of the same kind, to share its parameters and attributes"},
       {.name = "trainable", .fallback = true, .doc = "if false, freezes the layer's parameters"}};
   return table;
 }

@@ -117,17 +117,17 @@ const std::vector<OptimizerDef>& optimizers() {
                                                  number("beta2", 0.999, "decay rate of the second moment"),
                                                  number("eps", 1e-8, "avoids division by 0")};
   static const std::vector<OptimizerDef> table = {
-      {{"sgd", "p - lr g", schema({})}, [](UpdateContext& c) { return descend(c, c.gradient); }},
-      {{"momentum", "v = momentum v + g; p - lr v", schema(mu)},
+      {{"sgd", "p - lr * g", schema({})}, [](UpdateContext& c) { return descend(c, c.gradient); }},
+      {{"momentum", "v = momentum * v + g; p - lr * v", schema(mu)},
        [](UpdateContext& c) { return descend(c, velocity(c)); }},
-      {{"nesterov", "v = momentum v + g; p - lr (g + momentum v)", schema(mu)}, nesterov},
-      {{"rmsprop", "s = alpha s + (1 - alpha) g^2; p - lr g / (sqrt(s) + eps)",
+      {{"nesterov", "v = momentum * v + g; p - lr * (g + momentum * v)", schema(mu)}, nesterov},
+      {{"rmsprop", "s = alpha * s + (1 - alpha) * g^2; p - lr * g / (sqrt(s) + eps)",
         schema({number("alpha", 0.99, "decay rate of the mean of g^2"), number("eps", 1e-8, "avoids division by 0")})},
        rmsprop},
-      {{"adagrad", "s = s + g^2; p - lr g / (sqrt(s) + eps)", schema({number("eps", 1e-10, "avoids division by 0")})},
+      {{"adagrad", "s = s + g^2; p - lr * g / (sqrt(s) + eps)", schema({number("eps", 1e-10, "avoids division by 0")})},
        adagrad},
-      {{"adam", "m, v = bias-corrected moments of g; p - lr m / (sqrt(v) + eps)", schema(betas)}, adam},
-      {{"adamw", "adam with weight_decay 0.01 by default", schema(betas, 0.01)}, adam},
+      {{"adam", "m, v = bias-corrected moments of g; p - lr * m / (sqrt(v) + eps)", schema(betas)}, adam},
+      {{"adamw", "adam, except that weight_decay is 0.01 by default", schema(betas, 0.01)}, adam},
   };
   return table;
 }
