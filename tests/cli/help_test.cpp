@@ -61,6 +61,8 @@ TEST_F(Help, SectionsListTheirKeysAndGroupsTheirFlags) {
            {"model", {"constants", "outputs", "See also"}},
            {"data", {"source", "csv", "stratify", "transform"}},
            {"training", {"minimize", "Keys of early_stopping:", "patience", "min_factor", "every"}},
+           {"early_stopping", {"describes the key early_stopping", "Keys of early_stopping:", "patience"}},
+           {"inputs", {"model: the keys of a model file"}},
            {"losses", {"softmax_cross_entropy", "mae"}},
            {"logs", {"--log FILE", "--losses", "--no-cupti"}},
            {"environment", {"environment variables that graphrun reads", "GRAPHRUN_DATA", "NO_COLOR"}},

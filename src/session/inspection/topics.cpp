@@ -61,7 +61,8 @@ std::string key_rows(const ir::AttrSchema& schema) {
     const std::string usual = def.required                           ? "required"
                               : fallback.empty() || fallback == "[]" ? "default: none"
                                                                      : "default: " + fallback;
-    text += help_row(def.name, fmt::format("{}; {} ({})", def.doc, expected(def), usual));
+    const std::string type = expected(def);
+    text += help_row(def.name, fmt::format("{}{} ({})", def.doc, type == "a word" ? "" : "; " + type, usual));
   }
   return text;
 }
@@ -96,7 +97,7 @@ std::string operand_row(const Callable& callable) {
 
 Topic item_of(const Function& f) {
   const OpDef* op = f.build == nullptr ? find_op_def(f.name) : nullptr;
-  const std::string gradient = op == nullptr ? "that of its ops"
+  const std::string gradient = op == nullptr ? "computed from the gradients of its ops"
                                : op->grad    ? "yes"
                                              : fmt::format("none: {}", op->no_gradient);
   return {f.name, f.doc, operand_row(f) + key_rows(f.attributes) + help_row("gradient", gradient),
@@ -259,6 +260,20 @@ std::vector<Section> sections() {
                            "\nSee also: graphrun help losses, optimizers, schedules, metrics\n"}};
 }
 
+// Keys of a model file, each with the topic that lists it. Omits "train", a command, and "optimizer", as optimizers is
+// a topic.
+std::vector<std::pair<std::string_view, std::string_view>> keys_in_topics() {
+  std::vector<std::pair<std::string_view, std::string_view>> keys;
+  for (const std::string_view name : {"source", "split", "folds", "stratify", "split_seed", "transform"})
+    keys.emplace_back(name, "data");
+  for (const Fields* fields : {&train_fields(), &early_stopping_fields(), &lr_plateau_fields(), &objective_fields()})
+    for (const Field& field : *fields)
+      if (field.name != "optimizer") keys.emplace_back(field.name, "training");
+  for (const Field& field : file_fields())
+    if (field.name != "train" && field.name != "$schema") keys.emplace_back(field.name, "model");
+  return keys;
+}
+
 std::string text_of(const TopicKind& kind) {
   std::string text = fmt::format("{}: {}\n\n", kind.name, kind.where);
   for (const Topic& item : kind.items) text += help_row(item.name, item.doc);
@@ -279,6 +294,7 @@ std::vector<std::string> help_topics() {
     for (const Topic& item : kind.items) names.emplace_back(item.name);
   }
   for (const Section& section : sections()) names.emplace_back(section.name);
+  for (const auto& [key, section] : keys_in_topics()) names.emplace_back(key);
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
@@ -307,6 +323,9 @@ std::string help_topic(const std::string& topic) {
     }
   }
   if (!text.empty()) return text;
+  for (const auto& [key, section] : keys_in_topics())
+    if (key == topic)
+      return fmt::format("The topic {} describes the key {}:\n\n{}", section, key, help_topic(std::string(section)));
   std::string hint = did_you_mean(topic, help_topics());
   if (hint.empty()) hint = fmt::format("the lists are {}", fmt::join(help_kinds(), ", "));
   throw Error(ErrorKind::input, "help.unknown", fmt::format("unknown topic '{}'", topic), std::move(hint));
