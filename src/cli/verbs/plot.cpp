@@ -220,12 +220,12 @@ const Verb plot_verb = {
     Positionals::tables,
     "plot training logs or a model's evaluation, as text, SVG or PNG",
     R"(Draws the loss and the metrics over the epochs, from logs of train --log or from CSV files with a header. With
-several files, each run has its own colour and is named after its file. Empty cells are skipped. For the
-folder of a stored run, plot draws the log, or with --what the model.
+several files, each run has its own colour and is named after its file. plot skips empty cells. For the
+folder of a stored run, it draws the log, or with --what the model.
 
 For a model with --weights, or a safetensors file, --what selects the plot: confusion matrix or misclassified
-images for classifiers, the surface over two inputs, predicted vs. actual values or residuals for regressions,
-one weight matrix, or histograms. Default: the first of confusion, surface and predicted that suits the model.
+images for classifiers, the surface over two input columns, predicted vs. actual values or residuals for
+regressions, one weight matrix, or histograms. Default: confusion, surface or predicted, as suits the model.
 
 The suffix of --output selects the format: .svg, .png or .txt. Without --output, the plot is text on stdout.
 It is as wide as the terminal, or 80 columns. If the locale is not UTF-8, it uses ASCII.)",

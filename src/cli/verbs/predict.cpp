@@ -287,11 +287,11 @@ const Verb predict_verb = {
     "print the model's outputs for the rows of a file, as CSV",
     R"(Reads a CSV, JSON, NPY, NPZ or IDX file (- for stdin) and prints the model's outputs for each row as CSV, in
 the units of the targets. For a categorical target, it also prints the class. Models from init output the
-probability of the second of two classes, or a logit per class. Needs --weights, or a safetensors file as the
-model, but not the training data.
+probability of the second of two classes (with more than two classes, the class and one logit per class).
+Needs --weights, or a safetensors file as the model, but not the training data.
 
-Columns are matched by name: the names of the model's table, or x0, x1, ... for an array x with several
-columns. Other columns are ignored. A JSON file contains an array of objects, or one per line. An NPY or IDX
+graphrun matches columns by name: those of the training table, or x0, x1, ... for an array x with several
+columns. It ignores other columns. A JSON file contains an array of objects, or one per line. An NPY or IDX
 file contains the model's only input; an NPZ file contains inputs by name.
 
 graphrun predicts CSV rows and JSON lines from a pipe as they arrive. The outputs of a row depend on that row

@@ -405,7 +405,7 @@ To make the runs comparable, all of them use the same split: that of the first s
 split_seed. --over data.split_seed=1:5 varies the split. --executor, --set and other training flags apply to
 each run. To resume an interrupted sweep, repeat the command; it skips completed runs.
 
-With --json, stdout is an array of one object per combination; docs/reference/command-line.md lists the keys.)",
+--json prints an array with an object for each combination. docs/reference/command-line.md lists the keys.)",
     R"(graphrun sweep model.json --over train.optimizer.adam.lr=0.1,0.01 --seeds 5
 graphrun sweep folds.json --folds
 graphrun sweep model.json --over graph.h.units=4:64:2x --run-dir units --sort validation.loss
