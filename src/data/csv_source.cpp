@@ -111,7 +111,7 @@ bool ends_with(std::string_view path, std::string_view extension) {
                     [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; });
 }
 
-// Rejects a single-column header that contains a separator: the file uses another delimiter.
+// Rejects a single-column header that contains a delimiter: the file uses another delimiter.
 void reject_one_column(const std::string& path, const Csv& csv) {
   const std::string hint = csv.delimiter_hint();
   if (hint.empty()) return;

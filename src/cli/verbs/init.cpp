@@ -52,7 +52,7 @@ const Verb init_verb = {
     R"(Inspects a CSV file and writes a model that predicts the column --label from the others. If this
 column is categorical or contains only two distinct numbers, init writes a classifier.
 
-The model file contains every inferred setting for you to review: the format of the table (separator, decimal
+The model file contains every inferred setting for you to review: the format of the table (delimiter, decimal
 comma), the types of the columns (number, date or category) and the imputation. init lists the omitted columns
 on stderr. Without --output, the model goes to stdout. init never overwrites an existing file.)",
     R"(graphrun init houses.csv --label price -o houses.json

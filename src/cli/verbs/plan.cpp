@@ -296,8 +296,8 @@ const Verb plan_verb = {
     "",
     Positionals::model,
     "print the memory plan; needs no device",
-    R"(Prints the memory that a run needs, by kind, and the number of steps of each phase. Nothing is allocated or
-computed, so you can plan for a GPU that this machine does not have.
+    R"(Prints the memory that a run needs, by kind, and the number of plan steps of each phase. plan allocates and
+computes nothing, so you can plan for a GPU that this machine does not have.
 
 --svg draws the offsets in the arena over time. --html writes the whole plan as a page. --csv prints the
 buffers as input for other solvers. To notice when a plan changes, write a snapshot with --lock and compare
