@@ -143,8 +143,8 @@ const Verb import_onnx_verb = {
     Positionals::onnx,
     "read a dense network from an ONNX file",
     R"(Reads dense layers and activations (docs/guide/deployment.md lists the nodes) and writes a safetensors file
-with model and weights. graphrun can predict with this file at once, and train it further if you add the section
-"data" to the model. If nodes are unsupported, the error lists them all.)",
+with model and weights. graphrun can predict with this file at once, and train it further if you add the
+section "data" to the model. If nodes are unsupported, the error lists them all.)",
     R"(graphrun import-onnx net.onnx -o model.safetensors
 graphrun show model.safetensors --json > model.json)",
     run_import_onnx};
