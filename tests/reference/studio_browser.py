@@ -268,26 +268,26 @@ def use(page, url, work, graphrun, folder):
 
     # Train, pause, step, resume, stop.
     page.click("#train")
-    page.until("document.querySelector('#state').textContent === 'running'")
+    page.until("document.querySelector('#state').textContent === 'Running'")
     page.until("document.querySelectorAll('#pictures img').length > 1 && [...document.querySelectorAll('#pictures img')].some((one) => one.naturalWidth > 0)")
     page.click("#pause")
-    page.until("document.querySelector('#state').textContent === 'paused'")
+    page.until("document.querySelector('#state').textContent === 'Paused'")
     before = page.run("Number(document.querySelector('#steps').textContent.replace(/,/g, ''))")
     page.click("#step")
     page.until(f"Number(document.querySelector('#steps').textContent.replace(/,/g, '')) === {before + 1}")
-    page.until("document.querySelector('#state').textContent === 'paused'")
+    page.until("document.querySelector('#state').textContent === 'Paused'")
     page.click("#pause")
-    page.until("document.querySelector('#state').textContent === 'running'")
+    page.until("document.querySelector('#state').textContent === 'Running'")
 
     # Change the learning rate; a reload keeps the change.
     page.click("#hyperparameters [aria-label='Learning rate ÷2']")
     page.until("/Changed: Learning rate .* after step/.test(document.querySelector('#hyperparameters').textContent)")
     pictures(page, folder, "change")
     page.call("Page.reload")
-    page.until("document.documentElement?.dataset.ready === 'yes' && document.querySelector('#state').textContent === 'running'")
+    page.until("document.documentElement?.dataset.ready === 'yes' && document.querySelector('#state').textContent === 'Running'")
     page.until("/Changed: Learning rate .* after step/.test(document.querySelector('#hyperparameters').textContent)")
     page.click("#stop")
-    page.until("document.querySelector('#state').textContent === 'interrupted'")
+    page.until("document.querySelector('#state').textContent === 'Interrupted'")
     page.until("/^graphrun replay runs.0001.# hyperparameters changed/s.test(document.querySelector('#command').textContent)")
 
     # Restart and train to the end: the printed command gives the same weights.
@@ -297,7 +297,7 @@ def use(page, url, work, graphrun, folder):
         prototype.decode = async function () {
             await this.fastDecode(); await new Promise((done) => setTimeout(done, 800)); }; })()""")  # the run ends while plots load
     page.click("#train")
-    page.until("document.querySelector('#state').textContent === 'done'", 90)
+    page.until("document.querySelector('#state').textContent === 'Done'", 90)
     page.until("/weights [0-9a-f]{16}/.test(document.querySelector('#command').textContent)")
     page.until(same_as_final("predicted"))
     page.run("HTMLImageElement.prototype.decode = HTMLImageElement.prototype.fastDecode; 0")
@@ -357,7 +357,7 @@ def use(page, url, work, graphrun, folder):
 
     page.click("#tab-runs")
     page.until("document.querySelectorAll('#run-table tbody tr').length === 2")
-    assert page.run("document.querySelectorAll('#run-table thead th')[3].textContent").startswith("train."), "metrics come before settings"
+    assert page.run("document.querySelectorAll('#run-table thead th')[3].title").startswith("train."), "metrics come before settings"
     page.click("#run-table tbody tr:nth-child(1) input")
     page.until("document.querySelector('#run-table tr.selected')")
     pictures(page, folder, "runs")
@@ -377,7 +377,7 @@ def classes(page, folder):
             list.dispatchEvent(new Event('change')); }})()""")
         page.until(f"document.querySelector('#diagnostics .ok')?.textContent.startsWith('{name.lower()}: ')")
         page.click("#train")
-        page.until(f"document.querySelector('#state').textContent === 'done' && document.querySelector('#command').textContent.includes('runs/{run}')", 90)
+        page.until(f"document.querySelector('#state').textContent === 'Done' && document.querySelector('#command').textContent.includes('runs/{run}')", 90)
         for what in wanted:
             page.until(f"document.querySelector('[data-what={what}] img')?.naturalWidth > 0")
         time.sleep(1)

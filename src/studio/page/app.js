@@ -1,5 +1,5 @@
 // app.js: page frame: tabs, training controls, and the event stream of the studio.
-import {$, ask, bytes, guarded, post, short, notify} from "./common.js";
+import {$, ask, bytes, capital, guarded, post, short, notify} from "./common.js";
 import {emit, on, state} from "./state.js";
 import "./model.js";
 import "./training.js";
@@ -51,9 +51,10 @@ document.addEventListener("keydown", (event) => {
 
 function showTraining() {
   const {state: now, facts, error} = state.training;
-  $("state").textContent = now === "stopped" ? "interrupted" : now;
+  $("state").textContent = capital(now === "stopped" ? "interrupted" : now);
   $("state").className = now;
   $("train").textContent = isUnderWay() ? "Restart" : "Train";
+  $("train").title = isUnderWay() ? "End this run and train again from the initial weights (Ctrl+Enter)" : "Train from the initial weights (Ctrl+Enter)";
   $("pause").disabled = now !== "running" && now !== "paused";
   $("pause").textContent = now === "paused" ? "Resume" : "Pause";
   $("step").disabled = now !== "paused";
@@ -137,7 +138,7 @@ events.addEventListener("progress", (event) => {
 });
 let isDisconnected = false;
 events.addEventListener("error", () => {
-  $("state").textContent = "disconnected";
+  $("state").textContent = "Disconnected";
   $("state").className = "failed";
   for (const id of ["train", "pause", "step", "stop", "reset"]) $(id).disabled = true;
   isDisconnected = true;

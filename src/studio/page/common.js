@@ -68,7 +68,7 @@ const kLabels = {
   epochs: "Epochs", batch: "Batch size", seed: "Seed", shuffle: "Shuffle rows", clip_norm: "Clip gradient norm",
   optimizer: "Optimizer", lr: "Learning rate", momentum: "Momentum", weight_decay: "Weight decay", l2: "L2 penalty",
   beta1: "Beta 1", beta2: "Beta 2", eps: "Epsilon", minimize: "Loss", metrics: "Metrics", last_batch: "Last batch",
-  max_memory: "Memory limit", precision: "Matrix product precision", math: "Math accuracy (GPU)", log_every: "Report every (epochs)",
+  max_memory: "Memory limit", precision: "Matrix product precision (GPU)", math: "Accuracy of exp, tanh, ... (GPU)", log_every: "Report every (epochs)",
   evaluate_every: "Evaluate every (epochs)", evaluate_every_steps: "Evaluate every (steps)", lr_plateau: "Reduce learning rate on plateau",
   early_stopping: "Early stopping", every: "Update every (steps)", split_seed: "Split seed", stratify: "Stratify by",
   objectives: "Objectives", "source.csv": "CSV file", "source.y": "Column to predict",
@@ -76,6 +76,25 @@ const kLabels = {
 };
 const kParts = {monitor: "metric", mode: "direction", patience: "patience (evaluations)", min_delta: "minimum improvement (min_delta)",
   restore_best: "restore best weights", cooldown: "cooldown (evaluations)", min_factor: "minimum factor"};
+
+// Explanations of settings, by their keys.
+const kHints = {
+  lr: "Size of an update, as a factor of the gradient", momentum: "Decay rate of the sum of past gradients",
+  beta1: "Decay rate of the mean of past gradients", beta2: "Decay rate of the mean of their squares",
+  eps: "Added to a denominator, to avoid a division by 0", clip_norm: "Largest norm of all gradients together; larger ones are scaled down",
+  weight_decay: "Shrinks the weights in each step, independently of the gradient", l2: "Adds a multiple of the weights to the gradient",
+  batch: "Rows per training step", epochs: "Passes over the training rows", seed: "Seed of all random numbers", stratify: "Input or column whose values occur in the same proportions in every split",
+  patience: "Evaluations in a row without an improvement", cooldown: "Evaluations to wait after a reduction", min_factor: "Smallest factor of the learning rate",
+  min_delta: "Smallest change that counts as an improvement", precision: "tf32: faster and less precise", math: "fast: off by a few units in the last place (ulp)",
+};
+const hasHint = (path) => path.startsWith("train.") || path === "data.stratify";  // other sections use the keys differently
+export const hintOf = (path) => { const hint = hasHint(path) && kHints[path.split(".").at(-1)]; return hint ? `${hint} (${path})` : path; };
+const kMetrics = {
+  loss: "Value that training minimizes", mse: "Mean squared error", rmse: "Root mean squared error", mae: "Mean absolute error",
+  r2: "1 - mse / variance of the target; 1 is perfect", mape: "Mean absolute percentage error", accuracy: "Fraction of correctly classified rows",
+  auc: "Area under the ROC curve", f1: "Harmonic mean of precision and recall", mcc: "Matthews correlation coefficient",
+};
+export const metricHint = (name) => kMetrics[name] ?? name;
 
 // "Early stopping: metric" for train.early_stopping.monitor, "Learning rate" for train.optimizer.adam.lr. A path of
 // another section keeps its keys, which the user has named.
@@ -94,6 +113,13 @@ export const term = (text, title) => element("abbr", {title}, text);
 // Phases and splits: "training" for train, "evaluation (test)" for evaluate.test, "prediction" for predict.
 export const phaseName = (name) => name.replace(/^train\b/, "training").replace(/^predict\b/, "prediction")
   .replace(/^evaluate\.(\w+)/, (_, split) => `evaluation (${phaseName(split)})`);
+
+export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+// Head of a column of runs: "Test rmse" for test.rmse, "Learning rate" for settings.optimizer.adam.lr.
+const kColumns = {model: "Model", changes: "Changes", steps: "Steps", weights_hash: "Weight hash"};
+export const columnOf = (key) => kColumns[key] ?? (/^(train|validation|test)\./.test(key) ? capital(phaseName(key).replace(".", " "))
+  : labelOf(key.replace(/^settings\./, "train.")));
 
 export const counted = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
 

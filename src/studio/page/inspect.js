@@ -81,7 +81,7 @@ $("executor").addEventListener("change", () => { costs = null; plannedText = "";
 function showCosts() {
   const rows = costs ? state.check.graph.boxes.map((box) => [box, costs.of(box)]).filter(([, cost]) => cost) : [];
   rows.sort(([, a], [, b]) => b.share - a.share);
-  $("costs").replaceChildren(...rows.length ? [table(["Value", "Forward (µs)", "Backward (µs)", "Time (%)", "Size (bytes)", "Stored", "Error", "Error (ulp)"],
+  $("costs").replaceChildren(...rows.length ? [table(["Value", "Forward (µs)", "Backward (µs)", "Time (%)", "Size (bytes)", "Stored", "Error", term("Error (ulp)", "Error in units in the last place: the gaps between neighbouring 32-bit numbers")],
     rows.map(([box, cost]) => [element("button", {type: "button", onclick: () => choose(box)}, box.name), microseconds(cost.seconds), microseconds(cost.back),
       String(Math.round(100 * cost.share)), cost.bytes.toLocaleString("en"), cost.in_arena ? "yes" : "no", short(cost.difference, 3), short(cost.ulp, 2)])),
   ...hints("Forward: time to compute the value. Backward: time to compute its gradients. Time: both, as a percentage of the total.",
@@ -193,7 +193,9 @@ function drawPlan() {
   const total = live.reduce((sum, block) => sum + block.bytes, 0);
   const at = step - plan.starts[phase];
   $("cursor-text").textContent = `Operation ${at + 1} of ${phaseName(plan.phases[phase]?.name ?? "")}: ${valueName(plan.phases[phase]?.steps[at] ?? "none")}. ` +
-    `In use: ${bytes(total)}, plus ${bytes(low)} for the whole run. Reserved: ${bytes(plan.arena_bytes)} (smallest possible: ${bytes(plan.lower_bound)}).`;
+    `In use: ${bytes(total)}, plus ${bytes(low)} for the whole run.`;
+  $("plan-summary").textContent = `Before the run, graphrun reserves ${bytes(plan.arena_bytes)} for data, parameters and all other values, and plans the position of every value. ` +
+    `No plan of these values needs less than ${bytes(plan.lower_bound)}.`;
   $("plan-legend").replaceChildren(...kKinds.filter((kind) => plan.blocks.some((block) => block.kind === kind)).map((kind) => {
     const swatch = element("i");
     swatch.style.background = kindColour(kind);
@@ -201,7 +203,7 @@ function drawPlan() {
     return element("span", {}, swatch, `${kTitles[kind]} ${bytes(sum)}`);
   }));
   const largest = live.sort((a, b) => b.bytes - a.bytes).slice(0, 8);
-  $("live-values").replaceChildren(table(["Value", "Kind", term("Type and shape", "f32: 32-bit floating-point numbers; i32: 32-bit integers; bool: true or false"), "Size (bytes)", term("Position (bytes)", "Distance from the start of the reserved memory")],
+  $("live-values").replaceChildren(table(["Value", "Kind", term("Type and shape", "f32: 32-bit floating-point numbers; i32: 32-bit integers; bool: true or false"), "Size (bytes)", term("Offset (bytes)", "Distance from the start of the reserved memory")],
     largest.map((one) => [valueName(one.name), kTitles[one.kind] ?? one.kind, one.kind === "workspace" ? "–" : one.type, one.bytes.toLocaleString("en"), one.offset.toLocaleString("en")])));
 }
 $("cursor").addEventListener("input", drawPlan);
@@ -219,12 +221,14 @@ function showRegions() {
     one.chains ? `${counted(one.chains, "chain")} of operations on each element`
       : `${one.stages} ${one.stages === 1 ? "pass" : "passes"} over the batch, ${counted(one.row_steps, "operation")} on each row`,
     one.tiling.replace(/^tiles of (\d+) rows.*/, "$1 rows at a time"), one.bytes_in_tiles.toLocaleString("en")]);
+  const sum = (key) => plan.regions.reduce((total, one) => total + one[key], 0);
+  $("fusion-summary").textContent = !rows.length ? "No operations are fused."
+    : `${sum("steps").toLocaleString("en")} operations run as ${counted(rows.length, "fused group")}. This keeps ${bytes(sum("bytes_in_tiles"))} of values out of memory.`;
   $("regions").replaceChildren(...rows.length
-    ? [table(["Group", "Phase", "Operations", "Structure", "Work per thread", "Not stored (bytes)"], rows),
+    ? [table(["Group", "Phase", "Operations", "Structure", term("Work per thread", "Rows that a processor thread computes at a time; on a GPU, the numbers of blocks and threads"), "Not stored (bytes)"], rows),
       ...hints("Structure: a pass computes all rows of the batch, and the next pass can use its sums over the rows. The other operations of the group run once per batch.",
-        "Work per thread: the rows that a processor thread computes at a time (a tile); on a GPU, the numbers of blocks and threads.",
         "Not stored: size of the values that only this group uses. They stay in registers or in the processor's cache.")]
-    : hints("No operations are fused."),
+    : [],
   ...hints(...[...plan.notes, ...plan.fallbacks].map((note) => phaseName(note).replace(/: (a cut|no region|region dissolved): /, " is not fused: "))));
 }
 
@@ -240,9 +244,9 @@ $("verify").addEventListener("click", guarded(async () => {
       ? element("p", {}, `Verified: ${report.values.toLocaleString("en")} elements of ${counted(report.steps, "training step")} and ${counted(report.evaluation_steps, "evaluation step")}. ` +
           (worst && worst.worst > 0 ? `Largest error: ${short(100 * worst.worst, 2)} % of the tolerance, in ${worst.node}.` : "No differences."))
       : element("pre", {class: "command"}, report.difference),
-      element("div", {class: "wide"}, table(["Operation", "Results compared", "Elements compared", "Largest error (%)"], report.ops.map((op) =>
+      element("div", {class: "wide"}, table(["Operation", "Results compared", "Elements compared", "Largest error (% of the tolerance)"], report.ops.map((op) =>
         [op.op, op.steps.toLocaleString("en"), op.values.toLocaleString("en"), short(100 * op.worst, 2)]))),
-      ...hints("Largest error: as a percentage of the tolerance, which is the largest error that rounding may cause. Verification fails above 100 %."));
+      ...hints("The tolerance is the largest error that rounding may cause. Verification fails above 100 %."));
   } catch (error) {
     $("verified").textContent = "";
     throw error;

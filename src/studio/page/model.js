@@ -1,5 +1,5 @@
 // model.js: the Model tab: data, layers, settings, and the text of the model file, which holds all of them.
-import {$, ask, askFile, bytes, counted, download, element, guarded, labelOf, post, RequestError, notify}
+import {$, ask, askFile, bytes, counted, download, element, guarded, hintOf, labelOf, post, RequestError, notify}
   from "./common.js";
 import {examples} from "./examples.js";
 import {indexAt, inserted, parsed, withValue, without} from "./json_text.js";
@@ -107,7 +107,7 @@ function control(setting, model) {
   const given = valueAt(model, path);
   const value = parsed(setting.value) ?? setting.value;
   if (typeof value === "object" && setting.choices.length === 0) return null;
-  const shared = {class: given === undefined ? "" : "given", "data-path": setting.path, title: setting.path};
+  const shared = {class: given === undefined ? "" : "given", "data-path": setting.path, title: hintOf(setting.path)};
   let input;
   if (setting.choices.length) {
     const choices = setting.choices.includes(String(value)) ? setting.choices : [String(value), ...setting.choices];
@@ -126,7 +126,7 @@ function control(setting, model) {
     input.value = String(value);
   }
   const label = setting.label ?? labelOf(setting.path);
-  return element("label", {class: "setting"}, element("span", {title: setting.path}, label), input);
+  return element("label", {class: "setting"}, element("span", {title: hintOf(setting.path)}, label), input);
 }
 
 // Another optimizer keeps the learning rate of {"adam": {"lr": 0.01}}.
@@ -165,7 +165,7 @@ function showControls() {
     group("Data", [...splitSettings(model), ...of("data")], true, rowControls(model)),
     transformGroup(model, open),
     group("Advanced training settings", of("train"), false),
-    group("Layers and values", of("graph"), false),
+    group("Graph settings", of("graph"), false),
     group("Parameters and constants", [...of("parameters"), ...of("constants")], false),
     otherNumbers(model, [...settings, ...splitSettings(model)], open),
   ].filter(Boolean));
@@ -232,7 +232,8 @@ function transformGroup(model, open) {
     return element("div", {class: "transform"}, element("span", {title: `/data/transform/${column}`}, column), element("span", {class: "steps"}, ...parts, more));
   });
   if (!rows.length) return null;
-  const made = element("details", {"data-group": "Transforms", class: "card"}, element("summary", {}, "Transforms"), ...rows);
+  const made = element("details", {"data-group": "Transforms", class: "card"}, element("summary", {}, "Transforms"),
+    element("p", {class: "quiet"}, "Transforms prepare a column. For example, standardize scales it to mean 0 and standard deviation 1. Predictions are in the original units."), ...rows);
   made.open = open.has("Transforms");
   return made;
 }
@@ -273,7 +274,7 @@ function showLayers(model) {
   const entries = Array.isArray(model.graph) ? model.graph : [];
   const layers = entries.map((entry, i) => [entry, i]).filter(([entry]) => isLayer(entry));
   layers.forEach(([layer, i], position) => {
-    const units = element("input", {type: "number", min: "1", step: "1", title: "Number of units", "aria-label": `units of ${layer.name}`,
+    const units = element("input", {type: "number", min: "1", step: "1", title: "Number of units (neurons)", "aria-label": `units of ${layer.name}`,
       onchange: () => {
         if (units.value === "") units.value = layer.units;
         else change(["graph", i, "units"], String(Math.max(1, Math.round(Number(units.value)))));

@@ -1,5 +1,5 @@
 // runs.js: the Runs tab: a table of saved runs to sort and filter, and the runs selected for comparison.
-import {$, ask, counted, element, guarded} from "./common.js";
+import {$, ask, capital, columnOf, counted, element, guarded} from "./common.js";
 import {emit, on, state} from "./state.js";
 
 let runs = {keys: [], rows: []}, sort = {key: -1, down: true};
@@ -38,15 +38,16 @@ function show() {
     const order = typeof x === "number" && typeof y === "number" ? x - y : String(x).localeCompare(String(y), "en", {numeric: true});
     return sort.down ? -order : order;
   });
-  const heading = (name, key) => element("th", {scope: "col", "aria-sort": sort.key === key ? (sort.down ? "descending" : "ascending") : "none"},
+  const names = runs.keys.map(columnOf);  // two columns of the same name keep their keys
+  const heading = (name, key) => element("th", {scope: "col", title: runs.keys[key] ?? "", "aria-sort": sort.key === key ? (sort.down ? "descending" : "ascending") : "none"},
     element("button", {type: "button", onclick: () => { sort = {key, down: sort.key === key ? !sort.down : false}; show(); }}, name + (sort.key === key ? (sort.down ? " ↓" : " ↑") : "")));
   const shown = rows.slice(0, kMaxShown);
   const digits = (cell) => cell !== "" && !Number.isNaN(Number(cell)) && cell.length > 9 ? Number(cell).toPrecision(6) : cell;
   $("run-table").replaceChildren(element("table", {},
-    element("thead", {}, element("tr", {}, element("th"), heading("Run", -1), element("th", {scope: "col"}, "State"), ...runs.keys.map(heading), element("th"))),
+    element("thead", {}, element("tr", {}, element("th"), heading("Run", -1), element("th", {scope: "col"}, "State"), ...runs.keys.map((key, i) => heading(names.indexOf(names[i]) === names.lastIndexOf(names[i]) ? names[i] : key, i)), element("th"))),
     element("tbody", {}, ...shown.map((row) => {
       const box = element("input", {type: "checkbox", checked: state.others.has(row.run), "aria-label": `plot the curves of ${row.run}`, onchange: () => choose(row.run, box.checked)});
-      return element("tr", {class: state.others.has(row.run) ? "selected" : ""}, element("td", {}, box), element("th", {scope: "row"}, row.run), element("td", {class: row.error ? "broken" : "", title: row.error ?? ""}, row.state),
+      return element("tr", {class: state.others.has(row.run) ? "selected" : ""}, element("td", {}, box), element("th", {scope: "row"}, row.run), element("td", {class: row.error ? "broken" : "", title: row.error ?? ""}, capital(row.state)),
         ...row.cells.map((cell) => element("td", {title: cell}, digits(cell))),
         element("td", {}, ["done", "interrupted"].includes(row.state) ? element("a", {href: `/api/run-file?run=${encodeURIComponent(row.run)}&file=weights.npz`, download: ""}, "Download weights") : null));
     }))), rows.length > kMaxShown ? element("p", {class: "quiet"},

@@ -1,5 +1,5 @@
 // training.js: the Training tab: curves, runtime hyperparameters, evaluation plots, predictions.
-import {$, colour, element, guarded, labelOf, onNight, phaseName, post, RequestError, table, notify} from "./common.js";
+import {$, colour, element, guarded, labelOf, metricHint, onNight, phaseName, post, RequestError, table, notify} from "./common.js";
 import {Curves} from "./curves.js";
 import {on, state} from "./state.js";
 
@@ -56,7 +56,7 @@ function drawCurves() {
 
 for (const axis of ["x", "y"]) $(`log-${axis}`).addEventListener("change", (event) => curves.setLog(axis, event.target.checked));
 $("unzoom").addEventListener("click", () => curves.setZoom(null));
-$("metric").addEventListener("change", drawCurves);
+$("metric").addEventListener("change", () => { $("metric").title = metricHint($("metric").value); drawCurves(); });
 
 // ---- runtime hyperparameters
 
@@ -95,7 +95,7 @@ function showHyperparameters() {
 
 // ---- evaluation plots, drawn by the studio between two steps
 
-const kTitles = {surface: "Predicted vs. actual surface", confusion: "Confusion matrix (rows: actual, columns: predicted)",
+const kTitles = {surface: "Output surface and data", confusion: "Confusion matrix (rows: actual, columns: predicted)",
   misclassified: "Misclassified images", predicted: "Predicted vs. actual", residuals: "Residuals", weights: "Weights",
   histogram: "Weight histogram"};
 let shown = "", isBusy = false, isStale = false, version = 0, refreshed = 0;
@@ -167,8 +167,9 @@ on("training", () => {
   const names = ["loss", ...(facts.metrics || [])];
   if ($("metric").dataset.names !== names.join()) {
     $("metric").dataset.names = names.join();
-    $("metric").replaceChildren(...names.map((name) => element("option", {value: name}, name)));
+    $("metric").replaceChildren(...names.map((name) => element("option", {value: name, title: metricHint(name)}, name)));
   }
+  $("metric").title = metricHint($("metric").value);
   const splits = ["test", "validation", "train"].filter((split) => facts.splits?.[split]);
   if ($("split").dataset.names !== splits.join()) {
     $("split").dataset.names = splits.join();
