@@ -157,7 +157,8 @@ Json layer_entry(const Layer& layer) {
     for (const Function& function : functions()) {
       if (function.operands.size() == 1) activations.emplace_back(function.name);
     }
-    schema = described(any_of({words(activations), type("null")}), "name of a function of one operand, such as relu (default: none)");
+    schema = described(any_of({words(activations), type("null")}),
+                       "name of a function of one operand, such as relu (default: none)");
   }
   // A layer that shares another layer's parameters has its attributes, too.
   const std::vector<std::string> own = object.required;
