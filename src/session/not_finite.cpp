@@ -80,7 +80,7 @@ std::string hint_for(std::string_view op) {
   for (const Hint& hint : kHints) {
     if (hint.op == op) return std::string(hint.text);
   }
-  return "too large for f32: use a smaller learning rate, clip_norm or standardized data";
+  return "too large for f32: lower the learning rate, set clip_norm, or standardize the data";
 }
 
 // One training step of a loaded program, run in pieces.

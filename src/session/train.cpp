@@ -350,7 +350,7 @@ void Session::Impl::reject_not_finite(GoodStates* good, std::uint64_t step, std:
   told.message = loss ? fmt::format("the loss is {} at {}", *loss, place(step))
                       : fmt::format("a parameter is not finite after {}", place(step));
   if (good == nullptr) {
-    told.hint = "a smaller learning rate often helps; standardize data of large numbers";
+    told.hint = "lower the learning rate, set clip_norm, or standardize the data";
     throw NotFinite(std::move(told), 0);
   }
   const std::uint64_t first = first_nonfinite_step(*good, step);

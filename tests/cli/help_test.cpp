@@ -61,11 +61,11 @@ TEST_F(Help, SectionsListTheirKeysAndGroupsTheirFlags) {
            {"model", {"constants", "outputs", "See also"}},
            {"data", {"source", "csv", "stratify", "transform"}},
            {"training", {"minimize", "Keys of early_stopping:", "patience", "min_factor", "every"}},
-           {"early_stopping", {"describes the key early_stopping", "Keys of early_stopping:", "patience"}},
+           {"early_stopping", {"training: the section", "Keys of early_stopping:", "patience", "lists all keys"}},
            {"inputs", {"model: the keys of a model file"}},
            {"losses", {"softmax_cross_entropy", "mae"}},
            {"logs", {"--log FILE", "--losses", "--no-cupti"}},
-           {"environment", {"environment variables that graphrun reads", "GRAPHRUN_DATA", "NO_COLOR"}},
+           {"environment", {"environment variables that set defaults", "GRAPHRUN_DATA", "NO_COLOR"}},
            {"execution", {"--executor", "--jit", "--tiling"}}}) {
     const Outcome help = graphrun({"help", topic});
     EXPECT_EQ(help.code, 0) << topic;

@@ -279,7 +279,7 @@ TEST(Failure, AMissingLibrary) {
     const FakeCuda machine("missing=libcublasLt");
     const Diagnostic told = failure_of([] { fake()->load(wide_program(256)); });
     EXPECT_EQ(told.code, "cuda.library");
-    EXPECT_EQ(told.message.rfind("this model has wide matrix products, which need libcublasLt.so.", 0), 0u);
+    EXPECT_EQ(told.message.rfind("this model has large matrix products, which need libcublasLt.so.", 0), 0u);
     EXPECT_TRUE(has(told.message, "cannot open shared object file")) << told.message;
     expect_that_the_fake_works();  // which needs no library
     std::exit(::testing::Test::HasFailure() ? 1 : 0);

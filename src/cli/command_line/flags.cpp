@@ -167,7 +167,7 @@ constexpr Flag kFlags[] = {
     {"--tolerance", "X", "Verification", "verify",
      "with --trajectory: largest difference allowed in a parameter (default: no limit)",
      [](Arguments& a, std::string_view v) { a.tolerance = number<double>(v, 0.0); }},
-    {"--dump", "NODE", "Verification", "verify", "print this value as --executor computes it; compares nothing",
+    {"--dump", "VALUE", "Verification", "verify", "print this value as --executor computes it; compares nothing",
      set<&Arguments::dump>},
     {"--dump-to", "FILE", "Verification", "verify", "with --dump: write the value to this NPY file",
      set<&Arguments::dump_to>, Completes::files},

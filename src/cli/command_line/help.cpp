@@ -49,7 +49,7 @@ constexpr std::string_view kDetailed = "train eval plan verify bench";  // verbs
 constexpr std::array<std::string_view, 3> kGroupTopics[] = {
     {"execution", "Execution", "flags that select and tune the executor"},
     {"logs", "Logs", "flags that record, watch or profile a training run"},
-    {"environment", "", "environment variables that graphrun reads"}};
+    {"environment", "", "environment variables that set defaults"}};
 
 std::string row(std::string_view name, std::string_view text, std::size_t width = 24) {
   return fmt::format("  {:<{}}{}\n", name, width, text);
@@ -100,7 +100,7 @@ std::string flags_text(std::string_view verb) {
 }
 
 std::string environment_text() {
-  return rows("Environment (a flag overrides its variable, except GRAPHRUN_DATA)", environment(), 24);
+  return rows("Environment (flags override variables; GRAPHRUN_DATA adds a folder to --data-dir)", environment(), 24);
 }
 
 std::string indented(std::string_view lines) {
@@ -250,9 +250,10 @@ const Verb help_verb = {
     "",
     Positionals::verb,
     "explain a command, or a name in a model file",
-    R"(Prints the help of a command (the same as graphrun COMMAND --help) or of a topic. A topic is a name in a model
-file, such as adam or dense, or a list, such as optimizers or training. Without an argument, help lists the
-topics, the environment variables and the exit codes. --man prints all help as the man page graphrun(1).)",
+    R"(Prints the help of a command (the same as graphrun COMMAND --help) or of a topic. Topics are keys and
+sections of a model file (patience, training), names in it (adam, dense) and their lists (optimizers), and the
+lists environment, execution and logs. Without an argument, help lists the topics, the environment variables
+and the exit codes. --man prints all help as the man page graphrun(1).)",
     R"(graphrun help verify
 graphrun help training
 graphrun help adam

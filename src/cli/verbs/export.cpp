@@ -109,14 +109,14 @@ const Verb export_c_verb = {
     "",
     Positionals::model,
     "export a trained model as one C99 file without dependencies",
-    R"(Writes a function that predicts one sample. It has the weights as constants and allocates no memory. Needs
+    R"(Writes a function that predicts one row. It has the weights as constants and allocates no memory. Needs
 --weights, or a safetensors file as the model, but no data.
 
 Inputs and outputs are in the units of the data. The export does not include changes to single columns of a
-table (transforms, categories, imputation, formulas), so your program must apply them. The comment at
+table (transforms, categories, imputation, derived columns), so your program must apply them. The comment at
 the top of the file lists the statistics for them.
 
-All names begin with the name of the output file, or of the model without --output. To check the predictions
+All names begin with the name of the output file (without --output: of the model). To check the predictions
 against graphrun's, compile net.c with -DNET_SELF_TEST, which adds a main().)",
     R"(graphrun train model.json --save-weights model.safetensors
 graphrun export-c model.safetensors -o net.c
@@ -132,7 +132,7 @@ const Verb export_onnx_verb = {
 model, but no data. All unsupported ops are reported together.
 
 Inputs and outputs are in the units of the data. The export does not include changes to single columns of a
-table (transforms, categories, imputation, formulas), so your program must apply them. The doc_string
+table (transforms, categories, imputation, derived columns), so your program must apply them. The doc_string
 of the model lists the statistics for them.)",
     R"(graphrun export-onnx model.safetensors -o net.onnx)",
     run_export_onnx};
@@ -143,8 +143,8 @@ const Verb import_onnx_verb = {
     Positionals::onnx,
     "read a dense network from an ONNX file",
     R"(Reads dense layers and activations (docs/guide/deployment.md lists the nodes) and writes a safetensors file
-with model and weights. graphrun can predict with this file at once, and train it further if you add the
-section "data" to the model. If nodes are unsupported, the error lists them all.)",
+with model and weights. graphrun can predict with this file at once. To train it further, replace the
+placeholder in the section "data" of the model. If nodes are unsupported, the error lists them all.)",
     R"(graphrun import-onnx net.onnx -o model.safetensors
 graphrun show model.safetensors --json > model.json)",
     run_import_onnx};

@@ -219,9 +219,9 @@ const Verb plot_verb = {
     "",
     Positionals::tables,
     "plot training logs or a model's evaluation, as text, SVG or PNG",
-    R"(Draws the loss and the metrics over the epochs, from logs of train --log or from CSV files with a header. With
-several files, each run has its own colour and is named after its file. plot skips empty cells. For the
-folder of a stored run, it draws the log, or with --what the model.
+    R"(Draws the loss and the metrics over the epochs, from logs of train --log or from other CSV files (with a
+header) or JSON Lines. With several files, each run has its own colour and is named after its file. plot skips
+empty cells. For the folder of a stored run, it draws the log, or with --what the model.
 
 For a model with --weights, or a safetensors file, --what selects the plot: confusion matrix or misclassified
 images for classifiers, the surface over two input columns, predicted vs. actual values or residuals for

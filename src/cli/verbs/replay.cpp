@@ -207,8 +207,8 @@ const Verb replay_verb = {
 model, command line and data. At each report it compares the loss and the hash of the weights with the log,
 and at the end the hash of the final weights. If they differ, the message names the step (exit code 3).
 
-replay changes runtime hyperparameters after the same steps as the user of the studio did. It repeats an
-interrupted run up to its last step, and a killed or failed run up to its last report. It writes no file.
+replay applies the hyperparameter changes made in the studio, after the same steps. It repeats an interrupted
+run up to its last step, and a killed or failed run up to its last report. It writes no file.
 
 With --json, stdout is one object; docs/reference/command-line.md lists the keys.)",
     R"(graphrun train model.json --run-dir runs

@@ -22,7 +22,7 @@ namespace {
 // Functions of the library, which is opened once and kept: handles of several runnables use it.
 struct Functions {
   DynamicLibrary library{fmt::format("libcublasLt.so.{}", CUBLAS_VER_MAJOR),
-                         "this model has wide matrix products, which need"};
+                         "this model has large matrix products, which need"};
 #define X(name) decltype(&cublasLt##name) name = library.find<decltype(name)>("cublasLt" #name);
   // clang-format off
   X(Create) X(Destroy) X(GetStatusString) X(Matmul) X(MatmulAlgoGetHeuristic)

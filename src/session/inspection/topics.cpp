@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/json_text.h"
+#include "base/text.h"
 #include "data/sources.h"
 #include "data/transform_list.h"
 #include "graph/frontend/format/fields.h"
@@ -250,14 +251,14 @@ std::vector<Section> sections() {
       {"transform",
        "lists of transforms by input or column: {\"x\": [\"standardize\"]}; see graphrun help transforms"}};
   for (const auto& [key, text] : rows) keys += help_row(key, text);
-  return {{"model", "model: the keys of a model file\n\n" + field_rows(file_fields()) +
-                        "\nSee also: graphrun help data, training, layers, ops, initializers\n"},
-          {"data", keys + "\nRun `graphrun init DATA.csv --label COLUMN` to write this section for a CSV file.\n"},
-          {"training", "training: the section \"train\" of a model file\n\n" + field_rows(train_fields()) +
-                           "\nKeys of early_stopping:\n" + field_rows(early_stopping_fields()) +
-                           "\nKeys of lr_plateau:\n" + field_rows(lr_plateau_fields()) + "\nKeys of each objective:\n" +
-                           field_rows(objective_fields()) +
-                           "\nSee also: graphrun help losses, optimizers, schedules, metrics\n"}};
+  return {
+      {"model", "model: the keys of a model file\n\n" + field_rows(file_fields()) +
+                    "\nSee also: graphrun help data, training, layers, ops, initializers\n"},
+      {"data", keys + "\nRun `graphrun init DATA.csv --label COLUMN` to write this section for a CSV file.\n"},
+      {"training", "training: the section \"train\" of a model file\n\n" + field_rows(train_fields()) +
+                       "\nKeys of early_stopping:\n" + field_rows(early_stopping_fields()) + "\nKeys of lr_plateau:\n" +
+                       field_rows(lr_plateau_fields()) + "\nKeys of objectives:\n" + field_rows(objective_fields()) +
+                       "\nSee also: graphrun help losses, optimizers, schedules, metrics\n"}};
 }
 
 // Keys of a model file, each with the topic that lists it. Omits "train", a command, and "optimizer", as optimizers is
@@ -272,6 +273,21 @@ std::vector<std::pair<std::string_view, std::string_view>> keys_in_topics() {
   for (const Field& field : file_fields())
     if (field.name != "train" && field.name != "$schema") keys.emplace_back(field.name, "model");
   return keys;
+}
+
+// Rows of one key in the text of a topic, below their headings, and the nested keys of this key.
+std::string key_text(std::string_view topic, std::string_view key) {
+  const std::string all = help_topic(std::string(topic));
+  std::string text, heading;
+  bool is_nested = false, is_shown = false;
+  for (const std::string_view line : lines_of(all)) {
+    const bool is_heading = !line.empty() && line[0] != ' ';
+    if (is_heading) heading = fmt::format("\n{}\n\n", line), is_nested = line == fmt::format("Keys of {}:", key);
+    if (!line.starts_with("   "))
+      is_shown = line.starts_with("  ") && (is_nested || line.starts_with(fmt::format("  {} ", key)));
+    if (is_shown) text += fmt::format("{}{}\n", heading, line), heading.clear();
+  }
+  return text.substr(1) + fmt::format("\ngraphrun help {} lists all keys.\n", topic);
 }
 
 std::string text_of(const TopicKind& kind) {
@@ -324,8 +340,7 @@ std::string help_topic(const std::string& topic) {
   }
   if (!text.empty()) return text;
   for (const auto& [key, section] : keys_in_topics())
-    if (key == topic)
-      return fmt::format("The topic {} describes the key {}:\n\n{}", section, key, help_topic(std::string(section)));
+    if (key == topic) return key_text(section, key);
   std::string hint = did_you_mean(topic, help_topics());
   if (hint.empty()) hint = fmt::format("the lists are {}", fmt::join(help_kinds(), ", "));
   throw Error(ErrorKind::input, "help.unknown", fmt::format("unknown topic '{}'", topic), std::move(hint));

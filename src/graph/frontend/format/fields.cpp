@@ -67,15 +67,14 @@ Field set_at_run_time(Field field) {
 
 // Keys of both parts that monitor a metric of `validation`, and those of one of them.
 template <auto kPart, class Part>
-Fields monitor_fields(Fields own) {
+Fields monitor_fields(std::string_view patience, Fields own) {
   Fields fields = {
       plain<kPart, &Part::monitor>("monitor", "`\"loss\"` or the name of a metric, on the validation split"),
       plain<kPart, &Part::mode>(
           "mode",
           R"(`"min"`: lower is better; `"max"`: higher is better; `"auto"`: the direction of the built-in metric)", {},
           {"auto", "min", "max"}),
-      plain<kPart, &Part::patience>(
-          "patience", "consecutive evaluations without improvement until training stops or the learning rate drops", 1),
+      plain<kPart, &Part::patience>("patience", patience, 1),
       plain<kPart, &Part::min_delta>("min_delta", "smallest change that counts as an improvement", 0)};
   fields.insert(fields.end(), own.begin(), own.end());
   return fields;
@@ -184,11 +183,11 @@ const Fields& train_fields() {
           "required, unless there are `objectives`"),
       other("objectives", "several losses, each with its own parameters and optimizer: [keys](#objectives)"),
       other("batch",
-            R"(samples per step, at most the size of the training split. `"max"`: the largest batch that fits in )"
+            R"(rows per step, at most the size of the training split. `"max"`: the largest batch that fits in )"
             "`max_memory`, or in the memory of the machine. For predictions see [data.md](data.md#predictions)",
             R"(`"all"`)"),
       other("max_memory",
-            "memory budget of the plan, in bytes or as `\"512MiB\"`. graphrun shrinks a larger plan without changing "
+            "memory limit of the plan, in bytes or as `\"512MiB\"`. graphrun shrinks a larger plan without changing "
             "results. It rejects a plan that still does not fit ([memory.md](../internals/memory.md#a-budget))"),
       plain<&TrainSpec::drop_last>("last_batch",
                                    R"(`"drop"` omits an incomplete last batch from training, but not from evaluation)",
@@ -202,7 +201,7 @@ const Fields& train_fields() {
           0),
       plain<&TrainSpec::precision>(
           "precision",
-          R"(`"tf32"` allows wide products to round their operands to a 10-bit mantissa, for tensor cores. )"
+          R"(`"tf32"` allows large matrix products to round their operands to a 10-bit mantissa, for tensor cores. )"
           R"(Executors without tensor cores use `"fp32"`)",
           {}, {"fp32", "tf32"}),
       plain<&TrainSpec::math>(
@@ -245,6 +244,7 @@ const Fields& objective_fields() {
 
 const Fields& early_stopping_fields() {
   static const Fields table = monitor_fields<&TrainSpec::early_stopping, EarlyStopping>(
+      "consecutive evaluations without improvement until training stops",
       {plain<&TrainSpec::early_stopping, &EarlyStopping::restore_best>(
           "restore_best", "restore the parameters of the best evaluation when training ends")});
   return table;
@@ -252,11 +252,12 @@ const Fields& early_stopping_fields() {
 
 const Fields& lr_plateau_fields() {
   static const Fields table = monitor_fields<&TrainSpec::lr_plateau, LrPlateau>(
+      "consecutive evaluations without improvement until the learning rate drops",
       {plain<&TrainSpec::lr_plateau, &LrPlateau::factor>(
            "factor", "factor for the learning rate or the value of its schedule", 0, {}, true, 1),
        plain<&TrainSpec::lr_plateau, &LrPlateau::cooldown>("cooldown", "evaluations to ignore after each reduction", 0),
-       plain<&TrainSpec::lr_plateau, &LrPlateau::min_factor>("min_factor", "lower bound of the product of all factors",
-                                                             0, {}, false, 1)});
+       plain<&TrainSpec::lr_plateau, &LrPlateau::min_factor>(
+           "min_factor", "lower bound of the product of all reductions", 0, {}, false, 1)});
   return table;
 }
 
