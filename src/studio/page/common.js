@@ -79,19 +79,25 @@ const kParts = {monitor: "metric", mode: "direction", patience: "patience (evalu
 
 // Explanations of settings, by their keys.
 const kHints = {
-  lr: "Size of an update, as a factor of the gradient", momentum: "Decay rate of the sum of past gradients",
-  beta1: "Decay rate of the mean of past gradients", beta2: "Decay rate of the mean of their squares",
-  eps: "Added to a denominator, to avoid a division by 0", clip_norm: "Largest norm of all gradients together; larger ones are scaled down",
-  weight_decay: "Shrinks the weights in each step, independently of the gradient", l2: "Adds a multiple of the weights to the gradient",
-  batch: "Rows per training step", epochs: "Passes over the training rows", seed: "Seed of all random numbers", stratify: "Input or column whose values occur in the same proportions in every split",
-  patience: "Evaluations in a row without an improvement", cooldown: "Evaluations to wait after a reduction", min_factor: "Smallest factor of the learning rate",
-  min_delta: "Smallest change that counts as an improvement", precision: "tf32: faster and less precise", math: "fast: off by a few units in the last place (ulp)",
+  lr: "Step size: scales each update of the parameters", momentum: "Decay rate of the velocity",
+  beta1: "Decay rate of the first moment", beta2: "Decay rate of the second moment",
+  eps: "Avoids division by 0", clip_norm: "Largest norm of the gradients, over all parameters of the loss. Larger gradients are scaled down before the update",
+  weight_decay: "Decoupled weight decay: p - lr * weight_decay * p", l2: "L2 penalty: g + l2 * p",
+  "train.batch": "Rows per step, at most the size of the training split", "train.epochs": "Passes over the training split", shuffle: "Use a different order of rows in each epoch",
+  "train.seed": "Seed of initial values, order of rows, random numbers and the split of the data", stratify: "Input or column whose values occur in the same proportions in every split",
+  "early_stopping.patience": "Consecutive evaluations without improvement until training stops",
+  "lr_plateau.patience": "Consecutive evaluations without improvement until the learning rate drops",
+  "lr_plateau.factor": "Factor for the learning rate or the value of its schedule", cooldown: "Evaluations to ignore after each reduction", min_factor: "Lower bound of the product of all reductions",
+  min_delta: "Smallest change that counts as an improvement", restore_best: "Restore the parameters of the best evaluation when training ends",
+  max_memory: "Memory limit of the plan, in bytes or as 512MiB", last_batch: "drop omits an incomplete last batch from training, but not from evaluation",
+  precision: "tf32 allows large matrix products to round their operands to a 10-bit mantissa, for tensor cores",
+  math: "exact: bitwise identical to functions on cpu (sums may differ); fast: faster, and off by a few units in the last place",
 };
 const hasHint = (path) => path.startsWith("train.") || path === "data.stratify";  // other sections use the keys differently
-export const hintOf = (path) => { const hint = hasHint(path) && kHints[path.split(".").at(-1)]; return hint ? `${hint} (${path})` : path; };
+export const hintOf = (path) => { const hint = hasHint(path) && (kHints[path.split(".").slice(-2).join(".")] ?? kHints[path.split(".").at(-1)]); return hint ? `${hint} (${path})` : path; };
 const kMetrics = {
-  loss: "Value that training minimizes", mse: "Mean squared error", rmse: "Root mean squared error", mae: "Mean absolute error",
-  r2: "1 - mse / variance of the target; 1 is perfect", mape: "Mean absolute percentage error", accuracy: "Fraction of correctly classified rows",
+  loss: "Value that training minimizes", mse: "Mean squared error", rmse: "Root of mse; the mean over the columns", mae: "Mean absolute error",
+  r2: "1 - mse / variance of the target (1: perfect, 0: as good as the mean)", mape: "Mean absolute error relative to the target", accuracy: "Fraction of correctly classified rows",
   auc: "Area under the ROC curve", f1: "Harmonic mean of precision and recall", mcc: "Matthews correlation coefficient",
 };
 export const metricHint = (name) => kMetrics[name] ?? name;

@@ -8,6 +8,9 @@ const weightsText = ({trained}) => trained ? "current weights"
   : "initial weights (the trained weights do not fit the edited model)";
 const rowsText = (answer) => `first ${answer.rows} rows of the ${phaseName(answer.split)} split, ${weightsText(answer)}`;
 const hints = (...sentences) => sentences.map((one) => element("p", {class: "quiet"}, one));
+// Explanations that open on demand, also with the keyboard.
+const explained = (summary, ...sentences) => element("details", {class: "explained"}, element("summary", {}, summary), ...hints(...sentences));
+const kColumnsSummary = "What do these columns mean?";
 const isSeen = () => !$("inspect").hidden;
 let version = 0, values = null, plan = null, costs = null, chosen = "", plannedText = "";
 
@@ -84,7 +87,7 @@ function showCosts() {
   $("costs").replaceChildren(...rows.length ? [table(["Value", "Forward (µs)", "Backward (µs)", "Time (%)", "Size (bytes)", "Stored", "Error", term("Error (ulp)", "Error in units in the last place: the gaps between neighbouring 32-bit numbers")],
     rows.map(([box, cost]) => [element("button", {type: "button", onclick: () => choose(box)}, box.name), microseconds(cost.seconds), microseconds(cost.back),
       String(Math.round(100 * cost.share)), cost.bytes.toLocaleString("en"), cost.in_arena ? "yes" : "no", short(cost.difference, 3), short(cost.ulp, 2)])),
-  ...hints("Forward: time to compute the value. Backward: time to compute its gradients. Time: both, as a percentage of the total.",
+  explained(kColumnsSummary, "Forward: time to compute the value. Backward: time to compute its gradients. Time: both, as a percentage of the total.",
     "Stored: whether the value is stored in memory. If only one group of fused operations uses a value, it is not stored.",
     "Error: largest difference from the same value in double precision. One ulp (unit in the last place) is the gap between neighbouring 32-bit numbers at the largest element of the value.")] : []);
 }
@@ -194,8 +197,8 @@ function drawPlan() {
   const at = step - plan.starts[phase];
   $("cursor-text").textContent = `Operation ${at + 1} of ${phaseName(plan.phases[phase]?.name ?? "")}: ${valueName(plan.phases[phase]?.steps[at] ?? "none")}. ` +
     `In use: ${bytes(total)}, plus ${bytes(low)} for the whole run.`;
-  $("plan-summary").textContent = `Before the run, graphrun reserves ${bytes(plan.arena_bytes)} for data, parameters and all other values, and plans the position of every value. ` +
-    `No plan of these values needs less than ${bytes(plan.lower_bound)}.`;
+  $("plan-summary").textContent = `Before the run, graphrun reserves ${bytes(plan.arena_bytes)} for data, parameters, optimizer state and intermediate values. ` +
+    `The lower bound for these values is ${bytes(plan.lower_bound)}.`;
   $("plan-legend").replaceChildren(...kKinds.filter((kind) => plan.blocks.some((block) => block.kind === kind)).map((kind) => {
     const swatch = element("i");
     swatch.style.background = kindColour(kind);
@@ -226,7 +229,7 @@ function showRegions() {
     : `${sum("steps").toLocaleString("en")} operations run as ${counted(rows.length, "fused group")}. This keeps ${bytes(sum("bytes_in_tiles"))} of values out of memory.`;
   $("regions").replaceChildren(...rows.length
     ? [table(["Group", "Phase", "Operations", "Structure", term("Work per thread", "Rows that a processor thread computes at a time; on a GPU, the numbers of blocks and threads"), "Not stored (bytes)"], rows),
-      ...hints("Structure: a pass computes all rows of the batch, and the next pass can use its sums over the rows. The other operations of the group run once per batch.",
+      explained(kColumnsSummary, "Structure: each pass processes every row of the batch. A later pass can use sums over the rows from an earlier pass. Operations outside the passes run once per batch.",
         "Not stored: size of the values that only this group uses. They stay in registers or in the processor's cache.")]
     : [],
   ...hints(...[...plan.notes, ...plan.fallbacks].map((note) => phaseName(note).replace(/: (a cut|no region|region dissolved): /, " is not fused: "))));
