@@ -49,8 +49,7 @@ const Verb eval_verb = {
     "evaluate trained weights on every split of the data",
     R"(Prints the loss and the metrics of every split for trained weights, without training. Needs --weights, or a
 safetensors file as the model. Classifiers get accuracy, precision, recall, F1, ROC AUC, average precision and
-the confusion matrix; regressions get R2 and errors, with --json also quantiles of the residuals
-(docs/reference/metrics.md).
+the confusion matrix; regressions get R2, errors and quantiles of the residuals (docs/reference/metrics.md).
 
 To keep training rows out of the test split, eval splits and transforms the data as in the training run. If
 the rows or the split have changed, the exit code is 2. --data evaluates the rows of another file instead.
