@@ -496,7 +496,7 @@ TEST_F(Cli, AnInterruptKeepsTheResultsSoFar) {
 TEST_F(Cli, VerboseTellsOfThePlan) {
   const Outcome outcome = graphrun({model_, "-v"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;
-  for (const char* part : {"train split: 4 samples", "arena:", "phase train:"}) {
+  for (const char* part : {"train split: 4 rows", "arena:", "phase train:"}) {
     EXPECT_TRUE(has(outcome.err, part)) << part;
   }
 }

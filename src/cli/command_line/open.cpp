@@ -60,7 +60,7 @@ Session open_session(Model model, const Arguments& arguments, Diagnostics& diagn
 
 void describe(const Session& session, Diagnostics& diagnostics) {
   for (const Split& split : session.model().data.splits) {
-    diagnostics.note(fmt::format("{} split: {} samples", split.name, split.samples()));
+    diagnostics.note(fmt::format("{} split: {} rows", split.name, split.samples()));
   }
   const Program& program = session.program();
   diagnostics.note(
