@@ -16,7 +16,7 @@ int main() {
   Model model(std::move(graph));
   model.outputs = {{y_hat, "y_hat", "y"}};
   model.train.minimize = model.graph.expression("loss = mean(square(y_hat - y))");
-  model.train.optimizer.attributes = {{"lr", 0.1}};  // of sgd
+  model.train.optimizer.attributes = {{"lr", 0.1}};  // learning rate of sgd, the default optimizer
   model.train.epochs = 2000;
 
   const std::vector<float> x = {0, 0, 0, 1, 1, 0, 1, 1}, y = {0, 1, 1, 0};
