@@ -113,9 +113,9 @@ int internal_error(Diagnostics& diagnostics, const std::exception& bug) noexcept
 
 }  // namespace
 
-int guarded(Diagnostics& diagnostics, const std::function<int()>& run) noexcept {
+int report_exception(Diagnostics& diagnostics) noexcept {
   try {
-    return run();
+    throw;
   } catch (const Error& error) {
     return report(diagnostics, error);
   } catch (const std::bad_alloc&) {

@@ -4,7 +4,6 @@
 // message is dropped if stderr or memory fails. Exit codes are part of the interface and never change their meaning.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 
@@ -55,7 +54,16 @@ class Diagnostics {
   JsonWriter json_;
 };
 
-// Calls run(), which returns an exit code, and converts an exception into a message and its exit code.
-int guarded(Diagnostics& diagnostics, const std::function<int()>& run) noexcept;
+// Writes the message of the exception that is being handled; returns its exit code.
+int report_exception(Diagnostics& diagnostics) noexcept;
+// Calls run(), which returns an exit code. Allocates nothing by itself: that could throw outside.
+template <class Run>
+int guarded(Diagnostics& diagnostics, Run run) noexcept {
+  try {
+    return run();
+  } catch (...) {
+    return report_exception(diagnostics);
+  }
+}
 
 }  // namespace graphrun::cli

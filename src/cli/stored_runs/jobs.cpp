@@ -114,6 +114,7 @@ void run_in_threads(const std::vector<Arguments>& trainings, std::size_t at_once
   std::mutex mutex;  // protects the variables below
   std::condition_variable changed;
   std::vector<JobEnd> ends;
+  ends.reserve(trainings.size());  // the threads allocate nothing here, and ended() may read while they add
   std::size_t working = 0;
   const auto work = [&] {
     for (std::size_t job = next++; job < trainings.size() && !interrupted(); job = next++) {
@@ -141,12 +142,14 @@ void run_in_threads(const std::vector<Arguments>& trainings, std::size_t at_once
     ++working;
   }
   std::unique_lock lock(mutex);
-  while (working > 0 || !ends.empty()) {
-    changed.wait(lock, [&] { return working == 0 || !ends.empty(); });
-    const std::vector<JobEnd> some = std::exchange(ends, {});
-    lock.unlock();
-    for (const JobEnd& end : some) ended(end);
-    lock.lock();
+  for (std::size_t told = 0; working > 0 || told < ends.size();) {
+    changed.wait(lock, [&] { return working == 0 || told < ends.size(); });
+    for (; told < ends.size(); ++told) {
+      const JobEnd& end = ends[told];
+      lock.unlock();
+      ended(end);
+      lock.lock();
+    }
   }
 }
 
