@@ -21,12 +21,12 @@ namespace graphrun::cli {
 namespace {
 
 // Session and checkpoint folder of an Interrupt.
-struct Entry {
+struct Registered {
   std::atomic<bool> taken{false};
   std::atomic<Session*> session{nullptr};
   std::atomic<CheckpointFolder*> checkpoints{nullptr};
 };
-std::array<Entry, kMaxInterrupts> entries;
+std::array<Registered, kMaxInterrupts> registered;
 std::atomic<int> handling{0};         // handlers that may use an entry
 std::atomic<bool> looked_for{false};  // an Interruptible exists
 std::atomic<bool> asked{false};
@@ -50,9 +50,9 @@ bool is_meant_twice(int signal) {
 
 // Calls f(*pointer) for the members that are set; returns whether any is.
 template <class T, class F>
-bool for_each(std::atomic<T*> Entry::*member, F f) {
+bool for_each(std::atomic<T*> Registered::*member, F f) {
   bool any = false;
-  for (Entry& entry : entries) {
+  for (Registered& entry : registered) {
     T* const set = (entry.*member).load();
     if (set == nullptr) continue;
     f(*set);
@@ -62,15 +62,16 @@ bool for_each(std::atomic<T*> Entry::*member, F f) {
 }
 
 void handle(int signal) {
-  if (signal == SIGHUP && for_each(&Entry::checkpoints, [](CheckpointFolder& folder) { folder.request(); })) return;
-  if (!for_each(&Entry::session, [](Session&) {}) && !looked_for) _exit(kInterrupted);
+  if (signal == SIGHUP && for_each(&Registered::checkpoints, [](CheckpointFolder& folder) { folder.request(); }))
+    return;
+  if (!for_each(&Registered::session, [](Session&) {}) && !looked_for) _exit(kInterrupted);
   std::int64_t never = 0;
   asked_at.compare_exchange_strong(never, now());
   if (asked.exchange(true)) {
     if (is_meant_twice(signal)) _exit(kInterrupted);
     return;
   }
-  for_each(&Entry::session, [](Session& session) { session.cancel(); });
+  for_each(&Registered::session, [](Session& session) { session.cancel(); });
   const int saved = errno;
   const std::uint64_t once = 1;
   if (write(woken, &once, sizeof once) < 0) errno = saved;  // without a descriptor nothing waits
@@ -127,15 +128,15 @@ void wait_or_interrupt(double seconds) {
 }
 
 Interrupt::Interrupt(Session& session, CheckpointFolder* checkpoints) {
-  while (entries[entry_].taken.exchange(true))
-    if (++entry_ == entries.size()) throw std::length_error("too many trainings at once");
-  entries[entry_].checkpoints = checkpoints;
-  entries[entry_].session = &session;
+  while (registered[entry_].taken.exchange(true))
+    if (++entry_ == registered.size()) throw std::length_error("too many trainings at once");
+  registered[entry_].checkpoints = checkpoints;
+  registered[entry_].session = &session;
 }
 
 // A handler in another thread may still use the session.
 Interrupt::~Interrupt() {
-  Entry& entry = entries[entry_];
+  Registered& entry = registered[entry_];
   entry.checkpoints = nullptr;
   entry.session = nullptr;
   while (handling > 0) std::this_thread::yield();
