@@ -180,7 +180,9 @@ std::string help_text() {
 
 std::string help_text(const Verb& verb) {
   const std::string also = verb.alias.empty() ? "" : fmt::format(" (also: {})", verb.alias);
-  const std::string_view other = verb.name == "show" ? "|--weights FILE" : verb.name == "plan" ? "|--buffers FILE" : "";
+  const std::string_view other = verb.name == "show"   ? "|--weights FILE [NAME...]"
+                                 : verb.name == "plan" ? "|--buffers FILE"
+                                                       : "";
   return fmt::format("graphrun {}{}: {}\n\nUsage: graphrun {} [FLAGS]{}{}\n\n{}\n\nExamples:\n{}", verb.name, also,
                      verb.summary, verb.name, positionals_text(verb.positionals), other, verb.about,
                      indented(verb.examples)) +

@@ -112,7 +112,7 @@ const Verb export_c_verb = {
     R"(Writes a function that predicts one row. It has the weights as constants and allocates no memory. Needs
 --weights, or a safetensors file as the model, but no data.
 
-Inputs and outputs are in the units of the data. The export does not include changes to single columns of a
+Inputs and outputs are in the units of the data. The export does not include the preprocessing of columns of a
 table (transforms, categories, imputation, derived columns), so your program must apply them. The comment at
 the top of the file lists the statistics for them.
 
@@ -131,7 +131,7 @@ const Verb export_onnx_verb = {
     R"(Writes ONNX with IR version 8 and opset 17, for any batch size. Needs --weights, or a safetensors file as the
 model, but no data. All unsupported ops are reported together.
 
-Inputs and outputs are in the units of the data. The export does not include changes to single columns of a
+Inputs and outputs are in the units of the data. The export does not include the preprocessing of columns of a
 table (transforms, categories, imputation, derived columns), so your program must apply them. The doc_string
 of the model lists the statistics for them.)",
     R"(graphrun export-onnx model.safetensors -o net.onnx)",
@@ -143,7 +143,7 @@ const Verb import_onnx_verb = {
     Positionals::onnx,
     "read a dense network from an ONNX file",
     R"(Reads dense layers and activations (docs/guide/deployment.md lists the nodes) and writes a safetensors file
-with model and weights. graphrun can predict with this file at once. To train it further, replace the
+with model and weights. predict accepts this file without changes. To train it further, replace the
 placeholder in the section "data" of the model. If nodes are unsupported, the error lists them all.)",
     R"(graphrun import-onnx net.onnx -o model.safetensors
 graphrun show model.safetensors --json > model.json)",

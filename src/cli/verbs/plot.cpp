@@ -225,7 +225,8 @@ empty cells. For the folder of a stored run, it draws the log, or with --what th
 
 For a model with --weights, or a safetensors file, --what selects the plot: confusion matrix or misclassified
 images for classifiers, the surface over two input columns, predicted vs. actual values or residuals for
-regressions, one weight matrix, or histograms. Default: confusion, surface or predicted, as suits the model.
+regressions, one weight matrix, or histograms. The default (confusion, surface or predicted) depends on the
+model.
 
 The suffix of --output selects the format: .svg, .png or .txt. Without --output, the plot is text on stdout.
 It is as wide as the terminal, or 80 columns. If the locale is not UTF-8, it uses ASCII.)",

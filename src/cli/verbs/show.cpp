@@ -151,7 +151,7 @@ const Verb check_verb = {
     Positionals::model,
     "report up to 50 errors in a model file; needs no data",
     R"(Reads the file, infers all shapes, checks the gradients and plans for --executor. It does not read the data:
-if only they determine the number of rows, it uses a placeholder. Reports up to 50 errors with positions (exit
+if the number of rows depends on them, it uses a placeholder. Reports up to 50 errors with positions (exit
 code 2).)",
     R"(graphrun check model.json
 graphrun check model.json --diagnostics=json)",

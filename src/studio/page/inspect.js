@@ -10,7 +10,7 @@ const rowsText = (answer) => `first ${answer.rows} rows of the ${phaseName(answe
 const hints = (...sentences) => sentences.map((one) => element("p", {class: "quiet"}, one));
 // Explanations that open on demand, also with the keyboard.
 const explained = (summary, ...sentences) => element("details", {class: "explained"}, element("summary", {}, summary), ...hints(...sentences));
-const kColumnsSummary = "What do these columns mean?";
+const kColumnsSummary = "About these columns";
 const isSeen = () => !$("inspect").hidden;
 let version = 0, values = null, plan = null, costs = null, chosen = "", plannedText = "";
 
@@ -69,7 +69,7 @@ const profile = guarded(async () => {
         return {...node, back, share: (node.seconds + back) / total};
       },
     };
-    $("profiled").textContent = `Profile of ${answer.executor}: ${rowsText(answer)}. Each operation was timed alone.`;
+    $("profiled").textContent = `Profile of ${answer.executor}: ${rowsText(answer)}. Each operation was timed separately.`;
   } catch (error) {
     $("profiled").textContent = "";
     throw error;
@@ -198,7 +198,7 @@ function drawPlan() {
   $("cursor-text").textContent = `Operation ${at + 1} of ${phaseName(plan.phases[phase]?.name ?? "")}: ${valueName(plan.phases[phase]?.steps[at] ?? "none")}. ` +
     `In use: ${bytes(total)}, plus ${bytes(low)} for the whole run.`;
   $("plan-summary").textContent = `Before the run, graphrun reserves ${bytes(plan.arena_bytes)} for data, parameters, optimizer state and intermediate values. ` +
-    `The lower bound for these values is ${bytes(plan.lower_bound)}.`;
+    `No arrangement of these values needs less than ${bytes(plan.lower_bound)}.`;
   $("plan-legend").replaceChildren(...kKinds.filter((kind) => plan.blocks.some((block) => block.kind === kind)).map((kind) => {
     const swatch = element("i");
     swatch.style.background = kindColour(kind);
@@ -228,9 +228,9 @@ function showRegions() {
   $("fusion-summary").textContent = !rows.length ? "No operations are fused."
     : `${sum("steps").toLocaleString("en")} operations run as ${counted(rows.length, "fused group")}. This keeps ${bytes(sum("bytes_in_tiles"))} of values out of memory.`;
   $("regions").replaceChildren(...rows.length
-    ? [table(["Group", "Phase", "Operations", "Structure", term("Work per thread", "Rows that a processor thread computes at a time; on a GPU, the numbers of blocks and threads"), "Not stored (bytes)"], rows),
+    ? [table(["Group", "Phase", "Operations", "Structure", term("Division of work", "Rows that a processor thread computes at a time; on a GPU, the numbers of blocks and threads"), "Kept in registers or cache (bytes)"], rows),
       explained(kColumnsSummary, "Structure: each pass processes every row of the batch. A later pass can use sums over the rows from an earlier pass. Operations outside the passes run once per batch.",
-        "Not stored: size of the values that only this group uses. They stay in registers or in the processor's cache.")]
+        "Kept in registers or cache: size of the values that only this group uses. They are not stored in memory.")]
     : [],
   ...hints(...[...plan.notes, ...plan.fallbacks].map((note) => phaseName(note).replace(/: (a cut|no region|region dissolved): /, " is not fused: "))));
 }
