@@ -228,7 +228,7 @@ function showRegions() {
   $("fusion-summary").textContent = !rows.length ? "No operations are fused."
     : `${sum("steps").toLocaleString("en")} operations run as ${counted(rows.length, "fused group")}. This keeps ${bytes(sum("bytes_in_tiles"))} of values out of memory.`;
   $("regions").replaceChildren(...rows.length
-    ? [table(["Group", "Phase", "Operations", "Structure", term("Division of work", "Rows that a processor thread computes at a time; on a GPU, the numbers of blocks and threads"), "Kept in registers or cache (bytes)"], rows),
+    ? [table(["Group", "Phase", "Operations", "Structure", term("Parallel work", "Rows that a processor thread computes at a time; on a GPU, the numbers of blocks and threads"), "Kept in registers or cache (bytes)"], rows),
       explained(kColumnsSummary, "Structure: each pass processes every row of the batch. A later pass can use sums over the rows from an earlier pass. Operations outside the passes run once per batch.",
         "Kept in registers or cache: size of the values that only this group uses. They are not stored in memory.")]
     : [],
