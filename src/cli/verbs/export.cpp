@@ -112,8 +112,8 @@ const Verb export_c_verb = {
     R"(Writes a function that predicts one row. It has the weights as constants and allocates no memory. Needs
 --weights, or a safetensors file as the model, but no data.
 
-Inputs and outputs are in the units of the data. The export does not include the preprocessing of columns of a
-table (transforms, categories, imputation, derived columns), so your program must apply them. The comment at
+Inputs and outputs are in the units of the data. The export does not include the preprocessing of single
+columns (transforms, categories, imputation, derived columns), so your program must apply them. The comment at
 the top of the file lists the statistics for them.
 
 All names begin with the name of the output file (without --output: of the model). To check the predictions
@@ -131,8 +131,8 @@ const Verb export_onnx_verb = {
     R"(Writes ONNX with IR version 8 and opset 17, for any batch size. Needs --weights, or a safetensors file as the
 model, but no data. All unsupported ops are reported together.
 
-Inputs and outputs are in the units of the data. The export does not include the preprocessing of columns of a
-table (transforms, categories, imputation, derived columns), so your program must apply them. The doc_string
+Inputs and outputs are in the units of the data. The export does not include the preprocessing of single
+columns (transforms, categories, imputation, derived columns), so your program must apply them. The doc_string
 of the model lists the statistics for them.)",
     R"(graphrun export-onnx model.safetensors -o net.onnx)",
     run_export_onnx};
