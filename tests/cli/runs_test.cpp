@@ -206,6 +206,13 @@ TEST_F(Runs, OfASweepHaveOneSplitWhateverTheirSeeds) {
   EXPECT_NE(other[0]["figures"]["test.loss"]["mean"], other[1]["figures"]["test.loss"]["mean"]);
 }
 
+TEST_F(Runs, OfASweepTrainEvenIfTheLastSettingDoesNotFit) {
+  const Outcome swept = graphrun({"sweep", model_, "--run-dir", runs_, "--over", "train.max_memory=1000000,16"});
+  EXPECT_EQ(swept.code, 1);
+  EXPECT_TRUE(has(swept.err, "1 of 2 runs failed")) << swept.err;
+  EXPECT_EQ(result_of("0001")["steps"], 20);
+}
+
 TEST_F(Runs, OfASweepTrainEachFold) {
   std::string rows = "a,b\n";
   for (int i = 0; i < 20; ++i) rows += std::to_string(i % 10) + "," + std::to_string(i * i % 7) + "\n";

@@ -142,10 +142,10 @@ void run_in_threads(const std::vector<Arguments>& trainings, std::size_t at_once
     ++working;
   }
   std::unique_lock lock(mutex);
-  for (std::size_t told = 0; working > 0 || told < ends.size();) {
-    changed.wait(lock, [&] { return working == 0 || told < ends.size(); });
-    for (; told < ends.size(); ++told) {
-      const JobEnd& end = ends[told];
+  for (std::size_t reported = 0; working > 0 || reported < ends.size();) {
+    changed.wait(lock, [&] { return working == 0 || reported < ends.size(); });
+    for (; reported < ends.size(); ++reported) {
+      const JobEnd& end = ends[reported];
       lock.unlock();
       ended(end);
       lock.lock();

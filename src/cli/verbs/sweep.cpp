@@ -163,10 +163,14 @@ std::size_t cores() {
 std::size_t fitting_at_once(const Arguments& arguments, const Plan& plan) {
   if (arguments.session.executor != "cpu" || cores() == 1) return 1;
   std::uint64_t bytes = 1;
-  for (const GridPoint* setting : {&plan.settings.front(), &plan.settings.back()}) {
-    const Program program =
-        plan_program(load_model(arguments.model, options_of(arguments, plan, *setting)), arguments.session);
-    bytes = std::max(bytes, 2 * program.arena_bytes);  // the data are in the model and in the arena
+  try {
+    for (const GridPoint* setting : {&plan.settings.front(), &plan.settings.back()}) {
+      const Program program =
+          plan_program(load_model(arguments.model, options_of(arguments, plan, *setting)), arguments.session);
+      bytes = std::max(bytes, 2 * program.arena_bytes);  // the data are in the model and in the arena
+    }
+  } catch (const Error&) {  // the run with this setting reports it; the others train
+    return 1;
   }
   return std::clamp<std::size_t>(available_host_memory() / 2 / bytes, 1, cores());
 }
