@@ -28,11 +28,11 @@ struct Value {
 
 // How a parameter starts. Random numbers come from a stream keyed by (seed, name of the parameter).
 // glorot_uniform is U(-l, l) with l = sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010), fan_in and fan_out being
-// the last two extents.
+// the last two extents times `a`: the number of elements in a window of a convolution, 1 elsewhere.
 struct Init {
   enum class Kind { constant, normal, uniform, glorot_uniform, values };
   Kind kind = Kind::constant;
-  double a = 0;       // constant: the value; normal: the mean; uniform: the lower end
+  double a = 0;       // constant: the value; normal: the mean; uniform: the lower end; glorot_uniform: see above
   double b = 0;       // normal: the standard deviation; uniform: the upper end
   HostTensor tensor;  // values
 
@@ -40,7 +40,7 @@ struct Init {
   static Init constant(double value) { return {Kind::constant, value, 0, {}}; }
   static Init normal(double std_dev, double mean = 0) { return {Kind::normal, mean, std_dev, {}}; }
   static Init uniform(double from, double to) { return {Kind::uniform, from, to, {}}; }
-  static Init glorot_uniform() { return {Kind::glorot_uniform, 0, 0, {}}; }
+  static Init glorot_uniform() { return {Kind::glorot_uniform, 1, 0, {}}; }
   static Init values(HostTensor tensor) { return {Kind::values, 0, 0, std::move(tensor)}; }
 };
 

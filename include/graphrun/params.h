@@ -113,6 +113,28 @@ struct PadParams {
   friend bool operator==(const PadParams&, const PadParams&) = default;
 };
 
+// windows and fold. Spatial axis i < axes, outermost first, has windows of size[i] elements that are dilation[i] apart;
+// consecutive windows start stride[i] apart. Entries from `axes` on are 1.
+inline constexpr int kMaxWindowAxes = 3;
+struct WindowParams {
+  std::int32_t axes = 1;
+  std::int32_t size[kMaxWindowAxes] = {1, 1, 1};
+  std::int32_t stride[kMaxWindowAxes] = {1, 1, 1};
+  std::int32_t dilation[kMaxWindowAxes] = {1, 1, 1};
+  constexpr void describe(auto&& f) const {
+    f("axes", axes);
+    f("size", std::span<const std::int32_t>(size));
+    f("stride", std::span<const std::int32_t>(stride));
+    f("dilation", std::span<const std::int32_t>(dilation));
+  }
+  // Number of windows along an axis of `extent` elements; 0 or less if none fits.
+  constexpr std::int64_t windows(int axis, std::int64_t extent) const {
+    const std::int64_t rest = extent - 1 - std::int64_t{dilation[axis]} * (size[axis] - 1);
+    return rest < 0 ? 0 : rest / stride[axis] + 1;
+  }
+  friend bool operator==(const WindowParams&, const WindowParams&) = default;
+};
+
 // Random ops: element i at a step comes from word (key, step, i) of base/random_bits.h. random_uniform: range [a, b);
 // random_normal: mean a, standard deviation b; dropout: rate a; permutation: neither a nor b.
 struct RandomParams {
@@ -126,7 +148,7 @@ struct RandomParams {
 enum class ParamsKind : std::uint32_t {};  // index of a struct in Params; 0: NoParams
 
 struct Params : std::variant<NoParams, ScalarParams, MatmulParams, ReduceParams, AxisParams, MinibatchParams,
-                             PermuteParams, SliceParams, PadParams, RandomParams> {
+                             PermuteParams, SliceParams, PadParams, RandomParams, WindowParams> {
   using variant::variant;
 
   constexpr ParamsKind kind() const { return static_cast<ParamsKind>(index()); }

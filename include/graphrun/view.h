@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "graphrun/params.h"
 #include "graphrun/types.h"
 
 namespace graphrun {
@@ -67,6 +68,25 @@ inline View sliced(const View& from, int axis, std::int64_t start, std::int64_t 
   View view = from;
   view.extents[axis] = extent;
   view.offset += start * from.strides[axis];
+  return view;
+}
+
+// Windows over the axes before the last one, (…, s, c) to (…, o, k, c): element (o, k) is element o * stride +
+// k * dilation of s. Windows may overlap.
+inline View windowed(const View& from, const WindowParams& windows) {
+  const int first = from.extents.rank() - 1 - windows.axes, last = from.extents.rank() + windows.axes - 1;
+  View view = from;
+  for (int i = 0; i < windows.axes; ++i) {
+    view.extents[first + i] = windows.windows(i, from.extents[first + i]);
+    view.strides[first + i] = from.strides[first + i] * windows.stride[i];
+    view.extents.push_back(1);
+  }
+  for (int i = 0; i < windows.axes; ++i) {
+    view.extents[first + windows.axes + i] = windows.size[i];
+    view.strides[first + windows.axes + i] = from.strides[first + i] * windows.dilation[i];
+  }
+  view.extents[last] = from.extents[from.extents.rank() - 1];
+  view.strides[last] = from.strides[from.extents.rank() - 1];
   return view;
 }
 

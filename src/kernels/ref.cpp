@@ -1,6 +1,7 @@
 // ref.cpp: reference kernels of scalar ops, from the last column of scalar_op_list.h, of where() and matmul; look-ups.
 #include "kernels/ref.h"
 
+#include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params.h"
 #include "graphrun/scalar_op.h"
@@ -102,7 +103,9 @@ bool ref_takes_views(Op op) {
 }
 
 std::uint64_t ref_workspace(Op op, const TensorType& output) {
-  return op == Op::scatter_add ? static_cast<std::uint64_t>(output.shape.elements()) * sizeof(double) : 0;
+  return op == Op::scatter_add || op == family_op::fold
+             ? static_cast<std::uint64_t>(output.shape.elements()) * sizeof(double)
+             : 0;
 }
 
 }  // namespace graphrun

@@ -58,6 +58,21 @@ void concat(const KernelArgs& args) {
   }
 }
 
+void windows(const KernelArgs& args) {
+  copy(args, 0, windowed(args.input_view(0), args.params.as<WindowParams>()), args.output_view());
+}
+
+// Accumulates in double until all windows are added.
+void fold(const KernelArgs& args) {
+  double* const sums = static_cast<double*>(args.workspace);
+  std::fill_n(sums, args.out_type.shape.elements(), 0.0);
+  const View to = windowed(args.output_view(), args.params.as<WindowParams>());
+  for_elements(merged<2>({to, args.input_view(0)}),
+               [&](i64, const Offsets<2>& at) { sums[at[0]] += in(args, 0, at[1]); });
+  for (i64 i = 0; i < args.out_type.shape.elements(); ++i) out(args, i, sums[i]);
+  args.clear_invalid_rows();
+}
+
 // Calls f(index, i, j) for column j of the output and position i in the input of indices.
 template <class F>
 void for_indices(const KernelArgs& args, int input, i64 width, F&& f) {
@@ -181,6 +196,8 @@ constexpr Entry kMovements[] = {
     {Op::slice, slice},
     {Op::pad, pad},
     {Op::concat, concat},
+    {family_op::windows, windows},
+    {family_op::fold, fold},
     {family_op::one_hot, one_hot},
     {family_op::gather, gather},
     {Op::scatter_add, scatter_add},

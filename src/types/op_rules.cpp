@@ -15,6 +15,7 @@
 #include "graphrun/params.h"
 #include "graphrun/program.h"
 #include "graphrun/scalar_op.h"
+#include "graphrun/view.h"
 
 namespace graphrun {
 namespace {
@@ -338,6 +339,35 @@ TensorType concat(const InferContext& context) {
   return out;
 }
 
+// The windows of a value, or a failure if it has not the axes or a window does not fit. `noun` names the value.
+TensorType windows_of(const InferContext& context, const TensorType& of, const std::string& noun) {
+  const auto& params = context.params.as<WindowParams>();
+  const int first = of.shape.rank() - 1 - params.axes;
+  if (first < (of.rows > 0 ? 1 : 0) || of.shape.rank() + params.axes > kMaxRank) {
+    context.fail("shape.rank",
+                 fmt::format("{} must have {} axes between the batch and its last axis, and at most {} in "
+                             "all with the windows",
+                             noun, params.axes, kMaxRank));
+  }
+  for (int i = 0; i < params.axes; ++i) {
+    if (params.windows(i, of.shape[first + i]) > 0) continue;
+    context.fail("shape.mismatch", fmt::format("{}: a window of {} elements, {} apart, does not fit into axis {}", noun,
+                                               params.size[i], params.dilation[i], first + i));
+  }
+  return {of.dtype, windowed(View{of.shape}, params).extents, of.rows};
+}
+TensorType windows(const InferContext& context) {
+  return windows_of(context, context.inputs[0], context.operand(0));
+}
+TensorType fold(const InferContext& context) {
+  const TensorType out{context.inputs[0].dtype, context.declared.shape, context.inputs[0].rows};
+  if (const TensorType read = windows_of(context, out, "the result " + to_string(out)); !(read == context.inputs[0])) {
+    context.fail("shape.mismatch",
+                 fmt::format("{} must be the windows of {}: {}", context.operand(0), to_string(out), to_string(read)));
+  }
+  return out;
+}
+
 // ---- tables
 
 // An extent of the output that operands and parameters leave open.
@@ -451,6 +481,13 @@ std::string params_fault(const Params& params) {
     return fmt::format("{} rows in batches of {}", batches->total, batches->capacity);
   const auto* product = params.get_if<MatmulParams>();
   if (product != nullptr && product->precision > Precision::tf32) return "it has no such precision";
+  if (const auto* windows = params.get_if<WindowParams>()) {
+    if (windows->axes < 1 || windows->axes > kMaxWindowAxes) return fmt::format("windows over {} axes", windows->axes);
+    for (int i = 0; i < kMaxWindowAxes; ++i)
+      if (windows->size[i] < 1 || windows->stride[i] < 1 || windows->dilation[i] < 1)
+        return fmt::format("windows of {} elements, {} apart, each {} after the last", windows->size[i],
+                           windows->dilation[i], windows->stride[i]);
+  }
   const auto* scalars = params.get_if<ScalarParams>();
   const auto* random = params.get_if<RandomParams>();
   const double a = scalars != nullptr ? scalars->a : random != nullptr ? random->a : 0;
@@ -495,6 +532,8 @@ constexpr NamedRule kStructured[] = {
     {Op::concat, {{"T+>T", params_kind<AxisParams>}, concat}},
     {family_op::varying_minibatch, {{"TUU>T", params_kind<MinibatchParams>}, minibatch}},
     {family_op::varying_row_count, {{"UU>I", params_kind<MinibatchParams>}, row_count}},
+    {family_op::windows, {{"T>T", params_kind<WindowParams>}, windows}},
+    {family_op::fold, {{"F>F", params_kind<WindowParams>}, fold}},
     {family_op::one_hot, {{"I>S"}, one_hot}},
     {family_op::gather, {{"TI>T"}, gather}},
     {Op::scatter_add, {{"IF>F", params_kind<NoParams>, Overlay::none, CombineOp::sum}, scatter_add}},

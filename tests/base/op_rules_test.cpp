@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "graph/ops/op_def.h"
+#include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params.h"
 #include "graphrun/scalar_op.h"
@@ -61,6 +62,20 @@ TEST(OpRules, ShapesAndRowsAreHeldTogether) {
   EXPECT_NE(fault(Op::concat, {f32({2}), f32({2})}, f32({5}), AxisParams{0}), "");
   EXPECT_EQ(fault(*find_op("stop_gradient"), {f32({4, 3}, 1)}, f32({4, 3}, 1)), "");
   EXPECT_NE(fault(*find_op("stop_gradient"), {f32({4, 3}, 1)}, f32({3, 4}, 1)), "");
+  const WindowParams three{.axes = 1, .size = {3, 1, 1}};
+  EXPECT_EQ(fault(family_op::windows, {f32({2, 5, 4})}, f32({2, 3, 3, 4}), three), "");
+  EXPECT_EQ(fault(family_op::fold, {f32({2, 3, 3, 4})}, f32({2, 5, 4}), three), "");
+  EXPECT_NE(fault(family_op::windows, {f32({2, 5, 4})}, f32({2, 4, 3, 4}), three), "");
+  EXPECT_NE(fault(family_op::windows, {f32({2, 2, 4})}, f32({2, 0, 3, 4}), three), "") << "it does not fit";
+  EXPECT_NE(fault(family_op::windows, {f32({5})}, f32({3, 3}), three), "") << "no axis of columns";
+  EXPECT_NE(fault(family_op::windows, {TensorType{DType::f32, {5, 4}, 1}}, f32({3, 3, 4}), three), "") << "the batch";
+  EXPECT_NE(fault(family_op::windows, {f32({1, 1, 1, 1, 1, 1, 1, 5})}, f32({1}), three), "") << "too many axes";
+  EXPECT_NE(fault(family_op::fold, {f32({2, 3, 3, 4})}, f32({2, 6, 4}), three), "") << "four windows fit";
+  EXPECT_NE(fault(family_op::fold, {f32({2, 3, 3, 4})}, f32({2, 5}), three), "");
+  for (const WindowParams& bad :
+       {WindowParams{.axes = 0}, WindowParams{.axes = 4}, WindowParams{.axes = 1, .size = {0, 1, 1}},
+        WindowParams{.axes = 1, .stride = {0, 1, 1}}, WindowParams{.axes = 1, .dilation = {-1, 1, 1}}})
+    EXPECT_NE(fault(family_op::windows, {f32({2, 5, 4})}, f32({2, 5, 1, 4}), bad), "");
   EXPECT_NE(fault(Op::transpose, {f32({2, 2})}, f32({2, 2}), PermuteParams{{1, 1}}), "");
   EXPECT_NE(fault(Op::transpose, {f32({2, 2})}, f32({2, 2}), PermuteParams{{0, -1}}), "");
   EXPECT_NE(fault(Op::sum, {f32({2, 2})}, f32({}), ReduceParams{7, false}), "");

@@ -120,6 +120,13 @@ TEST_F(Help, EveryLayerHasAnExampleThatWorks) {
     Json entry = examples(name).at(0)["graph"][0];
     entry["name"] = "unused";
     if (name == "embedding") entry["inputs"][0] = "classes";
+    if (name.starts_with("conv")) {
+      const bool signal = name.ends_with("1d");
+      model["graph"].push_back(signal ? "wide = pad(reshape(x, shape=[-1, 1, 1]), axis=1, after=7)"
+                                      : "tall = pad(reshape(x, shape=[-1, 1, 1, 1]), axis=1, after=7)");
+      if (!signal) model["graph"].push_back("wide = pad(tall, axis=2, after=7)");
+      entry["inputs"][0] = "wide";
+    }
     model["graph"].push_back(entry);
     expect_valid(name, model);
   }

@@ -28,8 +28,8 @@ inline Session model_session(const std::string& name) {
 }
 
 inline std::vector<std::string> model_names_to_export() {
-  return {"digits", "linear_regression", "logistic_regression", "mnist_logreg", "mnist_mlp",
-          "peaks",  "realestate_mlp",    "realestate_mlp2",     "stock",        "xor"};
+  return {"digits",    "digits_cnn", "linear_regression", "logistic_regression", "mnist_lenet", "mnist_logreg",
+          "mnist_mlp", "peaks",      "realestate_mlp",    "realestate_mlp2",     "stock",       "xor"};
 }
 
 // `graph` are formulas over x (batch, 4, 3), k (batch) of class numbers and parameters E (5, 3), W (3, 2), s (4, 1).
@@ -56,7 +56,10 @@ inline Session layers_session() {
   "data": {"train": {"inline": {"x": [[1, 2, 3], [4, -1, 0.5], [-2, 0.1, 7], [0, 3, -5]], "k": [2, 0, 1, 2]}}},
   "inputs": {"x": ["batch", 3], "k": {"shape": ["batch"], "dtype": "i32"}},
   "graph": ["a = dense(concat(embedding(k, entries=3, units=4, name=words), x), units=6)", "b = batch_norm(a)",
-            "c = rms_norm(relu(layer_norm(b, name=l)))", "p = dense(batch_norm(c, scale=false, name=last), units=2)",
+            "c = rms_norm(relu(layer_norm(b, name=l)))", "p1 = dense(batch_norm(c, scale=false, name=last), units=2)",
+            "s = conv1d(reshape(x, shape=[-1, 3, 1]), filters=4, size=2, padding=same, activation=tanh)",
+            "t = conv_transpose1d(s, filters=2, size=3, stride=2, padding=same)",
+            "p = p1 + dense(flatten(max_pool(t, size=3, stride=2)), units=2, name=pooled)",
             "loss = mean(square(p - slice(x, stop=2)))"],
   "outputs": ["p"], "train": {"minimize": "loss", "optimizer": {"adam": {"lr": 0.1}}, "batch": 2, "epochs": 9}})j")));
   session.train();

@@ -415,6 +415,48 @@ TEST_F(Ops, ConcatTakesSeveral) {
   EXPECT_EQ(concat({input({2, 3})}, 2), "attribute.axis");
 }
 
+TEST_F(Ops, WindowsFitIntoTheAxesBeforeTheLast) {
+  const auto windows = [&](NodeId x, Extents size, Extents stride = {}, Extents dilation = {}) {
+    return infer("windows", {x},
+                 {{"size", std::move(size)}, {"stride", std::move(stride)}, {"dilation", std::move(dilation)}});
+  };
+  const NodeId image = input({5, 28, 20, 3}, 1);
+  EXPECT_EQ(windows(image, {5, 3}), "f32(batch, 24, 18, 5, 3, 3)");
+  EXPECT_EQ(windows(image, {5, 3}, {2}), "f32(batch, 12, 9, 5, 3, 3)");
+  EXPECT_EQ(windows(image, {5, 3}, {2, 1}, {1, 2}), "f32(batch, 12, 16, 5, 3, 3)");
+  EXPECT_EQ(windows(image, {28, 20}), "f32(batch, 1, 1, 28, 20, 3)");
+  EXPECT_EQ(windows(input({7, 2}, 0, "i32"), {3}), "i32(5, 3, 2)");
+  EXPECT_EQ(windows(image, {29, 3}), "shape.mismatch");
+  EXPECT_TRUE(said("29 elements")) << message_;
+  EXPECT_EQ(windows(image, {3, 3}, {}, {1, 10}), "shape.mismatch");
+  EXPECT_EQ(windows(image, {3, 3, 3}), "shape.rank") << "the batch has no windows";
+  EXPECT_EQ(windows(input({5, 3}, 1), {3}), "shape.rank");
+  EXPECT_EQ(windows(image, {}), "attribute.value");
+  EXPECT_EQ(windows(image, {1, 1, 1, 1}), "attribute.value");
+  EXPECT_EQ(windows(image, {3, 3}, {1, 1, 1}), "attribute.value");
+  EXPECT_EQ(windows(image, {0, 3}), "attribute.range");
+  EXPECT_EQ(windows(image, {3, 3}, {-1}), "attribute.range");
+  EXPECT_EQ(windows(image, {3, 3}, {}, {std::int64_t{1} << 31}), "attribute.range");
+  EXPECT_EQ(windows(image, {3, 3}, {}, {(std::int64_t{1} << 31) - 1}), "shape.mismatch");
+}
+
+TEST_F(Ops, FoldTakesTheWindowsOfItsResult) {
+  const auto fold = [&](NodeId x, Extents extents, Extents size, Extents stride = {}) {
+    return infer("fold", {x},
+                 {{"extents", std::move(extents)}, {"size", std::move(size)}, {"stride", std::move(stride)}});
+  };
+  const NodeId x = input({5, 12, 9, 5, 3, 2}, 1);
+  EXPECT_EQ(fold(x, {27, 19}, {5, 3}, {2}), "f32(batch, 27, 19, 2)");
+  EXPECT_EQ(fold(x, {28, 20}, {5, 3}, {2}), "f32(batch, 28, 20, 2)") << "the last elements are in no window";
+  EXPECT_EQ(fold(x, {29, 20}, {5, 3}, {2}), "shape.mismatch");
+  EXPECT_EQ(fold(x, {28, 20}, {5, 3}), "shape.mismatch");
+  EXPECT_EQ(fold(x, {28, 20}, {3, 5}, {2}), "shape.mismatch");
+  EXPECT_EQ(fold(x, {28}, {5, 3}, {2}), "shape.rank");
+  EXPECT_EQ(fold(x, {0, 20}, {5, 3}, {2}), "shape.extent");
+  EXPECT_EQ(fold(x, {-1, 20}, {5, 3}, {2}), "shape.extent");
+  EXPECT_EQ(fold(input({5, 3}, 1), {5}, {3}), "shape.rank");
+}
+
 TEST_F(Ops, OneHotAddsAnAxisOfClasses) {
   const auto one_hot = [&](NodeId x, std::int64_t classes) { return infer("one_hot", {x}, {{"classes", classes}}); };
   EXPECT_EQ(one_hot(input({5}, 1, "i32"), 10), "f32(batch, 10)");

@@ -211,7 +211,7 @@ class RandomCall {
     std::string call = name + "(";
     const std::size_t more = function.variadic ? below(3) : 0;
     for (std::size_t i = 0; i < function.operands.size() + more; ++i) {
-      call += (i > 0 ? ", " : "") + pick({"x", "x", "m", "m", "z", "k", "b", "b", "W", "W", "v", "s", "one"});
+      call += (i > 0 ? ", " : "") + pick({"x", "x", "m", "m", "z", "k", "b", "b", "W", "W", "v", "s", "one", "image"});
     }
     for (const ir::AttrDef& def : function.attributes) {
       if (def.required || below(2) == 0) call += fmt::format(", {}={}", def.name, value(def));
@@ -229,6 +229,7 @@ class RandomCall {
     if (std::holds_alternative<double>(def.fallback))
       return pick({"0", "0.5", "-1", "1e-3", "2", "1/3", "-0.0", "1e20", "gain"});
     if (def.name == "shape") return pick({"[]", "[-1]", "[-1, 2]", "[-1, 2, 2]", "[4, 4]", "16", "[1]", "[-1, 1, 4]"});
+    if (def.name == "size" || def.name == "extents" || def.name == "stride") return pick({"1", "[1]", "2", "[1, 1]"});
     return pick({"[]", "none", "1", "[-1]", "[0]", "[0, 1]", "[1, 0]", "[0, 2, 1]", "[1, 2]"});
   }
   std::mt19937 random_;
@@ -238,7 +239,7 @@ class RandomCall {
 TEST(Canonical, IsReadBackForEveryFunction) {
   const std::string before = R"json({"format": 1, "name": "calls", "constants": {"gain": 1.5},
     "data": {"train": {"npz": "none.npz"}},
-    "inputs": {"x": ["batch", 4], "m": ["batch", 2, 2], "z": ["batch"], "k": {"dtype": "i32", "shape": ["batch"]}},
+    "inputs": {"x": ["batch", 4], "m": ["batch", 2, 2], "image": ["batch", 1, 1, 4], "z": ["batch"], "k": {"dtype": "i32", "shape": ["batch"]}},
     "parameters": {"W": {"shape": [4, 4], "init": "zeros"}, "v": {"shape": [4], "init": "zeros"},
                    "s": {"shape": [], "init": {"constant": 1}}, "one": {"shape": [1], "init": "zeros"}},
     "graph": ["b = x > 0", )json";

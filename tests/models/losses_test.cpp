@@ -37,10 +37,14 @@ Overrides both(Overrides all, const Overrides& more) {
 
 const Overrides kTenOfGan = {{"train.epochs", "1"}, {"train.batch", "410"}};
 
+const Overrides kTenOfLenet = {{"train.epochs", "1"}, {"train.batch", "20"}, {"data.train.range", "[0, 200]"}};
+
 const Known kKnown[] = {{"digits", kTenOfDigits},
+                        {"digits_cnn", kTenOfDigits},
                         {"gan", kTenOfGan},
                         {"linear_regression", kTenEpochs, true},
                         {"logistic_regression", kTenEpochs, true},
+                        {"mnist_lenet", kTenOfLenet},
                         {"mnist_logreg", kTenBatches, true},
                         {"mnist_mlp", both(kTenBatches, reference_start())},
                         {"peaks", kTenEpochs},

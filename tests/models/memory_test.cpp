@@ -37,6 +37,10 @@ std::int64_t own_bytes() {
 Overrides fewer_rows(const std::string& model) {
   if (model == "stock") return {{"data.source.random.rows", "20000"}, {"train.batch", "2000"}};
   if (model.rfind("mnist", 0) != 0) return {};
+  if (model == "mnist_lenet") {
+    return {
+        {"data.train.range", "[0, 200]"}, {"data.validation.range", "[50000, 50200]"}, {"data.test.range", "[0, 200]"}};
+  }
   return {
       {"data.train.range", "[0, 2000]"}, {"data.validation.range", "[50000, 52000]"}, {"data.test.range", "[0, 2000]"}};
 }

@@ -51,6 +51,13 @@ TEST_P(OnHost, Digits) {
   EXPECT_GE(metric(run.test, "accuracy"), 0.96);         // 262 of 271
 }
 
+TEST_P(OnHost, DigitsCnn) {
+  GRAPHRUN_REF_AT_NIGHT(GetParam());
+  const Trained run = train("digits_cnn", GetParam());
+  EXPECT_GE(metric(run.validation, "accuracy"), 0.97);  // 263 of 269 when this was written
+  EXPECT_GE(metric(run.test, "accuracy"), 0.96);        // 263 of 271
+}
+
 // Its own start is of the same distribution as the reference's, which losses_test.cpp trains from.
 TEST(Models, TheNetworkOnMnistNeedsNoFileOfWeights) {
   GRAPHRUN_SKIP_WITHOUT_DATA("mnist_mlp");

@@ -217,8 +217,9 @@ class Mutator {
 
   void params(Params& params) {
     if (once_in(4)) {
-      const Params all[] = {NoParams(),        ScalarParams(),  MatmulParams(), ReduceParams(), AxisParams(),
-                            MinibatchParams(), PermuteParams(), SliceParams(),  PadParams(),    RandomParams()};
+      const Params all[] = {NoParams(),   ScalarParams(),    MatmulParams(),  ReduceParams(),
+                            AxisParams(), MinibatchParams(), PermuteParams(), SliceParams(),
+                            PadParams(),  RandomParams(),    WindowParams()};
       static_assert(std::size(all) == std::variant_size_v<Params::variant>);
       params = all[below(std::size(all))];
       return;

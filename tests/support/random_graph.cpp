@@ -13,6 +13,7 @@
 #include "graph/builder.h"
 #include "graph/ops/op_def.h"
 #include "graphrun/error.h"
+#include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "support/graph_run.h"
 #include "support/tensors.h"
@@ -259,7 +260,8 @@ class Generator {
           add_data(DType::f32, {total_, width()});
           break;
         case 1:
-          add_data(DType::f32, {total_, width(), width()});
+          add_data(DType::f32,
+                   dice_.chance(0.3) ? List{total_, width(), width(), width()} : List{total_, width(), width()});
           break;
         case 2:
           add_input({DType::f32, {width()}, 0}, "parameter");
@@ -372,6 +374,11 @@ class Generator {
     }
     if (def.name == "axes") return draw_axes(op, rank);
     if (def.name == "shape") return draw_shape(op, type, rows);
+    if (op.op == family_op::fold && rank > 2) {  // takes windows without gaps along one axis
+      const std::int64_t positions = type.shape[rank - 3], size = type.shape[rank - 2];
+      return def.name == "extents" ? List{positions + size - 1} : def.name == "size" ? List{size} : List{1};
+    }
+    if (op.op == family_op::windows) return List{dice_.range(1, 3)};
     return def.fallback;
   }
 

@@ -34,6 +34,8 @@ class StepText {
       const auto& params = step_.params.as<SliceParams>();
       return copy(sliced(view(0), params.axis, params.start, to.shape[params.axis]), to_view());
     }
+    if (op == family_op::windows) return copy(windowed(view(0), step_.params.as<WindowParams>()), to_view());
+    if (op == family_op::fold) return fold();
     if (op == Op::pad) return pad();
     if (op == Op::concat) return concat();
     if (op == Op::matmul) return matmul();
@@ -85,6 +87,14 @@ class StepText {
     const std::string fill = fmt::format("{}({}, {}, 1, {});", functions_.fill(type(step_.output).dtype),
                                          literal(params.value), out(), to.extents.elements());
     return {fill + " " + copy(from, sliced(to, params.axis, params.before, from.extents[params.axis])).text, ""};
+  }
+
+  Statement fold() const {
+    const View to = windowed(to_view(), step_.params.as<WindowParams>());
+    const Loops around = loops(merged({view(0), to}), {in(0), out()});
+    return {fmt::format("{}({}, {}, 1, {}); {}*({}) += *({});", functions_.fill(type(step_.output).dtype), literal(0),
+                        out(), to_view().extents.elements(), around.text, around.places[1], around.places[0]),
+            ""};
   }
 
   Statement concat() const {

@@ -302,6 +302,7 @@ class Exporter {
       if (!is_float(to.dtype)) return "pad of other numbers than f32 and f64";
       return gives("Pad", {in[0], numbers(pads), number(params.value, to.dtype)});
     }
+    if (step.op == family_op::windows) return windows(step, in[0], to);
     if (step.op == Op::concat)
       return gives("Concat", in, {attribute("axis", std::int64_t{step.params.as<AxisParams>().axis})});
     if (step.op == Op::argmax || step.op == Op::argmin) {
@@ -322,6 +323,29 @@ class Exporter {
                               constant(onnx::tensor("", values))});
     }
     return composed(step, in, to.dtype);
+  }
+
+  // Gathers (positions, size) along each axis, then moves the axes of a window behind all positions.
+  std::string windows(const Step& step, std::string value, const TensorType& to) {
+    const auto& params = step.params.as<WindowParams>();
+    const int first = to.shape.rank() - 1 - 2 * params.axes;
+    std::vector<std::int64_t> order;
+    for (int axis = 0; axis < first; ++axis) order.push_back(axis);
+    for (const int part : {0, 1})
+      for (int i = 0; i < params.axes; ++i) order.push_back(first + 2 * i + part);
+    order.push_back(to.shape.rank() - 1);
+    for (int i = 0; i < params.axes; ++i) {
+      HostTensor indices(DType::i32, Shape{to.shape[first + i], params.size[i]});
+      const std::span<std::int32_t> element = indices.elements<std::int32_t>();
+      for (std::size_t n = 0; n < element.size(); ++n) {
+        const auto at = static_cast<std::int32_t>(n);
+        element[n] = at / params.size[i] * params.stride[i] + at % params.size[i] * params.dilation[i];
+      }
+      value = node("Gather", {value, constant(onnx::tensor("", indices))},
+                   {attribute("axis", std::int64_t{first + 2 * i})});
+    }
+    node("Transpose", {value}, {attribute("perm", order)}, out_);
+    return "";
   }
 
   // Scalar functions that need several ONNX nodes.

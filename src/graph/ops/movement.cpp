@@ -150,6 +150,65 @@ void grad_concat(GradContext& c) {
   }
 }
 
+// ---- windows, fold
+
+Params pack_windows(const OpCall& call) {
+  const List& size = call.attrs.integers("size");
+  if (size.empty() || size.size() > kMaxWindowAxes)
+    call.fail("attribute.value", fmt::format("'size' must be 1 to {} extents, one for each axis", kMaxWindowAxes));
+  WindowParams params{.axes = static_cast<std::int32_t>(size.size())};
+  for (const auto& [name, field] :
+       {std::pair{"size", params.size}, std::pair{"stride", params.stride}, std::pair{"dilation", params.dilation}}) {
+    const List& given = call.attrs.integers(name);
+    if (given.size() > 1 && given.size() != size.size())
+      call.fail("attribute.value", fmt::format("'{}' must be one number, or one for each extent in 'size'", name));
+    for (std::size_t i = 0; i < size.size() && !given.empty(); ++i) {
+      const std::int64_t value = given[given.size() == 1 ? 0 : i];
+      if (value < 1 || value > std::numeric_limits<std::int32_t>::max())
+        call.fail("attribute.range", fmt::format("'{}' must be at least 1 and below 2^31, got {}", name, value));
+      field[i] = static_cast<std::int32_t>(value);
+    }
+  }
+  return params;
+}
+
+AttrList window_attributes(const WindowParams& params) {
+  const auto list = [&](const std::int32_t* from) { return List(from, from + params.axes); };
+  return {{"size", list(params.size)}, {"stride", list(params.stride)}, {"dilation", list(params.dilation)}};
+}
+
+TensorType declare_fold(const OpCall& call) {
+  TensorType out = call.inputs[0];
+  const List& extents = call.attrs.integers("extents");
+  const int rank = out.shape.rank(), axes = static_cast<int>(call.attrs.integers("size").size());
+  if (static_cast<int>(extents.size()) != axes || rank < 2 * axes + 1)
+    call.fail("shape.rank",
+              fmt::format("{} must be windows (…, positions, size, columns) over {} axes, one for each of "
+                          "'extents' and 'size'",
+                          call.operand(0), axes));
+  Shape shape(out.shape.dims().first(static_cast<std::size_t>(rank - 2 * axes - 1)));
+  for (const std::int64_t extent : extents) {
+    if (extent < 1) call.fail("shape.extent", fmt::format("'extents' must be at least 1, got {}", extent));
+    shape.push_back(extent);
+  }
+  shape.push_back(out.shape[rank - 1]);
+  return {out.dtype, shape, out.rows};
+}
+
+void grad_windows(GradContext& c) {
+  const auto& params = c.params.as<WindowParams>();
+  const Shape shape = c.inputs[0].type().shape;
+  AttrList attrs = window_attributes(params);
+  List extents;
+  for (int i = 0; i < params.axes; ++i) extents.push_back(shape[shape.rank() - 1 - params.axes + i]);
+  attrs.emplace_back("extents", extents);
+  c.result[0] = make::op("fold", {c.gradient}, attrs);
+}
+
+void grad_fold(GradContext& c) {
+  c.result[0] = make::op("windows", {c.gradient}, window_attributes(c.params.as<WindowParams>()));
+}
+
 // ---- one_hot, gather, scatter_add
 
 TensorType declare_one_hot(const OpCall& call) {
@@ -172,6 +231,9 @@ TensorType declare_scatter_add(const OpCall& call) {
 
 std::vector<OpDef> movement() {
   const ir::AttrDef axis{"axis", std::int64_t{-1}, "the axis; negative counts from the end"};
+  const ir::AttrDef size{"size", List{2}, "elements of a window along each of the axes before the last", true};
+  const ir::AttrDef stride{"stride", List{1}, "distance of consecutive windows; one number holds for all axes"};
+  const ir::AttrDef dilation{"dilation", List{1}, "distance of a window's elements; one number holds for all axes"};
   std::vector<OpDef> list = {
       {.op = Op::reshape,
        .doc = "the same elements in row-major order with another shape",
@@ -238,6 +300,23 @@ std::vector<OpDef> movement() {
        .grad = grad_concat,
        .rows = RowRule::rowwise,
        .pack = infer::pack_axis},
+      {.op = family_op::windows,
+       .doc = "windows over the axes before the last: x (…, extents, c) becomes (…, positions, size, c)",
+       .operands = {"x"},
+       .attrs = {size, stride, dilation},
+       .grad = grad_windows,
+       .rows = RowRule::rowwise,
+       .pack = pack_windows},
+      {.op = family_op::fold,
+       .doc = "adjoint of windows: each element is the sum of all elements of x (…, positions, size, c) that show it",
+       .operands = {"x"},
+       .attrs =
+           {{"extents", List{4}, "extents of the result along the axes before the last", true}, size, stride, dilation},
+       .declare = declare_fold,
+       .grad = grad_fold,
+       .rows = RowRule::rowwise,
+       .pack = pack_windows,
+       .agreement = Agreement::scaled},
       {.op = family_op::one_hot,
        .doc = "1 at the class index along a new last axis, else 0; all 0 for a computed index out of range",
        .operands = {"x"},
@@ -271,7 +350,7 @@ std::vector<OpDef> movement() {
          return Classes{0, attrs.integer("entries"), "index"};
        }}};
   for (OpDef& def : list) {
-    if (def.rows == RowRule::rowwise) def.agreement = Agreement::exact;  // they only copy values
+    if (def.rows == RowRule::rowwise && !def.agreement) def.agreement = Agreement::exact;  // they only copy values
   }
   return list;
 }

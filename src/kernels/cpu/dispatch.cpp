@@ -85,7 +85,8 @@ bool cpu_takes_views(Op op, std::span<const View> views, const TensorType& outpu
   const auto has_rows = [](const View& view) { return view.strides[view.extents.rank() - 1] == 1; };
   if (std::all_of(views.begin(), views.end(), is_dense)) return true;
   if (op == Op::matmul) return std::all_of(views.begin(), views.end(), has_rows);
-  if (op == Op::broadcast_to || op == Op::transpose || op == Op::slice || op == Op::pad || op == Op::concat)
+  if (op == Op::broadcast_to || op == Op::transpose || op == Op::slice || op == Op::pad || op == Op::concat ||
+      op == family_op::windows)
     return true;
   const bool elementwise = std::ranges::any_of(cpu::elementwise_kernels, [op](const auto& e) { return e.op == op; });
   return elementwise && std::all_of(views.begin(), views.end(), goes_on);

@@ -1,4 +1,4 @@
-// rearrange.cu: ops that move elements: transpose, slice, pad, concat, one_hot, gather.
+// rearrange.cu: ops that move elements: transpose, windows, fold, slice, pad, concat, one_hot, gather.
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params.h"
@@ -123,6 +123,15 @@ void launch_concat(const KernelArgs& args, Launcher& launcher) {
   assembly.run(launcher, "concat");
 }
 
+// Copies the elements of operand 0 as `from` shows them.
+template <class Word>
+void launch_view(const KernelArgs& args, Launcher& launcher, const char* name, const View& from) {
+  KernelArgs shown = args;
+  shown.in_type[0].shape = from.extents;
+  shown.in_strides[0] = from.strides;
+  launch_elementwise<Same, Word, Word>(shown, launcher, name, {});
+}
+
 // ---- transpose ----------------------------------------------------------------------------------------------------
 
 // The result's axes with their strides in the operand. If an axis other than the last is contiguous in the operand,
@@ -191,17 +200,86 @@ void transpose_words(const KernelArgs& args, Launcher& launcher, Dims<2> dims) {
            t, args.output<Word>());
     return;
   }
-  const View from = permuted_in(args);
-  KernelArgs shown = args;
-  shown.in_type[0].shape = from.extents;
-  shown.in_strides[0] = from.strides;
-  launch_elementwise<Same, Word, Word>(shown, launcher, "transpose", {});
+  launch_view<Word>(args, launcher, "transpose", permuted_in(args));
 }
 
 void launch_transpose(const KernelArgs& args, Launcher& launcher) {
   const Dims<2> dims = merged<2>({permuted_in(args), dense(args.out_type.shape)});
   if (dims.count == 0) return;
   with_element(size_of(args.out_type.dtype), [&]<class Word>(Word) { transpose_words<Word>(args, launcher, dims); });
+}
+
+// ---- windows, fold ------------------------------------------------------------------------------------------------
+
+void launch_windows(const KernelArgs& args, Launcher& launcher) {
+  const View from = windowed(dense(args.in_type[0].shape), args.params.as<WindowParams>());
+  with_element(size_of(args.out_type.dtype),
+               [&]<class Word>(Word) { launch_view<Word>(args, launcher, "windows", from); });
+}
+
+struct Fold {
+  WindowParams params;                               // with three axes, the absent ones first
+  std::int64_t extent[kMaxWindowAxes] = {1, 1, 1};   // extents of the result
+  std::int64_t windows[kMaxWindowAxes] = {1, 1, 1};  // numbers of windows
+  std::uint64_t columns = 1;
+};
+
+// One thread for each element of the result: it adds the windows that show it, in their order.
+__global__ void fold_kernel(const float* in, Fold f, Extent extent, float* out) {
+  const std::uint64_t valid = extent.valid();
+  for (std::uint64_t i = thread_index(); i < extent.all; i += thread_count()) {
+    float sum = 0.0f;
+    if (i < valid) {
+      std::uint64_t sample = divide(i, f.columns);
+      const std::uint64_t column = i - sample * f.columns;
+      std::int64_t at[kMaxWindowAxes];
+#pragma unroll
+      for (int a = kMaxWindowAxes - 1; a >= 0; --a) {
+        const std::uint64_t rest = divide(sample, static_cast<std::uint64_t>(f.extent[a]));
+        at[a] = static_cast<std::int64_t>(sample - rest * static_cast<std::uint64_t>(f.extent[a]));
+        sample = rest;
+      }
+      const WindowParams& p = f.params;
+      for (int k0 = p.size[0] - 1; k0 >= 0; --k0) {
+        for (int k1 = p.size[1] - 1; k1 >= 0; --k1) {
+          for (int k2 = p.size[2] - 1; k2 >= 0; --k2) {
+            const int tap[] = {k0, k1, k2};
+            std::uint64_t window = sample, inside = 0;
+            bool shows = true;
+#pragma unroll
+            for (int a = 0; a < kMaxWindowAxes; ++a) {
+              const std::int64_t start = at[a] - std::int64_t{tap[a]} * p.dilation[a];
+              const std::int64_t number = start / p.stride[a];
+              shows = shows && start >= 0 && number * p.stride[a] == start && number < f.windows[a];
+              window = window * static_cast<std::uint64_t>(f.windows[a]) + static_cast<std::uint64_t>(number);
+              inside = inside * static_cast<std::uint64_t>(p.size[a]) + static_cast<std::uint64_t>(tap[a]);
+            }
+            const std::uint64_t taps = static_cast<std::uint64_t>(p.size[0]) * p.size[1] * p.size[2];
+            if (shows) sum += in[(window * taps + inside) * f.columns + column];
+          }
+        }
+      }
+    }
+    out[i] = sum;
+  }
+}
+
+void launch_fold(const KernelArgs& args, Launcher& launcher) {
+  const auto& params = args.params.as<WindowParams>();
+  const Shape& shape = args.out_type.shape;
+  const auto count = static_cast<std::uint64_t>(shape.elements());
+  if (count == 0) return;
+  Fold f;
+  f.columns = extent_along(args.out_type, shape.rank() - 1);
+  for (int i = 0; i < params.axes; ++i) {
+    const int a = kMaxWindowAxes - params.axes + i;
+    const std::int64_t extent = shape[shape.rank() - 1 - params.axes + i];
+    f.params.size[a] = params.size[i], f.params.stride[a] = params.stride[i], f.params.dilation[a] = params.dilation[i];
+    f.extent[a] = extent;
+    f.windows[a] = params.windows(i, extent);
+  }
+  launch(launcher, fold_kernel, "fold", linear_grid(launcher.machine(), count, 256), 256, args.input<float>(0), f,
+         extent_of(args, args.out_type, count), args.output<float>());
 }
 
 // ---- one_hot, gather ----------------------------------------------------------------------------------------------
@@ -267,6 +345,8 @@ LaunchFn find_rearrange(Op op) {
   if (op == Op::slice) return launch_slice;
   if (op == Op::pad) return launch_pad;
   if (op == Op::concat) return launch_concat;
+  if (op == family_op::windows) return launch_windows;
+  if (op == family_op::fold) return launch_fold;
   if (op == family_op::one_hot) return launch_one_hot;
   if (op == family_op::gather) return launch_gather;
   return nullptr;

@@ -33,6 +33,9 @@ constexpr Meaning kMeanings[] = {
     {PermuteParams(), "axis i of the output is axis `axes`[i] of the operand; entries past the rank are 0"},
     {SliceParams(), "the output begins at `start` of the operand along the axis"},
     {PadParams(), "the operand begins at `before` of the output along the axis; the rest is `value`"},
+    {WindowParams(),
+     "windows over the `axes` axes before the last one, outermost first: element (o, k) along axis i is element "
+     "o * stride[i] + k * dilation[i] of the value that the windows show; entries past `axes` are 1"},
     {RandomParams(),
      "element i at a step draws word w = word i of `gr_host.random_bits(key, step, ...)`. u = (w >> 8) / 2^24; "
      "random_uniform: a + (b - a) u in double, rounded to a float in [a, b); random_normal: a + b times the inverse of "

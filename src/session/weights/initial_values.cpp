@@ -24,7 +24,7 @@ HostTensor initial_value(const Init& init, std::string_view name, const Shape& s
       break;
     case Init::Kind::glorot_uniform: {
       const int rank = shape.rank();
-      const double fans = static_cast<double>(shape[rank - 2] + shape[rank - 1]);
+      const double fans = static_cast<double>(shape[rank - 2] + shape[rank - 1]) * init.a;
       const double limit = std::sqrt(6.0 / fans);
       fill_uniform(stream, 0, -limit, limit, out);
       break;

@@ -178,6 +178,80 @@ void add_concats(std::vector<Sample>& list) {
   }
 }
 
+Sample windows(std::string name, TensorType x, Extents size, Extents stride = {}, Extents dilation = {}) {
+  return {.op = "windows",
+          .name = std::move(name),
+          .operands = {{x, 0, 9}},
+          .attributes = {{"size", std::move(size)}, {"stride", std::move(stride)}, {"dilation", std::move(dilation)}}};
+}
+
+void add_windows(std::vector<Sample>& list) {
+  add(list, {windows("length", f32({2, 7, 3}), {3}),
+             windows("without_leading_axis", f32({7, 3}), {3}),
+             windows("stride", f32({2, 8, 3}), {3}, {2}),
+             windows("without_overlap", f32({2, 8, 3}), {2}, {2}),
+             windows("dilation", f32({2, 8, 3}), {3}, {1}, {2}),
+             windows("whole", f32({2, 4, 3}), {4}),
+             windows("one", f32({2, 4, 3}), {1}),
+             windows("one_column", f32({3, 9, 1}), {5}),
+             windows("no_column", f32({3, 9, 0}), {5}),
+             windows("empty", f32({0, 9, 2}), {5}),
+             windows("image", f32({2, 6, 5, 3}), {3, 2}),
+             windows("image_stride_dilation", f32({2, 9, 8, 3}), {3, 2}, {2, 1}, {1, 3}),
+             windows("volume", f32({2, 4, 3, 5, 2}), {2, 1, 3}, {2, 1, 1}),
+             windows("two_leading_axes", f32({2, 3, 6, 2}), {3}),
+             windows("large", f32({5, 33, 31, 4}), {5, 3}, {1, 2}),
+             batch_of(5, windows("full_rows", rows_f32({5, 6, 2}), {3})),
+             batch_of(3, windows("partial_rows", rows_f32({5, 6, 2}), {3})),
+             batch_of(3, windows("partial_rows_image", rows_f32({5, 4, 4, 1}), {2, 2}, {2, 2})),
+             batch_of(2, windows("partial_double_rows", rows_f32({10, 4, 1}, 2), {2})),
+             batch_of(0, windows("no_rows", rows_f32({5, 6, 2}), {3})),
+             exact(windows("exact", f32({1, 4, 1}), {2}), {0, 1, 1, 2, 2, 3}),
+             exact(windows("exact_columns", f32({1, 3, 2}), {2}), {0, 1, 2, 3, 2, 3, 4, 5}),
+             exact(windows("exact_image", f32({1, 3, 3, 1}), {2, 2}), {0, 1, 3, 4, 1, 2, 4, 5, 3, 4, 6, 7, 4, 5, 7, 8}),
+             exact(windows("exact_stride_dilation", f32({1, 6, 1}), {2}, {3}, {2}), {0, 2, 3, 5}),
+             differentiable(windows("gradient", f32({2, 6, 2}), {3}, {2})),
+             differentiable(windows("gradient_image", f32({1, 5, 4, 2}), {2, 3}, {1}, {2, 1})),
+             differentiable(batch_of(3, windows("gradient_rows", rows_f32({5, 4, 2}), {2})))});
+  for (const DType dtype : kMoved) list.push_back(windows(std::string(name_of(dtype)), typed(dtype, {2, 5, 2}), {2}));
+}
+
+// x has the type of windows over a value with these extents.
+Sample fold(std::string name, TensorType x, Extents extents, Extents size, Extents stride = {}, Extents dilation = {}) {
+  Sample sample = windows(std::move(name), x, std::move(size), std::move(stride), std::move(dilation));
+  sample.op = "fold";
+  sample.attributes.emplace_back("extents", std::move(extents));
+  sample.tolerance = {.relative = 1e-6};
+  return sample;
+}
+
+void add_folds(std::vector<Sample>& list) {
+  add(list, {fold("length", f32({2, 5, 3, 3}), {7}, {3}),
+             fold("without_leading_axis", f32({5, 3, 3}), {7}, {3}),
+             fold("stride_and_rest", f32({2, 3, 3, 3}), {8}, {3}, {2}),
+             fold("gaps", f32({2, 2, 2, 3}), {7}, {2}, {4}),  // elements that no window shows are 0
+             fold("dilation", f32({2, 4, 3, 3}), {8}, {3}, {1}, {2}),
+             fold("one", f32({2, 4, 1, 3}), {4}, {1}),
+             fold("single", f32({1, 1, 1, 1}), {1}, {1}),
+             fold("no_column", f32({3, 5, 5, 0}), {9}, {5}),
+             fold("empty", f32({0, 5, 5, 2}), {9}, {5}),
+             fold("image", f32({2, 4, 4, 3, 2, 3}), {6, 5}, {3, 2}),
+             fold("image_stride_dilation", f32({2, 4, 5, 3, 2, 3}), {9, 8}, {3, 2}, {2, 1}, {1, 3}),
+             fold("volume", f32({2, 2, 3, 3, 2, 1, 3, 2}), {4, 3, 5}, {2, 1, 3}, {2, 1, 1}),
+             fold("large", f32({5, 29, 15, 5, 3, 4}), {33, 31}, {5, 3}, {1, 2}),
+             batch_of(5, fold("full_rows", rows_f32({5, 4, 3, 2}), {6}, {3})),
+             batch_of(3, fold("partial_rows", rows_f32({5, 4, 3, 2}), {6}, {3})),
+             batch_of(3, fold("partial_rows_image", rows_f32({5, 2, 2, 2, 2, 1}), {4, 4}, {2, 2}, {2, 2})),
+             batch_of(2, fold("partial_double_rows", rows_f32({10, 3, 2, 1}, 2), {4}, {2})),
+             batch_of(0, fold("no_rows", rows_f32({5, 4, 3, 2}), {6}, {3})),
+             exact(fold("exact", f32({1, 3, 2, 1}), {4}, {2}), {0, 3, 7, 5}),
+             exact(fold("exact_image", f32({1, 1, 2, 2, 2, 1}), {2, 3}, {2, 2}), {0, 5, 5, 2, 9, 7}),
+             exact(fold("exact_stride_dilation", f32({1, 2, 2, 1}), {7}, {2}, {3}, {2}), {0, 0, 1, 2, 0, 3, 0}),
+             differentiable(fold("gradient", f32({2, 2, 3, 2}), {6}, {3}, {2})),
+             differentiable(batch_of(3, fold("gradient_rows", rows_f32({5, 3, 2, 1}), {4}, {2})))});
+  list.push_back(fold("f64", typed(DType::f64, {2, 4, 2, 2}), {5}, {2}));
+}
+
 Sample one_hot(std::string name, TensorType x, std::int64_t classes) {
   x.dtype = DType::i32;
   return {.op = "one_hot",
@@ -386,6 +460,8 @@ std::vector<Sample> movement() {
   add_slices(list);
   add_pads(list);
   add_concats(list);
+  add_windows(list);
+  add_folds(list);
   add_one_hots(list);
   add_gathers(list);
   add_scatters(list);

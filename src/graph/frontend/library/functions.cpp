@@ -101,6 +101,79 @@ Var split(Operands x, const ir::Attrs& attrs) {
   return op("slice", {x[0]}, {{"axis", axis}, {"start", index * size}, {"stop", (index + 1) * size}});
 }
 
+// x as windows, and the axes of a window. Windows next to each other are x itself in another shape.
+struct Pooling {
+  Var windows;
+  Axes axes;
+};
+Pooling pooling(std::string_view name, Var x, const ir::Attrs& attrs) {
+  const TensorType type = x.type();
+  const int spatial = type.shape.rank() - 2;
+  if (spatial < 1 || spatial > kMaxWindowAxes) {
+    throw Error(ErrorKind::input, "shape.rank",
+                fmt::format("{}: x must be (batch, length, channels) or have up to {} axes between batch and channels, "
+                            "got {}",
+                            name, kMaxWindowAxes, to_string(type)));
+  }
+  const auto numbers = [&](const Axes& given) {
+    return given.size() == 1 ? Axes(static_cast<std::size_t>(spatial), given[0]) : given;
+  };
+  const Axes size = numbers(attrs.integers("size")), stride = numbers(attrs.integers("stride"));
+  const bool valid =
+      size.size() == static_cast<std::size_t>(spatial) && *std::min_element(size.begin(), size.end()) > 0;
+  if (!valid || (!stride.empty() && stride != size)) {
+    Pooling overlapping{op("windows", {x}, {{"size", size}, {"stride", stride.empty() ? size : stride}}), {}};
+    for (int axis = 1; axis <= spatial; ++axis) overlapping.axes.push_back(spatial + axis);
+    return overlapping;
+  }
+  Pooling result{x, {}};
+  Axes shape = {-1};
+  for (int i = 0; i < spatial; ++i) {
+    const std::int64_t extent = type.shape[i + 1], length = size[static_cast<std::size_t>(i)], count = extent / length;
+    if (count == 0) {
+      throw ir::AttrError(
+          "size", "shape.mismatch",
+          fmt::format("{}: a window of {} elements does not fit into the {} of axis {}", name, length, extent, i + 1));
+    }
+    if (count * length < extent)
+      result.windows = op("slice", {result.windows}, {{"axis", std::int64_t{i + 1}}, {"stop", count * length}});
+    shape.insert(shape.end(), {count, length});
+    result.axes.push_back(2 * i + 2);
+  }
+  shape.push_back(type.shape[spatial + 1]);
+  result.windows = op("reshape", {result.windows}, {{"shape", shape}});
+  return result;
+}
+
+// One axis of the windows at a time, the outermost first: then the elements to combine are in long rows.
+template <class Combine>
+Var pool(std::string_view name, Operands x, const ir::Attrs& attrs, Combine&& combine) {
+  Pooling over = pooling(name, x[0], attrs);
+  for (std::size_t i = 0; i < over.axes.size(); ++i)
+    over.windows = combine(over.windows, Axes{over.axes[i] - static_cast<std::int64_t>(i)});
+  return over.windows;
+}
+Var max_pool(Operands x, const ir::Attrs& attrs) {
+  return pool("max_pool", x, attrs, [](Var windows, const Axes& axes) {
+    return op("max", {windows}, {{"axes", axes}});
+  });
+}
+Var avg_pool(Operands x, const ir::Attrs& attrs) {
+  return pool("avg_pool", x, attrs, [](Var windows, const Axes& axes) { return mean_over(windows, axes); });
+}
+
+// One row for each sample, or for each index of the first axis.
+Var flatten(Operands x, const ir::Attrs&) {
+  const TensorType type = x[0].type();
+  if (type.shape.rank() == 0 || type.rows > 1) {
+    throw Error(ErrorKind::input, "shape.rank",
+                fmt::format("flatten: x must be (batch, ...) with one row a sample, got {}", to_string(type)));
+  }
+  std::int64_t columns = 1;
+  for (int axis = 1; axis < type.shape.rank(); ++axis) columns *= type.shape[axis];
+  return make::reshape(x[0], {type.shape[0], columns});
+}
+
 Var step_of(Var x) {
   return {x.make, x.make->step()};
 }
@@ -198,6 +271,12 @@ std::vector<Function> made_of_ops() {
   const ir::AttrSchema reduction = {
       {.name = "axis", .fallback = Axes{}, .doc = "axis or list of axes; negative counts from the end"},
       {.name = "keepdims", .fallback = false, .doc = "keep reduced axes with extent 1"}};
+  const ir::AttrSchema pooling = {
+      {.name = "size",
+       .fallback = Axes{2},
+       .doc = "extent of a window; one number holds for all axes",
+       .required = true},
+      {.name = "stride", .fallback = Axes{}, .doc = "distance of consecutive windows; default: their size"}};
   const ir::AttrDef extents{.name = "shape", .fallback = Axes{}, .doc = "extents of a row, instead of those of `like`"};
   return {
       made(
@@ -212,6 +291,11 @@ std::vector<Function> made_of_ops() {
             return mean_over(x[0], attrs.integers("axis"), attrs.boolean("keepdims"));
           },
           reduction),
+      made("max_pool", "maximum over windows of x (batch, length or height and width, channels)", {"x"}, max_pool,
+           pooling),
+      made("avg_pool", "mean over windows of x (batch, length or height and width, channels)", {"x"}, avg_pool,
+           pooling),
+      made("flatten", "x with all axes but the batch as one", {"x"}, flatten),
       made("variance", "mean((x - mean(x))^2) over axes", {"x"}, variance, reduction),
       made("sigmoid_cross_entropy", "log(1 + exp(logits)) - logits * target", {"logits", "target"},
            sigmoid_cross_entropy),

@@ -4,18 +4,17 @@
 
 #include <algorithm>
 
+#include "graph/frontend/library/convolution.h"
 #include "graph/frontend/library/functions.h"
 #include "graph/ops/make.h"
 #include "graphrun/error.h"
 
 namespace graphrun {
-namespace {
 
 using ir::NodeId;
 using make::op;
 using Axes = std::vector<std::int64_t>;
 
-// Null if the layer has none.
 const Function* activation(const LayerCall& call) {
   const std::string& name = call.attrs.string("activation");
   if (name.empty()) return nullptr;
@@ -31,6 +30,12 @@ const Function* activation(const LayerCall& call) {
   }
   return function;
 }
+
+Var activated(const Function* function, Var y) {
+  return function ? Var{y.make, graphrun::call(*y.make, *function, {&y.id, 1})} : y;
+}
+
+namespace {
 
 // activation(x @ W + b)
 NodeId dense(const LayerCall& call) {
@@ -50,7 +55,7 @@ NodeId dense(const LayerCall& call) {
   if (const std::optional<Init>& bias = call.options.inits.at("bias")) {
     y = call.graph.builder.add("add", {y, call.parameter("b", {units}, *bias)});
   }
-  return function ? graphrun::call(call.graph.builder, *function, std::span(&y, 1)) : y;
+  return activated(function, {&call.graph.builder, y}).id;
 }
 
 // The rows of the table E at the class indices x.
@@ -169,6 +174,7 @@ const std::vector<Layer>& layers() {
     rows.push_back(
         layer("dense", "computes activation(x @ W + b): x (batch, in), W (in, units), b (units); result (batch, units)",
               of_dense, weights, dense));
+    for (Layer& row : convolution_layers(function, weights)) rows.push_back(std::move(row));
     rows.push_back(
         layer("embedding",
               "looks up E[x]: the row of the table E (entries, units) for each class index in x, i32 of any shape",

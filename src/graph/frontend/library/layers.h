@@ -11,6 +11,8 @@
 
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/library/entry.h"
+#include "graph/frontend/library/functions.h"
+#include "graph/ops/op_def.h"
 
 namespace graphrun {
 
@@ -31,6 +33,10 @@ struct LayerCall {
  private:
   ir::NodeId shared(std::string_view part, const Shape& shape) const;
 };
+
+// The function in the attribute "activation"; null if there is none. Throws AttrError.
+const Function* activation(const LayerCall& call);
+Var activated(const Function* function, Var y);  // y if there is none
 
 struct LayerInit {
   std::string_view name;  // attribute that sets it

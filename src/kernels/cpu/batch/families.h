@@ -60,14 +60,16 @@ inline Batch batch_of(const MinibatchParams& p, std::uint64_t step) {
 // Number in the data set of row r of a shuffled batch.
 std::int64_t shuffled(const MinibatchParams& p, const Batch& batch, std::int64_t r);
 
-// Calls copy(input, its elements, their place in `out`) for each copy that broadcast_to, transpose, slice, pad and
-// concat consist of. Input -1 is the number of a pad.
+// Calls copy(input, its elements, their place in `out`) for each copy that broadcast_to, transpose, slice, windows,
+// pad and concat consist of. Input -1 is the number of a pad.
 template <class F, class Copy>
 void for_each_copy(const Params& params, int inputs, F&& in, const View& out, Copy&& copy) {
   if (const auto* permute = params.get_if<PermuteParams>()) {
     copy(0, permuted(in(0), permute->axes), out);
   } else if (const auto* slice = params.get_if<SliceParams>()) {
     copy(0, sliced(in(0), slice->axis, slice->start, out.extents[slice->axis]), out);
+  } else if (const auto* windows = params.get_if<WindowParams>()) {
+    copy(0, windowed(in(0), *windows), out);
   } else if (const auto* pad = params.get_if<PadParams>()) {
     const View from = in(0);
     const std::int64_t extent = from.extents[pad->axis], end = pad->before + extent;

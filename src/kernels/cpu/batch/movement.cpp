@@ -31,8 +31,19 @@ void transpose_matrix(T* to, std::int64_t to_stride, const T* from, std::int64_t
   }
 }
 
-// Copies runs where both sides are contiguous or one element is repeated; otherwise transposes matrices over the axis
-// along which `to` is contiguous and the one along which `from` is.
+template <class T>
+void copy_run(T* to, std::int64_t to_step, const T* from, std::int64_t from_step, std::int64_t n) {
+  if (to_step == 1 && from_step == 1 && n > 16) {  // a call costs more than a short run
+    std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(T));
+  } else if (to_step == 1 && from_step == 0) {
+    std::fill_n(to, n, *from);
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) to[i * to_step] = from[i * from_step];
+  }
+}
+
+// Copies runs where both sides are contiguous or one element is repeated, or single elements; otherwise transposes
+// matrices over the axis along which `to` is contiguous and the one along which `from` is.
 template <class T>
 void copy_elements(const KernelArgs& args, const IsaTable& table, const void* input, const View& from, const View& to) {
   constexpr std::int64_t kColumns = 32;
@@ -52,27 +63,29 @@ void copy_elements(const KernelArgs& args, const IsaTable& table, const void* in
     for (int d = dims.rank - 1; d >= 0 && columns.extent == 1; --d)
       if (dims.dim[d].stride[0] == 1) columns = dims.remove(d);
   }
+  if (runs) {
+    dims.add(rows);
+    const auto [from_step, to_step] = (dims.rank > 0 ? dims.dim[dims.rank - 1] : Dim<2>{}).stride;
+    for_ranges(args.pool, parts, dims.count, kGrain,
+               [&, from_step = from_step, to_step = to_step](auto first, auto last) {
+                 for_runs(dims, first, last, [&](std::int64_t, const Offsets<2>& at, std::int64_t n) {
+                   copy_run(out + at[1], to_step, in + at[0], from_step, n);
+                 });
+               });
+    return;
+  }
   auto matrix = transpose_matrix<T>;
   if constexpr (std::is_same_v<T, float>)
     if (std::min(rows.extent, columns.extent) >= 4) matrix = table.transpose;
-
-  const std::int64_t length = runs ? rows.extent : columns.extent;
-  const std::int64_t cuts = std::max<std::int64_t>(parts / dims.count, 1);
-  const std::int64_t width = runs ? ((length + cuts - 1) / cuts + kGrain - 1) / kGrain * kGrain : kColumns;
-  const std::int64_t pieces = (length + width - 1) / width;
+  const std::int64_t pieces = (columns.extent + kColumns - 1) / kColumns;
   for_ranges(args.pool, parts, dims.count * pieces, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t item = first; item < last;) {
       const std::int64_t index = pieces == 1 ? item : item / pieces, piece = item - index * pieces;
       const std::int64_t count = std::min(pieces - piece, last - item);
-      const std::int64_t begin = piece * width, n = std::min(count * width, length - begin);
+      const std::int64_t begin = piece * kColumns, n = std::min(count * kColumns, columns.extent - begin);
       const Offsets<2> at = dims.offsets(index);
-      if (!runs)
-        matrix(out + at[1] + begin * columns.stride[1], columns.stride[1], in + at[0] + begin, rows.stride[0],
-               rows.extent, n);
-      else if (rows.stride[0] == 0)
-        std::fill_n(out + at[1] + begin, n, in[at[0]]);
-      else
-        std::memcpy(out + at[1] + begin, in + at[0] + begin, static_cast<std::size_t>(n) * sizeof(T));
+      matrix(out + at[1] + begin * columns.stride[1], columns.stride[1], in + at[0] + begin, rows.stride[0],
+             rows.extent, n);
       item += count;
     }
   });
@@ -95,6 +108,30 @@ void rearrange(const KernelArgs& args, const IsaTable& table) {
   for_each_copy(
       args.params, args.inputs, [&](int k) { return args.input_view(k); }, args.output_view(),
       [&](int k, const View& from, const View& to) { copy(args, table, k < 0 ? &number : args.in[k], from, to); });
+}
+
+// Each part of the samples adds its windows in order.
+void fold(const KernelArgs& args, const IsaTable&) {
+  const auto& params = args.params.as<WindowParams>();
+  const View out = args.output_view(), to = windowed(out, params), from = args.input_view(0);
+  const int leading = out.extents.rank() - 1 - params.axes;
+  std::int64_t samples = 1;
+  for (int axis = 0; axis < leading; ++axis) samples *= out.extents[axis];
+  if (samples == 0) return;
+  const std::int64_t elements = out.extents.elements() / samples;
+  Dims<2> windows;
+  for (int axis = leading; axis < to.extents.rank(); ++axis) windows.add(axis_of<2>({to, from}, axis));
+  const std::int64_t stride = windows.rank > 0 ? windows.dim[windows.rank - 1].stride[0] : 0;
+  for_ranges(args.pool, parts_for(2 * samples * windows.count), samples, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t sample = first; sample < last; ++sample) {
+      float* const sums = args.output<float>() + sample * elements;
+      const float* const terms = args.input<float>(0) + sample * windows.count;
+      std::fill_n(sums, elements, 0.0f);
+      for_runs(windows, 0, windows.count, [&](std::int64_t, const Offsets<2>& at, std::int64_t n) {
+        for (std::int64_t i = 0; i < n; ++i) sums[at[0] + i * stride] += terms[at[1] + i];
+      });
+    }
+  });
 }
 
 void one_hot(const KernelArgs& args, const IsaTable&) {
@@ -171,6 +208,8 @@ constexpr Entry kMovementKernels[] = {
     entry<rearrange>(Op::slice),
     entry<rearrange>(Op::pad),
     entry<rearrange>(Op::concat),
+    entry<rearrange>(family_op::windows),
+    entry<fold>(family_op::fold),
     entry<one_hot>(family_op::one_hot),
     entry<gather>(family_op::gather),
     {Op::minibatch, {minibatch, minibatch, minibatch}},  // fills all rows of the batch itself

@@ -98,6 +98,21 @@ TileStep rearrange(const TileCall& call) {
   };
 }
 
+// Adds the features of the windows in order, as the kernel for batches does.
+TileStep fold(const TileCall& call) {
+  const View windows = windowed(features(call.output), call.params->as<WindowParams>());
+  return [x = call.inputs[0], out = call.output, places = elements_of(windows)](const TileContext& c) {
+    float* const sums = written<float>(out, c);
+    const float* from = read<float>(x, c);
+    std::fill_n(sums, feature_count(out.type) * c.stride, 0.0f);
+    for (const std::int32_t place : places) {
+      float* const to = sums + place * c.stride;
+      for (i64 r = 0; r < c.stride; ++r) to[r] += from[r];
+      from += c.stride;
+    }
+  };
+}
+
 TileStep one_hot(const TileCall& call, const IsaTable& table) {
   const Shape& shape = call.output.type.shape;
   return [x = call.inputs[0], out = call.output, classes = shape[shape.rank() - 1], &table](const TileContext& c) {
@@ -199,7 +214,8 @@ TileStep make_move_tile(const TileCall& call, Isa isa, std::string& reason) {
     reason = "only tables of f32 are read by tiles";
     return nullptr;
   }
-  for (const Op op : {Op::broadcast_to, Op::transpose, Op::slice, Op::pad, Op::concat}) {
+  if (call.op == family_op::fold) return fold(call);
+  for (const Op op : {Op::broadcast_to, Op::transpose, family_op::windows, Op::slice, Op::pad, Op::concat}) {
     if (call.op != op) continue;
     return for_dtype(call.output.type.dtype, [&](auto t) { return rearrange<decltype(t)>(call); });
   }
