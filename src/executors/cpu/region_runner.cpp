@@ -52,7 +52,7 @@ class TileMasks {
     const auto& params = step.params.as<RandomParams>();
     const std::int64_t features = feature_count(type);
     const auto [at, added] = at_.try_emplace({params.key, params.a, step.inputs.back(), features}, end_);
-    if (added) end_ += whole_lines(static_cast<std::uint64_t>(features * tiling_.tile_rows));
+    if (added) end_ += whole_lines(static_cast<std::uint64_t>(features * whole_lanes(tiling_.tile_rows)));
     return {at->second, !added};
   }
   std::uint64_t end() const { return end_; }
