@@ -208,6 +208,25 @@ def controls(page):
     choose("units of h", "-3", f"{text}.includes('\"units\": 1, \"activation\": \"relu\"')")
 
 
+def layers(page):
+    """Edits between a change of the text and its check apply to the present text."""
+    text = page.run("document.querySelector('#text').value")
+    page.run("for (const _ of [1, 2]) document.querySelector('#add-layer').click()")
+    page.until("document.querySelectorAll('.layer').length === 4 && document.querySelector('#diagnostics .ok')")
+    names = page.run("JSON.parse(document.querySelector('#text').value).graph.map((one) => one.name ?? one).join()")
+    assert names.startswith("h,h1,h2,y_hat,"), names
+    page.run("for (const name of ['h1', 'h2']) document.querySelector(`[aria-label='remove ${name}']`).click()")
+    page.until("document.querySelectorAll('.layer').length === 2 && document.querySelector('#diagnostics .ok')")
+    assert json.loads(page.run("document.querySelector('#text').value")) == json.loads(text)
+    page.run("for (const _ of [1, 2, 3]) document.querySelector('[aria-label=\"add a unit to h\"]').click()")
+    assert page.run("JSON.parse(document.querySelector('#text').value).graph[0].units") == json.loads(text)["graph"][0]["units"] + 3
+    # The controls of the previous model have gone when another one is there.
+    assert page.run("""(() => { const list = document.querySelector('#example');
+        list.value = '0'; list.dispatchEvent(new Event('change'));
+        return document.querySelectorAll('#add-layer, #settings *').length; })()""") == 0
+    page.until("document.querySelectorAll('.layer').length === 3 && document.querySelector('#diagnostics .ok')")
+
+
 def same_as_final(what):
     """Script: whether the page shows the plot of the final weights, by its pixels."""
     return f"""(async () => {{
@@ -238,6 +257,7 @@ def use(page, url, work, graphrun, folder):
     # Other tables and controls, then the first table again: the studio does not write it twice.
     odd_tables(page)
     controls(page)
+    layers(page)
     drop(page, "coffee.csv", coffee(2000).encode())
     page.until("document.querySelector('#notes').textContent.startsWith('coffee.csv: 4 columns')")
     page.click("#create-model")

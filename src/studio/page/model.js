@@ -24,8 +24,16 @@ function showLineNumbers(bad = new Set()) {
   $("gutter").scrollTop = $("text").scrollTop;
 }
 
+// Another model: the controls of the previous one disappear, and those of the new one appear after its check.
+function setModel(name, text) {
+  setName(name);
+  for (const id of ["layers", "settings"]) $(id).replaceChildren();
+  setText(text);
+}
+
 let timer = 0, checks = 0;
 function changed() {
+  checks++;  // the response to an earlier text is ignored
   clearTimeout(timer);
   timer = setTimeout(check, 250);
 }
@@ -81,13 +89,15 @@ $("text").addEventListener("keydown", (event) => {  // Tab indents, Escape leave
 
 // ---- controls of single settings
 
+const entriesOf = (model) => Array.isArray(model.graph) ? model.graph : [];
+
 // Path of a setting in the model file: "graph.h.units" names the entry h by its name, other parts are keys.
 function pathOf(setting, model) {
   const parts = setting.split(".");
   if (parts[0] !== "graph") return parts.map((part) => /^\d+$/.test(part) ? Number(part) : part);
   for (let used = parts.length - 1; used > 1; used--) {
     const name = parts.slice(1, used).join(".");
-    const index = (model.graph || []).findIndex((entry) => entry.name === name);
+    const index = entriesOf(model).findIndex((entry) => entry?.name === name);
     if (index >= 0) return ["graph", index, ...parts.slice(used)];
   }
   return null;
@@ -97,30 +107,31 @@ const valueAt = (model, path) => path.reduce((at, key) => at === undefined || at
 
 const asJson = (text) => parsed(text) === undefined ? JSON.stringify(text) : text;
 
-function change(path, json) {
-  setText(withValue(state.text, path, json));
-}
+// The text may have changed since the controls were drawn, so they look up their paths when they are used.
+const currentModel = () => parsed(state.text) ?? {};
+const change = (path, json) => path && setText(withValue(state.text, path, json));
+const remove = (path) => path && setText(without(state.text, path));
 
 function control(setting, model) {
-  const path = pathOf(setting.path, model);
-  if (!path) return null;
-  const given = valueAt(model, path);
+  const drawn = pathOf(setting.path, model), path = () => pathOf(setting.path, currentModel());
+  if (!drawn) return null;
+  const given = valueAt(model, drawn);
   const value = parsed(setting.value) ?? setting.value;
   if (typeof value === "object" && setting.choices.length === 0) return null;
   const shared = {class: given === undefined ? "" : "given", "data-path": setting.path, title: hintOf(setting.path)};
   let input;
   if (setting.choices.length) {
     const choices = setting.choices.includes(String(value)) ? setting.choices : [String(value), ...setting.choices];
-    input = element("select", {...shared, onchange: () => changeChoice(path, input.value, given)},
+    input = element("select", {...shared, onchange: () => changeChoice(path(), input.value, given)},
       ...choices.map((one) => element("option", {value: one}, one)));
     input.value = String(value);
   } else if (typeof value === "boolean") {
-    input = element("input", {...shared, type: "checkbox", checked: value, onchange: () => change(path, String(input.checked))});
+    input = element("input", {...shared, type: "checkbox", checked: value, onchange: () => change(path(), String(input.checked))});
   } else {
     const isNumber = typeof value === "number";
     input = element("input", {...shared, type: isNumber ? "number" : "text", step: "any", onchange: () => {
-      if (input.value !== "") (setting.change ?? ((json) => change(path, json)))(isNumber ? input.value : asJson(input.value));
-      else if (given !== undefined && typeof path.at(-1) === "string") setText(without(state.text, path));  // back to its default
+      if (input.value !== "") (setting.change ?? ((json) => change(path(), json)))(isNumber ? input.value : asJson(input.value));
+      else if (given !== undefined && typeof drawn.at(-1) === "string") remove(path());  // back to its default
       else input.value = String(value);
     }});
     input.value = String(value);
@@ -136,7 +147,7 @@ function changeChoice(path, name, given) {
     const kept = attributes?.lr === undefined ? {} : {lr: attributes.lr};
     return change(path, JSON.stringify({[name]: kept}).replace(/":/g, "\": "));
   }
-  if (name === "") setText(without(state.text, path));
+  if (name === "") remove(path);
   else change(path, parsed(name) === undefined ? JSON.stringify(name) : name);
 }
 
@@ -268,44 +279,40 @@ function otherNumbers(model, settings, open) {
 
 const kActivations = ["none", "relu", "tanh", "sigmoid", "gelu", "silu", "elu", "softplus"];
 const isLayer = (entry) => entry && typeof entry === "object" && entry.op === "dense" && typeof entry.units === "number";
+const layersOf = (model) => entriesOf(model).filter(isLayer);
 
 function showLayers(model) {
-  const rows = [];
-  const entries = Array.isArray(model.graph) ? model.graph : [];
-  const layers = entries.map((entry, i) => [entry, i]).filter(([entry]) => isLayer(entry));
-  layers.forEach(([layer, i], position) => {
+  const rows = [], layers = layersOf(model);
+  layers.forEach((layer, position) => {
+    const path = (...keys) => pathOf(["graph", layer.name, ...keys].join("."), currentModel());
     const units = element("input", {type: "number", min: "1", step: "1", title: "Number of units (neurons)", "aria-label": `units of ${layer.name}`,
-      onchange: () => {
-        if (units.value === "") units.value = layer.units;
-        else change(["graph", i, "units"], String(Math.max(1, Math.round(Number(units.value)))));
-      }});
+      onchange: () => { units.value = Math.max(1, Math.round(Number(units.value || layer.units))); change(path("units"), units.value); }});
     units.value = layer.units;
     const isLast = position === layers.length - 1;
-    const by = (step) => () => change(["graph", i, "units"], String(Math.max(1, layer.units + step)));
+    const by = (step) => () => { units.value = Math.max(1, Number(units.value) + step); change(path("units"), units.value); };
     const activation = element("select", {title: "Activation function", "aria-label": `activation of ${layer.name}`,
-      onchange: () => setText(activation.value === "none" ? without(state.text, ["graph", i, "activation"])
-        : withValue(state.text, ["graph", i, "activation"], JSON.stringify(activation.value)))},
+      onchange: () => activation.value === "none" ? remove(path("activation")) : change(path("activation"), JSON.stringify(activation.value))},
       ...[...new Set([...kActivations, layer.activation || "none"])].map((one) => element("option", {value: one}, one)));
     activation.value = layer.activation || "none";
     rows.push(element("div", {class: "layer"}, element("b", {}, layer.name),
       element("span", {class: "units"}, element("button", {type: "button", "aria-label": `remove a unit from ${layer.name}`, disabled: isLast, onclick: by(-1)}, "−"),
-        units, element("button", {type: "button", "aria-label": `add a unit to ${layer.name}`, disabled: isLast, onclick: by(1)}, "+")),
-      activation,
-      element("button", {type: "button", "aria-label": `remove ${layer.name}`, title: "Remove layer", disabled: isLast, onclick: () => removeLayer(entries, i)}, "×")));
+        units, element("button", {type: "button", "aria-label": `add a unit to ${layer.name}`, disabled: isLast, onclick: by(1)}, "+")), activation,
+      element("button", {type: "button", "aria-label": `remove ${layer.name}`, title: "Remove layer", disabled: isLast, onclick: () => removeLayer(layer.name)}, "×")));
   });
   if (layers.length) {
     rows.push(element("div", {class: "row"},
-      element("button", {type: "button", id: "add-layer", onclick: () => addLayer(entries, layers.at(-1))}, "Add layer"),
+      element("button", {type: "button", id: "add-layer", onclick: addLayer}, "Add layer"),
       element("span", {class: "quiet"}, "A new layer is inserted before the output layer.")));
   } else {
-    rows.push(element("span", {class: "quiet"},
-      "Only dense layers can be edited here. Edit other entries in the model file."));
+    rows.push(element("span", {class: "quiet"}, "Only dense layers can be edited here. Edit other entries in the model file."));
   }
   $("layers").replaceChildren(...rows);
 }
 
-function addLayer(entries, [last, at]) {
-  const names = new Set(entries.map((entry) => entry.name));
+function addLayer() {
+  const entries = entriesOf(currentModel()), last = layersOf(currentModel()).at(-1), at = entries.findIndex((entry) => entry?.name === last?.name);
+  if (!last) return;
+  const names = new Set(entries.map((entry) => entry?.name));
   let i = 1;
   while (names.has(`h${i}`)) i++;
   const layer = {name: `h${i}`, op: "dense", inputs: last.inputs, units: 8, activation: "tanh"};
@@ -314,12 +321,12 @@ function addLayer(entries, [last, at]) {
 }
 
 // Connects the readers of the layer to its input.
-function removeLayer(entries, at) {
-  const layer = entries[at];
+function removeLayer(name) {
+  const entries = entriesOf(currentModel()), at = entries.findIndex((entry) => entry?.name === name), layer = entries[at];
   let text = state.text;
-  entries.forEach((entry, i) => {
-    if (entry && Array.isArray(entry.inputs) && entry.inputs.includes(layer.name))
-      text = withValue(text, ["graph", i, "inputs"], JSON.stringify(entry.inputs.map((one) => one === layer.name ? layer.inputs[0] : one)));
+  if (layer) entries.forEach((entry, i) => {
+    if (Array.isArray(entry?.inputs) && entry.inputs.includes(name))
+      text = withValue(text, ["graph", i, "inputs"], JSON.stringify(entry.inputs.map((one) => one === name ? layer.inputs[0] : one)));
   });
   setText(without(text, ["graph", at]));
 }
@@ -382,17 +389,14 @@ $("create-model").addEventListener("click", guarded(async () => {
   notify(null);
   const answer = await post("/api/init", {table, target: $("target").value});
   $("notes").replaceChildren(...answer.notes.map((note) => element("li", {}, note)));
-  setName(table.replace(/\.\w+$/, "") + ".json");
-  setText(answer.text);
+  setModel(table.replace(/\.\w+$/, "") + ".json", answer.text);
 }));
 
 $("example").replaceChildren(element("option", {value: ""}, "Select…"),
   ...examples.map((one, i) => element("option", {value: String(i)}, one.title)));
 $("example").addEventListener("change", () => {
   const example = examples[$("example").value];
-  if (!example) return;
-  setName(example.name + ".json");
-  setText(example.text);
+  if (example) setModel(example.name + ".json", example.text);
 });
 $("models").addEventListener("change", guarded(async () => {
   if ($("models").value) emit("model", await post("/api/open", {name: $("models").value}));
@@ -414,13 +418,9 @@ function showFiles({models, tables}) {
 
 on("model", (model) => {
   state.transforms = model.transforms;
-  setName(model.name);
   showFiles(model);
-  setText(model.text);
-  if (model.text.trim() === "") {
-    setName(examples[0].name + ".json");
-    setText(examples[0].text);
-  }
+  if (model.text.trim() === "") setModel(examples[0].name + ".json", examples[0].text);
+  else setModel(model.name, model.text);
 });
 
 const save = guarded(async (name, over) => {
