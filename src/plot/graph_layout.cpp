@@ -74,7 +74,7 @@ class Layered {
     for (std::size_t i = 0; i < count_; ++i) places += last[i] - items_[i].row;
     if (places > kMaxPlaces)
       throw Error(ErrorKind::input, "plot.graph",
-                  fmt::format("a graph of {} boxes whose edges pass {} rows is too large for a picture", count_,
+                  fmt::format("a graph of {} boxes whose edges pass {} rows is too large for a drawing", count_,
                               places - count_),
                   fmt::format("both together may be {}", kMaxPlaces));
     items_.reserve(places);

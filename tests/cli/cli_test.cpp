@@ -62,14 +62,16 @@ std::map<std::string, std::string> flags_in(const std::string& help) {
   return found;
 }
 
-// A name with two texts would have two meanings. Only the default may differ between verbs.
+// A name with two texts would have two meanings. Between verbs, only the default may differ, or the flag be required.
 TEST_F(Cli, EveryFlagHasOneMeaning) {
   std::map<std::string, std::string> all;
   std::vector<std::string> pages = commands(graphrun({"--help"}).out);
   pages.insert(pages.end(), {"execution", "logs"});
   for (const std::string& page : pages) {
     for (const auto& [name, line] : flags_in(graphrun({"help", page}).out)) {
-      const auto without_default = [](const std::string& text) { return text.substr(0, text.find(" (default: ")); };
+      const auto without_default = [](const std::string& text) {
+        return text.substr(0, std::min(text.find(" (default: "), text.find(" (required)")));
+      };
       EXPECT_EQ(without_default(all.emplace(name, line).first->second), without_default(line)) << page;
       EXPECT_FALSE(has(line, "{") || has(line, "}")) << line;
     }

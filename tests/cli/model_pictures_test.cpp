@@ -162,7 +162,7 @@ TEST_F(ModelPictures, Errors) {
   rejected({model_}, {"need its weights"});
   rejected({weights}, {"is a file of weights", "--weights"});
   rejected({model_, model_, "--weights", weights}, {"one model at a time"});
-  rejected({model_, "--weights", weights, "--what=residual"}, {"no picture 'residual'", "did you mean residuals?"});
+  rejected({model_, "--weights", weights, "--what=residual"}, {"no plot 'residual'", "did you mean residuals?"});
   rejected({model_, "--weights", weights, "--split=tst"}, {"no split 'tst'", "train, test"});
   rejected({model_, "--weights", weights, "--what=surface"}, {"two numbers per row", "has 1"});
   rejected({model_, "--weights", weights, "--what=confusion"}, {"no confusion matrix"});

@@ -65,7 +65,7 @@ TEST_F(Plot, WhatALogarithmicAxisLeavesOutIsReported) {
   const std::string zero = file("zero.csv", "epoch,loss\n0,1\n1,0\n2,-1\n3,nan\n4,0.5\n");
   const Outcome outcome = graphrun({"plot", zero, "--log-scale=y"});
   EXPECT_EQ(outcome.code, 0);
-  EXPECT_TRUE(has(outcome.err, "loss: 2 of 5 points are left out")) << outcome.err;
+  EXPECT_TRUE(has(outcome.err, "loss: 2 of 5 points are omitted")) << outcome.err;
   EXPECT_TRUE(has(outcome.err, "loss: 1 of 5 points are not finite")) << outcome.err;
   EXPECT_TRUE(has(graphrun({"plot", zero, "--log-scale=xy"}).err, "loss: 3 of 5 points")) << outcome.err;
   expect_rejected(graphrun({"plot", file("below.csv", "epoch,loss\n0,-1\n"), "--log-scale=y"}), {"no point to draw"});

@@ -48,7 +48,7 @@ TEST_F(ShowSvg, Errors) {
   graph += R"json("loss = mean(v1199)"], "outputs": ["v1199"],
     "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 1}}, "batch": 1}})json";
   rejected({file("long.json", graph), "--svg", "-o", path("long.svg")},
-           {"a graph of 1,202 values is too large for a picture", "--dot"});
+           {"a graph of 1,202 values is too large for a drawing", "--dot"});
   EXPECT_FALSE(std::filesystem::exists(path("long.svg")));
 }
 

@@ -86,7 +86,7 @@ TEST(GraphLayouts, AreRejected) {
     lay_out(woven.boxes, woven.edges);
     FAIL() << "a graph of too many places was laid out";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("too large for a picture"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("too large for a drawing"), std::string::npos) << error.what();
   }
 }
 

@@ -290,8 +290,7 @@ constexpr Flag kFlags[] = {
      [](Arguments& a, std::string_view) { a.browser = false; }},
 
     {"--output", "FILE", "Output", "init predict plan show report plot export-c export-onnx import-onnx",
-     "output file (default: {stdout; report: report.html in the run's folder; import-onnx: none, the flag is "
-     "required})",
+     "output file {(default: stdout); report: (default: report.html in the run's folder); import-onnx: (required)}",
      set<&Arguments::output>, Completes::files, "", "-o"},
     {"--columns", "NAMES", "Output", "runs plot",
      "columns to print or draw, as in loss,accuracy; may be repeated (default: automatic)",
@@ -310,7 +309,7 @@ constexpr Flag kFlags[] = {
     {"--verbose", "", "Output", "", "print more details", on<&Arguments::verbose>, Completes::nothing, "", "-v"},
 
     {"--executor", "NAME", "Execution", kChoosing,
-     "ref, cpu, cuda[:N], ./plugin.so[:N], or auto, the fastest (default: cpu)",
+     "ref, cpu, cuda[:N], ./plugin.so[:N]; auto uses the fastest (default: cpu)",
      [](Arguments& a, std::string_view v) { a.session.executor = v; }, Completes::executors, "GRAPHRUN_EXECUTOR"},
     {"--plugin-path", "FOLDERS", "Execution", kFinding,
      "folders with executor plug-ins (libgraphrun_NAME.so), separated by colons", set_plugin_path, Completes::folders,

@@ -123,7 +123,8 @@ std::vector<HelpRow> exit_codes() {
 std::vector<HelpRow> environment() {
   std::vector<HelpRow> rows;
   for (const Flag& flag : flags()) {
-    std::string text = fmt::format("default of {}{}", flag.name, flag.name == "--executor" ? " (no path)" : "");
+    std::string text =
+        fmt::format("default of {}{}", flag.name, flag.name == "--executor" ? " (a name, not a path)" : "");
     if (flag.name == "--data-dir") text = "folder to search for data files, after --data-dir";
     if (!flag.variable.empty()) rows.push_back({std::string(flag.variable), text});
   }

@@ -47,7 +47,7 @@ std::vector<std::string> notes_of(const OutlineValue& value) {
 plot::GraphFigure graph_picture(const GraphOutline& outline) {
   if (outline.values.size() > kMaxValues)
     throw Error(ErrorKind::input, "show.picture",
-                fmt::format("a graph of {} values is too large for a picture: at most {}",
+                fmt::format("a graph of {} values is too large for a drawing: at most {}",
                             grouped(outline.values.size()), grouped(kMaxValues)),
                 "show without --svg lists it, and --dot writes it for Graphviz");
   plot::GraphFigure figure;

@@ -73,7 +73,7 @@ Picture model_picture(Session& session, std::string_view what, const std::string
   if (what == "residuals") return residuals_picture(session, split);
   if (what == "surface") return surface_picture(session, split);
   const std::string near = nearest_name(what, picture_names());
-  throw Error(ErrorKind::input, "plot.what", fmt::format("there is no picture '{}'", what),
+  throw Error(ErrorKind::input, "plot.what", fmt::format("there is no plot '{}'", what),
               near.empty() ? fmt::format("there are {}", fmt::join(picture_names(), ", "))
                            : fmt::format("did you mean {}?", near));
 }

@@ -133,7 +133,7 @@ std::string graph_section(const Model& model, const ReportSource& source, Pictur
   std::string text;
   try {
     text = pictures.of(plot::draw(graph_picture(graph_outline(model))), "The graph, each value below its operands");
-  } catch (const Error& error) {  // too large for a picture: prints the reason instead
+  } catch (const Error& error) {  // too large for a drawing: prints the reason instead
     if (error.kind() != ErrorKind::input) throw;
     text = fmt::format("<p class=\"quiet\">{}.</p>\n", html::escaped(error.what()));
   }

@@ -111,7 +111,7 @@ std::string StudioViews::check(const Arguments& arguments) {
     const plot::Drawing drawing = plot::draw(graph_picture(outline));
     graph_svg = plot::as_svg(drawing);
     write_boxes(json, drawing, outline);
-  } catch (const Error& error) {  // too large for a picture
+  } catch (const Error& error) {  // too large for a drawing
     json.member("error", std::string_view(error.what()));
   }
   json.end_object();

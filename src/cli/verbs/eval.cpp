@@ -47,13 +47,13 @@ const Verb eval_verb = {
     "test",
     Positionals::model,
     "evaluate trained weights on every split of the data",
-    R"(Prints the loss and the metrics of every split for trained weights, without training. Needs --weights, or a
-safetensors file as the model. Classifiers get accuracy, precision, recall, F1, ROC AUC, average precision and
-the confusion matrix; regressions get R2, errors and quantiles of the residuals (docs/reference/metrics.md).
+    R"(Prints the loss and the metrics of every split for trained weights, from --weights or from a safetensors file
+as the model. For classifiers, it prints accuracy, precision, recall, F1, ROC AUC, average precision and the
+confusion matrix; for regressions, R2, errors and quantiles of the residuals (docs/reference/metrics.md).
 
-To keep training rows out of the test split, eval splits and transforms the data as in the training run. If
+eval splits and transforms the data as in the training run, so no training row gets into the test split. If
 the rows or the split have changed, the exit code is 2. --data evaluates the rows of another file instead.
-It needs the same columns, including the one to predict. The results then have a single split, data.
+The file needs the same columns, including the one to predict. The results then have a single split, data.
 
 With --json, stdout is one object; docs/reference/command-line.md lists the keys.)",
     R"(graphrun train model.json --save-weights model.npz

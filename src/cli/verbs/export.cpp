@@ -109,15 +109,15 @@ const Verb export_c_verb = {
     "",
     Positionals::model,
     "export a trained model as one C99 file without dependencies",
-    R"(Writes a function that predicts one row. It has the weights as constants and allocates no memory. Needs
---weights, or a safetensors file as the model, but no data.
+    R"(Writes a C function that predicts one row. It has the weights as constants and allocates no memory. export-c
+needs --weights, or a safetensors file as the model, but no data.
 
 Inputs and outputs are in the units of the data. The export does not include the preprocessing of single
 columns (transforms, categories, imputation, derived columns), so your program must apply them. The comment at
 the top of the file lists the statistics for them.
 
-All names begin with the name of the output file (without --output: of the model). To check the predictions
-against graphrun's, compile net.c with -DNET_SELF_TEST, which adds a main().)",
+All names begin with the name of the output file (without --output: of the model). -DNET_SELF_TEST adds a
+main() to net.c that compares the predictions with graphrun's.)",
     R"(graphrun train model.json --save-weights model.safetensors
 graphrun export-c model.safetensors -o net.c
 cc -std=c99 -DNET_SELF_TEST net.c -lm -o net && ./net)",
@@ -128,8 +128,8 @@ const Verb export_onnx_verb = {
     "",
     Positionals::model,
     "export a trained model as an ONNX file",
-    R"(Writes ONNX with IR version 8 and opset 17, for any batch size. Needs --weights, or a safetensors file as the
-model, but no data. All unsupported ops are reported together.
+    R"(Writes ONNX with IR version 8 and opset 17, for any batch size. export-onnx needs --weights, or a safetensors
+file as the model, but no data. It reports all unsupported ops together.
 
 Inputs and outputs are in the units of the data. The export does not include the preprocessing of single
 columns (transforms, categories, imputation, derived columns), so your program must apply them. The doc_string

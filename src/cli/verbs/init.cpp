@@ -49,12 +49,13 @@ const Verb init_verb = {
     "",
     Positionals::data,
     "write a model file for a CSV file",
-    R"(Inspects a CSV file and writes a model that predicts the column --label from the others. If this
-column is categorical or contains only two distinct numbers, init writes a classifier.
+    R"(Inspects a CSV file and writes a model that predicts the column --label from the others. If this column is
+categorical or contains only two distinct numbers, init writes a classifier. The first line of the file names
+the columns. A table of numbers may omit this line; the columns are then called 0, 1, ...
 
-The model file contains every inferred setting for you to review: the format of the table (delimiter, decimal
-comma), the types of the columns (number, date or category) and the imputation. init lists the omitted columns
-on stderr. Without --output, the model goes to stdout. init never overwrites an existing file.)",
+The model file contains every inferred setting: delimiter, decimal comma, column types (number, date or
+category) and imputation. init lists the omitted columns on stderr. Without --output, the model goes to
+stdout. init never overwrites an existing file.)",
     R"(graphrun init houses.csv --label price -o houses.json
 graphrun houses.json)",
     run_init};

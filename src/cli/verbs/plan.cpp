@@ -296,13 +296,13 @@ const Verb plan_verb = {
     "",
     Positionals::model,
     "print the memory plan; needs no device",
-    R"(Prints the memory that a run needs, by kind, and the number of plan steps of each phase. plan does
-not run the model, so you can plan for a GPU that this machine does not have. It reads the data, unless the
-model file states the number of rows.
+    R"(Prints the memory that a run needs, by kind, and the number of plan steps of each phase. plan does not run the
+model, so you can plan for a GPU that this machine does not have. It reads the data, unless the model file
+states the number of rows.
 
 --svg draws the offsets in the arena over time. --html writes the whole plan as a page. --csv prints the
-buffers as input for other solvers. --buffers packs the buffers of a CSV file. To detect a changed plan, write
-a snapshot with --lock and compare later plans with --check. The exit code is 3 if they differ.)",
+buffers as input for other solvers. --buffers packs the buffers of a CSV file. --lock writes a snapshot of the
+plan, and --check compares a later plan with it. The exit code is 3 if they differ.)",
     R"(graphrun plan model.json
 graphrun plan model.json --executor=cuda --target=h200 --json
 graphrun plan model.json --program

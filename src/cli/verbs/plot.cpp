@@ -112,7 +112,7 @@ void report_left_out(const plot::Figure& figure, Diagnostics& diagnostics) {
         ++drawn;
     }
     if (low > 0)
-      diagnostics.note(fmt::format("{}: {} of {} points are left out: a logarithmic axis shows what is above 0",
+      diagnostics.note(fmt::format("{}: {} of {} points are omitted: a logarithmic axis shows only positive values",
                                    series.name, low, series.x.size()));
     if (unbounded > 0)
       diagnostics.note(fmt::format("{}: {} of {} points are not finite and break the line", series.name, unbounded,
@@ -174,11 +174,11 @@ Picture picture_of_model(Arguments arguments, Diagnostics& diagnostics) {
   if (!arguments.picture.empty() && std::find(known.begin(), known.end(), arguments.picture) == known.end()) {
     const std::string near = nearest_name(arguments.picture, known);
     throw Error(
-        ErrorKind::input, "plot.what", fmt::format("there is no picture '{}'", arguments.picture),
+        ErrorKind::input, "plot.what", fmt::format("there is no plot '{}'", arguments.picture),
         near.empty() ? fmt::format("there are {}", fmt::join(known, ", ")) : fmt::format("did you mean {}?", near));
   }
   if (arguments.load.weights.empty() && !is_weights(arguments.model, arguments.load))
-    throw Error(ErrorKind::input, "usage.no_weights", "pictures of a model need its weights: --weights=FILE.npz",
+    throw Error(ErrorKind::input, "usage.no_weights", "plots of a model need its weights: --weights=FILE.npz",
                 fmt::format("graphrun train {} --save-weights FILE.npz writes them", arguments.model));
   Session session = open_session(arguments, diagnostics);
   const std::string what = arguments.picture.empty() ? pictures_of(session).front() : arguments.picture;
@@ -221,15 +221,14 @@ const Verb plot_verb = {
     "plot training logs or a model's evaluation, as text, SVG or PNG",
     R"(Draws the loss and the metrics over the epochs, from logs of train --log or from other CSV files (with a
 header) or JSON Lines. With several files, each run has its own colour and is named after its file. plot skips
-empty cells. For the folder of a stored run, it draws the log, or with --what the model.
+empty cells. For the folder of a stored run, it draws the log, or with --what a plot of the model.
 
 For a model with --weights, or a safetensors file, --what selects the plot: confusion matrix or misclassified
 images for classifiers, the surface over two input columns, predicted vs. actual values or residuals for
-regressions, one weight matrix, or histograms. The default (confusion, surface or predicted) depends on the
-model.
+regressions, one weight matrix, or histograms. The default (confusion, surface, predicted) fits the model.
 
 The suffix of --output selects the format: .svg, .png or .txt. Without --output, the plot is text on stdout.
-It is as wide as the terminal, or 80 columns. If the locale is not UTF-8, it uses ASCII.)",
+It is as wide as the terminal (without one, 80 columns). If the locale is not UTF-8, it uses ASCII.)",
     R"(graphrun train model.json --log run.csv && graphrun plot run.csv
 graphrun plot before.csv after.csv --columns validation_loss --log-scale y -o loss.svg
 graphrun plot model.json --weights model.npz --what confusion -o confusion.svg

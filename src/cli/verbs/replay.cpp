@@ -203,9 +203,9 @@ const Verb replay_verb = {
     "",
     Positionals::folder,
     "repeat a stored run and compare the weights",
-    R"(To check that a result is reproducible, replay repeats a run that `train --run-dir` stored, with its own
-model, command line and data. At each report it compares the loss and the hash of the weights with the log,
-and at the end the hash of the final weights. If they differ, the message names the step (exit code 3).
+    R"(Checks that a result is reproducible: repeats a run that `train --run-dir` stored, with its own model, command
+line and data. At each report, replay compares the loss and the hash of the weights with the log. At the end,
+it compares the hash of the final weights. If they differ, the message names the step (exit code 3).
 
 replay applies the hyperparameter changes made in the studio, after the same steps. It repeats an interrupted
 run up to its last step, and a killed or failed run up to its last report. It writes no file.

@@ -124,7 +124,7 @@ const Verb show_verb = {
     "",
     Positionals::model,
     "print the model's graph with all shapes",
-    R"(Prints the inputs, parameters, graph, outputs and training settings, with the shape of every value. Needs
+    R"(Prints the inputs, parameters, graph, outputs and training settings, with the shape of every value. show needs
 data only for --values, --whole-step, --rows and --source.
 
 --json prints the canonical model file with all defaults. --svg draws the graph, with a box for each named
@@ -151,8 +151,8 @@ const Verb check_verb = {
     Positionals::model,
     "report up to 50 errors in a model file; needs no data",
     R"(Reads the file, infers all shapes, checks the gradients and plans for --executor. It does not read the data:
-if the number of rows depends on them, it uses a placeholder. Reports up to 50 errors with positions (exit
-code 2).)",
+if the number of rows depends on them, it uses a placeholder. check reports up to 50 errors with positions
+(exit code 2).)",
     R"(graphrun check model.json
 graphrun check model.json --diagnostics=json)",
     run_check};

@@ -54,8 +54,8 @@ const Verb studio_verb = {
 (CSV or TSV) or select one, edit the model with controls or as JSON, and train it while you watch curves and
 plots. You can also inspect the graph, the values and the memory plan, and compare stored runs.
 
-Runs are stored next to the model, as by train --run-dir, and the page shows the command that trains the same
-weights. The server listens on 127.0.0.1 only and requires the token in the address. Ctrl-C stops it.)",
+The studio stores runs next to the model, like train --run-dir. The page shows the command that trains the
+same weights. The server listens on 127.0.0.1 only and requires the token in the address. Ctrl-C stops it.)",
     R"(graphrun studio
 graphrun studio model.json
 graphrun studio model.json --port 8000 --no-browser)",

@@ -403,10 +403,10 @@ const Verb sweep_verb = {
     "train with every combination of given settings, and compare the results",
     R"(Trains the model with every combination of the --over values, and each combination with --seeds seeds. With
 --folds, it trains every fold for each combination and seed. Each run is stored in its own folder in
---run-dir, as with `train --run-dir`. Prints mean and standard deviation of loss and metrics for each
-combination.
+--run-dir, as with `train --run-dir`. sweep prints the mean and the standard deviation of the loss and the
+metrics for each combination.
 
-To make the runs comparable, all of them use the same split: that of the first seed, or of the model's
+All runs use the same split, so that they are comparable: that of the first seed, or of the model's
 split_seed. --over data.split_seed=1:5 varies the split. --executor, --set and other training flags apply to
 each run. To resume an interrupted sweep, repeat the command; it skips completed runs.
 

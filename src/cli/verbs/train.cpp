@@ -24,8 +24,8 @@ const Verb train_verb = {
 the final weights. With early_stopping, training may end sooner, and the best weights are restored by default.
 `eval` also prints the confusion matrix. Progress goes to stderr, results to stdout.
 
-Ctrl-C stops after the current steps and prints the results so far, without losses and hashes that take too
-long to compute. The exit code is then 130. For the keys of --json, see docs/reference/command-line.md.)",
+After Ctrl-C, train finishes the current steps and prints the results so far, without losses and hashes that
+take too long to compute. The exit code is 130. docs/reference/command-line.md lists the keys of --json.)",
     R"(graphrun model.json
 graphrun train model.json --epochs=5 --set train.optimizer.sgd.lr=0.1
 graphrun model.json --json --quiet > result.json)",

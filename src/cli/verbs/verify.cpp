@@ -192,11 +192,11 @@ const Verb verify_verb = {
     "",
     Positionals::model,
     "compare two executors step by step and value by value",
-    R"(First checks each plan step alone: both executors get the same inputs, and every value must agree within the
-op's tolerance. Then checks whole runs from equal states: the program with its fused regions, each phase in
-one call, and predictions of full and partial batches. The results of many training steps in one call must be
-bitwise identical to those of single steps. If values differ, verify prints the training step, the op and the
-element, and exits with code 3. --dump prints one value instead.)",
+    R"(First, verify checks each plan step alone: both executors get the same inputs, and every value must agree
+within the op's tolerance. Then it compares whole runs that start from equal states: the program with its
+fused regions, each phase in one call, and predictions of full and partial batches. It also checks that many
+training steps in one call give the same bits as single steps. If values differ, verify prints the training
+step, the op and the element, and exits with code 3. --dump prints one value instead.)",
     R"(graphrun verify model.json --executor=cuda
 graphrun verify model.json --steps=10 -v
 graphrun verify model.json --trajectory --steps=500 --tolerance=1e-4

@@ -30,7 +30,7 @@ std::vector<OpDef> matmul() {
   return {{.op = Op::matmul,
            .doc = "a @ b; the flags first transpose the last two axes of an operand; leading axes broadcast",
            .operands = {"a", "b"},
-           .attrs = {{"transpose_a", false, "use a transposed"}, {"transpose_b", false, "use b transposed"}},
+           .attrs = {{"transpose_a", false, "transpose a first"}, {"transpose_b", false, "transpose b first"}},
            .grad = grad_matmul,
            .rows = RowRule::contraction,
            .pack = pack_matmul}};

@@ -65,9 +65,9 @@ std::string layer_table() {
     std::string attrs = attributes(layer.attributes);
     for (const LayerInit& init : layer.inits) {
       const json::Value usual = json_of(init.fallback);
-      attrs += fmt::format("<br>`{}` ({}): an initializer{}", init.name,
+      attrs += fmt::format("<br>`{}` ({}): initializer of the {}{}", init.name,
                            usual.kind == json::Kind::string ? usual.string : json::line(usual),
-                           init.optional ? ", or false to omit it" : "");
+                           init.name == "init" ? "weights" : init.name, init.optional ? ", or false to omit it" : "");
     }
     attrs += "<br>" + attributes(common_layer_attributes());
     text +=

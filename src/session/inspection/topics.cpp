@@ -109,9 +109,10 @@ Topic item_of(const Layer& layer) {
   std::string details = operand_row(layer) + key_rows(layer.attributes);
   for (const LayerInit& init : layer.inits) {
     const json::Value usual = json_of(init.fallback);
-    details += help_row(init.name, fmt::format("initial values: an initializer{} (default: {})",
-                                               init.optional ? ", or false to omit the parameter" : "",
-                                               usual.kind == json::Kind::string ? usual.string : json::line(usual)));
+    details += help_row(
+        init.name, fmt::format("initializer of the {}{} (default: {})", init.name == "init" ? "weights" : init.name,
+                               init.optional ? ", or false to omit the parameter" : "",
+                               usual.kind == json::Kind::string ? usual.string : json::line(usual)));
   }
   details += key_rows(common_layer_attributes());
   return {layer.name, layer.doc, details, call_example(layer, true)};

@@ -211,8 +211,8 @@ const Fields& train_fields() {
           {}, {"exact", "fast"}),
       set_at_run_time<&TrainSpec::clip_norm_at_run_time>(plain<&TrainSpec::clip_norm>(
           "clip_norm",
-          "largest norm of the gradients, over all parameters of the loss. Larger gradients are scaled down before the "
-          "update. Either a number or [a runtime hyperparameter](#runtime-hyperparameters)",
+          "largest norm of all gradients of the loss together. Larger gradients are scaled down before the update. "
+          "Either a number or [a runtime hyperparameter](#runtime-hyperparameters)",
           0, {}, true)),
       plain<&TrainSpec::evaluate_every>(
           "evaluate_every",
@@ -254,10 +254,10 @@ const Fields& lr_plateau_fields() {
   static const Fields table = monitor_fields<&TrainSpec::lr_plateau, LrPlateau>(
       "consecutive evaluations without improvement until the learning rate drops",
       {plain<&TrainSpec::lr_plateau, &LrPlateau::factor>(
-           "factor", "factor for the learning rate or the value of its schedule", 0, {}, true, 1),
+           "factor", "factor by which the learning rate (or the value of its schedule) is multiplied", 0, {}, true, 1),
        plain<&TrainSpec::lr_plateau, &LrPlateau::cooldown>("cooldown", "evaluations to ignore after each reduction", 0),
        plain<&TrainSpec::lr_plateau, &LrPlateau::min_factor>(
-           "min_factor", "lower bound of the product of all reductions", 0, {}, false, 1)});
+           "min_factor", "lowest fraction of the original learning rate", 0, {}, false, 1)});
   return table;
 }
 

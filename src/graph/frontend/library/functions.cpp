@@ -328,7 +328,7 @@ std::vector<Function> made_of_ops() {
       made("mse", "mean((prediction - target)^2)", {"prediction", "target"},
            [](Operands x, const ir::Attrs&) { return mean_over(make::square(difference("mse", x))); }),
       made("accuracy",
-           "fraction of rows classified correctly by the argmax of several columns, or a probability above 1/2",
+           "fraction of correctly classified rows, by the largest of several columns or one probability above 1/2",
            {"prediction", "target"}, accuracy),
       made("mae", "mean(|prediction - target|)", {"prediction", "target"},
            [](Operands x, const ir::Attrs&) { return mean_over(op("abs", {difference("mae", x)})); }),

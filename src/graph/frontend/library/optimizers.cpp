@@ -69,10 +69,11 @@ ir::AttrDef number(std::string_view name, double fallback, std::string_view doc,
 }
 
 ir::AttrSchema schema(std::vector<ir::AttrDef> own, double weight_decay = 0) {
-  ir::AttrSchema attrs = {number("lr", 0.01, "learning rate, or a schedule", true)};
+  ir::AttrSchema attrs = {number("lr", 0.01, "learning rate, which scales each update; or a schedule", true)};
   attrs.insert(attrs.end(), own.begin(), own.end());
-  attrs.push_back(number("weight_decay", weight_decay, "decoupled weight decay: p - lr * weight_decay * p"));
-  attrs.push_back(number("l2", 0, "L2 penalty: g + l2 * p"));
+  attrs.push_back(number("weight_decay", weight_decay,
+                         "decoupled weight decay: shrinks each parameter by lr * weight_decay of its value"));
+  attrs.push_back(number("l2", 0, "L2 penalty: adds l2 times each parameter to its gradient"));
   return attrs;
 }
 
@@ -112,19 +113,23 @@ Var UpdateContext::if_due(Var next, Var otherwise) const {
 }
 
 const std::vector<OptimizerDef>& optimizers() {
-  static const std::vector<ir::AttrDef> mu = {number("momentum", 0.9, "decay rate of the velocity")};
-  static const std::vector<ir::AttrDef> betas = {number("beta1", 0.9, "decay rate of the first moment"),
-                                                 number("beta2", 0.999, "decay rate of the second moment"),
-                                                 number("eps", 1e-8, "avoids division by 0")};
+  static const std::vector<ir::AttrDef> mu = {
+      number("momentum", 0.9, "share of the velocity, a running sum of gradients, that each step keeps")};
+  static const std::vector<ir::AttrDef> betas = {
+      number("beta1", 0.9, "decay rate of the first moment, the running mean of the gradient"),
+      number("beta2", 0.999, "decay rate of the second moment, the running mean of the squared gradient"),
+      number("eps", 1e-8, "keeps the divisor above 0")};
   static const std::vector<OptimizerDef> table = {
       {{"sgd", "p - lr * g", schema({})}, [](UpdateContext& c) { return descend(c, c.gradient); }},
       {{"momentum", "v = momentum * v + g; p - lr * v", schema(mu)},
        [](UpdateContext& c) { return descend(c, velocity(c)); }},
       {{"nesterov", "v = momentum * v + g; p - lr * (g + momentum * v)", schema(mu)}, nesterov},
       {{"rmsprop", "s = alpha * s + (1 - alpha) * g^2; p - lr * g / (sqrt(s) + eps)",
-        schema({number("alpha", 0.99, "decay rate of the mean of g^2"), number("eps", 1e-8, "avoids division by 0")})},
+        schema({number("alpha", 0.99, "decay rate of s, the running mean of the squared gradient"),
+                number("eps", 1e-8, "keeps the divisor above 0")})},
        rmsprop},
-      {{"adagrad", "s = s + g^2; p - lr * g / (sqrt(s) + eps)", schema({number("eps", 1e-10, "avoids division by 0")})},
+      {{"adagrad", "s = s + g^2; p - lr * g / (sqrt(s) + eps)",
+        schema({number("eps", 1e-10, "keeps the divisor above 0")})},
        adagrad},
       {{"adam", "m, v = bias-corrected moments of g; p - lr * m / (sqrt(v) + eps)", schema(betas)}, adam},
       {{"adamw", "adam, except that weight_decay is 0.01 by default", schema(betas, 0.01)}, adam},
