@@ -296,6 +296,20 @@ def check_lists():
         report(name, 1, "README.md leads here by no links")
 
 
+def check_page():
+    """The explanations of settings and metrics on the studio's page are those of the reference."""
+    page = TEXTS["src/studio/page/common.js"]
+    reference = "\n".join(PAGES[f"docs/reference/{name}.md"] for name in ("ops", "model-format", "data"))
+    reference = " ".join(re.sub(r'[`"]', "", reference).lower().split())
+    tables = re.findall(r"^const k(?:Hints|Metrics) = \{\n(.*?)^\};", page, flags=re.MULTILINE | re.DOTALL)
+    texts = re.findall(r'(?<=: )"([^"]+)"', "".join(tables))
+    for text in texts:
+        if text.lower() not in reference and text != "Value that training minimizes":
+            report("src/studio/page/common.js", 1, f"'{text}' is not in the reference")
+    if len(texts) < 30:
+        report("src/studio/page/common.js", 1, f"only {len(texts)} explanations of settings and metrics")
+
+
 def check_layers():
     included = "\n".join(t for n, t in TEXTS.items() if n.startswith(("src/", "include/")))
     for number, line in enumerate(TEXTS["tests/layering/layers.txt"].split("\n"), 1):
@@ -310,7 +324,7 @@ def main():
     if len(PAGES) < 10 or len(FLAGS) < 50 or len(VERBS) < 10:
         sys.exit(f"only {len(PAGES)} pages, {len(FLAGS)} flags, {len(VERBS)} verbs below {ROOT}")
     for check in (check_paths, check_identifiers, check_flags, check_verbs, check_variables, check_tree, check_counts, check_lists,
-                  check_layers):
+                  check_page, check_layers):
         check()
     print("\n".join(found) or f"{len(PAGES)} pages agree with the tree")
     sys.exit(1 if found else 0)

@@ -77,17 +77,16 @@ const kLabels = {
 const kParts = {monitor: "metric", mode: "direction", patience: "patience (evaluations)", min_delta: "minimum improvement (min_delta)",
   restore_best: "restore best weights", cooldown: "cooldown (evaluations)", min_factor: "minimum factor"};
 
-// Explanations of settings, by their keys.
+// Explanations of settings, by their keys, in the words of the reference (tests/docs/facts.py compares them).
 const kHints = {
-  lr: "Step size: scales each update of the parameters", momentum: "Decay rate of the velocity",
-  beta1: "Decay rate of the first moment", beta2: "Decay rate of the second moment",
-  eps: "Avoids division by 0", clip_norm: "Largest norm of the gradients, over all parameters of the loss. Larger gradients are scaled down before the update",
-  weight_decay: "Decoupled weight decay: p - lr * weight_decay * p", l2: "L2 penalty: g + l2 * p",
+  lr: "Learning rate, which scales each update; or a schedule", momentum: "Share of the velocity, a running sum of gradients, that each step keeps",
+  beta1: "Decay rate of the first moment, the running mean of the gradient", beta2: "Decay rate of the second moment, the running mean of the squared gradient",
+  eps: "Keeps the divisor above 0", clip_norm: "Largest norm of all gradients of the loss together. Larger gradients are scaled down before the update",
+  weight_decay: "Decoupled weight decay: shrinks each parameter by lr * weight_decay of its value", l2: "L2 penalty: adds l2 times each parameter to its gradient",
   "train.batch": "Rows per step, at most the size of the training split", "train.epochs": "Passes over the training split", shuffle: "Use a different order of rows in each epoch",
   "train.seed": "Seed of initial values, order of rows, random numbers and the split of the data", stratify: "Input or column whose values occur in the same proportions in every split",
-  "early_stopping.patience": "Consecutive evaluations without improvement until training stops",
-  "lr_plateau.patience": "Consecutive evaluations without improvement until the learning rate drops",
-  "lr_plateau.factor": "Factor for the learning rate or the value of its schedule", cooldown: "Evaluations to ignore after each reduction", min_factor: "Lower bound of the product of all reductions",
+  "early_stopping.patience": "Consecutive evaluations without improvement until training stops", "lr_plateau.patience": "Consecutive evaluations without improvement until the learning rate drops",
+  "lr_plateau.factor": "Factor by which the learning rate (or the value of its schedule) is multiplied", cooldown: "Evaluations to ignore after each reduction", min_factor: "Lowest fraction of the original learning rate",
   min_delta: "Smallest change that counts as an improvement", restore_best: "Restore the parameters of the best evaluation when training ends",
   max_memory: "Memory limit of the plan, in bytes or as 512MiB", last_batch: "drop omits an incomplete last batch from training, but not from evaluation",
   precision: "tf32 allows large matrix products to round their operands to a 10-bit mantissa, for tensor cores",
@@ -96,9 +95,10 @@ const kHints = {
 const hasHint = (path) => path.startsWith("train.") || path === "data.stratify";  // other sections use the keys differently
 export const hintOf = (path) => { const hint = hasHint(path) && (kHints[path.split(".").slice(-2).join(".")] ?? kHints[path.split(".").at(-1)]); return hint ? `${hint} (${path})` : path; };
 const kMetrics = {
-  loss: "Value that training minimizes", mse: "Mean squared error", rmse: "Root of mse; the mean over the columns", mae: "Mean absolute error",
-  r2: "1 - mse / variance of the target (1: perfect, 0: as good as the mean)", mape: "Mean absolute error relative to the target", accuracy: "Fraction of correctly classified rows",
-  auc: "Area under the ROC curve", f1: "Harmonic mean of precision and recall", mcc: "Matthews correlation coefficient",
+  loss: "Value that training minimizes", mse: "Mean squared error", rmse: "Root mean squared error, in the target's units", mae: "Mean absolute error, in the target's units",
+  r2: "Coefficient of determination: 1 if every prediction is exact, 0 for a model that always predicts the mean", mape: "Mean absolute error as a fraction of the target (0.1: 10 %)",
+  accuracy: "Fraction of correctly classified rows", auc: "Area under the ROC curve: 1 is perfect, 0.5 is guessing", f1: "Harmonic mean of precision and recall",
+  mcc: "Matthews correlation coefficient: 1 is perfect, 0 is guessing", log_loss: "Mean of -log of the probability of the actual class",
 };
 export const metricHint = (name) => kMetrics[name] ?? name;
 

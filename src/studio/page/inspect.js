@@ -14,7 +14,7 @@ const kColumnsSummary = "About these columns";
 const isSeen = () => !$("inspect").hidden;
 let version = 0, values = null, plan = null, costs = null, chosen = "", plannedText = "";
 
-// ---- graph: the picture of `show --svg`, and a button over each node
+// ---- graph: the drawing of `show --svg`, and a button over each node
 
 function showGraph() {
   const graph = state.check?.graph;
@@ -69,7 +69,7 @@ const profile = guarded(async () => {
         return {...node, back, share: (node.seconds + back) / total};
       },
     };
-    $("profiled").textContent = `Profile of ${answer.executor}: ${rowsText(answer)}. Each operation was timed separately.`;
+    $("profiled").textContent = `Profile of ${answer.executor}: ${rowsText(answer)}. Each op was timed separately.`;
   } catch (error) {
     $("profiled").textContent = "";
     throw error;
@@ -88,7 +88,7 @@ function showCosts() {
     rows.map(([box, cost]) => [element("button", {type: "button", onclick: () => choose(box)}, box.name), microseconds(cost.seconds), microseconds(cost.back),
       String(Math.round(100 * cost.share)), cost.bytes.toLocaleString("en"), cost.in_arena ? "yes" : "no", short(cost.difference, 3), short(cost.ulp, 2)])),
   explained(kColumnsSummary, "Forward: time to compute the value. Backward: time to compute its gradients. Time: both, as a percentage of the total.",
-    "Stored: whether the value is stored in memory. If only one group of fused operations uses a value, it is not stored.",
+    "Stored: whether the value is stored in memory. A value that only one region (a group of fused plan steps) uses is not stored.",
     "Error: largest difference from the same value in double precision. One ulp (unit in the last place) is the gap between neighbouring 32-bit numbers at the largest element of the value.")] : []);
 }
 
@@ -132,11 +132,11 @@ $("run-batch").addEventListener("click", async () => { if (await runBatch()) sho
 
 // ---- memory plan, with a cursor over its steps
 
-const kTitles = {parameter: "Parameters", activation: "Values and gradients", workspace: "Temporary memory",
+const kTitles = {parameter: "Parameters", activation: "Intermediate values and gradients", workspace: "Workspace",
   metric: "Sums for metrics", counter: "Step counters", slot: "Optimizer state", data: "Data", constant: "Constants"};
 const kKinds = Object.keys(kTitles);
-// Name of a value in the plan, without its phase; "fused group 1" for region_1.accumulators.
-const valueName = (name) => name.replace(/^(train|predict|evaluate\.\w+)\//, "").replace(/^region_(\d+)\.\w+$/, "fused group $1");
+// Name of a buffer in the plan, without its phase; "region 1" for region_1.accumulators.
+const valueName = (name) => name.replace(/^(train|predict|evaluate\.\w+)\//, "").replace(/^region_(\d+)\.\w+$/, "region $1");
 const kindColour = (kind) => colour([0, 1, 2, 3, 4, 5, 6, 7][Math.max(0, kKinds.indexOf(kind))]);
 
 const loadPlan = guarded(async () => {
@@ -195,10 +195,10 @@ function drawPlan() {
   const live = plan.blocks.filter((block) => isLive(block, step) && block.to - block.from < plan.steps);
   const total = live.reduce((sum, block) => sum + block.bytes, 0);
   const at = step - plan.starts[phase];
-  $("cursor-text").textContent = `Operation ${at + 1} of ${phaseName(plan.phases[phase]?.name ?? "")}: ${valueName(plan.phases[phase]?.steps[at] ?? "none")}. ` +
+  $("cursor-text").textContent = `Plan step ${at + 1} of ${phaseName(plan.phases[phase]?.name ?? "")}: ${valueName(plan.phases[phase]?.steps[at] ?? "none")}. ` +
     `In use: ${bytes(total)}, plus ${bytes(low)} for the whole run.`;
-  $("plan-summary").textContent = `Before the run, graphrun reserves ${bytes(plan.arena_bytes)} for data, parameters, optimizer state and intermediate values. ` +
-    `No arrangement of these values needs less than ${bytes(plan.lower_bound)}.`;
+  $("plan-summary").textContent = `Before the run, graphrun reserves the arena: ${bytes(plan.arena_bytes)} for data, parameters, optimizer state and intermediate values. ` +
+    `No arrangement of their buffers needs less than ${bytes(plan.lower_bound)}.`;
   $("plan-legend").replaceChildren(...kKinds.filter((kind) => plan.blocks.some((block) => block.kind === kind)).map((kind) => {
     const swatch = element("i");
     swatch.style.background = kindColour(kind);
@@ -206,7 +206,7 @@ function drawPlan() {
     return element("span", {}, swatch, `${kTitles[kind]} ${bytes(sum)}`);
   }));
   const largest = live.sort((a, b) => b.bytes - a.bytes).slice(0, 8);
-  $("live-values").replaceChildren(table(["Value", "Kind", term("Type and shape", "f32: 32-bit floating-point numbers; i32: 32-bit integers; bool: true or false"), "Size (bytes)", term("Offset (bytes)", "Distance from the start of the reserved memory")],
+  $("live-values").replaceChildren(table(["Buffer", "Kind", term("Type and shape", "f32: 32-bit floating-point numbers; i32: 32-bit integers; bool: true or false"), "Size (bytes)", term("Offset (bytes)", "Distance from the start of the arena")],
     largest.map((one) => [valueName(one.name), kTitles[one.kind] ?? one.kind, one.kind === "workspace" ? "–" : one.type, one.bytes.toLocaleString("en"), one.offset.toLocaleString("en")])));
 }
 $("cursor").addEventListener("input", drawPlan);
@@ -221,16 +221,16 @@ onNight(drawPlan);
 
 function showRegions() {
   const rows = plan.regions.map((one, i) => [String(i + 1), phaseName(one.phase), String(one.steps),
-    one.chains ? `${counted(one.chains, "chain")} of operations on each element`
-      : `${one.stages} ${one.stages === 1 ? "pass" : "passes"} over the batch, ${counted(one.row_steps, "operation")} on each row`,
+    one.chains ? `${counted(one.chains, "chain")} of elementwise plan steps` : `${counted(one.stages, "stage")}, ${counted(one.row_steps, "per-row step")}`,
     one.tiling.replace(/^tiles of (\d+) rows.*/, "$1 rows at a time"), one.bytes_in_tiles.toLocaleString("en")]);
   const sum = (key) => plan.regions.reduce((total, one) => total + one[key], 0);
-  $("fusion-summary").textContent = !rows.length ? "No operations are fused."
-    : `${sum("steps").toLocaleString("en")} operations run as ${counted(rows.length, "fused group")}. This keeps ${bytes(sum("bytes_in_tiles"))} of values out of memory.`;
+  $("fusion-summary").textContent = !rows.length ? "No plan steps are fused."
+    : `${sum("steps").toLocaleString("en")} plan steps run as ${counted(rows.length, "region")}. This keeps ${bytes(sum("bytes_in_tiles"))} of values out of memory.`;
   $("regions").replaceChildren(...rows.length
-    ? [table(["Group", "Phase", "Operations", "Structure", term("Parallel work", "Rows that a processor thread computes at a time; on a GPU, the numbers of blocks and threads"), "Kept in registers or cache (bytes)"], rows),
-      explained(kColumnsSummary, "Structure: each pass processes every row of the batch. A later pass can use sums over the rows from an earlier pass. Operations outside the passes run once per batch.",
-        "Kept in registers or cache: size of the values that only this group uses. They are not stored in memory.")]
+    ? [table(["Region", "Phase", "Plan steps", "Structure", "Tiling", "Kept out of memory (bytes)"], rows),
+      explained(kColumnsSummary, "Structure: a stage is a part of a region that ends by combining sums over all rows. A per-row step runs on one tile of rows at a time. A chain is a group of elementwise plan steps that run together, element by element.",
+        "Tiling: the way in which the work is cut into tiles and distributed to threads. A tile is the rows that a region processes at a time. On a GPU, the numbers are those of blocks and threads.",
+        "Kept out of memory: size of the values that only this region uses. They stay in registers or in the cache.")]
     : [],
   ...hints(...[...plan.notes, ...plan.fallbacks].map((note) => phaseName(note).replace(/: (a cut|no region|region dissolved): /, " is not fused: "))));
 }
@@ -247,9 +247,9 @@ $("verify").addEventListener("click", guarded(async () => {
       ? element("p", {}, `Verified: ${report.values.toLocaleString("en")} elements of ${counted(report.steps, "training step")} and ${counted(report.evaluation_steps, "evaluation step")}. ` +
           (worst && worst.worst > 0 ? `Largest error: ${short(100 * worst.worst, 2)} % of the tolerance, in ${worst.node}.` : "No differences."))
       : element("pre", {class: "command"}, report.difference),
-      element("div", {class: "wide"}, table(["Operation", "Results compared", "Elements compared", "Largest error (% of the tolerance)"], report.ops.map((op) =>
+      element("div", {class: "wide"}, table(["Op", "Results compared", "Elements compared", "Error (% of tolerance)"], report.ops.map((op) =>
         [op.op, op.steps.toLocaleString("en"), op.values.toLocaleString("en"), short(100 * op.worst, 2)]))),
-      ...hints("The tolerance is the largest error that rounding may cause. Verification fails above 100 %."));
+      ...hints("The tolerance is the largest error that rounding may cause. The table gives the largest error of each op. Verification fails above 100 %."));
   } catch (error) {
     $("verified").textContent = "";
     throw error;

@@ -175,8 +175,8 @@ function showControls() {
     group("Training", settings.filter((one) => isFirst(one.path)), true),
     group("Data", [...splitSettings(model), ...of("data")], true, rowControls(model)),
     transformGroup(model, open),
-    group("Advanced training settings", of("train"), false),
-    group("Graph settings", of("graph"), false),
+    group("Loss, memory, precision, evaluation and early stopping", of("train"), false),
+    group("Attributes of layers and ops", of("graph"), false),
     group("Parameters and constants", [...of("parameters"), ...of("constants")], false),
     otherNumbers(model, [...settings, ...splitSettings(model)], open),
   ].filter(Boolean));
@@ -263,7 +263,7 @@ function otherNumbers(model, settings, open) {
   };
   walk(model, []);
   if (!found.length) return null;
-  const made = element("details", {"data-group": "Other numeric settings", class: "card"}, element("summary", {}, "Other numeric settings"),
+  const made = element("details", {"data-group": "All other numbers in the model file", class: "card"}, element("summary", {}, "All other numbers in the model file"),
     element("div", {class: "settings"}, ...found.map(([path, value]) => {
       const pointer = "/" + path.map((key) => String(key).replace(/~/g, "~0").replace(/\//g, "~1")).join("/");
       const input = element("input", {type: "number", step: "any", class: "given", "data-path": pointer, title: pointer,
@@ -271,7 +271,7 @@ function otherNumbers(model, settings, open) {
       input.value = String(value);
       return element("label", {class: "setting"}, element("span", {title: pointer}, pointer), input);
     })));
-  made.open = open.has("Other numeric settings");
+  made.open = open.has("All other numbers in the model file");
   return made;
 }
 
@@ -435,7 +435,7 @@ const save = guarded(async (name, over) => {
 });
 $("save").addEventListener("click", () => {
   notify(null);
-  const name = prompt("File name in this folder", state.name)?.trim();
+  const name = prompt("Save the model file in this folder as", state.name)?.trim();
   if (name) save(name.endsWith(".json") ? name : name + ".json", "no");
 });
 
