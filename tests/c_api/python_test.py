@@ -546,13 +546,14 @@ def test_a_generator_without_inputs():
 
 
 def test_examples():
-    blocks = re.findall(r"```python\n(.*?)```", (source / "docs/guide/python.md").read_text(), flags=re.DOTALL)
-    assert len(blocks) == 8
+    text = "".join((source / "docs" / page).read_text() for page in ("guide/python.md", "reference/python.md"))
+    blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    assert len(blocks) == 9
     for block in blocks:
         with tempfile.TemporaryDirectory() as folder:
             os.symlink(source / "models", os.path.join(folder, "models"))
             os.chdir(folder)
-            exec(compile(block, "docs/guide/python.md", "exec"), {"graphrun": graphrun})
+            exec(compile(block, "docs", "exec"), {"graphrun": graphrun})
             os.chdir(source)
 
 

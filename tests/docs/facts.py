@@ -4,6 +4,7 @@ links.py checks links. This checks paths, file names, identifiers, tests, flags,
 counts and limits. Exit code 1 with a line for each false statement. A reworded sentence with a count or limit counts as
 false, too: change its row in check_counts().
 """
+import ast
 import pathlib
 import re
 import sys
@@ -310,6 +311,27 @@ def check_page():
         report("src/studio/page/common.js", 1, f"only {len(texts)} explanations of settings and metrics")
 
 
+def check_apis():
+    """The reference pages name every public class, method and attribute of Python, and every header and class of C++."""
+    page = PAGES["docs/reference/python.md"]
+    public = ast.literal_eval(re.search(r"__all__ = (\[.*?\])", TEXTS["python/graphrun/__init__.py"]).group(1))
+    sources = [ast.parse(TEXTS[f"python/graphrun/_{name}.py"]) for name in ("library", "model", "graph", "session")]
+    definitions = {node.name: node for tree in sources for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+    for name in public:
+        members = [getattr(one, "name", None) or one.target.id for one in getattr(definitions[name], "body", [])
+                   if isinstance(one, (ast.FunctionDef, ast.AnnAssign))] if isinstance(definitions[name], ast.ClassDef) else []
+        for word in [name, *(one for one in members if not one.startswith("_"))]:
+            if not re.search(rf"`(?:[^`\n]*[^\w`])?{word}\b", page):
+                report("docs/reference/python.md", 1, f"{name}: '{word}' is missing")
+    page = PAGES["docs/reference/cpp.md"]
+    for name, text in TEXTS.items():
+        if not re.fullmatch(r"include/graphrun/\w+\.h", name):
+            continue
+        for word in [f"[{name[17:]}]", *(f"`{one}`" for one in re.findall(r"^class (?:GRAPHRUN_API )?(\w+) [:{]", text, flags=re.MULTILINE))]:
+            if word not in page:
+                report("docs/reference/cpp.md", 1, f"{word} of {name} is missing")
+
+
 def check_layers():
     included = "\n".join(t for n, t in TEXTS.items() if n.startswith(("src/", "include/")))
     for number, line in enumerate(TEXTS["tests/layering/layers.txt"].split("\n"), 1):
@@ -324,7 +346,7 @@ def main():
     if len(PAGES) < 10 or len(FLAGS) < 50 or len(VERBS) < 10:
         sys.exit(f"only {len(PAGES)} pages, {len(FLAGS)} flags, {len(VERBS)} verbs below {ROOT}")
     for check in (check_paths, check_identifiers, check_flags, check_verbs, check_variables, check_tree, check_counts, check_lists,
-                  check_page, check_layers):
+                  check_page, check_apis, check_layers):
         check()
     print("\n".join(found) or f"{len(PAGES)} pages agree with the tree")
     sys.exit(1 if found else 0)
