@@ -2,8 +2,8 @@
 # readme.sh GRAPHRUN XOR HOUSES ROOT [LIBRARY]: README.md shows programs and commands that work. Its JSON lines are what
 # init writes; its C++ program is examples/houses.cpp, which predicts as the shell does; its Python program learns; its
 # commands succeed. So do the first commands of command-line.md. The model of training.md gives the results shown there,
-# and the C++ program of embedding.md is examples/xor.cpp, which learns its data. Without LIBRARY the Python program and
-# the compiler are not run.
+# and the C++ program of embedding.md is examples/xor.cpp, which learns its data. The program of cpp.md trains. Without
+# LIBRARY the Python program and the compiler are not run.
 set -euo pipefail
 
 graphrun=$(readlink -f "$1") example=$(readlink -f "$2") houses=$(readlink -f "$3") root=$(readlink -f "$4") library=${5:-}
@@ -68,12 +68,15 @@ else
   echo "no NumPy, or a sanitizer: the Python program is not run"
 fi
 if [ -n "$library" ] && command -v g++ >/dev/null; then
-  # The command names folders of the clone.
+  # The command names folders of the checkout.
   mkdir -p build/test
   ln -s "$root/include" "$root/examples" . && ln -s "${library%/*}" build/test/lib
   grep '^g++ ' "$root/README.md" >compile
   [ -s compile ] || fail "README.md has no g++ command"
   bash -euo pipefail compile | near "README's g++ command"
+  block cpp "$reference/cpp.md" >page.cpp
+  g++ -std=c++20 -Iinclude page.cpp build/test/lib/libgraphrun.so -Wl,-rpath,"$PWD/build/test/lib" -o page && ./page ||
+    fail "the program of cpp.md"
 else
   echo "no g++, or a sanitizer: README's g++ command is not run"
 fi
