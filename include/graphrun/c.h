@@ -4,7 +4,7 @@
    given is then untouched. Nothing is printed and no exception leaves the library; a handle or pointer that is NULL
    where it may not be is an error of kind GR_INPUT.
    Ownership. Handles belong to the caller until their _free function, which takes NULL. A text through `char**` is
-   owned (gr_text_free); a `const char*` lives as long as the handle it came from. Buffers of values are the caller's.
+   owned (gr_text_free); a `const char*` is valid as long as its handle. Buffers of values are the caller's.
    Threads. A handle belongs to one thread at a time; different handles are independent. Two functions may be called
    from any thread or signal handler while their session is in use: gr_session_cancel and gr_session_step.
    JSON. Options are an object whose keys the function lists; NULL or "" is {}. A key that is not known is an error.

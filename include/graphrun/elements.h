@@ -65,7 +65,7 @@ T unsigned_nan(T value) {
   return value == value ? value : std::numeric_limits<T>::quiet_NaN();
 }
 
-// Where element i stands: an index for each axis.
+// Index of element i along each axis.
 inline std::vector<std::int64_t> index_of(const Shape& shape, std::size_t i) {
   std::vector<std::int64_t> index(static_cast<std::size_t>(shape.rank()));
   auto rest = static_cast<std::int64_t>(i);

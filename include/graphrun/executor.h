@@ -3,7 +3,7 @@
 //   - supports(), region_fault() and region_choices() are pure functions of (signature, target) and need no device;
 //   they
 //     are asked before memory is laid out, region_choices() then again (RegionSize). load() may fail (no device, no
-//     memory), but may not decline.
+//     memory), but may not reject a Program.
 //   - load() allocates once; run() allocates nothing and transfers nothing until its end, stays close to its device (a
 //     tenth of a second of steps), and when it returns all polled buffers can be read.
 //   - a Runnable belongs to one thread at a time; different Runnables may run in different threads.

@@ -1,7 +1,7 @@
-// graph_builder.h: build a model as a graph from C++: inputs, parameters, and values computed from them.
-// Contract: every call infers the type of the new value at once and throws Error with the name of the node when
-// operands do not fit; nothing is computed. A builder belongs to one thread at a time. Values belong to the builder
-// that made them. Leaves to others: training, data and running (model.h, session.h).
+// graph_builder.h: defines a model as a graph in C++: inputs, parameters, and values computed from them.
+// Contract: every call infers the type of the new value and throws Error, with the name of the node, if operands do not
+// match. Nothing is computed. A builder belongs to one thread at a time. A value belongs to the builder that created
+// it. Not here: data, training and execution (model.h, session.h).
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct Value {
   friend bool operator==(Value, Value) = default;
 };
 
-// How a parameter starts. Random numbers come from a stream keyed by (seed, name of the parameter).
+// Initial values of a parameter. Random numbers come from a stream keyed by (seed, name of the parameter).
 // glorot_uniform is U(-l, l) with l = sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010), fan_in and fan_out being
 // the last two extents times `a`: the number of elements in a window of a convolution, 1 elsewhere.
 struct Init {
@@ -49,7 +49,7 @@ using AttrList = std::vector<std::pair<std::string, AttrValue>>;
 
 class GRAPHRUN_API GraphBuilder {
  public:
-  // `batch`: samples of a full batch, which is what kBatch (types.h) becomes when the model is compiled.
+  // `batch`: number of samples of a full batch, which replaces kBatch (types.h) when the model is compiled.
   explicit GraphBuilder(std::int64_t batch);
   ~GraphBuilder();
   GraphBuilder(GraphBuilder&&) noexcept;
@@ -60,43 +60,43 @@ class GRAPHRUN_API GraphBuilder {
   // The first extent may be kBatch.
   Value input(std::string_view name, std::initializer_list<std::int64_t> shape, DType dtype = DType::f32);
   Value input(std::string_view name, std::span<const std::int64_t> shape, DType dtype = DType::f32);
-  // `decay`: whether weight_decay and l2 reach it.
+  // `decay`: whether weight_decay and l2 apply to it.
   Value parameter(std::string_view name, Shape shape, Init init = Init::zeros(), bool decay = true);
   // Whether optimizers update a parameter (default: true).
   void trainable(Value parameter, bool yes);
-  // What assign() moves, once in each step of training, and nothing else; it is kept with the weights.
-  // `after`: the value is computed from the parameters as the step leaves them, as an average of weights wants it;
-  // otherwise from those that it found, as statistics of what the loss saw.
+  // A state that only assign() updates, once in each training step. Weights files contain it. `after`: the value is
+  // computed from the updated parameters, for averages of weights; otherwise from those before the update, which the
+  // loss uses.
   Value state(std::string_view name, Shape shape, Init init = Init::zeros());
   void assign(Value state, Value value, bool after = false);
   Value constant(double value);
-  // An f32 that the host may change between steps (Session::find(name), write): a state that starts from `value`.
+  // A runtime hyperparameter: an f32 state, initially `value`, that Session::write() may change between steps.
   Value runtime_scalar(std::string_view name, double value);
   Value constant(std::span<const double> values, Shape shape);
 
-  // Any op of the registry by name ("tanh", "matmul"), or a composed one ("mean").
+  // Any function of ops.md by name, such as "tanh", "matmul" or "mean".
   Value op(std::string_view op, std::initializer_list<Value> inputs, const AttrList& attributes = {});
   Value op(std::string_view op, std::span<const Value> inputs, const AttrList& attributes = {});
-  // An expression of model-format.md over the names given so far: "tanh(x @ W1 + b1)".
-  // With "name = " in front the value gets that name.
+  // An expression (model-format.md) over the names defined so far: "tanh(x @ W1 + b1)". "h = tanh(x)" also names the
+  // value.
   Value expression(std::string_view text);
-  // A layer of the registry (ops.md, "Layers"); its parameters are named after it. Additional attributes: "share" (a
+  // A layer (ops.md, "Layers"). Its parameters are named after it. Additional attributes: "share" (a
   // layer of the same kind whose parameters and attributes it uses), "trainable", and false to omit an optional
   // parameter ("bias").
   Value layer(std::string_view layer, std::string_view name, std::initializer_list<Value> inputs,
               const AttrList& attributes = {});
   // x @ name.W + name.b: W (in, units) glorot_uniform, b (units) zeros.
   Value dense(std::string_view name, Value x, std::int64_t units, std::string_view activation = {});
-  // The gradient of a float scalar by a value that it was computed from: a value too, which has gradients itself.
+  // Gradient of the float scalar `of` with respect to `by`. The result is a value and can be differentiated again.
   Value gradient(Value of, Value by);
 
-  void name(Value value, std::string_view name);  // a name is given once
+  void name(Value value, std::string_view name);  // each name is used only once
   Value find(std::string_view name) const;        // throws Error with the nearest name
   const TensorType& type(Value value) const;
-  std::string print() const;  // the canonical text, one line a node
+  std::string print() const;  // the canonical text, one line per node
 
   class Impl;
-  Impl& impl();  // for the library itself; throws Error when the builder was moved away from
+  Impl& impl();  // for the library only; throws Error for a moved-from builder
   const Impl& impl() const;
 
  private:
@@ -106,8 +106,8 @@ class GRAPHRUN_API GraphBuilder {
   std::unique_ptr<Impl> impl_;
 };
 
-// a + b, element by element, with broadcasting as in NumPy; a number is one of the other operand's dtype. The result
-// belongs to the builder of the operands. Throws Error: values of two builders, or of one that is gone.
+// Elementwise operators, with broadcasting as in NumPy. A number is converted to the dtype of the other operand. The
+// result belongs to the builder of the operands. Throws Error for values of different or destroyed builders.
 GRAPHRUN_API Value operator+(Value a, Value b);
 GRAPHRUN_API Value operator-(Value a, Value b);
 GRAPHRUN_API Value operator*(Value a, Value b);

@@ -1,5 +1,5 @@
 // op.h: what an op is below the graph: a number with a name (types.h) and traits (op_traits.h). Here the numbers of
-// sources, of the structured ops that passes and executors tell apart, and of arithmetic. Those that only files of
+// sources, of the structured ops that passes and executors distinguish, and of arithmetic. Those that only files of
 // their family name are in family_op.h, all scalar ops in scalar_op.h: a new op of either rebuilds few files. Contract:
 // numbers change from build to build: texts and files hold names, and plug-ins are compared by the whole lists. Not
 // each number is an op. A new op here rebuilds most of the library: include it in files that name ops, not in headers.
@@ -14,7 +14,7 @@
 
 namespace graphrun {
 
-// Where the numbers of the other two lists begin; all are below kOps.
+// First numbers of the other two lists; all are below kOps.
 inline constexpr std::uint16_t kFirstFamilyOp = 64, kFirstScalarOp = 128;
 inline constexpr std::size_t kOps = 256;
 

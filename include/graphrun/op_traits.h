@@ -1,6 +1,6 @@
 // op_traits.h: the facts that planning, checks and executors look up by op, whichever ops there are.
 // Contract: each op of op.h, family_op.h and scalar_op_list.h has its traits, or src/types/op_rules.cpp does not
-// compile. Leaves to others: the ops themselves (op.h), so that a new one rebuilds only the files that tell ops apart.
+// compile. Leaves to others: the ops themselves (op.h), so that a new one rebuilds only files that distinguish ops.
 #pragma once
 
 #include <optional>
@@ -27,7 +27,7 @@ enum class Overlay : std::uint8_t {
 struct OpTraits {
   // Dtypes of operands and output, "FF>F". F: one float dtype for all; T: one dtype for all; A: any; S: f32; I: i32;
   // B: bool; U: u64, and one element; L: the float of F, or i32. The last operand before + may come more than once.
-  // Empty: a source or a state, which is no step.
+  // Empty: a source or a state, which needs no step.
   std::string_view dtypes = {};
   ParamsKind params = {};  // {} without attributes
   Overlay overlay = Overlay::none;

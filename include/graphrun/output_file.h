@@ -1,9 +1,8 @@
-// output_file.h: a file of results that takes the place of an old one whole or not at all.
-// Contract: the constructor finds out whether the file can be written and changes nothing that is there. What is
-// written goes to a file of its own in the same folder, which has no name where the file system offers that; commit()
-// brings it to the disk and into its place. Without commit() the old file stays and nothing is left behind. A symbolic
-// link is followed, not replaced. What is no regular file (a pipe, a device, /dev/stdout) is written directly. Throws
-// Error: kind input from the constructor, kind run afterwards.
+// output_file.h: a file of results that replaces an old file as a whole, or not at all.
+// Contract: the constructor checks that the file can be written, and changes no file. The bytes go to a new file in the
+// same folder, unnamed if the file system supports that. commit() flushes it to disk and replaces the old file. Without
+// commit(), the old file stays and the new one is removed. A symbolic link is followed, not replaced. Pipes, devices
+// and /dev/stdout are written directly. Throws Error: kind input from the constructor, kind run afterwards.
 #pragma once
 
 #include <memory>
@@ -14,35 +13,35 @@
 
 namespace graphrun {
 
-// Writes all of it to a descriptor of the process, and waits where that does not. False: errno says why.
+// Writes all bytes to a descriptor of the process; waits if the descriptor is non-blocking. False: see errno.
 GRAPHRUN_API bool write_all(int descriptor, std::string_view bytes) noexcept;
 
 struct OutputState;
 
 class GRAPHRUN_API OutputFile {
  public:
-  explicit OutputFile(const std::string& path, const char* code = "file.write");  // code: of its Errors
+  explicit OutputFile(const std::string& path, const char* code = "file.write");  // code: code of its Errors
   ~OutputFile();
   OutputFile(OutputFile&&) noexcept;
   OutputFile& operator=(OutputFile&&) noexcept;
 
-  // Waits until a pipe has a reader, as the first write() does otherwise; no other file waits.
+  // Waits until a pipe has a reader. Otherwise the first write() waits. No effect for other files.
   void connect();
 
-  // Appends all of it. What could not be written whole is taken back, and later calls throw the same Error again.
+  // Appends all bytes. After a failure, the incomplete bytes are removed, and later calls throw the same Error.
   void write(std::string_view bytes);
 
-  // For a file that is whole after each write(), as a log is: it can be seen from now on, under its name or, where
-  // there is a file of that name, which then stays until commit(), under another in the same folder. The path where it
-  // is. `replaces`: it takes that file's place now, having all of it that is to stay.
+  // For a file that is complete after each write(), such as a log: makes it visible before commit() and returns its
+  // path. If a file of that name exists, it stays until commit(), and the new file has another name in the same folder.
+  // `replaces`: replaces that file at once.
   std::string publish(bool replaces = false);
 
   void commit();  // once, as the last call
 
   const std::string& path() const;
-  bool is_direct() const;  // written in place: what is written is there at once, and commit() replaces nothing
+  bool is_direct() const;  // written in place, as for a pipe; commit() replaces nothing
 
-  // Whether another path, or another output, is the same file, by whatever name. A terminal or /dev/null is nobody's.
+  // Whether another path or output is the same file, under any name. Always false for a terminal and /dev/null.
   bool is(const std::string& other) const;
   bool is(const OutputFile& other) const;
 

@@ -19,7 +19,7 @@ namespace graphrun {
 struct BlockLife {
   std::int64_t lower = 0, upper = 0;  // live range, in any unit of time; lower < upper
   std::uint64_t size = 0;             // in bytes or any other unit; may be 0
-  std::uint64_t alignment = 1;        // of the offset; >= 1
+  std::uint64_t alignment = 1;        // alignment of the offset; >= 1
 };
 
 struct BlockPacking {

@@ -152,7 +152,7 @@ struct Params : std::variant<NoParams, ScalarParams, MatmulParams, ReduceParams,
   using variant::variant;
 
   constexpr ParamsKind kind() const { return static_cast<ParamsKind>(index()); }
-  // The struct that is held; null, or std::logic_error, if it is another.
+  // Returns the struct inside; null, or std::logic_error, if it has another type.
   template <class T>
   const T* get_if() const {
     return std::get_if<T>(this);

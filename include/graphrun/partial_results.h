@@ -3,7 +3,7 @@
 // after the other: a group's results become one, which waits for the next ones as a digit of a binary counter waits for
 // its carry. So each addition has the operands that it would have had, and the bits do not depend on the sets.
 //
-// Of what waits the first set lies where the final values will, which the rows of the stage therefore may not read.
+// The first waiting set is stored in place of the final values, which the rows of the stage therefore may not read.
 // Contract: pure functions; partitions >= 1. A host runs a region with any number of sets from min_sets() on.
 #pragma once
 

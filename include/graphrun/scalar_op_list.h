@@ -11,8 +11,8 @@
 // sigmoid_gradient is for x in [0, 1], softplus_gradient for x > -87.
 // clang-format off
 
-// Of x and y. The first six have their numbers in op.h. The last ones are gradients in one pass: y is the gradient of an
-// activation, x its value (of square and softplus: its operand).
+// Ops of x and y. The first six have their numbers in op.h. The last ones are gradients in one pass: y is the gradient
+// of an activation, x its value (of square and softplus: its operand).
 #define GRAPHRUN_BINARY_OPS(X) \
   X(add, Add, 0.5, x + y, x + y) \
   X(sub, Sub, 0.5, x - y, x - y) \
@@ -30,7 +30,7 @@
   X(softplus_gradient, SoftplusGradient, 4, sigmoid(x) * y, 1 / (1 + std::exp(-x)) * y) \
   X(square_gradient, SquareGradient, 0.5, (x + x) * y, (x + x) * y)
 
-// Of x.
+// Ops of x.
 #define GRAPHRUN_PLAIN_OPS(X) \
   X(neg, Neg, 0.5, -x, -x) \
   X(abs, Abs, 0.5, abs(x), std::fabs(x)) \

@@ -31,8 +31,7 @@ struct VerifyOptions : SessionOptions {
   std::uint64_t steps = 3;  // training steps, and the maximum per evaluation; a short last batch is added
   // Runs both executors through all steps and compares only parameters: how fast rounding errors grow.
   bool trajectory = false;
-  std::optional<double> tolerance =
-      {};  // of a trajectory: the largest difference that passes; none: only NaN, inf fail
+  std::optional<double> tolerance = {};  // in a trajectory: largest difference that passes; none: only NaN and inf fail
 };
 
 struct Difference {
