@@ -8,6 +8,8 @@
 #include "graph/ir/needed.h"
 #include "graph/ops/infer.h"
 #include "graph/ops/make.h"
+#include "graphrun/op.h"
+#include "graphrun/params.h"
 
 namespace graphrun {
 namespace {
@@ -44,6 +46,85 @@ std::vector<NodeId> gradients(ir::Builder& make, NodeId loss, std::span<const No
 }
 
 namespace {
+Var padded(Var x, std::int64_t axis, std::int64_t before, std::int64_t after) {
+  if (before == 0 && after == 0) return x;
+  return make::op("pad", {x}, {{"axis", axis}, {"before", before}, {"after", after}});
+}
+
+// Sum of gradients of slices of one value: pads of what each slice got. Slices that do not overlap need no addition,
+// because their gradients and the gaps between them are one concat.
+Var sum_of_pads(const std::vector<Var>& pads) {
+  struct Cut {
+    Var gradient;
+    std::int64_t axis, start, stop;
+  };
+  std::vector<Cut> cuts;
+  for (const Var pad : pads) {
+    const ir::Node& node = pad.make->graph()[pad.id];
+    const Params params = infer::params_of(pad.make->graph(), node);
+    const Var gradient{pad.make, node.inputs[0]};
+    const auto& [axis, before, value] = params.as<PadParams>();
+    cuts.push_back({gradient, axis, before, before + gradient.type().shape[axis]});
+  }
+  const auto before = [](const Cut& a, const Cut& b) {
+    return std::pair(a.axis, a.start) < std::pair(b.axis, b.start);
+  };
+  std::stable_sort(cuts.begin(), cuts.end(), before);
+  Var total;
+  while (!cuts.empty()) {
+    const std::int64_t axis = cuts.front().axis, first = cuts.front().start;
+    std::vector<Cut> rest;
+    std::vector<Var> parts;
+    std::int64_t end = first;
+    for (const Cut& cut : cuts) {
+      if (cut.axis != axis || cut.start < end) {
+        rest.push_back(cut);
+        continue;
+      }
+      parts.push_back(padded(cut.gradient, axis, cut.start - end, 0));
+      end = cut.stop;
+    }
+    const std::int64_t extent = pads.front().type().shape[static_cast<int>(axis)];
+    const Var sum = padded(make::concat(parts, axis), axis, first, extent - end);
+    total = total.id == kNoNode ? sum : total + sum;
+    cuts = std::move(rest);
+  }
+  return total;
+}
+
+// Sum of products x^T g over rows: one product of the rows of all x and all g. One product reads each operand once and
+// has one result, where many small ones need an accumulator each (the weights of an unrolled recurrence).
+Var sum_of_products(ir::Builder& make, const std::vector<Var>& products) {
+  const auto stacked = [&](std::size_t operand) {
+    std::vector<Var> parts;
+    for (const Var product : products) parts.push_back({&make, make.graph()[product.id].inputs[operand]});
+    const TensorType type = parts.front().type();
+    const auto count = static_cast<std::int64_t>(parts.size());
+    return make::reshape(make::concat(parts, 1), {batch_extent(type.rows * count), type.shape[1]});
+  };
+  const Var x = stacked(0), g = stacked(1);
+  return make::op("matmul", {x, g}, {{"transpose_a", true}});
+}
+
+// Whether the part is x^T g over rows, and sum_of_products() can add it to parts like the first one.
+bool is_product_over_rows(const ir::Graph& graph, Var part, Var first) {
+  const ir::Node& node = graph[part.id];
+  if (node.op != Op::matmul || node.type.rows > 0 || !node.attrs.boolean("transpose_a") ||
+      node.attrs.boolean("transpose_b"))
+    return false;
+  const TensorType& x = graph[node.inputs[0]].type;
+  return x.rows > 0 && x.shape.rank() == 2 && x == graph[graph[first.id].inputs[0]].type;
+}
+
+// Fewer parts are added as they come. Sums of two or three weight gradients are common and have their accumulators.
+constexpr std::size_t kMinSlices = 2, kMinProducts = 4;
+
+// Gradient of a value that is the operand of several slices, or the weight of several products.
+struct Parts {
+  std::size_t slices = 0, products = 0;  // readers on the path
+  std::vector<Var> of_slices, of_products;
+};
+
 // Gradients indexed by node, for the nodes that existed before the call; Var{} if no gradient reaches the node.
 std::vector<Var> sweep(ir::Builder& make, NodeId output, NodeId cotangent, std::span<const NodeId> wanted) {
   // True for nodes on a path from a wanted node to the output.
@@ -51,9 +132,21 @@ std::vector<Var> sweep(ir::Builder& make, NodeId output, NodeId cotangent, std::
   const std::vector<bool> depends = ir::depending_on(make.graph(), wanted);
   std::transform(on_path.begin(), on_path.end(), depends.begin(), on_path.begin(), std::logical_and<>());
   std::vector<Var> gradient(on_path.size());
+  std::vector<Parts> parts(on_path.size());  // not in `gradient` yet
+  for (NodeId id = 0; id < on_path.size(); ++id) {
+    const ir::Node& node = make.graph()[id];
+    if (on_path[id] && node.op == Op::slice) ++parts[node.inputs[0]].slices;
+    if (on_path[id] && node.op == Op::matmul) ++parts[node.inputs[1]].products;
+  }
   gradient[output] = {&make, cotangent};
+  const auto add = [&](NodeId id, Var part) {
+    Var& total = gradient[id];
+    total = total.id == kNoNode ? part : total + part;
+  };
 
   for (NodeId id = output + 1; id-- > 0;) {
+    if (!parts[id].of_slices.empty()) add(id, sum_of_pads(parts[id].of_slices));
+    if (!parts[id].of_products.empty()) add(id, sum_of_products(make, parts[id].of_products));
     if (!on_path[id] || gradient[id].id == kNoNode) continue;
     const ir::Node node = make.graph()[id];  // a copy: adding nodes invalidates references
     std::vector<Var> inputs;
@@ -73,8 +166,16 @@ std::vector<Var> sweep(ir::Builder& make, NodeId output, NodeId cotangent, std::
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       if (!input_wanted[i] || context.result[i].id == kNoNode) continue;
       const Var part = unbroadcast(context.result[i], inputs[i].type());
-      Var& total = gradient[inputs[i].id];
-      total = total.id == kNoNode ? part : total + part;
+      Parts& others = parts[inputs[i].id];
+      const Var first = others.of_products.empty() ? part : others.of_products.front();
+      if (node.op == Op::slice && others.slices >= kMinSlices) {
+        others.of_slices.push_back(part);
+      } else if (node.op == Op::matmul && i == 1 && others.products >= kMinProducts &&
+                 is_product_over_rows(make.graph(), part, first)) {
+        others.of_products.push_back(part);
+      } else {
+        add(inputs[i].id, part);
+      }
     }
   }
   return gradient;

@@ -39,6 +39,20 @@ inline Var square(Var x) {
 inline Var sum(Var x, std::vector<std::int64_t> axes, bool keepdims) {
   return op("sum", {x}, {{"axes", std::move(axes)}, {"keepdims", keepdims}});
 }
+// Any number of parts: a tree of concat nodes, each of at most kMaxOperands operands.
+inline Var concat(std::vector<Var> parts, std::int64_t axis) {
+  while (parts.size() > 1) {
+    std::vector<Var> joined;
+    for (std::size_t first = 0; first < parts.size(); first += kMaxOperands) {
+      std::vector<ir::NodeId> ids;
+      for (std::size_t i = first; i < parts.size() && i < first + kMaxOperands; ++i) ids.push_back(parts[i].id);
+      const bool one = ids.size() == 1;
+      joined.push_back(one ? parts[first] : Var{parts[0].make, parts[0].make->add("concat", ids, {{"axis", axis}})});
+    }
+    parts = std::move(joined);
+  }
+  return parts.front();
+}
 inline Var reshape(Var x, const Shape& shape) {
   return x.type().shape == shape ? x : op("reshape", {x}, {{"shape", dims(shape)}});
 }
