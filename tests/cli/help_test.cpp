@@ -117,6 +117,7 @@ TEST_F(Help, EveryLayerHasAnExampleThatWorks) {
   for (const std::string& name : listed("layers")) {
     Json model = Json::parse(kLine);
     model["graph"].push_back("classes = cast(x, dtype=i32)");
+    model["graph"].push_back("series = reshape(x, shape=[-1, 1, 1])");
     Json entry = examples(name).at(0)["graph"][0];
     entry["name"] = "unused";
     if (name == "embedding") entry["inputs"][0] = "classes";
@@ -127,6 +128,7 @@ TEST_F(Help, EveryLayerHasAnExampleThatWorks) {
       if (!signal) model["graph"].push_back("wide = pad(tall, axis=2, after=7)");
       entry["inputs"][0] = "wide";
     }
+    if (name == "rnn" || name == "gru" || name == "lstm") entry["inputs"][0] = "series";
     model["graph"].push_back(entry);
     expect_valid(name, model);
   }

@@ -6,6 +6,7 @@
 
 #include "graph/frontend/library/convolution.h"
 #include "graph/frontend/library/functions.h"
+#include "graph/frontend/library/recurrent.h"
 #include "graph/ops/make.h"
 #include "graphrun/error.h"
 
@@ -191,6 +192,7 @@ const std::vector<Layer>& layers() {
               "computes (x - mean) / sqrt(variance + eps) * scale + b by column: with statistics of the batch "
               "in training, running ones otherwise",
               of_batch_norm, affine, batch_norm));
+    for (Layer& row : recurrent_layers()) rows.push_back(std::move(row));
     return rows;
   }();
   return table;
