@@ -40,6 +40,7 @@ Outcome compile_and_run(const test::TemporaryFolder& folder, const std::string& 
 class ExportedC : public testing::TestWithParam<std::string> {};
 INSTANTIATE_TEST_SUITE_P(Models, ExportedC, testing::ValuesIn(test::model_names_to_export()),
                          [](const auto& run) { return run.param; });
+INSTANTIATE_TEST_SUITE_P(Unrolled, ExportedC, testing::Values("forecast"), [](const auto& run) { return run.param; });
 
 TEST_P(ExportedC, IsWithinOneUlpOfRef) {
   GRAPHRUN_SKIP_WITHOUT_CC();

@@ -38,9 +38,11 @@ Overrides both(Overrides all, const Overrides& more) {
 const Overrides kTenOfGan = {{"train.epochs", "1"}, {"train.batch", "410"}};
 
 const Overrides kTenOfLenet = {{"train.epochs", "1"}, {"train.batch", "20"}, {"data.train.range", "[0, 200]"}};
+const Overrides kTenOfForecast = {{"train.epochs", "1"}, {"train.batch", "280"}};
 
 const Known kKnown[] = {{"digits", kTenOfDigits},
                         {"digits_cnn", kTenOfDigits},
+                        {"forecast", kTenOfForecast},
                         {"gan", kTenOfGan},
                         {"linear_regression", kTenEpochs, true},
                         {"logistic_regression", kTenEpochs, true},

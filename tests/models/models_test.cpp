@@ -81,6 +81,11 @@ TEST_P(OnHost, TwoHiddenLayersOnRealEstate) {
   EXPECT_LE(metric(test, "mae"), 5.7);
 }
 
+TEST(Models, ForecastOfASine) {
+  GRAPHRUN_SKIP_WHEN_SANITIZED();
+  EXPECT_LE(metric(train("forecast", "cpu").test, "mae"), 0.03);  // 0.1 by a linear model
+}
+
 // On ref 2000 epochs of 40,000 rows take minutes; its first steps are in losses_test.cpp.
 TEST(Models, PeaksFromThreeStarts) {
   GRAPHRUN_SKIP_WHEN_SANITIZED();
