@@ -43,7 +43,7 @@ struct Case {
 Model load(const Case& c) {
   LoadOptions options;
   options.overrides = c.overrides;
-  const std::string folder = c.name == "xor" ? "/models/" : "/bench/models/";
+  const std::string folder = c.name == "xor" || c.name == "forecast" ? "/models/" : "/bench/models/";
   return load_model(source_folder() + folder + c.name + ".json", options);
 }
 
@@ -95,6 +95,12 @@ const std::vector<Case>& step_cases() {
         {"graph.0.units", "21"},
         {"graph.1.units", "12"}},
        RowTile::split},
+      // Unrolled time steps: gradients of slices are joined, and weights are shared by many products.
+      {"forecast",
+       {{32, 2, 1}},
+       {{"data.source.random.rows", "150"}, {"graph.1.op", "rnn"}, {"graph.1.units", "4"}},
+       RowTile::thread},
+      {"forecast", {{32, 2, 2}}, {{"data.source.random.rows", "150"}, {"graph.1.units", "1"}}, RowTile::thread},
   };
   return list;
 }
