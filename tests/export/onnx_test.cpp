@@ -216,7 +216,7 @@ TEST(OnnxExport, SaysEveryOpAndTheSameBytesTwice) {
 
 TEST(OnnxImport, ListsEveryUnsupportedNode) {
   onnx::File file = small();
-  file.nodes = {{"conv", "Conv", "", {"x", "fc.weight", "fc.weight"}, {"c"}, {}},
+  file.nodes = {{"resize", "Resize", "", {"x", "fc.weight", "fc.weight"}, {"c"}, {}},
                 {"fine", "Relu", "", {"c"}, {"r"}, {}},
                 {"lstm", "LSTM", "", {"r"}, {"l"}, {}},
                 {"side", "TopK", "", {"x"}, {"unused"}, {}},
@@ -224,11 +224,37 @@ TEST(OnnxImport, ListsEveryUnsupportedNode) {
                 {"sum", "Add", "", {"l", "g"}, {"y"}, {}}};
   const std::vector<Diagnostic> found = errors(onnx::encode(file));
   ASSERT_EQ(found.size(), 3u);
-  EXPECT_EQ(found[0].message, "node 'conv' (Conv): it is not supported");
+  EXPECT_EQ(found[0].message, "node 'resize' (Resize): it is not supported");
   EXPECT_NE(found[0].hint.find("Gemm MatMul Add"), std::string::npos);
   EXPECT_EQ(found[1].message, "node 'lstm' (LSTM): it is not supported");
   EXPECT_EQ(found[1].hint, "");  // once is enough
   EXPECT_EQ(found[2].message, "node 'gemm' (Gemm): transA is set");
+}
+
+// reference/onnx_files.py compares imported convolutions with onnxruntime.
+TEST(OnnxImport, ReportsConvolutionsThatItCannotRead) {
+  const auto message = [](std::vector<onnx::Attribute> attributes, Shape weights, const char* op = "Conv") {
+    onnx::File file = small();
+    file.inputs[0].dims = {{0, "batch"}, {2, ""}, {5, ""}};
+    file.initializers = {onnx::tensor("w", HostTensor(DType::f32, weights))};
+    std::vector<std::string> inputs = {"x"};
+    if (std::string(op) == "Conv") inputs.push_back("w");
+    file.nodes = {{"n", op, "", inputs, {"y"}, std::move(attributes)}};
+    return errors(onnx::encode(file)).at(0).message;
+  };
+  using List = std::vector<std::int64_t>;
+  EXPECT_EQ(message({}, {3, 2}), "node 'n' (Conv): its weights do not fit its input");
+  EXPECT_EQ(message({}, {3, 2, 6}), "node 'n' (Conv): its windows do not fit its input");
+  EXPECT_EQ(message({attribute("strides", List{0})}, {3, 2, 3}), "node 'n' (Conv): its windows do not fit its input");
+  EXPECT_EQ(message({attribute("pads", List{-1, 0})}, {3, 2, 3}), "node 'n' (Conv): its windows do not fit its input");
+  EXPECT_EQ(message({attribute("group", std::int64_t{2})}, {3, 2, 3}),
+            "node 'n' (Conv): its groups do not fit its weights");
+  EXPECT_EQ(
+      message({attribute("ceil_mode", std::int64_t{1}), attribute("kernel_shape", List{2})}, {1, 1, 1}, "MaxPool"),
+      "node 'n' (MaxPool): its ceil_mode is set");
+  EXPECT_EQ(message({}, {1, 1, 1}, "MaxPool"), "node 'n' (MaxPool): its windows do not fit its input");
+  EXPECT_EQ(message({attribute("pads", List{1, 1}), attribute("kernel_shape", List{2})}, {1, 1, 1}, "AveragePool"),
+            "node 'n' (AveragePool): it does not count its padding");
 }
 
 TEST(OnnxImport, RejectsWhatIsNoGraph) {

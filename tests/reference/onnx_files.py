@@ -123,6 +123,10 @@ NODES = {
     "Identity": lambda a, x: x,
     "Cast": lambda a, x: x.astype(DTYPES[a["to"]]),
     "Reshape": lambda a, x, shape: x.reshape(shape),
+    "Gather": lambda a, x, indices: np.take(x, indices, axis=a["axis"]),
+    "Transpose": lambda a, x: x.transpose(a["perm"]),
+    "Pad": lambda a, x, pads, value: np.pad(x, pads.reshape(2, -1).T, constant_values=value),
+    "ReduceMax": lambda a, x: x.max(axis=tuple(a["axes"]), keepdims=bool(a["keepdims"])),
 }
 
 
@@ -162,6 +166,8 @@ def check_export(name, x, *training):
             session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
             close(f"{name}, {rows} rows, onnxruntime", session.run(None, {input_name: x[:rows]})[0].reshape(rows, -1),
                   wanted[:rows])
+    if name == "digits_cnn":  # imports read Conv, not the Gather nodes that exports write
+        return
     back = os.path.join(FOLDER, name + "-back.safetensors")
     run("import-onnx", path, "-o", back)
 
@@ -233,17 +239,54 @@ def check_import(random):
     close("import of an MLP", predicted(weights, x), wanted)
 
 
+def check_convolutions(random):
+    """Random networks Conv, pooling, Conv, global average: graphrun imports them, onnxruntime evaluates them."""
+    helper, types = onnx.helper, onnx.TensorProto
+    for case in range(16):
+        axes = 1 + case % 3 if case % 3 < 2 else 2
+        pick = lambda low, high: [int(random.integers(low, high + 1)) for _ in range(axes)]
+        groups, channels = int(random.integers(1, 3)), int(random.integers(1, 4))
+        x = random.normal(size=(7, groups * channels, *pick(9, 13))).astype(np.float32)
+        w1 = random.normal(size=(4 * groups, channels, *pick(1, 3))).astype(np.float32)
+        b1 = random.normal(size=4 * groups).astype(np.float32)
+        w2 = random.normal(size=(3, 4 * groups, *pick(1, 2))).astype(np.float32)
+        padding = {"auto_pad": "SAME_UPPER"} if case % 4 == 0 else {"pads": pick(0, 2) + pick(0, 2)}
+        largest = case % 2 == 0
+        pool = {"kernel_shape": pick(2, 3), "strides": pick(1, 2), "pads": [1] * (2 * axes)}
+        if not largest:
+            pool["count_include_pad"] = 1
+        nodes = [
+            helper.make_node("Conv", ["x", "w1", "b1"], ["c1"], group=groups, strides=pick(1, 2),
+                             dilations=pick(1, 1 if case % 4 == 0 else 2), **padding),
+            helper.make_node("Relu", ["c1"], ["r1"]),
+            helper.make_node("MaxPool" if largest else "AveragePool", ["r1"], ["p1"], **pool),
+            helper.make_node("Conv", ["p1", "w2"], ["c2"]),
+            helper.make_node("GlobalAveragePool", ["c2"], ["mean"]),
+            helper.make_node("Flatten", ["mean"], ["p"])]
+        tensors = [onnx.numpy_helper.from_array(value, name) for name, value in (("w1", w1), ("b1", b1), ("w2", w2))]
+        graph = helper.make_graph(
+            nodes, "cnn", [helper.make_tensor_value_info("x", types.FLOAT, ["N", *x.shape[1:]])],
+            [helper.make_tensor_value_info("p", types.FLOAT, ["N", 3])], tensors)
+        path, weights = os.path.join(FOLDER, f"cnn{case}.onnx"), os.path.join(FOLDER, f"cnn{case}.safetensors")
+        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
+        wanted = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
+        run("import-onnx", path, "-o", weights)
+        close(f"import of convolutions {case}", predicted(weights, x), wanted)
+
+
 GRAPHRUN, SOURCES = sys.argv[1:]
 random = np.random.default_rng(1)
 with tempfile.TemporaryDirectory() as FOLDER:
     check_export("xor", random.normal(size=(5, 2)).astype(np.float32))
     check_export("peaks", random.normal(size=(5, 2)).astype(np.float32))
     check_export("digits", random.uniform(0, 16, size=(5, 64)).astype(np.float32))
+    check_export("digits_cnn", random.uniform(0, 16, size=(5, 8, 8)).astype(np.float32))
     houses = np.array([2013.2, 18, 1080, 4, 24.97, 121.5]) + random.normal(size=(5, 6)) * [0.3, 11, 900, 3, 0.01, 0.01]
     check_export("realestate_mlp2", houses.astype(np.float32))
     if onnxruntime:
         check_every_op(random.normal(size=(8, 4, 3)).astype(np.float32), random.integers(0, 5, 8).astype(np.int32))
         check_import(random)
+        check_convolutions(random)
 for failure in failures:
     print("wrong:", failure)
 if failures:

@@ -1,5 +1,6 @@
-// Converts an ONNX graph of dense layers and activations to a model file: one formula per node.
+// Converts an ONNX graph of dense layers, convolutions and activations to a model file: one formula per node.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -57,7 +58,7 @@ constexpr Operator kOperators[] = {{"Add", "+"}, {"Sub", "-"}, {"Mul", "*"}, {"D
 constexpr const char* kSupported =
     "supported: Gemm MatMul Add Sub Mul Div Relu LeakyRelu Elu Selu Tanh Sigmoid Softplus Softmax LogSoftmax Exp Log "
     "Sqrt Abs Neg Erf Floor Ceil Round Sign Reciprocal Sin Cos Tan Identity Dropout Cast Constant Flatten Reshape "
-    "Transpose of weights";
+    "Transpose of weights, Conv MaxPool AveragePool GlobalAveragePool";
 
 class Importer {
  public:
@@ -229,8 +230,10 @@ class Importer {
   // Checks only whether the op is supported, for a node that follows an unsupported one.
   std::string check_only(const Node& node) {
     static const std::set<std::string_view> known = [] {
-      std::set<std::string_view> ops{"Gemm",    "MatMul", "LeakyRelu", "Elu",     "Softmax", "LogSoftmax", "Identity",
-                                     "Dropout", "Cast",   "Constant",  "Flatten", "Reshape", "Transpose"};
+      std::set<std::string_view> ops{"Gemm",        "MatMul",           "LeakyRelu", "Elu",  "Softmax",
+                                     "LogSoftmax",  "Identity",         "Dropout",   "Cast", "Constant",
+                                     "Flatten",     "Reshape",          "Transpose", "Conv", "MaxPool",
+                                     "AveragePool", "GlobalAveragePool"};
       for (const Function& one : kFunctions) ops.insert(one.op);
       for (const Operator& one : kOperators) ops.insert(one.op);
       return ops;
@@ -260,7 +263,8 @@ class Importer {
       return gives(node, *both, fmt::format("{} {} {}", formula(node.inputs[0]), one.sign, formula(node.inputs[1])));
     }
     if (op == "Constant") return constant(node);
-    if (std::string wrong = needs(1, op == "Gemm" || op == "Dropout" ? 3 : 2); !wrong.empty()) return wrong;
+    if (std::string wrong = needs(1, op == "Gemm" || op == "Conv" || op == "Dropout" ? 3 : 2); !wrong.empty())
+      return wrong;
     const std::vector<std::int64_t> of = shape(node.inputs[0]);
     const std::string& x = node.inputs[0];
     if (op == "Gemm") return gemm(node);
@@ -304,6 +308,13 @@ class Importer {
       return reshape(node, {extents.begin(), extents.end()});
     }
     if (op == "Transpose") return transpose(node);
+    if (op == "GlobalAveragePool") {
+      if (of.size() < 3) return "its input is not (batch, channels, extents)";
+      std::vector<std::int64_t> to = of;
+      std::fill(to.begin() + 2, to.end(), 1);
+      return gives(node, to, fmt::format("mean({}, axis=[{}], keepdims=true)", formula(x), listing(axes_from(2, of))));
+    }
+    if (op == "Conv" || op == "MaxPool" || op == "AveragePool") return windowed(node);
     return unsupported();
   }
 
@@ -379,6 +390,145 @@ class Importer {
                         : fmt::format(" + {} * ({})", formula(node.inputs[2]), beta);
     }
     return gives(node, to, text);
+  }
+
+  // ---- convolutions and pooling: ONNX puts the channels first, formulas put them last
+
+  using List = std::vector<std::int64_t>;
+
+  static std::string listing(const List& numbers) { return fmt::format("{}", fmt::join(numbers, ", ")); }
+  static List axes_from(std::int64_t first, const List& shape) {
+    List axes;
+    for (auto axis = first; axis < static_cast<std::int64_t>(shape.size()); ++axis) axes.push_back(axis);
+    return axes;
+  }
+
+  struct Windows {
+    List size, stride, dilation, before, after, positions;
+  };
+
+  // Reads the attributes of a node with windows over `extents`; returns "" or an error.
+  static std::string read_windows(const Node& node, const List& extents, Windows& to) {
+    const std::size_t axes = extents.size();
+    const auto numbers = [&](const char* name, std::int64_t usual, std::size_t count) {
+      const Attribute* given = node.find(name);
+      return given == nullptr || given->ints.empty() ? List(count, usual) : given->ints;
+    };
+    if (const Attribute* given = node.find("kernel_shape"); given != nullptr) to.size = given->ints;
+    to.stride = numbers("strides", 1, axes);
+    to.dilation = numbers("dilations", 1, axes);
+    const List pads = numbers("pads", 0, 2 * axes);
+    const Attribute* automatic = node.find("auto_pad");
+    if (automatic != nullptr && automatic->s != "NOTSET" && automatic->s != "VALID" && automatic->s != "SAME_UPPER")
+      return fmt::format("its auto_pad is {}", printable(automatic->s));
+    const auto invalid = [](const List& list, std::size_t count, std::int64_t low) {
+      return list.size() != count ||
+             std::any_of(list.begin(), list.end(), [&](auto n) { return n < low || n > 65536; });
+    };
+    if (invalid(to.size, axes, 1) || invalid(to.stride, axes, 1) || invalid(to.dilation, axes, 1) ||
+        invalid(pads, 2 * axes, 0))
+      return "its windows do not fit its input";
+    for (std::size_t i = 0; i < axes; ++i) {
+      const std::int64_t reach = to.dilation[i] * (to.size[i] - 1) + 1;
+      std::int64_t before = pads[i], after = pads[axes + i];
+      if (automatic != nullptr && automatic->s == "SAME_UPPER") {
+        const std::int64_t last = (extents[i] - 1) / to.stride[i] * to.stride[i];
+        const std::int64_t total = std::max<std::int64_t>(last + reach - extents[i], 0);
+        before = total / 2, after = total - before;
+      }
+      const std::int64_t rest = extents[i] + before + after - reach;
+      if (rest < 0) return "its windows do not fit its input";
+      to.before.push_back(before), to.after.push_back(after), to.positions.push_back(rest / to.stride[i] + 1);
+    }
+    return "";
+  }
+
+  // Adds a formula with a name of its own.
+  std::string step(const Node& node, const std::string& text) {
+    std::string name = unique(node.outputs[0] + "_step");
+    formulas_.push_back(fmt::format("{} = {}", name, text));
+    return name;
+  }
+
+  std::string windowed(const Node& node) {
+    const List of = shape(node.inputs[0]);
+    const bool convolves = node.op == "Conv", largest = node.op == "MaxPool";
+    if (of.size() < 3 || of.size() > 5 || of[0] != kAnyRows) return "its input is not (batch, channels, extents)";
+    if (node.outputs.size() > 1) return "its second output is";
+    const auto number = [&](const char* name, std::int64_t usual) {
+      const Attribute* one = node.find(name);
+      return one == nullptr ? usual : one->i;
+    };
+    if (number("ceil_mode", 0) != 0) return "its ceil_mode is set";
+    if (convolves && (node.inputs.size() < 2 || !is_constant(node.inputs[1]))) return "its weights are not constant";
+    Windows windows;
+    if (convolves) {
+      const List& weights = shape(node.inputs[1]);
+      if (weights.size() != of.size()) return "its weights do not fit its input";
+      windows.size.assign(weights.begin() + 2, weights.end());
+    }
+    if (std::string wrong = read_windows(node, {of.begin() + 2, of.end()}, windows); !wrong.empty()) return wrong;
+    const std::size_t axes = windows.size.size();
+    const bool pads = std::any_of(windows.before.begin(), windows.before.end(), [](auto n) { return n > 0; }) ||
+                      std::any_of(windows.after.begin(), windows.after.end(), [](auto n) { return n > 0; });
+    if (!convolves && !largest && pads && number("count_include_pad", 0) == 0) return "it does not count its padding";
+    List last = {0};
+    for (const std::int64_t axis : axes_from(2, of)) last.push_back(axis);
+    last.push_back(1);
+    std::string text = fmt::format("transpose({}, axes=[{}])", formula(node.inputs[0]), listing(last));
+    for (std::size_t i = 0; i < axes; ++i) {
+      if (windows.before[i] == 0 && windows.after[i] == 0) continue;
+      text = fmt::format("pad({}, axis={}, before={}, after={}{})", text, i + 1, windows.before[i], windows.after[i],
+                         largest ? ", value=-3.4028234e38" : "");
+    }
+    const std::string x = step(node, text);
+    const std::string attributes = fmt::format("size=[{}], stride=[{}], dilation=[{}]", listing(windows.size),
+                                               listing(windows.stride), listing(windows.dilation));
+    List to = {kAnyRows, convolves ? shape(node.inputs[1])[0] : of[1]};
+    to.insert(to.end(), windows.positions.begin(), windows.positions.end());
+    if (convolves) {
+      if (std::string wrong = convolution(node, x, attributes, windows, of[1], number("group", 1), text);
+          !wrong.empty())
+        return wrong;
+    } else {
+      text = fmt::format("{}(windows({}, {}), axis=[{}])", largest ? "max" : "mean", x, attributes,
+                         listing(axes_from(static_cast<std::int64_t>(axes) + 1, List(2 * axes + 1))));
+    }
+    List first = {0, static_cast<std::int64_t>(axes) + 1};
+    for (std::size_t i = 0; i < axes; ++i) first.push_back(static_cast<std::int64_t>(i) + 1);
+    return gives(node, to, fmt::format("transpose({}, axes=[{}])", text, listing(first)));
+  }
+
+  // The products of the windows of x, channels last; a parameter for each group, (elements of a window, filters).
+  std::string convolution(const Node& node, const std::string& x, const std::string& attributes, const Windows& windows,
+                          std::int64_t channels, std::int64_t groups, std::string& text) {
+    const HostTensor& weights = values_.at(node.inputs[1]).constant->tensor;
+    const std::int64_t filters = weights.shape()[0], width = weights.shape()[1];
+    if (groups < 1 || groups > 64 || width < 1 || width * groups != channels || filters % groups != 0)
+      return "its groups do not fit its weights";
+    if (weights.dtype() != DType::f32) return "its weights are not f32";
+    const std::int64_t taps = weights.shape().elements() / (filters * width), part = filters / groups;
+    std::vector<std::string> products;
+    for (std::int64_t group = 0; group < groups; ++group) {
+      HostTensor matrix(DType::f32, Shape{taps * width, part});
+      for (std::int64_t f = 0; f < part; ++f)
+        for (std::int64_t c = 0; c < width; ++c)
+          for (std::int64_t t = 0; t < taps; ++t)
+            matrix.elements<float>()[static_cast<std::size_t>((t * width + c) * part + f)] =
+                weights.elements<float>()[static_cast<std::size_t>(((group * part + f) * width + c) * taps + t)];
+      const std::string of =
+          groups == 1 ? x : fmt::format("slice({}, start={}, stop={})", x, group * width, (group + 1) * width);
+      const std::string rows = fmt::format("reshape(windows({}, {}), shape=[-1, {}])", of, attributes, taps * width);
+      products.push_back(step(node, fmt::format("{} @ {}", rows, parameter(node.inputs[1], matrix))));
+    }
+    for (std::size_t i = 0; products.size() > 1; i = i + 1 < products.size() ? i + 1 : 0) {
+      products[i] = step(node, fmt::format("concat({}, {})", products[i], products[i + 1]));
+      products.erase(products.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    }
+    text = products[0];
+    if (node.inputs.size() == 3 && !node.inputs[2].empty()) text += " + " + formula(node.inputs[2]);
+    text = fmt::format("reshape({}, shape=[-1, {}, {}])", text, listing(windows.positions), filters);
+    return "";
   }
 
   static HostTensor transposed(const HostTensor& of) {
