@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <iterator>
 #include <optional>
-#include <thread>
 
 #include "base/file.h"
 #include "base/host_memory.h"
@@ -20,6 +19,7 @@
 #include "cli/terminal/json_writer.h"
 #include "cli/terminal/terminal.h"
 #include "graphrun/error.h"
+#include "graphrun/executor.h"
 #include "graphrun/output_file.h"
 #include "graphrun/run_folder.h"
 #include "graphrun/show.h"
@@ -153,8 +153,10 @@ bool is_done(const std::string& folder) {
   return is_run_folder(folder) && read_run(folder).state == RunRecord::State::done;
 }
 
+// Cores that the CPU executor uses: those of the affinity mask, within the limit of a container.
 std::size_t cores() {
-  return std::max(1u, std::thread::hardware_concurrency());
+  static const auto cores = static_cast<std::size_t>(find_executor("cpu")->devices().devices.at(0).units);
+  return cores;
 }
 
 // Default of --at-once. On the CPU one training per core, if half of the free memory holds the data and arenas of so
