@@ -60,7 +60,8 @@ int available_cores() {
   cpu_set_t mask;
   const bool known = sched_getaffinity(0, sizeof mask, &mask) == 0;
   const int cores = std::max(known ? CPU_COUNT(&mask) : static_cast<int>(std::thread::hardware_concurrency()), 1);
-  return std::min(cores, cores_of_groups(text_of("/proc/self/cgroup"), "/sys/fs/cgroup").value_or(cores));
+  static const std::optional<int> limit = cores_of_groups(text_of("/proc/self/cgroup"), "/sys/fs/cgroup");
+  return std::min(cores, limit.value_or(cores));
 }
 
 }  // namespace graphrun::cpu
