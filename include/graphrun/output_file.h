@@ -38,6 +38,9 @@ class GRAPHRUN_API OutputFile {
 
   void commit();  // once, as the last call
 
+  // commit() leaves it to the caller to bring the file and its name to the disk (fsync).
+  void defer_sync();
+
   const std::string& path() const;
   bool is_direct() const;  // written in place, as for a pipe; commit() replaces nothing
 

@@ -138,6 +138,7 @@ struct OutputState {
   bool nobody = false;  // character device
   bool later = false;   // defer opening a pipe without a reader until the first write
   bool published = false;
+  bool synced = true;      // commit() syncs file and folder
   std::string temporary;   // name in the folder; empty: the file has no name
   std::uint64_t size = 0;  // bytes written
   int failed = 0;          // errno of a failed write
@@ -319,6 +320,10 @@ std::string OutputFile::publish(bool replaces) {
   return s.place.substr(0, s.place.rfind('/') + 1) + s.temporary;
 }
 
+void OutputFile::defer_sync() {
+  not_moved(state_, "output file").synced = false;
+}
+
 void OutputFile::commit() {
   OutputState& s = not_moved(state_, "output file");
   write({});  // reports an earlier write error again; opens a deferred pipe
@@ -327,11 +332,11 @@ void OutputFile::commit() {
     return;
   }
   if (s.exists) s.take_over_mode();
-  if (::fsync(s.file.number()) != 0) s.fail(ErrorKind::run, errno);
+  if (s.synced && ::fsync(s.file.number()) != 0) s.fail(ErrorKind::run, errno);
   if (!s.published) s.take_place();
   if (!s.file.close()) s.fail(ErrorKind::run, errno);
   // Syncing the folder makes the name durable. Some file systems do not support it and return these errors.
-  if (::fsync(s.folder.number()) != 0 && errno != EINVAL && errno != ENOTSUP && errno != EBADF)
+  if (s.synced && ::fsync(s.folder.number()) != 0 && errno != EINVAL && errno != ENOTSUP && errno != EBADF)
     s.fail(ErrorKind::run, errno);
 }
 

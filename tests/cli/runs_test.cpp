@@ -156,20 +156,25 @@ TEST_F(Runs, OfASweepHaveTheBitsOfSingleRuns) {
                     "loss = mean((p - y) ^ 2)"};
   model["train"]["batch"] = 2;
   model["train"]["shuffle"] = true;
+  model["data"]["validation"] = model["data"]["test"];
+  model["train"]["early_stopping"] = {{"patience", 1}};
   const std::string path = file("many.json", model.dump());
   const auto swept = [&](const std::string& folder, const std::string& how, const std::string& count) {
     fs::create_directories(folder);
     std::ofstream(fs::path(folder) / "0005") << "not a folder";
+    fs::create_directories(fs::path(folder) / "0002" / "result.json" / "in the way");
+    std::ofstream(fs::path(folder) / "0002" / "run.json") << "{}";
     const Outcome outcome = graphrun({"sweep", path, "--run-dir", folder, how, count, "--seeds", "3", "--over",
                                       "train.optimizer.sgd.lr=0.01,1e30,0.02"});
     EXPECT_EQ(outcome.code, 1);
-    EXPECT_TRUE(has(outcome.err, "0005") && has(outcome.err, "3 of 9 runs failed")) << outcome.err;
+    EXPECT_TRUE(has(outcome.err, "0005") && has(outcome.err, "0002") && has(outcome.err, "4 of 9 runs failed"))
+        << outcome.err;
     return outcome.out;
   };
   const std::string at_once = runs_ + "-threads", jobs = runs_ + "-processes";
   const std::string table = swept(at_once, "--at-once", "4");
   EXPECT_EQ(table, swept(jobs, "--jobs", "2"));
-  for (const int run : {1, 2, 3, 7, 8, 9}) {
+  for (const int run : {1, 3, 7, 8, 9}) {
     const std::string name = "000" + std::to_string(run), lr = run < 4 ? "0.01" : "0.02";
     const Json of_thread = result_in(at_once, name), of_process = result_in(jobs, name);
     const Json alone = Json::parse(graphrun({path, "--quiet", "--json", "--set", "train.optimizer.sgd.lr=" + lr,
@@ -285,6 +290,32 @@ TEST_P(InterruptedSweep, IsGoneOnWith) {
   fs::remove_all(runs_);
   EXPECT_EQ(graphrun(words).out, resumed.out);
   EXPECT_EQ(lines(resumed.out).size(), 25u);
+}
+
+// A run that the sweep reports is complete, whenever the sweep is killed.
+TEST_F(Runs, OfAKilledSweepAreCompleteOnceReported) {
+  const auto words = [&](const std::string& folder) {
+    return std::vector<std::string>{"sweep", model_, "--run-dir", folder, "--seeds", "60", "--at-once", "2", "--csv"};
+  };
+  std::size_t reported = 0;
+  for (const std::size_t wanted : {2, 9, 25}) {
+    const Outcome killed = graphrun(words(runs_), {.on_stderr = [&](pid_t process, std::string_view err) {
+                                      if (lines(std::string(err)).size() >= wanted) ::kill(process, SIGKILL);
+                                    }});
+    for (const std::string& line : lines(killed.err)) {
+      const std::size_t at = line.find(": run ");
+      if (at == line.npos) continue;
+      ++reported;
+      const std::string name = line.substr(at + 6, 4);
+      std::ifstream log(fs::path(runs_) / name / "log.csv");
+      const std::string text{std::istreambuf_iterator<char>(log), {}};
+      EXPECT_TRUE(has(text, result_of(name)["weights_hash"].get<std::string>())) << line;
+      for (const char* file : {"run.json", "model.json", "weights.npz"})
+        EXPECT_GT(fs::file_size(fs::path(runs_) / name / file), 0u) << line;
+    }
+  }
+  EXPECT_GT(reported, 9u);
+  EXPECT_EQ(graphrun(words(runs_)).out, graphrun(words(runs_ + "-whole")).out);
 }
 
 INSTANTIATE_TEST_SUITE_P(InThreadsAndProcesses, InterruptedSweep, ::testing::Values("--at-once", "--jobs"));

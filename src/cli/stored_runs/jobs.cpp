@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -108,20 +109,36 @@ void run_in_processes(const std::vector<std::vector<std::string>>& jobs, std::si
   }
 }
 
+namespace {
+
+struct ThreadEnd : JobEnd {
+  UnsyncedRun run;
+
+  // An error replaces the exit code of the run.
+  template <class F>
+  void attempt(F step) {
+    if (run.folder.empty()) return;
+    Diagnostics diagnostics(message);
+    const int failed = guarded(diagnostics, [&] { return step(run), kDone; });
+    if (failed != kDone) code = failed, run.folder.clear();
+  }
+};
+
+}  // namespace
+
 void run_in_threads(const std::vector<Arguments>& trainings, std::size_t at_once, const OnJobEnd& ended) {
   const Interruptible interruptible;
   std::atomic<std::size_t> next{0};
   std::mutex mutex;  // protects the variables below
   std::condition_variable changed;
-  std::vector<JobEnd> ends;
-  ends.reserve(trainings.size());  // the threads allocate nothing here, and ended() may read while they add
+  std::vector<ThreadEnd> ends;
+  ends.reserve(trainings.size());  // the threads allocate nothing here, and this one may read while they add
   std::size_t working = 0;
   const auto work = [&] {
     for (std::size_t job = next++; job < trainings.size() && !interrupted(); job = next++) {
-      JobEnd end{job, kDone, {}};
+      ThreadEnd end{{job, kDone, {}}, {}};
       Diagnostics diagnostics(end.message);
-      end.code = guarded(diagnostics, [&] { return train_and_store(trainings[job], diagnostics, {}); });
-      end.message.resize(std::min(end.message.size(), kKeptMessage));
+      end.code = guarded(diagnostics, [&] { return train_and_store(trainings[job], diagnostics, {}, &end.run); });
       const std::lock_guard lock(mutex);
       ends.push_back(std::move(end));
       changed.notify_one();
@@ -144,12 +161,18 @@ void run_in_threads(const std::vector<Arguments>& trainings, std::size_t at_once
   std::unique_lock lock(mutex);
   for (std::size_t reported = 0; working > 0 || reported < ends.size();) {
     changed.wait(lock, [&] { return working == 0 || reported < ends.size(); });
-    for (; reported < ends.size(); ++reported) {
-      const JobEnd& end = ends[reported];
-      lock.unlock();
+    // Completes all runs that have ended while the threads train: they never wait for the disk, and on a journaling
+    // file system the first sync writes the journal for all of these runs.
+    const std::span group = std::span(ends).subspan(reported);
+    lock.unlock();
+    for (ThreadEnd& end : group) end.attempt([](const UnsyncedRun& run) { run.sync_files(); });
+    for (ThreadEnd& end : group) {
+      end.attempt([](const UnsyncedRun& run) { run.write_result(); });
+      end.message.resize(std::min(end.message.size(), kKeptMessage));
       ended(end);
-      lock.lock();
     }
+    reported += group.size();
+    lock.lock();
   }
 }
 

@@ -22,7 +22,8 @@ using OnJobEnd = std::function<void(const JobEnd&)>;
 // Runs command lines as processes, at most `at_once` concurrently. They end when this process does.
 void run_in_processes(const std::vector<std::vector<std::string>>& command_lines, std::size_t at_once,
                       const OnJobEnd& ended);
-// Trains in threads of this process, at most `at_once` concurrently (training_run.h).
+// Trains in threads of this process, at most `at_once` concurrently (training_run.h). ended() is called once the run's
+// files are on the disk.
 void run_in_threads(const std::vector<Arguments>& trainings, std::size_t at_once, const OnJobEnd& ended);
 
 }  // namespace graphrun::cli

@@ -1,12 +1,18 @@
 #include "cli/stored_runs/run_folder.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <ctime>
 #include <filesystem>
+#include <system_error>
 #include <thread>
+#include <utility>
 
+#include "base/descriptor.h"
 #include "base/text.h"
 #include "cli/command_line/help.h"
 #include "cli/terminal/json_writer.h"
@@ -62,15 +68,31 @@ std::string utc_now() {
   return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts)};
 }
 
-void write_file(const std::string& path, std::string_view text) {
+void write_file(const std::string& path, std::string_view text, bool synced = true) {
   OutputFile file(path, "runs.write");
+  if (!synced) file.defer_sync();
   file.write(text);
   file.commit();
 }
 
 }  // namespace
 
-RunFolder::RunFolder(Arguments& arguments) : arguments_(arguments) {
+void UnsyncedRun::sync_files() const {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (!entry.is_regular_file()) continue;
+    const Descriptor file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC));
+    if (file.number() < 0 || ::fsync(file.number()) != 0)
+      throw Error(ErrorKind::run, "runs.write",
+                  fmt::format("cannot write '{}': {}", entry.path().string(), std::generic_category().message(errno)));
+  }
+}
+
+// Syncing the folder for result.json makes the names of the other files durable, too.
+void UnsyncedRun::write_result() const {
+  write_file((fs::path(folder) / "result.json").string(), result);
+}
+
+RunFolder::RunFolder(Arguments& arguments, UnsyncedRun* unsynced) : arguments_(arguments), unsynced_(unsynced) {
   if (arguments.run_dir.empty()) return;
   std::error_code error;
   const fs::path parent(arguments.run_dir);
@@ -118,7 +140,7 @@ void RunFolder::begin(const Session& session) {
   json.member("threads", std::thread::hardware_concurrency()).member("executor", session.executor());
   write_file(file("run.json"), json.end_object().text() + "\n");
   begun_ = true;
-  if (session.model().canonical) write_file(file("model.json"), session.model().canonical());
+  if (session.model().canonical) write_file(file("model.json"), session.model().canonical(), unsynced_ == nullptr);
 }
 
 void RunFolder::write_changes(std::string_view changes) const {
@@ -126,7 +148,10 @@ void RunFolder::write_changes(std::string_view changes) const {
 }
 
 void RunFolder::end(std::string_view result) const {
-  if (!folder_.empty()) write_file(file("result.json"), result);
+  if (folder_.empty()) return;
+  UnsyncedRun run{folder_, std::string(result)};
+  if (unsynced_ == nullptr) return run.write_result();
+  *unsynced_ = std::move(run);
 }
 
 }  // namespace graphrun::cli

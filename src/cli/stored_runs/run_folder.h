@@ -1,8 +1,9 @@
 // run_folder.h: creates and fills the folder that --run-dir gives each training.
 // Contract: run.json and model.json exist from the start, result.json once the run has ended. The log is written in
 // addition to those of the command line; weights only if it names no other file. Folder names count up, or are
-// --run-name, which replaces an unfinished run. Throws Error (kind input). Not handled here: reading
-// (graphrun/run_folder.h).
+// --run-name, which replaces an unfinished run. result.json is written last, when the other files are on the disk, so a
+// run that has it is complete even after a crash of the machine. Throws Error (kind input; kind run for a file that
+// cannot be written). Not handled here: reading (graphrun/run_folder.h).
 #pragma once
 
 #include <string>
@@ -13,10 +14,20 @@
 
 namespace graphrun::cli {
 
+// A run that has ended, but whose files are not on the disk and which has no result.json.
+struct UnsyncedRun {
+  std::string folder;  // empty: nothing to complete
+  std::string result;  // JSON
+
+  void sync_files() const;    // waits until the files are on the disk
+  void write_result() const;  // after sync_files(): completes the run
+};
+
 class RunFolder {
  public:
-  // Creates the folder and directs the outputs in `arguments` to it. Does nothing without --run-dir.
-  explicit RunFolder(Arguments& arguments);
+  // Creates the folder and directs the outputs in `arguments` to it. Does nothing without --run-dir. If `unsynced` is
+  // not null, end() stores the run there and leaves completing it to the caller.
+  explicit RunFolder(Arguments& arguments, UnsyncedRun* unsynced = nullptr);
   ~RunFolder();  // removes the folder if the run did not begin
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;
@@ -28,6 +39,7 @@ class RunFolder {
   std::string file(std::string_view name) const;
 
   const Arguments& arguments_;
+  UnsyncedRun* unsynced_;
   std::string folder_;  // empty: no --run-dir
   bool begun_ = false;
 };

@@ -15,7 +15,6 @@
 #include "cli/command_line/open.h"
 #include "cli/pictures/report_page.h"
 #include "cli/stored_runs/loss_curves.h"
-#include "cli/stored_runs/run_folder.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/output_files.h"
 #include "cli/terminal/progress.h"
@@ -207,11 +206,16 @@ TrainResult train(Session& session, const Arguments& arguments, OutputFiles& out
 
 }  // namespace
 
-int train_and_store(const Arguments& given, Diagnostics& diagnostics, const PrintResults& print) {
+int train_and_store(const Arguments& given, Diagnostics& diagnostics, const PrintResults& print,
+                    UnsyncedRun* unsynced) {
   Arguments arguments = given;
   if (!arguments.certificate.empty()) AllocationWatch::count_setup();
-  RunFolder folder(arguments);
+  RunFolder folder(arguments, unsynced);
   OutputFiles outputs(arguments);
+  if (unsynced != nullptr) {
+    for (OutputFile& log : outputs.logs) log.defer_sync();
+    if (outputs.weights) outputs.weights->defer_sync();
+  }
   Checkpoints checkpoints(arguments, diagnostics);
   Session session = open_session(arguments, diagnostics, nullptr, &outputs);
   if (const std::string& split_mismatch = session.model().data.split_mismatch; !split_mismatch.empty()) {

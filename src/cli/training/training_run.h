@@ -9,11 +9,14 @@
 #include "cli/command_line/arguments.h"
 #include "cli/command_line/diagnostics.h"
 #include "cli/results/results.h"
+#include "cli/stored_runs/run_folder.h"
 
 namespace graphrun::cli {
 
 using PrintResults = std::function<void(const Results&)>;  // may be empty
 
-int train_and_store(const Arguments& arguments, Diagnostics& diagnostics, const PrintResults& print);
+// If `unsynced` is not null, the caller syncs log, weights and model and completes the run (run_folder.h).
+int train_and_store(const Arguments& arguments, Diagnostics& diagnostics, const PrintResults& print,
+                    UnsyncedRun* unsynced = nullptr);
 
 }  // namespace graphrun::cli
