@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <numeric>
 #include <set>
 #include <span>
@@ -141,7 +142,11 @@ std::function<std::string()> canonical_text(const json::Document& read, const Lo
                                             const std::string& name) {
   constexpr std::size_t kMax = std::size_t{16} << 20;
   if (read.text.size() > kMax) return [] { return std::string(); };
-  return [name, path = read.file, text = read.text, overrides = options.overrides] {
+  struct Kept {
+    std::once_flag once;
+    std::string text;
+  };
+  const auto made = [name, path = read.file, text = read.text, overrides = options.overrides] {
     json::Document document = json::parse(path, text);
     apply_overrides(document, overrides);
     json::Reader reader(document);
@@ -150,6 +155,11 @@ std::function<std::string()> canonical_text(const json::Document& read, const Lo
     model.name = name;
     std::string said = json::text(canonical(reader, model));
     return said.size() > kMax ? std::string() : said;
+  };
+  // A training with a run folder needs the text three times. Threads may share a model.
+  return [made, kept = std::make_shared<Kept>()] {
+    std::call_once(kept->once, [&] { kept->text = made(); });
+    return kept->text;
   };
 }
 
