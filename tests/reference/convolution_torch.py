@@ -52,7 +52,7 @@ class Case:
     def predict(self, weights, x):
         x = x.permute(0, self.axes + 1, *range(1, self.axes + 1))
         w = weights["c.W"]  # (window, channels / groups, filters), transposed (window, filters, channels)
-        w = w.permute(self.axes + 1, self.axes, *range(self.axes))
+        w = w.permute(self.axes + 1, self.axes, *range(self.axes)).contiguous()
         function = {(1, False): F.conv1d, (2, False): F.conv2d, (1, True): F.conv_transpose1d,
                     (2, True): F.conv_transpose2d}[self.axes, self.transposed]
         y = function(x, w, weights["c.b"], stride=self.stride, dilation=self.dilation, groups=self.groups)
