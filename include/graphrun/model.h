@@ -134,6 +134,11 @@ struct LrPlateau : Monitor {
   double min_factor = 0;      // lower bound of the product of all factors
 };
 
+// Ends training after the first step whose loss is at most `loss`.
+struct StopAt {
+  double loss = 0;
+};
+
 // One of several losses, with the parameters that only it updates. An objective sees the updates of earlier objectives
 // in the same step; no gradient passes through those updates.
 struct ObjectiveSpec {
@@ -164,6 +169,7 @@ struct TrainSpec {
   std::int64_t evaluate_every = 0, evaluate_every_steps = 0;
   std::optional<EarlyStopping> early_stopping;
   std::optional<LrPlateau> lr_plateau;
+  std::optional<StopAt> stop_at;
   std::int64_t log_every = 0;    // epochs; 0: chosen for at most 200 reports
   std::uint64_t max_memory = 0;  // limit in bytes for a plan; 0: no limit
   bool largest_batch = false;    // use the largest batch that fits, up to the builder's

@@ -116,6 +116,7 @@ struct TrainResult {
   double seconds = 0;            // wall time of training, without evaluation
   bool cancelled = false;
   bool stopped_early = false;
+  std::string stopped;         // cause if stop_at or the optimizer ended training, such as "no further descent"
   std::optional<Best> best;    // set if early_stopping saw an evaluation
   bool restored = false;       // the parameters are those of `best`
   double lr_factor = 1;        // final factor of lr_plateau

@@ -94,8 +94,7 @@ bool Session::Impl::evaluate(std::size_t index, Metrics& metrics, double until) 
   for (std::uint64_t first = 0; first < batches;) {
     const bool unwanted = in_train.load(std::memory_order_relaxed) && cancelled.load(std::memory_order_relaxed);
     if (unwanted || Profiler::now() > until) {
-      done[index] -= first;  // the next evaluation restarts at the first batch
-      runnable->write(buffer(phase.counter), std::as_bytes(std::span(&done[index], 1)));
+      set_done(index, done[index] - first);  // the next evaluation restarts at the first batch
       return false;
     }
     const std::uint64_t n = steps_per_poll(index, std::min(batches - first, static_cast<std::uint64_t>(phase.ring)));
@@ -201,13 +200,18 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
     progress = {};
     std::fill(objectives.begin(), objectives.end(), EpochMean{});
   }
+  StopCause cause = StopCause::none;
+  if (phase.stop_ring != ir::kNoNode) cause = stop_cause(result.first_step == 0);
+  // Formatted here, because nothing may allocate after the first step.
+  std::string reached = model.train.stop_at ? fmt::format("loss at most {}", model.train.stop_at->loss) : std::string();
+  std::string stalled = "no further descent";
   const std::uint64_t to_do = total - std::min(total, result.steps);
   if (options.keep_losses) result.losses.reserve(static_cast<std::size_t>(std::min(to_do, kLossesAtOnce)));
   std::vector<double> losses;  // one per step of the chunk
   losses.reserve(static_cast<std::size_t>(ring));
   Metrics metrics = validation ? named_metrics(*validation) : Metrics{};
   Stopping stopping(model, metrics, progress.stopping);
-  result.stopped_early = stopping.stops();
+  result.stopped_early = stopping.stops() || cause != StopCause::none;
   std::optional<GoodStates> good;
   if (options.trace_not_finite) good.emplace(program(), buffer(phase.counter), *runnable, done[index]);
   GoodStates* const traced = good ? &*good : nullptr;
@@ -239,7 +243,7 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
       if (model.train.early_stopping ? decision.is_best : is_lowest) progress.best_step = result.steps;
       if (decision.is_best) best.take(*runnable);
       if (decision.lowers_lr) write_lr_factor(progress.stopping.lr_factor);
-      result.stopped_early = decision.stops;
+      result.stopped_early = decision.stops || cause != StopCause::none;
     }
     report.due = pauses.logs(result.steps) || result.stopped_early;
     report.lr_factor = progress.stopping.lr_factor;
@@ -251,7 +255,7 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
   };
 
   for (bool first = true;; first = false) {
-    const bool tells = progress.unreported != 0 && pauses.at(result.steps);
+    const bool tells = progress.unreported != 0 && (pauses.at(result.steps) || cause != StopCause::none);
     const bool told = !tells || tell();
     const auto ends = [&] {
       return !told || result.steps >= total || result.stopped_early || cancelled.load(std::memory_order_relaxed);
@@ -275,11 +279,21 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
     if (good && std::exchange(written, false) && !good->look(*runnable, done[index]))
       reject_not_finite(traced, done[index] - 1, {});
     const bool alone = first && options.on_first_step;
-    const std::uint64_t n = alone ? 1 : steps_per_poll(index, most);
+    std::uint64_t n = alone ? 1 : steps_per_poll(index, most);
     const double before = Profiler::now();
     run(index, n);
     result.seconds += Profiler::now() - before;
     losses.clear();
+    if (phase.stop_ring != ir::kNoNode) {
+      std::uint64_t unchanged = 0;  // steps after the one that stopped
+      observe(index, phase.stop_ring, n, [&](std::uint64_t, float value) {
+        if (cause != StopCause::none) ++unchanged;
+        cause = static_cast<StopCause>(value);
+      });
+      if (unchanged > 0) set_done(index, done[index] - unchanged);
+      n -= unchanged;
+      result.stopped_early = cause != StopCause::none;
+    }
     observe(index, phase.recorded[0].ring, n, [&](std::uint64_t step, float value) {
       if (!losses.empty() && !std::isfinite(losses.back())) return;
       losses.push_back(static_cast<double>(value));
@@ -297,6 +311,8 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
     progress.unreported = 1;
     if (good && good->due() && !good->look(*runnable, done[index])) reject_not_finite(traced, done[index] - 1, {});
   }
+  if (cause == StopCause::loss) result.stopped = std::move(reached);
+  if (cause == StopCause::no_descent) result.stopped = std::move(stalled);
   result.cancelled = result.steps < total && !result.stopped_early;
   result.lr_factor = progress.stopping.lr_factor;
   if (progress.stopping.stopping.seen != 0) {
@@ -314,6 +330,19 @@ void Session::Impl::see_watched(Report& report) {
     watched_statistics[i] = statistics(program().buffers[one.buffer].type.dtype, one.bytes);
   }
   report.watched = watched_statistics;
+}
+
+void Session::Impl::set_done(std::size_t phase, std::uint64_t steps) {
+  done[phase] = steps;
+  runnable->write(buffer(compiled.step.phases[phase].counter), std::as_bytes(std::span(&done[phase], 1)));
+}
+
+StopCause Session::Impl::stop_cause(bool reset) {
+  float cause = 0;
+  const BufferId state = buffer(compiled.step.stop);
+  if (reset) runnable->write(state, std::as_bytes(std::span(&cause, 1)));
+  runnable->read(state, std::as_writable_bytes(std::span(&cause, 1)));
+  return static_cast<StopCause>(cause);
 }
 
 void Session::Impl::write_lr_factor(double factor) {

@@ -120,6 +120,7 @@ Tables update(const OptimizerDef& def) {
 
 TEST(ElementRunner, EveryOptimizerPassesOverItsTableOnce) {
   for (const OptimizerDef& def : optimizers()) {
+    if (def.update == nullptr) continue;  // joint: its sums over all parameters are passes of their own
     const Tables tables = update(def);
     expect_same_bits(tables, std::string(def.name));
     const std::vector<std::string> kernels = kernels_of(tables);

@@ -67,6 +67,7 @@ const std::vector<OptimizerCase>& cases() {
       {"adamw", "adamw", {{"lr", 0.01}}},
       {"adamw_all", "adamw", {{"lr", 0.02}, {"beta2", 0.99}, {"weight_decay", 0.5}}, 0.25, false},
       {"sgd_weights_only", "sgd", {{"lr", 0.1}, {"l2", 0.3}}, 0.25, false},
+      {"bfgs", "bfgs", {}, 0, true, false},
   };
   return list;
 }
@@ -175,7 +176,86 @@ void update(const OptimizerCase& c, bool decays, int t, double& theta, double g,
   }
 }
 
+double loss_of(const Parameters& p) {
+  const Reals x = data_x(), y = data_y();
+  const Reals &w1 = p.at("W1"), &b1 = p.at("b1"), &w2 = p.at("W2"), &b2 = p.at("b2");
+  double sum = 0;
+  for (std::size_t row = 0; row < kTrainingRows; ++row) {
+    Reals hidden = b1;
+    for (std::size_t h = 0; h < kHidden; ++h) {
+      for (std::size_t i = 0; i < kInputs; ++i) hidden[h] += x[row * kInputs + i] * w1[i * kHidden + h];
+    }
+    for (std::size_t o = 0; o < kOutputs; ++o) {
+      double prediction = b2[o];
+      for (std::size_t h = 0; h < kHidden; ++h) prediction += std::tanh(hidden[h]) * w2[h * kOutputs + o];
+      sum += std::pow(prediction - y[row * kOutputs + o], 2);
+    }
+  }
+  return sum / static_cast<double>(kTrainingRows * kOutputs);
+}
+
+Reals flat(const Parameters& p) {
+  Reals all;
+  for (const auto& [name, values] : p) all.insert(all.end(), values.begin(), values.end());
+  return all;
+}
+Parameters split(const Reals& all) {
+  Parameters p = start_values();
+  auto next = all.begin();
+  for (auto& [name, values] : p) {
+    for (double& value : values) value = *next++;
+  }
+  return p;
+}
+double dot_of(const Reals& a, const Reals& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
+  return sum;
+}
+
+// Accepted points after `steps` evaluations of self-scaled BFGS, as in a textbook: direction d, step length t and
+// inverse Hessian B. The library stores t d instead and chooses by masks. `rejected`: number of rejected trials.
+Parameters by_bfgs(std::size_t steps, std::size_t* rejected = nullptr) {
+  Reals p = flat(start_values()), g = flat(gradients_of(split(p)));
+  const std::size_t n = p.size();
+  double f = loss_of(split(p)), length = 0;
+  for (const double value : g) length += std::fabs(value);
+  double t = std::fmin(1, 1 / length);
+  std::vector<Reals> B(n, Reals(n, 0));
+  for (std::size_t i = 0; i < n; ++i) B[i][i] = 1;
+  Reals d(n);
+  for (std::size_t i = 0; i < n; ++i) d[i] = -g[i];
+  bool fresh = true;
+  for (std::size_t evaluation = 2; evaluation <= steps; ++evaluation) {  // the first is at the start
+    Reals q = p, s(n), y(n), By(n);
+    for (std::size_t i = 0; i < n; ++i) q[i] += s[i] = t * d[i];
+    const double fq = loss_of(split(q)), slope = dot_of(g, d);
+    if (fq > f + 1e-4 * t * slope) {
+      if (rejected != nullptr) ++*rejected;
+      t = std::fmin(std::fmax(-slope * t * t / (2 * (fq - f - slope * t)), 0.1 * t), 0.5 * t);
+      continue;
+    }
+    const Reals gq = flat(gradients_of(split(q)));
+    for (std::size_t i = 0; i < n; ++i) y[i] = gq[i] - g[i];
+    const double sy = dot_of(s, y), yy = dot_of(y, y), tau = std::fmin(1, sy / (-t * dot_of(g, s)));
+    EXPECT_GT(sy, 1e-10 * yy);
+    for (std::size_t i = 0; fresh && i < n; ++i) B[i][i] = sy / yy;
+    fresh = false;
+    for (std::size_t i = 0; i < n; ++i) By[i] = dot_of(B[i], y);
+    const double c = (1 + dot_of(y, By) / (tau * sy)) / sy;
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t k = 0; k < n; ++k)
+        B[i][k] = B[i][k] / tau + c * s[i] * s[k] - (s[i] * By[k] + By[i] * s[k]) / (tau * sy);
+    }
+    p = q, g = gq, f = fq, t = 1;
+    for (std::size_t i = 0; i < n; ++i) d[i] = -dot_of(B[i], g);
+    EXPECT_LT(dot_of(d, g), 0);
+  }
+  return split(p);
+}
+
 Parameters by_equations(const OptimizerCase& c) {
+  if (c.optimizer == "bfgs") return by_bfgs(kSteps);
   Parameters p = start_values(), m = start_values(), v = start_values();
   for (Parameters* slots : {&m, &v}) {
     for (auto& [name, values] : *slots) values.assign(values.size(), 0.0);
@@ -269,6 +349,14 @@ TEST(OptimizerCases, TryEveryOptimizerOfTheTable) {
         std::any_of(cases().begin(), cases().end(), [&](const OptimizerCase& c) { return c.optimizer == def.name; });
     EXPECT_TRUE(tried) << def.name;
   }
+}
+
+// The line search is tested: some trials are rejected.
+TEST(OptimizerCases, OfBfgsRejectSomeTrials) {
+  std::size_t rejected = 0;
+  by_bfgs(kSteps, &rejected);
+  EXPECT_GT(rejected, 2U);
+  EXPECT_LT(rejected, kSteps / 2);
 }
 
 std::string optimizer_name(const ::testing::TestParamInfo<OptimizerCase>& info) {

@@ -58,6 +58,7 @@ TEST(Generated, KeyTables) {
   replace("## `objectives`", objective_fields());
   replace("## `early_stopping`", early_stopping_fields());
   replace("## `lr_plateau`", lr_plateau_fields());
+  replace("## `stop_at`", stop_at_fields());
   expect_generated(path, page);
 }
 

@@ -42,9 +42,10 @@ double steps_per_second(const TrainResult& training) {
 
 std::string epochs_text(const TrainResult& training) {
   return fmt::format("{}{}", training.epochs,
-                     training.cancelled       ? " (interrupted)"
-                     : training.stopped_early ? " (stopped early)"
-                                              : "");
+                     training.cancelled          ? " (interrupted)"
+                     : !training.stopped.empty() ? fmt::format(" (stopped: {})", training.stopped)
+                     : training.stopped_early    ? " (stopped early)"
+                                                 : "");
 }
 
 Results evaluated(Session& session, double seconds) {
@@ -112,6 +113,7 @@ std::string as_json(const Results& results) {
     json.member("epochs", training->epochs).member("steps", training->steps);
     json.member("seconds", training->seconds).member("steps_per_second", steps_per_second(*training));
     json.member("interrupted", training->cancelled);
+    if (!training->stopped.empty()) json.member("stopped", training->stopped);
     if (!results.monitor.empty()) {
       json.key("early_stopping").begin_object().member("stopped", training->stopped_early);
       json.member("monitor", results.monitor);

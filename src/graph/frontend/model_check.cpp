@@ -10,6 +10,8 @@
 
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/format/fields.h"
+#include "graph/frontend/library/optimizers.h"
+#include "graph/ir/needed.h"
 #include "graphrun/class_outputs.h"
 #include "graphrun/error.h"
 #include "graphrun/op.h"
@@ -32,6 +34,7 @@ class Checker {
     }
     for (const Standardization& fitted : model_.data.standardizations) check_fitted(fitted);
     check_numbers();
+    check_joint();
     if (!found_.empty()) throw Error(ErrorKind::input, std::move(found_));
   }
 
@@ -181,6 +184,31 @@ class Checker {
     }
     if (train.early_stopping) check_monitor("train: early_stopping", *train.early_stopping, early_stopping_fields());
     if (train.lr_plateau) check_monitor("train: lr_plateau", *train.lr_plateau, lr_plateau_fields());
+  }
+
+  // bfgs compares losses between steps, so every step must compute the same function of the parameters.
+  void check_joint() {
+    const TrainSpec& train = model_.train;
+    const auto fail = [&](const std::string& what, std::string hint = {}) {
+      report("optimizer.joint", fmt::format("the optimizer bfgs: {}", what), std::move(hint));
+    };
+    const auto joint = [](const ObjectiveSpec& one) { return is_joint(one.optimizer); };
+    if (std::ranges::any_of(train.objectives, joint))
+      return fail("it updates all parameters, so it cannot train one of several objectives",
+                  "minimize a sum of losses");
+    if (!train.objectives.empty() || !train.minimize.valid() || !is_joint(train.optimizer)) return;
+    if (train.shuffle) fail("shuffle would change the order of the sums between steps", "leave shuffle out");
+    if (train.clip_norm > 0 || train.clip_norm_at_run_time)
+      fail("clip_norm is not supported: the line search limits the step", "leave it out");
+    if (train.lr_plateau) fail("lr_plateau is not supported: bfgs has no learning rate", "leave it out");
+    if (!graph_.assignments.empty())
+      fail("a state of the model changes between steps", "it supports neither batch_norm nor assignments");
+    const ir::NodeId loss = train.minimize.id;
+    for (const ir::NodeId id : ir::needed_nodes(graph_.graph, loss, [](ir::NodeId) { return false; })) {
+      const ir::Node& node = graph_.graph[id];
+      if (ir::find_attr(node.def->attrs, "key") == nullptr) continue;
+      return fail(fmt::format("the loss depends on {}, which differs between steps", name_of(node.op)), "leave it out");
+    }
   }
 
   // Accepts a default outside the bounds, which marks a key that was left out.

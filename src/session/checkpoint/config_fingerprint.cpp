@@ -134,6 +134,7 @@ std::vector<ConfigEntry> training_config(const Model& model) {
   if (!frozen.empty()) add("not trained", frozen);
   add("early_stopping", stopping_text(train.early_stopping));
   add("lr_plateau", plateau_text(train.lr_plateau));
+  if (train.stop_at) add("stop_at", fmt::format("{}", train.stop_at->loss));
   add("clip_norm", train.clip_norm_at_run_time ? "runtime" : fmt::format("{}", train.clip_norm));
   add("batch", fmt::format("{}", model.graph.batch()));
   add("seed", fmt::format("{}", train.seed));

@@ -414,7 +414,8 @@ Json train_section() {
                                {"batch", any_of({std::move(batch), words({"all", "max"})})},
                                {"max_memory", any_of({integer(1), type("string")})},
                                {"early_stopping", any_of({section(early_stopping_fields(), {}), type("null")})},
-                               {"lr_plateau", any_of({section(lr_plateau_fields(), {}), type("null")})}});
+                               {"lr_plateau", any_of({section(lr_plateau_fields(), {}), type("null")})},
+                               {"stop_at", any_of({section(stop_at_fields(), {}), type("null")})}});
   add(train, "anyOf",
       make_array({make_object({{"required", make_list({"minimize", "optimizer"})}}),
                   make_object({{"required", make_list({"objectives"})}})}));

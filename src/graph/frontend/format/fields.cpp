@@ -55,6 +55,7 @@ Field plain(std::string_view name, std::string_view doc, std::optional<double> l
   TrainSpec defaults;
   defaults.early_stopping.emplace();
   defaults.lr_plateau.emplace();
+  defaults.stop_at.emplace();
   field.fallback = field.get(field, defaults);
   return field;
 }
@@ -222,6 +223,7 @@ const Fields& train_fields() {
       plain<&TrainSpec::evaluate_every_steps>("evaluate_every_steps", "steps between evaluations", 1),
       other("early_stopping", "stops training when a validation metric stops improving: [keys](#early_stopping)"),
       other("lr_plateau", "lowers the learning rate when a validation metric stops improving: [keys](#lr_plateau)"),
+      other("stop_at", "stops training at a given training loss: [keys](#stop_at)"),
       plain<&TrainSpec::log_every>("log_every", "epochs between reports. Without it, at most 200 reports", 1),
   };
   return table;
@@ -258,6 +260,17 @@ const Fields& lr_plateau_fields() {
        plain<&TrainSpec::lr_plateau, &LrPlateau::cooldown>("cooldown", "evaluations to ignore after each reduction", 0),
        plain<&TrainSpec::lr_plateau, &LrPlateau::min_factor>(
            "min_factor", "lowest fraction of the original learning rate", 0, {}, false, 1)});
+  return table;
+}
+
+const Fields& stop_at_fields() {
+  static const Fields table = [] {
+    Field loss = plain<&TrainSpec::stop_at, &StopAt::loss>(
+        "loss", "the first step with at most this training loss is the last; no later step changes the model");
+    loss.required = true;
+    loss.hint = R"(for instance "stop_at": {"loss": 1e-6})";
+    return Fields{std::move(loss)};
+  }();
   return table;
 }
 

@@ -358,7 +358,8 @@ void read_optimizer(Reader& reader, const Ref& at, OptimizerSpec& to) {
       reader.report(*at_key, error);
     }
   }
-  if (const auto lr = fields.get("lr"); lr && lr->value->kind == Kind::object && !is_runtime(*lr->value)) {
+  const auto lr = ir::find_attr(schema, "lr") ? fields.get("lr") : std::nullopt;
+  if (lr && lr->value->kind == Kind::object && !is_runtime(*lr->value)) {
     to.lr = read_schedule(reader, *lr);
     to.attributes.emplace_back("lr", 0.0);
     std::erase_if(schema, [](const ir::AttrDef& def) { return def.name == "lr"; });

@@ -54,6 +54,7 @@ class TrainSection {
     if (const auto place = train.get("batch")) read_batch(*place);
     read_monitor(train.get("early_stopping"), spec_.early_stopping, early_stopping_fields());
     read_monitor(train.get("lr_plateau"), spec_.lr_plateau, lr_plateau_fields());
+    read_part(train.get("stop_at"), spec_.stop_at, stop_at_fields());
     if (const auto place = train.get("max_memory")) read_max_memory(*place);
     train.finish();
   }
@@ -378,13 +379,18 @@ class TrainSection {
   }
 
   template <class Part>
-  void read_monitor(const std::optional<Ref>& at, std::optional<Part>& part, const Fields& fields) {
-    if (!at || at->value->kind == Kind::null) return;
+  bool read_part(const std::optional<Ref>& at, std::optional<Part>& part, const Fields& fields) {
+    if (!at || at->value->kind == Kind::null) return false;
     part.emplace();
     ObjectReader object(reader_, *at);
     if (object.is_object()) read_fields(reader_, object, fields, spec_);
     object.finish();
-    if (file_.graph_read) check_monitor(*at, *part);
+    return true;
+  }
+
+  template <class Part>
+  void read_monitor(const std::optional<Ref>& at, std::optional<Part>& part, const Fields& fields) {
+    if (read_part(at, part, fields) && file_.graph_read) check_monitor(*at, *part);
   }
 
   json::Reader& reader_;

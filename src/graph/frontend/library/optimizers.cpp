@@ -133,8 +133,13 @@ const std::vector<OptimizerDef>& optimizers() {
        adagrad},
       {{"adam", "m, v = bias-corrected moments of g; p - lr * m / (sqrt(v) + eps)", schema(betas)}, adam},
       {{"adamw", "adam, except that weight_decay is 0.01 by default", schema(betas, 0.01)}, adam},
+      {{"bfgs", "self-scaled BFGS with a line search, one evaluation per step; needs \"batch\": \"all\"", {}}, nullptr},
   };
   return table;
+}
+
+bool is_joint(const OptimizerSpec& optimizer) {
+  return row_named("optimizer", optimizers(), optimizer.name).update == nullptr;
 }
 
 Var update_parameter(const OptimizerDef& optimizer, UpdateContext& c, bool decays) {

@@ -1,8 +1,8 @@
 // optimizers.h: optimizers as graph fragments: from parameter and gradient to the parameter's next value.
 // Contract: PyTorch's equations and names. The memory of an optimizer is its slots, states named
-// "<parameter>:<slot>". Every optimizer also takes weight_decay (decoupled: p - lr weight_decay p) and l2 (added to the
-// gradient). A new one needs a build function and a row of the table.
-// Defined elsewhere: the learning rate over time (schedules.h), the parameters that decay (step_graph.h).
+// "<parameter>:<slot>". Every optimizer except bfgs also takes weight_decay (decoupled: p - lr weight_decay p) and l2
+// (added to the gradient). A new one needs a build function and a row of the table. Defined elsewhere: the learning
+// rate over time (schedules.h), the parameters that decay (step_graph.h).
 #pragma once
 
 #include <map>
@@ -12,6 +12,7 @@
 
 #include "graph/frontend/library/entry.h"
 #include "graph/ops/op_def.h"
+#include "graphrun/model.h"
 
 namespace graphrun {
 
@@ -46,10 +47,11 @@ struct UpdateContext {
 };
 
 struct OptimizerDef : Entry {
-  Var (*update)(UpdateContext&);  // the parameter's next value
+  Var (*update)(UpdateContext&);  // the parameter's next value; null: updates all parameters jointly (bfgs.h)
 };
 
 const std::vector<OptimizerDef>& optimizers();
+bool is_joint(const OptimizerSpec& optimizer);
 
 // The whole update of one parameter: l2, the optimizer, weight decay. `decays`: whether l2 and weight decay apply.
 Var update_parameter(const OptimizerDef& optimizer, UpdateContext& context, bool decays);

@@ -10,6 +10,7 @@
 
 #include "base/philox.h"
 #include "graph/frontend/builder_impl.h"
+#include "graph/frontend/library/bfgs.h"
 #include "graph/frontend/library/functions.h"
 #include "graph/frontend/library/metrics.h"
 #include "graph/frontend/library/optimizers.h"
@@ -245,6 +246,12 @@ class StepGraphBuilder {
 
   void add_training() {
     StepPhase& phase = enter_split("train", *model_.data.find("train"));
+    const bool joint = is_joint(objectives_.front().optimizer);
+    if (joint || model_.train.stop_at) {
+      result_.stop = add_state("train/stop:cause", {DType::f32, {}, 0}, "slot");
+      runs_ = make::op("equal", {var(result_.stop), make::like(0, var(result_.stop))});
+    }
+    if (joint) return add_joint_training(phase);
     std::vector<std::pair<NodeId, NodeId>> assigned;  // state, next value
     add_assignments(false, assigned);
     Var total;
@@ -271,9 +278,51 @@ class StepGraphBuilder {
     const auto is_after = [](const auto& assignment) { return assignment.after; };
     if (std::any_of(source_.assignments.begin(), source_.assignments.end(), is_after)) take_turn("after", updated);
     add_assignments(true, assigned);
-    for (const auto& [state, value] : assigned) make_.add("assign", {state, value});
+    for (const auto& [state, value] : assigned)
+      make_.add("assign",
+                {state, runs_.make == nullptr ? value : make::op("where", {runs_, var(value), var(state)}).id});
+    if (runs_.make != nullptr) add_stop(phase, total, {});
     for (const auto& [parameter, node] : unmoved_) copied_[parameter] = node;
     finish_phase();
+  }
+
+  // Training with bfgs: the loss and its gradient are those of the trial point.
+  void add_joint_training(StepPhase& phase) {
+    phase.needs_one_batch = "the optimizer bfgs compares losses of the same rows, so a batch must hold the whole split";
+    const ObjectiveSpec& objective = objectives_.front();
+    std::vector<NodeId> parameters, trials;
+    std::vector<Var> current, gradient;
+    for (const Value parameter : objective.parameters) {
+      parameters.push_back(copy(parameter.id));
+      current.push_back(var(parameters.back()));
+    }
+    Bfgs bfgs(make_, current, runs_);
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      trials.push_back(bfgs.trials()[i].id);
+      copied_[objective.parameters[i].id] = trials[i];
+    }
+    const NodeId loss = copy(objective.minimize.id);
+    for (const NodeId id : gradients(make_, loss, trials)) gradient.push_back(var(id));
+    for (std::size_t i = 0; i < parameters.size(); ++i) name_gradient(parameters[i], gradient[i].id);
+    const Bfgs::Result step = bfgs.step(make::cast(var(loss), DType::f32), gradient);
+    add_record(phase, "loss", step.loss.id);
+    add_stop(phase, step.loss, step.stalls);
+    for (std::size_t i = 0; i < parameters.size(); ++i) copied_[objective.parameters[i].id] = parameters[i];
+    finish_phase();
+  }
+
+  // Updates and records the cause for which training stops. `stalls`: bool scalar, or null.
+  void add_stop(StepPhase& phase, Var loss, Var stalls) {
+    const auto cause = [&](StopCause one) { return make::like(static_cast<double>(one), var(result_.stop)); };
+    Var next = cause(StopCause::none);
+    if (stalls.make != nullptr) next = make::op("where", {stalls, cause(StopCause::no_descent), next});
+    if (model_.train.stop_at) {
+      const Var reached = make::op("less_equal", {loss, make::like(model_.train.stop_at->loss, loss)});
+      next = make::op("where", {reached, cause(StopCause::loss), next});
+    }
+    next = make::op("where", {runs_, next, var(result_.stop)});
+    phase.stop_ring = add_ring(phase, "stop", next.id);
+    make_.add("assign", {result_.stop, next.id});
   }
 
   void add_assignments(bool after, std::vector<std::pair<NodeId, NodeId>>& to) {
@@ -326,7 +375,7 @@ class StepGraphBuilder {
     const Var steps = make::cast(var(counter_), DType::f32);
     const Var updates =
         objective.every == 1 ? steps : make::op("floor", {steps / static_cast<double>(objective.every)});
-    const Var time = updates + one, due = objective.every == 1 ? Var{} : is_due(objective);
+    const Var time = updates + one, due = when_running(objective.every == 1 ? Var{} : is_due(objective));
     if (const Factor norm = max_norm(); !norm.is_zero()) clip_norm(gradient, norm);
     std::vector<NodeId> updated;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
@@ -337,6 +386,11 @@ class StepGraphBuilder {
       updated.push_back(next.id);
     }
     return updated;
+  }
+
+  Var when_running(Var due) {
+    if (runs_.make == nullptr || due.make == nullptr) return runs_.make == nullptr ? due : runs_;
+    return make::op("logical_and", {due, runs_});
   }
 
   // TrainSpec::clip_norm; all objectives share one state.
@@ -571,6 +625,7 @@ class StepGraphBuilder {
   std::optional<MetricAnalysis> analysis_;                                  // evaluation graph
   std::map<NodeId, std::size_t> formulas_;  // index in result_.formulas, keyed by model value
   NodeId counter_ = kNoNode;
+  Var runs_ = {};               // bool scalar: training has not stopped; null if it never stops early
   NodeId clip_norm_ = kNoNode;  // state of a runtime clip_norm
 };
 
@@ -597,6 +652,9 @@ void set_capacity(StepGraph& step, std::int64_t capacity) {
     const bool is_sized = phase.name != "train" && !phase.rows_vary;
     phase.ring = is_sized ? std::clamp<std::int64_t>(batches, 1, kRingSize) : kRingSize;
     if (batches <= 1 || phase.needs_one_batch.empty()) continue;
+    if (phase.name == "train") {
+      throw Error(ErrorKind::input, "optimizer.batches", phase.needs_one_batch, R"("batch": "all" in "train")");
+    }
     throw Error(ErrorKind::input, "metric.batches", phase.needs_one_batch,
                 "write it with sums and means of rows, as mean(square(y)) - mean(y)^2 for the variance, or let a batch "
                 "hold the whole split");

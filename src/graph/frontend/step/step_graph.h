@@ -32,6 +32,9 @@ struct Recorded {
   std::string target = {};
 };
 
+// Cause that ends training; after the step that sets it, no step changes the model.
+enum class StopCause : std::uint8_t { none, loss, no_descent };
+
 struct StepPhase {
   std::string name;                     // name of the graph phase with the same index
   std::string split = {};               // split that it reads; empty for prediction
@@ -40,6 +43,7 @@ struct StepPhase {
   bool rows_vary = false;               // rows may vary: `batches` counts all until Session::set_rows()
   ir::NodeId counter = ir::kNoNode;     // finished steps; kNoNode for prediction
   std::vector<Recorded> recorded = {};  // loss first, then the objectives if there are several
+  ir::NodeId stop_ring = ir::kNoNode;   // training only: records of StepGraph::stop
   std::string needs_one_batch = {};     // why metrics need the split in one batch; empty if they do not
   // prediction only:
   std::vector<std::pair<std::string, ir::NodeId>> inputs = {};  // input name, node; rows past the count are 0
@@ -56,6 +60,7 @@ struct StepGraph {
   std::vector<MetricFormula> formulas;                   // for evaluations
   std::vector<std::pair<ir::NodeId, double>> runtime;    // f32 states that the host may write, and initial values
   std::vector<std::pair<std::string, ir::NodeId>> rows;  // split name, u64 with its rows in use; only if they vary
+  ir::NodeId stop = ir::kNoNode;                         // f32 state: the StopCause as a number
   ir::NodeId lr_factor = ir::kNoNode;  // f32 state (initially 1) that the host changes; TrainSpec::lr_plateau
 };
 
