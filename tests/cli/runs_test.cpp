@@ -298,7 +298,7 @@ TEST_F(Runs, OfAKilledSweepAreCompleteOnceReported) {
     return std::vector<std::string>{"sweep", model_, "--run-dir", folder, "--seeds", "60", "--at-once", "2", "--csv"};
   };
   std::size_t reported = 0;
-  for (const std::size_t wanted : {2, 9, 25}) {
+  for (const std::size_t wanted : {2u, 9u, 25u}) {
     const Outcome killed = graphrun(words(runs_), {.on_stderr = [&](pid_t process, std::string_view err) {
                                       if (lines(std::string(err)).size() >= wanted) ::kill(process, SIGKILL);
                                     }});

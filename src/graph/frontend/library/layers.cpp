@@ -12,10 +12,6 @@
 
 namespace graphrun {
 
-using ir::NodeId;
-using make::op;
-using Axes = std::vector<std::int64_t>;
-
 const Function* activation(const LayerCall& call) {
   const std::string& name = call.attrs.string("activation");
   if (name.empty()) return nullptr;
@@ -37,6 +33,10 @@ Var activated(const Function* function, Var y) {
 }
 
 namespace {
+
+using ir::NodeId;
+using make::op;
+using Axes = std::vector<std::int64_t>;
 
 // activation(x @ W + b)
 NodeId dense(const LayerCall& call) {
