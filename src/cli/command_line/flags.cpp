@@ -281,8 +281,8 @@ constexpr Flag kFlags[] = {
     {"--assert-no-alloc", "", "Measurement", "train bench",
      "exit with code 3 if memory is allocated after the first step", on<&Arguments::assert_no_alloc>},
     {"--certificate", "FILE", "Measurement", "train",
-     "write allocation counts as JSON; exit with code 3 if steps after the first allocate",
-     set<&Arguments::certificate>, Completes::files},
+     "write allocation counts as JSON; exit with code 3 if a later step allocates memory", set<&Arguments::certificate>,
+     Completes::files},
 
     {"--port", "N", "Server", "studio", "port to listen on (default: any free port)",
      [](Arguments& a, std::string_view v) { a.port = number<int>(v, 0, 65535); }},

@@ -203,7 +203,7 @@ std::vector<OpDef> elementwise() {
             [](GradContext& c) {
               c.result[0] = grad_exponential_unit(c.gradient, c.inputs[0], c.output, 1, c.attrs.real("alpha"));
             },
-            {{"alpha", 1.0, "minus the limit for x to -infinity"}}),
+            {{"alpha", 1.0, "negated limit of the function as x approaches -infinity"}}),
       unary(scalar_op::selu, "elu with the self-normalizing scale 1.0507 and alpha 1.6733", grad_selu),
       unary(scalar_op::gelu, "x * (1 + erf(x / sqrt(2))) / 2", grad_gelu),
       unary(scalar_op::gelu_tanh, "x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x^3))) / 2", grad_gelu_tanh),

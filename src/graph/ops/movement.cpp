@@ -232,8 +232,8 @@ TensorType declare_scatter_add(const OpCall& call) {
 std::vector<OpDef> movement() {
   const ir::AttrDef axis{"axis", std::int64_t{-1}, "the axis; negative counts from the end"};
   const ir::AttrDef size{"size", List{2}, "elements of a window along each of the axes before the last", true};
-  const ir::AttrDef stride{"stride", List{1}, "distance of consecutive windows; one number holds for all axes"};
-  const ir::AttrDef dilation{"dilation", List{1}, "distance of a window's elements; one number holds for all axes"};
+  const ir::AttrDef stride{"stride", List{1}, "distance between windows; one number applies to all axes"};
+  const ir::AttrDef dilation{"dilation", List{1}, "distance between window elements; one number applies to all axes"};
   std::vector<OpDef> list = {
       {.op = Op::reshape,
        .doc = "the same elements in row-major order with another shape",
@@ -308,7 +308,7 @@ std::vector<OpDef> movement() {
        .rows = RowRule::rowwise,
        .pack = pack_windows},
       {.op = family_op::fold,
-       .doc = "adjoint of windows: each element is the sum of all elements of x (…, positions, size, c) that show it",
+       .doc = "adjoint of windows: each element is the sum of the elements of x (…, positions, size, c) that cover it",
        .operands = {"x"},
        .attrs =
            {{"extents", List{4}, "extents of the result along the axes before the last", true}, size, stride, dilation},

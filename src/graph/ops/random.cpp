@@ -57,7 +57,7 @@ std::vector<OpDef> random() {
       {.op = Op::dropout,
        .doc = "0 with probability rate, else x / (1 - rate); the identity outside training",
        .operands = {"x", "step"},
-       .attrs = {{"rate", 0.5, "probability of 0", true, 0.0, 0.999999}, key},
+       .attrs = {{"rate", 0.5, "probability that an element is set to 0", true, 0.0, 0.999999}, key},
        .grad =  // regenerates the mask from its stream instead of storing it
        [](GradContext& c) {
          const std::int64_t own = c.attrs.integer("key");

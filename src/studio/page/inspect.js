@@ -228,7 +228,7 @@ function showRegions() {
     : `${sum("steps").toLocaleString("en")} plan steps run as ${counted(rows.length, "region")}. This keeps ${bytes(sum("bytes_in_tiles"))} of values out of memory.`;
   $("regions").replaceChildren(...rows.length
     ? [table(["Region", "Phase", "Plan steps", "Structure", "Tiling", "Kept out of memory (bytes)"], rows),
-      explained(kColumnsSummary, "Structure: a stage is a part of a region that ends by combining sums over all rows. A per-row step runs on one tile of rows at a time. A chain is a group of elementwise plan steps that run together, element by element.",
+      explained(kColumnsSummary, "Structure: a stage is a part of a region. At its end, graphrun combines the sums over all rows. A per-row step runs on one tile of rows at a time. A chain is a group of elementwise plan steps that run together, element by element.",
         "Tiling: the way in which the work is cut into tiles and distributed to threads. A tile is the rows that a region processes at a time. On a GPU, the numbers are those of blocks and threads.",
         "Kept out of memory: size of the values that only this region uses. They stay in registers or in the cache.")]
     : [],

@@ -1,6 +1,5 @@
-// convolution.cpp: the layers conv1d, conv2d, conv_transpose1d and conv_transpose2d, made of windows, fold and
-// products. A convolution multiplies the windows of x, one row for each position, by W as a matrix. A transposed one
-// multiplies the positions of x by W, which gives windows, and folds them.
+// convolution.cpp: convolutions as products of the windows of x, one row for each position, and W as a matrix.
+// Transposed ones multiply the positions of x by W, which gives windows, and fold them.
 #include "graph/frontend/library/convolution.h"
 
 #include <fmt/format.h>
@@ -185,26 +184,27 @@ std::vector<Layer> convolution_layers(const ir::AttrDef& activation, const std::
       .name = "filters", .fallback = std::int64_t{8}, .doc = "number of output channels", .required = true, .low = 1};
   const ir::AttrDef size{.name = "size",
                          .fallback = List{3},
-                         .doc = "extent of a window; one number holds for all axes",
+                         .doc = "size of a window along each axis; one number applies to all axes",
                          .required = true};
   const ir::AttrDef stride{
-      .name = "stride", .fallback = List{1}, .doc = "distance of consecutive windows; one number holds for all axes"};
-  const ir::AttrDef dilation{
-      .name = "dilation", .fallback = List{1}, .doc = "distance of a window's elements; one number holds for all axes"};
+      .name = "stride", .fallback = List{1}, .doc = "distance between windows; one number applies to all axes"};
+  const ir::AttrDef dilation{.name = "dilation",
+                             .fallback = List{1},
+                             .doc = "distance between window elements; one number applies to all axes"};
   ir::AttrDef padding{.name = "padding",
                       .fallback = std::string("valid"),
-                      .doc = "valid: none; same: zeros on both sides, so that stride 1 keeps the extents",
+                      .doc = "valid: no zeros; same: zeros on both sides, so that stride 1 keeps the size",
                       .one_of = {"valid", "same"}};
-  const ir::AttrDef groups{.name = "groups",
-                           .fallback = std::int64_t{1},
-                           .doc = "groups of channels that are convolved separately; the number of channels: depthwise",
-                           .low = 1};
+  const ir::AttrDef groups{
+      .name = "groups",
+      .fallback = std::int64_t{1},
+      .doc = "number of groups of channels that are convolved separately; equal to the channels: depthwise",
+      .low = 1};
   const ir::AttrSchema of_conv2d = {filters, size, stride, dilation, padding, groups, activation};
   ir::AttrDef transposed = padding;
   transposed.doc = "valid: all of the result; same: crops it to stride times the extents of x";
   const ir::AttrSchema of_transposed = {filters, size, stride, dilation, transposed, activation};
-  padding.doc =
-      "valid: none; same: zeros on both sides, so that stride 1 keeps the length; causal: zeros before x only";
+  padding.doc = "valid: no zeros; same: zeros on both sides, so that stride 1 keeps the length; causal: zeros before x";
   padding.one_of.push_back("causal");
   const ir::AttrSchema of_conv1d = {filters, size, stride, dilation, padding, groups, activation};
   std::vector<Layer> rows;

@@ -274,9 +274,9 @@ std::vector<Function> made_of_ops() {
   const ir::AttrSchema pooling = {
       {.name = "size",
        .fallback = Axes{2},
-       .doc = "extent of a window; one number holds for all axes",
+       .doc = "size of a window along each axis; one number applies to all axes",
        .required = true},
-      {.name = "stride", .fallback = Axes{}, .doc = "distance of consecutive windows; default: their size"}};
+      {.name = "stride", .fallback = Axes{}, .doc = "distance between consecutive windows (default: their size)"}};
   const ir::AttrDef extents{.name = "shape", .fallback = Axes{}, .doc = "extents of a row, instead of those of `like`"};
   return {
       made(
@@ -306,7 +306,7 @@ std::vector<Function> made_of_ops() {
       made("dropout", "0 with probability rate, else x / (1 - rate); identity outside training", {"x"}, dropout,
            {{.name = "rate",
              .fallback = 0.5,
-             .doc = "probability of 0",
+             .doc = "probability that an element is set to 0",
              .required = true,
              .low = 0.0,
              .high = kHighestRate,
