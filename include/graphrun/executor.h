@@ -184,6 +184,10 @@ class Executor {
   // Sets the host threads, including the caller's, of Runnables loaded later; 0: the executor's default. Never changes
   // results. Ignored by executors that compute elsewhere or in one thread.
   virtual void set_threads(int) {}
+  // From now on, launches of loaded Runnables with alike Programs are shared between threads, if the executor can: they
+  // run at the same time on one device. Returns how many Runnables of such a Program it runs at the speed of one; 1: it
+  // shares none. Never changes results.
+  virtual std::size_t share_launches(const Program&) { return 1; }
   // Lists the devices present. Does not throw if a device is missing; DeviceList::missing says so.
   virtual DeviceList devices() const { return {}; }
   // Enables profiles of Runnables loaded later. Never changes results.

@@ -10,7 +10,6 @@
 #include "executors/common/load_check.h"
 #include "executors/cuda_planner/cost/tile_costs.h"
 #include "executors/cuda_planner/cuda_planner.h"
-#include "executors/cuda_planner/print/step_kernel.h"
 #include "executors/ref/ref_executor.h"
 #include "steps/host_kernels.h"
 
@@ -67,7 +66,8 @@ class EmulatedRunnable final : public HostRunnable {
     StepFunction kernel = {};
     StepTiling tiling = {};
     std::byte* scratch = nullptr;
-    std::vector<std::byte> arguments = {};  // of StepArguments
+    std::vector<std::byte> arguments = {};  // of StepArguments or SlotArguments
+    std::size_t steps_at = 0;               // place in them
     std::vector<Buffer> written = {};       // what the kernel may write, in the order of their places
   };
 
@@ -94,11 +94,13 @@ class EmulatedRunnable final : public HostRunnable {
     if (region.accumulators != kNoBuffer) part.scratch = at(program.buffers[region.accumulators]);
     part.written = written_by(program, phase, region);
     std::vector<void*> words;
-    for (const BufferId id : cuda::step_kernel(kKernelName, program, phase, region).pointers)
-      words.push_back(at(program.buffers[id]));
+    const cuda::StepKernel kernel = executor.made(program, phase, region);
+    for (const BufferId id : kernel.pointers) words.push_back(at(program.buffers[id]));
     if (words.empty()) words.push_back(nullptr);
     words.push_back(&fault_);
+    part.steps_at = words.size() * sizeof(void*);
     words.push_back(nullptr);  // how often
+    for (const std::uint64_t key : kernel.keys) words.push_back(reinterpret_cast<void*>(key));
     part.arguments.resize(words.size() * sizeof(void*));
     std::memcpy(part.arguments.data(), words.data(), part.arguments.size());
     return part;
@@ -140,7 +142,7 @@ class EmulatedRunnable final : public HostRunnable {
 
   void launch(Part& part, std::uint64_t times) {
     const auto count = static_cast<std::uint32_t>(times);
-    std::memcpy(part.arguments.data() + part.arguments.size() - sizeof(void*), &count, sizeof(count));
+    std::memcpy(part.arguments.data() + part.steps_at, &count, sizeof(count));
     if (part.tiling.scratch_bytes > 0) std::memset(part.scratch, 0, part.tiling.scratch_bytes);
     std::memcpy(arena_before_.data(), arena(), arena_before_.size());
     emulation::Launch shape{part.tiling.blocks(),
@@ -207,8 +209,12 @@ RegionPlan EmulatedExecutor::region_choices(const RegionSignature& region, const
   return RegionPlan::with(tiling);
 }
 
+cuda::StepKernel EmulatedExecutor::made(const Program& program, const Phase& phase, const Region& region) const {
+  return cuda::step_kernel(kKernelName, program, phase, region, options_.in_slots && cuda::fits_slots(phase, region));
+}
+
 std::string EmulatedExecutor::text(const Program& program, const Phase& phase, const Region& region) const {
-  std::string text = cuda::step_kernel(kKernelName, program, phase, region).text;
+  std::string text = made(program, phase, region).text;
   // Programs of both kinds are compiled together: the inner name is the one that is found.
   const std::string begin = fmt::format("namespace {} {{\n", kKernelName);
   if (program.math == MathMode::fast) text.insert(text.find(begin) + begin.size(), "using Number = fast::Float;\n");

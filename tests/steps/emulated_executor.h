@@ -13,6 +13,7 @@
 
 #include "emulation/machine.h"
 #include "executors/common/host_executor.h"
+#include "executors/cuda_planner/print/step_kernel.h"
 
 namespace graphrun::test {
 
@@ -27,6 +28,7 @@ struct EmulationOptions {
   std::uint64_t schedule = 0;                     // of the threads: emulation::Launch::seed
   std::function<void(std::string& text)> edit{};  // of a kernel's text, before it is compiled
   emulation::Planted planted{};                   // a mistake of the machine
+  bool in_slots = false;                          // kernels run in slots where they fit, one network per launch
 };
 
 class EmulatedExecutor final : public HostExecutor {
@@ -42,6 +44,8 @@ class EmulatedExecutor final : public HostExecutor {
   RegionPlan region_choices(const RegionSignature& region, const Target& target) const override;
   std::unique_ptr<Runnable> load(const Program& program) override;
 
+  // A region's kernel.
+  cuda::StepKernel made(const Program& program, const Phase& phase, const Region& region) const;
   // Of a region's kernel, and of all that a program has: to be compiled together with those of other programs.
   std::string text(const Program& program, const Phase& phase, const Region& region) const;
   std::vector<std::string> texts(const Program& program) const;

@@ -60,9 +60,10 @@ std::string unit(const std::vector<std::string>& texts) {
   for (std::size_t i = 0; i < texts.size(); ++i) {
     const std::string name = fmt::format("kernel_{}", i);
     source += named(texts[i], name);
+    const bool in_slots = texts[i].find("= SlotArguments<") != std::string::npos;
     source +=
-        fmt::format("extern \"C\" void run_{}(const void* a) {{ {}::{}(*static_cast<const {}::Arguments*>(a)); }}\n", i,
-                    name, name, name);
+        fmt::format("extern \"C\" void run_{}(const void* a) {{ {}::{}({}static_cast<const {}::Arguments*>(a)); }}\n",
+                    i, name, name, in_slots ? "" : "*", name);
   }
   return source;
 }

@@ -14,7 +14,8 @@ namespace graphrun::test {
 inline constexpr const char* kKernelName = "the_kernel";
 
 struct StepFunction {
-  void (*run)(const void* arguments) = nullptr;  // a thread's, of StepArguments in kernels/cuda/tile/step.h
+  // A thread's, of StepArguments, or of SlotArguments of one slot, in kernels/cuda/tile/step.h.
+  void (*run)(const void* arguments) = nullptr;
   std::uint32_t shared_bytes = 0;
 };
 

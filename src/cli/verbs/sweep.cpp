@@ -159,22 +159,28 @@ std::size_t cores() {
   return cores;
 }
 
-// Default of --at-once. On the CPU one training per core, if half of the free memory holds the data and arenas of so
-// many; planned for the first and the last combination. Other executors train one by one: a plug-in may not support
-// several threads, and the memory of a device is not known here.
-std::size_t fitting_at_once(const Arguments& arguments, const Plan& plan) {
-  if (arguments.session.executor != "cpu" || cores() == 1) return 1;
+// How many trainings fit at once, for the first and the last combination: on the CPU one per core, on an executor that
+// shares launches as many as it runs at the speed of one, if half of the free memory of the host holds the data and
+// arenas of so many. `sharing`: the executor of all runs if it shares launches between them. Others train one by one: a
+// plug-in may not support several threads.
+std::size_t fitting_at_once(const Arguments& arguments, const Plan& plan, std::shared_ptr<Executor>& sharing) {
+  const std::string& name = arguments.session.executor;
+  if (name == "auto" || (name == "cpu" && cores() == 1)) return 1;
+  const std::shared_ptr<Executor> executor = find_executor(name);
+  std::size_t most = plan.trials.size();
   std::uint64_t bytes = 1;
   try {
     for (const GridPoint* setting : {&plan.settings.front(), &plan.settings.back()}) {
       const Program program =
           plan_program(load_model(arguments.model, options_of(arguments, plan, *setting)), arguments.session);
       bytes = std::max(bytes, 2 * program.arena_bytes);  // the data are in the model and in the arena
+      most = std::min(most, name == "cpu" ? cores() : executor->share_launches(program));
     }
   } catch (const Error&) {  // the run with this setting reports it; the others train
     return 1;
   }
-  return std::clamp<std::size_t>(available_host_memory() / 2 / bytes, 1, cores());
+  if (most > 1 && name != "cpu") sharing = executor;
+  return std::clamp<std::size_t>(available_host_memory() / 2 / bytes, 1, most);
 }
 
 // Complete command line of a training.
@@ -353,7 +359,9 @@ int run_sweep(const Arguments& arguments, Diagnostics& diagnostics) {
   const std::size_t there = plan.trials.size() - waiting.size();
   if (there > 0) diagnostics.note(fmt::format("{} of {} runs were there already", there, plan.trials.size()));
   std::size_t at_once = static_cast<std::size_t>(std::max(arguments.jobs, arguments.at_once));
-  if (at_once == 0) at_once = waiting.size() > 1 ? fitting_at_once(arguments, plan) : 1;
+  std::shared_ptr<Executor> sharing;
+  const std::size_t fitting = waiting.size() > 1 && arguments.jobs == 0 ? fitting_at_once(arguments, plan, sharing) : 1;
+  if (at_once == 0) at_once = fitting;
   at_once = std::min(at_once, waiting.size());
   if (!waiting.empty())
     diagnostics.note(fmt::format("{} runs in {}, {} at a time", waiting.size(), printable(arguments.run_dir), at_once));
@@ -379,6 +387,7 @@ int run_sweep(const Arguments& arguments, Diagnostics& diagnostics) {
       std::vector<const char*> words;
       for (const std::string& word : line) words.push_back(word.c_str());
       trainings.push_back(parse(static_cast<int>(words.size()), words.data()));
+      trainings.back().session.custom_executor = sharing;
     }
     run_in_threads(trainings, at_once, on_end);
   }

@@ -88,12 +88,12 @@ void Api::launch(const void* kernel, const char* name, Grid grid, std::uint32_t 
 
 void Api::launch_together(const void* kernel, const char* name, std::uint32_t blocks, std::uint32_t cluster,
                           std::uint32_t threads, std::uint32_t shared_bytes, void** arguments, cudaStream_t stream,
-                          bool capturing) {
+                          bool capturing, std::uint32_t slots) {
   const Work work(profile_, Kind::kernel, name, stream, capturing);
   const Call call(profile_, "cudaLaunchKernelExC");
   cudaLaunchAttribute attributes[2] = {};
   cudaLaunchConfig_t config{};
-  config.gridDim = dim3(blocks, 1, 1);
+  config.gridDim = dim3(blocks, slots, 1);
   config.blockDim = dim3(threads, 1, 1);
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;

@@ -81,10 +81,11 @@ class Api {
   void copy(void* to, const void* from, std::uint64_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
   void launch(const void* kernel, const char* name, Grid grid, std::uint32_t threads, void** arguments,
               cudaStream_t stream, bool capturing);
-  // Launches blocks that run at the same time, in clusters. `shared_bytes` is the shared memory of each block.
+  // Launches blocks that run at the same time, in clusters. `shared_bytes` is the shared memory of each block. Blocks
+  // of different slots, the second dimension of the grid, need not run at the same time.
   void launch_together(const void* kernel, const char* name, std::uint32_t blocks, std::uint32_t cluster,
                        std::uint32_t threads, std::uint32_t shared_bytes, void** arguments, cudaStream_t stream,
-                       bool capturing);
+                       bool capturing, std::uint32_t slots = 1);
   void launch_graph(cudaGraphExec_t graph, cudaStream_t stream);
   ExecutableGraph instantiate(cudaGraph_t graph, cudaStream_t stream);
   void synchronize(cudaStream_t stream);

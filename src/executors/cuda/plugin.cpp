@@ -18,13 +18,18 @@ class CudaExecutor final : public CudaPlanner {
   void set_profiling(Profiling profiling) override { profiling_ = profiling; }
   std::unique_ptr<Runnable> load(const Program& program) override {
     check_loadable(program, *this);
-    return std::make_unique<CudaRunnable>(program, device_, profiling_);
+    return std::make_unique<CudaRunnable>(program, device_, profiling_, shares_);
+  }
+  std::size_t share_launches(const Program& program) override {
+    shares_ = true;
+    return networks_at_once(program, device_);
   }
   DeviceList devices() const override { return list_devices(); }
 
  private:
   int device_;
   std::atomic<Profiling> profiling_{Profiling::off};
+  std::atomic<bool> shares_{false};
 };
 
 std::unique_ptr<Executor> create(std::string_view argument) {

@@ -60,7 +60,7 @@ class CudaRunnable::StreamLauncher final : public Launcher {
   Mode mode_;
 };
 
-CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profiling)
+CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profiling, bool shares)
     : program_(program),
       device_(device),
       machine_(machine_for(program)),
@@ -72,7 +72,7 @@ CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profili
     const double before = std::exchange(last, Profiler::now());
     load_times_.emplace_back(part, static_cast<std::uint64_t>((last - before) * 1e9));
   };
-  std::future<std::vector<StepCode>> steps = compile_steps(program_, device_);
+  std::future<std::vector<StepCode>> steps = compile_steps(program_, device_, shares && !profile_);
   open_device(device_);
   took("context_and_modules_ns");
   api_.doing("load");
@@ -219,6 +219,7 @@ void CudaRunnable::enqueue(const BoundRegion& region, bool capturing) {
 
 void CudaRunnable::enqueue(BoundSteps& steps, bool capturing) {
   api_.doing(steps.label);
+  if (steps.slot) return steps.slot->run(api_, stream_.get(), 1, [](cudaStream_t) {});
   step_kernels_->launch(steps, 1, capturing);
 }
 
@@ -321,6 +322,11 @@ void CudaRunnable::run(PhaseId phase, std::uint64_t n) {
   const std::string& name = program_.phases[phase].name;
   const double start = profile_ ? Profiler::now() : 0;
   std::uint64_t begun = 0;
+  if (n > 0 && bound.repeats_itself() && std::get<BoundSteps>(bound.launches.front().work).slot) {
+    run_in_slot(phase, n);
+    mirrored_ = true;
+    return;
+  }
   if (profile_ && n > 0 && profile_->sample_due(name)) {
     sample(phase);
     begun = 1;
@@ -332,6 +338,21 @@ void CudaRunnable::run(PhaseId phase, std::uint64_t n) {
   }
   mirrored_ = true;
   if (profile_) profile_->add_run(name, n, Profiler::now() - start);
+}
+
+void CudaRunnable::run_in_slot(PhaseId phase, std::uint64_t n) {
+  BoundPhase& bound = phases_[phase];
+  SlotKernel::Member& slot = *std::get<BoundSteps>(bound.launches.front().work).slot;
+  for (std::uint64_t begun = 0; begun < n;) {
+    begin_step(begun);
+    const std::uint64_t steps = std::min(n - begun, bound.batching.steps_per_launch());
+    begun += steps;
+    const double start = Profiler::now();
+    slot.run(api_, stream_.get(), static_cast<std::uint32_t>(steps), [&](cudaStream_t stream) {
+      if (begun == n) arena_->copy_polled(pinned_.get(), stream);
+    });
+    bound.batching.took(steps, Profiler::now() - start);
+  }
 }
 
 void CudaRunnable::run_in_one(PhaseId phase, std::uint64_t first, std::uint64_t steps) {

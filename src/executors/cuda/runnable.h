@@ -25,7 +25,8 @@ namespace graphrun::cuda {
 
 class CudaRunnable final : public Runnable {
  public:
-  CudaRunnable(const Program& program, int device, Profiling profiling);
+  // `shares`: launches are shared with other runnables (slot_kernel.h).
+  CudaRunnable(const Program& program, int device, Profiling profiling, bool shares);
   ~CudaRunnable() override;
 
   void write(BufferId buffer, std::span<const std::byte> bytes) override;
@@ -87,6 +88,7 @@ class CudaRunnable final : public Runnable {
   void sample(PhaseId phase);
   void enqueue(BoundPhase& phase);                        // runs a step launch by launch, without a graph
   void launch_steps(PhaseId phase, std::uint64_t steps);  // asynchronous
+  void run_in_slot(PhaseId phase, std::uint64_t n);
   void run_in_one(PhaseId phase, std::uint64_t first, std::uint64_t steps);
   void run_in_several(PhaseId phase, std::uint64_t begun, std::uint64_t n);  // steps [begun, n) of a run
   void capture_phases();

@@ -46,17 +46,17 @@ void check_residency(Api& api, const BoundSteps& steps) {
 
 }  // namespace
 
-std::future<std::vector<StepCode>> compile_steps(const Program& program, int device) {
+std::future<std::vector<StepCode>> compile_steps(const Program& program, int device, bool in_slots) {
   const auto is_step = [](const Region& region) { return std::holds_alternative<StepTiling>(region.tiling); };
   if (std::ranges::none_of(program.phases,
                            [&](const Phase& phase) { return std::ranges::any_of(phase.regions, is_step); }))
     return {};
-  return std::async(std::launch::async, [&program, device] {
+  return std::async(std::launch::async, [&program, device, in_slots] {
     const std::string architecture = architecture_of_device(device);
     std::vector<std::future<StepCode>> each;
-    for (StepKernel& made : step_sources(program)) {
+    for (StepKernel& made : step_sources(program, in_slots)) {
       each.push_back(std::async(std::launch::async, [made = std::move(made), &architecture] {
-        StepCode kernel{made.name, {made.text, made.pieces, made.threads}, made.pointers};
+        StepCode kernel{made.name, {made.text, made.pieces, made.threads}, made.pointers, made.keys, made.in_slots};
         compiled_code(kernel.source, architecture, &kernel.compiled);
         return kernel;
       }));
@@ -67,11 +67,13 @@ std::future<std::vector<StepCode>> compile_steps(const Program& program, int dev
   });
 }
 
-StepKernels::StepKernels(Api& api, const std::vector<StepCode>& kernels, cudaStream_t stream)
-    : api_(api), stream_(stream) {
-  for (const StepCode& kernel : kernels)
-    kernels_[kernel.name] = {std::make_unique<CompiledKernels>(kernel.source), kernel.pointers, kernel.compiled};
-  fault_ = kernels_.begin()->second.code->find_variable("graphrun_fault");  // shared by all kernels
+StepKernels::StepKernels(Api& api, std::vector<StepCode> kernels, cudaStream_t stream) : api_(api), stream_(stream) {
+  for (StepCode& kernel : kernels) {
+    Kernel& made = kernels_[kernel.name];
+    if (!kernel.in_slots) made.code = std::make_unique<CompiledKernels>(kernel.source);
+    if (!kernel.in_slots && fault_ == nullptr) fault_ = made.code->find_variable("graphrun_fault");  // of all kernels
+    made.kernel = std::move(kernel);
+  }
   pinned_ = api_.allocate_pinned(sizeof(*seen_));
   seen_ = reinterpret_cast<std::uint32_t*>(pinned_.get());
   *seen_ = 0;
@@ -92,9 +94,16 @@ BoundSteps StepKernels::bind(const Program& program, const Phase& phase, const R
   steps.label = fmt::format("phase '{}', steps {} to {} ({} {}, ...)", phase.name, first + 1, region.last,
                             name_of(phase.steps[first].op), phase.steps[first].name);
   const Kernel& made = kernels_.at(steps.name);
-  steps.compiled = made.compiled;
-  steps.kernel = made.code->find(steps.name);
+  steps.compiled = made.kernel.compiled;
   steps.tiling = std::get<StepTiling>(region.tiling);
+  std::vector<void*> words;
+  for (const BufferId operand : made.kernel.pointers) words.push_back(arena.at(operand));
+  if (made.kernel.in_slots) {
+    steps.slot = std::make_unique<SlotKernel::Member>(
+        SlotKernel::find(api_, steps.name, made.kernel.source, steps.tiling, stream_), words, made.kernel.keys);
+    return steps;
+  }
+  steps.kernel = made.code->find(steps.name);
   steps.shared_bytes = read_number(*made.code, steps.name + "_shared_bytes");
   if (steps.shared_bytes > 48 * 1024 && cudaFuncSetAttribute(steps.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                                              static_cast<int>(steps.shared_bytes)) != cudaSuccess) {
@@ -102,8 +111,6 @@ BoundSteps StepKernels::bind(const Program& program, const Phase& phase, const R
     decline(fmt::format("{} needs {} bytes of shared memory", steps.label, steps.shared_bytes));
   }
   if (region.accumulators != kNoBuffer) steps.scratch = arena.at(region.accumulators);
-  std::vector<void*> words;
-  for (const BufferId operand : made.pointers) words.push_back(arena.at(operand));
   if (words.empty()) words.push_back(nullptr);
   words.insert(words.end(), {fault_, nullptr});  // null: placeholder for the repeat count
   steps.arguments.resize(words.size() * sizeof(void*));
@@ -122,6 +129,7 @@ void StepKernels::launch(BoundSteps& steps, std::uint64_t times, bool capturing)
 }
 
 void StepKernels::copy_fault() {
+  if (fault_ == nullptr) return;
   api_.copy(seen_, fault_, sizeof(*seen_), cudaMemcpyDeviceToHost, stream_);
 }
 

@@ -18,6 +18,7 @@
 #include "executors/cuda/api.h"
 #include "executors/cuda/arena.h"
 #include "executors/cuda/nvrtc.h"
+#include "executors/cuda/slot_kernel.h"
 #include "graphrun/program.h"
 
 namespace graphrun::cuda {
@@ -30,6 +31,7 @@ struct BoundSteps {
   StepTiling tiling;
   std::uint32_t shared_bytes = 0;
   void* scratch = nullptr;
+  std::unique_ptr<SlotKernel::Member> slot;  // if launches are shared; the members below are then empty
   std::vector<std::byte> arguments;  // StepArguments of kernels/cuda/tile/step.h; the last word is the repeat count
 };
 
@@ -38,15 +40,17 @@ struct StepCode {
   std::string name;
   KernelSource source;
   std::vector<BufferId> pointers;
+  std::vector<std::uint64_t> keys;
+  bool in_slots = false;
   bool compiled = false;
 };
 // Starts to compile for a device that needs no context yet, since creating one takes about as long. The Program must
 // outlive the compilation. get() throws compilation errors. A Program without step kernels gets an invalid future.
-std::future<std::vector<StepCode>> compile_steps(const Program& program, int device);
+std::future<std::vector<StepCode>> compile_steps(const Program& program, int device, bool in_slots);
 
 class StepKernels {
  public:
-  StepKernels(Api& api, const std::vector<StepCode>& kernels, cudaStream_t stream);
+  StepKernels(Api& api, std::vector<StepCode> kernels, cudaStream_t stream);
 
   BoundSteps bind(const Program& program, const Phase& phase, const Region& region, const Arena& arena) const;
   void launch(BoundSteps& steps, std::uint64_t times, bool capturing);
@@ -55,16 +59,15 @@ class StepKernels {
 
  private:
   struct Kernel {
-    std::unique_ptr<CompiledKernels> code;
-    std::vector<BufferId> pointers;
-    bool compiled = false;
+    StepCode kernel;
+    std::unique_ptr<CompiledKernels> code;  // null for a kernel in slots
   };
   std::uint32_t read_number(const CompiledKernels& code, const std::string& name) const;
 
   Api& api_;
   cudaStream_t stream_;
   std::map<std::string, Kernel> kernels_;  // kernels by name
-  void* fault_;                            // device address
+  void* fault_ = nullptr;                  // device address; null if all kernels run in slots
   Api::Memory pinned_;
   std::uint32_t* seen_;  // host copy, pinned
 };

@@ -33,12 +33,13 @@ std::string step_comment(const Step& step) {
 }
 
 KernelFrame::KernelFrame(std::string_view name, const Program& in, const Phase& in_phase, const Region& of,
-                         std::string_view arrays)
+                         std::string_view arrays, bool slots)
     : program(in),
       phase(in_phase),
       region(of),
       tiling(std::get<StepTiling>(of.tiling)),
-      kernel{std::string(name), {}, {}, {}, tiling.threads},
+      in_slots(slots),
+      kernel{std::string(name), {}, {}, {}, {}, tiling.threads, slots},
       places(in, in_phase, of),
       once(*this, arrays),
       in_arena_(arrays.empty()) {
@@ -58,6 +59,16 @@ std::string KernelFrame::pointer(BufferId id, std::string_view qualifier) {
 }
 std::string KernelFrame::scratch() {
   return region.accumulators == kNoBuffer ? "nullptr" : fmt::format("a.at[{}]", pointer_index(region.accumulators));
+}
+
+std::string KernelFrame::key(const Step& step) {
+  const auto* draw = step.params.get_if<RandomParams>();
+  const auto* batches = step.params.get_if<MinibatchParams>();
+  if (draw == nullptr && (batches == nullptr || !batches->shuffle)) return {};
+  const std::uint64_t key = draw != nullptr ? draw->key : batches->key;
+  const auto [found, fresh] = keys_.try_emplace(&step, kernel.keys.size());
+  if (fresh) kernel.keys.push_back(key);
+  return fmt::format("a.keys[{}]", found->second);
 }
 
 std::string KernelFrame::count_text() const {
@@ -140,13 +151,16 @@ std::string KernelFrame::picked_table(const TextCall& call, const Step& step) {
 }
 
 std::string KernelFrame::begin(std::string_view definitions, std::string_view members) const {
-  return fmt::format("namespace {} {{\nusing Arguments = StepArguments<{}>;\n{}struct Shared {{\n{}}};\n", kernel.name,
-                     std::max<std::size_t>(kernel.pointers.size(), 1), definitions,
-                     members.empty() ? "  int nothing;\n" : members);
+  const std::size_t pointers = std::max<std::size_t>(kernel.pointers.size(), 1);
+  return fmt::format("namespace {} {{\nusing Arguments = {};\n{}struct Shared {{\n{}}};\n", kernel.name,
+                     in_slots
+                         ? fmt::format("SlotArguments<{}, {}>", pointers, std::max<std::size_t>(kernel.keys.size(), 1))
+                         : fmt::format("StepArguments<{}>", pointers),
+                     definitions, members.empty() ? "  int nothing;\n" : members);
 }
 std::string KernelFrame::definition(std::string_view body) const {
-  return fmt::format("\nGRAPHRUN_STEP_KERNEL({}, {}, Arguments, a, Shared, s) {{\n{}}}\n", kernel.name, tiling.threads,
-                     body);
+  return fmt::format("\nGRAPHRUN_{}_KERNEL({}, {}, Arguments, a, Shared, s) {{\n{}}}\n", in_slots ? "SLOT" : "STEP",
+                     kernel.name, tiling.threads, body);
 }
 std::string KernelFrame::end() const {
   return fmt::format("}}  // namespace {}\n", kernel.name);

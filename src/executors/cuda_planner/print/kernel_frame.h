@@ -17,9 +17,10 @@ namespace graphrun::cuda {
 
 class KernelFrame {
  public:
-  // `arrays` is the prefix of array names; "" if arrays stay in the arena.
+  // `arrays` is the prefix of array names; "" if arrays stay in the arena. `in_slots`: the kernel runs several
+  // networks.
   KernelFrame(std::string_view name, const Program& program, const Phase& phase, const Region& region,
-              std::string_view arrays = "s.");
+              std::string_view arrays = "s.", bool in_slots = false);
   KernelFrame(const KernelFrame&) = delete;
   KernelFrame& operator=(const KernelFrame&) = delete;
 
@@ -27,6 +28,7 @@ class KernelFrame {
   const Phase& phase;
   const Region& region;
   const StepTiling tiling;
+  const bool in_slots;
   StepKernel kernel;
   Places places;
   OnceText once;
@@ -36,8 +38,9 @@ class KernelFrame {
   BufferId root(BufferId id) const { return storage_root(program, id); }
   std::string pointer(BufferId id, std::string_view qualifier = "");  // into the arena
   std::string scratch();                                              // "a.at[2]"; "nullptr" if the region has none
-  std::string count_text() const;                                     // number of samples
-  std::string name(BufferId id) const;                                // comment and newline
+  std::string key(const Step& step);    // "a.keys[0]", the key of a step's random numbers; "" if it has none
+  std::string count_text() const;       // number of samples
+  std::string name(BufferId id) const;  // comment and newline
 
   // Values shared by all rows: members of shared memory, and statements around the loop over steps.
   struct States {
@@ -59,6 +62,7 @@ class KernelFrame {
  private:
   std::size_t pointer_index(BufferId id);
 
+  std::map<const Step*, std::size_t> keys_;    // places in kernel.keys
   const bool in_arena_;                        // arrays stay in the arena
   std::map<std::string, std::string> tables_;  // names of tables of picked rows
 };
@@ -67,7 +71,8 @@ class KernelFrame {
 bool counts_steps(const Program& program, const Phase& phase, BufferId number);
 
 // Kernels by tile; row_kernel() is for threads, pairs and warps.
-StepKernel row_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region);
+StepKernel row_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region,
+                      bool in_slots);
 StepKernel block_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region);
 StepKernel split_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region);
 

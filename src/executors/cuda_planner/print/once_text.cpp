@@ -156,9 +156,10 @@ void OnceText::find_exact() {
   }
 }
 
-// Literal of a constant scalar, which then needs no register.
+// Literal of a constant scalar, which then needs no register. Slots may have different constants.
 std::optional<std::string> OnceText::literal(BufferId of) const {
-  if (!places_.is_number(of) || buffer(of).kind != BufferKind::constant || buffer(of).type.dtype != DType::f32)
+  if (frame_.in_slots || !places_.is_number(of) || buffer(of).kind != BufferKind::constant ||
+      buffer(of).type.dtype != DType::f32)
     return {};
   const auto initial = std::ranges::find(program_.initial, of, &InitialValue::buffer);
   if (initial == program_.initial.end() || initial->bytes.size() != sizeof(std::uint32_t)) return {};
@@ -185,6 +186,7 @@ std::string OnceText::array(BufferId of) const {
 TextCall OnceText::call(const Step& step) const {
   TextCall call{step.op, &step.params, {}, buffer(step.output).type};
   if (exact_.contains(step.output)) call.number = "float";
+  if (frame_.in_slots) call.key = frame_.key(step);
   for (std::size_t k = 0; k < step.inputs.size(); ++k) {
     const BufferId id = step.inputs[k];
     TextOperand& operand = call.inputs.emplace_back(TextOperand{buffer(id).type, {}});

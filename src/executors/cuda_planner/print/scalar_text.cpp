@@ -69,10 +69,15 @@ std::string cast_text(std::string_view x, DType from, DType to, const ScalarForm
   return fmt::format("{}({})", to == DType::f32 ? forms.to_float : to == DType::i32 ? "to_i32" : "to_u64", x);
 }
 
+std::string key_text(const TextCall& call, std::uint64_t key) {
+  return call.key.empty() ? fmt::format("{:#x}u", key) : call.key;
+}
+
 std::string draw_text(const TextCall& call, std::string_view position, std::string_view x) {
   const auto& p = call.params->as<RandomParams>();
   const bool drops = call.op == Op::dropout;
-  const std::string word = fmt::format("bits::word({:#x}u, {}, {})", p.key, call.inputs[drops ? 1 : 0].name, position);
+  const std::string word =
+      fmt::format("bits::word({}, {}, {})", key_text(call, p.key), call.inputs[drops ? 1 : 0].name, position);
   if (drops)
     return fmt::format("bits::unit({}) < {:a} ? 0.0f : {} / {}", word, p.a, x,
                        number_text(static_cast<float>(1 - p.a)));
@@ -224,8 +229,8 @@ std::string_view type_name(DType dtype) {
 
 std::string batches_text(const TextCall& call) {
   const auto& p = call.params->as<MinibatchParams>();
-  return fmt::format("Batches{{{}u, {}u, {}u, {}, {:#x}u}}", p.total, p.capacity,
-                     std::max<std::int64_t>(p.batches(), 1), p.shuffle, p.key);
+  return fmt::format("Batches{{{}u, {}u, {}u, {}, {}}}", p.total, p.capacity, std::max<std::int64_t>(p.batches(), 1),
+                     p.shuffle, key_text(call, p.key));
 }
 std::string batch_row_text(const TextCall& call, std::string_view r) {
   if (!call.picked.empty()) return fmt::format("{}.row(epoch, {})", call.picked, r);

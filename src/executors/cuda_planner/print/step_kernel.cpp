@@ -37,12 +37,12 @@ std::string_view option_for(const Tiling& tiling) {
 
 // Calls f(region, kernel, heading) for each kernel.
 template <class F>
-void each_kernel(const Program& program, F f) {
+void each_kernel(const Program& program, bool in_slots, F f) {
   for (const Phase& phase : program.phases) {
     for (const Region& region : phase.regions) {
       if (!std::holds_alternative<StepTiling>(region.tiling)) continue;
       const std::string name = step_kernel_name(program, phase, region);
-      f(region, step_kernel(name, program, phase, region),
+      f(region, step_kernel(name, program, phase, region, in_slots && fits_slots(phase, region)),
         fmt::format("// {}, {}\n", phase.name, to_string(region.tiling)));
     }
   }
@@ -50,10 +50,18 @@ void each_kernel(const Program& program, F f) {
 
 }  // namespace
 
-StepKernel step_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region) {
+StepKernel step_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region,
+                       bool in_slots) {
   const RowTile tile = std::get<StepTiling>(region.tiling).tile;
-  const auto kernel = tile == RowTile::block ? block_kernel : tile == RowTile::split ? split_kernel : row_kernel;
-  return kernel(name, program, phase, region);
+  if (tile == RowTile::block) return block_kernel(name, program, phase, region);
+  if (tile == RowTile::split) return split_kernel(name, program, phase, region);
+  return row_kernel(name, program, phase, region, in_slots);
+}
+
+bool fits_slots(const Phase& phase, const Region& region) {
+  const auto& tiling = std::get<StepTiling>(region.tiling);
+  return tiling.tile != RowTile::block && tiling.tile != RowTile::split && tiling.clusters == 1 &&
+         tiling.scratch_bytes == 0 && region.first() == 0 && region.last == phase.steps.size();
 }
 
 std::string step_kernel_name(const Program& program, const Phase& phase, const Region& region) {
@@ -66,16 +74,16 @@ std::string step_prelude(MathMode math) {
 
 std::string step_source(const Program& program) {
   std::string all;
-  each_kernel(program, [&](const Region&, const StepKernel& kernel, const std::string& heading) {
+  each_kernel(program, false, [&](const Region&, const StepKernel& kernel, const std::string& heading) {
     all += heading + kernel.text + "\n";
   });
   return all.empty() ? all : step_prelude(program.math) + all;
 }
 
-std::vector<StepKernel> step_sources(const Program& program) {
+std::vector<StepKernel> step_sources(const Program& program, bool in_slots) {
   std::vector<StepKernel> kernels;
   const std::string prelude = step_prelude(program.math);
-  each_kernel(program, [&](const Region& region, StepKernel kernel, const std::string& heading) {
+  each_kernel(program, in_slots, [&](const Region& region, StepKernel kernel, const std::string& heading) {
     kernel.text = fmt::format("{}{}{}{}\n", option_for(region.tiling), prelude, heading, kernel.text);
     for (std::string& piece : kernel.pieces)
       piece.insert(0, (&piece == kernel.pieces.data() ? prelude : headers(program.math)) + heading);

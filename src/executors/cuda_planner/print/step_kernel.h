@@ -20,9 +20,18 @@ struct StepKernel {
   std::string text;                 // defines `extern "C" __global__ void NAME(Arguments<N>)`; follows step_prelude()
   std::vector<std::string> pieces;  // the same as sources to compile in parallel and link; empty if not split
   std::vector<BufferId> pointers;   // buffers whose addresses the kernel receives
+  std::vector<std::uint64_t> keys;  // of random numbers, if it runs in slots
   std::uint32_t threads = 0;        // block size
+  bool in_slots = false;
 };
-StepKernel step_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region);
+// A kernel in slots runs several networks in one launch, each with its own arguments (SlotArguments of
+// kernels/cuda/tile/step.h). Its text has neither keys nor constants of the Program, so that Programs which differ only
+// in them have the same text; results are bitwise those of the kernel of one network.
+StepKernel step_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region,
+                       bool in_slots = false);
+// Whether a region can run in slots: it is a whole phase, and its blocks are one cluster, since those of several
+// networks may run one after the other.
+bool fits_slots(const Phase& phase, const Region& region);
 
 // Name of the kernel of a region over rows in the program's phase.
 std::string step_kernel_name(const Program& program, const Phase& phase, const Region& region);
@@ -32,7 +41,7 @@ std::string step_prelude(MathMode math);
 // All step kernels of a program as one text; "" if it has no region over rows for a GPU.
 std::string step_source(const Program& program);
 
-// The kernels with complete sources and pieces.
-std::vector<StepKernel> step_sources(const Program& program);
+// The kernels with complete sources and pieces; with `in_slots` for slots where they fit.
+std::vector<StepKernel> step_sources(const Program& program, bool in_slots = false);
 
 }  // namespace graphrun::cuda

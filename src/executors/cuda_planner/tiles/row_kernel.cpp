@@ -220,8 +220,9 @@ void RowStage::let(BufferId tile, std::string_view code, std::string_view commen
   text += fmt::format("      const auto v{} = {};  // {}\n", tile, code, comment);
 }
 
-StepKernel row_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region) {
-  return RowWriter(name, program, phase, region).run();
+StepKernel row_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region,
+                      bool in_slots) {
+  return RowWriter(name, program, phase, region, "s.", in_slots).run();
 }
 
 }  // namespace graphrun::cuda

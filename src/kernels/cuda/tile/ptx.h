@@ -41,7 +41,10 @@ constexpr bool kHasClusters = true;
 constexpr bool kHasClusters = false;  // the cluster functions still exist, for code that is never executed
 #endif
 
-// Indices in a one-dimensional grid.
+// Indices in a grid of blocks; its second dimension is the slot.
+GRAPHRUN_TILE_FN unsigned slot_index() {
+  return blockIdx.y;
+}
 GRAPHRUN_TILE_FN unsigned thread_index() {
   return threadIdx.x;
 }

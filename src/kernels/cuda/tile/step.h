@@ -23,6 +23,20 @@ struct StepArguments {
   unsigned* fault;
   u32 steps;
 };
+// Those of a kernel that runs several networks, one per slot: also the keys of its random numbers.
+template <int kPointers, int kKeys>
+struct SlotArguments {
+  void* at[kPointers];
+  unsigned* fault;
+  u32 steps;
+  u64 keys[kKeys];
+
+  GRAPHRUN_TILE_FN SlotArguments own() const {
+    SlotArguments copy = *this;
+    GRAPHRUN_TILE_FOR (i, kPointers) copy.at[i] = global_pointer(copy.at[i]);
+    return copy;
+  }
+};
 // The same for a separately compiled part of a kernel, read from the block's shared memory.
 template <class Arguments>
 struct PartArguments {
@@ -153,6 +167,17 @@ GRAPHRUN_TILE_FN float dot(X x, Y y) {
   GRAPHRUN_TILE_FN void name##_steps(const Arguments& arguments, Shared& shared); \
   GRAPHRUN_TILE_VARIABLE(unsigned name##_shared_bytes = sizeof(Shared))           \
   GRAPHRUN_TILE_KERNEL(threads) name(GRAPHRUN_TILE_PARAMETER Arguments a) {       \
+    name##_steps(a, *static_cast<Shared*>(dynamic_shared()));                     \
+  }                                                                               \
+  GRAPHRUN_TILE_FN void name##_steps(const Arguments& arguments, Shared& shared)
+
+// The same for a kernel of several networks. Its parameter is the address of a table with the arguments of each slot,
+// the second dimension of the grid. A thread keeps those of its slot in registers.
+#define GRAPHRUN_SLOT_KERNEL(name, threads, Arguments, arguments, Shared, shared) \
+  GRAPHRUN_TILE_FN void name##_steps(const Arguments& arguments, Shared& shared); \
+  GRAPHRUN_TILE_VARIABLE(unsigned name##_shared_bytes = sizeof(Shared))           \
+  GRAPHRUN_TILE_KERNEL(threads) name(const Arguments* slots) {                    \
+    const Arguments a = slots[slot_index()].own();                                \
     name##_steps(a, *static_cast<Shared*>(dynamic_shared()));                     \
   }                                                                               \
   GRAPHRUN_TILE_FN void name##_steps(const Arguments& arguments, Shared& shared)

@@ -29,6 +29,9 @@ namespace graphrun::cuda::tile {
 constexpr bool kHasClusters = true;
 namespace thread = emulation::thread;
 
+inline unsigned slot_index() {
+  return 0;  // a launch of the emulator is one slot
+}
 inline unsigned thread_index() {
   return thread::index();
 }

@@ -1,0 +1,99 @@
+// slot_kernel.h: one launch for the steps of several networks: a step kernel in slots (print/step_kernel.h), loaded
+// once per process and device for all Runnables with the same text. Contract: run() returns when the steps have run, in
+// a launch with those of the other members that ask at the same time, each in its slot: a row of the table of
+// arguments. One of the waiting threads launches for all of them, as soon as all members wait, or when some of them do
+// not come for a fifth of the time of a launch; these are not waited for again until they come. Two launches may be in
+// flight, so that the device works while the members of one look at their results. Results do not depend on who shares
+// a launch. Thread-safe; a failed launch throws the same Error in all of its threads. Not here: the memory of a network
+// (arena.h), when to run (runnable.h).
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "executors/cuda/api.h"
+#include "executors/cuda/nvrtc.h"
+#include "graphrun/program.h"
+
+namespace graphrun::cuda {
+
+class SlotKernel {
+ public:
+  // The kernel of this source on the current device: an existing one, or a new one.
+  static std::shared_ptr<SlotKernel> find(Api& api, const std::string& name, const KernelSource& source,
+                                          const StepTiling& tiling, cudaStream_t stream);
+  SlotKernel(Api& api, const std::string& name, const KernelSource& source, const StepTiling& tiling,
+             cudaStream_t stream);
+  ~SlotKernel();
+
+  using CopyResults = std::function<void(cudaStream_t)>;  // queues copies behind the launch
+
+  // A network that runs in slots. It belongs to one thread at a time.
+  class Member {
+   public:
+    // Arguments before the fault word, and keys: SlotArguments of kernels/cuda/tile/step.h.
+    Member(std::shared_ptr<SlotKernel> kernel, const std::vector<void*>& pointers,
+           const std::vector<std::uint64_t>& keys);
+    ~Member();
+    Member(const Member&) = delete;
+    Member& operator=(const Member&) = delete;
+
+    void run(Api& api, cudaStream_t stream, std::uint32_t steps, const CopyResults& copy_results);
+
+   private:
+    friend class SlotKernel;
+    std::shared_ptr<SlotKernel> kernel_;
+    std::vector<std::uint64_t> arguments_;
+    std::size_t steps_at_;  // word of the step count
+    // Protected by the kernel's mutex.
+    bool expected_ = false;  // waited for
+    bool waits_ = false, in_launch_ = false;
+    std::exception_ptr error_;
+    const CopyResults* copy_results_ = nullptr;
+    std::condition_variable changed_;
+  };
+
+ private:
+  static constexpr int kLaunches = 2;             // in flight
+  static constexpr std::size_t kMaxSlots = 4096;  // of a launch
+
+  struct Table {  // arguments of the slots of a launch
+    Api::Memory pinned, device;
+    bool free = true;
+  };
+
+  void launch(std::unique_lock<std::mutex>& lock, Api& api, cudaStream_t stream);
+  void launch(Api& api, cudaStream_t stream, const std::vector<Member*>& members, Table& table);
+  void look_again();  // wakes the thread that decides next
+
+  std::string name_;
+  StepTiling tiling_;
+  CompiledKernels code_;
+  const void* kernel_ = nullptr;
+  void* fault_ = nullptr;  // device address
+  std::uint32_t shared_bytes_ = 0;
+
+  std::mutex mutex_;              // protects what follows, and members
+  std::vector<Member*> members_;  // all
+  std::vector<Member*> waiting_;  // in order of arrival; the first one's thread waits with a deadline
+  std::size_t expected_ = 0, in_launch_ = 0;  // members that are waited for; those in a launch
+  std::chrono::steady_clock::duration patience_{};
+  Api table_api_;  // counts the memory of the tables
+  Table tables_[kLaunches];
+};
+
+// Number of networks that run at once at the speed of one, within the free memory of the device; 1 if the Program's
+// training phase does not run in slots.
+std::size_t networks_at_once(const Program& program, int device);
+
+}  // namespace graphrun::cuda

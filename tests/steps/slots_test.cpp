@@ -1,0 +1,99 @@
+// Kernels that run several networks in one launch: with the arguments of a network they give the bits of its own
+// kernel, and programs that differ only in constants and keys have the same text.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "executors/cuda_planner/print/step_kernel.h"
+#include "graphrun/model.h"
+#include "graphrun/session.h"
+#include "steps/emulated_executor.h"
+#include "support/source_folder.h"
+#include "support/temporary_folder.h"
+
+namespace graphrun::test {
+namespace {
+
+using Overrides = std::vector<std::pair<std::string, std::string>>;
+
+// Shuffled batches, the last one of 6, dropout, and numbers that are drawn in each step.
+constexpr const char* kModel = R"json({
+  "format": 1, "name": "slots",
+  "data": {"train": {"random": {"seed": 3, "rows": 30, "columns": {
+    "a": {"normal": [0, 1], "shape": [3]}, "b": {"normal": [0, 1]}}}, "x": "a", "y": "b"}},
+  "inputs": {"x": ["batch", 3], "y": ["batch", 1]},
+  "graph": [
+    {"name": "h", "op": "dense", "inputs": ["x"], "units": 5, "activation": "tanh"},
+    {"name": "d", "op": "dropout", "inputs": ["h"], "rate": 0.2},
+    {"name": "y_hat", "op": "dense", "inputs": ["d"], "units": 1},
+    "loss = mean(square(y_hat - y))"
+  ],
+  "outputs": ["y_hat"],
+  "train": {"minimize": "loss", "optimizer": {"adam": {"lr": 0.01}}, "batch": 8, "shuffle": true, "epochs": 4,
+            "seed": 1}
+})json";
+
+const std::vector<std::string>& optimizers() {
+  static const std::vector<std::string> list = {
+      R"({"sgd": {"lr": 0.05}})",      R"({"momentum": {"lr": 0.02, "momentum": 0.8}})",
+      R"({"adam": {"lr": 0.01}})",     R"({"adamw": {"lr": 0.003}})",
+      R"({"rmsprop": {"lr": 0.002}})", R"({"adagrad": {"lr": 0.1}})",
+  };
+  return list;
+}
+
+Model model_with(const TemporaryFolder& folder, const Overrides& overrides) {
+  LoadOptions load;
+  load.overrides = overrides;
+  return load_model(folder.write("model.json", kModel), load);
+}
+
+std::string trained(Model model, bool in_slots, RowTile tile) {
+  EmulationOptions emulation;
+  emulation.in_slots = in_slots;
+  emulation.tile = tile;
+  emulation.blocks = Blocks{32, 2, 1};
+  SessionOptions options;
+  options.custom_executor = std::make_shared<EmulatedExecutor>(emulation);
+  Session session(std::move(model), options);
+  session.train();
+  return session.weights_hash();
+}
+
+TEST(Slots, GiveTheBitsOfANetworkAlone) {
+  const TemporaryFolder folder;
+  constexpr RowTile kRowTiles[] = {RowTile::thread, RowTile::pair, RowTile::warp};
+  for (std::size_t i = 0; i < optimizers().size(); ++i) {
+    const RowTile tile = kRowTiles[i % 3];
+    const Overrides overrides = {{"train.optimizer", optimizers()[i]}, {"train.math", i < 3 ? "exact" : "fast"}};
+    EXPECT_EQ(trained(model_with(folder, overrides), true, tile), trained(model_with(folder, overrides), false, tile))
+        << optimizers()[i];
+  }
+}
+
+std::string slot_text(const Model& model) {
+  SessionOptions options;
+  options.executor = "cuda";
+  const Program program = plan_program(model, options);
+  std::string text;
+  for (const cuda::StepKernel& kernel : cuda::step_sources(program, true)) {
+    EXPECT_TRUE(kernel.in_slots);
+    text += kernel.text;
+  }
+  return text;
+}
+
+TEST(Slots, OfAlikeProgramsHaveOneText) {
+  const TemporaryFolder folder;
+  const std::string text = slot_text(model_with(folder, {}));
+  ASSERT_FALSE(text.empty());
+  EXPECT_EQ(text, slot_text(model_with(folder, {{"train.optimizer.adam.lr", "0.03"}, {"train.seed", "9"}})));
+  EXPECT_NE(text, slot_text(model_with(folder, {{"train.batch", "9"}})));
+  EXPECT_NE(text, slot_text(model_with(folder, {{"graph.d.rate", "0.3"}})));
+}
+
+}  // namespace
+}  // namespace graphrun::test
