@@ -166,7 +166,7 @@ class GraphBuilder:
 
     def __getitem__(self, name: str) -> Value:
         """Returns a value by name, such as the parameter graph["h.W"] of a layer."""
-        return self._names.get(name) or Value(self, name, True)
+        return self._names[name] if name in self._names else Value(self, name, True)
 
     def input(self, name: str, *shape: int, dtype: str = "f32") -> Value:
         """Declares an input; `shape` is that of one row: input("x", 784), input("label", dtype="i32")."""

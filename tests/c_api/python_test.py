@@ -150,6 +150,7 @@ def test_graph_builder():
     graph = graphrun.GraphBuilder()
     x = graph.input("x", 3)
     graph.gain = graph.runtime("volume", 0.5) * 2
+    assert graph["gain"] is graph.gain
     graph.y = (-(1 - x) / graph.gain + 2 * x.tanh() - 0.5 * (x > 0).mean(axis=1, keepdims=True)) ** 2
     graph.loss = graph.y.mean() * graph.parameter("w", init=1)
     session = graph.model(outputs=["y"], data={"train": {"inline": {"x": [[1, 2, 3]]}}}).open()
