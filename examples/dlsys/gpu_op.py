@@ -1,7 +1,8 @@
 """The operations of the assignment, each a Program of one op that graphrun runs on the context of its output.
 
 A Program is planned and loaded once for each operation, shape and context; later calls allocate no memory of a device.
-The arrays of a call are one sample of it: a leading axis of one row is what graphrun calls the batch.
+The arrays of a call are one sample of it: a leading axis of one row is what graphrun calls the batch. Sums and products
+of arrays on the device of an autodiff.Executor become part of its next run (ndarray.combined).
 """
 
 import functools
@@ -9,8 +10,15 @@ import functools
 import graphrun
 import numpy
 
+from .ndarray import combined
 
 _sessions = []  # of all Programs
+
+
+def opened(model, executor):
+    """Opens a session whose memory allocations() counts."""
+    _sessions.append(model.open(executor=executor))
+    return _sessions[-1]
 
 
 @functools.lru_cache(maxsize=None)
@@ -29,18 +37,16 @@ def _program(formula, shapes, ones, executor):
         "outputs": ["out"],
         "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 1}}, "batch": 1},
     }
-    session = graphrun.Model(model, data="none").open(executor=executor)
-    _sessions.append(session)
-    return session
+    return opened(graphrun.Model(model, data="none"), executor)
 
 
 def _run(formula, out, ones=None, **inputs):
     arrays = {name: numpy.asarray(getattr(one, "values", one), dtype=numpy.float32) for name, one in inputs.items()}
     session = _program(formula, tuple((name, one.shape) for name, one in arrays.items()), ones, out.ctx.executor)
     result = session.predict(**{name: one[numpy.newaxis] for name, one in arrays.items()})
-    if result.size != out.values.size:
-        raise ValueError(f"{formula}: the result has shape {result.shape[1:]}, room is for {out.shape}")
-    out.values[...] = numpy.asarray(result).reshape(out.shape)
+    if result.size != numpy.prod(out.shape):
+        raise ValueError(f"{formula}: the result has shape {result.shape[1:]}, the array for it {out.shape}")
+    out[:] = numpy.asarray(result).reshape(out.shape)
 
 
 def array_set(out, value):
@@ -56,19 +62,23 @@ def reduce_sum_axis_zero(a, out):
 
 
 def matrix_elementwise_add(a, b, out):
-    _run("a + b", out, a=a, b=b)
+    if not combined("+", a, b, out):
+        _run("a + b", out, a=a, b=b)
 
 
 def matrix_elementwise_add_by_const(a, value, out):
-    _run("a + value", out, a=a, value=numpy.full((1,) * len(a.shape), value))
+    if not combined("+", a, value, out):
+        _run("a + value", out, a=a, value=numpy.full((1,) * len(a.shape), value))
 
 
 def matrix_elementwise_multiply(a, b, out):
-    _run("a * b", out, a=a, b=b)
+    if not combined("*", a, b, out):
+        _run("a * b", out, a=a, b=b)
 
 
 def matrix_elementwise_multiply_by_const(a, value, out):
-    _run("a * value", out, a=a, value=numpy.full((1,) * len(a.shape), value))
+    if not combined("*", a, value, out):
+        _run("a * value", out, a=a, value=numpy.full((1,) * len(a.shape), value))
 
 
 def matrix_multiply(a, transpose_a, b, transpose_b, out):
@@ -95,8 +105,8 @@ def softmax_cross_entropy(a, labels, out):
 
 
 def loaded_programs():
-    """How many there are: it does not grow with the number of calls."""
-    return _program.cache_info().currsize
+    """Number of Programs: it does not grow with the number of calls."""
+    return len(_sessions)
 
 
 def allocations():

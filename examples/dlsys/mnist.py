@@ -16,9 +16,8 @@ import time
 import numpy
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "python"))
-import gpu_op  # noqa: E402
-import ndarray  # noqa: E402
+sys.path[:0] = [str(ROOT / "python"), str(ROOT / "examples")]
+from dlsys import gpu_op, ndarray  # noqa: E402
 
 
 def idx(path):

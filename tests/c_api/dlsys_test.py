@@ -15,12 +15,9 @@ except ImportError:
 
 os.environ["GRAPHRUN_LIBRARY"] = os.path.abspath(sys.argv[1])
 source = pathlib.Path(sys.argv[2])
-sys.path[:0] = [str(source / "python"), str(source / "examples/dlsys")]
-import gpu_op  # noqa: E402
-import mnist  # noqa: E402
-import ndarray  # noqa: E402
-
+sys.path[:0] = [str(source / "python"), str(source / "examples")]
 import graphrun  # noqa: E402
+from dlsys import gpu_op, mnist, ndarray  # noqa: E402
 
 ctx = ndarray.Context(sys.argv[3] if len(sys.argv) > 3 else "cpu")
 if ctx.executor not in ("cpu", "ref") and ctx.executor not in [d["id"] for d in graphrun.devices()["devices"]]:
