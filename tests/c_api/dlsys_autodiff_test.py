@@ -329,8 +329,9 @@ def test_networks():
         on_device, accuracy, counts = train(sizes, ctx, x, labels, 30, rate)
         exact = reference(sizes, x, labels, 30, rate)
         for losses in (on_host, on_device):  # relu at 0 turns rounding into steps of the loss, after a few epochs
-            np.testing.assert_allclose(losses[:4], exact[:4], rtol=1e-5)
-            np.testing.assert_allclose(losses, exact, rtol=tolerance)
+            rounding = 1e-5 if losses is on_host or executor_name == "cpu" else 1e-4
+            np.testing.assert_allclose(losses[:4], exact[:4], rtol=rounding)
+            np.testing.assert_allclose(losses, exact, rtol=max(tolerance, rounding))
         assert on_host[-1] < on_host[0] * 0.9 and accuracy > 0.9, (on_host, accuracy)
         print(f"{name}: loss {on_device[0]:.6f} to {on_device[-1]:.6f} on {ctx.executor}, {on_host[-1]:.6f} on the host"
               f", {counts[0]} programs, {counts[1]} allocations after 10 and 30 epochs")
