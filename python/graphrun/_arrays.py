@@ -119,12 +119,12 @@ def _class(name: str, column: str, words: Sequence[str], value: Any) -> float:
     if not isinstance(value, str):
         return float(value)
     word = value.strip()
-    try:
-        return float(word)
-    except ValueError:
-        pass
     if word not in words and words[-1] != "other":
-        raise ValueError(f"{name}, column {column!r}: {word!r} is not one of {', '.join(words)}" + near(word, words))
+        try:
+            return float(word)
+        except ValueError:
+            raise ValueError(f"{name}, column {column!r}: {word!r} is not one of {', '.join(words)}"
+                             + near(word, words)) from None
     return float(words.index(word) if word in words else len(words) - 1)
 
 

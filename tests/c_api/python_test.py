@@ -463,6 +463,9 @@ def test_words_and_gaps_of_arrays():
         words = frame(size=[b for _, b in number], color=numpy.array([a for a, _, _ in rows], object))
         assert (model.predict(words) == wanted).all()
         assert (model.predict(numpy.array([[a, b] for (a, _, _), (_, b) in zip(rows, number)], object)) == wanted).all()
+        digits = linear(["a"], inputs={"x": ["batch", 2], "y": ["batch", 1]}, transform={"a": [{"one_hot": ["7", "x"]}]})
+        digits.fit([[0], [1]] * 4, [3, 5] * 4, progress=False)
+        assert (digits.predict(frame(a=["x", " 7 ", "0"])) == digits.predict([[1], [0], [0]])).all(), "7 is no class index"
         assert "did you mean 'blue'" in refused(ValueError, lambda: model.predict(frame(color=["blu"], size=[1])))
         assert "row 0, column" not in raised("input", "data.value", lambda: model.predict([[3, 1]]))
         refused(ValueError, lambda: model.predict([[1, 2, 3, 4, 5]]))
