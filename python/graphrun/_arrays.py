@@ -1,6 +1,7 @@
 """Conversions to NumPy arrays. The first array imports NumPy, which takes longer than the rest of this package."""
 
-from typing import TYPE_CHECKING, Any, Dict, List, Sequence, Tuple
+import numbers
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Sequence, Tuple
 
 from graphrun import _library
 
@@ -67,10 +68,55 @@ def near(name: str, names: Sequence[str]) -> str:
     return f"; did you mean {folded[found[0]]!r}?" if found else ""
 
 
+def as_table(values: Any) -> Any:
+    """Returns a table of another library (Arrow C stream, dataframe interchange) as one of pyarrow, other values as
+    they are."""
+    protocol = next((one for one in ("__arrow_c_stream__", "__dataframe__") if hasattr(values, one)), None)
+    if protocol is None or hasattr(values, "__array__"):
+        return values
+    try:
+        from pyarrow import interchange, table  # type: ignore[import-not-found]
+    except ImportError as error:
+        raise ImportError(f"a table of {type(values).__module__} needs pyarrow: pip install pyarrow") from error
+    return table(values) if protocol == "__arrow_c_stream__" else interchange.from_dataframe(values)
+
+
 def column_names(values: Any) -> List[str]:
-    """Returns the column names of a DataFrame, or an empty list if there are none or if they are not strings."""
-    names = list(getattr(values, "columns", None) if hasattr(values, "__getitem__") and hasattr(values, "columns") else [])
-    return names if all(isinstance(one, str) for one in names) else []
+    """Returns the column names of a table of pandas, polars or pyarrow, or an empty list if it has none that are
+    strings."""
+    names = getattr(values, "column_names", getattr(values, "columns", ())) if hasattr(values, "__getitem__") else ()
+    return list(names) if all(isinstance(one, str) for one in names) else []
+
+
+def is_missing(value: Any) -> bool:
+    if isinstance(value, str):
+        return not value.strip()
+    return (value is None or type(value).__name__ in ("NAType", "NaTType")
+            or isinstance(value, numbers.Real) and value != value)
+
+
+def write_table(table: Any, path: str) -> None:
+    """Writes a table as a CSV file that a model reads exactly: numbers in their shortest form, missing values empty."""
+    import csv
+
+    names = column_names(table)
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(names)
+        writer.writerows(zip(*(_cells(table[name]) for name in names)))
+
+
+def _cells(column: Any) -> Iterable[Any]:
+    import numpy
+
+    def text(value: Any) -> Any:
+        return "" if is_missing(value) else str(value).lower() if isinstance(value, bool) else value
+
+    array, kind = numpy.asarray(column), str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
+    if array.dtype.kind in "iu" or array.dtype.kind == "f" and ("float" in kind or "double" in kind):
+        return array.tolist()
+    listed = next(getattr(column, one) for one in ("to_pylist", "to_list", "tolist") if hasattr(column, one))
+    return map(text, listed())
 
 
 def in_columns(name: str, values: Any, columns: Sequence[Dict[str, Any]]) -> Any:
@@ -90,6 +136,7 @@ def in_columns(name: str, values: Any, columns: Sequence[Dict[str, Any]]) -> Any
         if given or not isinstance(values, (list, tuple, numpy.ndarray)):
             return values
         array = numpy.asarray(values)
+        array = array.reshape(-1, 1) if array.ndim == 1 and len(wanted) == 1 else array
         if array.dtype.kind not in "OUS" or array.ndim != 2 or array.shape[1] != len(wanted):
             return values
         table = list(array.T)
@@ -107,14 +154,15 @@ def _numbers(name: str, column: Dict[str, Any], values: Any) -> Array:
     try:
         if array.dtype.kind in "mM":
             raise TypeError
-        return array.astype("float64")
+        return numpy.array([numpy.nan if is_missing(one) else one for one in array.tolist()], "float64")
     except (TypeError, ValueError):
-        raise TypeError(f"{name}: the column {column['name']!r} of {array.dtype} holds no numbers; words are taken where the "
-                        f"model lists its classes: \"transform\": {{\"{column['name']}\": [{{\"one_hot\": [...]}}]}}") from None
+        raise TypeError(f"{name}: the column {column['name']!r} of {array.dtype} holds no numbers; words are taken where "
+                        f"the model lists its classes: \"transform\": {{\"{column['name']}\": [{{\"one_hot\": [...]}}]}}, "
+                        "and by fit(table), whose table has the targets too") from None
 
 
 def _class(name: str, column: str, words: Sequence[str], value: Any) -> float:
-    if value is None or value != value:
+    if is_missing(value):
         return float("nan")
     if not isinstance(value, str):
         return float(value)

@@ -3,10 +3,12 @@
 import ctypes
 import json
 import os
+import tempfile
 from typing import Any, Dict, List, Optional
 
 from graphrun import _library
-from graphrun._arrays import Array, as_array, column_names, converted, in_columns, near, number_of_dtype
+from graphrun._arrays import (Array, as_array, as_table, column_names, converted, in_columns, near, number_of_dtype,
+                              write_table)
 from graphrun._session import OnReport, Session
 
 _OPTIONS = ("executor", "target", "tiling", "fuse", "passes", "threads", "jit", "rows_vary")  # keywords of open()
@@ -20,7 +22,6 @@ _INSTEAD = {
     "lr": 'Model(..., set={"train.optimizer.adam.lr": 0.01})',
     "random_state": 'Model(..., set={"train.seed": 1})', "seed": 'Model(..., set={"train.seed": 1})',
     "verbose": "progress=False", "callbacks": "on_report", "callback": "on_report", "device": "executor",
-    "sample_weight": 'an input "w" of the model, as in mean(w * square(y_hat - y)), and fit({"x": x, "w": w}, y)',
     "class_weight": 'a transform {"class_weight": "balanced"} of a further input of the model',
 }
 
@@ -33,8 +34,15 @@ def _check_options(function: str, known: Any, options: Dict[str, Any]) -> None:
             raise TypeError(f"{function}() has no keyword {name!r}, only {', '.join(names)}{instead}")
 
 
+_CSV_FORMAT = ("header", "delimiter", "decimal", "thousands", "percent", "comment")  # keys next to "csv"
+_TABLE = "<table>"  # file of fit(table) in the data section
+
+
 class Model:
     """A model to train and to predict with. Raises Error with all diagnostics if the source is invalid.
+
+    A copy or a pickle of a fitted model holds its weights, and predicts bitwise identical values on the CPU. It holds
+    no training data.
 
     Parameters
     ----------
@@ -66,6 +74,28 @@ class Model:
         self._names: Dict[str, List[Dict[str, Any]]] = {}  # columns of a DataFrame, if the model lists none
         self.session: Optional[Session] = None  # session of the last fit()
         self._predictor: Optional[Session] = None  # session with weights and without data
+        self._weights: Optional[bytes] = None  # weights file of a copy of a fitted model
+
+    def __getstate__(self) -> Dict[str, Any]:
+        state = {**self.__dict__, "_loaded": None, "session": None, "_predictor": None}
+        session = self.session or self._predictor
+        if session is not None:
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "w.safetensors")
+                session.save_weights(path)
+                with open(path, "rb") as file:
+                    state["_weights"] = file.read()
+            state["_columns"] = {}
+            text = _model_text(state["_weights"])
+            if text is not None:  # independent of the file of the model
+                data_dir = self._options.get("data_dir", None if self._is_text else os.path.dirname(self._source))
+                state.update(_source=text, _is_text=True, _options={"data_dir": data_dir} if data_dir else {})
+        return state
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        self.__dict__.update(state, _loaded=_Loaded())
+        if self._weights is not None:
+            self._predictor = self._opened(self._loaded_with("none"), "cpu", {})
 
     def describe(self) -> Dict[str, Any]:
         """Returns inputs (with flag `target`) and outputs, with names, shapes and dtypes."""
@@ -80,6 +110,7 @@ class Model:
         Columns of a DataFrame are selected by name. A session copies the arrays when it opens."""
         inputs = {one["name"]: one for one in self.describe()["inputs"]}
         for name, values in columns.items():
+            values = as_table(values)
             if name not in inputs:
                 raise TypeError(f"the model has no input {name}, only {', '.join(inputs)}")
             columns = inputs[name].get("columns", [])
@@ -119,42 +150,87 @@ class Model:
 
     def _loaded_with(self, data: str) -> "_Loaded":
         loaded, self._loaded = self._loaded, _Loaded()
+        if self._weights is not None:
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "w.safetensors")
+                with open(path, "wb") as file:
+                    file.write(self._weights)
+                return _Loaded(self, data, {"weights": path})
         return loaded if loaded.handle and loaded.data == data else _Loaded(self, data)
 
-    def fit(self, x: Any = None, y: Any = None, *, validation: Any = None, executor: str = "cpu",
-            on_report: Optional[OnReport] = None, progress: Optional[bool] = None, **options: Any) -> "Model":
+    def _section(self, name: str) -> Dict[str, Any]:
+        """Returns a section of the model, without changes to its parts by `set`."""
+        text: Any = self._source
+        if not self._is_text:
+            with open(self._source, "rb") as file:
+                text = file.read()
+            text = _model_text(text) or "{}" if str(self._source).endswith(".safetensors") else text
+        return (self._options.get("set") or {}).get(name) or json.loads(text).get(name, {})
+
+    def _loaded_with_table(self, table: Any, key: str) -> "_Loaded":
+        """Returns a loaded model whose source, data.source or data.train, has the rows of this table."""
+        source = f"data.{key}"
+        removed = {f"{source}.{one}": None for one in (*_CSV_FORMAT, "records") if one in self._section("data")[key]}
+        changes = {**(self._options.get("set") or {}), **removed, f"{source}.csv": _TABLE}
+        with tempfile.TemporaryDirectory() as folder:
+            write_table(table, os.path.join(folder, _TABLE))
+            return _Loaded(self, "values", {"set": changes, "data_dir": folder})
+
+    def fit(self, x: Any = None, y: Any = None, *, validation: Any = None, sample_weight: Any = None,
+            executor: str = "cpu", on_report: Optional[OnReport] = None, progress: Optional[bool] = None,
+            **options: Any) -> "Model":
         """Trains from the initial weights, on arrays or on the data of the model file. Returns self.
 
         Parameters
         ----------
         x, y : arrays of shape (rows, *sample), in original units; for several inputs or targets a dict by name, or a
-            DataFrame with the columns of all. They replace those of an earlier call, unless fit() cannot open a session
-        validation : (x, y) of the validation split
+            DataFrame with the columns of all. They replace those of an earlier call, unless fit() cannot open a session.
+            Without y, a table of pandas, polars or pyarrow replaces the CSV file or the records of the model: the
+            section "data" applies to it
+        validation : (x, y) of the validation split, or (x, y, sample_weight)
+        sample_weight : weight of each row; the model reads it as its input "sample_weight" (default: 1)
         executor : "cpu", "ref", "cuda:1", "auto", or the path of a plug-in
         on_report, progress : those of Session.train()
         """
-        _check_options("fit", ("x", "y", "validation", "on_report", "progress"), options)
-        if validation is not None and not (isinstance(validation, (tuple, list)) and len(validation) == 2):
-            raise TypeError("fit: validation takes (x, y)")
-        before = dict(self._columns)
+        _check_options("fit", ("x", "y", "validation", "sample_weight", "on_report", "progress"), options)
+        if validation is not None and not (isinstance(validation, (tuple, list)) and len(validation) in (2, 3)):
+            raise TypeError("fit: validation takes (x, y) or (x, y, sample_weight)")
+        x, before, weights = as_table(x), (self._columns, self._weights), sample_weight
+        replaced = self._replaced(x) if y is None and validation is None and weights is None else ""
+        self._columns, self._weights = {} if replaced else dict(self._columns), None
         try:
-            for split, given in (("train", (x, y)), ("validation", validation or (None, None))):
-                if given[0] is not None or given[1] is not None:
+            for split, given in (("train", (x, y, weights)), ("validation", validation or (None, None))):
+                if not replaced and any(one is not None for one in given):
                     columns = self._named(*given)
                     self._columns[split] = {}
                     self.set_data(split, **columns)
-            session = self.open(executor, **options)
+            loaded = self._loaded_with_table(x, replaced) if replaced else self._taken()
+            session = self._opened(loaded, executor, options)
         except BaseException:
-            self._columns = before
+            self._columns, self._weights = before
             raise
         session.train(on_report, progress=progress)
         self.session = session
         return self
 
-    def _named(self, x: Any, y: Any) -> Dict[str, Any]:
+    def _replaced(self, x: Any) -> str:
+        """Returns the key in "data" of the table that a table x replaces: "source", "train", or "" for none."""
+        if not column_names(x) or not self._has_data:
+            return ""
+        data = self._section("data")
+        keys = [key for key in ("source", "train") if data.get(key, {}).keys() & {"csv", "records"}]
+        return keys[0] if keys else ""
+
+    def _named(self, x: Any, y: Any, sample_weight: Any = None) -> Dict[str, Any]:
         columns: Dict[str, Any] = {}
+        described = self.describe()["inputs"]
+        if any(i["name"] == "sample_weight" for i in described) and (sample_weight is not None or y is not None):
+            columns["sample_weight"] = [1.0] * len(y) if sample_weight is None else sample_weight
+        elif sample_weight is not None:
+            raise TypeError("sample_weight: the model has no input of this name: declare it, and use it in the loss: "
+                            '"mean(sample_weight * square(y_hat - y))"')
         for given, targets in ((x, False), (y, True)):
-            inputs = [i for i in self.describe()["inputs"] if i["target"] == targets]
+            inputs = [i for i in described if i["target"] == targets and i["name"] != "sample_weight"]
             names = [i["name"] for i in inputs]
             if given is None:
                 continue
@@ -175,9 +251,9 @@ class Model:
     def _predicts(self) -> Session:
         """Returns the session for predictions. A weights file needs no data."""
         is_weights = not self._is_text and ("weights" in self._options or str(self._source).endswith(".safetensors"))
-        if self.session is not None or not is_weights or self._data is not None or "train" in self._columns:
-            return self._fitted()
-        if self._predictor is None:
+        if self._predictor is None or self.session is not None:
+            if self.session is not None or not is_weights or self._data is not None or "train" in self._columns:
+                return self._fitted()
             self._predictor = self._opened(self._loaded_with("none"), "cpu", {})
         return self._predictor
 
@@ -233,7 +309,7 @@ class Model:
 
     def save_weights(self, path: Any) -> None:
         """Writes safetensors with the model inside, which Model(path) reads, or NPZ."""
-        self._fitted().save_weights(path)
+        self._predicts().save_weights(path)
 
     def verify(self, executor: str = "cpu", **options: Any) -> Dict[str, Any]:
         """Compares every step of an executor with the reference executor. Returns {"passed": ..., ...}."""
@@ -246,21 +322,24 @@ class Model:
 class _Loaded:
     """Owner of a gr_model, which a session consumes."""
 
-    def __init__(self, model: Optional[Model] = None, data: str = ""):
+    def __init__(self, model: Optional[Model] = None, data: str = "", options: Optional[Dict[str, Any]] = None):
         self.handle = ctypes.c_void_p()
         self.data = data
         if model is None:
             return
         function = "gr_model_parse" if model._is_text else "gr_model_load"
-        _library.call(function, os.fsencode(model._source), _library.encoded({**model._options, "data": data}),
-                      ctypes.byref(self.handle))
-
-    def __reduce__(self) -> Any:
-        raise TypeError("a model cannot be copied or pickled: load its file again")
+        given = {**model._options, **(options or {}), "data": data}
+        _library.call(function, os.fsencode(model._source), _library.encoded(given), ctypes.byref(self.handle))
 
     def __del__(self) -> None:
         if getattr(self, "handle", None):
             _library.lib.gr_model_free(self.handle)
+
+
+def _model_text(weights: bytes) -> Optional[str]:
+    """Returns the model inside the bytes of a safetensors file, or None if there is none."""
+    header = json.loads(weights[8:8 + int.from_bytes(weights[:8], "little")])
+    return header.get("__metadata__", {}).get("graphrun.model")
 
 
 def _column(name: str, values: Any, wanted: Dict[str, Any]) -> Array:

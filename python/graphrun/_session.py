@@ -8,7 +8,7 @@ import os
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from graphrun import _library
-from graphrun._arrays import Array, as_output, column_names, converted, empty, in_columns, numpy_dtype, rows_like
+from graphrun._arrays import Array, as_output, as_table, column_names, converted, empty, in_columns, numpy_dtype, rows_like
 from graphrun._progress import Progress, wanted
 
 
@@ -148,6 +148,7 @@ class Session:
         they are contiguous, of the shape and dtype of the output."""
         if not self._inputs:
             raise TypeError("no output depends on an input: the number of rows is unknown")
+        inputs = tuple(as_table(one) for one in inputs)
         if len(inputs) == 1 and column_names(inputs[0]) and all(self._columns.values()):
             inputs *= len(self._inputs)  # a DataFrame with the columns of all inputs
         given = dict(zip((name for name, _, _ in self._inputs), inputs), **named)

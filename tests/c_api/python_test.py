@@ -3,6 +3,7 @@
 python_test.py LIBRARY SOURCE; with "installed" as LIBRARY of the package that is installed
 """
 
+import json
 import os
 import pathlib
 import re
@@ -377,7 +378,8 @@ def frame(**columns):
 
 def linear(x, graph=None, inputs=None, set=None, **data):
     """y_hat of x (batch, 2), whose columns `x` are those of a table."""
-    text = {"format": 1, "data": {"train": {"csv": "d.csv", "x": x, "y": "y"}, **data},
+    table = {} if "source" in data else {"train": {"csv": "d.csv", "x": x, "y": "y"}}
+    text = {"format": 1, "data": {**table, **data},
             "inputs": inputs or {"x": ["batch", 2], "y": ["batch", 1]},
             "graph": graph or ["y_hat = dense(x, units=1)", "loss = mean(square(y_hat - y))"], "outputs": {"y_hat": "y"},
             "train": {"minimize": "loss", "optimizer": {"adam": {"lr": 0.1}}, "epochs": 300, "seed": 1}}
@@ -404,14 +406,53 @@ def test_columns_of_a_table_are_taken_by_name():
 def test_keywords_of_fit():
     x, y = numpy.zeros((4, 2)), numpy.zeros(4)
     model = linear(["a", "b"])
-    for name, value, wanted in (("sample_weight", y, 'an input "w"'), ("validation_data", (x, y), "validation=(x, y)"),
+    for name, value, wanted in (("validation_data", (x, y), "validation=(x, y)"),
                                 ("epochs", 3, "train.epochs"), ("batch_size", 2, "train.batch"),
                                 ("threds", 2, "did you mean 'threads'")):
         message = refused(TypeError, lambda: model.fit(x, y, **{name: value}))
-        assert f"{name!r}" in message and "validation, on_report" in message and wanted in message, message
+        assert f"{name!r}" in message and "sample_weight, on_report" in message and wanted in message, message
     assert "(x, y)" in refused(TypeError, lambda: model.fit(x, y, validation=x))
     assert "threads" in refused(TypeError, lambda: model.open(thread=2))
     assert model.fit(x, y, threads=numpy.int64(1), progress=False).session.step > 0
+    assert "no input of this name" in refused(TypeError, lambda: model.fit(x, y, sample_weight=y))
+
+
+def test_sample_weight():
+    x = numpy.random.default_rng(3).random((60, 2))
+    y, weight = x[:, 0] - x[:, 1], numpy.arange(60) % 2.0
+    y[::2] = 5  # rows of weight 0
+    shape = {"x": ["batch", 2], "y": ["batch", 1], "sample_weight": ["batch", 1]}
+    def weighted():
+        return linear(["a", "b"], ["y_hat = dense(x, units=1)", "loss = mean(sample_weight * square(y_hat - y))"], shape)
+    model = weighted().fit(x, y, sample_weight=weight, validation=(x, y, weight), progress=False)
+    assert model.score(x[1::2], y[1::2]) > 0.99 and model.evaluate("validation")["loss"] < 1e-3
+    assert weighted().fit(x, y, progress=False).session.weights_hash() == weighted().fit(
+        x, y, sample_weight=[1] * 60, progress=False).session.weights_hash()
+
+
+def test_a_table_replaces_the_file_of_the_model():
+    """Splits, categories, gaps and formulas are those of the model file, as for a CSV file of these rows."""
+    sizes, colors = [1.5, None, float("nan"), 4, 1e-7, 6], ["red", "blue, \"dark\"", "red", "red", "blue, \"dark\"", "red"]
+    table = frame(size=numpy.array(sizes, object), color=numpy.array(colors, object), y=numpy.arange(6),
+                  sold=numpy.array(["2024-01-0%d" % (i + 1) for i in range(6)], object), more=numpy.array([True] * 6))
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        graphrun._arrays.write_table(table, "d.csv")
+        assert "1.5,red,0,2024-01-01,true\n,\"blue" in pathlib.Path("d.csv").read_text().replace("\r", "")
+        graph = ["y_hat = dense(x, units=1)", "loss = mean(square(y_hat - y))"]
+        text = linear(["size", "color", "days(sold)"], graph, {"x": ["batch", 4], "y": ["batch", 1]},
+                      source={"csv": "d.csv", "x": ["size", "color", "days(sold)"], "y": "y", "missing": "mean"},
+                      split=[0.5, 0, 0.5], transform={"x": ["standardize"], "color": ["one_hot"]})._source
+        read = graphrun.Model(text).fit(progress=False)
+        os.remove("d.csv")
+        given = graphrun.Model(text).fit(table, progress=False)
+        assert given.session.weights_hash() == read.session.weights_hash()
+        assert given.evaluate("test") == read.evaluate("test")
+        other = json.loads(text)
+        other["data"]["source"].update(delimiter=";", decimal=",")
+        assert graphrun.Model(other).fit(table, progress=False).session.weights_hash() == read.session.weights_hash()
+        assert "no column 'size'" in refused(graphrun.Error, lambda: graphrun.Model(text).fit(frame(y=[1, 2])))
+        os.chdir(source)
 
 
 def test_data_that_are_not_finite():
@@ -490,13 +531,18 @@ def test_weights_predict_without_their_data():
         os.chdir(source)
 
 
-def test_sessions_are_not_copied():
+def test_models_are_copied_and_sessions_are_not():
     import copy
     import pickle
     session, model = xor().open(), xor()
     for one in (copy.copy, copy.deepcopy, pickle.dumps):
         refused(TypeError, lambda: one(session))
-    refused(TypeError, lambda: copy.deepcopy(model))
+    model.fit(progress=False)
+    rows = [[0, 1], [1, 1]]
+    for copied in (copy.deepcopy(model), pickle.loads(pickle.dumps(model)), copy.copy(copy.deepcopy(model))):
+        assert (copied.predict(rows) == model.predict(rows)).all() and copied.evaluate("train") == model.evaluate("train")
+        assert copied.fit(progress=False).session.weights_hash() == model.session.weights_hash(), "from the initial weights"
+    assert (copy.deepcopy(xor()).predict(rows) == xor().predict(rows)).all(), "a model that is not fitted"
     refused(ValueError, lambda: session.advance(-1))
     refused(TypeError, lambda: session.advance(0.5))
     state = session.save_state()
