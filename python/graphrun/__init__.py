@@ -9,6 +9,8 @@ The package calls the C API (graphrun/c.h) of libgraphrun.so, which reads and wr
 graphrun.Error, with the diagnostics that the command line prints. Invalid arguments raise TypeError or ValueError.
 """
 
+from typing import Any
+
 from graphrun._graph import GraphBuilder, Value
 from graphrun._library import Error, devices, help, version  # pylint: disable=redefined-builtin
 from graphrun._model import Model
@@ -16,3 +18,11 @@ from graphrun._session import Advanced, Report, Session
 
 __all__ = ["Advanced", "Error", "GraphBuilder", "Model", "Report", "Session", "Value", "devices", "help", "version"]
 __version__ = version()
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("GraphClassifier", "GraphRegressor"):
+        raise AttributeError(f"module 'graphrun' has no attribute {name!r}")
+    from graphrun import sklearn  # imports scikit-learn
+
+    return getattr(sklearn, name)

@@ -316,7 +316,10 @@ def check_apis():
     page = PAGES["docs/reference/python.md"]
     public = ast.literal_eval(re.search(r"__all__ = (\[.*?\])", TEXTS["python/graphrun/__init__.py"]).group(1))
     sources = [ast.parse(TEXTS[f"python/graphrun/_{name}.py"]) for name in ("library", "model", "graph", "session")]
+    public += ["GraphClassifier", "GraphRegressor"]
+    sources.append(ast.parse(TEXTS["python/graphrun/sklearn.py"]))
     definitions = {node.name: node for tree in sources for node in tree.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+    definitions["GraphRegressor"].body += definitions["_GraphEstimator"].body
     for name in public:
         members = [getattr(one, "name", None) or one.target.id for one in getattr(definitions[name], "body", [])
                    if isinstance(one, (ast.FunctionDef, ast.AnnAssign))] if isinstance(definitions[name], ast.ClassDef) else []
