@@ -41,8 +41,8 @@ _TABLE = "<table>"  # file of fit(table) in the data section
 class Model:
     """A model to train and to predict with. Raises Error with all diagnostics if the source is invalid.
 
-    A copy or a pickle of a fitted model holds its weights, and predicts bitwise identical values on the CPU. It holds
-    no training data.
+    A copy or a pickle of a fitted model holds its weights but no training data. It predicts bitwise identical values,
+    except after training on a GPU: copies predict on the CPU.
 
     Parameters
     ----------
@@ -75,6 +75,7 @@ class Model:
         self.session: Optional[Session] = None  # session of the last fit()
         self._predictor: Optional[Session] = None  # session with weights and without data
         self._weights: Optional[bytes] = None  # weights file of a copy of a fitted model
+        self._executor = "cpu"  # executor for predictions of a copy
 
     def __getstate__(self) -> Dict[str, Any]:
         state = {**self.__dict__, "_loaded": None, "session": None, "_predictor": None}
@@ -95,7 +96,7 @@ class Model:
     def __setstate__(self, state: Dict[str, Any]) -> None:
         self.__dict__.update(state, _loaded=_Loaded())
         if self._weights is not None:
-            self._predictor = self._opened(self._loaded_with("none"), "cpu", {})
+            self._predictor = self._opened(self._loaded_with("none"), self._executor, {})
 
     def describe(self) -> Dict[str, Any]:
         """Returns inputs (with flag `target`) and outputs, with names, shapes and dtypes."""
@@ -210,7 +211,7 @@ class Model:
             self._columns, self._weights = before
             raise
         session.train(on_report, progress=progress)
-        self.session = session
+        self.session, self._executor = session, "ref" if executor == "ref" else "cpu"
         return self
 
     def _replaced(self, x: Any) -> str:

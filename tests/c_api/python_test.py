@@ -599,7 +599,7 @@ def test_a_generator_without_inputs():
 def have(program):
     """Whether the packages that it imports are installed."""
     names = re.findall(r"^(?:import|from) (\w+)", program, flags=re.MULTILINE)
-    missing = [name for name in names if importlib.util.find_spec(name) is None]
+    missing = [name for name in sorted({*names}) if importlib.util.find_spec(name) is None]
     if missing:
         print(f"not run, {', '.join(missing)} is not installed: {program.splitlines()[0]}")
     return not missing

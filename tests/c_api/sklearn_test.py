@@ -96,7 +96,8 @@ def test_same_bits():
     assert (one == two).all() and (one != other).any()
     for seed in (numpy.random.RandomState(5), numpy.int64(5)):
         GraphClassifier(epochs=1, random_state=seed).fit(x, y)
-    for model in (GraphClassifier(epochs=5, random_state=3).fit(x, y), GraphRegressor(epochs=5).fit(x, x[:, 0])):
+    for model in (GraphClassifier(epochs=5, random_state=3).fit(x, y), GraphRegressor(epochs=5).fit(x, x[:, 0]),
+                  GraphRegressor(epochs=2, executor="ref").fit(x, x[:, 0])):
         copy = pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(model))))
         assert (copy.predict(x) == model.predict(x)).all() and copy.score(x, model.predict(x)) == 1
         assert (copy.fit(x, y).predict(x) == clone(model).fit(x, y).predict(x)).all()
