@@ -2,13 +2,16 @@
 // and the process goes on: with the same executor where CUDA allows it, with cpu always.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <thread>
 
 #include "fake_runtime.h"
 #include "graphrun/error.h"
 #include "graphrun/params.h"
 #include "graphrun/session.h"
 #include "programs.h"
+#include "support/source_folder.h"
 
 namespace graphrun::testing {
 namespace {
@@ -369,6 +372,50 @@ TEST(Failure, WhatIsNotPolledIsReadFromTheDevice) {
     EXPECT_EQ(read<float>(*runnable, program, inside)[63], 2.0f);
     EXPECT_EQ(read<float>(*runnable, program, last)[63], 3.0f);
   }
+}
+
+// Runs a network in each of eight threads. Returns their errors, and the number of launches.
+std::pair<std::vector<std::string>, std::uint64_t> share_launches() {
+  const Model model = load_model(source_folder() + "/models/xor.json");
+  SessionOptions options;
+  options.executor = GRAPHRUN_FAKE_CUDA;
+  const Program program = plan_program(model, options);
+  const std::shared_ptr<Executor> executor = fake();
+  EXPECT_GT(executor->share_launches(program), 1u);
+  std::vector<std::unique_ptr<Runnable>> runnables;
+  for (int i = 0; i < 8; ++i) runnables.push_back(executor->load(program));
+  std::vector<std::string> errors(runnables.size());
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < runnables.size(); ++i) {
+      threads.emplace_back([&, i] {
+        try {
+          for (int k = 0; k < 20; ++k) runnables[i]->run(0, 1);
+        } catch (const Error& error) {
+          errors[i] = error.diagnostics().front().message;
+        }
+      });
+    }
+  }
+  std::uint64_t launches = 0;
+  for (const auto& runnable : runnables) launches += counted(*runnable, "launches");
+  return {errors, launches};
+}
+
+TEST(SharedLaunches, RunAllNetworks) {
+  const FakeCuda machine("");
+  const auto [errors, launches] = share_launches();
+  for (const std::string& error : errors) EXPECT_EQ(error, "");
+  EXPECT_GE(launches, 20u);
+  EXPECT_LE(launches, 8u * 20u);
+}
+
+TEST(SharedLaunches, FailInTheThreadsOfTheLaunchOnly) {
+  const FakeCuda machine("cudaLaunchKernelExC=1@5");  // cudaErrorInvalidValue
+  const auto [errors, launches] = share_launches();
+  const auto failed = std::ranges::count_if(errors, [](const std::string& error) { return !error.empty(); });
+  EXPECT_GE(failed, 1);
+  for (const std::string& error : errors) EXPECT_TRUE(error.empty() || has(error, "cudaLaunchKernelExC")) << error;
 }
 
 }  // namespace

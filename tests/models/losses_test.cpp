@@ -1,7 +1,7 @@
 // The losses of the first ten training steps of every model, and of every hundredth step of the convex ones, against
-// recorded lists. tests/models/losses/ holds them, one loss a line. Those of known starts (zeros, and that of mnist_mlp's reference)
-// come from NumPy in float64 (bench/loss_lists.py); of the others, whose start our own random numbers draw, from
-// `graphrun models/NAME.json --executor=ref --losses FILE` with the overrides of kKnown.
+// recorded lists. tests/models/losses/ holds them, one loss a line. Those of known starts (zeros, and that of
+// mnist_mlp's reference) come from NumPy in float64 (bench/loss_lists.py); of the others, whose start our own random
+// numbers draw, from `graphrun models/NAME.json --executor=ref --losses FILE` with the overrides of kKnown.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -99,7 +99,8 @@ class EmulatedRunnable final : public HostRunnable {
     if (words.empty()) words.push_back(nullptr);
     words.push_back(&fault_);
     part.steps_at = words.size() * sizeof(void*);
-    words.push_back(nullptr);  // how often
+    words.push_back(nullptr);                                            // how often
+    if (kernel.in_slots) words.insert(words.end(), {nullptr, nullptr});  // nothing is polled
     for (const std::uint64_t key : kernel.keys) words.push_back(reinterpret_cast<void*>(key));
     part.arguments.resize(words.size() * sizeof(void*));
     std::memcpy(part.arguments.data(), words.data(), part.arguments.size());

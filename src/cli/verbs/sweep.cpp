@@ -362,6 +362,7 @@ int run_sweep(const Arguments& arguments, Diagnostics& diagnostics) {
   std::shared_ptr<Executor> sharing;
   const std::size_t fitting = waiting.size() > 1 && arguments.jobs == 0 ? fitting_at_once(arguments, plan, sharing) : 1;
   if (at_once == 0) at_once = fitting;
+  if (at_once == 1) sharing = nullptr;
   at_once = std::min(at_once, waiting.size());
   if (!waiting.empty())
     diagnostics.note(fmt::format("{} runs in {}, {} at a time", waiting.size(), printable(arguments.run_dir), at_once));
@@ -420,6 +421,9 @@ metrics for each combination.
 All runs use the same split, so that they are comparable: that of the first seed, or of the model's
 split_seed. --over data.split_seed=1:5 varies the split. --executor, --set and other training flags apply to
 each run. To resume an interrupted sweep, repeat the command; it skips completed runs.
+
+Several runs train at a time: on the CPU one per core, on a GPU as many small networks as fill it. Each run
+ends with the same weights as a run on its own.
 
 --json prints an array with an object for each combination. docs/reference/command-line.md lists the keys.)",
     R"(graphrun sweep model.json --over train.optimizer.adam.lr=0.1,0.01 --seeds 5

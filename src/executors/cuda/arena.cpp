@@ -7,10 +7,7 @@
 namespace graphrun::cuda {
 
 Arena::Arena(Api& api, const Program& program)
-    : api_(api),
-      program_(program),
-      polled_(poll_block(program)),
-      split_(debug_option("GRAPHRUN_DEBUG_ARENA", "split", "cuda.debug_arena")) {
+    : api_(api), program_(program), polled_(poll_block(program)), split_(is_split()) {
   const auto root = [&](BufferId id) { return storage_root(program, id); };
   address_.resize(program.buffers.size(), nullptr);
   std::byte* whole = split_ ? nullptr : allocate(program.arena_bytes);
@@ -21,6 +18,10 @@ Arena::Arena(Api& api, const Program& program)
     const std::uint64_t offset = program.buffers[id].offset;
     address_[id] = split_ ? address_[root(id)] + (offset - program.buffers[root(id)].offset) : whole + offset;
   }
+}
+
+bool Arena::is_split() {
+  return debug_option("GRAPHRUN_DEBUG_ARENA", "split", "cuda.debug_arena");
 }
 
 std::byte* Arena::allocate(std::uint64_t bytes) {

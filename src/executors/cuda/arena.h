@@ -6,6 +6,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <span>
 #include <vector>
 
 #include "executors/cuda/api.h"
@@ -17,7 +18,11 @@ class Arena {
  public:
   Arena(Api& api, const Program& program);
 
+  static bool is_split();  // each storage is an allocation
   std::byte* at(BufferId id) const { return address_[id]; }
+  std::span<const std::byte> polled() const {
+    return {memory_.front().get() + polled_.offset, polled_.bytes};
+  }                                                                // not split
   void clear_states(cudaStream_t stream) const;                    // fills with zeros
   void copy_polled(std::byte* mirror, cudaStream_t stream) const;  // copies the polled block to host memory of its size
 

@@ -72,7 +72,8 @@ CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profili
     const double before = std::exchange(last, Profiler::now());
     load_times_.emplace_back(part, static_cast<std::uint64_t>((last - before) * 1e9));
   };
-  std::future<std::vector<StepCode>> steps = compile_steps(program_, device_, shares && !profile_);
+  std::future<std::vector<StepCode>> steps =
+      compile_steps(program_, device_, shares && !profile_ && !Arena::is_split());
   open_device(device_);
   took("context_and_modules_ns");
   api_.doing("load");
@@ -176,7 +177,7 @@ std::string CudaRunnable::bind_phases(std::future<std::vector<StepCode>> steps) 
         const Region& of = *region++;
         if (std::holds_alternative<StepTiling>(of.tiling)) {
           access.add(program_, of);
-          BoundSteps bound_steps = step_kernels_->bind(program_, phase, of, *arena_);
+          BoundSteps bound_steps = step_kernels_->bind(program_, phase, of, *arena_, pinned_.get());
           api_.count_generated_kernel(bound_steps.compiled);
           bound.launches.push_back({step, last, std::move(bound_steps)});
         } else
@@ -219,7 +220,7 @@ void CudaRunnable::enqueue(const BoundRegion& region, bool capturing) {
 
 void CudaRunnable::enqueue(BoundSteps& steps, bool capturing) {
   api_.doing(steps.label);
-  if (steps.slot) return steps.slot->run(api_, stream_.get(), 1, [](cudaStream_t) {});
+  if (steps.slot) return steps.slot->run(api_, stream_.get(), 1, false);
   step_kernels_->launch(steps, 1, capturing);
 }
 
@@ -348,9 +349,7 @@ void CudaRunnable::run_in_slot(PhaseId phase, std::uint64_t n) {
     const std::uint64_t steps = std::min(n - begun, bound.batching.steps_per_launch());
     begun += steps;
     const double start = Profiler::now();
-    slot.run(api_, stream_.get(), static_cast<std::uint32_t>(steps), [&](cudaStream_t stream) {
-      if (begun == n) arena_->copy_polled(pinned_.get(), stream);
-    });
+    slot.run(api_, stream_.get(), static_cast<std::uint32_t>(steps), begun == n);
     bound.batching.took(steps, Profiler::now() - start);
   }
 }

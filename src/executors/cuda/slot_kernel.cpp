@@ -47,14 +47,16 @@ SlotKernel::SlotKernel(Api& api, const std::string& name, const KernelSource& so
 SlotKernel::~SlotKernel() = default;
 
 SlotKernel::Member::Member(std::shared_ptr<SlotKernel> kernel, const std::vector<void*>& pointers,
-                           const std::vector<std::uint64_t>& keys)
-    : kernel_(std::move(kernel)) {
+                           std::span<const std::byte> polled, std::byte* mirror, const std::vector<std::uint64_t>& keys)
+    : kernel_(std::move(kernel)), polled_words_(static_cast<std::uint32_t>(polled.size() / sizeof(std::uint32_t))) {
   const auto add = [&](const void* address) { arguments_.push_back(reinterpret_cast<std::uintptr_t>(address)); };
   for (const void* pointer : pointers) add(pointer);
   if (pointers.empty()) add(nullptr);
   add(kernel_->fault_);
   steps_at_ = arguments_.size();
   arguments_.push_back(0);
+  add(polled.data());
+  add(mirror);
   arguments_.insert(arguments_.end(), keys.begin(), keys.end());
   if (keys.empty()) arguments_.push_back(0);
   const std::lock_guard lock(kernel_->mutex_);
@@ -78,12 +80,11 @@ void SlotKernel::look_again() {
   if (!waiting_.empty()) waiting_.front()->changed_.notify_one();
 }
 
-void SlotKernel::Member::run(Api& api, cudaStream_t stream, std::uint32_t steps, const CopyResults& copy_results) {
+void SlotKernel::Member::run(Api& api, cudaStream_t stream, std::uint32_t steps, bool mirrored) {
   SlotKernel& kernel = *kernel_;
   std::unique_lock lock(kernel.mutex_);
   const auto deadline = std::chrono::steady_clock::now() + kernel.patience_;
-  arguments_[steps_at_] = steps;
-  copy_results_ = &copy_results;
+  arguments_[steps_at_] = steps | std::uint64_t{mirrored ? polled_words_ : 0} << 32;
   error_ = nullptr;
   waits_ = true;
   if (!expected_) ++kernel.expected_;
@@ -150,7 +151,6 @@ void SlotKernel::launch(Api& api, cudaStream_t stream, const std::vector<Member*
   void* arguments[] = {&slots};
   api.launch_together(kernel_, name_.c_str(), tiling_.blocks(), tiling_.cluster, tiling_.threads, shared_bytes_,
                       arguments, stream, false, static_cast<std::uint32_t>(members.size()));
-  for (const Member* member : members) (*member->copy_results_)(stream);
   api.copy(fault, fault_, sizeof(std::uint32_t), cudaMemcpyDeviceToHost, stream);
   api.synchronize(stream);
   std::uint32_t failed = 0;

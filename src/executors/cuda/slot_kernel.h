@@ -1,11 +1,11 @@
 // slot_kernel.h: one launch for the steps of several networks: a step kernel in slots (print/step_kernel.h), loaded
-// once per process and device for all Runnables with the same text. Contract: run() returns when the steps have run, in
-// a launch with those of the other members that ask at the same time, each in its slot: a row of the table of
-// arguments. One of the waiting threads launches for all of them, as soon as all members wait, or when some of them do
-// not come for a fifth of the time of a launch; these are not waited for again until they come. Two launches may be in
-// flight, so that the device works while the members of one look at their results. Results do not depend on who shares
-// a launch. Thread-safe; a failed launch throws the same Error in all of its threads. Not here: the memory of a network
-// (arena.h), when to run (runnable.h).
+// once per process and device for all Runnables with the same text.
+// Contract: run() returns when the steps have run, in a launch with those of the other members that ask at the same
+// time, each in its slot: a row of the table of arguments. One of the waiting threads launches for all of them: as soon
+// as all members wait, or when some do not come for a fifth of the time of a launch. These are not waited for again
+// until they come. Several launches may be in flight, so that the device works while the members of one read their
+// results. Results do not depend on who shares a launch. Thread-safe; a failed launch throws its Error in all threads.
+// Not here: the memory of a network (arena.h), when to run (runnable.h).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,9 +15,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
-#include <functional>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,36 +36,35 @@ class SlotKernel {
              cudaStream_t stream);
   ~SlotKernel();
 
-  using CopyResults = std::function<void(cudaStream_t)>;  // queues copies behind the launch
-
   // A network that runs in slots. It belongs to one thread at a time.
   class Member {
    public:
-    // Arguments before the fault word, and keys: SlotArguments of kernels/cuda/tile/step.h.
-    Member(std::shared_ptr<SlotKernel> kernel, const std::vector<void*>& pointers,
-           const std::vector<std::uint64_t>& keys);
+    // Arguments of the kernel (SlotArguments of kernels/cuda/tile/step.h); `mirror` is host memory of the polled bytes.
+    Member(std::shared_ptr<SlotKernel> kernel, const std::vector<void*>& pointers, std::span<const std::byte> polled,
+           std::byte* mirror, const std::vector<std::uint64_t>& keys);
     ~Member();
     Member(const Member&) = delete;
     Member& operator=(const Member&) = delete;
 
-    void run(Api& api, cudaStream_t stream, std::uint32_t steps, const CopyResults& copy_results);
+    // With `mirrored`, `mirror` has the polled bytes at the end.
+    void run(Api& api, cudaStream_t stream, std::uint32_t steps, bool mirrored);
 
    private:
     friend class SlotKernel;
     std::shared_ptr<SlotKernel> kernel_;
     std::vector<std::uint64_t> arguments_;
-    std::size_t steps_at_;  // word of the step count
+    std::uint32_t polled_words_;
+    std::size_t steps_at_;  // word of the step count and the polled words
     // Protected by the kernel's mutex.
     bool expected_ = false;  // waited for
     bool waits_ = false, in_launch_ = false;
     std::exception_ptr error_;
-    const CopyResults* copy_results_ = nullptr;
     std::condition_variable changed_;
   };
 
  private:
-  static constexpr int kLaunches = 2;             // in flight
-  static constexpr std::size_t kMaxSlots = 4096;  // of a launch
+  static constexpr int kLaunches = 8;             // in flight
+  static constexpr std::size_t kMaxSlots = 4096;  // maximum per launch
 
   struct Table {  // arguments of the slots of a launch
     Api::Memory pinned, device;
@@ -83,9 +82,9 @@ class SlotKernel {
   void* fault_ = nullptr;  // device address
   std::uint32_t shared_bytes_ = 0;
 
-  std::mutex mutex_;              // protects what follows, and members
-  std::vector<Member*> members_;  // all
-  std::vector<Member*> waiting_;  // in order of arrival; the first one's thread waits with a deadline
+  std::mutex mutex_;                          // protects what follows, and members
+  std::vector<Member*> members_;              // all
+  std::vector<Member*> waiting_;              // in order of arrival; the first one's thread waits with a deadline
   std::size_t expected_ = 0, in_launch_ = 0;  // members that are waited for; those in a launch
   std::chrono::steady_clock::duration patience_{};
   Api table_api_;  // counts the memory of the tables

@@ -71,7 +71,8 @@ StepKernels::StepKernels(Api& api, std::vector<StepCode> kernels, cudaStream_t s
   for (StepCode& kernel : kernels) {
     Kernel& made = kernels_[kernel.name];
     if (!kernel.in_slots) made.code = std::make_unique<CompiledKernels>(kernel.source);
-    if (!kernel.in_slots && fault_ == nullptr) fault_ = made.code->find_variable("graphrun_fault");  // of all kernels
+    if (!kernel.in_slots && fault_ == nullptr)
+      fault_ = made.code->find_variable("graphrun_fault");  // all kernels share it
     made.kernel = std::move(kernel);
   }
   pinned_ = api_.allocate_pinned(sizeof(*seen_));
@@ -86,8 +87,8 @@ std::uint32_t StepKernels::read_number(const CompiledKernels& code, const std::s
   return std::exchange(*seen_, 0);
 }
 
-BoundSteps StepKernels::bind(const Program& program, const Phase& phase, const Region& region,
-                             const Arena& arena) const {
+BoundSteps StepKernels::bind(const Program& program, const Phase& phase, const Region& region, const Arena& arena,
+                             std::byte* mirror) const {
   BoundSteps steps;
   steps.name = step_kernel_name(program, phase, region);
   const std::uint32_t first = region.first();
@@ -100,7 +101,8 @@ BoundSteps StepKernels::bind(const Program& program, const Phase& phase, const R
   for (const BufferId operand : made.kernel.pointers) words.push_back(arena.at(operand));
   if (made.kernel.in_slots) {
     steps.slot = std::make_unique<SlotKernel::Member>(
-        SlotKernel::find(api_, steps.name, made.kernel.source, steps.tiling, stream_), words, made.kernel.keys);
+        SlotKernel::find(api_, steps.name, made.kernel.source, steps.tiling, stream_), words, arena.polled(), mirror,
+        made.kernel.keys);
     return steps;
   }
   steps.kernel = made.code->find(steps.name);

@@ -52,7 +52,9 @@ class StepKernels {
  public:
   StepKernels(Api& api, std::vector<StepCode> kernels, cudaStream_t stream);
 
-  BoundSteps bind(const Program& program, const Phase& phase, const Region& region, const Arena& arena) const;
+  // `mirror`: host memory of the polled block.
+  BoundSteps bind(const Program& program, const Phase& phase, const Region& region, const Arena& arena,
+                  std::byte* mirror) const;
   void launch(BoundSteps& steps, std::uint64_t times, bool capturing);
   void copy_fault();   // for check(), once the stream is synchronized
   void check() const;  // throws Error (kind device, code cuda.wait)

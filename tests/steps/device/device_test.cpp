@@ -5,10 +5,12 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "executors/verify_models.h"
 #include "graphrun/error.h"
+#include "graphrun/session.h"
 #include "session/compiling/compiled_model.h"
 #include "steps/region_case.h"
 #include "steps/states.h"
@@ -76,6 +78,40 @@ TEST_F(StepKernelsOnADevice, LeaveTheSameBytesHoweverManyStepsALaunchHas) {
     EXPECT_EQ(trained(model, cuda, 1, 1000), once) << model.name << ": two runs";
     EXPECT_EQ(trained(model, cuda, 1000, 1), once) << model.name << ": one by one";
     EXPECT_EQ(trained(model, cuda, 10, 100), once) << model.name << ": by hundreds";
+  }
+}
+
+// Hash of the weights, or the first line of the error.
+std::string hash_of(const std::string& path, const std::shared_ptr<Executor>& executor, int run) {
+  try {
+    LoadOptions load;
+    load.overrides = {{"train.seed", std::to_string(run)}, {"train.epochs", std::to_string(200 + 37 * (run % 5))}};
+    if (run % 7 == 6) load.overrides.emplace_back("train.optimizer", R"({"sgd": {"lr": 1e30}})");  // not finite
+    SessionOptions options;
+    options.custom_executor = executor;
+    Session session(load_model(path, load), options);
+    session.train();
+    return session.weights_hash();
+  } catch (const Error& error) {
+    return error.diagnostics().front().message;
+  }
+}
+
+TEST_F(StepKernelsOnADevice, ShareLaunchesWithTheBitsOfARunAlone) {
+  for (const char* name : {"models/xor", "bench/models/realestate_1h", "bench/models/realestate_2h"}) {
+    const std::string path = source_folder() + "/" + name + ".json";
+    const std::shared_ptr<Executor> sharing = find_executor("cuda");
+    SessionOptions options;
+    options.executor = "cuda";
+    EXPECT_GT(sharing->share_launches(plan_program(load_model(path), options)), 1u);
+    std::vector<std::string> together(24), alone(24);
+    {
+      std::vector<std::jthread> threads;
+      for (std::size_t i = 0; i < together.size(); ++i)
+        threads.emplace_back([&, i] { together[i] = hash_of(path, sharing, static_cast<int>(i)); });
+    }
+    for (std::size_t i = 0; i < alone.size(); ++i) alone[i] = hash_of(path, cuda, static_cast<int>(i));
+    EXPECT_EQ(together, alone) << name;
   }
 }
 

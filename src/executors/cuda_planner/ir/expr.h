@@ -47,7 +47,7 @@ struct TextCall {
   std::vector<TextOperand> inputs;
   TensorType output;
   std::string_view number = "Number";  // type that its functions compute in; "float" if they must be exact
-  std::string key = {};                // of its random numbers, a variable; "" for a literal
+  std::string key = {};                // key of random numbers, a variable; "" for a literal
   std::string picked = {};             // shuffled minibatch: table of its rows (kernels/cuda/tile/picks.h), if any
 };
 

@@ -20,7 +20,7 @@ struct StepKernel {
   std::string text;                 // defines `extern "C" __global__ void NAME(Arguments<N>)`; follows step_prelude()
   std::vector<std::string> pieces;  // the same as sources to compile in parallel and link; empty if not split
   std::vector<BufferId> pointers;   // buffers whose addresses the kernel receives
-  std::vector<std::uint64_t> keys;  // of random numbers, if it runs in slots
+  std::vector<std::uint64_t> keys;  // keys of random numbers, if it runs in slots
   std::uint32_t threads = 0;        // block size
   bool in_slots = false;
 };

@@ -23,12 +23,15 @@ struct StepArguments {
   unsigned* fault;
   u32 steps;
 };
-// Those of a kernel that runs several networks, one per slot: also the keys of its random numbers.
+// Those of a kernel that runs several networks, one per slot: also the keys of its random numbers, and the words that
+// the first block copies to the host's memory at the end.
 template <int kPointers, int kKeys>
 struct SlotArguments {
   void* at[kPointers];
   unsigned* fault;
-  u32 steps;
+  u32 steps, polled_words;
+  const u32* polled;
+  u32* mirror;
   u64 keys[kKeys];
 
   GRAPHRUN_TILE_FN SlotArguments own() const {
@@ -173,11 +176,14 @@ GRAPHRUN_TILE_FN float dot(X x, Y y) {
 
 // The same for a kernel of several networks. Its parameter is the address of a table with the arguments of each slot,
 // the second dimension of the grid. A thread keeps those of its slot in registers.
-#define GRAPHRUN_SLOT_KERNEL(name, threads, Arguments, arguments, Shared, shared) \
-  GRAPHRUN_TILE_FN void name##_steps(const Arguments& arguments, Shared& shared); \
-  GRAPHRUN_TILE_VARIABLE(unsigned name##_shared_bytes = sizeof(Shared))           \
-  GRAPHRUN_TILE_KERNEL(threads) name(const Arguments* slots) {                    \
-    const Arguments a = slots[slot_index()].own();                                \
-    name##_steps(a, *static_cast<Shared*>(dynamic_shared()));                     \
-  }                                                                               \
+#define GRAPHRUN_SLOT_KERNEL(name, threads, Arguments, arguments, Shared, shared)             \
+  GRAPHRUN_TILE_FN void name##_steps(const Arguments& arguments, Shared& shared);             \
+  GRAPHRUN_TILE_VARIABLE(unsigned name##_shared_bytes = sizeof(Shared))                       \
+  GRAPHRUN_TILE_KERNEL(threads) name(const Arguments* slots) {                                \
+    const Arguments a = slots[slot_index()].own();                                            \
+    name##_steps(a, *static_cast<Shared*>(dynamic_shared()));                                 \
+    barrier();                                                                                \
+    if (block_index() != 0) return;                                                           \
+    for (u32 i = thread_index(); i < a.polled_words; i += threads) a.mirror[i] = a.polled[i]; \
+  }                                                                                           \
   GRAPHRUN_TILE_FN void name##_steps(const Arguments& arguments, Shared& shared)
