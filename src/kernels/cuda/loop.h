@@ -8,7 +8,7 @@
 
 namespace graphrun::cuda {
 
-inline constexpr std::uint32_t kLoopSlots = 1024;  // maximum number of runnables per process and device at a time
+inline constexpr std::uint32_t kLoopSlots = 8192;  // maximum number of runnables per process and device at a time
 
 struct LoopKernels {
   const void* arm;      // (u32 slot, u64 blocks, u64 singles)
