@@ -164,10 +164,15 @@ cudaError_t cudaSetDevice(int) {
   FAKE_CALL();
   return cudaSuccess;
 }
+cudaError_t cudaSetDeviceFlags(unsigned) {
+  FAKE_CALL();
+  return cudaSuccess;
+}
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   *properties = {};
   std::strcpy(properties->name, "Fake GPU");
   properties->major = 6;
+  properties->multiProcessorCount = 132;
   return cudaSuccess;
 }
 cudaError_t cudaGetDevice(int* device) {

@@ -18,7 +18,7 @@ int interrupt_event();                   // file descriptor that becomes readabl
 double seconds_since_interrupt();        // minus infinity: no interrupt
 void wait_or_interrupt(double seconds);  // returns early if interrupted() becomes true
 
-inline constexpr std::size_t kMaxInterrupts = 1024;
+inline constexpr std::size_t kMaxInterrupts = 8192;
 
 class Interrupt {
  public:

@@ -162,12 +162,13 @@ void SlotKernel::launch(Api& api, cudaStream_t stream, const std::vector<Member*
 }
 
 std::size_t networks_at_once(const Program& program, int device) {
-  std::uint32_t cluster = 0;
-  for (const Phase& phase : program.phases)
-    for (const Region& region : phase.regions)
-      if (std::holds_alternative<StepTiling>(region.tiling) && fits_slots(phase, region))
-        cluster = std::max(cluster, std::get<StepTiling>(region.tiling).cluster);
-  if (cluster == 0) return 1;
+  const Phase& training = program.phases.at(0);
+  if (training.regions.size() != 1) return 1;
+  const auto* tiling = std::get_if<StepTiling>(&training.regions[0].tiling);
+  if (tiling == nullptr || !fits_slots(training, training.regions[0])) return 1;
+  // Threads that wait for the device sleep: the others need the processor. Before the context exists.
+  if (cudaSetDevice(device) == cudaSuccess) cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync);
+  cudaGetLastError();  // open_device() reports what is wrong
   open_device(device);
   cudaDeviceProp properties{};
   std::size_t unused = 0, total = 0;
@@ -176,7 +177,7 @@ std::size_t networks_at_once(const Program& program, int device) {
   // Two blocks per multiprocessor, and half of the memory: other programs may need some.
   const auto blocks = 2 * static_cast<std::size_t>(properties.multiProcessorCount);
   const std::uint64_t memory = unused / 2 / std::max<std::uint64_t>(program.arena_bytes, 1);
-  return std::max<std::size_t>(1, std::min<std::uint64_t>(blocks / cluster, memory));
+  return std::max<std::size_t>(1, std::min<std::uint64_t>(blocks / tiling->cluster, memory));
 }
 
 }  // namespace graphrun::cuda

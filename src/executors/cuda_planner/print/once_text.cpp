@@ -156,10 +156,15 @@ void OnceText::find_exact() {
   }
 }
 
-// Literal of a constant scalar, which then needs no register. Slots may have different constants.
+// Literal of a constant scalar, which then needs no register. Slots may have different constants, except for operands
+// of approximate functions: the assembler computes these with other bits if it knows the operand.
 std::optional<std::string> OnceText::literal(BufferId of) const {
-  if (frame_.in_slots || !places_.is_number(of) || buffer(of).kind != BufferKind::constant ||
-      buffer(of).type.dtype != DType::f32)
+  const auto approximates = [&](const Step& step) {
+    return is_approximate(step.op) && std::ranges::any_of(step.inputs, [&](BufferId id) { return root(id) == of; });
+  };
+  if (frame_.in_slots && (program_.math == MathMode::exact || std::ranges::none_of(phase_.steps, approximates)))
+    return {};
+  if (!places_.is_number(of) || buffer(of).kind != BufferKind::constant || buffer(of).type.dtype != DType::f32)
     return {};
   const auto initial = std::ranges::find(program_.initial, of, &InitialValue::buffer);
   if (initial == program_.initial.end() || initial->bytes.size() != sizeof(std::uint32_t)) return {};
