@@ -1,10 +1,12 @@
-// bytes.h: reads numbers of either byte order from a buffer.
+// bytes.h: reads numbers of either byte order, and 16-bit floats, from a buffer.
 // Contract: the caller checks that the bytes exist.
 #pragma once
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <cstring>
+#include <limits>
 #include <string_view>
 #include <vector>
 
@@ -19,6 +21,21 @@ T number_at(std::string_view bytes, std::size_t at, std::endian order) {
   std::memcpy(&value, raw, sizeof(T));
   return value;
 }
+
+// 16-bit floats; f32 holds all their values.
+struct F16 {
+  std::uint16_t bits;
+  explicit operator float() const {
+    using Limits = std::numeric_limits<float>;
+    float size = std::bit_cast<float>((bits & 0x7FFFu) << 13) * 0x1p112f;  // exact, subnormal numbers too
+    if (size >= 0x1p16f) size = (bits & 0x3FFu) != 0 ? Limits::quiet_NaN() : Limits::infinity();
+    return (bits & 0x8000u) != 0 ? -size : size;
+  }
+};
+struct BF16 {
+  std::uint16_t bits;
+  explicit operator float() const { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
+};
 
 // Converts `count` numbers of type From to a vector of To.
 template <class To, class From>

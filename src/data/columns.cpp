@@ -338,8 +338,12 @@ std::vector<ArrayPtr> arrays_of(json::Reader& reader, const json::Ref& at, const
   }
   if (table.use) {
     std::vector<std::size_t> used;
+    const auto is_open = [&](const std::string& name) {  // takes it by name, or all that is left
+      return open > 0 && (!table.keyed || std::any_of(inputs.begin(), inputs.end(),
+                                                      [&](const InputDecl& input) { return input.name == name; }));
+    };
     for (std::size_t i = 0; i < table.arrays.size(); ++i) {
-      if (taken.contains(&table.arrays[i]) || open > 0) used.push_back(i);
+      if (taken.contains(&table.arrays[i]) || is_open(table.arrays[i].name)) used.push_back(i);
     }
     try {
       table.use(used);

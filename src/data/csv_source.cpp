@@ -39,10 +39,8 @@ class TextSource {
           }))
         kept_->push_back(row);
     }
-    if (kept_->empty()) throw Error(ErrorKind::input, "data.csv", "every row lacks a value: \"drop\" leaves none");
-    if (kept_->size() < table_->rows())
-      files.warn(
-          fmt::format("{} of {} rows lack a value and are left out", table_->rows() - kept_->size(), table_->rows()));
+    const auto rows = static_cast<std::int64_t>(table_->rows());
+    warn_of_dropped(files, rows - static_cast<std::int64_t>(kept_->size()), rows);
   }
 
  private:

@@ -24,7 +24,9 @@ ArrayPtr side_by_side(const std::vector<NamedArray>& columns, const Shape& sampl
 }
 
 NamedArray gathered(std::string name, const json::Ref& at, std::vector<NamedArray> columns, const Shape& sample) {
-  return {std::move(name), at, [columns = std::move(columns), sample] { return side_by_side(columns, sample); }};
+  const Missing missing = columns.front().missing;  // all columns have the policy of the array
+  const auto read = [columns = std::move(columns), sample] { return side_by_side(columns, sample); };
+  return {std::move(name), at, read, {}, {}, missing};
 }
 
 std::string column_name(const std::string& array, std::int64_t i) {

@@ -156,33 +156,116 @@ double value_of(const NamedArray& column) {
 
 }  // namespace
 
+void warn_of_dropped(Files& files, std::int64_t count, std::int64_t rows) {
+  if (count == rows) throw Error(ErrorKind::input, "data.csv", "every row lacks a value: \"drop\" leaves none");
+  if (count > 0) files.warn(fmt::format("{} of {} rows lack a value and are left out", count, rows));
+}
+
 ArrayPtr fill_gaps(const NamedArray& column, const ArrayPtr& array, const FitContext& table) {
-  if (!column.missing.is_filled() || array->rows() == 0) return array;
-  const auto& values = std::get<std::vector<double>>(array->values);
+  const auto* doubles = std::get_if<std::vector<double>>(&array->values);
+  if (!column.missing.is_filled() || array->rows() == 0 || !doubles) return array;
+  const std::vector<double>& values = *doubles;
+  const std::size_t width = values.size() / static_cast<std::size_t>(array->rows());
   const bool is_given = column.missing.kind == Missing::Kind::value;
   const std::string_view what = is_given ? "value" : word_of(column.missing.kind);
   const std::string key = fmt::format("{}:{}", column.name, what);
   if (const std::optional<Rows> train = is_given ? std::nullopt : table.rows_to_fit(array->rows())) {
-    std::vector<double> present;
-    for (std::int64_t i = 0; i < train->count; ++i) {
-      const double value = values[static_cast<std::size_t>(train->row(i))];
-      if (!std::isnan(value)) present.push_back(value);
+    std::vector<double> present, numbers;
+    for (std::size_t c = 0; c < width; ++c) {
+      present.clear();
+      for (std::int64_t i = 0; i < train->count; ++i) {
+        const double value = values[static_cast<std::size_t>(train->row(i)) * width + c];
+        if (!std::isnan(value)) present.push_back(value);
+      }
+      if (present.empty()) fail_empty(width == 1 ? column.name : fmt::format("{}[{}]", column.name, c));
+      numbers.push_back(number_of(column.missing.kind, present));
     }
-    if (present.empty()) fail_empty(column.name);
-    table.fit.set(key, {number_of(column.missing.kind, present)});
+    table.fit.set(key, std::move(numbers));
   }
   const std::vector<double>* fitted = is_given ? nullptr : table.fit.find(key);
   const auto gaps = std::count_if(values.begin(), values.end(), [](double value) { return std::isnan(value); });
   if (gaps == 0) return array;
   if (!is_given && !fitted) fail_unfitted(column.name, gaps, what, table);
-  const double fill = is_given ? value_of(column) : fitted->front();
+  const std::vector<double> fill = is_given ? std::vector<double>(width, value_of(column)) : *fitted;
+  if (fill.size() != width) fail_unfitted(column.name, gaps, what, table);
   auto filled = std::make_shared<Array>(*array);
+  std::size_t at = 0;
   for (double& value : std::get<std::vector<double>>(filled->values)) {
-    if (std::isnan(value)) value = fill;
+    if (std::isnan(value)) value = fill[at % width];
+    ++at;
   }
   warn_of_gaps(column.name, gaps,
-               is_given ? fmt::format("{}", fill) : fmt::format("the {} of the training rows, {}", what, fill), table);
+               is_given     ? fmt::format("{}", fill.front())
+               : width == 1 ? fmt::format("the {} of the training rows, {}", what, fill.front())
+                            : fmt::format("the {} of the training rows", what),
+               table);
   return filled;
+}
+
+namespace {
+
+// The array without the dropped rows; floats as doubles if gaps are to be filled.
+ArrayPtr remaining(const ArrayPtr& array, const std::vector<char>& dropped, bool is_filled) {
+  if (!array || array->shape.rank() == 0) return array;
+  const auto rows = static_cast<std::size_t>(array->rows());
+  const bool drops = dropped.size() == rows, widens = is_filled && array->values.index() == 1;
+  if (!drops && !widens) return array;
+  auto result = std::make_shared<Array>(Array{array->shape, {}, array->columns});
+  std::visit(
+      [&](const auto& values) {
+        const auto keep = [&](auto kept) {
+          const std::size_t width = values.size() / rows;
+          for (std::size_t row = 0; row < rows; ++row) {
+            const auto from = values.begin() + static_cast<std::ptrdiff_t>(row * width);
+            if (!drops || !dropped[row]) kept.insert(kept.end(), from, from + static_cast<std::ptrdiff_t>(width));
+          }
+          result->values = std::move(kept);
+        };
+        widens ? keep(std::vector<double>()) : keep(std::decay_t<decltype(values)>());
+      },
+      array->values);
+  if (drops) result->shape[0] = std::count(dropped.begin(), dropped.end(), 0);
+  return result;
+}
+
+// Marks the rows of an array that have a NaN.
+void mark_gaps(const ArrayPtr& array, std::vector<char>& dropped) {
+  if (!array || array->rows() == 0) return;
+  const auto rows = static_cast<std::size_t>(array->rows());
+  std::visit(
+      [&](const auto& values) {
+        if (dropped.empty()) dropped.resize(rows);
+        for (std::size_t i = 0; i < values.size() && dropped.size() == rows; ++i) {
+          if (std::isnan(static_cast<double>(values[i]))) dropped[i / (values.size() / rows)] = 1;
+        }
+      },
+      array->values);
+}
+
+}  // namespace
+
+void read_gaps(SourceContext& context, Table& table) {
+  const std::optional<json::Ref> at = context.split.get("missing");
+  if (!at) return;
+  const auto missing = read_missing(context.reader, *at, table.names(), context.is_other || table.arrays.empty());
+  const auto dropped = std::make_shared<std::vector<char>>();  // one per row; empty: all rows remain
+  std::vector<std::function<ArrayPtr()>> reads(missing.size());
+  for (std::size_t i = 0; i < missing.size(); ++i) {
+    NamedArray& array = table.arrays[i];
+    const bool drops = missing[i].kind == Missing::Kind::drop;
+    if (!drops || !context.is_other) array.missing = missing[i];
+    if (drops && !context.is_other) reads[i] = array.read;
+    array.read = [read = array.read, dropped, is_filled = missing[i].is_filled()] {
+      return remaining(read(), *dropped, is_filled);
+    };
+  }
+  table.use = [reads, dropped, files = &context.files](const std::vector<std::size_t>& used) {
+    for (const std::size_t i : used) {
+      if (reads[i]) mark_gaps(reads[i](), *dropped);
+    }
+    if (!dropped->empty())
+      warn_of_dropped(*files, std::count(dropped->begin(), dropped->end(), 1), std::ssize(*dropped));
+  };
 }
 
 std::optional<std::string> word_for_gaps(const NamedArray& column, const FitContext& table) {

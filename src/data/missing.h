@@ -4,6 +4,7 @@
 // dropping rows (csv_source.cpp).
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,8 +22,14 @@ std::optional<Missing> read_missing(json::Reader& reader, const json::Ref& at);
 std::vector<Missing> read_missing(json::Reader& reader, const json::Ref& at, const std::vector<std::string>& names,
                                   bool others);
 
-// Replaces gaps (NaN) by the imputed number. Throws Error.
+// Replaces gaps (NaN) by the imputed number, one per number of a row. Throws Error.
 ArrayPtr fill_gaps(const NamedArray& column, const ArrayPtr& array, const FitContext& table);
+
+// Reads "missing" of a source of arrays, in which NaN is a gap, and applies it to reading them.
+void read_gaps(SourceContext& context, Table& table);
+
+// Warns about dropped rows; throws Error if none of `rows` is left.
+void warn_of_dropped(Files& files, std::int64_t count, std::int64_t rows);
 
 // Imputed value of a categorical column, or nothing if no cell needs filling. Throws Error.
 std::optional<std::string> word_for_gaps(const NamedArray& column, const FitContext& table);

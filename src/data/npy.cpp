@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <utility>
 
 #include "base/file.h"
 #include "base/input_limit.h"
 #include "data/bytes.h"
+#include "data/missing.h"
 #include "data/sources.h"
 #include "graphrun/error.h"
 
@@ -95,6 +98,28 @@ constexpr Stored stored_exactly(std::string_view type) {
           }};
 }
 
+// Values in Fortran order, rearranged to C order.
+template <class T>
+void rearrange(std::vector<T>& values, const Shape& shape) {
+  std::array<std::size_t, kMaxRank> place{}, stride{};
+  std::size_t elements = 1, from = 0;
+  const auto rank = static_cast<std::size_t>(shape.rank());
+  for (std::size_t axis = 0; axis < rank; ++axis) {
+    stride[axis] = elements;
+    elements *= static_cast<std::size_t>(shape.dims()[axis]);
+  }
+  std::vector<T> in_c_order(values.size());
+  for (T& value : in_c_order) {
+    value = values[from];
+    for (std::size_t axis = rank; axis-- > 0;) {
+      from += stride[axis];
+      if (++place[axis] < static_cast<std::size_t>(shape.dims()[axis])) break;
+      from -= stride[axis] * std::exchange(place[axis], 0);
+    }
+  }
+  values = std::move(in_c_order);
+}
+
 const Stored* find_stored(std::string_view type) {
   static constexpr Stored kTypes[] = {
       stored<std::uint8_t, std::uint8_t>("u1"),
@@ -106,6 +131,8 @@ const Stored* find_stored(std::string_view type) {
       stored<double, std::uint32_t>("u4"),
       stored_exactly<std::int64_t>("i8"),
       stored_exactly<std::uint64_t>("u8"),
+      stored<float, F16>("f2"),
+      stored<float, BF16>("bf"),  // not a type of NumPy; of safetensors.cpp
       stored<float, float>("f4"),
       stored<double, double>("f8"),
   };
@@ -157,8 +184,7 @@ NpyHeader parse_npy_header(const std::string& name, std::string_view bytes, std:
   header.order = type[0] == '>' ? std::endian::big : std::endian::little;
   header.type = type.substr(1);
   header.shape = text.shape();
-  if (text.value("fortran_order") != "False" && header.shape.rank() > 1)
-    text.fail("the array is in Fortran order; save it with numpy.ascontiguousarray");
+  header.is_fortran = text.value("fortran_order") != "False" && header.shape.rank() > 1;
   const std::uint64_t room = size - header.begin, width = static_cast<std::uint64_t>(type[2] - '0');
   const std::optional<std::uint64_t> elements = credible_elements(header.shape, room);
   if (!elements || *elements > room / width || *elements * width != room) {
@@ -173,7 +199,9 @@ NpyHeader parse_npy_header(const std::string& name, std::string_view bytes, std:
 Array read_values(const std::string& name, const std::string& what, std::string_view bytes, const NpyHeader& header) {
   const Stored& stored = *find_stored(header.type);
   require_within_input_limit(saturating_product(header.count, stored.width), what);
-  return {header.shape, stored.values({name, {}}, bytes, header)};
+  Array array{header.shape, stored.values({name, {}}, bytes, header)};
+  if (header.is_fortran) std::visit([&](auto& values) { rearrange(values, header.shape); }, array.values);
+  return array;
 }
 
 Array parse_npy(const std::string& name, std::string_view bytes) {
@@ -181,13 +209,18 @@ Array parse_npy(const std::string& name, std::string_view bytes) {
 }
 
 Loaded read_npy(SourceContext& context) {
-  return read_files_by_key(context, [](const std::string& path) { return parse_npy(path, read_file(path)); });
+  Loaded loaded = read_files_by_key(context, [](const std::string& path) { return parse_npy(path, read_file(path)); });
+  read_gaps(context, loaded.rows);
+  return loaded;
 }
 
 Loaded read_npz(SourceContext& context) {
   Loaded loaded;
   const std::optional<std::string> name = context.reader.string(context.value);
-  if (!name || !context.opens) return loaded;
+  if (!name || !context.opens) {
+    read_gaps(context, loaded.rows);
+    return loaded;
+  }
   const std::string path = context.files.find(*name);
   const auto npz = std::make_shared<const Npz>(path, context.files.read(path));
   Files* files = &context.files;
@@ -197,6 +230,7 @@ Loaded read_npz(SourceContext& context) {
                                                         [&](const std::string&) { return npz->read(array); });
                                   }});
   }
+  read_gaps(context, loaded.rows);
   return loaded;
 }
 

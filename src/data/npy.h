@@ -1,7 +1,8 @@
 // npy.h: reads and writes NumPy's .npy arrays and .npz archives (zip).
-// Contract: versions 1 to 3, C order, integers, floats and bools of 8 to 64 bits in either byte order. Throws Error
-// that names the file and the array. Allocations are bounded by the length of the file and by input_limit.h. An archive
-// is rejected if its entries overlap or share a name. IDX files use the same credible_elements() and read_values().
+// Contract: versions 1 to 3, C and Fortran order, integers, floats and bools of 8 to 64 bits in either byte order.
+// Throws Error that names the file and the array. Allocations are bounded by the length of the file and by
+// input_limit.h. An archive is rejected if its entries overlap or share a name. IDX files use the same
+// credible_elements() and read_values().
 #pragma once
 
 #include <bit>
@@ -27,6 +28,7 @@ struct NpyHeader {
   std::endian order = std::endian::little;
   std::uint64_t begin = 0;  // offset of the values
   std::uint64_t count = 0;  // number of values
+  bool is_fortran = false;  // the first axis varies fastest in the file
 };
 
 // Returns the element count, or nothing if the values exceed `room` bytes. An extent of 0 does not mask an overflow.

@@ -5,6 +5,7 @@
 namespace graphrun::data {
 
 std::span<const SourceFormat> source_formats() {
+  static constexpr Doc kGaps = {"missing", "policy for NaN, of all arrays or by array (\"error\")"};
   static const std::vector<SourceFormat> formats = {
       {"json",
        "a JSON file with the sizes m, n, m_test and the flat row-major arrays x, y, x_test, y_test",
@@ -14,8 +15,8 @@ std::span<const SourceFormat> source_formats() {
        true},
       {"inline", "arrays in the model file: {\"x\": [[0, 0], [0, 1]], \"y\": [0, 1]}", {}, read_inline, false},
       {"idx", "one IDX file for each input, plain or gzip: {\"x\": \"images.gz\", \"y\": \"labels.gz\"}", {}, read_idx},
-      {"npy", "one NPY file for each input: {\"x\": \"x.npy\", \"y\": \"y.npy\"}", {}, read_npy},
-      {"npz", "an NPZ file; its arrays are named like the inputs", {}, read_npz},
+      {"npy", "one NPY file for each input: {\"x\": \"x.npy\", \"y\": \"y.npy\"}", {kGaps}, read_npy},
+      {"npz", "an NPZ file; its arrays are named like the inputs", {kGaps}, read_npz},
       {"csv",
        "a CSV file, plain or gzip; every column is an array",
        {{"header", "whether the first line names the columns (true); otherwise they are named 0, 1, 2, ..."},

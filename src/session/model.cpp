@@ -179,6 +179,7 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
   ModelFile file = read_model_file(reader, reads ? initial_arrays(files) : ReadArray());
   Model& model = file.model;
   if (weights && !reader.failed()) {
+    match_names(*weights, model.graph);
     const std::vector<Diagnostic> found = misfits(*weights, model.graph);
     if (!found.empty()) reader.report(reader.root(), Error(ErrorKind::input, found));
   }
@@ -210,9 +211,7 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
     for (auto& [name, tensor] : parameters_of(*weights))
       graph.parameters.at(graph.builder.find(name)).init = Init::values(std::move(tensor));
   }
-  if (weights && !weights->ignored.empty())
-    data.warnings.push_back(
-        fmt::format("'{}': ignoring {}, which no model needs", weights->path, fmt::join(weights->ignored, ", ")));
+  if (weights) data.warnings.insert(data.warnings.end(), weights->warnings.begin(), weights->warnings.end());
   if (model.name.empty()) model.name = path.stem().string();
   model.file = document.file;
   model.canonical = canonical_text(document, options, model.name);

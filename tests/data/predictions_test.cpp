@@ -385,6 +385,21 @@ TEST_F(PredictionTest, AnOutputOfNoInputIsRejected) {
                   "no output depends on an input"));
 }
 
+// A gap of an array becomes the number of the training rows, in a file of any format.
+TEST_F(PredictionTest, GapsOfArraysAreFilled) {
+  const auto array = [](float gap) { return test::npy("<f4", "(3, 2)", test::raw<float>({1, 2, 3, 250, 5, gap})); };
+  constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+  write("x.npy", array(kNan));
+  write("y.npy", test::npy("<f4", "(3,)", test::raw<float>({1, 2, 3})));
+  write_model(R"({"train": {"npy": {"x": "x.npy", "y": "y.npy"}, "missing": "mean"}, "transform": {"x": ["minmax"]}})");
+  train();
+  write("filled.npy", array(126));
+  const std::vector<float> expected = predict("filled.npy");
+  EXPECT_EQ(predict("x.npy"), expected);
+  write("rows.csv", "x0,x1\n1,2\n3,250\n5,\n");
+  EXPECT_EQ(predict("rows.csv"), expected);
+}
+
 // One array in every format that holds one, plain or compressed, whatever the file is called.
 TEST_F(PredictionTest, EveryFormatOfAnArrayGivesTheSameBytes) {
   write_model(R"({"train": {"inline": {"x": [[1, 2], [3, 250]], "y": [1, 2]}}, "transform": {"x": ["standardize"]}})");

@@ -108,11 +108,11 @@ TEST(Safetensors, FilesOfOthersAreRead) {
     EXPECT_EQ(std::get<std::vector<std::uint8_t>>(file.read("b").values), std::vector<std::uint8_t>{7});
   }
   const data::Safetensors file = opened(with_header(
-      "{" + entry("h", "BF16", "[2]", "[0,4]") + "," + entry("n", "F4", "[3]", "[4,6]") + "," +
+      "{" + entry("h", "F8_E4M3", "[4]", "[0,4]") + "," + entry("n", "F4", "[3]", "[4,6]") + "," +
           entry("deep", "F32", "[1,1,1,1,1,1,1,1,1]", "[6,10]") + "," + entry("W", "F32", "[1]", "[10,14]") + "}",
       14));
   EXPECT_NO_THROW(file.read("W"));
-  EXPECT_EQ(file.info("h").dtype, "BF16");
+  EXPECT_EQ(file.info("h").dtype, "F8_E4M3");
   EXPECT_EQ(file.info("n").dtype, "F4");
   const auto message = [&](const char* name) -> std::string {
     try {
@@ -122,7 +122,7 @@ TEST(Safetensors, FilesOfOthersAreRead) {
     }
     return "read";
   };
-  EXPECT_EQ(message("h"), "'w': 'h' is BF16, which is not read\n    hint: save it as float32");
+  EXPECT_EQ(message("h"), "'w': 'h' is F8_E4M3, which is not read\n    hint: save it as float32");
   EXPECT_EQ(message("n"), "'w': 'n' is F4, which is not read\n    hint: save it as float32");
   EXPECT_EQ(message("deep"), "'w': 'deep' has 9 axes, and 8 are the most");
   EXPECT_EQ(message("w"), "'w' has no tensor 'w'\n    hint: did you mean 'W'?");
@@ -357,10 +357,10 @@ TEST_F(SafetensorsWeights, FilesThatDoNotFit) {
   }
   EXPECT_NE(rejected("bare.safetensors").find("the weights come without the numbers by which 'x' was changed"),
             std::string::npos);
-  tensors[0].second = HostTensor(DType::f64, tensors[0].second.shape());
-  write("f64.safetensors", data::safetensors_bytes(tensors, {}));
-  EXPECT_NE(rejected("f64.safetensors").find("must be f32, it is f64"), std::string::npos);
-  EXPECT_NE(rejected("f64.safetensors").find("hint: convert it before it is saved: .astype(numpy.float32)"),
+  tensors[0].second = HostTensor(DType::i32, tensors[0].second.shape());
+  write("i32.safetensors", data::safetensors_bytes(tensors, {}));
+  EXPECT_NE(rejected("i32.safetensors").find("must be f32, it is i32"), std::string::npos);
+  EXPECT_NE(rejected("i32.safetensors").find("hint: convert it before it is saved: .astype(numpy.float32)"),
             std::string::npos);
   const std::string good = read_file(path("w.safetensors"));
   write("cut.safetensors", good.substr(0, good.size() - 1));

@@ -2,7 +2,9 @@
 #include "graphrun/weights.h"
 
 #include <algorithm>
+#include <bit>
 
+#include "archives.h"
 #include "base/file.h"
 #include "data/npy.h"
 #include "data_fixture.h"
@@ -119,13 +121,13 @@ TEST_F(WeightsTest, APredictionNeedsNoData) {
 
 TEST_F(WeightsTest, AllThatDoesNotFitIsSaidAtOnce) {
   write_arrays({{"h.W", tensor(DType::f32, Shape{3, 4})},
-                {"h.b", tensor(DType::f64, Shape{4})},
+                {"h.b", tensor(DType::i32, Shape{4})},
                 {"z.w", tensor(DType::f32, Shape{4, 1})},
                 {"z.b", tensor(DType::f32, Shape{1})},
                 {"unused", tensor(DType::f32, Shape{3})}});
   const std::string parameters =
       "DIR/w.npz: 'h.W' is (3, 4), the parameter is (2, 4)\n"
-      "DIR/w.npz: 'h.b' must be f32, it is f64\n"
+      "DIR/w.npz: 'h.b' must be f32, it is i32\n"
       "    hint: convert it before it is saved: .astype(numpy.float32), in PyTorch .float()\n"
       "DIR/w.npz: no array 'z.W'\n"
       "    hint: it has 'z.w', which the model has not\n"
@@ -143,6 +145,35 @@ TEST_F(WeightsTest, AllThatDoesNotFitIsSaidAtOnce) {
   EXPECT_NE(text.find("/data/transform: the weights come without the numbers by which 'x' was changed"),
             std::string::npos)
       << text;
+}
+
+// A file of PyTorch: Linear layers (out, in) under the names of Sequential, in any float type.
+TEST_F(WeightsTest, LinearLayersOfPyTorch) {
+  write("net.json", R"js({"format": 1, "data": {"train": {"inline": {"x": [[1, 2]], "y": [0]}}},
+    "inputs": {"x": ["batch", 2], "y": ["batch", 1]}, "parameters": {"_2.gain": {"shape": [1], "init": "ones"}},
+    "graph": [{"name": "_0", "op": "dense", "inputs": ["x"], "units": 2}, "z = _2.gain * dense(_0, units=1, name=_1)",
+              "loss = mse(z, y)"],
+    "outputs": {"z": "y"}, "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.1}}, "epochs": 1}})js");
+  const auto bf16 = [](float value) { return static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16); };
+  std::string values = test::raw<double>({1, 2, 3, 4}) + test::raw<std::uint16_t>({0x3C00, 0x4000});  // 1, 2
+  values += test::raw<std::uint16_t>({bf16(-1), bf16(10)}) + test::raw<float>({0.5F}) + test::raw<float>({3});
+  const std::string header = R"({"0.weight":{"dtype":"F64","shape":[2,2],"data_offsets":[0,32]},)"
+                             R"("0.bias":{"dtype":"F16","shape":[2],"data_offsets":[32,36]},)"
+                             R"("1.weight":{"dtype":"BF16","shape":[1,2],"data_offsets":[36,40]},)"
+                             R"("1.bias":{"dtype":"F32","shape":[1],"data_offsets":[40,44]},)"
+                             R"("2.gain":{"dtype":"F32","shape":[1],"data_offsets":[44,48]}})";
+  write("net.safetensors", test::little(header.size(), 8) + header + values);
+  LoadOptions options;
+  options.weights = path("net.safetensors");
+  Session session(load_model(path("net.json"), options));
+  HostTensor x(DType::f32, Shape{1, 2});
+  x.elements<float>()[0] = 10, x.elements<float>()[1] = 100;
+  // (1 * 10 + 2 * 100 + 1, 3 * 10 + 4 * 100 + 2) = (211, 432)
+  EXPECT_EQ(session.predict({{"x", x}}).elements<float>()[0], 3 * (-211 + 4320 + 0.5F));
+  const std::vector<std::string>& warnings = session.model().data.warnings;
+  ASSERT_EQ(warnings.size(), 2u);
+  EXPECT_NE(warnings[0].find("rounding f64 to f32: 0.weight"), std::string::npos);
+  EXPECT_NE(warnings[1].find("transposing 0.weight, 1.weight"), std::string::npos);
 }
 
 // Counters of batch norm in PyTorch are not parameters; a name close to that of a parameter is an error.

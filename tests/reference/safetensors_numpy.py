@@ -86,11 +86,18 @@ def theirs_is_loaded(tensors, texts, expected):
             file.write(with_header(header + b" " * spaces, values))
         load_file("odd.safetensors")
         check(run("predict", "odd.safetensors", "new.csv") == expected, f"values behind {spaces} spaces")
-    # What no model has is no obstacle to reading the others.
+    # Other types: f16 is widened, f64 rounded; PyTorch's Linear layers are transposed.
     half = {name: t.astype("float16") if name == "h.W" else t for name, t in tensors.items()}
     save_file(half, "half.safetensors")
-    said = run("predict", "houses.json", "new.csv", "--weights", "half.safetensors")
-    check("'h.W' must be f32, it is F16" in said, f"half precision: {said}")
+    save_file(half | {"h.W": half["h.W"].astype("float32")}, "rounded.safetensors")
+    said, rounded = (run("predict", "houses.json", "new.csv", "--weights", f"{name}.safetensors") for name in ("half", "rounded"))
+    check(said == rounded and said != expected, f"half precision: {said}")
+    wide = {name: t.astype("float64") for name, t in tensors.items()}
+    save_file(wide, "wide.safetensors")
+    check(run("predict", "houses.json", "new.csv", "--weights", "wide.safetensors") == expected, "double precision")
+    linear = {name.replace(".W", ".weight").replace(".b", ".bias"): t.T.copy() for name, t in tensors.items()}
+    save_file(linear, "linear.safetensors")
+    check(run("predict", "houses.json", "new.csv", "--weights", "linear.safetensors") == expected, "Linear layers")
 
 
 def checkpoints_are_loaded(npz, expected):

@@ -182,7 +182,8 @@ json::Value InferenceInput::split_of(const std::string& path, RowFormat format) 
     json::add(split, input.name, std::move(choice));
   }
   json::add(split, source, is_array(format) ? json::make_object({{only, whole}}) : whole);
-  if (format == RowFormat::csv || format == RowFormat::records) add_options(split, path, format);
+  const bool is_text = format == RowFormat::csv || format == RowFormat::records;
+  if (is_text || (format_ && format_->name.starts_with("np"))) add_options(split, path, format);
   return split;
 }
 
@@ -190,7 +191,7 @@ json::Value InferenceInput::split_of(const std::string& path, RowFormat format) 
 void InferenceInput::add_options(json::Value& split, const std::string& path, RowFormat format) const {
   const std::string_view source = source_name(format);
   for (const data::SourceFormat& known : data::source_formats()) {
-    if (known.name != source || !format_ || (format_->name != "csv" && format_->name != "records")) continue;
+    if (known.name != source || !format_) continue;
     for (const data::Doc& option : known.options) {
       if (const json::Member* said = source_->find(option.name)) json::add(split, option.name, said->value);
     }

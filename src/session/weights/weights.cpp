@@ -13,9 +13,11 @@
 #include <optional>
 #include <system_error>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "base/file.h"
+#include "data/columns.h"
 #include "data/provenance.h"
 #include "graph/frontend/builder_impl.h"
 #include "graphrun/elements.h"
@@ -29,6 +31,7 @@ constexpr const char* kWriteCode = "weights.write";
 constexpr std::string_view kShift = ":shift", kScale = ":scale";
 
 constexpr std::string_view kDtypeHint = "convert it before it is saved: .astype(numpy.float32), in PyTorch .float()";
+constexpr std::string_view kFloats[] = {"f32", "f16", "bf16", "f64"};  // types of parameters in a file
 constexpr std::string_view kNotFiniteHint = "the training that wrote it went wrong, or the file was changed since";
 
 HostTensor doubles(const std::vector<double>& values) {
@@ -117,6 +120,7 @@ void compare_fitted(const Weights& weights, const DataSet& data, std::vector<Dia
 
 Weights weights_in(const std::string& path, std::shared_ptr<const std::string> bytes) {
   Weights weights{path, open_archive(path, std::move(bytes)), {}, {}, {}};
+  std::vector<std::string> ignored, rounded;
   const Archive& file = *weights.file;
   weights.data.provenance = file.notes().provenance;
   if (!weights.data.provenance.empty()) data::read_provenance(path, weights.data.provenance);
@@ -126,9 +130,10 @@ Weights weights_in(const std::string& path, std::shared_ptr<const std::string> b
     if (name.starts_with(kCheckpointPrefix)) continue;
     data::TensorInfo info = file.info(name);
     if (name.substr(name.rfind('.') + 1) == "num_batches_tracked" && info.dtype != "f32") {
-      weights.ignored.push_back(name);
+      ignored.push_back(name);
     } else if (!is_fitted(name)) {
-      weights.parameters.emplace_back(name, std::move(info));
+      if (info.dtype == "f64") rounded.push_back(name);
+      weights.parameters.push_back({name, std::move(info)});
     } else if (name.ends_with(kShift) || name.ends_with(kScale)) {
       const std::string input = name.substr(0, name.size() - kShift.size());
       const auto [place, is_new] = places.emplace(input, all.size());
@@ -138,6 +143,11 @@ Weights weights_in(const std::string& path, std::shared_ptr<const std::string> b
       weights.data.fitted.push_back({name, numbers(name, info, file, path)});
     }
   }
+  const auto warn = [&](const char* text, const std::vector<std::string>& names) {
+    if (!names.empty()) weights.warnings.push_back(fmt::format(fmt::runtime(text), path, data::listed(names)));
+  };
+  warn("'{}': ignoring {}, which no model needs", ignored);
+  warn("'{}': rounding f64 to f32: {}", rounded);
   for (const Standardization& fitted : weights.data.standardizations) {
     const bool is_good = fitted.shift.size() == fitted.scale.size() && !fitted.shift.empty() &&
                          std::none_of(fitted.scale.begin(), fitted.scale.end(), [](double s) { return !(s != 0); });
@@ -164,6 +174,37 @@ Weights read_weights(const LoadOptions& options) {
   return weights_in(path, {kept, &**kept});
 }
 
+void match_names(Weights& weights, const GraphBuilder& graph) {
+  const GraphBuilder::Impl& impl = graph.impl();
+  std::unordered_map<std::string_view, const Shape*> wanted;
+  for (const auto& [id, parameter] : impl.parameters) wanted.emplace(impl.graph[id].name, &impl.graph[id].type.shape);
+  std::unordered_set<std::string> given;
+  for (const Weights::Tensor& tensor : weights.parameters) given.insert(tensor.name);
+  const auto takes = [&](const std::string& name) { return wanted.contains(name) && !given.contains(name); };
+  std::vector<std::string> transposed;
+  for (Weights::Tensor& tensor : weights.parameters) {
+    if (wanted.contains(tensor.name)) continue;
+    const bool is_number = tensor.name[0] >= '0' && tensor.name[0] <= '9';  // no parameter begins with a digit
+    const std::string name = (is_number ? "_" : "") + tensor.name;
+    const std::string layer = name.substr(0, name.rfind('.'));
+    const bool is_weight = name.ends_with(".weight") && tensor.info.shape.rank() == 2 && takes(layer + ".W") &&
+                           wanted.at(layer + ".W")->rank() == 2;
+    if (takes(name)) {
+      tensor.name = name;
+    } else if (is_weight) {
+      tensor.name = layer + ".W";
+      tensor.is_transposed = true;
+      tensor.info.shape = Shape{tensor.info.shape[1], tensor.info.shape[0]};
+      transposed.push_back(tensor.source);
+    } else if (name.ends_with(".bias") && takes(layer + ".b")) {
+      tensor.name = layer + ".b";
+    }
+  }
+  if (!transposed.empty())
+    weights.warnings.push_back(fmt::format("'{}': transposing {}, as weights of PyTorch's Linear layers", weights.path,
+                                           data::listed(transposed)));
+}
+
 std::vector<Diagnostic> misfits(const Weights& weights, const GraphBuilder& graph) {
   std::vector<Diagnostic> found;
   const auto add = [&](std::string code, std::string message, std::string hint = {}) {
@@ -174,19 +215,19 @@ std::vector<Diagnostic> misfits(const Weights& weights, const GraphBuilder& grap
   std::vector<std::string> names, unused;
   for (const auto& [id, parameter] : graph.impl().parameters) names.push_back(graph.impl().graph[id].name);
   const ByName wanted(names, std::identity());
-  const ByName given(weights.parameters, &std::pair<std::string, data::TensorInfo>::first);
-  for (const auto& [name, array] : weights.parameters) {
-    if (!wanted.find(name)) unused.push_back(name);
+  const ByName given(weights.parameters, &Weights::Tensor::name);
+  for (const Weights::Tensor& tensor : weights.parameters) {
+    if (!wanted.find(tensor.name)) unused.push_back(tensor.source);
   }
   for (const auto& [id, parameter] : graph.impl().parameters) {
     const ir::Node& node = graph.impl().graph[id];
     const auto* one = given.find(node.name);
-    const data::TensorInfo* info = one ? &one->second : nullptr;
+    const data::TensorInfo* info = one ? &one->info : nullptr;
     if (!info) {
       const std::string other = full() ? "" : nearest_name(node.name, unused);
       add("weights.missing", fmt::format("no array '{}'", node.name),
           other.empty() ? "" : fmt::format("it has '{}', which the model has not", other));
-    } else if (info->dtype != "f32") {
+    } else if (std::find(std::begin(kFloats), std::end(kFloats), info->dtype) == std::end(kFloats)) {
       add("weights.dtype", fmt::format("'{}' must be f32, it is {}", node.name, info->dtype), std::string(kDtypeHint));
     } else if (!(info->shape == node.type.shape)) {
       add("weights.shape", fmt::format("'{}' is {}, the parameter is {}", node.name, to_string(info->shape),
@@ -212,9 +253,20 @@ std::string not_finite(std::string_view name, const HostTensor& tensor) {
 std::vector<std::pair<std::string, HostTensor>> parameters_of(const Weights& weights) {
   std::vector<std::pair<std::string, HostTensor>> tensors;
   std::vector<Diagnostic> found;
-  for (const auto& [name, header] : weights.parameters) {
-    data::Array array = weights.file->read(name);
-    HostTensor tensor(array.shape, std::get<std::vector<float>>(array.values));
+  for (const auto& [name, info, source, is_transposed] : weights.parameters) {
+    const data::Array array = weights.file->read(source);
+    HostTensor tensor(DType::f32, info.shape);
+    const auto rows = static_cast<std::size_t>(is_transposed ? info.shape[0] : 1);
+    std::visit(
+        [&, transposed = is_transposed](const auto& values) {
+          const std::size_t columns = values.size() / std::max<std::size_t>(rows, 1);
+          std::size_t at = 0;
+          for (float& value : tensor.elements<float>()) {
+            value = static_cast<float>(values[transposed ? at % columns * rows + at / columns : at]);
+            ++at;
+          }
+        },
+        array.values);
     if (const std::string wrong = not_finite(name, tensor); !wrong.empty())
       found.push_back(
           diagnostic(weights, "weights.not_finite", wrong + "; a parameter is finite", std::string(kNotFiniteHint)));
@@ -302,7 +354,8 @@ std::string rescue_weights(Session& session) {
 }
 
 void load_weights(Session& session, const std::string& path) {
-  const Weights weights = read_weights(path);
+  Weights weights = read_weights(path);
+  match_names(weights, session.model().graph);
   std::vector<Diagnostic> found = misfits(weights, session.model().graph);
   compare_fitted(weights, session.model().data, found);
   if (!found.empty()) throw Error(ErrorKind::input, std::move(found));

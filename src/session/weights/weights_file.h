@@ -20,13 +20,23 @@ namespace graphrun {
 struct Weights {
   std::string path;
   std::shared_ptr<const Archive> file;
-  std::vector<std::pair<std::string, data::TensorInfo>> parameters;
-  std::vector<std::string> ignored;  // counters of PyTorch's batch norm, which models here lack
-  DataSet data;                      // fitted statistics and provenance, read immediately; no rows
+  struct Tensor {
+    std::string name;  // name of the parameter
+    data::TensorInfo info;
+    std::string source = name;  // name in the file
+    bool is_transposed = false;
+  };
+  std::vector<Tensor> parameters;
+  std::vector<std::string> warnings;
+  DataSet data;  // fitted statistics and provenance, read immediately; no rows
 };
 
 Weights read_weights(const std::string& path);
 Weights read_weights(const LoadOptions& options);  // reads options.weights; a pipe only once
+
+// Names the tensors of other programs like the parameters of the model: "0.weight" is "_0.weight", and the weight and
+// bias of PyTorch's Linear layer "h" are "h.W", transposed, and "h.b". Names of parameters stay.
+void match_names(Weights& weights, const GraphBuilder& graph);
 
 // One diagnostic per parameter that is missing, unknown to the model, or different in shape or dtype.
 std::vector<Diagnostic> misfits(const Weights& weights, const GraphBuilder& graph);
