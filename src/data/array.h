@@ -53,6 +53,9 @@ class Cells {
   }
 };
 
+// Order of day and month in dates such as 03/04/2024. unknown: shown by the other dates of the column.
+enum class DateOrder { unknown, day_first, month_first };
+
 // Policy for missing values.
 struct Missing {
   enum class Kind { error, drop, mean, median, most_frequent, value };
@@ -79,6 +82,7 @@ struct Table {
   bool keyed = true;  // arrays are named like inputs; otherwise they are columns to choose from
   std::function<void(const std::vector<std::size_t>&)> use = {};  // if set: first gets the indices of arrays to read
   std::unordered_map<std::string, NamedArray> gathered = {};      // built from several of `arrays`; not listed
+  DateOrder date_order = DateOrder::unknown;
 
   // First array of that name; call it once `arrays` is complete. "year(sold)" is derived from the date column "sold".
   const NamedArray* find(const std::string& name) const;

@@ -65,6 +65,9 @@ char read_sign(SourceContext& context, std::string_view key, char fallback) {
   const std::optional<json::Ref> at = context.split.get(key);
   const std::optional<std::string> text = at ? context.reader.string(*at) : std::nullopt;
   if (!text) return fallback;
+  for (const char sign : {' ', '\''}) {
+    if (text->size() > 1 && key == "thousands" && separator_bytes(*text, sign) == text->size()) return sign;
+  }
   if (text->size() == 1 && *text != "\"" && *text != "\n" && *text != "\r") return text->front();
   context.reader.report(*at, "data.csv", "must be one character, not a quote or a line end");
   return fallback;
@@ -84,6 +87,15 @@ std::vector<std::string> read_words(SourceContext& context, std::string_view key
   return words;
 }
 
+DateOrder read_date_order(SourceContext& context) {
+  const std::optional<json::Ref> at = context.split.get("dates");
+  const std::optional<std::string> order = at ? context.reader.string(*at) : std::nullopt;
+  if (order == "dd/mm/yyyy") return DateOrder::day_first;
+  if (order == "mm/dd/yyyy") return DateOrder::month_first;
+  if (order) context.reader.report(*at, "data.csv", "must be \"dd/mm/yyyy\" or \"mm/dd/yyyy\"");
+  return DateOrder::unknown;
+}
+
 Dialect read_dialect(SourceContext& context, char delimiter) {
   Dialect dialect;
   dialect.header = context.split.boolean("header").value_or(true);
@@ -91,7 +103,13 @@ Dialect read_dialect(SourceContext& context, char delimiter) {
   dialect.notation.decimal = read_sign(context, "decimal", '.');
   dialect.notation.thousands = read_sign(context, "thousands", '\0');
   dialect.notation.percent = context.split.boolean("percent").value_or(false);
+  if (const std::optional<json::Ref> sign = context.split.get("currency")) {
+    dialect.notation.currency = context.reader.string(*sign).value_or("");
+    if (dialect.notation.currency.find_first_of("0123456789.,") != std::string::npos)
+      context.reader.report(*sign, "data.csv", "must be a sign without digits, such as \"€\"");
+  }
   dialect.notation.na = read_words(context, "na");
+  dialect.notation.dates = read_date_order(context);
   dialect.comment = context.split.string("comment").value_or("");
   const auto clash = [&](std::string_view one, std::string_view other) {
     context.reader.report(context.split.place(), "data.csv",
@@ -124,6 +142,7 @@ namespace {
 Loaded loaded_from(SourceContext& context, std::shared_ptr<const TextTable> table) {
   Loaded loaded;
   loaded.rows.keyed = false;
+  loaded.rows.date_order = table->notation().dates;
   std::vector<Missing> missing = read_policies(context, table->names());
   const auto source = std::make_shared<TextSource>(std::move(table), std::move(missing));
   loaded.rows.arrays = source->arrays(context.value);
@@ -164,6 +183,7 @@ Loaded read_records(SourceContext& context) {
   const std::optional<std::string> name = context.reader.string(context.value);
   Notation notation;
   notation.na = read_words(context, "na");
+  notation.dates = read_date_order(context);
   if (!name || !context.opens) return no_rows(context);
   const std::string path = context.files.find(*name);
   Chunk chunk = context.files.read_chunk(path);

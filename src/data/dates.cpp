@@ -45,25 +45,51 @@ std::int64_t days_of(std::int64_t year, std::int64_t month) {
 
 class DateParser {
  public:
-  explicit DateParser(std::string_view text) : text_(text) {}
+  DateParser(std::string_view text, DateOrder order) : text_(text), order_(order) {}
 
   std::optional<Moment> parse() {
-    const auto year = digits(4);
-    if (!year || !sign('-')) return std::nullopt;
-    const auto month = digits(2);
-    if (!month || *month < 1 || *month > 12 || !sign('-')) return std::nullopt;
-    const auto day = digits(2);
-    if (!day || *day < 1 || *day > days_of(*year, *month)) return std::nullopt;
-    Moment moment{days_from_civil(*year, *month, *day), 0};
+    const bool has_year_first = text_.find_first_of("-/") == 4;
+    const std::optional<Civil> date = has_year_first ? year_first() : year_last();
+    if (!date || date->month < 1 || date->month > 12 || date->day < 1 || date->day > days_of(date->year, date->month))
+      return std::nullopt;
+    Moment moment{days_from_civil(date->year, date->month, date->day), 0};
     if (text_.empty()) return moment;
-    if (!sign('T') && !sign(' ')) return std::nullopt;
+    if (!sign('T') && !sign('t') && !sign(' ')) return std::nullopt;
     return time(moment);
   }
 
  private:
+  std::optional<Civil> year_first() {
+    const char separator = text_[4];
+    const auto year = digits(4);
+    sign(separator);
+    const auto month = digits(2);
+    const bool separates = sign(separator);
+    const auto day = digits(2);
+    return year && month && separates && day ? std::optional(Civil{*year, *month, *day}) : std::nullopt;
+  }
+
+  std::optional<Civil> year_last() {
+    const auto first = short_number();
+    const char separator = text_.empty() ? '\0' : text_[0];
+    if (!first || (separator != '.' && separator != '/' && separator != '-')) return std::nullopt;
+    sign(separator);
+    const auto second = short_number();
+    const bool separates = sign(separator);
+    const auto year = digits(4);
+    if (!second || !separates || !year || (separator != '.' && order_ == DateOrder::unknown)) return std::nullopt;
+    if (separator == '.' || order_ == DateOrder::day_first) return Civil{*year, *second, *first};
+    return Civil{*year, *first, *second};
+  }
+
+  std::optional<std::int64_t> short_number() {
+    const bool has_two = text_.size() > 1 && text_[1] >= '0' && text_[1] <= '9';
+    return digits(has_two ? 2 : 1);
+  }
+
   std::optional<Moment> time(Moment moment) {
     const auto hour = digits(2);
-    if (!hour || *hour > 23 || !sign(':')) return std::nullopt;
+    if (!hour || *hour > 24 || !sign(':')) return std::nullopt;
     const auto minute = digits(2);
     if (!minute || *minute > 59) return std::nullopt;
     double second = 0;
@@ -71,14 +97,17 @@ class DateParser {
       const auto whole = digits(2);
       if (!whole || *whole > 59) return std::nullopt;
       second = static_cast<double>(*whole);
-      if (sign('.') && !fraction(second)) return std::nullopt;
+      if ((sign('.') || sign(',')) && !fraction(second)) return std::nullopt;
     }
-    std::int64_t offset = 0;  // in minutes
-    if (!sign('Z') && !text_.empty()) {
+    if (*hour == 24 && (*minute > 0 || second > 0)) return std::nullopt;  // only the end of the day
+    std::int64_t offset = 0;                                              // in minutes
+    if (!text_.empty()) sign(' ');
+    if (text_ == "UTC" || text_ == "GMT" || text_ == "Z" || text_ == "z") text_ = {};
+    if (!text_.empty()) {
       const std::int64_t east = sign('+') ? 1 : sign('-') ? -1 : 0;
       const auto hours = digits(2);
-      sign(':');
-      const auto minutes = digits(2);
+      const bool has_minutes = sign(':') || !text_.empty();
+      const auto minutes = has_minutes ? digits(2) : 0;
       if (east == 0 || !hours || !minutes || *hours > 23 || *minutes > 59) return std::nullopt;
       offset = east * (60 * *hours + *minutes);
     }
@@ -115,6 +144,7 @@ class DateParser {
   }
 
   std::string_view text_;
+  DateOrder order_;
 };
 
 struct DateFunction {
@@ -139,8 +169,12 @@ constexpr DateFunction kFunctions[] = {
 
 }  // namespace
 
+bool is_date(std::string_view text, DateOrder order) {
+  return DateParser(text, order).parse().has_value();
+}
+
 bool is_date(std::string_view text) {
-  return DateParser(text).parse().has_value();
+  return is_date(text, DateOrder::day_first) || is_date(text, DateOrder::month_first);
 }
 
 std::span<const Doc> date_functions() {
@@ -152,8 +186,8 @@ std::span<const Doc> date_functions() {
   return docs;
 }
 
-std::optional<double> date_number(std::string_view text, std::size_t function) {
-  const std::optional<Moment> moment = DateParser(text).parse();
+std::optional<double> date_number(std::string_view text, std::size_t function, DateOrder order) {
+  const std::optional<Moment> moment = DateParser(text, order).parse();
   return moment ? std::optional(kFunctions[function].of(*moment)) : std::nullopt;
 }
 

@@ -30,23 +30,45 @@ namespace {
 // Cells of a date column, converted with a function of dates.h.
 class DateCells final : public Cells {
  public:
-  DateCells(std::shared_ptr<const Cells> cells, std::size_t function) : cells_(std::move(cells)), function_(function) {}
+  DateCells(std::shared_ptr<const Cells> cells, std::size_t function, DateOrder order)
+      : cells_(std::move(cells)), function_(function), order_(order) {}
 
   std::int64_t rows() const override { return cells_->rows(); }
   bool is_missing(std::int64_t row) const override { return cells_->is_missing(row); }
   std::string_view text(std::int64_t row) const override { return cells_->text(row); }
   double number(std::int64_t row) const override {
     const std::string_view text = cells_->text(row);
-    if (const std::optional<double> number = date_number(text, function_)) return *number;
-    fail(row, fmt::format("'{}' is not a date", text.substr(0, 40)), "a date is written as in 2024-02-29T12:30");
+    if (const std::optional<double> number = date_number(text, function_, order_)) return *number;
+    if (!is_date(text))
+      fail(row, fmt::format("'{}' is not a date", text.substr(0, 40)), "a date is written as in 2024-02-29T12:30");
+    const char* hint = "\"dates\": \"dd/mm/yyyy\" or \"dates\": \"mm/dd/yyyy\" next to the source sets the order";
+    if (order_ != DateOrder::unknown)
+      fail(row, fmt::format("'{}' has another order of day and month than {}", text, other_), hint);
+    decide();
+    if (order_ == DateOrder::unknown)
+      fail(row, fmt::format("'{}' may be dd/mm/yyyy or mm/dd/yyyy, and no date of the column decides it", text), hint);
+    return number(row);
   }
   Error error(std::int64_t row, std::string_view what, std::string hint) const override {
     return cells_->error(row, what, std::move(hint));
   }
 
  private:
+  // A date of which one of the numbers exceeds 12 decides for the whole column.
+  void decide() const {
+    for (std::int64_t row = 0; row < rows() && order_ == DateOrder::unknown; ++row) {
+      const std::string_view text = cells_->text(row);
+      if (is_missing(row) || !is_date(text)) continue;
+      if (!is_date(text, DateOrder::month_first)) order_ = DateOrder::day_first;
+      if (!is_date(text, DateOrder::day_first)) order_ = DateOrder::month_first;
+      other_ = fmt::format("'{}' in row {}", text, row);
+    }
+  }
+
   std::shared_ptr<const Cells> cells_;
   std::size_t function_;
+  mutable DateOrder order_;
+  mutable std::string other_ = "\"dates\" says";
 };
 
 }  // namespace
@@ -61,8 +83,8 @@ const NamedArray* Table::of_dates(const std::string& name) const {
   if (function == functions.end() || column == index_.end()) return nullptr;
   const NamedArray& dates = arrays[column->second];
   if (!dates.cells) return nullptr;
-  const auto cells =
-      std::make_shared<const DateCells>(dates.cells, static_cast<std::size_t>(function - functions.begin()));
+  const auto cells = std::make_shared<const DateCells>(
+      dates.cells, static_cast<std::size_t>(function - functions.begin()), date_order);
   NamedArray made = column_of(name, dates.place, cells, dates.missing);
   made.made_of = &dates;
   return &of_dates_.try_emplace(name, std::move(made)).first->second;

@@ -6,6 +6,8 @@ namespace graphrun::data {
 
 std::span<const SourceFormat> source_formats() {
   static constexpr Doc kGaps = {"missing", "policy for NaN, of all arrays or by array (\"error\")"};
+  static constexpr Doc kDates = {
+      "dates", "order of day and month in dates with slashes: \"dd/mm/yyyy\" or \"mm/dd/yyyy\" (shown by the column)"};
   static const std::vector<SourceFormat> formats = {
       {"json",
        "a JSON file with the sizes m, n, m_test and the flat row-major arrays x, y, x_test, y_test",
@@ -22,15 +24,18 @@ std::span<const SourceFormat> source_formats() {
        {{"header", "whether the first line names the columns (true); otherwise they are named 0, 1, 2, ..."},
         {"delimiter", "the character between values (\",\"; of a .tsv file the tab)"},
         {"decimal", "the decimal sign (\".\")"},
-        {"thousands", "the sign between groups of three digits (none)"},
+        {"thousands", "the sign between groups of three digits (none); \" \" for no-break spaces, too"},
+        {"currency", "a sign before or after a number, which is negative in parentheses (none)"},
         {"percent", "whether a number may end in %, and is a share of 1 then (false)"},
         {"comment", "lines that begin with it are skipped (none)"},
         {"na", "further texts that stand for a missing value: [\"-999\"]"},
+        kDates,
         {"missing", "policy for missing values, of all columns or by column (\"error\")"}},
        read_csv},
       {"records",
        "a JSON file of rows: an array of objects, or one object a line; every key is an array",
        {{"na", "further texts that stand for a missing value"},
+        kDates,
         {"missing", "policy for missing values, of all columns or by column (\"error\")"}},
        read_records},
       {"grid",

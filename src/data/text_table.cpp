@@ -22,9 +22,12 @@ std::optional<std::string> in_plain_notation(std::string_view text, const Notati
   std::string plain;
   std::size_t group = 0;  // digits since the last separator
   bool is_grouped = false, is_whole = true;
-  for (const char c : text) {
-    if (is_whole && notation.thousands != '\0' && c == notation.thousands) {
+  for (std::size_t i = 0, bytes = 0; i < text.size(); i += std::max<std::size_t>(bytes, 1)) {
+    const char c = text[i];
+    bytes = is_whole && notation.thousands != '\0' ? separator_bytes(text.substr(i), notation.thousands) : 0;
+    if (bytes > 0) {
       if (group == 0 || group > 3 || (is_grouped && group != 3)) return std::nullopt;
+      if (!is_grouped && plain.find_first_of("0123456789") == plain.find('0')) return std::nullopt;  // 030 123 456
       is_grouped = true;
       group = 0;
       continue;
@@ -39,6 +42,27 @@ std::optional<std::string> in_plain_notation(std::string_view text, const Notati
   }
   if (is_whole && is_grouped && group != 3) return std::nullopt;
   return plain;
+}
+
+// Removes the currency sign, and parentheses around a negative number.
+std::string_view without_currency(std::string_view text, std::string_view sign, bool& is_negative) {
+  const auto trim = [&] {
+    while (const std::size_t bytes = separator_bytes(text, ' ')) text.remove_prefix(bytes);
+    for (std::size_t bytes = 1; bytes <= std::min<std::size_t>(3, text.size()); ++bytes) {
+      if (separator_bytes(text.substr(text.size() - bytes), ' ') == bytes) text.remove_suffix(bytes), bytes = 0;
+    }
+  };
+  is_negative = text.starts_with('(') && text.ends_with(')');
+  if (is_negative) text = text.substr(1, text.size() - 2);
+  if (!is_negative && text.starts_with('-')) is_negative = true, text.remove_prefix(1);
+  trim();
+  if (text.starts_with(sign))
+    text.remove_prefix(sign.size());
+  else if (text.ends_with(sign))
+    text.remove_suffix(sign.size());
+  trim();
+  if (is_negative && text.starts_with('-')) return {};
+  return text;
 }
 
 std::optional<double> truth(std::string_view text) {
@@ -62,6 +86,8 @@ Parsed parse(std::string_view text, const Notation& notation) {
   const bool is_share = notation.percent && text.ends_with('%');
   if (is_share) text.remove_suffix(1);
   while (is_share && text.ends_with(' ')) text.remove_suffix(1);
+  bool is_negative = false;
+  if (!notation.currency.empty()) text = without_currency(text, notation.currency, is_negative);
   std::optional<std::string> plain;
   if (notation.decimal != '.' || notation.thousands != '\0') {
     plain = in_plain_notation(text, notation);
@@ -73,10 +99,21 @@ Parsed parse(std::string_view text, const Notation& notation) {
   parsed.error = error;
   parsed.is_whole = error != std::errc::invalid_argument && end == text.data() + text.size();
   if (is_share) parsed.value /= 100;
+  if (is_negative) parsed.value = -parsed.value;
   return parsed;
 }
 
 }  // namespace
+
+std::size_t separator_bytes(std::string_view text, char separator) {
+  if (text.starts_with(separator)) return 1;
+  static constexpr std::pair<char, std::string_view> kOthers[] = {
+      {' ', "\u00A0"}, {' ', "\u2009"}, {' ', "\u202F"}, {'\'', "\u2019"}};
+  for (const auto& [sign, other] : kOthers) {
+    if (sign == separator && text.starts_with(other)) return other.size();
+  }
+  return 0;
+}
 
 bool TextTable::stands_for_nothing(std::string_view text) const {
   static constexpr std::array<std::string_view, 7> kWords = {"NA", "N/A", "NaN", "nan", "null", "NULL", "?"};
@@ -101,13 +138,18 @@ std::string TextTable::hint_for(std::string_view text, const std::string& column
   Notation other = notation_;
   other.percent = true;
   if (would_do(other)) return "\"percent\": true next to the source reads it as a share of 1";
-  if (notation_.decimal == '.') {
-    other = {',', '.', false, {}};
-    if (would_do(other)) return "\"decimal\": \",\" next to the source, with \"thousands\": \".\" where it has them";
-    other = {'.', ',', false, {}};
-    if (would_do(other)) return "\"thousands\": \",\" next to the source reads it";
-  } else if (other = {'.', notation_.decimal, false, {}}; would_do(other)) {
+  if (other = {'.', notation_.decimal, false, {}}; notation_.decimal != '.' && would_do(other))
     return fmt::format("the source says that '{}' is the decimal sign", notation_.decimal);
+  for (const auto& [decimal, thousands] : kSeparators) {
+    std::string options = fmt::format("\"decimal\": \"{}\"", decimal);
+    if (thousands != '\0') options += fmt::format(", \"thousands\": \"{}\"", thousands);
+    other = {decimal, thousands, false, {}};
+    if (would_do(other)) return options + " next to the source reads it";
+    const auto* sign = std::find_if(std::begin(kCurrencies), std::end(kCurrencies),
+                                    [&](std::string_view one) { return text.find(one) != std::string_view::npos; });
+    if (sign == std::end(kCurrencies)) continue;
+    other.currency = *sign;
+    if (would_do(other)) return fmt::format("{}, \"currency\": \"{}\" next to the source reads it", options, *sign);
   }
   return fmt::format("words become numbers by \"transform\": {{\"{}\": [\"one_hot\"]}}", column);
 }

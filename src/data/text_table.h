@@ -6,19 +6,31 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "data/array.h"
 
 namespace graphrun::data {
 
-// Notation of numbers and missing values.
+// Notation of numbers, dates and missing values.
 struct Notation {
   char decimal = '.';
-  char thousands = '\0';        // between groups of three digits; 0: no separator
+  char thousands = '\0';        // between groups of three digits; 0: no separator; as in separator_bytes()
   bool percent = false;         // "12 %" is 0.12
   std::vector<std::string> na;  // additional texts for a missing value
+  DateOrder dates = DateOrder::unknown;
+  std::string currency = {};  // sign before or after a number, which is negative in parentheses; empty: none
 };
+
+// Decimal and thousands separators that tables use, the simplest first, and currency signs.
+inline constexpr std::pair<char, char> kSeparators[] = {{'.', '\0'}, {',', '\0'}, {'.', ','}, {',', '.'},
+                                                        {'.', '\''}, {',', '\''}, {'.', ' '}, {',', ' '}};
+inline constexpr std::string_view kCurrencies[] = {"$", "€", "£", "¥", "₹", "CHF", "EUR", "USD"};
+
+// Length of the separator at the start of the text, or 0. A blank stands for no-break and thin spaces, too, and an
+// apostrophe for a typographic one.
+std::size_t separator_bytes(std::string_view text, char separator);
 
 class TextTable {
  public:
@@ -41,6 +53,7 @@ class TextTable {
 
   bool stands_for_nothing(std::string_view text) const;
   bool reads_as_number(std::string_view text) const;
+  const Notation& notation() const { return notation_; }
   void read_as(Notation notation) { notation_ = std::move(notation); }  // for later reads
 
  protected:

@@ -119,18 +119,37 @@ std::size_t numeric_columns(const std::vector<NumberColumn>& columns) {
       std::count_if(columns.begin(), columns.end(), [](const NumberColumn& one) { return one.is_numeric; }));
 }
 
+// Currency sign of the first cell that has a digit and one; empty if there is none.
+std::string currency_of(const TextTable& table) {
+  for (std::size_t row = 0; row < std::min<std::size_t>(table.rows(), 100); ++row) {
+    for (std::size_t column = 0; column < table.names().size(); ++column) {
+      const std::string_view text = table.text(row, column);
+      if (text.find_first_of("0123456789") == std::string_view::npos) continue;
+      for (const std::string_view sign : kCurrencies) {
+        if (text.starts_with(sign) || text.ends_with(sign) || text.substr(1).starts_with(sign))
+          return std::string(sign);
+      }
+    }
+  }
+  return "";
+}
+
 // Finds the simplest notation that makes most columns numeric, and their number. Sets it on the table.
 std::size_t guess_notation(TextTable& table, Dialect& dialect) {
   std::optional<std::size_t> most;
+  std::vector<std::string> currencies = {""};
+  if (const std::string sign = currency_of(table); !sign.empty()) currencies.push_back(sign);
   for (const bool percent : {false, true}) {
-    for (const auto& [decimal, thousands] : {std::pair{'.', '\0'}, {',', '\0'}, {'.', ','}, {',', '.'}}) {
-      if (dialect.delimiter == ',' && decimal == ',') continue;
-      const Notation notation{decimal, thousands, percent, {}};
-      table.read_as(notation);
-      const std::size_t numeric = numeric_columns(number_columns(table));
-      if (most && numeric <= *most) continue;
-      most = numeric;
-      dialect.notation = notation;
+    for (const std::string& currency : currencies) {
+      for (const auto& [decimal, thousands] : kSeparators) {
+        if (most == table.names().size() || (dialect.delimiter == ',' && decimal == ',')) continue;
+        const Notation notation{decimal, thousands, percent, {}, DateOrder::unknown, currency};
+        table.read_as(notation);
+        const std::size_t numeric = numeric_columns(number_columns(table));
+        if (most && numeric <= *most) continue;
+        most = numeric;
+        dialect.notation = notation;
+      }
     }
   }
   table.read_as(dialect.notation);
@@ -192,7 +211,11 @@ class ColumnInference {
   explicit ColumnInference(std::string name) { inferred_.name = std::move(name); }
 
   void see(std::string_view text, std::optional<double> number) {
-    is_date_ = is_date_ && is_date(text);
+    if ((is_date_[1] || is_date_[2]) && !is_date(text, DateOrder::unknown)) {
+      is_date_[0] = false;
+      is_date_[1] = is_date_[1] && is_date(text, DateOrder::day_first);
+      is_date_[2] = is_date_[2] && is_date(text, DateOrder::month_first);
+    }
     if (number)
       see_number(*number);
     else if (std::exchange(is_number_, false))
@@ -211,7 +234,9 @@ class ColumnInference {
     const bool has_few = counts_.size() <= kMaxCategories;
     const bool is_empty = counts_.empty();
     inferred_.kind = has_few && !is_empty ? Found::categorical : Found::text;
-    if (is_date_ && !is_empty) inferred_.kind = Found::date;
+    if ((is_date_[1] || is_date_[2]) && !is_empty) inferred_.kind = Found::date;
+    if (is_date_[1] != is_date_[2]) inferred_.dates = is_date_[1] ? DateOrder::day_first : DateOrder::month_first;
+    inferred_.is_ambiguous = inferred_.kind == Found::date && is_date_[1] && is_date_[2] && !is_date_[0];
     if (is_number_ && !is_empty) inferred_.kind = Found::number;
     inferred_.is_constant = counts_.size() == 1;
     // A short sequence may be data, unless it starts at 0 or 1.
@@ -232,7 +257,8 @@ class ColumnInference {
 
   InferredColumn inferred_;
   std::unordered_map<std::string, std::size_t> counts_;  // indices into inferred_.categories
-  bool is_number_ = true, is_date_ = true, is_counter_ = true;
+  bool is_number_ = true, is_counter_ = true;
+  bool is_date_[3] = {true, true, true};  // by DateOrder
   std::int64_t numbers_ = 0;
   double first_ = 0;
 };
@@ -258,6 +284,7 @@ InferredTable infer_csv_types(const std::string& path) {
   csv.read_as(dialect.notation);
   if (dialect.header) reject_row_as_header(path, csv);
   inferred.rows = static_cast<std::int64_t>(csv.rows());
+  bool shown[3] = {};  // orders of day and month
   for (std::size_t column = 0; column < csv.names().size(); ++column) {
     ColumnInference inference(csv.names()[column]);
     for (std::size_t row = 0; row < csv.rows(); ++row) {
@@ -271,7 +298,9 @@ InferredTable infer_csv_types(const std::string& path) {
     InferredColumn& last = inferred.columns.back();
     last.present = inferred.rows - last.missing;
     last.is_repeated = csv.is_repeated(column);
+    shown[static_cast<std::size_t>(last.dates)] = true;
   }
+  if (shown[1] != shown[2]) dialect.notation.dates = shown[1] ? DateOrder::day_first : DateOrder::month_first;
   return inferred;
 }
 

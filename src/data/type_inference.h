@@ -25,6 +25,8 @@ struct InferredColumn {
   bool is_counter = false;   // 1, 2, 3, ... or 1007, 1006, ...: probably a row number
   bool is_repeated = false;  // name shared with another column
   std::string example = {};  // first text that is not a number
+  DateOrder dates = DateOrder::unknown;
+  bool is_ambiguous = false;  // dates such as 03/04/2024, of which none shows the order of day and month
 };
 
 struct InferredTable {

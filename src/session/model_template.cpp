@@ -153,6 +153,11 @@ class ModelTemplateWriter {
       return leave(fmt::format("it has more than {} different strings, such as '{}'", data::kMaxCategories,
                                column.example.substr(0, 40)));
     if (column.missing > column.present) return leave("most of its values are missing");
+    if (column.is_ambiguous && inferred_.dialect.notation.dates == data::DateOrder::unknown)
+      return leave(
+          fmt::format("its dates, such as '{}', may be dd/mm/yyyy or mm/dd/yyyy; to use it, add \"dates\" to the "
+                      "source, and days({}) to the columns of the input",
+                      column.example, column.name));
     const std::string item = column.kind == Kind::date ? fmt::format("days({})", column.name) : column.name;
     if (column.kind == Kind::date && is_column(item, true)) return leave(fmt::format("'{}' is also a column", item));
     if (column.missing > 0)
@@ -204,8 +209,12 @@ class ModelTemplateWriter {
       json::add(source, "decimal", text_value(std::string(1, dialect.notation.decimal)));
     if (dialect.notation.thousands != '\0')
       json::add(source, "thousands", text_value(std::string(1, dialect.notation.thousands)));
+    if (!dialect.notation.currency.empty()) json::add(source, "currency", text_value(dialect.notation.currency));
     if (dialect.notation.percent) json::add(source, "percent", json::make(true));
     if (!dialect.comment.empty()) json::add(source, "comment", text_value(dialect.comment));
+    if (dialect.notation.dates != data::DateOrder::unknown)
+      json::add(source, "dates",
+                text_value(dialect.notation.dates == data::DateOrder::day_first ? "dd/mm/yyyy" : "mm/dd/yyyy"));
     if (!dialect.notation.na.empty()) json::add(source, "na", json::make_list(dialect.notation.na));
     if (target_.missing > 0) {
       json::add(missing_, target_.name, text_value("drop"));

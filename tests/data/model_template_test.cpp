@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <functional>
+#include <regex>
 
 #include "prediction_fixture.h"
 
@@ -39,6 +40,43 @@ class StartingModelTest : public PredictionTest {
 
 std::string digits(int i) {
   return std::to_string((i * 37) % 101);
+}
+
+TEST_F(StartingModelTest, OrderOfDayAndMonth) {
+  const std::string text = model_of("sold,seen,a,y\n" + rows(40, [](int i) {
+                                      return std::to_string(1 + i % 28) + "/3/2024," + std::to_string(1 + i % 9) +
+                                             ".12.2023," + digits(i) + "," + digits(3 * i);
+                                    }));
+  EXPECT_TRUE(has(text, R"("dates": "dd/mm/yyyy")")) << text;
+  EXPECT_TRUE(has(text, R"js("x": ["days(sold)", "days(seen)", "a"])js")) << text;
+  expect_trains();
+  const std::string other = model_of("sold,a,y\n" + rows(40, [](int i) {
+                                       return std::to_string(1 + i % 12) + "/3/2024," + digits(i) + "," + digits(3 * i);
+                                     }));
+  EXPECT_TRUE(has(other, R"("x": ["a"])")) << other;
+  EXPECT_TRUE(noted("'sold' is omitted: its dates, such as '1/3/2024', may be dd/mm/yyyy or mm/dd/yyyy"));
+}
+
+TEST_F(StartingModelTest, SignsInNumbers) {
+  for (const auto& [number, says] : {std::pair{"$%,000.50", R"("thousands": ",", "currency": "$")"},
+                                     {"%'000.5", R"("thousands": "'")"},
+                                     {"%\u202F000,50\u00A0€", R"("decimal": ",", "thousands": " ", "currency": "€")"},
+                                     {"£%", R"("currency": "£")"},
+                                     {"% 500,5", R"("decimal": ",", "thousands": " ")"}}) {
+    const std::string text = model_of("a;y\n" + rows(40, [&, form = std::string(number)](int i) {
+                                        std::string cell = form;
+                                        cell.replace(cell.find('%'), 1, std::to_string(1 + (i * 37) % 101));
+                                        return cell + ";" + digits(3 * i);
+                                      }));
+    EXPECT_TRUE(has(std::regex_replace(text, std::regex(",\n *"), ", "), says)) << text;
+    EXPECT_TRUE(has(text, R"("inputs": {"x": ["batch", 1])")) << text;
+    expect_trains();
+  }
+  const std::string phones =
+      model_of("phone,a,y\n" + rows(40, [](int i) {
+                 return "030 123 4" + std::to_string(10 + i) + "," + digits(i) + "," + digits(3 * i);
+               }));
+  EXPECT_FALSE(has(phones, "thousands")) << phones;
 }
 
 TEST_F(StartingModelTest, NumbersWordsDatesAndGaps) {
@@ -214,9 +252,9 @@ TEST_F(StartingModelTest, HowTheFileIsWritten) {
 
 TEST_F(StartingModelTest, NumbersWithSignsAreWords) {
   model_of("price,b,floor,y\n" + rows(12, [](int i) {
-             return "$" + digits(i % 4) + "," + digits(i) + (i % 2 == 0 ? ",A1," : ",B2,") + digits(3 * i);
+             return "#" + digits(i % 4) + "," + digits(i) + (i % 2 == 0 ? ",A1," : ",B2,") + digits(3 * i);
            }));
-  EXPECT_TRUE(noted("column 'price' contains text, such as '$0'; to use it as numbers, remove the symbols from it"));
+  EXPECT_TRUE(noted("column 'price' contains text, such as '#0'; to use it as numbers, remove the symbols from it"));
   EXPECT_FALSE(noted("'floor'"));
   expect_trains();
 }

@@ -149,6 +149,41 @@ TEST_F(WordsTest, DatesByFormulas) {
   EXPECT_TRUE(contains(wrong("d\n2023-02-28\n", R"("x": "d")"), "a date becomes a number by a formula: days(d)"));
 }
 
+TEST_F(WordsTest, DatesInOtherForms) {
+  const auto seconds = [&](const std::string& date) {
+    return x_of("d;e\n" + date + ";0\n", 1, R"js("x": "seconds(d) - 1545397200", "delimiter": ";")js").front();
+  };
+  for (const char* date :
+       {"2018-12-21 13:00:07 UTC", "2018-12-21T13:00:07z", "2018-12-21 14:00:07+01", "21/12/2018 13:00:07",
+        "2018-12-21 08:00:07 -0500", "21.12.2018 13:00:07", "12/21/2018 13:00:07", "2018/12/21 13:00:07"})
+    EXPECT_EQ(seconds(date), 7) << date;
+  EXPECT_EQ(seconds("2018-12-21 13:00:00,250"), 0.25f);
+  EXPECT_EQ(seconds("2018-12-21 24:00:00"), 11 * 3600);
+  EXPECT_EQ(seconds("1.1.2019"), 11 * 3600 + 10 * 86400);
+  for (const char* date :
+       {"2018-12-21 24:00:01", "31.4.2018", "13/13/2018", "1.2.18", "2018-12/21", "2018-12-21 13:00+1"})
+    EXPECT_TRUE(contains(wrong(std::string("d\n") + date + "\n", R"js("x": "days(d)")js"), "is not a date")) << date;
+}
+
+// Day and month are in the same order in the whole column, which one date decides.
+TEST_F(WordsTest, OrderOfDayAndMonth) {
+  const auto months = [&](const std::string& csv, const std::string& more) {
+    return x_of(csv, 1, R"js("x": "month(d)")js" + more);
+  };
+  EXPECT_EQ(months("d\n03/04/2024\n4/13/2024\n2024-05-06\n", ""), (Floats{3, 4, 5}));
+  EXPECT_EQ(months("d\n03/04/2024\n13/4/2024\n", ""), (Floats{4, 4}));
+  EXPECT_EQ(months("d\n03/04/2024\n", R"(, "dates": "dd/mm/yyyy")"), (Floats{4}));
+  const auto error = [&](const std::string& csv, const std::string& more) {
+    return wrong(csv, R"js("x": "month(d)")js" + more);
+  };
+  EXPECT_TRUE(contains(error("d\n03/04/2024\n12/11/2024\n", ""),
+                       "row 0, column 'd': '03/04/2024' may be dd/mm/yyyy or mm/dd/yyyy, and no date of the column"));
+  EXPECT_TRUE(contains(error("d\n03/04/2024\n12/13/2024\n13/12/2024\n", ""),
+                       "'13/12/2024' has another order of day and month than '12/13/2024' in row 1"));
+  EXPECT_TRUE(contains(error("d\n12/31/2024\n", R"(, "dates": "dd/mm/yyyy")"), "'12/31/2024' has another order"));
+  EXPECT_TRUE(contains(error("d\n12/31/2024\n", R"(, "dates": "dmy")"), "must be \"dd/mm/yyyy\" or"));
+}
+
 TEST_F(WordsTest, NamesWithSpacesAreQuotedInFormulas) {
   EXPECT_EQ(x_of("house price,a\n10,1\n20,2\n", 1, R"("x": "`house price` / 10 + 'a'")"), (Floats{2, 4}));
   EXPECT_EQ(x_of("house price,sold on\n10,1970-01-02\n", 1, R"("x": "days(`sold on`) + `house price`")"), (Floats{11}));
@@ -169,6 +204,27 @@ TEST_F(WordsTest, DecimalsThousandsAndPercent) {
                                R"("x": "a", "delimiter": ";", "decimal": ",", "thousands": ".")"),
                          "expected a number"))
         << number;
+}
+
+// No-break spaces and typographic apostrophes between thousands, and signs of currencies.
+TEST_F(WordsTest, SpacesApostrophesAndCurrencies) {
+  EXPECT_EQ(x_of("a;b\n1\u00A0234\u202F567,5;0\n12 345;0\n-7\u2009000;0\n", 1,
+                 R"("x": "a", "delimiter": ";", "decimal": ",", "thousands": " ")"),
+            (Floats{1234567.5f, 12345, -7000}));
+  EXPECT_EQ(x_of("a\n1\u202F234\n", 1, "\"thousands\": \"\u00A0\""), (Floats{1234}));
+  EXPECT_EQ(x_of("a\n1'234.5\n2\u2019000\n", 1, R"("thousands": "'")"), (Floats{1234.5f, 2000}));
+  EXPECT_EQ(x_of("a\n\"$1,234.50\"\n($4)\n-$5\n$-6\n- $ 7\n8\n", 1, R"("thousands": ",", "currency": "$")"),
+            (Floats{1234.5f, -4, -5, -6, -7, 8}));
+  EXPECT_EQ(x_of("a;b\n1\u202F234,50\u00A0€;0\n€ 5;0\n", 1,
+                 R"("x": "a", "delimiter": ";", "decimal": ",", "thousands": " ", "currency": "€")"),
+            (Floats{1234.5f, 5}));
+  for (const char* number : {"1 23", "030 123 456", "1  234", "0'500", "(-5)", "5$"})
+    EXPECT_TRUE(contains(wrong(std::string("a\n") + number + "\n", R"("thousands": " ", "currency": "€")"),
+                         "expected a number"))
+        << number;
+  EXPECT_TRUE(contains(wrong("a\n1\n", R"("currency": "1")"), "must be a sign without digits"));
+  EXPECT_TRUE(contains(wrong("a\n1\u00A0234\n", ""), R"("decimal": ".", "thousands": " " next to the source)"));
+  EXPECT_TRUE(contains(wrong("a\n$1'234.50\n", ""), R"("thousands": "'", "currency": "$" next to the source)"));
 }
 
 TEST_F(WordsTest, NumbersInAnotherNotationAreReportedOf) {

@@ -288,9 +288,11 @@ Json split() {
                           {"delimiter", type("string")},
                           {"decimal", type("string")},
                           {"thousands", type("string")},
+                          {"currency", type("string")},
                           {"percent", type("boolean")},
                           {"comment", type("string")},
                           {"na", any_of({type("string"), list_of(type("string"))})},
+                          {"dates", words({"dd/mm/yyyy", "mm/dd/yyyy"})},
                           {"missing", any_of({missing(), map_of(missing())})}};
   Members properties;
   std::vector<Json> one;
