@@ -1,7 +1,9 @@
 #include "data/dates.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <utility>
 
 namespace graphrun::data {
 namespace {
@@ -48,8 +50,7 @@ class DateParser {
   DateParser(std::string_view text, DateOrder order) : text_(text), order_(order) {}
 
   std::optional<Moment> parse() {
-    const bool has_year_first = text_.find_first_of("-/") == 4;
-    const std::optional<Civil> date = has_year_first ? year_first() : year_last();
+    const std::optional<Civil> date = this->date();
     if (!date || date->month < 1 || date->month > 12 || date->day < 1 || date->day > days_of(date->year, date->month))
       return std::nullopt;
     Moment moment{days_from_civil(date->year, date->month, date->day), 0};
@@ -59,32 +60,24 @@ class DateParser {
   }
 
  private:
-  std::optional<Civil> year_first() {
-    const char separator = text_[4];
-    const auto year = digits(4);
-    sign(separator);
-    const auto month = digits(2);
-    const bool separates = sign(separator);
-    const auto day = digits(2);
-    return year && month && separates && day ? std::optional(Civil{*year, *month, *day}) : std::nullopt;
-  }
-
-  std::optional<Civil> year_last() {
-    const auto first = short_number();
-    const char separator = text_.empty() ? '\0' : text_[0];
-    if (!first || (separator != '.' && separator != '/' && separator != '-')) return std::nullopt;
-    sign(separator);
-    const auto second = short_number();
-    const bool separates = sign(separator);
-    const auto year = digits(4);
-    if (!second || !separates || !year || (separator != '.' && order_ == DateOrder::unknown)) return std::nullopt;
-    if (separator == '.' || order_ == DateOrder::day_first) return Civil{*year, *second, *first};
-    return Civil{*year, *first, *second};
-  }
-
-  std::optional<std::int64_t> short_number() {
-    const bool has_two = text_.size() > 1 && text_[1] >= '0' && text_[1] <= '9';
-    return digits(has_two ? 2 : 1);
+  std::optional<Civil> date() {
+    std::int64_t parts[3] = {};
+    std::size_t widths[3] = {};
+    char separator = '\0';
+    for (std::size_t i = 0; i < 3; ++i) {
+      if (i == 1 && !text_.empty()) separator = text_[0];
+      if (i > 0 && !sign(separator)) return std::nullopt;
+      widths[i] = std::min(text_.find_first_not_of("0123456789"), text_.size());
+      if (widths[i] == 0 || widths[i] == 3 || widths[i] > 4) return std::nullopt;
+      parts[i] = *digits(widths[i]);
+    }
+    if (separator != '.' && separator != '-' && separator != '/') return std::nullopt;
+    const bool year_first = widths[0] == 4 && separator != '.';
+    if (widths[1] > 2 || widths[year_first ? 2 : 0] > 2 || widths[year_first ? 0 : 2] != 4) return std::nullopt;
+    if (year_first) return Civil{parts[0], parts[1], parts[2]};
+    if (separator != '.' && order_ == DateOrder::unknown) return std::nullopt;
+    if (separator != '.' && order_ == DateOrder::month_first) std::swap(parts[0], parts[1]);
+    return Civil{parts[2], parts[1], parts[0]};
   }
 
   std::optional<Moment> time(Moment moment) {

@@ -43,7 +43,7 @@ class DateCells final : public Cells {
       fail(row, fmt::format("'{}' is not a date", text.substr(0, 40)), "a date is written as in 2024-02-29T12:30");
     const char* hint = "\"dates\": \"dd/mm/yyyy\" or \"dates\": \"mm/dd/yyyy\" next to the source sets the order";
     if (order_ != DateOrder::unknown)
-      fail(row, fmt::format("'{}' has another order of day and month than {}", text, other_), hint);
+      fail(row, fmt::format("'{}' has another order of day and month than the column", text), hint);
     decide();
     if (order_ == DateOrder::unknown)
       fail(row, fmt::format("'{}' may be dd/mm/yyyy or mm/dd/yyyy, and no date of the column decides it", text), hint);
@@ -61,14 +61,12 @@ class DateCells final : public Cells {
       if (is_missing(row) || !is_date(text)) continue;
       if (!is_date(text, DateOrder::month_first)) order_ = DateOrder::day_first;
       if (!is_date(text, DateOrder::day_first)) order_ = DateOrder::month_first;
-      other_ = fmt::format("'{}' in row {}", text, row);
     }
   }
 
   std::shared_ptr<const Cells> cells_;
   std::size_t function_;
   mutable DateOrder order_;
-  mutable std::string other_ = "\"dates\" says";
 };
 
 }  // namespace

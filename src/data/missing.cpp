@@ -162,9 +162,8 @@ void warn_of_dropped(Files& files, std::int64_t count, std::int64_t rows) {
 }
 
 ArrayPtr fill_gaps(const NamedArray& column, const ArrayPtr& array, const FitContext& table) {
-  const auto* doubles = std::get_if<std::vector<double>>(&array->values);
-  if (!column.missing.is_filled() || array->rows() == 0 || !doubles) return array;
-  const std::vector<double>& values = *doubles;
+  if (!column.missing.is_filled() || array->rows() == 0) return array;
+  const auto& values = std::get<std::vector<double>>(array->values);
   const std::size_t width = values.size() / static_cast<std::size_t>(array->rows());
   const bool is_given = column.missing.kind == Missing::Kind::value;
   const std::string_view what = is_given ? "value" : word_of(column.missing.kind);
@@ -204,42 +203,22 @@ ArrayPtr fill_gaps(const NamedArray& column, const ArrayPtr& array, const FitCon
 
 namespace {
 
-// The array without the dropped rows; floats as doubles if gaps are to be filled.
-ArrayPtr remaining(const ArrayPtr& array, const std::vector<char>& dropped, bool is_filled) {
-  if (!array || array->shape.rank() == 0) return array;
+// The array in double, without the dropped rows.
+ArrayPtr remaining(const ArrayPtr& array, const std::vector<char>& dropped) {
+  if (!array || array->shape.rank() == 0 || array->rows() == 0) return array;
   const auto rows = static_cast<std::size_t>(array->rows());
-  const bool drops = dropped.size() == rows, widens = is_filled && array->values.index() == 1;
-  if (!drops && !widens) return array;
-  auto result = std::make_shared<Array>(Array{array->shape, {}, array->columns});
+  std::vector<double> kept;
   std::visit(
       [&](const auto& values) {
-        const auto keep = [&](auto kept) {
-          const std::size_t width = values.size() / rows;
-          for (std::size_t row = 0; row < rows; ++row) {
-            const auto from = values.begin() + static_cast<std::ptrdiff_t>(row * width);
-            if (!drops || !dropped[row]) kept.insert(kept.end(), from, from + static_cast<std::ptrdiff_t>(width));
-          }
-          result->values = std::move(kept);
-        };
-        widens ? keep(std::vector<double>()) : keep(std::decay_t<decltype(values)>());
-      },
-      array->values);
-  if (drops) result->shape[0] = std::count(dropped.begin(), dropped.end(), 0);
-  return result;
-}
-
-// Marks the rows of an array that have a NaN.
-void mark_gaps(const ArrayPtr& array, std::vector<char>& dropped) {
-  if (!array || array->rows() == 0) return;
-  const auto rows = static_cast<std::size_t>(array->rows());
-  std::visit(
-      [&](const auto& values) {
-        if (dropped.empty()) dropped.resize(rows);
-        for (std::size_t i = 0; i < values.size() && dropped.size() == rows; ++i) {
-          if (std::isnan(static_cast<double>(values[i]))) dropped[i / (values.size() / rows)] = 1;
+        for (std::size_t i = 0; i < values.size(); ++i) {
+          if (dropped.size() != rows || !dropped[i / (values.size() / rows)])
+            kept.push_back(static_cast<double>(values[i]));
         }
       },
       array->values);
+  auto result = std::make_shared<Array>(Array{array->shape, std::move(kept), array->columns});
+  if (dropped.size() == rows) result->shape[0] = std::count(dropped.begin(), dropped.end(), 0);
+  return result;
 }
 
 }  // namespace
@@ -249,22 +228,28 @@ void read_gaps(SourceContext& context, Table& table) {
   if (!at) return;
   const auto missing = read_missing(context.reader, *at, table.names(), context.is_other || table.arrays.empty());
   const auto dropped = std::make_shared<std::vector<char>>();  // one per row; empty: all rows remain
-  std::vector<std::function<ArrayPtr()>> reads(missing.size());
+  std::vector<std::function<ArrayPtr()>> dropping;
   for (std::size_t i = 0; i < missing.size(); ++i) {
     NamedArray& array = table.arrays[i];
     const bool drops = missing[i].kind == Missing::Kind::drop;
-    if (!drops || !context.is_other) array.missing = missing[i];
-    if (drops && !context.is_other) reads[i] = array.read;
-    array.read = [read = array.read, dropped, is_filled = missing[i].is_filled()] {
-      return remaining(read(), *dropped, is_filled);
-    };
+    if (!drops) array.missing = missing[i];
+    array.read = [read = array.read, dropped] { return remaining(read(), *dropped); };
+    dropping.push_back(drops && !context.is_other ? array.read : nullptr);
   }
-  table.use = [reads, dropped, files = &context.files](const std::vector<std::size_t>& used) {
+  table.use = [dropping, dropped, files = &context.files](const std::vector<std::size_t>& used) {
+    dropped->clear();
+    std::vector<char> gaps;
     for (const std::size_t i : used) {
-      if (reads[i]) mark_gaps(reads[i](), *dropped);
+      const ArrayPtr array = dropping[i] ? dropping[i]() : nullptr;
+      if (!array || array->shape.rank() == 0 || array->rows() == 0) continue;
+      const auto& values = std::get<std::vector<double>>(array->values);
+      gaps.resize(static_cast<std::size_t>(array->rows()));
+      for (std::size_t k = 0; k < values.size(); ++k) {
+        if (std::isnan(values[k])) gaps[k / (values.size() / gaps.size())] = 1;
+      }
     }
-    if (!dropped->empty())
-      warn_of_dropped(*files, std::count(dropped->begin(), dropped->end(), 1), std::ssize(*dropped));
+    if (!gaps.empty()) warn_of_dropped(*files, std::count(gaps.begin(), gaps.end(), 1), std::ssize(gaps));
+    *dropped = std::move(gaps);
   };
 }
 

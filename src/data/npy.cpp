@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <utility>
 
 #include "base/file.h"
 #include "base/input_limit.h"
@@ -98,26 +96,20 @@ constexpr Stored stored_exactly(std::string_view type) {
           }};
 }
 
-// Values in Fortran order, rearranged to C order.
+// Values of an array in Fortran order, whose first axis varies fastest, in C order.
 template <class T>
-void rearrange(std::vector<T>& values, const Shape& shape) {
-  std::array<std::size_t, kMaxRank> place{}, stride{};
-  std::size_t elements = 1, from = 0;
-  const auto rank = static_cast<std::size_t>(shape.rank());
-  for (std::size_t axis = 0; axis < rank; ++axis) {
-    stride[axis] = elements;
-    elements *= static_cast<std::size_t>(shape.dims()[axis]);
-  }
-  std::vector<T> in_c_order(values.size());
-  for (T& value : in_c_order) {
-    value = values[from];
-    for (std::size_t axis = rank; axis-- > 0;) {
-      from += stride[axis];
-      if (++place[axis] < static_cast<std::size_t>(shape.dims()[axis])) break;
-      from -= stride[axis] * std::exchange(place[axis], 0);
+std::vector<T> in_c_order(const std::vector<T>& values, const Shape& shape) {
+  std::vector<T> result;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    std::size_t from = 0, rest = i;
+    for (int axis = shape.rank(); axis-- > 0;) {
+      const auto extent = static_cast<std::size_t>(shape[axis]);
+      from = from * extent + rest % extent;
+      rest /= extent;
     }
+    result.push_back(values[from]);
   }
-  values = std::move(in_c_order);
+  return result;
 }
 
 const Stored* find_stored(std::string_view type) {
@@ -200,7 +192,7 @@ Array read_values(const std::string& name, const std::string& what, std::string_
   const Stored& stored = *find_stored(header.type);
   require_within_input_limit(saturating_product(header.count, stored.width), what);
   Array array{header.shape, stored.values({name, {}}, bytes, header)};
-  if (header.is_fortran) std::visit([&](auto& values) { rearrange(values, header.shape); }, array.values);
+  if (header.is_fortran) std::visit([&](auto& values) { values = in_c_order(values, header.shape); }, array.values);
   return array;
 }
 

@@ -179,7 +179,7 @@ TEST_F(WordsTest, OrderOfDayAndMonth) {
   EXPECT_TRUE(contains(error("d\n03/04/2024\n12/11/2024\n", ""),
                        "row 0, column 'd': '03/04/2024' may be dd/mm/yyyy or mm/dd/yyyy, and no date of the column"));
   EXPECT_TRUE(contains(error("d\n03/04/2024\n12/13/2024\n13/12/2024\n", ""),
-                       "'13/12/2024' has another order of day and month than '12/13/2024' in row 1"));
+                       "'13/12/2024' has another order of day and month than the column"));
   EXPECT_TRUE(contains(error("d\n12/31/2024\n", R"(, "dates": "dd/mm/yyyy")"), "'12/31/2024' has another order"));
   EXPECT_TRUE(contains(error("d\n12/31/2024\n", R"(, "dates": "dmy")"), "must be \"dd/mm/yyyy\" or"));
 }

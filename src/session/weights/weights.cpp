@@ -31,7 +31,6 @@ constexpr const char* kWriteCode = "weights.write";
 constexpr std::string_view kShift = ":shift", kScale = ":scale";
 
 constexpr std::string_view kDtypeHint = "convert it before it is saved: .astype(numpy.float32), in PyTorch .float()";
-constexpr std::string_view kFloats[] = {"f32", "f16", "bf16", "f64"};  // types of parameters in a file
 constexpr std::string_view kNotFiniteHint = "the training that wrote it went wrong, or the file was changed since";
 
 HostTensor doubles(const std::vector<double>& values) {
@@ -176,28 +175,27 @@ Weights read_weights(const LoadOptions& options) {
 
 void match_names(Weights& weights, const GraphBuilder& graph) {
   const GraphBuilder::Impl& impl = graph.impl();
-  std::unordered_map<std::string_view, const Shape*> wanted;
-  for (const auto& [id, parameter] : impl.parameters) wanted.emplace(impl.graph[id].name, &impl.graph[id].type.shape);
-  std::unordered_set<std::string> given;
-  for (const Weights::Tensor& tensor : weights.parameters) given.insert(tensor.name);
-  const auto takes = [&](const std::string& name) { return wanted.contains(name) && !given.contains(name); };
+  std::unordered_set<std::string> taken;
+  for (const Weights::Tensor& tensor : weights.parameters) taken.insert(tensor.name);
+  const auto takes = [&](const std::string& name) {
+    const auto node = impl.names.find(name);
+    return node != impl.names.end() && impl.parameters.contains(node->second) && taken.insert(name).second;
+  };
   std::vector<std::string> transposed;
-  for (Weights::Tensor& tensor : weights.parameters) {
-    if (wanted.contains(tensor.name)) continue;
-    const bool is_number = tensor.name[0] >= '0' && tensor.name[0] <= '9';  // no parameter begins with a digit
-    const std::string name = (is_number ? "_" : "") + tensor.name;
-    const std::string layer = name.substr(0, name.rfind('.'));
-    const bool is_weight = name.ends_with(".weight") && tensor.info.shape.rank() == 2 && takes(layer + ".W") &&
-                           wanted.at(layer + ".W")->rank() == 2;
-    if (takes(name)) {
-      tensor.name = name;
-    } else if (is_weight) {
-      tensor.name = layer + ".W";
-      tensor.is_transposed = true;
-      tensor.info.shape = Shape{tensor.info.shape[1], tensor.info.shape[0]};
-      transposed.push_back(tensor.source);
-    } else if (name.ends_with(".bias") && takes(layer + ".b")) {
-      tensor.name = layer + ".b";
+  for (auto& [name, info, source, is_transposed] : weights.parameters) {
+    const bool is_number = name[0] >= '0' && name[0] <= '9';  // no parameter begins with a digit
+    const std::string own = (is_number ? "_" : "") + name, layer = own.substr(0, own.rfind('.'));
+    const auto kind = impl.layers.find(layer);
+    const bool is_linear = kind != impl.layers.end() && kind->second.first == "dense";
+    if (takes(own)) {
+      name = own;
+    } else if (is_linear && own.ends_with(".weight") && info.shape.rank() == 2 && takes(layer + ".W")) {
+      name = layer + ".W";
+      is_transposed = true;
+      std::swap(info.shape[0], info.shape[1]);
+      transposed.push_back(source);
+    } else if (is_linear && own.ends_with(".bias") && takes(layer + ".b")) {
+      name = layer + ".b";
     }
   }
   if (!transposed.empty())
@@ -227,7 +225,7 @@ std::vector<Diagnostic> misfits(const Weights& weights, const GraphBuilder& grap
       const std::string other = full() ? "" : nearest_name(node.name, unused);
       add("weights.missing", fmt::format("no array '{}'", node.name),
           other.empty() ? "" : fmt::format("it has '{}', which the model has not", other));
-    } else if (std::find(std::begin(kFloats), std::end(kFloats), info->dtype) == std::end(kFloats)) {
+    } else if (info->dtype.find('f') == std::string::npos) {  // not f32, f16, bf16 or f64
       add("weights.dtype", fmt::format("'{}' must be f32, it is {}", node.name, info->dtype), std::string(kDtypeHint));
     } else if (!(info->shape == node.type.shape)) {
       add("weights.shape", fmt::format("'{}' is {}, the parameter is {}", node.name, to_string(info->shape),
@@ -258,13 +256,10 @@ std::vector<std::pair<std::string, HostTensor>> parameters_of(const Weights& wei
     HostTensor tensor(DType::f32, info.shape);
     const auto rows = static_cast<std::size_t>(is_transposed ? info.shape[0] : 1);
     std::visit(
-        [&, transposed = is_transposed](const auto& values) {
-          const std::size_t columns = values.size() / std::max<std::size_t>(rows, 1);
-          std::size_t at = 0;
-          for (float& value : tensor.elements<float>()) {
-            value = static_cast<float>(values[transposed ? at % columns * rows + at / columns : at]);
-            ++at;
-          }
+        [&, to = tensor.elements<float>()](const auto& values) {
+          const std::size_t columns = to.size() / std::max<std::size_t>(rows, 1);
+          for (std::size_t i = 0; i < to.size(); ++i)
+            to[i] = static_cast<float>(values[rows > 1 ? i % columns * rows + i / columns : i]);
         },
         array.values);
     if (const std::string wrong = not_finite(name, tensor); !wrong.empty())
