@@ -19,7 +19,9 @@ struct ModelTemplate {
 // Column names. Throws Error if the file is not a table.
 GRAPHRUN_API std::vector<std::string> table_columns(const std::string& csv);
 
-// `target`: the column to predict. `source`: path of the CSV file relative to the model's folder.
-GRAPHRUN_API ModelTemplate model_template(const std::string& csv, const std::string& target, const std::string& source);
+// `target`: the column to predict. `source`: path of the CSV file relative to the model's folder. `has_header`: false
+// if the first line is a row. Columns of a table without a header are c0, c1, ...
+GRAPHRUN_API ModelTemplate model_template(const std::string& csv, const std::string& target, const std::string& source,
+                                          bool has_header = true);
 
 }  // namespace graphrun

@@ -49,8 +49,7 @@ void Csv::make_room(std::vector<Field>& fields, std::size_t more) const {
 std::size_t Csv::read_field(std::size_t at, Field& field) {
   std::size_t begin = at;
   const auto skip_spaces = [&](std::size_t from) {
-    while (from < text_.size() && (text_[from] == ' ' || text_[from] == '\t') && text_[from] != dialect_.delimiter)
-      ++from;
+    while (from < text_.size() && (text_[from] == ' ' || text_[from] == '\t') && !ends_field(text_[from])) ++from;
     return from;
   };
   const std::size_t quote = skip_spaces(at);
@@ -71,23 +70,33 @@ std::size_t Csv::read_field(std::size_t at, Field& field) {
     field.length = static_cast<std::uint32_t>(std::min<std::size_t>(to - field.begin, UINT32_MAX));
     std::fill(text_.begin() + static_cast<std::ptrdiff_t>(to), text_.begin() + static_cast<std::ptrdiff_t>(at), '"');
     at = skip_spaces(at + 1);
-    if (at < text_.size() && text_[at] != dialect_.delimiter && !is_line_end(text_[at]))
-      fail(at, "expected the end of the field after the closing quote");
+    if (at < text_.size() && !ends_field(text_[at])) fail(at, "expected the end of the field after the closing quote");
   } else {
     field.begin = at;
-    while (at < text_.size() && text_[at] != dialect_.delimiter && !is_line_end(text_[at])) ++at;
+    while (at < text_.size() && !ends_field(text_[at])) ++at;
     field.length = static_cast<std::uint32_t>(std::min<std::size_t>(at - begin, UINT32_MAX));
   }
   if (at - begin > UINT32_MAX) fail(begin, "the field is longer than 4 GiB");
   return at;
 }
 
+std::size_t Csv::skip_blanks(std::size_t at) const {
+  while (at < text_.size() && (text_[at] == ' ' || text_[at] == '\t')) ++at;
+  return at;
+}
+
 std::size_t Csv::read_record(std::size_t at, std::vector<Field>& record) {
   record.clear();
+  const bool has_blanks = dialect_.delimiter == ' ';
   for (;; ++at) {
+    if (has_blanks) at = skip_blanks(at);
     make_room(record, 1);
     at = read_field(at, record.emplace_back());
-    if (at == text_.size() || text_[at] != dialect_.delimiter) break;
+    if (has_blanks) {  // any number of blanks is one delimiter, and none at the end of a line
+      const std::size_t next = skip_blanks(at);
+      if (next == text_.size() || is_line_end(text_[next])) at = next;
+    }
+    if (at == text_.size() || is_line_end(text_[at])) break;
   }
   if (at < text_.size() && text_[at] == '\r') ++at;  // part of \r\n, or alone
   if (at < text_.size() && text_[at] == '\n') ++at;
@@ -114,10 +123,16 @@ void Csv::take_header(const std::vector<Field>& record) {
   require_within_input_limit(record.size() * kColumnBytes,
                              fmt::format("'{}': a table of {} columns", path_, record.size()), limit_);
   if (header) reject_numbers(record);
+  if (!dialect_.names.empty() && record.size() > dialect_.names.size())
+    fail(record.front().begin - record.front().quoted,
+         fmt::format("the row has {} fields, and \"names\" lists {}", record.size(), dialect_.names.size()));
   names_.reserve(record.size());
   std::unordered_set<std::string_view> seen;
   for (const Field& field : record) {
-    names_.push_back(header ? std::string(content(field)) : std::to_string(names_.size()));
+    const std::size_t i = names_.size();
+    names_.push_back(i < dialect_.names.size() ? dialect_.names[i]
+                     : header                  ? std::string(content(field))
+                                               : std::to_string(i));
     if (!seen.insert(names_.back()).second) repeated_.try_emplace(names_.back(), field.begin - field.quoted);
   }
 }
@@ -161,9 +176,12 @@ Csv::Csv(std::string path, std::string text, Dialect dialect, const std::functio
     dialect_.delimiter = sep->delimiter;
     at = sep->end;
   }
+  for (const char c : {'\n', '\r', dialect_.delimiter, dialect_.delimiter == ' ' ? '\t' : dialect_.delimiter})
+    ends_[static_cast<unsigned char>(c)] = true;
   std::vector<Field> record;
   std::size_t reported = 0;
   while (at < text_.size()) {
+    if (dialect_.delimiter == ' ') at = std::min(skip_blanks(at), text_.size() - 1);
     const std::size_t begin = at;
     if (on_progress && begin - reported > kReportEvery) {
       reported = begin;

@@ -6,6 +6,7 @@
 // times its size. Not here: interpretation of fields (text_table.h).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -20,11 +21,13 @@ namespace graphrun::data {
 
 // How the file is written.
 struct Dialect {
-  bool header = true;  // whether the first line names the columns
-  char delimiter = ',';
+  bool header = true;        // whether the first line names the columns
+  char delimiter = ',';      // ' ': any number of blanks and tabs
   std::string comment = {};  // prefix of comment lines; empty: no comments
   Notation notation = {};
-  std::size_t rows_before = 0;  // rows of the stream before this chunk, for messages
+  std::vector<std::string> names = {};  // column names, instead of those of the header
+  std::int64_t libsvm = -1;             // features of a libsvm file; 0: as many as it has; -1: a CSV file
+  std::size_t rows_before = 0;          // rows of the stream before this chunk, for messages
   int lines_before = 0;
 };
 
@@ -34,6 +37,13 @@ struct SepLine {
   std::size_t end = 0;
 };
 std::optional<SepLine> sep_line(std::string_view text);
+
+// Whether the first row is a label and features, as libsvm writes them.
+bool is_libsvm(std::string_view text);
+
+// Converts a libsvm file to CSV with the columns c0 (the label), c1, c2, ..., and names them in the dialect. Keeps
+// lines, for messages. Throws Error with the line.
+std::string csv_of_libsvm(const std::string& path, std::string_view text, Dialect& dialect);
 
 class Csv final : public TextTable {
  public:
@@ -57,6 +67,8 @@ class Csv final : public TextTable {
   };
   void make_room(std::vector<Field>& fields, std::size_t more) const;
   std::size_t read_field(std::size_t at, Field& field);
+  std::size_t skip_blanks(std::size_t at) const;
+  bool ends_field(char c) const { return ends_[static_cast<unsigned char>(c)]; }
   std::size_t read_record(std::size_t at, std::vector<Field>& record);
   bool is_comment(std::size_t at) const;
   void take_width(const std::vector<Field>& record);
@@ -72,6 +84,7 @@ class Csv final : public TextTable {
 
   std::string path_, text_;
   Dialect dialect_;
+  std::array<bool, 256> ends_{};  // characters that end an unquoted field
   std::uint64_t limit_;
   std::unordered_map<std::string, std::size_t> repeated_;  // repeated names, with the index of the second column
   std::vector<Field> fields_;                              // row-major

@@ -98,16 +98,15 @@ DateOrder read_date_order(SourceContext& context) {
 
 Dialect read_dialect(SourceContext& context, char delimiter) {
   Dialect dialect;
-  dialect.header = context.split.boolean("header").value_or(true);
+  const std::optional<json::Ref> libsvm = context.split.get("libsvm"), names = context.split.get("names");
+  if (libsvm) dialect.libsvm = context.reader.integer(*libsvm, 0, INT32_MAX).value_or(0);
+  dialect.names = read_words(context, "names");
+  dialect.header = context.split.boolean("header").value_or(!names) && !libsvm;
   dialect.delimiter = read_sign(context, "delimiter", delimiter);
   dialect.notation.decimal = read_sign(context, "decimal", '.');
   dialect.notation.thousands = read_sign(context, "thousands", '\0');
   dialect.notation.percent = context.split.boolean("percent").value_or(false);
-  if (const std::optional<json::Ref> sign = context.split.get("currency")) {
-    dialect.notation.currency = context.reader.string(*sign).value_or("");
-    if (dialect.notation.currency.find_first_of("0123456789.,") != std::string::npos)
-      context.reader.report(*sign, "data.csv", "must be a sign without digits, such as \"€\"");
-  }
+  dialect.notation.currency = context.split.string("currency").value_or("");
   dialect.notation.na = read_words(context, "na");
   dialect.notation.dates = read_date_order(context);
   dialect.comment = context.split.string("comment").value_or("");
@@ -173,7 +172,9 @@ Loaded read_csv(SourceContext& context) {
   dialect.rows_before = chunk.rows_before;
   dialect.lines_before = chunk.lines_before;
   const std::string told = fmt::format("reading '{}'", path);
-  const auto csv = std::make_shared<const Csv>(path, inflated_text(path, std::move(chunk.bytes)), dialect,
+  std::string text = inflated_text(path, std::move(chunk.bytes));
+  if (dialect.libsvm >= 0) text = csv_of_libsvm(path, text, dialect);
+  const auto csv = std::make_shared<const Csv>(path, std::move(text), dialect,
                                                [&](double done) { context.files.report_progress(told, done); });
   if (dialect.header && !context.split.find("delimiter")) reject_one_column(path, *csv);
   return loaded_from(context, csv);

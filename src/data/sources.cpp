@@ -5,7 +5,8 @@
 namespace graphrun::data {
 
 std::span<const SourceFormat> source_formats() {
-  static constexpr Doc kGaps = {"missing", "policy for NaN, of all arrays or by array (\"error\")"};
+  static constexpr Doc kMissing = {
+      "missing", "policy for missing values (NaN in arrays), of all columns or by column (\"error\")"};
   static constexpr Doc kDates = {
       "dates", "order of day and month in dates with slashes: \"dd/mm/yyyy\" or \"mm/dd/yyyy\" (shown by the column)"};
   static const std::vector<SourceFormat> formats = {
@@ -17,12 +18,14 @@ std::span<const SourceFormat> source_formats() {
        true},
       {"inline", "arrays in the model file: {\"x\": [[0, 0], [0, 1]], \"y\": [0, 1]}", {}, read_inline, false},
       {"idx", "one IDX file for each input, plain or gzip: {\"x\": \"images.gz\", \"y\": \"labels.gz\"}", {}, read_idx},
-      {"npy", "one NPY file for each input: {\"x\": \"x.npy\", \"y\": \"y.npy\"}", {kGaps}, read_npy},
-      {"npz", "an NPZ file; its arrays are named like the inputs", {kGaps}, read_npz},
+      {"npy", "one NPY file for each input: {\"x\": \"x.npy\", \"y\": \"y.npy\"}", {kMissing}, read_npy},
+      {"npz", "an NPZ file; its arrays are named like the inputs", {kMissing}, read_npz},
       {"csv",
        "a CSV file, plain or gzip; every column is an array",
        {{"header", "whether the first line names the columns (true); otherwise they are named 0, 1, 2, ..."},
-        {"delimiter", "the character between values (\",\"; of a .tsv file the tab)"},
+        {"names", "names of the columns, of a file without a header or instead of its header: [\"age\", \"price\"]"},
+        {"delimiter", "the character between values (\",\"; of a .tsv file the tab); \" \" for any number of blanks"},
+        {"libsvm", "features of a file of lines such as 1 1:0.5 3:1.2; its columns are c0 (the label), c1, c2, ..."},
         {"decimal", "the decimal sign (\".\")"},
         {"thousands", "the sign between groups of three digits (none); \" \" for no-break spaces, too"},
         {"currency", "a sign before or after a number, which is negative in parentheses (none)"},
@@ -30,13 +33,11 @@ std::span<const SourceFormat> source_formats() {
         {"comment", "lines that begin with it are skipped (none)"},
         {"na", "further texts that stand for a missing value: [\"-999\"]"},
         kDates,
-        {"missing", "policy for missing values, of all columns or by column (\"error\")"}},
+        kMissing},
        read_csv},
       {"records",
        "a JSON file of rows: an array of objects, or one object a line; every key is an array",
-       {{"na", "further texts that stand for a missing value"},
-        kDates,
-        {"missing", "policy for missing values, of all columns or by column (\"error\")"}},
+       {{"na", "further texts that stand for a missing value"}, kDates, kMissing},
        read_records},
       {"grid",
        "every combination of points on axes, the last axis fastest; an axis is [first, last, points], both ends "

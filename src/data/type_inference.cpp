@@ -43,8 +43,9 @@ bool has_delimiter(std::string_view text, char delimiter) {
 }
 
 // Number of columns with this dialect, or 0 if lines differ. Sets whether the first line is a header.
-std::size_t columns_of(const std::string& path, const std::string& text, Dialect& dialect) {
+std::size_t columns_of(const std::string& path, const std::string& text, Dialect& dialect, bool has_header) {
   for (const bool header : {true, false}) {
+    if (header && !has_header) continue;
     dialect.header = header;
     try {
       return Csv(path, text, dialect).names().size();
@@ -57,13 +58,13 @@ std::size_t columns_of(const std::string& path, const std::string& text, Dialect
 
 // Picks the delimiter that gives every line the same, largest number of fields. A comma is tried last: it may be a
 // decimal point. If none fits all lines, picks one of the first line, for an error about the line that differs.
-Dialect guess_dialect(const std::string& path, const std::string& text) {
+Dialect guess_dialect(const std::string& path, const std::string& text, bool has_header) {
   const std::string head = head_of(text);
   Dialect best;
   if (head.starts_with('#')) best.comment = "#";
   if (const std::optional<SepLine> sep = sep_line(text)) {
     best.delimiter = sep->delimiter;
-    columns_of(path, head, best);
+    columns_of(path, head, best, has_header);
     return best;
   }
   std::size_t most = 1;
@@ -71,13 +72,15 @@ Dialect guess_dialect(const std::string& path, const std::string& text) {
   for (const char delimiter : {';', '\t', '|', ','}) {
     dialect.delimiter = delimiter;
     dialect.notation = delimiter == ',' ? Notation{'.', '\0', true, {}} : Notation{',', '.', true, {}};
-    const std::size_t columns = delimiter == ',' && !best.header ? 0 : columns_of(path, head, dialect);
+    const std::size_t columns = delimiter == ',' && !best.header ? 0 : columns_of(path, head, dialect, has_header);
     if (columns > most) most = columns, best = dialect;
   }
+  best.delimiter = most == 1 ? ' ' : best.delimiter;
   for (const char delimiter : {',', '|', '\t', ';'}) {
     if (most == 1 && has_delimiter(head, delimiter)) best.delimiter = delimiter;
   }
-  if (most == 1) columns_of(path, head, best);
+  if (best.delimiter == ' ' && columns_of(path, head, best, has_header) < 2) best.delimiter = ',';
+  if (most == 1) columns_of(path, head, best, has_header);
   return best;
 }
 
@@ -119,16 +122,13 @@ std::size_t numeric_columns(const std::vector<NumberColumn>& columns) {
       std::count_if(columns.begin(), columns.end(), [](const NumberColumn& one) { return one.is_numeric; }));
 }
 
-// Currency sign of the first cell that has a digit and one; empty if there is none.
+// Currency sign of the first rows, next to a digit; empty if there is none.
 std::string currency_of(const TextTable& table) {
-  for (std::size_t row = 0; row < std::min<std::size_t>(table.rows(), 100); ++row) {
-    for (std::size_t column = 0; column < table.names().size(); ++column) {
-      const std::string_view text = table.text(row, column);
-      if (text.find_first_of("0123456789") == std::string_view::npos) continue;
-      for (const std::string_view sign : kCurrencies) {
-        if (text.starts_with(sign) || text.ends_with(sign) || text.substr(1).starts_with(sign))
-          return std::string(sign);
-      }
+  for (std::size_t i = 0; i < std::min<std::size_t>(table.rows(), 100) * table.names().size(); ++i) {
+    const std::string_view text = table.text(i / table.names().size(), i % table.names().size());
+    for (const std::string_view sign : kCurrencies) {
+      if (text.find(sign) != std::string_view::npos && text.find_first_of("0123456789") != std::string_view::npos)
+        return std::string(sign);
     }
   }
   return "";
@@ -203,7 +203,7 @@ void reject_row_as_header(const std::string& path, const TextTable& table) {
   if (!is_row) return;
   throw Error(ErrorKind::input, "data.csv",
               fmt::format("'{}': the first line should name the columns, and it is a row like those below it", path),
-              "put a line of names above it, such as x0,x1");
+              "put a line of names above it, such as x0,x1; init --no-header names the columns c0, c1, ...");
 }
 
 class ColumnInference {
@@ -258,22 +258,31 @@ class ColumnInference {
   InferredColumn inferred_;
   std::unordered_map<std::string, std::size_t> counts_;  // indices into inferred_.categories
   bool is_number_ = true, is_counter_ = true;
-  bool is_date_[3] = {true, true, true};  // by DateOrder
+  bool is_date_[3] = {true, true, true};  // index: DateOrder
   std::int64_t numbers_ = 0;
   double first_ = 0;
 };
 
 }  // namespace
 
-InferredTable infer_csv_types(const std::string& path) {
+InferredTable infer_csv_types(const std::string& path, bool has_header) {
   std::string text = inflated_text(path, read_file(path));
   require_utf8(path, text, 0);
   if (text.starts_with("\xEF\xBB\xBF")) text.erase(0, 3);
   InferredTable inferred;
-  Dialect& dialect = inferred.dialect = guess_dialect(path, text);
+  Dialect& dialect = inferred.dialect;
+  if (is_libsvm(text)) {
+    dialect.header = false;
+    text = csv_of_libsvm(path, text, dialect);
+  } else {
+    dialect = guess_dialect(path, text, has_header);
+  }
   Csv head(path, head_of(text), dialect);
   const std::size_t in_head = guess_notation(head, dialect);
-  if (dialect.header) columns_of(path, head_of(text), dialect);  // with a decimal comma, a first line of 1,5 is numeric
+  if (dialect.header)
+    columns_of(path, head_of(text), dialect, has_header);  // with a decimal comma, a first line of 1,5 is numeric
+  for (std::size_t i = dialect.names.size(); i < head.names().size() && !dialect.header; ++i)
+    dialect.names.push_back(fmt::format("c{}", i));
   Csv csv(path, std::move(text), dialect);
   std::vector<NumberColumn> columns = number_columns(csv);
   if (numeric_columns(columns) != in_head) {

@@ -37,6 +37,7 @@ struct InferredTable {
 
 inline constexpr std::size_t kMaxCategories = 40;
 
-InferredTable infer_csv_types(const std::string& path);
+// `has_header`: false if the first line is a row; the columns are then c0, c1, ...
+InferredTable infer_csv_types(const std::string& path, bool has_header = true);
 
 }  // namespace graphrun::data

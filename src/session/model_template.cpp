@@ -201,7 +201,8 @@ class ModelTemplateWriter {
   json::Value source() {
     const data::Dialect& dialect = inferred_.dialect;
     json::Value source = json::make_object({{"csv", text_value(source_)}});
-    if (!dialect.header) json::add(source, "header", json::make(false));
+    if (!dialect.names.empty() && dialect.libsvm < 0) json::add(source, "names", json::make_list(dialect.names));
+    if (dialect.libsvm >= 0) json::add(source, "libsvm", json::make(dialect.libsvm));
     const std::string extension = std::filesystem::path(source_).extension().string();
     if (dialect.delimiter != (extension == ".tsv" || extension == ".tab" ? '\t' : ','))
       json::add(source, "delimiter", text_value(std::string(1, dialect.delimiter)));
@@ -299,11 +300,11 @@ class ModelTemplateWriter {
 };
 
 // Throws Error if the file is binary or JSON.
-InferredTable infer_types(const std::string& path) {
+InferredTable infer_types(const std::string& path, bool has_header) {
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) return data::infer_csv_types(path);
+  if (!std::filesystem::is_regular_file(path, ignored)) return data::infer_csv_types(path, has_header);
   const RowFormat format = format_of(path, data::RowStream(path).look(kFormatBytes), "");
-  if (format == RowFormat::csv) return data::infer_csv_types(path);
+  if (format == RowFormat::csv) return data::infer_csv_types(path, has_header);
   const bool is_json = format == RowFormat::records || format == RowFormat::flat_json;
   throw Error(ErrorKind::input, "init.format",
               fmt::format("init reads a table of text (CSV); '{}' is {}", path, is_json ? "JSON" : "binary"),
@@ -328,23 +329,26 @@ void check_target(const InferredColumn& column) {
 }  // namespace
 
 std::vector<std::string> table_columns(const std::string& csv) {
-  return names_of(infer_types(csv).columns);
+  return names_of(infer_types(csv, true).columns);
 }
 
-ModelTemplate model_template(const std::string& csv, const std::string& target, const std::string& source) {
-  const InferredTable inferred = infer_types(csv);
-  const auto column = std::find_if(inferred.columns.begin(), inferred.columns.end(),
-                                   [&](const InferredColumn& one) { return one.name == target; });
+ModelTemplate model_template(const std::string& csv, const std::string& target, const std::string& source,
+                             bool has_header) {
+  const InferredTable inferred = infer_types(csv, has_header);
+  const auto column = std::find_if(inferred.columns.begin(), inferred.columns.end(), [&](const InferredColumn& one) {
+    return one.name == target || (!inferred.dialect.header && one.name == "c" + target);  // 2 is c2
+  });
   if (column == inferred.columns.end()) {
     const std::vector<std::string> names = names_of(inferred.columns);
     const std::string near = did_you_mean(target, names);
-    throw Error(ErrorKind::input, "init.target",
-                fmt::format("'{}' has no column '{}'; it has {}", csv, target, data::listed(names)),
-                inferred.columns.size() == 1
-                    ? "columns are separated by a comma, a semicolon, a tab or |, and the first line is one column"
-                : near.empty() || (target[0] >= '0' && target[0] <= '9')
-                    ? "the first line names the columns; where it is a row, put a line of names above it"
-                    : near);
+    throw Error(
+        ErrorKind::input, "init.target",
+        fmt::format("'{}' has no column '{}'; it has {}", csv, target, data::listed(names)),
+        inferred.columns.size() == 1
+            ? "columns are separated by a comma, a semicolon, a tab, blanks or |, and the first line is one column"
+        : near.empty() || (target[0] >= '0' && target[0] <= '9')
+            ? "the first line names the columns; if it is a row, use init --no-header"
+            : near);
   }
   check_target(*column);
   return ModelTemplateWriter(inferred, *column, source).write();

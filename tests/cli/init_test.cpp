@@ -44,6 +44,23 @@ TEST_F(Init, WithoutAFileTheModelGoesToStdout) {
   EXPECT_EQ(Json::parse(made.out)["format"], 1);
 }
 
+TEST_F(Init, ATableWithoutAHeader) {
+  std::string rows;
+  for (int i = 0; i < 40; ++i) rows += std::string(i % 3 == 0 ? "new," : "old,") + std::to_string(i * 7 % 50) + ",no\n";
+  const std::string cars = file("cars.data", rows);
+  const Outcome rejected = graphrun({"init", cars, "--label=c1"});
+  EXPECT_EQ(rejected.code, 2);
+  EXPECT_NE(rejected.err.find("--no-header"), std::string::npos) << rejected.err;
+  const Outcome made = graphrun({"init", cars, "--label=c1", "--no-header", "-o", path("cars.json")});
+  ASSERT_EQ(made.code, 0) << made.err;
+  const std::string weights = path("cars.npz");
+  ASSERT_EQ(graphrun({path("cars.json"), "--quiet", "--epochs=1", "--save-weights", weights}).code, 0);
+  const Outcome predicted =
+      graphrun({"predict", path("cars.json"), file("new.data", "old\nnew\n"), "--weights", weights});
+  EXPECT_EQ(predicted.code, 0) << predicted.err;
+  EXPECT_EQ(std::count(predicted.out.begin(), predicted.out.end(), '\n'), 3);
+}
+
 TEST_F(Init, NothingIsOverwritten) {
   const std::string before = file("m.json", "mine");
   const Outcome rejected = graphrun({"init", table_, "--label=price", "-o", before});

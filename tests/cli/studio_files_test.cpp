@@ -72,7 +72,7 @@ TEST_F(StudioRoutes, TablesThatAreDropped) {
     EXPECT_EQ(status, 200) << answer;
     return answer.substr(answer.find("\"columns\":") + 10);
   };
-  EXPECT_EQ(columns("bare.CSV", "3,4\n5,7\n8,6\n"), R"(["0","1"]})");
+  EXPECT_EQ(columns("bare.CSV", "3,4\n5,7\n8,6\n"), R"(["c0","c1"]})");
   EXPECT_EQ(columns("quoted.csv", "\"size, m2\";\"a \"\"b\"\"\"\n1,5;2\n3,5;4\n"), R"(["size, m2","a \"b\""]})");
   EXPECT_EQ(columns("tabs.tsv", "a b\tc\n1\t2\n3\t4\n"), R"(["a b","c"]})");
   // A name of two columns is an error only where it is used.

@@ -177,7 +177,7 @@ TEST_F(StartingModelTest, AFirstLineThatIsARow) {
   EXPECT_TRUE(has(message([&] { model_of(cars, "bad"); }), "it is a row like those below it"));
   EXPECT_TRUE(has(message([&] { model_of("39,Private,low\n40,State,low\n41,Private,high\n", "low"); }),
                   "it is a row like those below it"));
-  EXPECT_TRUE(has(message([&] { model_of("red,big\ngreen,small\n", "1"); }), "put a line of names above it"));
+  EXPECT_TRUE(has(message([&] { model_of("red,big\ngreen,small\n", "1"); }), "use init --no-header"));
   EXPECT_TRUE(has(message([&] { model_of("2020-01-01,5\n2020-01-02,7\n", "1"); }), "it is a row like those below it"));
   // Files that were put one behind the other have their names in between.
   EXPECT_TRUE(has(model_of("a,y\n1,p\n2,q\n1,p\na,y\n3,q\n", "y"), R"("y": "y")"));
@@ -261,9 +261,30 @@ TEST_F(StartingModelTest, NumbersWithSignsAreWords) {
 
 TEST_F(StartingModelTest, AFileWithoutNamesHasNumbersForThem) {
   const std::string text = model_of(rows(30, [](int i) { return digits(i) + "\t" + digits(5 * i); }), "1");
-  EXPECT_TRUE(has(text, R"("header": false)")) << text;
+  EXPECT_TRUE(has(text, R"("names": ["c0", "c1"])")) << text;
   EXPECT_TRUE(has(text, R"("delimiter": "\t")")) << text;
   expect_trains();
+}
+
+TEST_F(StartingModelTest, BlanksAndLibsvm) {
+  const std::string text =
+      model_of(rows(40, [](int i) { return " " + digits(i) + "    " + digits(5 * i) + " "; }), "1");
+  EXPECT_TRUE(has(text, R"("delimiter": " ")")) << text;
+  EXPECT_TRUE(has(text, R"("x": ["c0"])")) << text;
+  expect_trains();
+  const std::string sparse = model_of("# saved by scikit-learn\n#\n" + rows(40,
+                                                                            [](int i) {
+                                                                              return std::to_string(i % 2) + " " +
+                                                                                     std::to_string(1 + i % 2) + ":" +
+                                                                                     digits(i) + " 4:" + digits(3 * i);
+                                                                            }),
+                                      "0");
+  EXPECT_TRUE(has(sparse, R"("libsvm": 4, "x": ["c1", "c2", "c4"], "y": "c0")")) << sparse;
+  EXPECT_TRUE(noted("column 'c3' is omitted: all its values are equal"));
+  expect_trains();
+  train();
+  write("rows.svm", "0 1:5\n0 4:1\n");
+  EXPECT_EQ(predict("rows.svm").size(), 2u);
 }
 
 TEST_F(StartingModelTest, ManyCategoriesHaveOneForTheOthers) {
@@ -280,7 +301,7 @@ TEST_F(StartingModelTest, Errors) {
   EXPECT_TRUE(has(message([&] { model_of("a,y\n1,2\n3,2\n"); }), "'y' has one value"));
   EXPECT_TRUE(has(message([&] { model_of("a,y\n1,\n3,NA\n"); }), "'y' has no value"));
   EXPECT_TRUE(has(message([&] { model_of("a,y\n7,1\n7,2\n"); }), "no column is left to predict from"));
-  EXPECT_TRUE(has(message([&] { model_of("a b y\n1 2 3\n"); }), "the first line is one column"));
+  EXPECT_TRUE(has(message([&] { model_of("a\n1\n2\n"); }), "the first line is one column"));
   EXPECT_TRUE(has(message([&] { model_of("y\n1\n2\n"); }), "no column is left to predict from"));
   EXPECT_TRUE(has(message([&] { model_of(""); }), "the file has no rows"));
   EXPECT_TRUE(has(message([&] { model_of("a,y\n1,2\n3\n"); }), "a.csv:3:1: expected 2 fields"));

@@ -2,6 +2,8 @@
 // The short run is part of the tests. The long run, best under sanitizers:
 // GRAPHRUN_FUZZ=100000 test_data --gtest_filter='Mutants*'. A memory limit catches readers that trust false headers.
 // Fixed bugs have separate tests (limits_test.cpp, formats_test.cpp).
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "archives.h"
@@ -145,11 +147,25 @@ TEST_F(MutantsTest, Csv) {
       R"({"train": {"csv": "a", "missing": "drop", "header": false, "x": ["0", "1"], "y": "2", "range": [1, 5]}})");
 }
 
+TEST_F(MutantsTest, TablesOfOtherPrograms) {
+  std::string blanks = "d  a \"y z\"\n", sparse = "# saved\n";
+  for (int i = 1; i < 13; ++i) {
+    blanks += fmt::format(" {}/12/2024   ($1'00{}.5) \t {}\n", i, i % 10, i * i % 7);
+    sparse += fmt::format("{} 1:0.5 {}:{} # {}\n", i % 2, 2 + i % 2, i, i);
+  }
+  run_file(blanks, R"js({"source": {"csv": "a", "delimiter": " ", "currency": "$", "thousands": "'", "x": ["a", "a"],
+                         "dates": "mm/dd/yyyy", "y": "y z"}, "split": [0.5, 0.25, 0.25]})js");
+  run_file(sparse, R"({"train": {"csv": "a", "libsvm": 0, "x": ["c1", "c2"], "y": "c0"}})");
+}
+
 TEST_F(MutantsTest, Npy) {
   inputs = {{"x", Shape{2}, DType::f32, false}};
   const std::string good = data::npy_bytes(counted(DType::f32, Shape{6, 2}));
   run_file(good, R"({"source": {"npy": {"x": "a"}}, "split": [0.5, 0.25, 0.25]})");
-  run_file(good, R"({"train": {"npy": {"m": "a"}, "x": "m * 2"}})");
+  run_file(good, R"({"train": {"npy": {"m": "a"}, "x": "m * 2", "missing": {"m": "drop"}}})");
+  std::string fortran = good;
+  fortran.replace(good.find("False"), 5, "True ");
+  run_file(fortran, R"({"train": {"npy": {"x": "a"}, "missing": "mean"}})");
 }
 
 TEST_F(MutantsTest, Npz) {

@@ -222,7 +222,6 @@ TEST_F(WordsTest, SpacesApostrophesAndCurrencies) {
     EXPECT_TRUE(contains(wrong(std::string("a\n") + number + "\n", R"("thousands": " ", "currency": "€")"),
                          "expected a number"))
         << number;
-  EXPECT_TRUE(contains(wrong("a\n1\n", R"("currency": "1")"), "must be a sign without digits"));
   EXPECT_TRUE(contains(wrong("a\n1\u00A0234\n", ""), R"("decimal": ".", "thousands": " " next to the source)"));
   EXPECT_TRUE(contains(wrong("a\n$1'234.50\n", ""), R"("thousands": "'", "currency": "$" next to the source)"));
 }
@@ -233,6 +232,40 @@ TEST_F(WordsTest, NumbersInAnotherNotationAreReportedOf) {
   EXPECT_TRUE(contains(wrong("a\n\"12,345.5\"\n", ""), R"("thousands": ",")"));
   EXPECT_TRUE(contains(wrong("a;b\n1,5;2\n", ""), R"("delimiter": ";")"));
   EXPECT_TRUE(contains(wrong("a\n1\n", R"("decimal": ",", "delimiter": ",")"), "are the same character"));
+}
+
+TEST_F(WordsTest, ColumnsSeparatedByBlanks) {
+  const std::string more = R"("x": ["a", "b c"], "delimiter": " ")";
+  EXPECT_EQ(x_of("  a \t 'b\n", 1, R"("x": "a", "delimiter": " ", "names": ["b", "a"], "missing": 3, "na": "'b")"),
+            (Floats{3}));
+  EXPECT_EQ(x_of("  a   \"b c\"  \n1\t 2\r\n\n   \n 3    4  \n5 6", 2, more), (Floats{1, 2, 3, 4, 5, 6}));
+  EXPECT_TRUE(contains(wrong("a \"b c\"\n1 2 3\n", more), "expected 2 fields as in the first line, got 3"));
+  EXPECT_TRUE(contains(wrong("a \"b c\"\n1\n", more), "expected 2 fields as in the first line, got 1"));
+}
+
+TEST_F(WordsTest, NamesOfColumnsWithoutAHeader) {
+  EXPECT_EQ(x_of("1,2\n3,4\n", 2, R"("x": ["b", "a"], "names": ["a", "b", "more"])"), (Floats{2, 1, 4, 3}));
+  EXPECT_TRUE(contains(wrong("1,2\n", R"("x": "a", "names": ["a"])"), "the row has 2 fields, and \"names\" lists 1"));
+  EXPECT_TRUE(contains(wrong("1,2\n", R"("x": "c", "names": ["a", "b", "c"])"), "no column 'c'"));
+  EXPECT_TRUE(contains(wrong("1,2\n", R"("x": "a", "names": ["a", "a"])"), "there are two columns 'a'"));
+  EXPECT_EQ(x_of("no name\n1\n", 1, R"("x": "a", "names": ["a"], "header": true)"), (Floats{1}));
+}
+
+TEST_F(WordsTest, Libsvm) {
+  const std::string text = "# saved\n1 1:0.5 3:1.2\n-1 2:7 # note\n\n+1\r\n";
+  EXPECT_EQ(x_of(text, 4, R"("x": ["c0", "c1", "c2", "c3"], "libsvm": 0)"),
+            (Floats{1, 0.5f, 0, 1.2f, -1, 0, 7, 0, 1, 0, 0, 0}));
+  EXPECT_EQ(x_of(text, 1, R"("x": "c5", "libsvm": 5)"), (Floats{0, 0, 0}));
+  const auto error = [&](const std::string& row, const std::string& column = "c1") {
+    return wrong("1 1:2\n" + row + "\n", "\"x\": \"" + column + "\", \"libsvm\": 4");
+  };
+  EXPECT_TRUE(contains(error("1 5:2"), "a.csv:2: feature 5 exceeds 4, the value of \"libsvm\""));
+  EXPECT_TRUE(contains(error("1 2:1 2:3"), "feature 2 follows feature 2\n    hint: indices ascend"));
+  EXPECT_TRUE(contains(error("1 qid:3 1:2"), "expected index:value, got 'qid:3'"));
+  EXPECT_TRUE(contains(error("1 7"), "expected index:value, got '7'"));
+  EXPECT_TRUE(contains(error("1 0:7"), "a feature has the index 0\n    hint: indices count from 1"));
+  EXPECT_TRUE(contains(error("1 1:x"), "row 1, column 'c1': expected a number, got 'x'"));
+  EXPECT_TRUE(contains(error("1:7", "c0"), "row 1, column 'c0': the value is missing"));
 }
 
 TEST_F(WordsTest, CommentsAndTextsOfMissingValues) {

@@ -36,6 +36,7 @@ struct Arguments {
   std::string title;                      // plot
   std::string picture, split, array;      // plot: of a model; empty: automatic. show: split
   std::vector<std::string> keep;          // predict: columns
+  bool has_header = true;                 // init
   bool labels = false;                    // predict
   bool probabilities = false;             // predict
   std::vector<std::string> logs;          // train: paths

@@ -149,6 +149,8 @@ constexpr Flag kFlags[] = {
      Completes::nothing, "GRAPHRUN_MAX_INPUT"},
 
     {"--label", "COLUMN", "Data", "init", "column to predict (required)", set<&Arguments::column>},
+    {"--no-header", "", "Data", "init", "the first line is a row; name the columns c0, c1, ...",
+     [](Arguments& a, std::string_view) { a.has_header = false; }},
     {"--data", "FILE", "Data", "eval", "evaluate the rows of this file, or of stdin (-), instead of the splits",
      [](Arguments& a, std::string_view v) { a.load.evaluates = v; }, Completes::files},
     {"--format", "NAME", "Data", "predict eval",

@@ -29,7 +29,8 @@ int run_init(const Arguments& arguments, Diagnostics& diagnostics) {
                 "init writes a new file; remove the old one or choose another name");
   }
   const ModelTemplate model =
-      model_template(arguments.word, arguments.column, source_of(arguments.word, path.empty() ? "model.json" : path));
+      model_template(arguments.word, arguments.column, source_of(arguments.word, path.empty() ? "model.json" : path),
+                     arguments.has_header);
   for (const std::string& note : model.notes) diagnostics.note(note);
   if (path.empty()) {
     write_results(model.text);
@@ -51,7 +52,8 @@ const Verb init_verb = {
     "write a model file for a CSV file",
     R"(Inspects a CSV file and writes a model that predicts the column --label from the others. If this column is
 categorical or contains only two distinct numbers, init writes a classifier. The first line of the file names
-the columns. A table of numbers may omit this line; the columns are then called 0, 1, ...
+the columns. A table of numbers may omit this line, and so may any table with --no-header. The columns are
+then called c0, c1, ... Lines such as "1 1:0.5 3:1.2" (libsvm) have the label in c0, and features from c1 on.
 
 The model file contains every inferred setting: delimiter, decimal comma, column types (number, date or
 category) and imputation. init lists the omitted columns on stderr. Without --output, the model goes to

@@ -193,7 +193,10 @@ void InferenceInput::add_options(json::Value& split, const std::string& path, Ro
   for (const data::SourceFormat& known : data::source_formats()) {
     if (known.name != source || !format_) continue;
     for (const data::Doc& option : known.options) {
-      if (const json::Member* said = source_->find(option.name)) json::add(split, option.name, said->value);
+      const bool is_shared = std::any_of(format_->options.begin(), format_->options.end(),
+                                         [&](const data::Doc& own) { return own.name == option.name; });
+      const json::Member* said = is_shared ? source_->find(option.name) : nullptr;
+      if (said) json::add(split, option.name, said->value);
     }
   }
   const json::Member* own = source_ ? source_->find("csv") : nullptr;
@@ -205,6 +208,7 @@ void InferenceInput::add_options(json::Value& split, const std::string& path, Ro
 data::Dialect InferenceInput::dialect(const std::string& path) const {
   data::Dialect dialect;
   const json::Value split = split_of(path, RowFormat::csv);
+  dialect.header = !split.find("names") && !split.find("libsvm");
   if (const json::Member* said = split.find("header")) dialect.header = said->value.boolean;
   if (const json::Member* said = split.find("comment")) dialect.comment = said->value.string;
   const json::Member* delimiter = split.find("delimiter");
