@@ -49,6 +49,7 @@ struct Split {
   std::vector<std::pair<std::string, HostTensor>> columns;
   std::int64_t declared = 0;               // samples, if the columns were not read (LoadOptions::data)
   std::vector<std::string> original = {};  // columns in original units, to which a Session applies "transform"
+  std::string first = {}, last = {};       // with "split_by": earliest and latest value of its column
   bool rows_vary = false;                  // Session::set_rows() may set the rows in use; the columns set the capacity
   std::int64_t samples() const { return columns.empty() ? declared : columns.front().second.shape()[0]; }
 };

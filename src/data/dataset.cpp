@@ -187,7 +187,7 @@ void read_splits(json::Reader& reader, const std::vector<SplitData>& parts, std:
     if (fitted) set.standardizations.push_back(std::move(*fitted));
   }
   for (const SplitData& part : parts) {
-    Split split{part.name, {}, has_values ? 0 : part.rows};
+    Split split{part.name, {}, has_values ? 0 : part.rows, {}, part.first, part.last};
     for (std::size_t i = 0; i < part.columns.size(); ++i) {
       if (!is_good[i] || !part.columns[i].array || (has_values && part.rows == 0)) continue;
       files.report_progress(fmt::format("transforming '{}' of {}", inputs[i].name, part.name));

@@ -17,7 +17,8 @@ struct SplitData {
   std::string name;
   json::Ref place;
   std::vector<Column> columns;
-  std::int64_t rows = 0;  // rows of every column; 0: reported, or unknown
+  std::int64_t rows = 0;              // rows of every column; 0: reported, or unknown
+  std::string first = {}, last = {};  // as in Split
 };
 
 struct SourceData {

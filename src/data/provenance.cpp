@@ -22,6 +22,7 @@ json::Value as_json(const Provenance::SplitRecord& split) {
   if (split.folds > 0) json::add(object, "folds", json::make(split.folds));
   if (split.folds > 0) json::add(object, "fold", json::make(split.fold));
   if (!split.stratify.empty()) json::add(object, "stratify", json::make(split.stratify));
+  if (!split.by.empty()) json::add(object, "by", json::make(split.by));
   json::add(object, "seed", json::make(static_cast<std::int64_t>(split.seed)));
   json::add(object, "rows", json::make(split.rows));
   json::add(object, "hash", json::make(fmt::format("{:016x}", split.hash)));
@@ -38,6 +39,7 @@ Provenance::SplitRecord read_split_record(json::Reader& reader, const json::Ref&
     split.fractions = reader.numbers(*fractions).value_or(std::vector<double>());
   }
   split.stratify = object.string("stratify").value_or("");
+  split.by = object.string("by").value_or("");
   split.seed =
       static_cast<std::uint64_t>(object.integer("seed", 0, kMaxCount).value_or(static_cast<std::int64_t>(seed)));
   split.rows = object.integer("rows", 0, kMaxCount).value_or(0);
@@ -107,6 +109,7 @@ namespace {
 std::string described(const Provenance::SplitRecord& record) {
   std::string text = record.folds > 0 ? fmt::format("fold {} of {}", record.fold, record.folds)
                                       : fmt::format("the split [{}]", fmt::join(record.fractions, ", "));
+  if (!record.by.empty()) text += fmt::format(" by '{}'", record.by);
   return record.stratify.empty() ? text : text + fmt::format(" stratified by '{}'", record.stratify);
 }
 

@@ -17,6 +17,7 @@ struct Provenance {
     std::vector<double> fractions;     // for train, validation and test; empty with folds
     std::int64_t folds = 0, fold = 0;  // number of folds, and index of the test fold
     std::string stratify;              // input or column with the same value shares in each split; may be empty
+    std::string by;                    // column in whose order the rows are split; empty: at random
     std::uint64_t seed = 0;
     std::int64_t rows = 0;
     std::uint64_t hash = 0;  // over the values as read; does not cover values that the model file generates

@@ -11,6 +11,8 @@
 #include "base/names_of.h"
 #include "base/philox.h"
 #include "data/categories.h"
+#include "data/columns.h"
+#include "data/dates.h"
 #include "graphrun/error.h"
 
 namespace graphrun::data {
@@ -65,6 +67,7 @@ std::optional<Splitter> Splitter::read(json::Reader& reader, json::ObjectReader&
   const std::size_t before = reader.errors();
   const std::optional<json::Ref> split = section.get("split"), folds = section.get("folds");
   splitter.stratify_ = section.get("stratify");
+  splitter.by_ = section.get("split_by");
   const std::optional<json::Ref> seed = section.get("split_seed");
   splitter.inputs_ = names_of(inputs);
   splitter.reads_ = options.use == DataUse::values;
@@ -74,7 +77,8 @@ std::optional<Splitter> Splitter::read(json::Reader& reader, json::ObjectReader&
   if (seed) splitter.record_.seed = static_cast<std::uint64_t>(reader.integer(*seed, 0, kMax).value_or(0));
   if (split && folds) reader.report(*folds, "data.split", "'folds' cannot be combined with 'split'");
   if (!split && !folds) {
-    for (const auto& [key, place] : {std::pair{"stratify", splitter.stratify_}, std::pair{"split_seed", seed}}) {
+    for (const auto& [key, place] : {std::pair{"stratify", splitter.stratify_}, std::pair{"split_seed", seed},
+                                     std::pair{"split_by", splitter.by_}}) {
       if (place) reader.report(*place, "data.split", fmt::format("'{}' needs 'split' or 'folds'", key));
     }
     return std::nullopt;
@@ -95,12 +99,28 @@ std::optional<Splitter> Splitter::read(json::Reader& reader, json::ObjectReader&
     if (const auto own = object.get("stratify")) splitter.stratify_ = own;
     object.finish();
   }
+  if (splitter.by_) splitter.record_.by = reader.string(*splitter.by_).value_or("");
+  for (const auto& [key, place] :
+       {std::pair{"folds", folds}, std::pair{"stratify", splitter.stratify_}, std::pair{"split_seed", seed}}) {
+    if (splitter.by_ && place)
+      reader.report(*place, "data.split",
+                    fmt::format("'{}' cannot be combined with 'split_by', the order of time", key));
+  }
   if (splitter.stratify_) splitter.record_.stratify = reader.string(*splitter.stratify_).value_or("");
   if (reader.errors() != before) return std::nullopt;
   return splitter;
 }
 
 void Splitter::see(json::Reader& reader, const Table& table, const json::Ref& source) {
+  if (by_) {
+    const NamedArray* const column = table.find(record_.by);
+    if (column == nullptr)
+      return reader.report(*by_, "data.split",
+                           fmt::format("there is no column '{}'; the source has {}", record_.by, listed(table.names())),
+                           did_you_mean(record_.by, table.names()));
+    values_ = *column;
+    if (const NamedArray* seconds = table.find(fmt::format("seconds({})", record_.by))) seconds_ = *seconds;
+  }
   if (!stratify_) return;
   const std::string& name = record_.stratify;
   const bool is_input = std::find(inputs_.begin(), inputs_.end(), name) != inputs_.end();
@@ -169,9 +189,40 @@ std::vector<std::size_t> Splitter::strata(const Rows& all) const {
   return result;
 }
 
+// Rows in ascending order of "split_by", equal ones in their order in the file.
+std::vector<std::int64_t> Splitter::in_order_of_time(const Rows& all) {
+  const bool are_dates = seconds_ && is_date(values_->cells->text(all.begin));
+  const ArrayPtr array = (are_dates ? *seconds_ : *values_).read();
+  const auto fail = [&](std::string what) {
+    throw Error(ErrorKind::input, "data.split", fmt::format("\"split_by\": '{}' {}", record_.by, what),
+                "it names a column of dates or numbers, such as a year");
+  };
+  if (!array || array->shape.rank() == 0 || array->shape.elements() != array->rows())
+    fail("has several numbers in a row");
+  std::vector<double> times;
+  std::visit([&](const auto& values) { times.assign(values.begin(), values.end()); }, array->values);
+  std::vector<std::int64_t> order(static_cast<std::size_t>(all.count));
+  std::iota(order.begin(), order.end(), all.begin);
+  const auto time = [&](std::int64_t row) { return times[static_cast<std::size_t>(row)]; };
+  for (const std::int64_t row : order) {
+    if (std::isnan(time(row))) fail(fmt::format("is missing in row {}", row));
+  }
+  std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return time(a) < time(b); });
+  time_ = [time = std::move(times), cells = are_dates ? values_->cells : nullptr](std::int64_t row) {
+    if (!cells) return fmt::format("{}", time[static_cast<std::size_t>(row)]);
+    const std::string_view text = cells->text(row);
+    return std::string(text.substr(0, text.find_first_of(" Tt")));  // the date without the time of day
+  };
+  return order;
+}
+
 void Splitter::make_order(const Rows& all) {
-  const std::vector<std::int64_t> shuffled = permutation(all.begin, all.count, record_.seed);
   first_ = all.begin;
+  if (by_ && values_) {
+    order_ = std::make_shared<std::vector<std::int64_t>>(in_order_of_time(all));
+    return;
+  }
+  const std::vector<std::int64_t> shuffled = permutation(all.begin, all.count, record_.seed);
   std::vector<std::size_t> positions(shuffled.size());
   std::iota(positions.begin(), positions.end(), std::size_t{0});
   if (values_) {
@@ -216,8 +267,10 @@ std::vector<SplitData> Splitter::parts(json::Reader& reader, const SplitData& al
     SplitData part{kParts[i], all.place, all.columns, rows};
     try {
       for (Column& column : part.columns) column.rows = this->rows(column.rows, i);
+      const Rows* const own = part.columns.empty() || !time_ ? nullptr : &part.columns.front().rows;
+      if (own) part.first = time_(own->row(0)), part.last = time_(own->row(rows - 1));
     } catch (const Error& error) {
-      reader.report(stratify_.value_or(place_), error);
+      reader.report(by_ ? *by_ : stratify_.value_or(place_), error);
       return {};
     }
     parts.push_back(std::move(part));

@@ -160,6 +160,9 @@ class ModelTemplateWriter {
                       column.example, column.name));
     const std::string item = column.kind == Kind::date ? fmt::format("days({})", column.name) : column.name;
     if (column.kind == Kind::date && is_column(item, true)) return leave(fmt::format("'{}' is also a column", item));
+    if (column.kind == Kind::date && column.missing == 0)
+      note(fmt::format("\"split_by\": \"{}\" next to \"split\" keeps the latest rows for validation and test",
+                       column.name));
     if (column.missing > 0)
       json::add(missing_, column.name, text_value(column.kind == Kind::categorical ? "most_frequent" : "median"));
     if (column.kind == Kind::categorical) return features_.push_back(words(column));

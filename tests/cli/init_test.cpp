@@ -61,6 +61,22 @@ TEST_F(Init, ATableWithoutAHeader) {
   EXPECT_EQ(std::count(predicted.out.begin(), predicted.out.end(), '\n'), 3);
 }
 
+TEST_F(Init, ATableOfDatesCanBeSplitByTime) {
+  std::string rows = "day,price\n";
+  for (int i = 0; i < 40; ++i)
+    rows += "2024-0" + std::to_string(1 + i * 7 % 9) + "-01," + std::to_string(i * i % 37) + "\n";
+  const Outcome made = graphrun({"init", file("days.csv", rows), "--label=price", "-o", path("days.json")});
+  EXPECT_NE(made.err.find("\"split_by\": \"day\" next to \"split\""), std::string::npos) << made.err;
+  const Outcome trained = graphrun(
+      {path("days.json"), "--quiet", "--epochs=1", "--set", "data.split_by=day", "--report", path("page.html")});
+  EXPECT_EQ(trained.code, 0) << trained.err;
+  EXPECT_NE(trained.out.find("\nfrom               2024-01-01    2024-07-01    2024-08-01\n"), std::string::npos)
+      << trained.out;
+  std::ifstream stream(path("page.html"));
+  const std::string page(std::istreambuf_iterator<char>(stream), {});
+  EXPECT_NE(page.find("2024-08-01"), std::string::npos);
+}
+
 TEST_F(Init, NothingIsOverwritten) {
   const std::string before = file("m.json", "mine");
   const Outcome rejected = graphrun({"init", table_, "--label=price", "-o", before});

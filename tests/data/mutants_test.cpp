@@ -154,7 +154,7 @@ TEST_F(MutantsTest, TablesOfOtherPrograms) {
     sparse += fmt::format("{} 1:0.5 {}:{} # {}\n", i % 2, 2 + i % 2, i, i);
   }
   run_file(blanks, R"js({"source": {"csv": "a", "delimiter": " ", "currency": "$", "thousands": "'", "x": ["a", "a"],
-                         "dates": "mm/dd/yyyy", "y": "y z"}, "split": [0.5, 0.25, 0.25]})js");
+                         "dates": "mm/dd/yyyy", "y": "y z"}, "split": [0.5, 0.25, 0.25], "split_by": "d"})js");
   run_file(sparse, R"({"train": {"csv": "a", "libsvm": 0, "x": ["c1", "c2"], "y": "c0"}})");
 }
 

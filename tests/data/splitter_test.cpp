@@ -1,4 +1,6 @@
 // Splits of a source: stratified splits, folds, and split seeds.
+#include <fmt/format.h>
+
 #include <map>
 #include <set>
 
@@ -49,6 +51,41 @@ TEST_F(DivisionTest, StratifiedPartsHaveTheirShareOfEachClass) {
         EXPECT_NEAR(counts(set, split.name)[label], share * count, 1.5) << split.name << " of " << rows;
     }
   }
+}
+
+// The rows of the source in the order of a column of dates: sizes as ever, and equal dates in their order.
+TEST_F(DivisionTest, SplitsByTime) {
+  inputs = {{"x", Shape{}, DType::f32, false}};
+  std::string text = "x,sold,year\n";
+  for (int i = 0; i < 20; ++i)
+    text += fmt::format("{},{:02}.03.2024 12:00,{}\n", i, 1 + i * 7 % 20 / 2, 2000 + (i + 10) % 20);
+  write("a.csv", text);
+  const auto block = [](const std::string& more, const std::string& of = "") {
+    return R"({"source": {"csv": "a.csv", "x": "x")" + of + R"(}, "split": [0.5, 0.25, 0.25], )" + more + "}";
+  };
+  const DataSet set = read(block(R"("split_by": "sold")"), with_seed(7));
+  using Floats = std::vector<float>;
+  EXPECT_EQ(values(set, "train", "x"), (Floats{0, 3, 6, 9, 12, 15, 1, 18, 4, 7}));
+  EXPECT_EQ(values(set, "validation", "x"), (Floats{10, 13, 16, 19, 2}));
+  EXPECT_EQ(values(set, "test", "x"), (Floats{5, 8, 11, 14, 17}));
+  EXPECT_EQ(set.find("train")->first + " " + set.find("train")->last, "01.03.2024 05.03.2024");
+  EXPECT_EQ(set.find("test")->first + " " + set.find("test")->last, "08.03.2024 10.03.2024");
+  EXPECT_NE(set.provenance.find(R"("by": "sold")"), std::string::npos) << set.provenance;
+  const DataSet ranged = read(block(R"("split_by": "year")", R"(, "range": [4, 12])"));
+  EXPECT_EQ(values(ranged, "train", "x"), (Floats{10, 11, 4, 5}));
+  EXPECT_EQ(ranged.find("test")->last, "2019");
+  EXPECT_NE(errors(block(R"("split_by": "sol")")).find("there is no column 'sol'; the source has x, sold, year"),
+            std::string::npos);
+  for (const char* other : {R"("stratify": "x")", R"("split_seed": 3)"})
+    EXPECT_NE(errors(block(std::string(R"("split_by": "sold", )") + other)).find("cannot be combined with 'split_by'"),
+              std::string::npos);
+  EXPECT_NE(errors(R"({"train": {"csv": "a.csv", "x": "x"}, "split_by": "sold"})").find("'split_by' needs 'split'"),
+            std::string::npos);
+  write("a.csv", "x,sold,year\n1,2024-01-01,\n2,,3\n3,2024-01-03,4\n");
+  EXPECT_NE(errors(block(R"("split_by": "sold")")).find("row 1, column 'sold': the value is missing"),
+            std::string::npos);
+  EXPECT_NE(errors(block(R"("split_by": "year")", R"(, "missing": "mean")")).find("'year' is missing in row 0"),
+            std::string::npos);
 }
 
 TEST_F(DivisionTest, FoldsAreDisjointAndComplete) {

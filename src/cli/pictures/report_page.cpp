@@ -71,12 +71,14 @@ std::string scores_table(const Results& results) {
     const std::size_t column = rows[0].size();
     rows[0].emplace_back(kSplits[i]);
     rows[1].push_back(grouped(results.rows[i]));
-    for (const auto& [name, value] : figures_of(results, i)) {
+    const auto add = [&](const std::string& name, std::string cell) {
       auto row = std::ranges::find(rows, name, [](const auto& one) { return one.front(); });
       if (row == rows.end()) row = rows.insert(rows.end(), {name});
       row->resize(column, "");
-      row->push_back(six_digits(value));
-    }
+      row->push_back(std::move(cell));
+    };
+    if (const auto& [first, last] = results.times[i]; !first.empty()) add("from", first), add("to", last);
+    for (const auto& [name, value] : figures_of(results, i)) add(name, six_digits(value));
     for (auto& row : rows) row.resize(column + 1, "");
   }
   return html::table("Loss and metrics of each split", rows);

@@ -63,7 +63,9 @@ Results evaluated(Session& session, double seconds) {
     if (!session.has_split(kSplits[i])) continue;
     results.splits[i] = session.evaluate(kSplits[i], left());
     if (!results.splits[i]) results.left_out.push_back(fmt::format("{} loss", kSplits[i]));
-    results.rows[i] = static_cast<std::uint64_t>(session.model().data.find(kSplits[i])->samples());
+    const Split& split = *session.model().data.find(kSplits[i]);
+    results.rows[i] = static_cast<std::uint64_t>(split.samples());
+    results.times[i] = {split.first, split.last};
     if (auto scores = session.scores(kSplits[i], left()))
       results.scores[i] = std::move(*scores);
     else
@@ -157,6 +159,7 @@ std::string as_text(const Results& results) {
     if (!results.splits[i]) continue;
     head += fmt::format("{:>14}", kSplits[i]);
     add("rows", grouped(results.rows[i]));
+    if (const auto& [first, last] = results.times[i]; !first.empty()) add("from", first), add("to", last);
     each_number(*results.splits[i],
                 [&](std::string_view name, double value) { add(std::string(name), figure_text(name, value)); });
     for (const OutputScores& scores : results.scores[i]) {

@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "graphrun/session.h"
@@ -31,6 +32,7 @@ struct Results {
   std::array<std::optional<Metrics>, kSplits.size()> splits;
   std::array<std::vector<OutputScores>, kSplits.size()> scores;
   std::array<std::uint64_t, kSplits.size()> rows{};
+  std::array<std::pair<std::string, std::string>, kSplits.size()> times;  // Split::first and last
   std::optional<TrainResult> training;
   std::string monitor;             // monitored metric of early_stopping; empty: not used
   bool lowers_lr = false;          // the model uses lr_plateau

@@ -343,6 +343,7 @@ Json data_section() {
               {"split", exactly(3, type("number"))},
               {"folds", closed({{"k", integer(2)}, {"fold", integer(0)}, {"stratify", type("string")}}, {"k", "fold"})},
               {"stratify", type("string")},
+              {"split_by", type("string")},
               {"split_seed", integer(0)},
               {"transform", transforms()}},
              {});

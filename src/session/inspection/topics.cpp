@@ -247,6 +247,7 @@ std::vector<Section> sections() {
       {"split", "fractions of the rows for train, validation and test: [0.7, 0.15, 0.15]"},
       {"folds", "k folds instead of split, for cross-validation: {\"k\": 5, \"fold\": 0}"},
       {"stratify", "input or column whose values occur in the same proportions in every split"},
+      {"split_by", "column of times: the split is in its order, so train has the earliest rows and test the latest"},
       {"split_seed", "seed of the split (default: the seed of \"train\")"},
       {"train, test, ...", "a source for each split (train, validation and test), instead of source and split"},
       {"transform",
@@ -266,7 +267,7 @@ std::vector<Section> sections() {
 // a topic.
 std::vector<std::pair<std::string_view, std::string_view>> keys_in_topics() {
   std::vector<std::pair<std::string_view, std::string_view>> keys;
-  for (const std::string_view name : {"source", "split", "folds", "stratify", "split_seed", "transform"})
+  for (const std::string_view name : {"source", "split", "folds", "stratify", "split_by", "split_seed", "transform"})
     keys.emplace_back(name, "data");
   for (const Fields* fields :
        {&train_fields(), &early_stopping_fields(), &lr_plateau_fields(), &stop_at_fields(), &objective_fields()})

@@ -70,7 +70,7 @@ const kLabels = {
   beta1: "Beta 1", beta2: "Beta 2", eps: "Epsilon", minimize: "Loss", metrics: "Metrics", last_batch: "Last batch",
   max_memory: "Memory limit", precision: "Matrix product precision (GPU)", math: "Accuracy of exp, tanh, ... (GPU)", log_every: "Report every (epochs)",
   evaluate_every: "Evaluate every (epochs)", evaluate_every_steps: "Evaluate every (steps)", lr_plateau: "Reduce learning rate on plateau",
-  early_stopping: "Early stopping", every: "Update every (steps)", split_seed: "Split seed", stratify: "Stratify by",
+  early_stopping: "Early stopping", every: "Update every (steps)", split_seed: "Split seed", stratify: "Stratify by", split_by: "Split by",
   objectives: "Objectives", "source.csv": "CSV file", "source.y": "Column to predict",
   "source.rows": "Number of rows", "source.random.rows": "Number of rows", "source.random.seed": "Data seed",
 };
