@@ -68,5 +68,7 @@ struct OutputScores {
 
 // Returns whether a built-in metric has this name ("auc", "auc.TARGET") and may be undefined for some rows.
 GRAPHRUN_API bool is_score(std::string_view metric);
+// Returns whether a built-in metric of this name is better if it is larger; false for any other name.
+GRAPHRUN_API bool more_is_better(std::string_view metric);
 
 }  // namespace graphrun

@@ -6,11 +6,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "fixture.h"
 
@@ -237,6 +240,133 @@ TEST_F(Runs, OfASweepTrainEachFold) {
   expect_rejected(graphrun({"sweep", path, "--run-dir", runs_, "--folds", "--over", "data.folds.fold=0,1"}),
                   {"--folds already trains each fold"});
   expect_rejected(graphrun({"sweep", model_, "--run-dir", runs_ + "-none", "--folds"}), {"has no folds in data"});
+}
+
+// Runs with the given validation losses, as `sweep` stores them. A NaN is a failed run.
+class ComparedRuns : public Runs {
+ protected:
+  void store(int units, const std::vector<double>& losses, int folds = 0) const {
+    for (std::size_t i = 0; i < losses.size(); ++i) {
+      const fs::path run = fs::path(runs_) / (std::to_string(units) + "-" + std::to_string(i));
+      fs::create_directories(run);
+      std::ofstream(run / "run.json") << R"({"command": ["graphrun"]})";
+      Json model = {{"graph", {{{"name", "h"}, {"units", units}}}}};
+      if (folds > 0) model["data"]["folds"] = {{"k", folds}, {"fold", i}};
+      std::ofstream(run / "model.json") << model;
+      Json result = {{"model", "m"}, {"settings", {{"seed", folds > 0 ? 1 : i}}}};
+      if (std::isnan(losses[i]))
+        result["failed"] = "the loss is nan";
+      else
+        result["validation"] = {{"loss", losses[i]}, {"r2", 1 - losses[i]}};
+      std::ofstream(run / "result.json") << result;
+    }
+  }
+  Json compared(std::vector<std::string> words = {}) const {
+    words.insert(words.begin(), {"runs", runs_, "--compare", "--json"});
+    const Outcome outcome = graphrun(words);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome.code == 0 ? Json::parse(outcome.out) : Json();
+  }
+};
+
+TEST_F(ComparedRuns, HaveIntervalsOfPairedDifferences) {
+  store(4, {1.0, 2.0, 3.0});
+  store(8, {1.5, 2.7, 3.6});   // differences 0.5, 0.7, 0.6
+  store(16, {0.9, 2.4, 3.0});  // differences -0.1, 0.4, 0
+  const Json rows = compared();
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0]["graph.h.units"], "4");
+  EXPECT_EQ(rows[0]["verdict"], "best");
+  EXPECT_TRUE(rows[0]["difference"].is_null());
+  EXPECT_DOUBLE_EQ(rows[0]["mean"], 2);
+  EXPECT_DOUBLE_EQ(rows[0]["std"], 1);
+  EXPECT_EQ(rows[1]["verdict"], "not distinguishable");
+  EXPECT_EQ(rows[2]["verdict"], "worse");
+  EXPECT_NEAR(rows[2]["difference"], 0.6, 1e-12);
+  const double half = 4.302652729911275 * 0.1 / std::sqrt(3.0);  // 97.5 % quantile for 2 degrees of freedom
+  EXPECT_NEAR(rows[2]["low"], 0.6 - half, 1e-9);
+  EXPECT_NEAR(rows[2]["high"], 0.6 + half, 1e-9);
+  EXPECT_EQ(rows[2]["pairs"], 3);
+
+  const std::vector<std::string> csv = lines(graphrun({"runs", runs_, "--compare", "--csv"}).out);
+  ASSERT_EQ(csv.size(), 4u);
+  EXPECT_EQ(csv[0], "graph.h.units,metric,runs,incomplete,mean,std,difference,low,high,pairs,verdict");
+  std::string last = "8,validation.loss";
+  for (const char* key : {"runs", "incomplete", "mean", "std", "difference", "low", "high", "pairs"})
+    last += "," + rows[2][key].dump();
+  EXPECT_EQ(csv[3], last + ",worse");
+  const std::string text = graphrun({"runs", runs_, "--compare"}).out;
+  EXPECT_TRUE(has(text, "[0.352, 0.848]")) << text;
+  EXPECT_TRUE(has(text, "by equal seed, with 95 % confidence intervals")) << text;
+}
+
+TEST_F(ComparedRuns, UseStudentsQuantiles) {
+  const std::pair<std::size_t, double> known[] = {
+      {2, 12.706204736174694}, {5, 2.7764451051977934}, {30, 2.045229642132703}, {101, 1.9839715185235518}};
+  for (const auto& [n, quantile] : known) {
+    fs::remove_all(runs_);
+    store(4, std::vector<double>(n, 0.0));
+    std::vector<double> others(n, 1.0);
+    others[0] = 2;
+    store(8, others);
+    const double mean = 1 + 1 / static_cast<double>(n);  // the standard deviation is sqrt(1/n)
+    EXPECT_NEAR(compared()[1]["high"], mean + quantile / static_cast<double>(n), 1e-9) << n;
+  }
+}
+
+TEST_F(ComparedRuns, OfFoldsAllowForTheirOverlap) {
+  store(4, {1.0, 2.0, 3.0}, 3);
+  store(8, {1.5, 2.7, 3.6}, 3);
+  const Json rows = compared();
+  EXPECT_NEAR(rows[1]["high"], 0.6 + 4.302652729911275 * 0.1 * std::sqrt(1 / 3.0 + 1 / 2.0), 1e-9);
+  EXPECT_TRUE(has(graphrun({"runs", runs_, "--compare"}).out, "by equal seed and fold"));
+}
+
+TEST_F(ComparedRuns, ThatFailedDoNotMakeASettingTheBest) {
+  store(4, {1.0, 2.0, 3.0});
+  store(8, {0.5, NAN, 0.6});
+  store(16, {NAN, NAN, NAN});
+  const Json rows = compared();
+  ASSERT_EQ(rows.size(), 3u);
+  EXPECT_EQ(rows[0]["graph.h.units"], "8") << "it has the best mean";
+  EXPECT_EQ(rows[0]["incomplete"], 1);
+  EXPECT_EQ(rows[0]["pairs"], 2);
+  EXPECT_EQ(rows[1]["verdict"], "best");
+  EXPECT_EQ(rows[2]["runs"], 0);
+  EXPECT_TRUE(rows[2]["mean"].is_null());
+  EXPECT_EQ(rows[2]["verdict"], "-");
+}
+
+TEST_F(ComparedRuns, AreComparedByAMetricInItsDirection) {
+  store(4, {1.0, 2.0});
+  store(8, {0.5, 1.4});
+  EXPECT_EQ(compared({"--sort", "r2"})[0]["graph.h.units"], "8") << "more is better";
+  EXPECT_EQ(compared({"--sort", "-validation.loss"})[0]["graph.h.units"], "4");
+  expect_rejected(graphrun({"runs", runs_, "--compare", "--sort", "units"}), {"is a setting, not a metric"});
+  expect_rejected(graphrun({"runs", runs_, "--compare", "--sort", "validation.los"}), {"did you mean"});
+  expect_rejected(graphrun({"runs", runs_, "--compare", "--columns", "r2"}), {"not with --compare"});
+  fs::remove_all(runs_);
+  store(4, {1.0});
+  store(8, {2.0});
+  const Json rows = compared();
+  EXPECT_EQ(rows[1]["difference"], 1);
+  EXPECT_TRUE(rows[1]["low"].is_null());
+  EXPECT_TRUE(has(graphrun({"runs", runs_, "--compare"}).out, "at least two seeds"));
+  fs::remove_all(runs_);
+  store(4, {NAN});
+  expect_rejected(graphrun({"runs", runs_, "--compare"}), {"no completed run has the metric"});
+}
+
+TEST_F(Runs, OfASweepAreComparedAtItsEnd) {
+  const Outcome swept = sweep({"--columns", "test.loss,train.loss"});
+  ASSERT_EQ(swept.code, 0) << swept.err;
+  EXPECT_LT(lines(swept.out)[0].find("test.loss"), lines(swept.out)[0].find("train.loss"));
+  EXPECT_FALSE(has(lines(swept.out)[0], "rmse"));
+  const std::string compared = graphrun({"runs", runs_, "--compare"}).out;
+  EXPECT_TRUE(swept.out.ends_with("\n" + compared)) << swept.out << compared;
+  const Json rows = Json::parse(graphrun({"runs", runs_, "--compare", "--json"}).out);
+  EXPECT_EQ(rows[0]["metric"], "test.loss") << "there is no validation split";
+  expect_rejected(sweep({"--columns", "test.los"}), {"no run has a 'test.los'", "test.loss"});
 }
 
 TEST_F(Runs, ThatDivergeAreListedAsFailed) {

@@ -80,6 +80,7 @@ struct Arguments {
   bool folds = false;                     // sweep
   int at_once = 0, jobs = 0;              // sweep: trainings in threads; 0: automatic. Processes; 0: threads
   std::string sort;                       // runs, sweep: a column; empty: none
+  bool compare = false;                   // runs: settings, over seeds
   bool csv = false;                       // plan, runs, sweep
   bool arrays = false;                    // show: arrays of --weights, without a model
   std::vector<std::string> names;         // show: arrays; empty: all. runs: folders

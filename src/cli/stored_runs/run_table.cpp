@@ -79,11 +79,11 @@ std::string cell(const RunRecord& run, std::string_view key) {
   return fractional ? fmt::format("{:.6g}", *entry->number) : printable(entry->text);
 }
 
+}  // namespace
+
 std::string short_key(std::string_view key) {
   return printable(key.starts_with(kSettings) ? key.substr(kSettings.size()) : key);
 }
-
-}  // namespace
 
 std::vector<std::string> listed_keys(const std::vector<RunRecord>& runs) {
   std::vector<std::string> keys;
@@ -98,6 +98,12 @@ std::vector<std::string> listed_keys(const std::vector<RunRecord>& runs) {
   return keys;
 }
 
+std::vector<std::string> compared_keys(const std::vector<RunRecord>& runs) {
+  std::vector<std::string> keys = listed_keys(runs);
+  std::erase_if(keys, [](const std::string& key) { return !is_setting(key) || key == kSeedKey || key == kFoldKey; });
+  return keys;
+}
+
 std::vector<std::string> differing_keys(const std::vector<RunRecord>& runs) {
   std::vector<std::string> keys;
   for (const Key& key : all_keys(runs)) {
@@ -109,6 +115,10 @@ std::vector<std::string> differing_keys(const std::vector<RunRecord>& runs) {
 std::string known_key(const std::vector<RunRecord>& runs, std::string_view name) {
   std::vector<std::string> names;
   for (const Key& key : all_keys(runs)) names.push_back(key.name);
+  return known_key(names, name);
+}
+
+std::string known_key(const std::vector<std::string>& names, std::string_view name) {
   if (std::find(names.begin(), names.end(), name) != names.end()) return std::string(name);
   const std::string end = fmt::format(".{}", name);
   for (const std::string& known : names) {
@@ -141,16 +151,17 @@ std::vector<std::vector<std::string>> run_table(const std::vector<RunRecord>& ru
 }
 
 std::string runs_csv(const std::vector<RunRecord>& runs, const std::vector<std::string>& keys) {
-  std::string text = "run,state";
-  for (const std::string& key : keys) text += "," + csv_cell(key);
-  text += "\n";
+  const bool named = !runs.front().folder.empty();
+  std::string text = named ? "run,state," : "";
+  for (const std::string& key : keys) text += csv_cell(key) + ",";
+  text.back() = '\n';
   for (const RunRecord& run : runs) {
-    text += fmt::format("{},{}", csv_cell(run.name), name_of(run.state));
+    if (named) text += fmt::format("{},{},", csv_cell(run.name), name_of(run.state));
     for (const std::string& key : keys) {
       const RunRecord::Field* entry = run.find(key);
-      text += "," + (entry == nullptr ? std::string() : csv_cell(entry->text));
+      text += (entry == nullptr ? std::string() : csv_cell(entry->text)) + ",";
     }
-    text += "\n";
+    text.back() = '\n';
   }
   return text;
 }
@@ -159,7 +170,9 @@ std::string runs_json(const std::vector<RunRecord>& runs) {
   JsonWriter json;
   json.begin_array();
   for (const RunRecord& run : runs) {
-    json.begin_object().member("run", run.name).member("folder", run.folder).member("state", name_of(run.state));
+    json.begin_object();
+    if (!run.folder.empty())
+      json.member("run", run.name).member("folder", run.folder).member("state", name_of(run.state));
     for (const RunRecord::Field& entry : run.fields) {
       json.key(entry.key);
       entry.number ? json.value(*entry.number) : json.value(std::string_view(entry.text));

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "cli/command_line/verbs.h"
+#include "cli/stored_runs/comparison.h"
 #include "cli/stored_runs/run_table.h"
 #include "cli/terminal/json_writer.h"
 #include "cli/terminal/terminal.h"
@@ -53,6 +54,21 @@ void sort_by(std::vector<RunRecord>& runs, std::string_view key) {
 
 int run_runs(const Arguments& arguments, Diagnostics&) {
   std::vector<RunRecord> runs = runs_of(arguments.names);
+  if (arguments.compare) {
+    if (!arguments.columns.empty())
+      throw Error(ErrorKind::input, "usage.flags", "--columns goes with the list of runs, not with --compare");
+    const SettingComparison comparison = compare_settings(runs, arguments.sort);
+    if (comparison.settings.empty())
+      throw Error(ErrorKind::input, "runs.none", "no completed run has the metric",
+                  "--sort names the metric to compare by, as in validation.loss");
+    const std::vector<RunRecord> records = comparison_records(comparison);
+    std::vector<std::string> keys;
+    for (const RunRecord::Field& field : records.front().fields) keys.push_back(field.key);
+    write_results(arguments.json  ? runs_json(records)
+                  : arguments.csv ? runs_csv(records, keys)
+                                  : comparison_text(comparison));
+    return kDone;
+  }
   if (!arguments.sort.empty()) sort_by(runs, arguments.sort);
   const bool compares = std::all_of(arguments.names.begin(), arguments.names.end(), is_run_folder) && runs.size() > 1;
   std::vector<std::string> keys = compares ? differing_keys(runs) : listed_keys(runs);
@@ -81,10 +97,17 @@ const Verb runs_verb = {
 settings in which the runs differ, and the loss and the metrics of every split. If you name several runs, it
 prints only the settings and results that differ. --sort selects the order, and --columns the columns.
 
-With --json, stdout is one array with an object for each run; docs/reference/command-line.md lists the keys.)",
+--compare combines runs that differ only in seed or fold. It prints the mean and the standard deviation of one
+metric for each setting, best setting first. For each other setting, it prints the mean difference to the best
+setting by equal seed, with a 95 % confidence interval (Student's t). If the interval contains 0, the settings
+are not distinguishable. The metric is that of --sort (-METRIC: larger is better), or the validation loss.
+
+With --json, stdout is one array with an object for each run, or for each setting with --compare;
+docs/reference/command-line.md lists the keys.)",
     R"(graphrun train model.json --run-dir runs
 graphrun runs runs --sort test.loss
-graphrun runs runs/0001 runs/0002)",
+graphrun runs runs/0001 runs/0002
+graphrun runs model-sweep --compare --sort validation.loss)",
     run_runs};
 
 }  // namespace graphrun::cli

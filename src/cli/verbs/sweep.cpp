@@ -11,6 +11,7 @@
 #include "base/host_memory.h"
 #include "base/json.h"
 #include "cli/command_line/verbs.h"
+#include "cli/stored_runs/comparison.h"
 #include "cli/stored_runs/jobs.h"
 #include "cli/stored_runs/run_table.h"
 #include "cli/stored_runs/sweep_plan.h"
@@ -223,34 +224,22 @@ struct SettingFigures {
   }
 };
 
-double mean_of(const std::vector<double>& values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum / static_cast<double>(values.size());
-}
-
-// Sample standard deviation: divides by n - 1.
-double std_dev_of(const std::vector<double>& values) {
-  const double mean = mean_of(values);
-  double squares = 0;
-  for (const double value : values) squares += (value - mean) * (value - mean);
-  return std::sqrt(squares / static_cast<double>(values.size() - 1));
-}
-
 struct Summary {
   std::vector<std::string> keys;
   std::vector<SettingFigures> figures;  // one per setting
   std::vector<std::size_t> order;       // indices of settings
   bool any_failed = false;
+  SettingComparison comparison;
 };
 
 Summary summary_of(const Arguments& arguments, const Plan& plan) {
   Summary summary;
   summary.figures.resize(plan.settings.size());
+  std::vector<RunRecord> runs;
   for (const Trial& trial : plan.trials) {
     const std::string folder = folder_of(arguments, trial);
     if (!is_run_folder(folder)) continue;
-    const RunRecord run = read_run(folder);
+    const RunRecord& run = runs.emplace_back(read_run(folder));
     if (run.state == RunRecord::State::done) summary.figures[trial.setting].add(run);
     const RunRecord::Field* steps = run.state == RunRecord::State::failed ? run.find("steps") : nullptr;
     if (steps == nullptr) continue;
@@ -263,12 +252,13 @@ Summary summary_of(const Arguments& arguments, const Plan& plan) {
       if (std::find(summary.keys.begin(), summary.keys.end(), key) == summary.keys.end()) summary.keys.push_back(key);
     }
   }
-  if (arguments.sort.empty()) return summary;
   const bool falling = arguments.sort.starts_with('-');
-  const std::string key = arguments.sort.substr(falling ? 1 : 0);
-  if (std::find(summary.keys.begin(), summary.keys.end(), key) == summary.keys.end())
-    throw Error(ErrorKind::input, "runs.column", fmt::format("no run has a '{}'", key),
-                fmt::format("there are {}", fmt::join(summary.keys, ", ")));
+  const std::string key = arguments.sort.empty() ? "" : known_key(summary.keys, arguments.sort.substr(falling ? 1 : 0));
+  summary.comparison = compare_settings(runs, (falling ? "-" : "") + key);
+  std::vector<std::string> chosen;
+  for (const std::string& column : arguments.columns) chosen.push_back(known_key(summary.keys, column));
+  if (!chosen.empty()) summary.keys = chosen;
+  if (key.empty()) return summary;
   std::stable_sort(summary.order.begin(), summary.order.end(), [&](std::size_t a, std::size_t b) {
     const auto *x = summary.figures[a].find(key), *y = summary.figures[b].find(key);
     if (x == nullptr || y == nullptr) return y == nullptr && x != nullptr;
@@ -293,9 +283,7 @@ std::string as_text(const Plan& plan, const Summary& summary) {
       row.emplace_back("0");
     for (const std::string& key : summary.keys) {
       const std::vector<double>* values = summary.figures[s].find(key);
-      row.push_back(values == nullptr     ? "-"
-                    : values->size() == 1 ? fmt::format("{:.4g}", mean_of(*values))
-                                          : fmt::format("{:.4g} ± {:.2g}", mean_of(*values), std_dev_of(*values)));
+      row.push_back(values == nullptr ? "-" : spread_text(mean_of(*values), std_dev_of(*values)));
     }
     rows.push_back(std::move(row));
   }
@@ -303,7 +291,9 @@ std::string as_text(const Plan& plan, const Summary& summary) {
   if (plan.split_seed)
     text +=
         fmt::format("\nEvery run has the split of seed {}; --over data.split_seed=1:5 varies it.\n", *plan.split_seed);
-  return text;
+  if (summary.comparison.settings.size() < 2) return text;
+  const bool repeated = plan.trials.size() > plan.settings.size();
+  return text + "\n" + (repeated ? comparison_text(summary.comparison) : comparison_note(summary.comparison) + "\n");
 }
 
 std::string as_csv(const Plan& plan, const Summary& summary) {
@@ -416,7 +406,7 @@ const Verb sweep_verb = {
     R"(Trains the model with every combination of the --over values, and each combination with --seeds seeds. With
 --folds, it trains every fold for each combination and seed. Each run is stored in its own folder in
 --run-dir, as with `train --run-dir`. sweep prints the mean and the standard deviation of the loss and the
-metrics for each combination.
+metrics for each combination. Then it compares the combinations, as `runs --compare` does.
 
 All runs use the same split, so that they are comparable: that of the first seed, or of the model's
 split_seed. --over data.split_seed=1:5 varies the split. --executor, --set and other training flags apply to
@@ -429,7 +419,7 @@ ends with the same weights as a run on its own.
     R"(graphrun sweep model.json --over train.optimizer.adam.lr=0.1,0.01 --seeds 5
 graphrun sweep folds.json --folds
 graphrun sweep model.json --over graph.h.units=4:64:2x --run-dir units --sort validation.loss
-graphrun runs units)",
+graphrun runs units --compare)",
     run_sweep};
 
 }  // namespace graphrun::cli

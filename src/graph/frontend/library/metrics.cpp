@@ -96,4 +96,9 @@ bool is_score(std::string_view metric) {
   return find_metric(metric.substr(0, metric.find('.'))) != nullptr;
 }
 
+bool more_is_better(std::string_view metric) {
+  const MetricDef* def = find_metric(metric.substr(0, metric.find('.')));
+  return def != nullptr && def->more_is_better.value_or(false);
+}
+
 }  // namespace graphrun
