@@ -78,7 +78,11 @@ void add_series(Drawing& drawing, const Frame& frame, const Series& series) {
   Thinned line;
   const auto end_line = [&] {
     std::vector<Point> points = line.take();
-    if (!points.empty()) drawing.strokes.push_back({points, Ink::series, 1.8, series.colour, series.dash});
+    if (points.empty()) return;
+    drawing.strokes.push_back({points, Ink::series, 1.8, series.colour, series.dash});
+    if (series.shade < 0) return;
+    drawing.strokes.back().ink = Ink::own;
+    drawing.strokes.back().own = shade(series.shade);
   };
   for (std::size_t i = 0; i < series.x.size(); ++i) {
     if (!std::isfinite(series.x[i]) || !std::isfinite(series.y[i])) {
@@ -93,7 +97,7 @@ void add_series(Drawing& drawing, const Frame& frame, const Series& series) {
 
 // Draws the legend from `top` downwards; returns its lower end.
 double add_legend(Drawing& drawing, const Figure& figure, double left, double right, double top) {
-  if (figure.series.size() < 2) return top;
+  if (figure.series.size() < 2 || !figure.parallel.empty()) return top;
   double widest = 0;
   const std::size_t most = fitting(right - left - kSwatch - kGap, kText);
   for (const Series& series : figure.series)
@@ -139,6 +143,26 @@ void add_y_axis(Drawing& drawing, const Frame& frame) {
   }
 }
 
+// Draws as many values as fit next to each axis, on a background of paper.
+void add_parallel_axes(Drawing& drawing, const Frame& frame, const Figure& figure) {
+  for (std::size_t i = 0; i < figure.parallel.size(); ++i) {
+    const std::vector<std::string>& values = figure.parallel[i].values;
+    const auto x = static_cast<double>(i);
+    drawing.strokes.push_back({{frame.at(x, 0), frame.at(x, 1)}, Ink::axis, 1});
+    double taken = 1e9;
+    for (std::size_t k = 0; k < values.size(); ++k) {
+      const double share = static_cast<double>(k) / static_cast<double>(std::max<std::size_t>(values.size(), 2) - 1);
+      const Point at = frame.at(x, values.size() == 1 ? 0.5 : share), start{at.x - 6, at.y};
+      if (at.y > taken - kText - 2) continue;
+      taken = at.y;
+      const std::string text = shortened(values[k], 14);
+      const Point end{start.x - width_of(text, kText) - 2, at.y};
+      drawing.strokes.push_back({{start, end}, Ink::own, kText, 0, 0, false, kPaper});
+      drawing.labels.push_back({{start.x - 1, at.y + 0.36 * kText}, text, kText, Anchor::end});
+    }
+  }
+}
+
 }  // namespace
 
 Drawing draw(const Figure& figure) {
@@ -147,6 +171,8 @@ Drawing draw(const Figure& figure) {
   Frame frame{0, drawing.width - kEdge - 6, kEdge, 0, x_scale(figure, 7), y_scale(figure, 6)};
   double widest = 0;
   for (const Tick& tick : frame.y.ticks) widest = std::max(widest, width_of(tick.label, kText));
+  const bool is_parallel = !figure.parallel.empty();
+  if (is_parallel) widest = 80, frame.right -= 60;
   frame.left = kEdge + widest + 7 + (figure.y.label.empty() ? 0 : kText + kGap);
   if (!figure.title.empty()) {
     const std::string title = shortened(figure.title, fitting(frame.right - frame.left, kTitle));
@@ -161,7 +187,9 @@ Drawing draw(const Figure& figure) {
 
   add_y_axis(drawing, frame);
   add_x_axis(drawing, frame);
-  for (const Series& series : figure.series) add_series(drawing, frame, series);
+  for (std::size_t i = 0; i < figure.series.size(); ++i)  // with parallel axes, the first is on top
+    add_series(drawing, frame, figure.series[is_parallel ? figure.series.size() - 1 - i : i]);
+  if (is_parallel) add_parallel_axes(drawing, frame, figure);
   drawing.strokes.push_back(
       {{{frame.left, frame.top}, {frame.left, frame.bottom}, {frame.right, frame.bottom}}, Ink::axis, 1});
   if (!figure.x.label.empty()) {
@@ -195,6 +223,12 @@ Colour mixed(Colour one, Colour other, double share) {
     return result;
   };
   return {of(one.light, other.light), of(one.dark, other.dark)};
+}
+
+Colour shade(double share) {
+  static constexpr Colour kStops[3] = {{0xf2f7fc, 0x1f2a36}, {0x5ba3cf, 0x2f7fb8}, {0x08306b, 0xd9eeff}};
+  const double step = std::round(share * 40) / 40;
+  return step < 0.5 ? mixed(kStops[0], kStops[1], 2 * step) : mixed(kStops[1], kStops[2], 2 * step - 1);
 }
 
 std::string shortened(std::string_view utf8, std::size_t most) {

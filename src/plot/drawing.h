@@ -74,6 +74,9 @@ double width_of(std::string_view text, double size);  // width to reserve for a 
 // Linear interpolation: `share` is the weight of `other`.
 Colour mixed(Colour one, Colour other, double share);
 
+// Sequential colour map in few steps, so that equal cells merge. Larger is darker on light, lighter on dark.
+Colour shade(double share);
+
 // Truncates a long text to `most` characters, with an ellipsis.
 std::string shortened(std::string_view utf8, std::size_t most);
 

@@ -20,12 +20,20 @@ struct Series {
   std::size_t colour = 0, dash = 0;  // style indices, which wrap around
   bool dots = false;                 // points without a line
   bool marks = false;                // line and points, for a series that lacks x values of other series
+  double shade = -1;                 // 0 to 1: colour of the scale of heat maps (drawing.h), instead of `colour`
+};
+
+// A vertical axis of parallel coordinates: equidistant values, the first at y = 0 and the last at y = 1.
+struct ParallelAxis {
+  std::string label;
+  std::vector<std::string> values;
 };
 
 struct Figure {
   std::string title;
   Axis x, y;
   std::vector<Series> series;
+  std::vector<ParallelAxis> parallel = {};  // at x = 0, 1, ...; empty: x and y are ordinary axes
 };
 
 }  // namespace graphrun::plot

@@ -16,13 +16,6 @@ namespace {
 constexpr double kWords = 11, kHeading = 15, kRim = 14, kBetween = 18;
 constexpr std::size_t kMaxCells = 160;  // per direction; smaller cells would be invisible
 
-// Sequential colour map in few steps, so that equal cells merge. Larger is darker on light, lighter on dark.
-Colour shade(double share) {
-  static constexpr Colour kStops[3] = {{0xf2f7fc, 0x1f2a36}, {0x5ba3cf, 0x2f7fb8}, {0x08306b, 0xd9eeff}};
-  const double step = std::round(share * 40) / 40;
-  return step < 0.5 ? mixed(kStops[0], kStops[1], 2 * step) : mixed(kStops[1], kStops[2], 2 * step - 1);
-}
-
 // Text colour with enough contrast on `fill`.
 Colour ink_on(Colour fill) {
   const auto bright = [](unsigned rgb) {

@@ -143,11 +143,17 @@ Scale make_scale(const std::vector<const std::vector<double>*>& values, bool log
 }
 
 Scale x_scale(const Figure& figure, int labels) {
-  return scale_of(figure, &Series::x, figure.x.log, labels, 0);
+  Scale scale = scale_of(figure, &Series::x, figure.x.log, labels, 0);
+  if (!figure.parallel.empty()) scale.ticks.clear();
+  for (const ParallelAxis& axis : figure.parallel)
+    scale.ticks.push_back({static_cast<double>(scale.ticks.size()), axis.label});
+  return scale;
 }
 
 Scale y_scale(const Figure& figure, int labels) {
-  return scale_of(figure, &Series::y, figure.y.log, labels, 0.04);
+  Scale scale = scale_of(figure, &Series::y, figure.y.log, labels, 0.04);
+  if (!figure.parallel.empty()) scale = {-0.02, 1.02, false, {}};
+  return scale;
 }
 
 }  // namespace graphrun::plot

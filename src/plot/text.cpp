@@ -199,6 +199,10 @@ std::string as_text(const Figure& figure, const TextOptions& options) {
     const auto half = (static_cast<std::size_t>(columns) - characters(label)) / 2;
     text += std::string(margin + 2 + half, ' ') + label + "\n";
   }
+  for (const ParallelAxis& one : figure.parallel)
+    text += shortened(printable(fmt::format("{}: {} to {} (top)", one.label, one.values.front(), one.values.back())),
+                      static_cast<std::size_t>(std::max(options.columns, 8))) +
+            "\n";
   return several ? text + legend(figure, options) : text;
 }
 

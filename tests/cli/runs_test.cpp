@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <set>
 #include <string>
 #include <thread>
@@ -33,6 +35,15 @@ class Runs : public Cli {
     words.insert(words.begin(), {"sweep", model_, "--run-dir", runs_, "--over", "train.optimizer.sgd.lr=0.05,0.01",
                                  "--seeds", "2", "--quiet"});
     return graphrun(words);
+  }
+  // Settings as the legend of a plot names them, in the order of the row.
+  static std::string settings_of(const Json& row) {
+    std::string text;
+    for (const auto& [key, value] : row.items()) {
+      if (key == "metric") break;
+      text += (text.empty() ? "" : " ") + key.substr(key.rfind('.') + 1) + "=" + value.get<std::string>();
+    }
+    return text;
   }
   const std::string runs_ = (folder_ / "runs").string();
 };
@@ -367,6 +378,56 @@ TEST_F(Runs, OfASweepAreComparedAtItsEnd) {
   const Json rows = Json::parse(graphrun({"runs", runs_, "--compare", "--json"}).out);
   EXPECT_EQ(rows[0]["metric"], "test.loss") << "there is no validation split";
   expect_rejected(sweep({"--columns", "test.los"}), {"no run has a 'test.los'", "test.loss"});
+}
+
+TEST_F(Runs, OfASweepArePictured) {
+  const auto drawn = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"plot", runs_});
+    const Outcome outcome = graphrun(words);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    return outcome.out;
+  };
+  ASSERT_EQ(graphrun({"sweep", model_, "--run-dir", runs_, "--over", "train.optimizer.sgd.lr=0.05,0.01", "--over",
+                      "train.epochs=5:20:2x", "--over", "train.batch=2,4", "--seeds", "2", "--quiet"})
+                .code,
+            0);
+  const Json rows = Json::parse(graphrun({"runs", runs_, "--compare", "--json"}).out);
+  double sum = 0;
+  for (const Json& row : rows)
+    if (row["settings.optimizer.sgd.lr"] == "0.01" && row["settings.epochs"] == "20") sum += double(row["mean"]);
+  char mean[32];
+  std::snprintf(mean, sizeof mean, "%.3g", sum / 2);
+  const std::vector<std::string> map = lines(drawn({"--what", "heatmap", "--columns", "epochs,lr"}));
+  ASSERT_EQ(map.size(), 6u);
+  EXPECT_EQ(map[0], "test.loss, mean over seeds and other settings");
+  EXPECT_TRUE(has(map[2], "5") && has(map[2], "10") && map[2].ends_with("20")) << "numbers in order: " << map[2];
+  EXPECT_TRUE(map[3].starts_with("0.01") && map[3].ends_with(mean)) << map[3] << " for " << mean;
+
+  const std::string parallel = drawn({});
+  EXPECT_TRUE(has(parallel, "test.loss, mean over seeds, best 8 of 12 settings")) << parallel;
+  EXPECT_TRUE(has(parallel, "\nepochs: 5 to 20 (top)\n")) << parallel;
+  EXPECT_TRUE(has(parallel, "a " + settings_of(rows[0]))) << parallel;
+  const std::string curves = drawn({"--what", "curves", "--columns", "loss", "--log-scale", "y", "--title", "Mine"});
+  EXPECT_TRUE(has(curves, "Mine") && has(curves, settings_of(rows[0]))) << curves;
+  for (const char* what : {"heatmap", "parallel", "curves"}) {
+    for (const char* suffix : {".svg", ".png", ".txt"}) {
+      const std::string name = (folder_ / what).string() + suffix;
+      EXPECT_EQ(drawn({"--what", what, "-o", name}), "");
+      EXPECT_GT(fs::file_size(name), 80u) << name;
+    }
+  }
+  expect_rejected(graphrun({"plot", runs_, "--what", "surface"}), {"heatmap, parallel and curves"});
+  expect_rejected(graphrun({"plot", runs_, "--what", "heatmap", "--columns", "lr"}), {"needs two settings"});
+  expect_rejected(graphrun({"plot", runs_, "--columns", "lr,setings.epochs"}), {"did you mean 'settings.epochs'"});
+  expect_rejected(graphrun({"plot", runs_, "--what", "curves", "--columns", "los"}), {"loss"});
+  expect_rejected(graphrun({"plot", folder_.string()}), {"is a folder, and not that of a run"});
+
+  ASSERT_EQ(graphrun({"report", runs_}).code, 0);
+  std::ifstream stream(fs::path(runs_) / "report.html");
+  const std::string page{std::istreambuf_iterator<char>(stream), {}};
+  for (const char* part : {"<h1>runs</h1>", "not distinguishable</td>", "by equal seed, with 95 %", "<h2>Figures</h2>",
+                           "alt=\"test.loss, mean over seeds and other settings\"", "alt=\"loss, mean over seeds"})
+    EXPECT_TRUE(has(page, part)) << part;
 }
 
 TEST_F(Runs, ThatDivergeAreListedAsFailed) {

@@ -27,7 +27,7 @@ figure { margin: 0 0 1rem } img { max-width: 100%; height: auto } p { margin: .3
 .figures b { display: block; font-size: 1.35rem; font-variant-numeric: tabular-nums }
 table { border-collapse: collapse } caption { text-align: left; padding: .3rem 0; color: var(--quiet); white-space: nowrap }
 th, td { border-bottom: 1px solid var(--line); padding: .25rem 1.2rem .25rem 0; text-align: left; font-weight: normal }
-td { font-variant-numeric: tabular-nums; text-align: right } thead th { font-weight: 600; text-align: right }
+td { font-variant-numeric: tabular-nums; text-align: right; white-space: nowrap } thead th { font-weight: 600; text-align: right }
 thead th:first-child { text-align: left }
 details { margin: .8rem 0 } summary { cursor: pointer; color: var(--quiet) }
 pre { background: var(--soft); border-radius: .4rem; padding: .8rem; overflow-x: auto; font-size: .85rem; margin: .8rem 0 }

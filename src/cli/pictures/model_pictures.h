@@ -1,4 +1,4 @@
-// model_pictures.h: pictures of a trained model: its quality on a split, and its parameters.
+// model_pictures.h: pictures of a trained model: its quality on a split, and its parameters; and of compared settings.
 // Contract: metrics and predictions (in original units) come from the session and are not recomputed. Throws Error
 // (kind input) if the model does not support the picture, or the split or the name does not exist.
 // Not handled here: drawing (plot/), files and terminals (plot.cpp).
@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "cli/stored_runs/comparison.h"
 #include "graphrun/session.h"
 #include "plot/figure.h"
 #include "plot/panels.h"
@@ -28,6 +29,11 @@ std::string summary_split(const Session& session);
 
 // `array`: parameter for "weights" and "histogram"; empty: the first matrix, or all matrices for "histogram".
 Picture model_picture(Session& session, std::string_view what, const std::string& split, const std::string& array = {});
+
+// "heatmap" (mean metric over two settings), "parallel" (over all), "curves" (mean log by setting); empty: the one that
+// fits. `columns`: settings of the first two, column of the curves; empty: automatic. Lines show the `max_lines` best.
+Picture sweep_picture(const SettingComparison& comparison, std::string_view what, std::vector<std::string> columns,
+                      std::size_t max_lines);
 
 // Called by model_picture().
 plot::Panels confusion_picture(Session& session, const std::string& split);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <numbers>
 
 #include "cli/stored_runs/run_table.h"
@@ -19,12 +18,6 @@ constexpr double kConfidence = 0.95;
 std::string text_in(const RunRecord& run, std::string_view key) {
   const RunRecord::Field* field = run.find(key);
   return field == nullptr ? "-" : field->text;
-}
-
-bool is_larger_better(std::string_view metric) {
-  for (std::size_t at = 0; at != std::string_view::npos; at = metric.find('.', at + 1))
-    if (more_is_better(metric.substr(at == 0 ? 0 : at + 1))) return true;
-  return false;
 }
 
 // Value t for which a variable with Student's distribution is in [-t, t] with this probability: the finite series of
@@ -87,7 +80,7 @@ double std_dev_of(const std::vector<double>& values) {
   const double mean = mean_of(values);
   double squares = 0;
   for (const double value : values) squares += (value - mean) * (value - mean);
-  return std::sqrt(squares / static_cast<double>(values.size() - 1));
+  return values.size() < 2 ? NAN : std::sqrt(squares / static_cast<double>(values.size() - 1));
 }
 
 std::string spread_text(double mean, double std_dev) {
@@ -95,10 +88,8 @@ std::string spread_text(double mean, double std_dev) {
   return std::isnan(std_dev) ? fmt::format("{:.4g}", mean) : fmt::format("{:.4g} ± {:.2g}", mean, std_dev);
 }
 
-SettingComparison compare_settings(const std::vector<RunRecord>& all, std::string_view sort) {
-  std::vector<RunRecord> runs;
-  std::ranges::copy_if(all, std::back_inserter(runs),
-                       [](const RunRecord& run) { return run.state < RunRecord::State::unfinished; });
+SettingComparison compare_settings(std::vector<RunRecord> runs, std::string_view sort) {
+  std::erase_if(runs, [](const RunRecord& run) { return run.state >= RunRecord::State::unfinished; });
   SettingComparison comparison;
   comparison.keys = compared_keys(runs);
   const bool marked = sort.starts_with('-');
@@ -124,10 +115,13 @@ SettingComparison compare_settings(const std::vector<RunRecord>& all, std::strin
   for (ComparedSetting& setting : comparison.settings) {
     std::vector<double> values;
     for (const auto& [repeat, value] : setting.metrics) values.push_back(value);
-    if (!values.empty()) setting.mean = mean_of(values);
-    if (values.size() > 1) setting.std_dev = std_dev_of(values);
+    setting.mean = mean_of(values);
+    setting.std_dev = std_dev_of(values);
   }
-  const bool larger_is_better = marked || is_larger_better(comparison.metric);
+  // "validation.auc.TARGET" or "scores.test.OUTPUT.auc"
+  const std::size_t first = comparison.metric.find('.') + 1, last = comparison.metric.rfind('.') + 1;
+  const bool larger_is_better =
+      marked || more_is_better(comparison.metric.substr(first)) || more_is_better(comparison.metric.substr(last));
   const auto is_better = [&](const ComparedSetting& a, const ComparedSetting& b) {
     if (a.metrics.empty() || b.metrics.empty()) return a.metrics.size() > b.metrics.size();
     return larger_is_better ? b.mean < a.mean : a.mean < b.mean;
@@ -135,7 +129,9 @@ SettingComparison compare_settings(const std::vector<RunRecord>& all, std::strin
   std::ranges::stable_sort(comparison.settings, is_better);
   const auto runs_in = [](const ComparedSetting& setting) { return setting.metrics.size(); };
   const auto best = std::ranges::max_element(comparison.settings, {}, runs_in);  // the first of several
-  if (best == comparison.settings.end() || best->metrics.empty()) return {comparison.metric, comparison.keys, {}};
+  if (best == comparison.settings.end() || best->metrics.empty())
+    throw Error(ErrorKind::input, "runs.none", "no completed run has the metric",
+                "--sort names the metric to compare by, as in validation.loss");
   for (ComparedSetting& setting : comparison.settings)
     if (&setting != &*best) compare_with_best(setting, *best, overlap, larger_is_better);
   best->pairs = best->metrics.size();
@@ -146,7 +142,7 @@ SettingComparison compare_settings(const std::vector<RunRecord>& all, std::strin
 std::vector<std::vector<std::string>> comparison_table(const SettingComparison& comparison) {
   const bool incomplete = std::ranges::any_of(comparison.settings, &ComparedSetting::incomplete);
   std::vector<std::vector<std::string>> rows(1);
-  for (const std::string& key : comparison.keys) rows[0].push_back(short_key(key));
+  for (const std::string& key : comparison.keys) rows[0].push_back(distinct_part(key, comparison.keys));
   rows[0].emplace_back("runs");
   if (incomplete) rows[0].emplace_back("incomplete");
   rows[0].push_back(printable(comparison.metric));
@@ -181,20 +177,20 @@ std::vector<RunRecord> comparison_records(const SettingComparison& comparison) {
   std::vector<RunRecord> records;
   for (const ComparedSetting& setting : comparison.settings) {
     std::vector<RunRecord::Field>& fields = records.emplace_back().fields;
-    const auto add = [&](std::string key, double value) {
-      fields.push_back({std::move(key), std::isnan(value) ? "" : fmt::format("{}", value), value});
-    };
     for (std::size_t k = 0; k < comparison.keys.size(); ++k)
       fields.push_back({comparison.keys[k], setting.values[k], std::nullopt});
     fields.push_back({"metric", comparison.metric, std::nullopt});
-    add("runs", static_cast<double>(setting.metrics.size()));
-    add("incomplete", static_cast<double>(setting.incomplete));
-    add("mean", setting.mean);
-    add("std", setting.std_dev);
-    add("difference", setting.difference);
-    add("low", setting.low);
-    add("high", setting.high);
-    add("pairs", static_cast<double>(setting.pairs));
+    const auto runs = static_cast<double>(setting.metrics.size()), incomplete = static_cast<double>(setting.incomplete),
+               pairs = static_cast<double>(setting.pairs);
+    for (const auto& [key, value] : {std::pair{"runs", runs},
+                                     {"incomplete", incomplete},
+                                     {"mean", setting.mean},
+                                     {"std", setting.std_dev},
+                                     {"difference", setting.difference},
+                                     {"low", setting.low},
+                                     {"high", setting.high},
+                                     {"pairs", pairs}})
+      fields.push_back({key, std::isnan(value) ? "" : fmt::format("{}", value), value});
     fields.push_back({"verdict", setting.verdict, std::nullopt});
   }
   return records;

@@ -31,12 +31,12 @@ struct ComparedSetting {
 struct SettingComparison {
   std::string metric;
   std::vector<std::string> keys;          // settings that differ
-  std::vector<ComparedSetting> settings;  // best mean first; none if no run counts
+  std::vector<ComparedSetting> settings;  // best mean first, those without a run last
 };
 
 // `sort`: metric as --sort names it ("-" in front: larger is better); empty: the loss of validation, test or train.
-SettingComparison compare_settings(const std::vector<RunRecord>& runs, std::string_view sort);
-
+// Throws Error (kind input) if no run counts.
+SettingComparison compare_settings(std::vector<RunRecord> runs, std::string_view sort);
 // Header and a row for each setting; and the sentence below the table.
 std::vector<std::vector<std::string>> comparison_table(const SettingComparison& comparison);
 std::string comparison_note(const SettingComparison& comparison);
@@ -44,7 +44,7 @@ std::string comparison_text(const SettingComparison& comparison);
 // The same numbers with all digits, as a record for each setting.
 std::vector<RunRecord> comparison_records(const SettingComparison& comparison);
 
-double mean_of(const std::vector<double>& values);
+double mean_of(const std::vector<double>& values);     // NaN without values
 double std_dev_of(const std::vector<double>& values);  // sample standard deviation: divides by n - 1
 std::string spread_text(double mean, double std_dev);  // "0.5 ± 0.01"; "-" for NaN
 

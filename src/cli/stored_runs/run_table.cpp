@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <unordered_map>
 
 #include "cli/terminal/csv_cell.h"
@@ -79,10 +80,15 @@ std::string cell(const RunRecord& run, std::string_view key) {
   return fractional ? fmt::format("{:.6g}", *entry->number) : printable(entry->text);
 }
 
-}  // namespace
-
 std::string short_key(std::string_view key) {
   return printable(key.starts_with(kSettings) ? key.substr(kSettings.size()) : key);
+}
+
+}  // namespace
+
+std::string distinct_part(const std::string& key, const std::vector<std::string>& keys) {
+  const auto last = [](const std::string& one) { return one.substr(one.rfind('.') + 1); };
+  return std::ranges::count(keys, last(key), last) > 1 ? short_key(key) : printable(last(key));
 }
 
 std::vector<std::string> listed_keys(const std::vector<RunRecord>& runs) {
@@ -180,6 +186,11 @@ std::string runs_json(const std::vector<RunRecord>& runs) {
     json.end_object();
   }
   return json.end_array().text() + "\n";
+}
+
+bool has_runs(const std::string& folder) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(folder, ignored) && !is_run_folder(folder) && !read_runs(folder).empty();
 }
 
 std::string_view name_of(RunRecord::State state) {

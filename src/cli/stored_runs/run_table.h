@@ -22,8 +22,8 @@ std::vector<std::string> differing_keys(const std::vector<RunRecord>& runs);
 std::string known_key(const std::vector<RunRecord>& runs, std::string_view name);
 std::string known_key(const std::vector<std::string>& names, std::string_view name);
 
-// The key without "settings.", safe to print.
-std::string short_key(std::string_view key);
+// Last part of a key for a heading, or more of it if another key has the same last part.
+std::string distinct_part(const std::string& key, const std::vector<std::string>& keys);
 
 // One row per run, or one column per run with `across`.
 std::vector<std::vector<std::string>> run_table(const std::vector<RunRecord>& runs,
@@ -31,6 +31,9 @@ std::vector<std::vector<std::string>> run_table(const std::vector<RunRecord>& ru
 // Without run, folder and state for records without a folder (comparison.h).
 std::string runs_csv(const std::vector<RunRecord>& runs, const std::vector<std::string>& keys);
 std::string runs_json(const std::vector<RunRecord>& runs);
+
+// Whether the folder contains runs, and is not itself that of one.
+bool has_runs(const std::string& folder);
 
 std::string_view name_of(RunRecord::State state);
 

@@ -12,6 +12,7 @@
 #include "cli/command_line/verbs.h"
 #include "cli/pictures/model_pictures.h"
 #include "cli/stored_runs/curves.h"
+#include "cli/stored_runs/run_table.h"
 #include "cli/terminal/terminal.h"
 #include "graphrun/error.h"
 #include "graphrun/output_file.h"
@@ -69,7 +70,6 @@ std::vector<std::string> names_of_runs(const std::vector<std::string>& files) {
 // Colour distinguishes runs; with several runs, dashes distinguish columns.
 plot::Figure figure_of(const Arguments& arguments) {
   plot::Figure figure;
-  figure.title = arguments.title;
   figure.x = {arguments.x_column, arguments.log_axes.find('x') != std::string::npos};
   figure.y.log = arguments.log_axes.find('y') != std::string::npos;
   const bool several = arguments.files.size() > 1;
@@ -183,13 +183,20 @@ Picture picture_of_model(Arguments arguments, Diagnostics& diagnostics) {
   Session session = open_session(arguments, diagnostics);
   const std::string what = arguments.picture.empty() ? pictures_of(session).front() : arguments.picture;
   const std::string split = arguments.split.empty() ? summary_split(session) : arguments.split;
-  Picture picture = model_picture(session, what, split, arguments.array);
-  if (!arguments.title.empty()) std::visit([&](auto& drawn) { drawn.title = arguments.title; }, picture);
+  return model_picture(session, what, split, arguments.array);
+}
+
+Picture picture_of_runs(const Arguments& arguments, std::size_t max_lines) {
+  const SettingComparison comparison = compare_settings(read_runs(arguments.files[0]), arguments.sort);
+  Picture picture = sweep_picture(comparison, arguments.picture, arguments.columns, max_lines);
+  if (auto* figure = std::get_if<plot::Figure>(&picture); figure != nullptr && figure->parallel.empty())
+    figure->y.log = arguments.log_axes.find('y') != std::string::npos;
   return picture;
 }
 
 int run_plot(const Arguments& given, Diagnostics& diagnostics) {
-  const Arguments arguments = with_files_of_runs(given);
+  const bool is_of_runs = given.files.size() == 1 && has_runs(given.files[0]);
+  const Arguments arguments = is_of_runs ? given : with_files_of_runs(given);
   const Form form = form_of(arguments.output);
   std::optional<OutputFile> file;
   if (!arguments.output.empty()) file.emplace(arguments.output, "plot.write");
@@ -200,7 +207,10 @@ int run_plot(const Arguments& given, Diagnostics& diagnostics) {
     throw Error(ErrorKind::input, "output.input", fmt::format("--output '{}' is a file that is read", arguments.output),
                 "an output must not replace a file that the run reads, or another output");
   }
-  const Picture drawn = is_of_model(arguments) ? picture_of_model(arguments, diagnostics) : figure_of(arguments);
+  Picture drawn = is_of_runs               ? picture_of_runs(arguments, form == Form::text ? 8 : 1000)
+                  : is_of_model(arguments) ? picture_of_model(arguments, diagnostics)
+                                           : Picture(figure_of(arguments));
+  if (!arguments.title.empty()) std::visit([&](auto& any) { any.title = arguments.title; }, drawn);
   if (const auto* figure = std::get_if<plot::Figure>(&drawn)) report_left_out(*figure, diagnostics);
   const std::string picture = std::visit([&](const auto& any) { return rendered(any, form, !file); }, drawn);
   if (!file) {
@@ -227,12 +237,16 @@ For a model with --weights, or a safetensors file, --what selects the plot: conf
 images for classifiers, the surface over two input columns, predicted vs. actual values or residuals for
 regressions, one weight matrix, or histograms. The default (confusion, surface, predicted) fits the model.
 
+For a folder of runs, plot draws the metric of --sort, as mean over seeds: a heatmap over two settings (of
+--columns), or parallel coordinates of all settings. --what curves draws the mean log of the best settings.
+
 The suffix of --output selects the format: .svg, .png or .txt. Without --output, the plot is text on stdout.
 It is as wide as the terminal (without one, 80 columns). If the locale is not UTF-8, it uses ASCII.)",
     R"(graphrun train model.json --log run.csv && graphrun plot run.csv
 graphrun plot before.csv after.csv --columns validation_loss --log-scale y -o loss.svg
 graphrun plot model.json --weights model.npz --what confusion -o confusion.svg
-graphrun plot model.json --weights model.npz -o surface.svg)",
+graphrun plot model.json --weights model.npz -o surface.svg
+graphrun plot model-sweep --what heatmap --columns lr,units)",
     run_plot};
 
 }  // namespace graphrun::cli

@@ -8,6 +8,8 @@
 #include "cli/command_line/open.h"
 #include "cli/command_line/stored_arguments.h"
 #include "cli/command_line/verbs.h"
+#include "cli/pictures/html.h"
+#include "cli/pictures/model_pictures.h"
 #include "cli/pictures/report_page.h"
 #include "cli/results/results.h"
 #include "cli/stored_runs/loss_curves.h"
@@ -16,6 +18,7 @@
 #include "graphrun/error.h"
 #include "graphrun/output_file.h"
 #include "graphrun/run_folder.h"
+#include "plot/render.h"
 
 namespace graphrun::cli {
 namespace {
@@ -47,7 +50,31 @@ std::vector<std::pair<std::string, std::string>> facts_of(const RunRecord& run) 
   return facts;
 }
 
+// Page about the runs of a sweep, from their records and logs only.
+int report_runs(const Arguments& arguments) {
+  const std::string& folder = arguments.names[0];
+  OutputFile file(arguments.output.empty() ? in_run(folder, "report.html") : arguments.output, "report.write");
+  const SettingComparison comparison = compare_settings(read_runs(folder), arguments.sort);
+  std::string pictures;
+  for (const char* what : {"parallel", "heatmap", "curves"}) {
+    if (what[0] != 'c' && comparison.keys.size() < (what[0] == 'p' ? 3 : 2)) continue;
+    const Picture picture = sweep_picture(comparison, what, {}, 1000);
+    pictures += std::visit(
+        [](const auto& drawn) { return html::picture(plot::as_svg(plot::draw(drawn)), drawn.title); }, picture);
+  }
+  const std::string title = std::filesystem::path(folder).filename().string();
+  std::vector<std::vector<std::string>> rows = comparison_table(comparison);
+  const std::string all = rows.size() > 21 ? html::details("All settings", html::table("", rows)) : "";
+  rows.resize(std::min<std::size_t>(rows.size(), 21));
+  const std::string table = html::table(comparison_note(comparison), rows) + all;
+  file.write(html::page(title, fmt::format("<h1>{}</h1>\n", html::escaped(title)) + html::section("Settings", table) +
+                                   html::section("Figures", pictures)));
+  file.commit();
+  return kDone;
+}
+
 int run_report(const Arguments& given, Diagnostics& diagnostics) {
+  if (given.names.size() == 1 && has_runs(given.names[0])) return report_runs(given);
   Arguments arguments = given;
   const std::string folder = folder_of(arguments);
   OutputFile file(arguments.output.empty() ? in_run(folder, "report.html") : arguments.output, "report.write");
@@ -85,7 +112,9 @@ const Verb report_verb = {
     R"(Writes a run that `train --run-dir` stored as one self-contained HTML page: metrics and curves, metrics of
 every split by class or column, evaluation plots, graph, memory plan, settings, command and environment. To
 draw the plots, it evaluates the weights again. Without --output, the page is report.html in the run's folder.
-`train --report` and `eval --report` write the same page for their own results.)",
+`train --report` and `eval --report` write the same page for their own results.
+
+For a folder of runs, such as that of a sweep, the page has the comparison of the settings and its plots.)",
     R"(graphrun train model.json --run-dir runs
 graphrun report runs/0001 -o run.html)",
     run_report};

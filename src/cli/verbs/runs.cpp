@@ -58,9 +58,6 @@ int run_runs(const Arguments& arguments, Diagnostics&) {
     if (!arguments.columns.empty())
       throw Error(ErrorKind::input, "usage.flags", "--columns goes with the list of runs, not with --compare");
     const SettingComparison comparison = compare_settings(runs, arguments.sort);
-    if (comparison.settings.empty())
-      throw Error(ErrorKind::input, "runs.none", "no completed run has the metric",
-                  "--sort names the metric to compare by, as in validation.loss");
     const std::vector<RunRecord> records = comparison_records(comparison);
     std::vector<std::string> keys;
     for (const RunRecord::Field& field : records.front().fields) keys.push_back(field.key);
@@ -97,10 +94,9 @@ const Verb runs_verb = {
 settings in which the runs differ, and the loss and the metrics of every split. If you name several runs, it
 prints only the settings and results that differ. --sort selects the order, and --columns the columns.
 
---compare combines runs that differ only in seed or fold. It prints the mean and the standard deviation of one
-metric for each setting, best setting first. For each other setting, it prints the mean difference to the best
-setting by equal seed, with a 95 % confidence interval (Student's t). If the interval contains 0, the settings
-are not distinguishable. The metric is that of --sort (-METRIC: larger is better), or the validation loss.
+--compare combines runs that differ only in seed or fold. For each setting, it prints the mean of a metric (of
+--sort; -METRIC: larger is better) and the difference to the best setting by equal seed, with a 95 %
+confidence interval (Student's t). If the interval contains 0, the settings are not distinguishable.
 
 With --json, stdout is one array with an object for each run, or for each setting with --compare;
 docs/reference/command-line.md lists the keys.)",

@@ -204,23 +204,12 @@ std::vector<std::string> words_of(const Arguments& arguments, const Plan& plan, 
 
 struct SettingFigures {
   std::size_t runs = 0;
-  std::vector<std::string> failed_after;  // step count of each failed run
-  std::vector<std::string> keys;
-  std::vector<std::vector<double>> values;  // one list per key
+  std::vector<std::string> failed_after;              // step count of each failed run
+  std::map<std::string, std::vector<double>> values;  // key: metric
 
-  void add(const RunRecord& run) {
-    ++runs;
-    for (const std::string& key : listed_keys({run})) {
-      const RunRecord::Field* entry = run.find(key);
-      if (!entry->number) continue;
-      const auto at = static_cast<std::size_t>(std::find(keys.begin(), keys.end(), key) - keys.begin());
-      if (at == keys.size()) keys.push_back(key), values.emplace_back();
-      values[at].push_back(*entry->number);
-    }
-  }
   const std::vector<double>* find(const std::string& key) const {
-    const auto at = std::find(keys.begin(), keys.end(), key);
-    return at == keys.end() ? nullptr : &values[static_cast<std::size_t>(at - keys.begin())];
+    const auto at = values.find(key);
+    return at == values.end() ? nullptr : &at->second;
   }
 };
 
@@ -240,21 +229,22 @@ Summary summary_of(const Arguments& arguments, const Plan& plan) {
     const std::string folder = folder_of(arguments, trial);
     if (!is_run_folder(folder)) continue;
     const RunRecord& run = runs.emplace_back(read_run(folder));
-    if (run.state == RunRecord::State::done) summary.figures[trial.setting].add(run);
+    const bool done = run.state == RunRecord::State::done;
+    if (done) ++summary.figures[trial.setting].runs;
+    for (const std::string& key : done ? listed_keys({run}) : std::vector<std::string>()) {
+      if (!run.find(key)->number) continue;
+      summary.figures[trial.setting].values[key].push_back(*run.find(key)->number);
+      if (std::find(summary.keys.begin(), summary.keys.end(), key) == summary.keys.end()) summary.keys.push_back(key);
+    }
     const RunRecord::Field* steps = run.state == RunRecord::State::failed ? run.find("steps") : nullptr;
     if (steps == nullptr) continue;
     summary.figures[trial.setting].failed_after.push_back(steps->text);
     summary.any_failed = true;
   }
-  for (std::size_t s = 0; s < plan.settings.size(); ++s) {
-    summary.order.push_back(s);
-    for (const std::string& key : summary.figures[s].keys) {
-      if (std::find(summary.keys.begin(), summary.keys.end(), key) == summary.keys.end()) summary.keys.push_back(key);
-    }
-  }
+  for (std::size_t s = 0; s < plan.settings.size(); ++s) summary.order.push_back(s);
   const bool falling = arguments.sort.starts_with('-');
   const std::string key = arguments.sort.empty() ? "" : known_key(summary.keys, arguments.sort.substr(falling ? 1 : 0));
-  summary.comparison = compare_settings(runs, (falling ? "-" : "") + key);
+  if (!summary.keys.empty()) summary.comparison = compare_settings(runs, (falling ? "-" : "") + key);
   std::vector<std::string> chosen;
   for (const std::string& column : arguments.columns) chosen.push_back(known_key(summary.keys, column));
   if (!chosen.empty()) summary.keys = chosen;
@@ -291,9 +281,7 @@ std::string as_text(const Plan& plan, const Summary& summary) {
   if (plan.split_seed)
     text +=
         fmt::format("\nEvery run has the split of seed {}; --over data.split_seed=1:5 varies it.\n", *plan.split_seed);
-  if (summary.comparison.settings.size() < 2) return text;
-  const bool repeated = plan.trials.size() > plan.settings.size();
-  return text + "\n" + (repeated ? comparison_text(summary.comparison) : comparison_note(summary.comparison) + "\n");
+  return summary.comparison.settings.size() < 2 ? text : text + "\n" + comparison_text(summary.comparison);
 }
 
 std::string as_csv(const Plan& plan, const Summary& summary) {
