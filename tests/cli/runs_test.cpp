@@ -353,7 +353,8 @@ TEST_F(ComparedRuns, AreComparedByAMetricInItsDirection) {
   store(8, {0.5, 1.4});
   EXPECT_EQ(compared({"--sort", "r2"})[0]["graph.h.units"], "8") << "more is better";
   EXPECT_EQ(compared({"--sort", "-validation.loss"})[0]["graph.h.units"], "4");
-  expect_rejected(graphrun({"runs", runs_, "--compare", "--sort", "units"}), {"is a setting, not a metric"});
+  expect_rejected(graphrun({"runs", runs_, "--compare", "--sort", "units"}),
+                  {"no completed run has the metric 'graph.h.units'"});
   expect_rejected(graphrun({"runs", runs_, "--compare", "--sort", "validation.los"}), {"did you mean"});
   expect_rejected(graphrun({"runs", runs_, "--compare", "--columns", "r2"}), {"not with --compare"});
   fs::remove_all(runs_);
@@ -365,7 +366,7 @@ TEST_F(ComparedRuns, AreComparedByAMetricInItsDirection) {
   EXPECT_TRUE(has(graphrun({"runs", runs_, "--compare"}).out, "at least two seeds"));
   fs::remove_all(runs_);
   store(4, {NAN});
-  expect_rejected(graphrun({"runs", runs_, "--compare"}), {"no completed run has the metric"});
+  expect_rejected(graphrun({"runs", runs_, "--compare"}), {"no completed run has the metric 'validation.loss'"});
 }
 
 TEST_F(Runs, OfASweepAreComparedAtItsEnd) {
@@ -417,7 +418,7 @@ TEST_F(Runs, OfASweepArePictured) {
     }
   }
   expect_rejected(graphrun({"plot", runs_, "--what", "surface"}), {"heatmap, parallel and curves"});
-  expect_rejected(graphrun({"plot", runs_, "--what", "heatmap", "--columns", "lr"}), {"needs two settings"});
+  expect_rejected(graphrun({"plot", runs_, "--what", "heatmap", "--columns", "lr"}), {"needs two settings", "epochs"});
   expect_rejected(graphrun({"plot", runs_, "--columns", "lr,setings.epochs"}), {"did you mean 'settings.epochs'"});
   expect_rejected(graphrun({"plot", runs_, "--what", "curves", "--columns", "los"}), {"loss"});
   expect_rejected(graphrun({"plot", folder_.string()}), {"is a folder, and not that of a run"});

@@ -127,8 +127,8 @@ Picture sweep_picture(const SettingComparison& comparison, std::string_view what
   for (std::string& column : columns) column = known_key(comparison.keys, column);
   if (columns.empty()) columns = comparison.keys;
   if (columns.size() < 2)
-    throw Error(ErrorKind::input, "plot.columns",
-                fmt::format("{} needs two settings, but the runs differ in {}", what, differ));
+    throw Error(ErrorKind::input, "plot.columns", fmt::format("{} needs two settings", what),
+                fmt::format("the runs differ in {}", fmt::join(comparison.keys, ", ")));
   if (what == "heatmap") return heat_map(comparison, columns);
   figure.title = fmt::format("{}, mean over seeds{}", comparison.metric, best);
   add_parallel(figure, comparison, columns);

@@ -94,13 +94,10 @@ SettingComparison compare_settings(std::vector<RunRecord> runs, std::string_view
   comparison.keys = compared_keys(runs);
   const bool marked = sort.starts_with('-');
   if (marked) sort.remove_prefix(1);
-  if (!sort.empty()) comparison.metric = known_key(runs, sort);
+  comparison.metric = sort.empty() ? "validation.loss" : known_key(runs, sort);
   for (const char* loss : {"train.loss", "test.loss", "validation.loss"})
     if (sort.empty() && std::ranges::any_of(runs, [&](const RunRecord& run) { return run.find(loss) != nullptr; }))
       comparison.metric = loss;
-  if (std::ranges::find(comparison.keys, comparison.metric) != comparison.keys.end())
-    throw Error(ErrorKind::input, "runs.metric", fmt::format("'{}' is a setting, not a metric", comparison.metric),
-                "--sort names the metric to compare by, as in validation.loss");
   double overlap = 0;
   for (const RunRecord& run : runs) {
     ComparedSetting& setting = setting_of(comparison, run);
@@ -129,8 +126,9 @@ SettingComparison compare_settings(std::vector<RunRecord> runs, std::string_view
   std::ranges::stable_sort(comparison.settings, is_better);
   const auto runs_in = [](const ComparedSetting& setting) { return setting.metrics.size(); };
   const auto best = std::ranges::max_element(comparison.settings, {}, runs_in);  // the first of several
-  if (best == comparison.settings.end() || best->metrics.empty())
-    throw Error(ErrorKind::input, "runs.none", "no completed run has the metric",
+  const bool names_setting = std::ranges::find(comparison.keys, comparison.metric) != comparison.keys.end();
+  if (best == comparison.settings.end() || best->metrics.empty() || names_setting)
+    throw Error(ErrorKind::input, "runs.metric", fmt::format("no completed run has the metric '{}'", comparison.metric),
                 "--sort names the metric to compare by, as in validation.loss");
   for (ComparedSetting& setting : comparison.settings)
     if (&setting != &*best) compare_with_best(setting, *best, overlap, larger_is_better);
