@@ -381,6 +381,24 @@ TEST_F(Runs, OfASweepAreComparedAtItsEnd) {
   expect_rejected(sweep({"--columns", "test.los"}), {"no run has a 'test.los'", "test.loss"});
 }
 
+TEST_F(Runs, AreNamedByWhatDiffersInAPlot) {
+  for (const char* lr : {"0.05", "0.01"})
+    for (const char* seed : {"1", "2"})
+      ASSERT_EQ(graphrun({model_, "--quiet", "--run-dir", runs_, "--seed", seed, "--set",
+                          std::string("train.optimizer.sgd.lr=") + lr})
+                    .code,
+                0);
+  const auto legend = [&](std::vector<std::string> names) {
+    std::vector<std::string> words = {"plot", "--columns=loss"};
+    for (const std::string& name : names) words.push_back(runs_ + "/" + name);
+    return lines(graphrun(words).out).back();
+  };
+  EXPECT_EQ(legend({"0001", "0003"}), "a lr=0.05   b lr=0.01");
+  EXPECT_EQ(legend({"0002", "0003"}), "a lr=0.05 seed=2   b lr=0.01 seed=1");
+  fs::remove(fs::path(runs_) / "0003" / "result.json");
+  EXPECT_TRUE(has(legend({"0001", "0003"}), "0003/log.csv")) << "its settings are not known yet";
+}
+
 TEST_F(Runs, OfASweepArePictured) {
   const auto drawn = [&](std::vector<std::string> words) {
     words.insert(words.begin(), {"plot", runs_});

@@ -108,10 +108,7 @@ Picture sweep_picture(const SettingComparison& comparison, std::string_view what
   plot::Figure figure;
   for (const ComparedSetting& setting : comparison.settings) {
     if (setting.metrics.empty() || figure.series.size() == (what == "curves" ? 8 : max_lines)) continue;
-    Names parts;
-    for (std::size_t k = 0; k < differ; ++k)
-      parts.push_back(fmt::format("{}={}", distinct_part(comparison.keys[k], comparison.keys), setting.values[k]));
-    figure.series.push_back({fmt::format("{}", fmt::join(parts, " ")), {}, {}, figure.series.size()});
+    figure.series.push_back({distinct_name(comparison.keys, setting.values), {}, {}, figure.series.size()});
   }
   const std::size_t drawn = figure.series.size(), all = comparison.settings.size();
   const std::string best = drawn < all ? fmt::format(", best {} of {} settings", drawn, all) : "";

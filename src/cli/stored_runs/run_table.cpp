@@ -91,6 +91,13 @@ std::string distinct_part(const std::string& key, const std::vector<std::string>
   return std::ranges::count(keys, last(key), last) > 1 ? short_key(key) : printable(last(key));
 }
 
+std::string distinct_name(const std::vector<std::string>& keys, const std::vector<std::string>& values) {
+  std::string name;
+  for (std::size_t k = 0; k < keys.size(); ++k)
+    name += fmt::format("{}{}={}", k > 0 ? " " : "", distinct_part(keys[k], keys), values[k]);
+  return name;
+}
+
 std::vector<std::string> listed_keys(const std::vector<RunRecord>& runs) {
   std::vector<std::string> keys;
   for (const Key& key : all_keys(runs)) {
@@ -104,9 +111,11 @@ std::vector<std::string> listed_keys(const std::vector<RunRecord>& runs) {
   return keys;
 }
 
-std::vector<std::string> compared_keys(const std::vector<RunRecord>& runs) {
+std::vector<std::string> compared_keys(const std::vector<RunRecord>& runs, bool with_repeats) {
   std::vector<std::string> keys = listed_keys(runs);
-  std::erase_if(keys, [](const std::string& key) { return !is_setting(key) || key == kSeedKey || key == kFoldKey; });
+  std::erase_if(keys, [&](const std::string& key) {
+    return !is_setting(key) || (!with_repeats && (key == kSeedKey || key == kFoldKey));
+  });
   return keys;
 }
 

@@ -14,8 +14,8 @@ inline constexpr std::string_view kSeedKey = "settings.seed", kFoldKey = "data.f
 
 // Keys for a list: settings that differ between runs, then loss and metrics of each split.
 std::vector<std::string> listed_keys(const std::vector<RunRecord>& runs);
-// Settings that differ between runs, except seed and fold.
-std::vector<std::string> compared_keys(const std::vector<RunRecord>& runs);
+// Settings that differ between runs, with or without seed and fold.
+std::vector<std::string> compared_keys(const std::vector<RunRecord>& runs, bool with_repeats = false);
 // All keys that differ between runs, except times.
 std::vector<std::string> differing_keys(const std::vector<RunRecord>& runs);
 // Resolves a full key or its last part ("lr"). Throws Error (kind input) that suggests the nearest one.
@@ -24,6 +24,8 @@ std::string known_key(const std::vector<std::string>& names, std::string_view na
 
 // Last part of a key for a heading, or more of it if another key has the same last part.
 std::string distinct_part(const std::string& key, const std::vector<std::string>& keys);
+// Name by these settings: "units=16 lr=0.01".
+std::string distinct_name(const std::vector<std::string>& keys, const std::vector<std::string>& values);
 
 // One row per run, or one column per run with `across`.
 std::vector<std::vector<std::string>> run_table(const std::vector<RunRecord>& runs,

@@ -58,10 +58,22 @@ std::vector<std::size_t> columns_to_draw(const Table& table, const std::string& 
   return columns;
 }
 
-// Stems of the file names, or the paths if two stems are equal.
+// Settings in which stored runs differ; otherwise stems of the file names. If two are equal, the paths.
 std::vector<std::string> names_of_runs(const std::vector<std::string>& files) {
   std::vector<std::string> names;
-  for (const std::string& file : files) names.push_back(std::filesystem::path(file).stem().string());
+  std::vector<RunRecord> runs;
+  for (const std::string& file : files) {
+    names.push_back(std::filesystem::path(file).stem().string());
+    const std::string folder = std::filesystem::path(file).parent_path().string();
+    if (names.back() == "log" && is_run_folder(folder)) runs.push_back(read_run(folder));
+  }
+  std::erase_if(runs, [](const RunRecord& run) { return run.state == RunRecord::State::unfinished; });
+  const std::vector<std::string> keys = compared_keys(runs, true);
+  for (std::size_t i = 0; i < files.size() && runs.size() == files.size() && !keys.empty(); ++i) {
+    std::vector<std::string> values;
+    for (const std::string& key : keys) values.push_back(runs[i].find(key) ? runs[i].find(key)->text : "-");
+    names[i] = distinct_name(keys, values);
+  }
   std::vector<std::string> sorted = names;
   std::sort(sorted.begin(), sorted.end());
   return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end() ? names : files;
@@ -231,7 +243,8 @@ const Verb plot_verb = {
     "plot training logs or a model's evaluation, as text, SVG or PNG",
     R"(Draws the loss and the metrics over the epochs, from logs of train --log or from other CSV files (with a
 header) or JSON Lines. With several files, each run has its own colour and is named after its file. plot skips
-empty cells. For the folder of a stored run, it draws the log, or with --what a plot of the model.
+empty cells. For the folder of a stored run, it draws the log, or with --what a plot of the model. Folders of
+several runs are named by the settings in which they differ.
 
 For a model with --weights, or a safetensors file, --what selects the plot: confusion matrix or misclassified
 images for classifiers, the surface over two input columns, predicted vs. actual values or residuals for
