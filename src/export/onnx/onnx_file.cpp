@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
-#include <limits>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <system_error>
 
 #include "base/checked.h"
 #include "export/onnx/wire.h"
@@ -23,6 +27,13 @@ std::string text(const Tensor& one) {
   for (const std::int64_t dim : one.dims) writer.number(1, dim);
   writer.number(2, static_cast<std::int64_t>(one.type));
   writer.bytes(8, one.name);
+  const auto external = [&](const char* key, const std::string& value) {
+    Writer entry;
+    entry.bytes(1, key), entry.bytes(2, value);
+    if (!value.empty()) writer.bytes(13, entry.text());
+  };
+  external("location", one.location), external("offset", one.offset), external("length", one.length);
+  if (one.is_external) writer.number(14, 1);
   writer.bytes(9, one.raw);
   return writer.text();
 }
@@ -34,6 +45,8 @@ std::string text(const Attribute& one) {
   if (one.type == kInt) writer.number(3, one.i);
   if (one.type == kInts)
     for (const std::int64_t number : one.ints) writer.number(8, number);
+  if (!one.s.empty()) writer.bytes(4, one.s);
+  for (const float number : one.floats) writer.float32(7, number);
   writer.number(20, one.type);
   return writer.text();
 }
@@ -45,6 +58,7 @@ std::string text(const Node& node) {
   writer.bytes(3, node.name);
   writer.bytes(4, node.op);
   for (const Attribute& one : node.attributes) writer.bytes(5, text(one));
+  if (!node.domain.empty()) writer.bytes(7, node.domain);
   return writer.text();
 }
 
@@ -66,136 +80,93 @@ std::string text(const ValueInfo& value) {
 
 // ---- decoding, one function per message type
 
+// Calls f(number of the field, reader at the field) for each field.
+template <class F>
+void each(std::string_view bytes, F f) {
+  for (Reader reader(bytes); reader.next();) f(reader.field(), reader);
+}
+
 Tensor read_tensor(std::string_view bytes) {
   Tensor tensor;
-  for (Reader reader(bytes); reader.next();) {
-    switch (reader.field()) {
-      case 1:
-        reader.each_number([&](std::int64_t dim) { tensor.dims.push_back(dim); });
-        break;
-      case 2:
-        tensor.type = static_cast<DataType>(static_cast<std::int32_t>(reader.number()));
-        break;
-      case 4:
-        reader.each_float32([&](float value) { tensor.floats.push_back(value); });
-        break;
-      case 5:
-      case 7:
-        reader.each_number([&](std::int64_t value) { tensor.numbers.push_back(value); });
-        break;
-      case 8:
-        tensor.name = reader.string();
-        break;
-      case 9:
-        tensor.raw = reader.string();
-        break;
-      case 10: {
-        const std::string_view packed = reader.bytes();
-        tensor.doubles.resize(packed.size() / sizeof(double));
-        if (!tensor.doubles.empty())
-          std::memcpy(tensor.doubles.data(), packed.data(), tensor.doubles.size() * sizeof(double));
-        break;
-      }
-      case 13:
-        tensor.is_external = true;
-        break;
-      case 14:
-        tensor.is_external = tensor.is_external || reader.number() == 1;
-        break;
-      default:
-        break;
+  each(bytes, [&](std::uint32_t field, const Reader& reader) {
+    if (field == 1) reader.each_number([&](std::int64_t dim) { tensor.dims.push_back(dim); });
+    if (field == 2) tensor.type = static_cast<DataType>(static_cast<std::int32_t>(reader.number()));
+    if (field == 4) reader.each_float32([&](float value) { tensor.floats.push_back(value); });
+    if (field == 5 || field == 7) reader.each_number([&](std::int64_t value) { tensor.numbers.push_back(value); });
+    if (field == 8) tensor.name = reader.string();
+    if (field == 9) tensor.raw = reader.string();
+    if (field == 10) {
+      const std::string_view packed = reader.bytes();
+      tensor.doubles.resize(packed.size() / sizeof(double));
+      if (!tensor.doubles.empty())
+        std::memcpy(tensor.doubles.data(), packed.data(), tensor.doubles.size() * sizeof(double));
     }
-  }
+    if (field == 13) {
+      std::string key, value;
+      each(reader.bytes(), [&](std::uint32_t number, const Reader& entry) {
+        if (number <= 2) (number == 1 ? key : value) = entry.string();
+      });
+      if (key == "location") tensor.location = value;
+      if (key == "offset") tensor.offset = value;
+      if (key == "length") tensor.length = value;
+    }
+    tensor.is_external = tensor.is_external || field == 13 || (field == 14 && reader.number() == 1);
+  });
   return tensor;
 }
 
 Attribute read_attribute(std::string_view bytes) {
   Attribute one;
-  for (Reader reader(bytes); reader.next();) {
-    switch (reader.field()) {
-      case 1:
-        one.name = reader.string();
-        break;
-      case 2:
-        one.f = reader.float32();
-        break;
-      case 3:
-        one.i = reader.number();
-        break;
-      case 4:
-        one.s = reader.string();
-        break;
-      case 5:
-        one.t = {read_tensor(reader.bytes())};
-        break;
-      case 8:
-        reader.each_number([&](std::int64_t value) { one.ints.push_back(value); });
-        break;
-      case 20:
-        one.type = reader.number();
-        break;
-      default:
-        break;
-    }
-  }
+  each(bytes, [&](std::uint32_t field, const Reader& reader) {
+    if (field == 1) one.name = reader.string();
+    if (field == 2) one.f = reader.float32();
+    if (field == 3) one.i = reader.number();
+    if (field == 4) one.s = reader.string();
+    if (field == 5) one.t = {read_tensor(reader.bytes())};
+    if (field == 7) reader.each_float32([&](float value) { one.floats.push_back(value); });
+    if (field == 8) reader.each_number([&](std::int64_t value) { one.ints.push_back(value); });
+    if (field == 9) one.strings.push_back(reader.string());
+    if (field == 20) one.type = reader.number();
+  });
   return one;
 }
 
 Node read_node(std::string_view bytes) {
   Node node;
-  for (Reader reader(bytes); reader.next();) {
-    switch (reader.field()) {
-      case 1:
-        node.inputs.push_back(reader.string());
-        break;
-      case 2:
-        node.outputs.push_back(reader.string());
-        break;
-      case 3:
-        node.name = reader.string();
-        break;
-      case 4:
-        node.op = reader.string();
-        break;
-      case 5:
-        node.attributes.push_back(read_attribute(reader.bytes()));
-        break;
-      case 7:
-        node.domain = reader.string();
-        break;
-      default:
-        break;
-    }
-  }
+  each(bytes, [&](std::uint32_t field, const Reader& reader) {
+    if (field == 1) node.inputs.push_back(reader.string());
+    if (field == 2) node.outputs.push_back(reader.string());
+    if (field == 3) node.name = reader.string();
+    if (field == 4) node.op = reader.string();
+    if (field == 5) node.attributes.push_back(read_attribute(reader.bytes()));
+    if (field == 7) node.domain = reader.string();
+  });
   return node;
 }
 
 Dim read_dim(std::string_view bytes) {
   Dim dim;
-  for (Reader reader(bytes); reader.next();) {
-    if (reader.field() == 1) dim.value = reader.number();
-    if (reader.field() == 2) dim.symbol = reader.string();
-  }
+  each(bytes, [&](std::uint32_t field, const Reader& reader) {
+    if (field == 1) dim.value = reader.number();
+    if (field == 2) dim.symbol = reader.string();
+  });
   return dim;
 }
 
-// Calls f with the bytes of each field that has this number.
-template <class F>
-void each(std::string_view bytes, std::uint32_t field, F f) {
-  for (Reader reader(bytes); reader.next();)
-    if (reader.field() == field) f(reader);
-}
-
+// Only tensors have a type and dimensions.
 ValueInfo read_value(std::string_view bytes) {
   ValueInfo value;
-  each(bytes, 1, [&](const Reader& reader) { value.name = reader.string(); });
-  each(bytes, 2, [&](const Reader& type) {
-    each(type.bytes(), 1, [&](const Reader& of_tensor) {
-      each(of_tensor.bytes(), 1, [&](const Reader& reader) {
-        value.type = static_cast<DataType>(static_cast<std::int32_t>(reader.number()));
-      });
-      each(of_tensor.bytes(), 2, [&](const Reader& shape) {
-        each(shape.bytes(), 1, [&](const Reader& dim) { value.dims.push_back(read_dim(dim.bytes())); });
+  each(bytes, [&](std::uint32_t field, const Reader& reader) {
+    if (field == 1) value.name = reader.string();
+    if (field != 2) return;
+    each(reader.bytes(), [&](std::uint32_t kind, const Reader& of_tensor) {
+      if (kind != 1) return;
+      each(of_tensor.bytes(), [&](std::uint32_t part, const Reader& of) {
+        if (part == 1) value.type = static_cast<DataType>(static_cast<std::int32_t>(of.number()));
+        if (part != 2) return;
+        each(of.bytes(), [&](std::uint32_t number, const Reader& dim) {
+          if (number == 1) value.dims.push_back(read_dim(dim.bytes()));
+        });
       });
     });
   });
@@ -203,27 +174,13 @@ ValueInfo read_value(std::string_view bytes) {
 }
 
 void read_graph(std::string_view bytes, File& file) {
-  for (Reader reader(bytes); reader.next();) {
-    switch (reader.field()) {
-      case 1:
-        file.nodes.push_back(read_node(reader.bytes()));
-        break;
-      case 2:
-        file.name = reader.string();
-        break;
-      case 5:
-        file.initializers.push_back(read_tensor(reader.bytes()));
-        break;
-      case 11:
-        file.inputs.push_back(read_value(reader.bytes()));
-        break;
-      case 12:
-        file.outputs.push_back(read_value(reader.bytes()));
-        break;
-      default:
-        break;
-    }
-  }
+  each(bytes, [&](std::uint32_t field, const Reader& reader) {
+    if (field == 1) file.nodes.push_back(read_node(reader.bytes()));
+    if (field == 2) file.name = reader.string();
+    if (field == 5) file.initializers.push_back(read_tensor(reader.bytes()));
+    if (field == 11) file.inputs.push_back(read_value(reader.bytes()));
+    if (field == 12) file.outputs.push_back(read_value(reader.bytes()));
+  });
 }
 
 [[noreturn]] void reject(const std::string& file, const std::string& message, const std::string& hint = {}) {
@@ -233,19 +190,8 @@ void read_graph(std::string_view bytes, File& file) {
 }  // namespace
 
 DataType data_type(DType dtype) {
-  switch (dtype) {
-    case DType::f32:
-      return DataType::f32;
-    case DType::f64:
-      return DataType::f64;
-    case DType::i32:
-      return DataType::i32;
-    case DType::boolean:
-      return DataType::boolean;
-    case DType::u64:
-      break;
-  }
-  return DataType::none;
+  constexpr DataType kTypes[] = {DataType::f32, DataType::f64, DataType::i32, DataType::none, DataType::boolean};
+  return kTypes[static_cast<std::size_t>(dtype)];
 }
 
 Tensor tensor(const std::string& name, const HostTensor& value) {
@@ -268,76 +214,128 @@ Tensor tensor(const std::string& name, const std::vector<std::int64_t>& values) 
   return one;
 }
 
+std::string type_name(DataType type) {
+  static constexpr const char* kNames[] = {"none", "f32", "u8",  "i8",  "u16", "i16", "i32",  "i64", "string",
+                                           "bool", "f16", "f64", "u32", "u64", "c64", "c128", "bf16"};
+  const auto number = static_cast<std::size_t>(type);
+  return number < std::size(kNames) ? kNames[number] : fmt::format("type {}", static_cast<std::int32_t>(type));
+}
+
+// Bytes of an element in raw data; 0: not supported.
+static std::size_t width_of(DataType type) {
+  static constexpr std::size_t kWidths[] = {0, 4, 1, 1, 2, 2, 4, 8, 0, 1, 0, 8};
+  const auto number = static_cast<std::size_t>(type);
+  return number < std::size(kWidths) ? kWidths[number] : 0;
+}
+
+bool has_elements(DataType type) {
+  return width_of(type) != 0;
+}
+
+// The tensor's bytes from a file in the folder of `file`.
+static std::string external_bytes(const Tensor& tensor, std::uint64_t size, const std::string& file,
+                                  const std::string& who) {
+  namespace fs = std::filesystem;
+  const auto fail = [&](const std::string& why, const std::string& hint = {}) {
+    reject(file, fmt::format("{}: its file '{}' {}", who, printable(tensor.location), why), hint);
+  };
+  const auto number = [&](const std::string& text, std::uint64_t usual) {
+    std::uint64_t value = usual;
+    const char* end = text.data() + text.size();
+    if (!text.empty() && std::from_chars(text.data(), end, value) != std::from_chars_result{end, std::errc()})
+      fail("has no such offset or length");
+    return value;
+  };
+  const std::uint64_t offset = number(tensor.offset, 0), length = number(tensor.length, size);
+  std::error_code error;
+  const fs::path folder = fs::weakly_canonical(fs::absolute(fs::path(file), error).parent_path(), error);
+  const fs::path path = fs::weakly_canonical(folder / tensor.location, error);
+  const auto [end, unused] = std::mismatch(folder.begin(), folder.end(), path.begin(), path.end());
+  if (error || tensor.location.empty() || tensor.location.find('\0') != std::string::npos ||
+      fs::path(tensor.location).is_absolute() || end != folder.end())
+    fail("is outside the folder of the ONNX file", "move it next to the ONNX file");
+  if (!fs::is_regular_file(path, error)) fail("is missing", "keep it next to the ONNX file");
+  if (length != size) fail(fmt::format("has {} bytes for it; its shape needs {}", length, size));
+  const std::uint64_t available = fs::file_size(path, error);
+  if (error || offset > available || size > available - offset)
+    fail(fmt::format("ends early: {} bytes are needed from byte {} on", size, offset), "copy it again");
+  std::string bytes(size, '\0');
+  std::ifstream stream(path, std::ios::binary);
+  stream.seekg(static_cast<std::streamoff>(offset));
+  stream.read(bytes.data(), static_cast<std::streamsize>(size));
+  if (!stream) fail("cannot be read");
+  return bytes;
+}
+
 HostTensor tensor_of(const Tensor& tensor, const std::string& file) {
   const std::string who = fmt::format("the tensor '{}'", printable(tensor.name));
-  if (tensor.is_external) reject(file, who + " is in another file", "save the model with its weights inside");
-  const DType dtype = tensor.type == DataType::f32   ? DType::f32
-                      : tensor.type == DataType::f64 ? DType::f64
-                                                     : DType::i32;
-  const bool is_i64 = tensor.type == DataType::i64;
-  if (dtype == DType::i32 && !is_i64 && tensor.type != DataType::i32)
-    reject(file, fmt::format("{} has elements of ONNX's type {}; f32, f64, i32 and i64 are read", who,
-                             static_cast<int>(tensor.type)));
+  const std::size_t width = width_of(tensor.type);
+  if (width == 0) reject(file, fmt::format("{} has the dtype {}, which is not supported", who, type_name(tensor.type)));
+  const DType dtype = tensor.type == DataType::f32       ? DType::f32
+                      : tensor.type == DataType::f64     ? DType::f64
+                      : tensor.type == DataType::boolean ? DType::boolean
+                                                         : DType::i32;
   if (tensor.dims.size() > static_cast<std::size_t>(kMaxRank)) reject(file, who + " has too many dimensions");
   std::int64_t count = 1;
   for (const std::int64_t dim : tensor.dims) {
     if (dim < 0) reject(file, who + " has a negative dimension");
     count = checked_mul(count, dim);
   }
-  const std::size_t width = is_i64 ? 8 : size_of(dtype);
-  const std::size_t stored = !tensor.raw.empty()   ? tensor.raw.size() / width
+  std::string external;
+  if (tensor.is_external)
+    external = external_bytes(tensor, static_cast<std::uint64_t>(checked_mul(count, static_cast<std::int64_t>(width))),
+                              file, who);
+  const std::string& raw = tensor.is_external ? external : tensor.raw;
+  const std::size_t stored = !raw.empty()          ? raw.size() / width
                              : dtype == DType::f32 ? tensor.floats.size()
                              : dtype == DType::f64 ? tensor.doubles.size()
                                                    : tensor.numbers.size();
-  if (static_cast<std::uint64_t>(count) != stored || (!tensor.raw.empty() && tensor.raw.size() % width != 0))
+  if (static_cast<std::uint64_t>(count) != stored || (!raw.empty() && raw.size() % width != 0))
     reject(file, fmt::format("{} has {} elements by its shape, {} in the file", who, count, stored));
   HostTensor result(dtype, Shape(tensor.dims));
-  with_elements(result, [&](auto to) {
-    using T = typename decltype(to)::value_type;
+  if (!raw.empty() && width == size_of(dtype)) {
+    std::memcpy(result.bytes().data(), raw.data(), raw.size());
+    return result;
+  }
+  const auto integer = [&](std::size_t i) -> std::int64_t {
+    if (raw.empty()) return tensor.numbers[i];
+    const std::span<const std::byte> bytes = std::as_bytes(std::span(raw));
+    switch (static_cast<int>(tensor.type)) {
+      case 2:
+        return load_element<std::uint8_t>(bytes, i);
+      case 3:
+        return load_element<std::int8_t>(bytes, i);
+      case 4:
+        return load_element<std::uint16_t>(bytes, i);
+      case 5:
+        return load_element<std::int16_t>(bytes, i);
+      default:
+        return load_element<std::int64_t>(bytes, i);
+    }
+  };
+  with_elements(result, [&]<class T>(std::span<T> to) {
     for (std::size_t i = 0; i < to.size(); ++i) {
-      if constexpr (std::is_same_v<T, float>) {
-        if (tensor.raw.empty()) to[i] = tensor.floats[i];
-      } else if constexpr (std::is_same_v<T, double>) {
-        if (tensor.raw.empty()) to[i] = tensor.doubles[i];
-      } else if (is_i64 || tensor.raw.empty()) {
-        std::int64_t number = 0;
-        if (tensor.raw.empty())
-          number = tensor.numbers[i];
-        else
-          std::memcpy(&number, tensor.raw.data() + i * 8, 8);
-        // Values beyond 32 bits are open ends of ranges, as in a slice to the end.
-        number = std::clamp<std::int64_t>(number, std::numeric_limits<std::int32_t>::min(),
-                                          std::numeric_limits<std::int32_t>::max());
-        to[i] = static_cast<T>(number);
-      }
+      if constexpr (std::is_same_v<T, float>)
+        to[i] = tensor.floats[i];
+      else if constexpr (std::is_same_v<T, double>)
+        to[i] = tensor.doubles[i];
+      else if constexpr (std::is_same_v<T, std::uint8_t>)
+        to[i] = tensor.numbers[i] != 0 ? 1 : 0;
+      else  // Values beyond 32 bits are open ends of ranges, as in a slice to the end.
+        to[i] = static_cast<T>(std::clamp<std::int64_t>(integer(i), INT32_MIN, INT32_MAX));
     }
   });
-  if (!is_i64 && !tensor.raw.empty()) std::memcpy(result.bytes().data(), tensor.raw.data(), tensor.raw.size());
   return result;
 }
 
 Attribute attribute(const std::string& name, std::int64_t value) {
-  Attribute one;
-  one.name = name;
-  one.type = kInt;
-  one.i = value;
-  return one;
+  return {.name = name, .type = kInt, .i = value};
 }
-
 Attribute attribute(const std::string& name, float value) {
-  Attribute one;
-  one.name = name;
-  one.type = kFloat;
-  one.f = value;
-  return one;
+  return {.name = name, .type = kFloat, .f = value};
 }
-
 Attribute attribute(const std::string& name, const std::vector<std::int64_t>& value) {
-  Attribute one;
-  one.name = name;
-  one.type = kInts;
-  one.ints = value;
-  return one;
+  return {.name = name, .type = kInts, .ints = value};
 }
 
 std::string encode(const File& file) {
@@ -371,8 +369,10 @@ File decode(const std::string& bytes, const std::string& name) {
       if (reader.field() == 8) {
         std::string domain;
         std::int64_t version = 0;
-        each(reader.bytes(), 1, [&](const Reader& field) { domain = field.string(); });
-        each(reader.bytes(), 2, [&](const Reader& field) { version = field.number(); });
+        each(reader.bytes(), [&](std::uint32_t field, const Reader& value) {
+          if (field == 1) domain = value.string();
+          if (field == 2) version = value.number();
+        });
         if (domain.empty() || domain == "ai.onnx") file.opset = version;
       }
     }

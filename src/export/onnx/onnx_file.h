@@ -20,11 +20,14 @@ enum class DataType : std::int32_t {
   i8 = 3,
   i32 = 6,
   i64 = 7,
+  string = 8,
   boolean = 9,
   f16 = 10,
   f64 = 11
 };
 DataType data_type(DType dtype);
+std::string type_name(DataType type);  // "f16"; "type 99" for an unknown number
+bool has_elements(DataType type);      // tensor_of() reads it
 
 struct Tensor {
   std::string name;
@@ -35,21 +38,25 @@ struct Tensor {
   std::vector<std::int64_t> numbers;  // i32, i64, boolean, ...
   std::vector<double> doubles;
   bool is_external = false;
+  std::string location, offset, length;  // in another file; offset and length may be empty
 };
 Tensor tensor(const std::string& name, const HostTensor& value);
 Tensor tensor(const std::string& name, const std::vector<std::int64_t>& values);  // i64
-// Result is f32, f64 or i32 (i64 is clamped to i32). An Error names `file` and the tensor.
+// Result is f32, f64, bool or i32 (i64 is clamped to i32). Reads external data from the folder of `file`, or a folder
+// in it. An Error names `file` and the tensor.
 HostTensor tensor_of(const Tensor& tensor, const std::string& file);
 
 // The node's op determines which field is used.
 struct Attribute {
-  std::string name;
+  std::string name = {};
   std::int64_t type = 0;  // AttributeProto.AttributeType
   float f = 0;
   std::int64_t i = 0;
-  std::string s;
-  std::vector<std::int64_t> ints;
-  std::vector<Tensor> t;  // at most one
+  std::string s = {};
+  std::vector<std::int64_t> ints = {};
+  std::vector<float> floats = {};
+  std::vector<std::string> strings = {};
+  std::vector<Tensor> t = {};  // at most one
 };
 Attribute attribute(const std::string& name, std::int64_t value);
 Attribute attribute(const std::string& name, float value);
