@@ -73,8 +73,8 @@ struct ImportedModel {
   std::vector<std::pair<std::string, HostTensor>> parameters;
 };
 
-// Reads an ONNX file of dense layers and activations (deployment.md lists the nodes). Throws Error with every node
-// that is not supported.
+// Reads an ONNX file (deployment.md lists the nodes) and its external data. Throws Error with every node that is not
+// supported.
 GRAPHRUN_API ImportedModel import_onnx(const std::string& path);
 
 }  // namespace graphrun

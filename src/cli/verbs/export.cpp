@@ -141,10 +141,10 @@ const Verb import_onnx_verb = {
     "import-onnx",
     "",
     Positionals::onnx,
-    "read a dense network from an ONNX file",
-    R"(Reads dense layers and activations (docs/guide/deployment.md lists the nodes) and writes a safetensors file
-with model and weights. predict accepts this file without changes. To train it further, replace the
-placeholder in the section "data" of the model. If nodes are unsupported, the error lists them all.)",
+    "read a network from an ONNX file",
+    R"(Reads the nodes that docs/guide/deployment.md lists, and weights in a second file of the same folder. Writes
+a safetensors file with model and weights, which predict accepts without changes. To train it further, replace
+the placeholder in the section "data" of the model. If nodes are unsupported, the error lists them all.)",
     R"(graphrun import-onnx net.onnx -o model.safetensors
 graphrun show model.safetensors --json > model.json)",
     run_import_onnx};
