@@ -18,11 +18,18 @@ struct ClassOutput {
   bool is_class = false;
   Numbers numbers = Numbers::plain;
   std::vector<std::string> words = {};  // class labels; empty: classes are numbers
+  // Smallest probability at which the second of two classes, or each label of a multi-label output, is predicted
+  // (DataSet::thresholds). Empty: a probability above 1/2, that is a logit above 0.
+  std::vector<double> thresholds = {};
 
-  // Predicted class: index of the largest value; with one value, whether it is above 1/2 (logits: above 0).
+  // Predicted class: of two classes, the second if predicts() says so; else the index of the largest value.
   GRAPHRUN_API std::size_t class_of(std::span<const float> row) const;
-  GRAPHRUN_API std::string label(std::size_t number) const;        // label or number of a class
-  GRAPHRUN_API void to_probabilities(std::span<float> row) const;  // logits only; computed in double, then rounded
+  // Whether value k alone predicts its class: of a single value, of two values with thresholds, of a multi-label row.
+  GRAPHRUN_API bool predicts(std::span<const float> row, std::size_t k) const;
+  GRAPHRUN_API std::string label(std::size_t number) const;  // label or number of a class
+  // Probabilities of logits; other values are copied. Both spans have the same size, and so does each row.
+  GRAPHRUN_API void probabilities(std::span<const float> row, std::span<double> to) const;
+  GRAPHRUN_API void to_probabilities(std::span<float> row) const;  // the same, rounded to f32
 };
 
 GRAPHRUN_API std::vector<ClassOutput> class_outputs(const Model& model);  // in the order of Model::outputs

@@ -3,6 +3,7 @@
 // Error with up to 50 errors of the file. A Model belongs to one thread at a time.
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -61,6 +62,16 @@ struct InputColumns {
   std::vector<std::vector<std::string>> words;  // per column: known categorical values, if any
 };
 
+// Choice of a decision threshold from the precision and recall of a class at each threshold.
+struct ThresholdRule {
+  // value: `at` itself; f1: largest F1; recall: largest precision among the thresholds with at least the recall `at`;
+  // precision: largest recall with at least this precision, or the largest precision; cost: smallest total of `cost`.
+  enum class By : std::uint8_t { value, f1, recall, precision, cost };
+  By by = By::f1;
+  double at = 0;
+  std::array<double, 4> cost = {0, 1, 1, 0};  // cost of a row: (actual, predicted), as in a confusion matrix
+};
+
 namespace data {
 class ArrayRows;
 }
@@ -70,6 +81,8 @@ struct DataSet {
   std::vector<Standardization> standardizations;
   std::vector<std::string> warnings;
   std::vector<FittedStatistic> fitted;
+  // Decision thresholds, by name of the output: one value for two classes, or one per label (class_outputs.h).
+  std::vector<FittedStatistic> thresholds;
   std::string provenance;  // JSON stored in weights files: columns, split and seed
   // With LoadOptions::weights: why the splits differ from those of training; empty if they match.
   std::string split_mismatch;

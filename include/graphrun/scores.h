@@ -17,14 +17,24 @@ namespace graphrun {
 
 inline constexpr double kNoScore = std::numeric_limits<double>::quiet_NaN();
 
+// Rows at a decision threshold: those with at least this predicted probability.
+struct CurvePoint {
+  double threshold = 0;
+  std::uint64_t true_positives = 0, false_positives = 0;
+};
+
 // One-vs-rest metrics of a class.
 struct PerClassScores {
   std::string name;             // class label or number
   std::uint64_t rows = 0;       // rows with this actual class
   std::uint64_t predicted = 0;  // rows with this predicted class
+  std::uint64_t true_positives = 0;
   double precision = 0, recall = 0, f1 = 0;
   double auc = kNoScore;                // area under the ROC curve
   double average_precision = kNoScore;  // area under the precision-recall curve
+  double threshold = kNoScore;          // decision threshold, if it is not 1/2
+  // If requested: each distinct probability in descending order; of two classes, for the second only.
+  std::vector<CurvePoint> curve = {};
 };
 
 struct ClassAverages {

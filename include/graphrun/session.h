@@ -207,7 +207,13 @@ class GRAPHRUN_API Session {
   // Metrics of each output with a target over a whole split, with the current weights (metrics.md). Outputs with
   // nonfinite values are left out. Runs predictions; memory grows with the rows of the split.
   std::vector<OutputScores> scores(std::string_view split);
-  std::optional<std::vector<OutputScores>> scores(std::string_view split, double seconds);
+  // `with_curves`: also fills PerClassScores::curve.
+  std::optional<std::vector<OutputScores>> scores(std::string_view split, double seconds, bool with_curves = false);
+  // Sets DataSet::thresholds of the model by the curves of this split: for every output with two classes, and for every
+  // label. Returns false if there are none, or if it takes longer than `seconds`; the thresholds are then 1/2.
+  bool choose_thresholds(const ThresholdRule& rule, std::string_view split,
+                         double seconds = std::numeric_limits<double>::infinity());
+  void set_thresholds(std::vector<FittedStatistic> thresholds);
   bool has_split(std::string_view split) const;
   std::vector<std::string> metric_names() const;  // names of evaluate()'s values
   std::vector<std::string> watched() const;       // SessionOptions::watch

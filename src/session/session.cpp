@@ -263,9 +263,16 @@ std::optional<Metrics> Session::evaluate(std::string_view split, double seconds)
 std::vector<OutputScores> Session::scores(std::string_view split) {
   return *scores(split, kForever);
 }
-std::optional<std::vector<OutputScores>> Session::scores(std::string_view split, double seconds) {
+std::optional<std::vector<OutputScores>> Session::scores(std::string_view split, double seconds, bool with_curves) {
   if (not_moved(impl_).model.data.find(split) == nullptr) reject_split(impl_->model, split);
-  return impl_->scores(split, Profiler::now() + seconds);
+  return impl_->scores(split, Profiler::now() + seconds, nullptr, with_curves);
+}
+bool Session::choose_thresholds(const ThresholdRule& rule, std::string_view split, double seconds) {
+  not_moved(impl_).reject_in_train("choose_thresholds");
+  return impl_->choose_thresholds(rule, split, Profiler::now() + seconds);
+}
+void Session::set_thresholds(std::vector<FittedStatistic> thresholds) {
+  not_moved(impl_).model.data.thresholds = std::move(thresholds);
 }
 bool Session::has_split(std::string_view split) const {
   return not_moved(impl_).evaluation_of(split).has_value();

@@ -155,7 +155,9 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // member of an ex
     std::string_view target;
     bool is_class;
   };
-  std::optional<std::vector<OutputScores>> scores(std::string_view name, double until, const ScoredAs* as = nullptr);
+  std::optional<std::vector<OutputScores>> scores(std::string_view name, double until, const ScoredAs* as = nullptr,
+                                                  bool with_curves = false);
+  bool choose_thresholds(const ThresholdRule& rule, std::string_view split, double until);
   // Fills in the phase's metrics that come from OutputScores.
   bool evaluate_scores(const StepPhase& phase, Metrics& metrics, double until);
 

@@ -69,6 +69,68 @@ std::string with(std::string text, std::vector<std::pair<std::string, std::strin
   return text;
 }
 
+class Thresholds : public Scores {
+ protected:
+  void SetUp() override {
+    Cli::SetUp();
+    std::string rows = "a,b,sort,y\n";
+    for (int i = 0; i < 90; ++i) {
+      const int a = i % 7, b = i % 5;
+      rows += std::to_string(a) + "," + std::to_string(b) + (a + b > 7 || i % 11 == 0 ? ",bad,1\n" : ",good,0\n");
+    }
+    file("sorts.csv", rows);
+    sorts_ = file("sorts.json", R"json({"format": 1, "name": "sorts",
+      "data": {"source": {"csv": "sorts.csv", "x": ["a", "b"], "y": "sort"}, "split": [0.5, 0.25, 0.25],
+               "transform": {"y": [{"classes": ["good", "bad"]}]}},
+      "inputs": {"x": ["batch", 2], "y": ["batch", 1]},
+      "graph": [{"name": "out", "op": "dense", "inputs": ["x"], "units": 1},
+                "loss = mean(sigmoid_cross_entropy(out, y))"],
+      "outputs": {"out": "y"},
+      "train": {"minimize": "loss", "metrics": ["accuracy", "f1"], "optimizer": {"adam": {"lr": 0.05}}, "epochs": 30}})json");
+    train(sorts_, {});
+  }
+  void train(const std::string& model, std::vector<std::string> more) {
+    weights_ = (folder_ / "sorts.safetensors").string();
+    more.insert(more.begin(), {model, "--save-weights", weights_, "--quiet"});
+    trained_ = graphrun(more);
+    ASSERT_EQ(trained_.code, 0) << trained_.err;
+  }
+  std::string sorts_;
+};
+
+TEST_F(Thresholds, AreOfEval) {
+  const Outcome text = graphrun({"eval", weights_, "--threshold", "0.25"});
+  ASSERT_EQ(text.code, 0) << text.err;
+  for (const char* part : {"\naccuracy ", "\naccuracy at 0.25 ", "\nf1 at 0.25 ", "\nmcc at 0.25 ", "\nauc ",
+                           "test, out: at the threshold\nclass  threshold", "test, out: thresholds of bad\nthreshold"})
+    EXPECT_TRUE(has(text.out, part)) << part << "\n" << text.out;
+  for (const std::string& line : lines(text.out)) EXPECT_LE(line.size(), 80u) << line;
+  const Json plain = Json::parse(graphrun({"eval", weights_, "--json"}).out);
+  const Json at = Json::parse(graphrun({"eval", weights_, "--json", "--threshold=0.25"}).out);
+  EXPECT_EQ(at["validation"], plain["validation"]) << "the model's metrics do not depend on it";
+  const Json &one = at["scores"]["test"]["out"]["classes"][1], &other = plain["scores"]["test"]["out"]["classes"][1];
+  EXPECT_EQ(one["threshold"], 0.25);
+  EXPECT_FALSE(other.contains("threshold") || other.contains("thresholds"));
+  EXPECT_GT(one["recall"].get<double>(), other["recall"].get<double>());
+  EXPECT_EQ(one["thresholds"].back()["recall"], 1.0);
+  EXPECT_EQ(at["scores"]["test"]["out"]["confusion"][1][1].get<double>(),
+            one["recall"].get<double>() * one["rows"].get<double>());
+  // The best one of the validation split.
+  const Outcome best = graphrun({"eval", weights_, "--json", "--threshold=f1"});
+  EXPECT_TRUE(has(best.err, "out: the best F1 on the split 'validation' is at the threshold 0.")) << best.err;
+  const Json chosen = Json::parse(best.out)["scores"]["validation"]["out"]["classes"][1];
+  for (const Json& point : chosen["thresholds"]) EXPECT_LE(point["f1"].get<double>(), chosen["f1"].get<double>());
+}
+
+TEST_F(Thresholds, AreRejected) {
+  for (const char* wrong : {"2", "-0.1", "nan", "best"})
+    expect_rejected(graphrun({"eval", weights_, std::string("--threshold=") + wrong}),
+                    {"--threshold must be f1 or a number from 0 to 1"});
+  Scores::SetUp();
+  expect_rejected(graphrun({"eval", kinds_, "--weights", weights_, "--threshold=f1"}),
+                  {"--threshold: no output has two classes or several labels"});
+}
+
 // Each name has one definition everywhere, that of scikit-learn.
 TEST_F(Scores, AreTheMetricsOfTheSameNames) {
   file("t.csv", "a,b,u,v\n1,2,0,1\n2,0,1,1\n3,1,1,0\n4,1,0,0\n5,3,1,1\n0,2,0,0\n1,5,0,1\n2,2,1,0\n");

@@ -30,6 +30,65 @@ TEST(Scores, EqualScoresMoveTogetherAlongACurve) {
   EXPECT_DOUBLE_EQ(curve_areas(one).average_precision, 1);
 }
 
+// Four rows: 0.8 and 0.35 are positive, 0.4 and 0.1 are not.
+TEST(Scores, AThresholdFollowsFromTheCurve) {
+  std::vector<std::pair<double, bool>> rows = {{0.1, false}, {0.4, false}, {0.35, true}, {0.8, true}};
+  std::vector<CurvePoint> curve;
+  curve_areas(rows, &curve);
+  ASSERT_EQ(curve.size(), 4u);
+  EXPECT_EQ(curve[2].threshold, 0.35);
+  EXPECT_EQ(curve[2].true_positives, 2u);
+  EXPECT_EQ(curve[2].false_positives, 1u);
+  using By = ThresholdRule::By;
+  EXPECT_EQ(threshold_by({By::value, 0.3}, curve), 0.3);
+  EXPECT_EQ(threshold_by({By::f1}, curve), 0.35);  // F1 is 2/3, 1/2, 4/5, 2/3
+  EXPECT_EQ(threshold_by({By::recall, 0.5}, curve), 0.8);
+  EXPECT_EQ(threshold_by({By::recall, 0.51}, curve), 0.35);
+  EXPECT_EQ(threshold_by({By::precision, 2.0 / 3}, curve), 0.35);
+  EXPECT_EQ(threshold_by({By::precision, 0.67}, curve), 0.8);
+  EXPECT_EQ(threshold_by({By::cost, 0, {0, 1, 5, 0}}, curve), 0.35);
+  EXPECT_EQ(threshold_by({By::cost, 0, {0, 5, 1, 0}}, curve), 0.8);
+  EXPECT_GT(threshold_by({By::cost, 0, {0, 9, 1, 9}}, curve), 0.8) << "no row";
+  const std::vector<CurvePoint> wrong = {{0.9, 0, 1}, {0.2, 1, 1}};
+  EXPECT_EQ(threshold_by({By::precision, 0.9}, wrong), 0.2) << "the largest precision, where none is enough";
+  EXPECT_EQ(threshold_by({By::f1}, {{0.9, 0, 2}}), 0.5) << "no positive row";
+}
+
+// A row at exactly the threshold is positive, in logits as in probabilities; at 1/2 it is not, without one.
+TEST(Scores, AThresholdDecides) {
+  ClassOutput single = logits(ClassOutput::Numbers::sigmoid_logits),
+              pair = logits(ClassOutput::Numbers::softmax_logits);
+  const std::vector<float> z = {1.25f}, both = {0.5f, 1.75f}, zero = {0};
+  EXPECT_EQ(single.class_of(zero), 0u);
+  single.thresholds = {0.5};
+  EXPECT_EQ(single.class_of(zero), 1u);
+  double p = 0;
+  single.probabilities(z, {&p, 1});
+  EXPECT_NEAR(p, 0.7772998611746911, 1e-15);
+  single.thresholds = {p};
+  EXPECT_EQ(single.class_of(z), 1u);
+  single.thresholds = {std::nextafter(p, 1)};
+  EXPECT_EQ(single.class_of(z), 0u);
+  std::vector<double> all(2);
+  pair.probabilities(both, all);
+  EXPECT_NEAR(all[1], p, 1e-15);
+  pair.thresholds = {all[1]};
+  EXPECT_EQ(pair.class_of(both), 1u);
+  pair.thresholds = {std::nextafter(all[1], 1)};
+  EXPECT_EQ(pair.class_of(both), 0u);
+
+  const HostTensor truth(Shape{4, 1}, std::vector<float>{0, 0, 1, 1});
+  ClassOutput plain = logits(ClassOutput::Numbers::plain);
+  plain.thresholds = {0.25};
+  ClassCounter counter(plain, truth, 1);
+  counter.add(std::vector<float>{0.125f, 0.375f, 0.25f, 0.75f});
+  const ClassScores scores = counter.scores(true);
+  EXPECT_EQ(scores.confusion, (std::vector<std::uint64_t>{1, 1, 0, 2}));
+  EXPECT_EQ(scores.classes[1].threshold, 0.25);
+  EXPECT_TRUE(scores.classes[0].curve.empty());
+  EXPECT_EQ(scores.classes[1].curve.size(), 4u);
+}
+
 TEST(Scores, TwoClassesByTheSecond) {
   const HostTensor truth(Shape{6, 1}, std::vector<float>{1, 1, 1, 0, 0, 0});
   ClassCounter counter(logits(ClassOutput::Numbers::sigmoid_logits), truth, 1);

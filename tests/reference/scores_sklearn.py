@@ -153,6 +153,38 @@ def compare_areas(c, ours, is_one, score):
     return area, average
 
 
+def compare_thresholds(c, scores, is_one, score, used=None):
+    """The curve of a class, and its metrics at `used`, a given threshold, or at that of the best F1."""
+    points = scores["thresholds"][::-1]
+    precision, recall, thresholds = metrics.precision_recall_curve(is_one, score)
+    if len(points) != len(thresholds):
+        raise SystemExit(f"{c.where}: {len(points)} thresholds, scikit-learn has {len(thresholds)}")
+    positives = max(1, int(is_one.sum()))
+    negatives = max(1, len(is_one) - int(is_one.sum()))
+    wrong, found, cuts = metrics.roc_curve(is_one, score, drop_intermediate=False)
+    for i, point in enumerate(points):
+        c.same("threshold", point["threshold"], thresholds[i])
+        c.same("precision at it", point["precision"], precision[i])
+        if is_one.any():
+            c.same("recall at it", point["recall"], recall[i])
+            c.same("true positive rate", point["true_positives"] / positives, found[::-1][i])
+        if not is_one.all():
+            c.same("false positive rate", point["false_positives"] / negatives, wrong[::-1][i])
+        c.same("f1 at it", point["f1"], metrics.f1_score(is_one, score >= thresholds[i], zero_division=0))
+    at = scores["threshold"]
+    if used is None and is_one.any():
+        with numpy.errstate(invalid="ignore"):
+            best = numpy.nan_to_num(2 * precision * recall / (precision + recall))[:-1]
+        c.same("best f1", scores["f1"], best.max())
+        c.same("f1 at the best threshold", best[numpy.abs(thresholds - at).argmin()], best.max())
+        c.same("the best threshold", at, thresholds[numpy.abs(thresholds - at).argmin()])
+    elif used is not None:
+        c.same("the threshold", at, used)
+    p, r, f, _ = metrics.precision_recall_fscore_support(is_one, score >= at - 1e-12, average="binary", zero_division=0)
+    for name, right in (("precision", p), ("recall", r), ("f1", f)):
+        c.same(f"{name} at the threshold", scores[name], right)
+
+
 def compare_labels(c, ours, truth, said, probabilities):
     c.same("accuracy", ours["accuracy"], metrics.accuracy_score(truth, said))
     for average in ("macro", "micro"):
@@ -238,6 +270,16 @@ def check(graphrun, seed):
             compare_metrics(c, trained[split], trained["scores"][split]["out"], kind)
         if ours["rows"] != len(lines):
             raise SystemExit(f"{c.where}: {ours['rows']} rows")
+        at = draw.choice(["f1", "0.3", "0.75"])
+        if kind in ("two", "labels"):
+            other = run(graphrun, folder, "eval", "model.json", "--weights=w.npz", "--data=table.csv", "--json",
+                        "--threshold", at)
+            chosen = json.loads(other)["scores"]["data"]["out"]
+            logits = said.astype("float32").astype(float)  # the digits of an f32 name that f32
+            probabilities, truth = 1 / (1 + numpy.exp(-logits)), numpy.array([y for _, y in lines])
+            for k in range(width):
+                compare_thresholds(c, chosen["classes"][1 if kind == "two" else k], truth[:, k] == 1,
+                                   probabilities[:, k], None if at == "f1" else float(at))
         if kind == "numbers":
             compare_numbers(c, ours, numpy.array([y for _, y in lines], dtype=float), said)
         elif kind == "labels":

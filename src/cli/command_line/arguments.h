@@ -87,6 +87,8 @@ struct Arguments {
   std::string save_array;                 // show: path; empty: none
   int port = 0;                           // studio; 0: any free port
   bool browser = true;                    // studio
+  // eval: none: as stored with the weights
+  std::optional<ThresholdRule> threshold;
   bool json = false;
   bool program = false;
   bool quiet = false;

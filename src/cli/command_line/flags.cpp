@@ -113,6 +113,16 @@ void profile(Arguments& arguments, Profiling how) {
   if (now != Profiling::own_clock) now = how;
 }
 
+void set_threshold(Arguments& arguments, std::string_view value) {
+  arguments.threshold = ThresholdRule{};
+  if (value == "f1") return;
+  const std::optional<double> at = parse_number<double>(value);
+  if (!at || !(*at >= 0 && *at <= 1))
+    throw BadValue{fmt::format("must be f1 or a number from 0 to 1, got '{}'", value)};
+  arguments.threshold->by = ThresholdRule::By::value;
+  arguments.threshold->at = *at;
+}
+
 template <auto kMember>
 void set(Arguments& arguments, std::string_view value) {
   arguments.*kMember = value;
@@ -155,6 +165,8 @@ constexpr Flag kFlags[] = {
      [](Arguments& a, std::string_view v) { a.load.evaluates = v; }, Completes::files},
     {"--format", "NAME", "Data", "predict eval",
      "format of the data file: csv, json, npy, npz or idx (default: detected)", set_format},
+    {"--threshold", "VALUE|f1", "Data", "eval",
+     "predict a class from this probability on, or from the one with the best F1", set_threshold},
     {"--keep", "COLUMNS", "Data", "predict", "copy these columns to the output, as in id,name; may be repeated",
      [](Arguments& a, std::string_view v) { add_names(a.keep, v); }},
     {"--labels", "", "Data", "predict", "also print the class index, if classes have no names", on<&Arguments::labels>},

@@ -48,7 +48,7 @@ std::string epochs_text(const TrainResult& training) {
                                                  : "");
 }
 
-Results evaluated(Session& session, double seconds) {
+Results evaluated(Session& session, double seconds, bool with_curves) {
   const double until = Profiler::now() + seconds;
   const auto left = [&] { return until - Profiler::now(); };
   Results results;
@@ -66,7 +66,7 @@ Results evaluated(Session& session, double seconds) {
     const Split& split = *session.model().data.find(kSplits[i]);
     results.rows[i] = static_cast<std::uint64_t>(split.samples());
     results.times[i] = {split.first, split.last};
-    if (auto scores = session.scores(kSplits[i], left()))
+    if (auto scores = session.scores(kSplits[i], left(), with_curves))
       results.scores[i] = std::move(*scores);
     else
       results.left_out.push_back(fmt::format("{} metrics", kSplits[i]));

@@ -46,8 +46,9 @@ struct Results {
   std::optional<Profile> profile;
 };
 
-// Evaluates all splits with the current weights, and hashes them; skips the rest after `seconds`.
-Results evaluated(Session& session, double seconds = std::numeric_limits<double>::infinity());
+// Evaluates all splits with the current weights, and hashes them; skips the rest after `seconds`. `with_curves`:
+// includes the metrics at every threshold.
+Results evaluated(Session& session, double seconds = std::numeric_limits<double>::infinity(), bool with_curves = false);
 
 std::string epochs_text(const TrainResult& training);  // "12 (stopped early)"
 std::string as_json(const Results& results);

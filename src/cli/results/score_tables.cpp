@@ -32,6 +32,61 @@ Rows class_table(const ClassScores& scores) {
   return rows;
 }
 
+// "at 0.3" if a threshold other than 1/2 decides about all classes.
+std::string at_threshold(const ClassScores& scores) {
+  double low = kNoScore, high = kNoScore;
+  for (const PerClassScores& one : scores.classes) {
+    low = std::fmin(low, one.threshold);
+    high = std::fmax(high, one.threshold);
+  }
+  return std::isnan(low) ? "" : low == high ? fmt::format(" at {:.4g}", low) : " at thresholds";
+}
+
+Rows threshold_table(const OutputScores& scores) {
+  Rows rows = {{"class", "threshold", "precision", "recall", "f1", "accuracy", "TP", "FP", "FN", "TN"}};
+  for (const PerClassScores& one : scores.classes->classes) {
+    if (std::isnan(one.threshold)) continue;
+    const std::uint64_t tp = one.true_positives, fp = one.predicted - tp, fn = one.rows - tp,
+                        tn = scores.rows - one.predicted - fn;
+    rows.push_back({printable(one.name), figure(one.threshold), figure(one.precision), figure(one.recall),
+                    figure(one.f1), figure(static_cast<double>(tp + tn) / static_cast<double>(scores.rows))});
+    for (const std::uint64_t count : {tp, fp, fn, tn}) rows.back().push_back(fmt::format("{}", count));
+  }
+  return rows;
+}
+
+// Precision, recall and F1 at the threshold of a point.
+ClassAverages at_point(const CurvePoint& point, const PerClassScores& one) {
+  const auto found = static_cast<double>(point.true_positives), all = static_cast<double>(one.rows),
+             said = found + static_cast<double>(point.false_positives);
+  return {found / said, all > 0 ? found / all : 0, 2 * found / (said + all)};
+}
+
+// Thresholds at which a tenth of the rows, two tenths, ... are positive, the one with the best F1, and the one in use.
+Rows curve_table(const PerClassScores& one) {
+  constexpr std::size_t kParts = 10;
+  const std::vector<CurvePoint>& curve = one.curve;
+  const auto positive = [](const CurvePoint& point) { return point.true_positives + point.false_positives; };
+  const auto best = std::max_element(curve.begin(), curve.end(), [&](const CurvePoint& a, const CurvePoint& b) {
+    return at_point(a, one).f1 <= at_point(b, one).f1;
+  });
+  Rows rows = {{"threshold", "precision", "recall", "f1", "rows above", ""}};
+  std::size_t parts = 0;
+  for (auto point = curve.begin(); point != curve.end(); ++point) {
+    const bool in_use =
+        point->threshold >= one.threshold && (point + 1 == curve.end() || (point + 1)->threshold < one.threshold);
+    const std::size_t part = positive(*point) * kParts / positive(curve.back());
+    if (part == parts && point != best && !in_use && point != curve.begin()) continue;
+    parts = part;
+    const ClassAverages at = at_point(*point, one);
+    rows.push_back(
+        {figure(point->threshold), figure(at.precision), figure(at.recall), figure(at.f1),
+         fmt::format("{}", positive(*point)),
+         fmt::format("{}{}", point == best ? "best f1" : "", in_use ? (point == best ? ", used" : "used") : "")});
+  }
+  return rows;
+}
+
 Rows confusion_table(const ClassScores& scores) {
   const std::size_t n = scores.classes.size();
   Rows rows(1, {""});
@@ -107,6 +162,14 @@ void write_classes(JsonWriter& json, const ClassScores& scores) {
     json.member("class", one.name).member("rows", one.rows).member("predicted", one.predicted);
     json.member("precision", one.precision).member("recall", one.recall).member("f1", one.f1);
     json.member("auc", one.auc).member("average_precision", one.average_precision);
+    if (!std::isnan(one.threshold)) json.member("threshold", one.threshold);
+    if (one.curve.empty()) return;
+    json.objects("thresholds", one.curve, [&](const CurvePoint& point) {
+      const ClassAverages at = at_point(point, one);
+      json.member("threshold", point.threshold).member("precision", at.precision).member("recall", at.recall);
+      json.member("f1", at.f1).member("true_positives", point.true_positives);
+      json.member("false_positives", point.false_positives);
+    });
   });
   if (scores.confusion.empty()) return;
   const std::size_t n = scores.classes.size();
@@ -134,25 +197,26 @@ std::vector<std::pair<std::string, double>> main_figures(const OutputScores& sco
             {"mean residual", mean.mean_residual}};
   }
   const ClassScores& of = *scores.classes;
-  std::vector<std::pair<std::string, double>> figures = {{"accuracy", of.accuracy}};
+  const std::string at = at_threshold(of);
+  std::vector<std::pair<std::string, double>> figures = {{"accuracy" + at, of.accuracy}};
   if (of.kind == ClassScores::Kind::two) {
     const PerClassScores& one = of.classes[1];
-    figures.insert(figures.end(), {{"balanced accuracy", of.balanced_accuracy},
-                                   {"precision", one.precision},
-                                   {"recall", one.recall},
-                                   {"f1", one.f1},
+    figures.insert(figures.end(), {{"balanced accuracy" + at, of.balanced_accuracy},
+                                   {"precision" + at, one.precision},
+                                   {"recall" + at, one.recall},
+                                   {"f1" + at, one.f1},
                                    {"auc", of.auc},
                                    {"average precision", of.average_precision}});
   } else {
     if (of.kind == ClassScores::Kind::several) figures.emplace_back("balanced accuracy", of.balanced_accuracy);
-    figures.insert(
-        figures.end(),
-        {{"precision (macro)", of.macro.precision}, {"recall (macro)", of.macro.recall}, {"f1 (macro)", of.macro.f1}});
-    if (of.kind == ClassScores::Kind::labels) figures.emplace_back("f1 (micro)", of.micro.f1);
+    figures.insert(figures.end(), {{"precision (macro)" + at, of.macro.precision},
+                                   {"recall (macro)" + at, of.macro.recall},
+                                   {"f1 (macro)" + at, of.macro.f1}});
+    if (of.kind == ClassScores::Kind::labels) figures.emplace_back("f1 (micro)" + at, of.micro.f1);
     for (const auto& [k, share] : of.top) figures.emplace_back(fmt::format("top-{} accuracy", k), share);
     figures.emplace_back("auc (macro)", of.auc);
   }
-  if (of.kind != ClassScores::Kind::labels) figures.emplace_back("mcc", of.mcc);
+  if (of.kind != ClassScores::Kind::labels) figures.emplace_back("mcc" + at, of.mcc);
   figures.emplace_back("log loss", of.log_loss);
   return figures;
 }
@@ -162,6 +226,11 @@ std::vector<ScoreTable> details_of(const OutputScores& scores, std::size_t most)
   if (const auto& of = scores.classes) {
     const bool all = of->classes.size() <= most;
     if (all) tables.push_back({"by class", class_table(*of)});
+    if (all && !at_threshold(*of).empty()) tables.push_back({"at the threshold", threshold_table(scores)});
+    for (const PerClassScores& one : of->classes) {
+      if (all && !one.curve.empty() && !std::isnan(one.threshold))
+        tables.push_back({"thresholds of " + printable(one.name), curve_table(one)});
+    }
     if (of->confusion.empty()) return tables;
     if (all)
       tables.push_back({"rows: actual, columns: predicted", confusion_table(*of)});

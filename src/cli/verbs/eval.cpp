@@ -1,4 +1,9 @@
 // eval.cpp: the verb `eval`: evaluates saved weights on every split.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <limits>
+
 #include "cli/command_line/open.h"
 #include "cli/command_line/verbs.h"
 #include "cli/pictures/report_page.h"
@@ -13,6 +18,19 @@ namespace graphrun::cli {
 
 namespace {
 
+// On data that was not trained with, but not on the test split, which measures the result.
+void choose_thresholds(Session& session, const ThresholdRule& rule, Diagnostics& diagnostics) {
+  const char* split = "train";
+  for (const char* other : {"validation", "data"}) split = session.has_split(other) ? other : split;
+  if (!session.choose_thresholds(rule, split))
+    throw Error(ErrorKind::input, "eval.threshold", "--threshold: no output has two classes or several labels",
+                "more than two classes have no threshold: the largest value decides");
+  if (rule.by == ThresholdRule::By::value) return;
+  for (const FittedStatistic& chosen : session.model().data.thresholds)
+    diagnostics.note(fmt::format("{}: the best F1 on the split '{}' is at the threshold {:.6g}", chosen.name, split,
+                                 fmt::join(chosen.values, ", ")));
+}
+
 int run_eval(const Arguments& arguments, Diagnostics& diagnostics) {
   OutputFiles outputs(arguments);
   Session session = open_session(arguments, diagnostics, nullptr, &outputs);
@@ -24,7 +42,8 @@ int run_eval(const Arguments& arguments, Diagnostics& diagnostics) {
   if (arguments.verbose) describe(session, diagnostics);
   Results results = [&] {
     const SlowOperationNotice notice(diagnostics, "evaluating");
-    return evaluated(session);
+    if (arguments.threshold) choose_thresholds(session, *arguments.threshold, diagnostics);
+    return evaluated(session, std::numeric_limits<double>::infinity(), arguments.threshold.has_value());
   }();
   if (arguments.json) results.settings = training_settings(session.model());
   if (outputs.report) {
@@ -55,10 +74,14 @@ eval splits and transforms the data as in the training run, so no training row g
 the rows or the split have changed, the exit code is 2. --data evaluates the rows of another file instead.
 The file needs the same columns, including the one to predict. The results then have a single split, data.
 
+With two classes or several labels, --threshold sets the smallest probability at which a class is predicted (else
+the one stored with the weights, or above 1/2). f1 chooses the threshold with the best F1 on the validation split;
+without one, on train or data. It also prints precision, recall and F1 at ten thresholds; with --json, at each.
+
 With --json, stdout is one object; docs/reference/command-line.md lists the keys.)",
     R"(graphrun train model.json --save-weights model.npz
 graphrun eval model.json --weights model.npz
-graphrun eval model.safetensors
+graphrun eval model.safetensors --threshold f1
 graphrun eval model.json --weights model.npz --data held-out.csv)",
     run_eval};
 

@@ -1,6 +1,7 @@
 #include "graphrun/class_outputs.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 
@@ -55,12 +56,16 @@ std::vector<ClassOutput> class_outputs(const Model& model) {
     if (!output.is_class) continue;
     if (found.softmax_logits.contains(id)) output.numbers = ClassOutput::Numbers::softmax_logits;
     if (found.sigmoid_logits.contains(id)) output.numbers = ClassOutput::Numbers::sigmoid_logits;
+    for (const FittedStatistic& chosen : model.data.thresholds) {
+      if (chosen.name == spec.name) output.thresholds = chosen.values;
+    }
   }
   return outputs;
 }
 
 std::size_t ClassOutput::class_of(std::span<const float> row) const {
-  if (row.size() == 1) return row[0] > (numbers == Numbers::sigmoid_logits ? 0.0f : 0.5f) ? 1 : 0;
+  if (row.size() == 1) return predicts(row, 0) ? 1 : 0;
+  if (row.size() == 2 && !thresholds.empty()) return predicts(row, 1) ? 1 : 0;
   return static_cast<std::size_t>(std::max_element(row.begin(), row.end()) - row.begin());
 }
 
@@ -68,15 +73,31 @@ std::string ClassOutput::label(std::size_t number) const {
   return number < words.size() ? words[number] : std::to_string(number);
 }
 
-void ClassOutput::to_probabilities(std::span<float> row) const {
+bool ClassOutput::predicts(std::span<const float> row, std::size_t k) const {
+  if (thresholds.empty()) return row[k] > (numbers == Numbers::sigmoid_logits ? 0.0f : 0.5f);
+  const double threshold = thresholds[std::min(k, thresholds.size() - 1)];
+  const bool is_joint = numbers == Numbers::softmax_logits && row.size() == 2;
+  std::array<double, 2> p{};
+  probabilities(is_joint ? row : row.subspan(k, 1), std::span(p).first(is_joint ? 2 : 1));
+  return p[is_joint ? k : 0] >= threshold;
+}
+
+void ClassOutput::probabilities(std::span<const float> row, std::span<double> to) const {
+  std::copy(row.begin(), row.end(), to.begin());
   if (numbers == Numbers::sigmoid_logits) {
-    for (float& value : row) value = static_cast<float>(1 / (1 + std::exp(-static_cast<double>(value))));
+    for (double& value : to) value = 1 / (1 + std::exp(-value));
   }
   if (numbers != Numbers::softmax_logits) return;
-  const double largest = *std::max_element(row.begin(), row.end());
+  const double largest = *std::max_element(to.begin(), to.end());
   double sum = 0;
-  for (const float value : row) sum += std::exp(static_cast<double>(value) - largest);
-  for (float& value : row) value = static_cast<float>(std::exp(static_cast<double>(value) - largest) / sum);
+  for (double& value : to) sum += value = std::exp(value - largest);
+  for (double& value : to) value /= sum;
+}
+
+void ClassOutput::to_probabilities(std::span<float> row) const {
+  std::vector<double> all(row.size());
+  probabilities(row, all);
+  for (std::size_t k = 0; k < row.size(); ++k) row[k] = static_cast<float>(all[k]);
 }
 
 }  // namespace graphrun

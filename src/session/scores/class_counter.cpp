@@ -67,7 +67,8 @@ ClassCounter::ClassCounter(const ClassOutput& output, const HostTensor& target, 
   for (const int k : kTops) {
     if (kind_ == ClassScores::Kind::several && static_cast<std::size_t>(k) < classes_) top_.push_back(0);
   }
-  if (rows * width_ <= kMaxRanked) probabilities_.reserve(rows * width_);
+  keeps_ = rows * width_ <= kMaxRanked;
+  if (keeps_) probabilities_.reserve(rows * width_);
 }
 
 void ClassCounter::add(std::span<const float> rows) {
@@ -90,7 +91,10 @@ void ClassCounter::add_row(std::span<const float> row) {
 
 void ClassCounter::add_probabilities(std::span<const float> row) {
   using Numbers = ClassOutput::Numbers;
-  const bool keeps = probabilities_.capacity() > 0;
+  if (keeps_) {
+    probabilities_.resize(probabilities_.size() + width_);
+    output_.probabilities(row, std::span(probabilities_).last(width_));
+  }
   if (width_ > 1 && output_.numbers == Numbers::softmax_logits) {
     const double largest = *std::max_element(row.begin(), row.end());
     double sum = 0;
@@ -99,7 +103,6 @@ void ClassCounter::add_probabilities(std::span<const float> row) {
     for (std::size_t k = 0; k < width_; ++k) {
       const double log_of = static_cast<double>(row[k]) - log_sum, share = share_of(k);
       if (share != 0) log_loss_ -= share * log_of;
-      if (keeps) probabilities_.push_back(std::exp(log_of));
     }
     return;
   }
@@ -115,7 +118,6 @@ void ClassCounter::add_probabilities(std::span<const float> row) {
     } else if (share != 0) {
       log_loss_ -= share * (std::abs(given - 1) > 1e-3 ? kNoScore : log_probability(z));
     }
-    if (keeps) probabilities_.push_back(is_logits ? 1 / (1 + std::exp(-z)) : z);
   }
 }
 
@@ -126,9 +128,8 @@ double ClassCounter::share_of(std::size_t k) const {
 
 void ClassCounter::add_labels(std::span<const float> row) {
   bool all_right = true;
-  const bool is_logits = output_.numbers == ClassOutput::Numbers::sigmoid_logits;
   for (std::size_t k = 0; k < width_; ++k) {
-    const bool is = truths_[seen_ * width_ + k] == 1, said = row[k] > (is_logits ? 0.0f : 0.5f);
+    const bool is = truths_[seen_ * width_ + k] == 1, said = output_.predicts(row, k);
     counts_[k].rows += is ? 1 : 0;
     counts_[k].predicted += said ? 1 : 0;
     counts_[k].right += is && said ? 1 : 0;
@@ -146,7 +147,7 @@ void ClassCounter::add_top(std::span<const float> row, std::size_t truth) {
   for (std::size_t i = 0; i < top_.size(); ++i) top_[i] += before < static_cast<std::size_t>(kTops[i]) ? 1 : 0;
 }
 
-ClassScores ClassCounter::scores() const {
+ClassScores ClassCounter::scores(bool with_curves) const {
   ClassScores scores;
   scores.kind = kind_;
   scores.confusion = confusion_;
@@ -164,6 +165,7 @@ ClassScores ClassCounter::scores() const {
     one.name = output_.label(k);
     one.rows = is;
     one.predicted = said;
+    one.true_positives = both;
     one.precision = ratio(static_cast<double>(both), static_cast<double>(said));
     one.recall = ratio(static_cast<double>(both), static_cast<double>(is));
     one.f1 = ratio(2 * static_cast<double>(both), static_cast<double>(is + said));
@@ -178,7 +180,7 @@ ClassScores ClassCounter::scores() const {
   scores.micro = {ratio(right, predicted), ratio(right, of_all), 0};
   scores.micro.f1 = harmonic(scores.micro.precision, scores.micro.recall);
   if (kind_ != ClassScores::Kind::labels) fill_exclusive(scores);
-  fill_curves(scores);
+  fill_curves(scores, with_curves);
   return scores;
 }
 
@@ -199,7 +201,12 @@ void ClassCounter::fill_exclusive(ClassScores& scores) const {
   scores.mcc = ratio(right * rows - products, size);
 }
 
-void ClassCounter::fill_curves(ClassScores& scores) const {
+void ClassCounter::fill_curves(ClassScores& scores, bool with_curves) const {
+  const bool two = kind_ == ClassScores::Kind::two;
+  for (std::size_t k = two ? 1 : 0; k < scores.classes.size() && !output_.thresholds.empty(); ++k) {
+    if (kind_ != ClassScores::Kind::several)
+      scores.classes[k].threshold = output_.thresholds[std::min(two ? 0 : k, output_.thresholds.size() - 1)];
+  }
   if (probabilities_.size() != seen_ * width_) return;
   std::vector<std::pair<double, bool>> rows(seen_);
   const bool labels = kind_ == ClassScores::Kind::labels;
@@ -210,13 +217,12 @@ void ClassCounter::fill_curves(ClassScores& scores) const {
           width_ == 1 ? (k == 1 ? probabilities_[r] : -probabilities_[r]) : probabilities_[r * width_ + k];
       rows[r] = {of, labels ? truths_[r * width_ + k] == 1 : truth_[r] == k};
     }
-    const CurveAreas found = curve_areas(rows);
+    const CurveAreas found = curve_areas(rows, with_curves && (!two || k == 1) ? &scores.classes[k].curve : nullptr);
     scores.classes[k].auc = found.auc;
     scores.classes[k].average_precision = found.average_precision;
     if (std::isnan(found.auc)) continue;  // all rows of the class, or none
     areas += found.auc, precisions += found.average_precision, ++known;
   }
-  const bool two = kind_ == ClassScores::Kind::two;
   scores.auc = two ? scores.classes[1].auc : areas / known;
   scores.average_precision = two ? scores.classes[1].average_precision : precisions / known;
 }

@@ -21,7 +21,7 @@ class ClassCounter {
 
   // Adds the next output rows: one number per class, or a single number.
   void add(std::span<const float> rows);
-  ClassScores scores() const;
+  ClassScores scores(bool with_curves = false) const;
 
  private:
   struct Counts {
@@ -34,7 +34,7 @@ class ClassCounter {
   double share_of(std::size_t k) const;                // target share of class k in the current row
   void add_top(std::span<const float> row, std::size_t truth);
   void fill_exclusive(ClassScores& scores) const;
-  void fill_curves(ClassScores& scores) const;
+  void fill_curves(ClassScores& scores, bool with_curves) const;
 
   const ClassOutput output_;
   const std::size_t width_;    // numbers per row
@@ -47,8 +47,9 @@ class ClassCounter {
   std::vector<std::uint64_t> confusion_;
   std::uint64_t right_ = 0;
   double log_loss_ = 0;
-  std::vector<std::uint64_t> top_;     // one per entry of ClassScores::top
-  std::vector<double> probabilities_;  // (rows, width), if curves are requested
+  std::vector<std::uint64_t> top_;  // one per entry of ClassScores::top
+  bool keeps_ = false;
+  std::vector<double> probabilities_;  // (rows, width), unless there are too many
 };
 
 }  // namespace graphrun

@@ -6,6 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "graphrun/model.h"
+#include "graphrun/scores.h"
+
 namespace graphrun {
 
 struct CurveAreas {
@@ -13,7 +16,11 @@ struct CurveAreas {
   double average_precision = 0;  // sum over thresholds of precision times recall gain
 };
 
-// `rows`: (predicted value, whether the row is positive); sorted in place.
-CurveAreas curve_areas(std::vector<std::pair<double, bool>>& rows);
+// `rows`: (predicted value, whether the row is positive); sorted in place. Appends to `curve`, unless it is null.
+CurveAreas curve_areas(std::vector<std::pair<double, bool>>& rows, std::vector<CurvePoint>* curve = nullptr);
+
+// Threshold of the curve by this rule; of equally good ones, the one with the most true positives. 1/2 if the curve has
+// no positive row. By cost, it may be above all rows.
+double threshold_by(const ThresholdRule& rule, const std::vector<CurvePoint>& curve);
 
 }  // namespace graphrun

@@ -6,6 +6,7 @@
 #include "graphrun/class_outputs.h"
 #include "graphrun/elements.h"
 #include "session/scores/class_counter.h"
+#include "session/scores/ranking.h"
 #include "session/scores/residuals.h"
 #include "session/session_impl.h"
 
@@ -60,10 +61,10 @@ class ScoredOutput {
     residuals_->add(predicted_, targets_);
   }
 
-  std::optional<OutputScores> scores() const {
+  std::optional<OutputScores> scores(bool with_curves) const {
     if (!finite_) return std::nullopt;
     OutputScores all = scores_;
-    if (classes_ != nullptr) all.classes = classes_->scores();
+    if (classes_ != nullptr) all.classes = classes_->scores(with_curves);
     if (residuals_ != nullptr) all.regression = residuals_->scores();
     return all;
   }
@@ -119,8 +120,8 @@ bool Session::Impl::evaluate_scores(const StepPhase& phase, Metrics& metrics, do
   return true;
 }
 
-std::optional<std::vector<OutputScores>> Session::Impl::scores(std::string_view name, double until,
-                                                               const ScoredAs* as) {
+std::optional<std::vector<OutputScores>> Session::Impl::scores(std::string_view name, double until, const ScoredAs* as,
+                                                               bool with_curves) {
   std::vector<OutputScores> found;
   const std::optional<std::size_t> index = phase_index("predict");
   const Split* split = model.data.find(name);
@@ -140,7 +141,10 @@ std::optional<std::vector<OutputScores>> Session::Impl::scores(std::string_view 
   for (std::size_t i = 0; i < model.outputs.size(); ++i) {
     const OutputSpec& spec = model.outputs[i];
     if (as != nullptr && spec.target != as->target) continue;
-    if (as != nullptr) how[i].is_class = as->is_class;
+    if (as != nullptr) {
+      how[i].is_class = as->is_class;
+      how[i].thresholds.clear();  // the model's metrics stay comparable between runs
+    }
     const HostTensor* target = spec.target.empty() ? nullptr : column_of(*split, spec.target);
     const TensorType& type = program().buffers[buffer(phase.outputs[i])].type;
     if (target == nullptr || type.rows == 0 || type.dtype != DType::f32) continue;
@@ -159,9 +163,23 @@ std::optional<std::vector<OutputScores>> Session::Impl::scores(std::string_view 
   };
   if (!each_batch(*index, given, count, see)) return std::nullopt;
   for (const ScoredOutput& output : outputs) {
-    if (std::optional<OutputScores> scores = output.scores()) found.push_back(std::move(*scores));
+    if (std::optional<OutputScores> scores = output.scores(with_curves)) found.push_back(std::move(*scores));
   }
   return found;
+}
+
+bool Session::Impl::choose_thresholds(const ThresholdRule& rule, std::string_view split, double until) {
+  model.data.thresholds.clear();
+  const std::optional<std::vector<OutputScores>> all = scores(split, until, nullptr, true);
+  for (std::size_t i = 0; all && i < all->size(); ++i) {
+    const std::optional<ClassScores>& of = (*all)[i].classes;
+    if (!of || of->kind == ClassScores::Kind::several) continue;
+    FittedStatistic chosen{(*all)[i].output, {}};
+    for (std::size_t k = of->kind == ClassScores::Kind::two ? 1 : 0; k < of->classes.size(); ++k)
+      chosen.values.push_back(threshold_by(rule, of->classes[k].curve));
+    model.data.thresholds.push_back(std::move(chosen));
+  }
+  return !model.data.thresholds.empty();
 }
 
 }  // namespace graphrun
