@@ -73,6 +73,46 @@ TEST_F(ModelPictures, OfClasses) {
             "train: 0 of 2 misclassified\n");
 }
 
+// The probabilities are those of x: 0.1 and 0.4 of rows that are not positive, 0.35 and 0.8 of rows that are.
+constexpr const char* kSigmoid = R"json({
+  "format": 1,
+  "name": "sigmoid",
+  "data": {"train": {"inline": {"x": [[-2.1972246], [-0.4054651], [-0.6190392], [1.3862944]], "y": [[0], [0], [1], [1]]}}},
+  "inputs": {"x": ["batch", 1], "y": ["batch", 1]},
+  "parameters": {"w": {"shape": [], "init": 1}},
+  "graph": ["z = x * w", "loss = mean(sigmoid_cross_entropy(z, y))"],
+  "outputs": {"z": "y"},
+  "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.1}}, "epochs": 0}
+})json";
+
+TEST_F(ModelPictures, OfThresholds) {
+  const std::string model = file("sigmoid.json", kSigmoid), weights = trained(model);
+  const auto plot = [&](const char* what) { return drawn({model, "--weights", weights, "--what", what}); };
+  const std::string roc = plot("roc");
+  for (const char* part : {"y on train: ROC curve\ntrue positive rate", "false positive rate", "a 1 (AUC 0.7500)",
+                           "threshold 0.5", "guessing"})
+    EXPECT_TRUE(has(roc, part)) << part << "\n" << roc;
+  EXPECT_TRUE(has(plot("pr"), "1 (average precision 0.8333)"));
+  EXPECT_TRUE(has(plot("calibration"), "fraction of positive rows"));
+  for (const char* what : {"roc", "pr", "calibration"}) {
+    for (const char* name : {"a.svg", "a.png"}) {
+      EXPECT_EQ(drawn({model, "--weights", weights, "--what", what, "-o", path(name)}), "");
+      EXPECT_GT(read(path(name)).size(), 1000u);
+    }
+  }
+  EXPECT_EQ(graphrun({"eval", model, "--weights", weights, "--report", path("page.html")}).code, 0);
+  for (const char* part : {"ROC curve", "precision-recall curve", "calibration"})
+    EXPECT_TRUE(has(read(path("page.html")), part)) << part;
+  // The second class of images.json, as one of two; rows of a single class have no curve.
+  const std::string images = file("images.json", kImages), others = trained(images);
+  EXPECT_TRUE(has(drawn({images, "--weights", others, "--what=roc"}), "1 (AUC 0.7500)"));
+  std::string single(kSigmoid);
+  single.replace(single.find("[[0], [0]"), 9, "[[1], [1]");
+  expect_rejected(graphrun({"plot", file("single.json", single), "--weights", weights, "--what=roc"}),
+                  {"the split 'train' has no ROC curve"});
+  expect_rejected(graphrun({"plot", model_, "--weights", trained(model_), "--what=pr"}), {"no precision-recall curve"});
+}
+
 TEST_F(ModelPictures, OfNumbers) {
   const std::string model = file("plane.json", kPlane), weights = trained(model);
   const std::string surface = drawn({model, "--weights", weights});

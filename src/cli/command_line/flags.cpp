@@ -247,7 +247,7 @@ constexpr Flag kFlags[] = {
      Completes::files, "", "", "auto"},
 
     {"--what", "NAME", "Plots", "plot",
-     "confusion, misclassified, predicted, residuals, surface, ... (default: automatic)", set<&Arguments::picture>},
+     "plot: confusion, roc, pr, calibration, surface, weights, heatmap, ... (see above)", set<&Arguments::picture>},
     {"--x", "COLUMN", "Plots", "plot", "column for the x axis (default: epoch)", set<&Arguments::x_column>},
     {"--log-scale", "AXES", "Plots", "plot", "axes with a logarithmic scale: x, y or xy (default: none)", set_log_axes,
      Completes::axes},

@@ -36,19 +36,25 @@ bool is_image(std::int64_t numbers) {
 }  // namespace
 
 std::vector<std::string> picture_names() {
-  return {"confusion", "misclassified", "predicted", "residuals", "surface", "weights", "histogram"};
+  return {"confusion", "roc",       "pr",      "calibration", "misclassified",
+          "predicted", "residuals", "surface", "weights",     "histogram"};
 }
 
 std::vector<std::string> pictures_of(const Session& session) {
   const Model& model = session.model();
-  bool classes = false, numbers = false;
+  bool classes = false, numbers = false, has_threshold = false;
   const std::vector<ClassOutput> how = class_outputs(model);
   for (std::size_t i = 0; i < how.size(); ++i) {
     if (model.outputs[i].target.empty()) continue;
     (how[i].is_class ? classes : numbers) = true;
+    // One-vs-rest curves of more classes are drawn only on request.
+    const Shape& shape = model.graph.type(model.outputs[i].value).shape;
+    const bool is_softmax = how[i].numbers == ClassOutput::Numbers::softmax_logits;
+    has_threshold = has_threshold || (how[i].is_class && (!is_softmax || shape[shape.rank() - 1] == 2));
   }
   std::vector<std::string> names;
   if (classes) names.emplace_back("confusion");
+  if (has_threshold) names.insert(names.end(), {"roc", "pr", "calibration"});
   if (classes && is_image(numbers_a_row(model))) names.emplace_back("misclassified");
   if (numbers_a_row(model) == 2 && !model.outputs.empty()) names.emplace_back("surface");
   if (numbers) names.insert(names.end(), {"predicted", "residuals"});
@@ -68,6 +74,7 @@ Picture model_picture(Session& session, std::string_view what, const std::string
   if (what == "histogram") return histogram_picture(session, array);
   if (!session.has_split(split)) predicted_rows(session, split);  // throws Error with the names of the splits
   if (what == "confusion") return confusion_picture(session, split);
+  if (what == "roc" || what == "pr" || what == "calibration") return curve_picture(session, what, split);
   if (what == "misclassified") return misclassified_picture(session, split);
   if (what == "predicted") return predicted_picture(session, split);
   if (what == "residuals") return residuals_picture(session, split);

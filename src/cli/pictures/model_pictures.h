@@ -18,8 +18,7 @@ namespace graphrun::cli {
 
 using Picture = std::variant<plot::Figure, plot::Panels>;
 
-// "confusion", "misclassified", "predicted", "residuals", "surface", "weights",
-// "histogram".
+// "confusion", "roc", "pr", "calibration", "misclassified", "predicted", "residuals", "surface", "weights", "histogram".
 std::vector<std::string> picture_names();
 // Pictures that this model supports, the most informative first.
 std::vector<std::string> pictures_of(const Session& session);
@@ -37,6 +36,7 @@ Picture sweep_picture(const SettingComparison& comparison, std::string_view what
 
 // Called by model_picture().
 plot::Panels confusion_picture(Session& session, const std::string& split);
+plot::Figure curve_picture(Session& session, std::string_view what, const std::string& split);
 plot::Panels misclassified_picture(Session& session, const std::string& split);
 plot::Figure predicted_picture(Session& session, const std::string& split);
 plot::Figure residuals_picture(Session& session, const std::string& split);

@@ -96,7 +96,7 @@ function showHyperparameters() {
 // ---- evaluation plots, drawn by the studio between two steps
 
 const kTitles = {surface: "Output surface and data", confusion: "Confusion matrix (rows: actual, columns: predicted)",
-  misclassified: "Misclassified images", predicted: "Predicted vs. actual", residuals: "Residuals", weights: "Weights",
+  roc: "ROC curve", pr: "Precision-recall curve", calibration: "Calibration", misclassified: "Misclassified images", predicted: "Predicted vs. actual", residuals: "Residuals", weights: "Weights",
   histogram: "Weight histogram"};
 let shown = "", isBusy = false, isStale = false, version = 0, refreshed = 0;
 
