@@ -84,9 +84,10 @@ GR_API gr_error* gr_model_set_data(gr_model* model, const char* split, const cha
                                    const void* values);
 
 /* {"name", "inputs": [{"name", "dtype", "shape", "target": false}], "outputs": [{"name", "target", "classes": false,
-   "scores": "plain", "softmax_logits" or "sigmoid_logits", "labels"}]}, before a session takes the model. Shapes are
-   per sample; no output depends on a target; labels are class labels. "columns" of an input are the table columns that
-   it lists: [{"name", "words"}], with their categorical values. Since version 2. */
+   "scores": "plain", "softmax_logits" or "sigmoid_logits", "labels", "multi_label"}]}, before a session takes the
+   model. Shapes are per sample; no output depends on a target; labels are class labels. "multi_label": each value is a
+   label of its own. "columns" of an input are the table columns that it lists: [{"name", "words"}], with their
+   categorical values. Since version 2. */
 GR_API gr_error* gr_model_describe(gr_model* model, char** json);
 
 /* ---- sessions */
@@ -103,7 +104,8 @@ GR_API void gr_session_free(gr_session* session);
    [{"name", "kind", "dtype", "shape", "bytes"}], "splits": [{"name", "samples"}], "fallbacks", "objectives": ["name"],
    "counters": {"allocations": 2}}. Shapes of inputs and outputs are those of a prediction batch. Counters have names of
    the executor: "allocations" counts device memory allocations and stays constant from the first step on. "objectives"
-   and "counters" since version 3. */
+   and "counters" since version 3. An output with decision thresholds has "thresholds": the smallest probabilities at
+   which the second class, or each label, is predicted. */
 GR_API gr_error* gr_session_describe(gr_session* session, char** json);
 
 typedef struct gr_report {

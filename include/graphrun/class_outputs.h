@@ -17,7 +17,9 @@ struct ClassOutput {
   enum class Numbers { plain, softmax_logits, sigmoid_logits };  // plain: probabilities or other values
   bool is_class = false;
   Numbers numbers = Numbers::plain;
-  std::vector<std::string> words = {};  // class labels; empty: classes are numbers
+  std::vector<std::string> words = {};  // class labels, or columns of a multi-label target; empty: numbers
+  bool is_multi_label = false;          // several values of which each is a label of its own
+  bool has_threshold = false;           // multi-label, or at most two classes
   // Smallest probability at which the second of two classes, or each label of a multi-label output, is predicted
   // (DataSet::thresholds). Empty: a probability above 1/2, that is a logit above 0.
   std::vector<double> thresholds = {};

@@ -184,6 +184,7 @@ struct TrainSpec {
   std::optional<EarlyStopping> early_stopping;
   std::optional<LrPlateau> lr_plateau;
   std::optional<StopAt> stop_at;
+  std::optional<ThresholdRule> threshold;  // sets DataSet::thresholds by the split "validation" when train() ends
   std::int64_t log_every = 0;    // epochs; 0: chosen for at most 200 reports
   std::uint64_t max_memory = 0;  // limit in bytes for a plan; 0: no limit
   bool largest_batch = false;    // use the largest batch that fits, up to the builder's

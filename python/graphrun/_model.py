@@ -262,17 +262,25 @@ class Model:
         return self._predicts().predict(**x) if isinstance(x, dict) else self._predicts().predict(x)
 
     def predict(self, x: Any) -> Array:
-        """Returns the first output for each row; for a classifier the class of each row, shape (rows,)."""
+        """Returns the first output for each row; for a classifier the class of each row, shape (rows,).
+
+        A multi-label target gives 0 or 1 per label, shape (rows, labels). A decision threshold of the model applies.
+        """
         import numpy
 
         output = self.describe()["outputs"][0]
         scores = self._raw(x)
         if not output["classes"]:
             return scores
-        if scores.shape[-1] > 1:
-            numbers = scores.argmax(axis=-1)
+        thresholds = self._predicts().describe()["outputs"][0].get("thresholds")
+        if output["multi_label"] or scores.shape[-1] == 1 or (thresholds and scores.shape[-1] == 2):
+            above = (_probabilities(scores, output) >= thresholds if thresholds else
+                     scores > (0.5 if output["scores"] == "plain" else 0)).astype("int64")
+            if output["multi_label"]:
+                return above
+            numbers = above[..., -1]
         else:
-            numbers = (scores[..., 0] > (0.5 if output["scores"] == "plain" else 0)).astype("int64")
+            numbers = scores.argmax(axis=-1)
         return numpy.asarray(output["labels"])[numbers] if output["labels"] else numbers
 
     def predict_proba(self, x: Any) -> Array:
@@ -282,12 +290,7 @@ class Model:
         output = self.describe()["outputs"][0]
         if not output["classes"]:
             raise TypeError(f"{output['name']} has no classes: use predict() for its values")
-        scores = self._raw(x).astype("float64")
-        if output["scores"] == "softmax_logits":
-            scores = numpy.exp(scores - scores.max(axis=-1, keepdims=True))
-            scores /= scores.sum(axis=-1, keepdims=True)
-        elif output["scores"] == "sigmoid_logits":
-            scores = 1 / (1 + numpy.exp(-scores))
+        scores = _probabilities(self._raw(x), output)
         return numpy.concatenate([1 - scores, scores], axis=-1) if scores.shape[-1] == 1 else scores
 
     def score(self, x: Any, y: Any) -> float:
@@ -296,6 +299,8 @@ class Model:
 
         predicted, wanted = self.predict(x), as_array(y)
         if self.describe()["outputs"][0]["classes"]:
+            if predicted.ndim > 1:  # all labels of a row are right
+                return float((predicted == wanted).all(axis=-1).mean())
             if wanted.ndim > 1:
                 wanted = wanted.argmax(axis=-1) if wanted.shape[-1] > 1 else wanted[..., 0]
             return float((predicted == wanted).mean())
@@ -318,6 +323,18 @@ class Model:
         _library.prepare(executor)
         return json.loads(_library.text("gr_verify", loaded.handle,
                                         _library.encoded({"executor": executor, **options})))
+
+
+def _probabilities(scores: Array, output: Dict[str, Any]) -> Array:
+    import numpy
+
+    scores = scores.astype("float64")
+    if output["scores"] == "softmax_logits":
+        scores = numpy.exp(scores - scores.max(axis=-1, keepdims=True))
+        scores /= scores.sum(axis=-1, keepdims=True)
+    elif output["scores"] == "sigmoid_logits":
+        scores = 1 / (1 + numpy.exp(-scores))
+    return scores
 
 
 class _Loaded:

@@ -54,7 +54,8 @@ json::Value output_description(const OutputSpec& output, const ClassOutput& clas
                             {"target", json::make(output.target)},
                             {"classes", json::make(classes.is_class)},
                             {"scores", json::make(kScores[static_cast<std::size_t>(classes.numbers)])},
-                            {"labels", json::make_list(classes.words)}});
+                            {"labels", json::make_list(classes.words)},
+                            {"multi_label", json::make(classes.is_multi_label)}});
 }
 
 json::Value description(const Model& model) {

@@ -71,7 +71,14 @@ json::Value description(Session& session) {
       inputs.push_back(described(name, type));
       c_api::add_columns(inputs.back(), session.model().data, name);
     }
-    for (const auto& [name, type] : session.prediction_outputs()) outputs.push_back(described(name, type));
+    for (const auto& [name, type] : session.prediction_outputs()) {
+      outputs.push_back(described(name, type));
+      for (const FittedStatistic& chosen : session.model().data.thresholds) {
+        std::vector<json::Value> values;
+        for (const double value : chosen.values) values.push_back(json::make(value));
+        if (chosen.name == name) json::add(outputs.back(), "thresholds", json::make_array(std::move(values)));
+      }
+    }
   }
   json::Value all = json::make_object();
   json::add(all, "model", json::make(session.model().name));

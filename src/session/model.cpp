@@ -194,8 +194,10 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
   }
   if (evaluates && !reader.failed()) {
     std::vector<std::pair<std::string, std::vector<std::string>>> labels = std::move(data.labels);
+    std::vector<InputColumns> columns = std::move(data.columns);
     data = labelled_rows(document.file, options);
     data.labels = std::move(labels);
+    data.columns = std::move(columns);
   }
   reader.throw_if_failed();
   if (options.data == DataUse::given) data.splits.clear();
@@ -216,6 +218,7 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
   model.file = document.file;
   model.canonical = canonical_text(document, options, model.name);
   model.data = std::move(data);
+  if (weights) model.data.thresholds = weights->data.thresholds;
   model.data.files.insert(model.data.files.end(), files.found().begin(), files.found().end());
   return std::move(model);
 }

@@ -227,7 +227,12 @@ Session& Session::operator=(Session&&) noexcept = default;
 
 TrainResult Session::train(const TrainOptions& options) {
   not_moved(impl_).reject_in_train("train");
-  return impl_->train(options);
+  constexpr double kAfterCancel = 0.05;  // seconds
+  impl_->model.data.thresholds.clear();
+  TrainResult result = impl_->train(options);
+  if (const auto& rule = impl_->model.train.threshold)
+    choose_thresholds(*rule, "validation", result.cancelled ? kAfterCancel : kForever);
+  return result;
 }
 TrainResult Session::train(const std::function<void(const Report&)>& on_report) {
   return train({on_report, {}, true});

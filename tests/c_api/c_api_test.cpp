@@ -425,7 +425,7 @@ TEST(CApi, AModelIsDescribedBeforeItIsOpened) {
   EXPECT_EQ(text_of(error, json),
             R"({"name": "plane", "inputs": [{"name": "x", "dtype": "f32", "shape": [2], "target": false}, )"
             R"({"name": "y", "dtype": "f32", "shape": [1], "target": true}], "outputs": [{"name": "p", "target": "y", )"
-            R"("classes": false, "scores": "plain", "labels": []}]})");
+            R"("classes": false, "scores": "plain", "labels": [], "multi_label": false}]})");
   bad(gr_model_describe(nullptr, &json), GR_INPUT, "c.null");
 }
 

@@ -148,6 +148,29 @@ def test_scikit_learn():
     assert numpy.allclose(model.predict_proba(x).sum(axis=1), 1) and model.predict_proba(x).argmax(axis=1)[0] == classes[0]
 
 
+def test_decision_thresholds():
+    generator = numpy.random.default_rng(2)
+    x = generator.normal(size=(400, 2))
+    for labels in (1, 3):
+        y = (x @ generator.normal(size=(2, labels)) + generator.normal(size=(400, labels)) > 1.5).astype("float32")
+        for rule in (None, {"by": {"recall": 1}}, {"by": "f1"}):
+            graph = graphrun.GraphBuilder()
+            given, target = graph.input("x", 2), graph.input("y", labels)
+            graph.z = given @ graph.parameter("W", 2, labels, init="zeros") + graph.parameter("b", labels, init="zeros")
+            graph.loss = graph.call("sigmoid_cross_entropy", graph.z, target).mean()
+            extra = {"threshold": rule} if rule else {}
+            model = graph.model(outputs={"z": "y"}, optimizer={"adam": {"lr": 0.05}}, epochs=40, **extra)
+            model.fit(x[:200], y[:200], validation=(x[200:], y[200:]))
+            output = model.session.describe()["outputs"][0]
+            assert ("thresholds" in output) == bool(rule)
+            said, wanted = model.predict(x[200:]).reshape(200, labels), y[200:]
+            p = model.predict_proba(x[200:])[:, -labels:]
+            assert (said == (p >= output["thresholds"] if rule else p > 0.5)).all()
+            assert model.predict(x[:5]).shape == ((5,) if labels == 1 else (5, labels))
+            assert rule is None or rule["by"] == "f1" or (said[wanted == 1] == 1).all()
+            assert model.score(x[200:], y[200:]) == float((said == wanted).all(axis=1).mean())
+
+
 def test_graph_builder():
     graph = graphrun.GraphBuilder()
     x = graph.input("x", 3)

@@ -1,6 +1,7 @@
 // Metrics of `train` and `eval`: in columns, by class, and as JSON.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -120,6 +121,100 @@ TEST_F(Thresholds, AreOfEval) {
   EXPECT_TRUE(has(best.err, "out: the best F1 on the split 'validation' is at the threshold 0.")) << best.err;
   const Json chosen = Json::parse(best.out)["scores"]["validation"]["out"]["classes"][1];
   for (const Json& point : chosen["thresholds"]) EXPECT_LE(point["f1"].get<double>(), chosen["f1"].get<double>());
+}
+
+// The weights store what training chose; eval and predict use it.
+TEST_F(Thresholds, AreChosenWhenTrainingEnds) {
+  const std::string rule = R"(train.threshold={"by": "f1"})";
+  const Json best = Json::parse(graphrun({"eval", weights_, "--json", "--threshold=f1"}).out);
+  train(sorts_, {"--set", rule});
+  const Json one = best["scores"]["validation"]["out"]["classes"][1];
+  EXPECT_TRUE(has(trained_.out, "threshold ")) << trained_.out;
+  EXPECT_TRUE(has(trained_.out, ", chosen on validation")) << trained_.out;
+  const Json kept =
+      Json::parse(graphrun({"eval", weights_, "--json"}).out)["scores"]["validation"]["out"]["classes"][1];
+  EXPECT_EQ(kept["threshold"], one["threshold"]);
+  EXPECT_EQ(kept["f1"], one["f1"]);
+  EXPECT_FALSE(kept.contains("thresholds"));
+  const double threshold = kept["threshold"];
+  EXPECT_NE(threshold, 0.5);
+  for (const std::string& flag : {std::string("--probabilities"), std::string("--labels")}) {
+    std::size_t between = 0;
+    const Json said =
+        Json::parse(graphrun({"predict", weights_, (folder_ / "sorts.csv").string(), "--json", flag}).out);
+    for (const Json& row : said["predictions"]) {
+      const double value = row[1], p = flag == "--labels" ? 1 / (1 + std::exp(-value)) : value;
+      EXPECT_EQ(row[0], p >= threshold ? "bad" : "good") << p;
+      between += (p >= threshold) != (p > 0.5) ? 1 : 0;
+    }
+    EXPECT_GT(between, 0u) << "rows that the threshold decides about";
+  }
+  const std::string npz = (folder_ / "sorts.npz").string();
+  ASSERT_EQ(graphrun({sorts_, "--quiet", "--set", rule, "--save-weights", npz}).code, 0);
+  const std::string listed = graphrun({"show", "--weights", npz}).out;
+  EXPECT_TRUE(has(listed, "out:threshold")) << listed;
+  EXPECT_TRUE(has(graphrun({"eval", sorts_, "--weights", npz}).out, "accuracy at 0."));
+  // A run without a rule does not keep it.
+  const std::string other = (folder_ / "other.npz").string();
+  ASSERT_EQ(graphrun({sorts_, "--quiet", "--weights", npz, "--save-weights", other}).code, 0);
+  EXPECT_FALSE(has(graphrun({"eval", sorts_, "--weights", other}).out, "accuracy at"));
+}
+
+TEST_F(Thresholds, FollowTheRule) {
+  const auto by = [&](const std::string& rule) {
+    train(sorts_, {"--set", "train.threshold={\"by\": " + rule + "}"});
+    return Json::parse(graphrun({"eval", weights_, "--json"}).out)["scores"]["validation"]["out"]["classes"][1];
+  };
+  const Json recall = by(R"({"recall": 1})"), precision = by(R"({"precision": 0.3})");
+  EXPECT_EQ(recall["recall"], 1.0);
+  EXPECT_GE(precision["precision"], 0.3);
+  EXPECT_LE(recall["threshold"], precision["threshold"]);
+  EXPECT_GE(by(R"({"cost": [[0, 1], [99, 0]]})")["recall"], by(R"({"cost": [[0, 99], [1, 0]]})")["recall"]);
+}
+
+TEST_F(Thresholds, OfAModelAreRejected) {
+  const auto rejected = [&](const std::string& threshold, const std::vector<std::string>& says) {
+    expect_rejected(graphrun({"check", sorts_, "--set", "train.threshold=" + threshold}), says);
+  };
+  rejected(R"({"by": "f2"})", {"unknown rule for a threshold", R"(for instance "f1", {"recall": 0.9})"});
+  rejected("{}", {R"("threshold": {"by": "f1"})"});
+  rejected(R"({"by": {"recall": 1.5}})", {"must be > 0 and <= 1, got 1.5"});
+  rejected(R"({"by": {"recall": 0.5, "cost": 1}})", {"unknown rule for a threshold"});
+  rejected(R"({"by": {"cost": [[0, 1], [5]]}})", {"two rows, each of two numbers"});
+  rejected(R"({"by": {"cost": [[0, 1], [5, "a"]]}})", {"number"});
+  const std::string rule = R"(train.threshold={"by": "f1"})";
+  expect_rejected(graphrun({sorts_, "--set", rule, "--set", "data.split=[0.8, 0, 0.2]"}),
+                  {"threshold goes by the split 'validation', which is not there"});
+  Scores::SetUp();
+  expect_rejected(graphrun({kinds_, "--set", rule}), {"threshold: no output has two classes or several labels"});
+}
+
+TEST_F(Thresholds, DecideAboutEachLabel) {
+  std::string rows = "a,b,u,v\n";
+  for (int i = 0; i < 60; ++i) {
+    const int a = i % 7, b = i % 5;
+    rows += std::to_string(a) + "," + std::to_string(b) + (a > 4 ? ",1" : ",0") + (b > 2 ? ",1\n" : ",0\n");
+  }
+  file("t.csv", rows);
+  std::string wide = with(kWide, {{"LOSS", "sigmoid_cross_entropy(o, y)"}, {"OUT", "o"}, {"METRICS", ""}});
+  wide = with(wide, {{R"("train": {"csv": "t.csv", "x": ["a", "b"], "y": ["u", "v"]})",
+                      R"("source": {"csv": "t.csv", "x": ["a", "b"], "y": ["u", "v"]}, "split": [0.5, 0.5, 0])"},
+                     {"\"epochs\": 20", R"("epochs": 60, "threshold": {"by": "f1"})"}});
+  train(file("wide.json", wide), {});
+  const Json scores = Json::parse(graphrun({"eval", weights_, "--json"}).out)["scores"]["validation"]["o"];
+  EXPECT_EQ(scores["classes"][0]["class"], "u");
+  EXPECT_TRUE(scores["classes"][1].contains("threshold"));
+  const std::string data = file("new.csv", "a,b\n6,4\n0,4\n6,0\n0,0\n");
+  const Outcome text = graphrun({"predict", weights_, data, "--labels"});
+  const std::vector<std::string> lines_of = lines(text.out);
+  ASSERT_EQ(lines_of.size(), 5u) << text.out << text.err;
+  EXPECT_EQ(lines_of[0], "y,o.u,o.v");
+  EXPECT_TRUE(lines_of[1].starts_with("u;v,") && lines_of[2].starts_with("v,")) << text.out;
+  EXPECT_TRUE(lines_of[3].starts_with("u,") && lines_of[4].starts_with(",")) << text.out;
+  const Json said = Json::parse(graphrun({"predict", weights_, data, "--labels", "--json"}).out)["predictions"];
+  EXPECT_EQ(said[0][0], (Json{"u", "v"}));
+  EXPECT_EQ(said[3][0], Json::array());
+  EXPECT_FALSE(has(graphrun({"predict", weights_, data}).out, "y,")) << "only on request";
 }
 
 TEST_F(Thresholds, AreRejected) {

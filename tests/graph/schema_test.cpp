@@ -59,6 +59,7 @@ TEST(Generated, KeyTables) {
   replace("## `early_stopping`", early_stopping_fields());
   replace("## `lr_plateau`", lr_plateau_fields());
   replace("## `stop_at`", stop_at_fields());
+  replace("## `threshold`", threshold_fields());
   expect_generated(path, page);
 }
 

@@ -41,16 +41,16 @@ TEST(Scores, AThresholdFollowsFromTheCurve) {
   EXPECT_EQ(curve[2].false_positives, 1u);
   using By = ThresholdRule::By;
   EXPECT_EQ(threshold_by({By::value, 0.3}, curve), 0.3);
-  EXPECT_EQ(threshold_by({By::f1}, curve), 0.35);  // F1 is 2/3, 1/2, 4/5, 2/3
-  EXPECT_EQ(threshold_by({By::recall, 0.5}, curve), 0.8);
-  EXPECT_EQ(threshold_by({By::recall, 0.51}, curve), 0.35);
-  EXPECT_EQ(threshold_by({By::precision, 2.0 / 3}, curve), 0.35);
-  EXPECT_EQ(threshold_by({By::precision, 0.67}, curve), 0.8);
-  EXPECT_EQ(threshold_by({By::cost, 0, {0, 1, 5, 0}}, curve), 0.35);
-  EXPECT_EQ(threshold_by({By::cost, 0, {0, 5, 1, 0}}, curve), 0.8);
+  EXPECT_NEAR(threshold_by({By::f1}, curve), 0.35, 3e-7);  // F1 is 2/3, 1/2, 4/5, 2/3
+  EXPECT_NEAR(threshold_by({By::recall, 0.5}, curve), 0.8, 3e-7);
+  EXPECT_NEAR(threshold_by({By::recall, 0.51}, curve), 0.35, 3e-7);
+  EXPECT_NEAR(threshold_by({By::precision, 2.0 / 3}, curve), 0.35, 3e-7);
+  EXPECT_NEAR(threshold_by({By::precision, 0.67}, curve), 0.8, 3e-7);
+  EXPECT_NEAR(threshold_by({By::cost, 0, {0, 1, 5, 0}}, curve), 0.35, 3e-7);
+  EXPECT_NEAR(threshold_by({By::cost, 0, {0, 5, 1, 0}}, curve), 0.8, 3e-7);
   EXPECT_GT(threshold_by({By::cost, 0, {0, 9, 1, 9}}, curve), 0.8) << "no row";
   const std::vector<CurvePoint> wrong = {{0.9, 0, 1}, {0.2, 1, 1}};
-  EXPECT_EQ(threshold_by({By::precision, 0.9}, wrong), 0.2) << "the largest precision, where none is enough";
+  EXPECT_NEAR(threshold_by({By::precision, 0.9}, wrong), 0.2, 3e-7) << "the largest precision, where none is enough";
   EXPECT_EQ(threshold_by({By::f1}, {{0.9, 0, 2}}), 0.5) << "no positive row";
 }
 

@@ -47,10 +47,7 @@ std::vector<std::string> pictures_of(const Session& session) {
   for (std::size_t i = 0; i < how.size(); ++i) {
     if (model.outputs[i].target.empty()) continue;
     (how[i].is_class ? classes : numbers) = true;
-    // One-vs-rest curves of more classes are drawn only on request.
-    const Shape& shape = model.graph.type(model.outputs[i].value).shape;
-    const bool is_softmax = how[i].numbers == ClassOutput::Numbers::softmax_logits;
-    has_threshold = has_threshold || (how[i].is_class && (!is_softmax || shape[shape.rank() - 1] == 2));
+    has_threshold = has_threshold || how[i].has_threshold;  // the curves of more classes are drawn only on request
   }
   std::vector<std::string> names;
   if (classes) names.emplace_back("confusion");

@@ -59,6 +59,9 @@ Results evaluated(Session& session, double seconds, bool with_curves) {
   const TrainSpec& train = session.model().train;
   if (train.early_stopping) results.monitor = train.early_stopping->monitor;
   results.lowers_lr = train.lr_plateau.has_value();
+  for (const FittedStatistic& chosen : session.model().data.thresholds)
+    results.thresholds += fmt::format("{}{} {:.6g}", results.thresholds.empty() ? "" : "; ", printable(chosen.name),
+                                      fmt::join(chosen.values, ", "));
   for (std::size_t i = 0; i < kSplits.size(); ++i) {
     if (!session.has_split(kSplits[i])) continue;
     results.splits[i] = session.evaluate(kSplits[i], left());
@@ -183,6 +186,7 @@ std::string as_text(const Results& results) {
       line("best epoch", fmt::format("{}: {} {:.6g}{}", best->epoch, results.monitor, best->value,
                                      training->restored ? ", weights restored" : ""));
     }
+    if (!results.thresholds.empty()) line("threshold", results.thresholds + ", chosen on validation");
     if (training->lr_factor != 1) line("lr factor", fmt::format("{:.6g}", training->lr_factor));
     line("steps", training->first_step == 0 ? grouped(training->steps)
                                             : fmt::format("{} (the first {} before)", grouped(training->steps),

@@ -35,6 +35,7 @@ struct Results {
   std::array<std::pair<std::string, std::string>, kSplits.size()> times;  // Split::first and last
   std::optional<TrainResult> training;
   std::string monitor;             // monitored metric of early_stopping; empty: not used
+  std::string thresholds;          // text, as in "out 0.35"; empty: none
   bool lowers_lr = false;          // the model uses lr_plateau
   std::int64_t largest_batch = 0;  // batch size chosen by --batch=max; 0: not used
   std::uint64_t arena_bytes = 0;

@@ -259,6 +259,12 @@ int train_and_store(const Arguments& given, Diagnostics& diagnostics, const Prin
     const SlowOperationNotice notice(diagnostics, "evaluating");
     return evaluated(session, kAfterInterrupt - seconds_since_interrupt());
   }();
+  if (session.model().train.threshold && session.model().data.thresholds.empty()) {
+    if (training.cancelled)
+      results.left_out.emplace_back("threshold");
+    else
+      diagnostics.warn("there is no threshold: no output has two classes or several labels");
+  }
   results.training = std::move(training);
   results.settings = std::move(settings);
   if (outputs.certificate)

@@ -1,5 +1,6 @@
 // predict.cpp: the verb `predict`: outputs of a trained model for the rows of a file, as CSV on stdout.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -30,7 +31,8 @@ struct Output {
   std::optional<Standardization> units;
   ClassOutput classes;
   bool says_label = false;
-  bool is_probability = false;  // converted from logits
+  std::vector<std::vector<std::string>> labels = {};  // per row, if says_label: its class, or its labels
+  bool is_probability = false;                        // converted from logits
 };
 using Outputs = std::vector<Output>;
 
@@ -102,15 +104,13 @@ std::vector<std::string> columns_of(const Outputs& outputs, const std::vector<st
   return names;
 }
 
-// Calls f(text) for the labels of one row.
-template <class F>
-void each_label(const Outputs& outputs, std::size_t row, F f) {
-  for (const Output& output : outputs) {
-    if (!output.says_label) continue;
-    const std::size_t width = width_of(output.values);
-    const auto numbers = output.values.elements<float>().subspan(row * width, width);
-    f(output.classes.label(output.classes.class_of(numbers)));
+std::vector<std::string> labels_of(const ClassOutput& classes, std::span<const float> row) {
+  if (!classes.is_multi_label) return {classes.label(classes.class_of(row))};
+  std::vector<std::string> labels;
+  for (std::size_t k = 0; k < row.size(); ++k) {
+    if (classes.predicts(row, k)) labels.push_back(classes.label(k));
   }
+  return labels;
 }
 
 // Calls f(number) for the elements of one row of one output.
@@ -172,18 +172,21 @@ class Predictions {
     Outputs outputs;
     for (auto& [name, values] : session_.predict_all(rows.inputs)) {
       const std::size_t i = outputs.size();
-      const bool says_label = classes_[i].is_class && (arguments_.labels || !classes_[i].words.empty());
+      const bool names_class = !classes_[i].words.empty() && !classes_[i].is_multi_label;
+      const bool says_label = classes_[i].is_class && (arguments_.labels || names_class);
       outputs.push_back(
           {name, session_.model().outputs[i].target, std::move(values), units_[i], classes_[i], says_label});
       Output& output = outputs.back();
-      if (!arguments_.probabilities || !output.classes.is_class) continue;
-      output.is_probability = output.classes.numbers != ClassOutput::Numbers::plain;
+      output.is_probability =
+          arguments_.probabilities && output.classes.is_class && output.classes.numbers != ClassOutput::Numbers::plain;
+      if (!says_label && !output.is_probability) continue;
       const std::size_t width = width_of(output.values);
       const std::span<float> numbers = output.values.elements<float>();
-      for (std::size_t at = 0; width > 0 && at < numbers.size(); at += width)
-        output.classes.to_probabilities(numbers.subspan(at, width));
-      // Labels stay those of the logits: a single probability has the threshold 0.5.
-      if (width == 1) output.classes.numbers = ClassOutput::Numbers::plain;
+      for (std::size_t at = 0; width > 0 && at < numbers.size(); at += width) {
+        const std::span<float> row = numbers.subspan(at, width);
+        if (says_label) output.labels.push_back(labels_of(output.classes, row));
+        if (output.is_probability) output.classes.to_probabilities(row);
+      }
     }
     return outputs;
   }
@@ -207,7 +210,8 @@ std::string as_csv(const Outputs& outputs, const InputRows& rows) {
       text += cell;
     };
     for (const std::vector<std::string>& column : rows.kept) add_cell(csv_cell(column[row]));
-    each_label(outputs, row, [&](const std::string& label) { add_cell(csv_cell(label)); });
+    for (const Output& output : outputs)
+      if (output.says_label) add_cell(csv_cell(fmt::format("{}", fmt::join(output.labels[row], ";"))));
     for (const Output& output : outputs)
       each_number(output, row, [&](auto x) { add_cell(fmt::format("{}", unsigned_nan(x))); });
     text += '\n';
@@ -219,7 +223,10 @@ void add_rows(JsonWriter& json, const Outputs& outputs, const InputRows& rows) {
   for (std::size_t row = 0; row < static_cast<std::size_t>(rows.rows()); ++row) {
     json.begin_array();
     for (const std::vector<std::string>& column : rows.kept) json.value(column[row]);
-    each_label(outputs, row, [&](const std::string& label) { json.value(label); });
+    for (const Output& output : outputs) {
+      if (!output.says_label) continue;
+      output.classes.is_multi_label ? json.value(output.labels[row]) : json.value(output.labels[row].front());
+    }
     for (const Output& output : outputs) each_number(output, row, [&](auto x) { json.value(x); });
     json.end_array();
   }
@@ -286,9 +293,10 @@ const Verb predict_verb = {
     Positionals::model_and_data,
     "print the model's outputs for the rows of a file, as CSV",
     R"(Reads a CSV, JSON, NPY, NPZ or IDX file (- for stdin) and prints the model's outputs for each row as CSV, in
-the units of the targets. For a categorical target, it also prints the class. A model from init adds the
-probability of the second class if there are two, and one logit per class if there are more. predict needs
---weights, or a safetensors file as the model, but not the training data.
+the units of the targets. For a categorical target, it also prints the class, by the decision threshold that is
+stored with the weights, if any. A model from init adds the probability of the second class if there are two,
+and one logit per class if there are more. For a multi-label target, --labels prints all labels of a row, as in
+sport;music. predict needs --weights, or a safetensors file as the model, but not the training data.
 
 graphrun matches columns by name: the names in the training table, or x0, x1, ... for an array x with several
 columns. It ignores other columns. A JSON file contains an array of objects, or one per line. An NPY or IDX

@@ -15,7 +15,7 @@ namespace {
 
 // Logits and targets of all cross-entropies in a graph.
 struct CrossEntropies {
-  std::set<ir::NodeId> softmax_logits, sigmoid_logits, targets;
+  std::set<ir::NodeId> softmax_logits, sigmoid_logits, targets, sigmoid_targets;
 };
 
 // Sigmoid cross-entropy is softplus(z) - z * t (functions.cpp): its logits feed a softplus and a product.
@@ -34,6 +34,7 @@ CrossEntropies cross_entropies(const ir::Graph& graph) {
       if (!softened.contains(logits) || graph[target].op != Op::input) continue;
       found.sigmoid_logits.insert(logits);
       found.targets.insert(target);
+      found.sigmoid_targets.insert(target);
     }
   }
   return found;
@@ -54,6 +55,15 @@ std::vector<ClassOutput> class_outputs(const Model& model) {
     const ir::NodeId id = spec.value.id;
     output.is_class = !output.words.empty() || found.targets.contains(model.graph.find(spec.target).id);
     if (!output.is_class) continue;
+    const Shape& shape = impl.graph[id].type.shape;
+    const std::int64_t width = shape.rank() == 0 ? 1 : shape[shape.rank() - 1];
+    output.is_multi_label = width > 1 && output.words.empty() && !found.softmax_logits.contains(id) &&
+                            found.sigmoid_targets.contains(model.graph.find(spec.target).id);
+    for (const InputColumns& columns : model.data.columns) {
+      if (output.is_multi_label && columns.input == spec.target && std::ssize(columns.names) == width)
+        output.words = columns.names;
+    }
+    output.has_threshold = width <= 2 || output.is_multi_label;
     if (found.softmax_logits.contains(id)) output.numbers = ClassOutput::Numbers::softmax_logits;
     if (found.sigmoid_logits.contains(id)) output.numbers = ClassOutput::Numbers::sigmoid_logits;
     for (const FittedStatistic& chosen : model.data.thresholds) {

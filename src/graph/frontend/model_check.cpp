@@ -184,6 +184,11 @@ class Checker {
     }
     if (train.early_stopping) check_monitor("train: early_stopping", *train.early_stopping, early_stopping_fields());
     if (train.lr_plateau) check_monitor("train: lr_plateau", *train.lr_plateau, lr_plateau_fields());
+    if (!train.threshold) return;
+    check_validation("train: threshold");
+    const std::vector<ClassOutput> outputs = class_outputs(model_);
+    if (std::ranges::none_of(outputs, &ClassOutput::has_threshold))
+      report("train.threshold", "train: threshold: no output has two classes or several labels", "leave it out");
   }
 
   // bfgs compares losses between steps, so every step must compute the same function of the parameters.
@@ -227,6 +232,10 @@ class Checker {
     if (const std::optional<Diagnostic> problem = monitor_problem(model_, monitor))
       report(problem->code, fmt::format("{}: {}", part, problem->message), problem->hint);
     check_bounds(part, fields);
+    check_validation(part);
+  }
+
+  void check_validation(std::string_view part) {
     if (model_.data.find("train") == nullptr || model_.data.find("validation") != nullptr) return;
     report("train.no_validation", fmt::format("{} goes by the split 'validation', which is not there", part),
            R"(for instance "split": [0.7, 0.15, 0.15] in "data")");

@@ -402,6 +402,17 @@ Json section(const Fields& fields, const Members& values) {
   return closed(std::move(properties), required);
 }
 
+Json threshold_rule() {
+  Json share = type("number");
+  add(share, "exclusiveMinimum", json::make(std::int64_t{0}));
+  add(share, "maximum", json::make(std::int64_t{1}));
+  const auto rule = [](std::string_view key, Json value) {
+    return closed({{std::string(key), std::move(value)}}, {std::string(key)});
+  };
+  return any_of({words({"f1"}), rule("recall", share), rule("precision", share),
+                 rule("cost", exactly(2, exactly(2, type("number"))))});
+}
+
 Json train_section() {
   Json batch = integer(1);
   add(batch, "maximum", json::make(kMaxBatch));
@@ -411,16 +422,17 @@ Json train_section() {
                                                       {"parameters", list_of(type("string"))},
                                                       {"optimizer", optimizer()},
                                                       {"every", every}});
-  Json train =
-      section(train_fields(), {{"minimize", type("string")},
-                               {"objectives", with_names(map_of(objective), 1)},
-                               {"metrics", list_of(type("string"))},
-                               {"optimizer", optimizer()},
-                               {"batch", any_of({std::move(batch), words({"all", "max"})})},
-                               {"max_memory", any_of({integer(1), type("string")})},
-                               {"early_stopping", any_of({section(early_stopping_fields(), {}), type("null")})},
-                               {"lr_plateau", any_of({section(lr_plateau_fields(), {}), type("null")})},
-                               {"stop_at", any_of({section(stop_at_fields(), {}), type("null")})}});
+  Json train = section(
+      train_fields(), {{"minimize", type("string")},
+                       {"objectives", with_names(map_of(objective), 1)},
+                       {"metrics", list_of(type("string"))},
+                       {"optimizer", optimizer()},
+                       {"batch", any_of({std::move(batch), words({"all", "max"})})},
+                       {"max_memory", any_of({integer(1), type("string")})},
+                       {"early_stopping", any_of({section(early_stopping_fields(), {}), type("null")})},
+                       {"lr_plateau", any_of({section(lr_plateau_fields(), {}), type("null")})},
+                       {"stop_at", any_of({section(stop_at_fields(), {}), type("null")})},
+                       {"threshold", any_of({section(threshold_fields(), {{"by", threshold_rule()}}), type("null")})}});
   add(train, "anyOf",
       make_array({make_object({{"required", make_list({"minimize", "optimizer"})}}),
                   make_object({{"required", make_list({"objectives"})}})}));

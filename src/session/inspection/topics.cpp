@@ -259,7 +259,8 @@ std::vector<Section> sections() {
           {"training", "training: the section \"train\" of a model file\n\n" + field_rows(train_fields()) +
                            "\nKeys of early_stopping:\n" + field_rows(early_stopping_fields()) +
                            "\nKeys of lr_plateau:\n" + field_rows(lr_plateau_fields()) + "\nKeys of stop_at:\n" +
-                           field_rows(stop_at_fields()) + "\nKeys of objectives:\n" + field_rows(objective_fields()) +
+                           field_rows(stop_at_fields()) + "\nKeys of threshold:\n" + field_rows(threshold_fields()) +
+                           "\nKeys of objectives:\n" + field_rows(objective_fields()) +
                            "\nSee also: graphrun help losses, optimizers, schedules, metrics\n"}};
 }
 
@@ -269,8 +270,8 @@ std::vector<std::pair<std::string_view, std::string_view>> keys_in_topics() {
   std::vector<std::pair<std::string_view, std::string_view>> keys;
   for (const std::string_view name : {"source", "split", "folds", "stratify", "split_by", "split_seed", "transform"})
     keys.emplace_back(name, "data");
-  for (const Fields* fields :
-       {&train_fields(), &early_stopping_fields(), &lr_plateau_fields(), &stop_at_fields(), &objective_fields()})
+  for (const Fields* fields : {&train_fields(), &early_stopping_fields(), &lr_plateau_fields(), &stop_at_fields(),
+                               &threshold_fields(), &objective_fields()})
     for (const Field& field : *fields)
       if (field.name != "optimizer") keys.emplace_back(field.name, "training");
   for (const Field& field : file_fields())

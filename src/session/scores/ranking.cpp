@@ -8,6 +8,10 @@
 
 namespace graphrun {
 
+namespace {
+constexpr double kThresholdMargin = 2e-7;
+}
+
 CurveAreas curve_areas(std::vector<std::pair<double, bool>>& rows, std::vector<CurvePoint>* curve) {
   std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
   double all = 0;
@@ -47,15 +51,18 @@ double threshold_by(const ThresholdRule& rule, const std::vector<CurvePoint>& cu
         return {2 * found / (found + wrong + all), found, 0};
     }
   };
-  double chosen = std::nextafter(curve.front().threshold, std::numeric_limits<double>::infinity());  // no row
+  const CurvePoint* chosen = nullptr;  // no row
   std::array<double, 3> best = goodness(0, 0);
   if (rule.by != By::cost) best[0] = -2;  // a threshold above all rows is of use for costs only
   for (const CurvePoint& point : curve) {
     const std::array<double, 3> own =
         goodness(static_cast<double>(point.true_positives), static_cast<double>(point.false_positives));
-    if (own > best) best = own, chosen = point.threshold;
+    if (own > best) best = own, chosen = &point;
   }
-  return chosen;
+  if (chosen == nullptr) return std::nextafter(curve.front().threshold, std::numeric_limits<double>::infinity());
+  // Slightly below the row, so that it stays positive where another executor or language rounds differently.
+  const double next = chosen == &curve.back() ? 0 : chosen[1].threshold;
+  return chosen->threshold - std::clamp((chosen->threshold - next) / 2, 0.0, kThresholdMargin);
 }
 
 }  // namespace graphrun

@@ -20,7 +20,8 @@ struct CurveAreas {
 CurveAreas curve_areas(std::vector<std::pair<double, bool>>& rows, std::vector<CurvePoint>* curve = nullptr);
 
 // Threshold of the curve by this rule; of equally good ones, the one with the most true positives. 1/2 if the curve has
-// no positive row. By cost, it may be above all rows.
+// no positive row. By cost, it may be above all rows. At most
+// 2e-7 below a threshold of the curve, and above the next one.
 double threshold_by(const ThresholdRule& rule, const std::vector<CurvePoint>& curve);
 
 }  // namespace graphrun

@@ -28,7 +28,7 @@ namespace graphrun {
 namespace {
 
 constexpr const char* kWriteCode = "weights.write";
-constexpr std::string_view kShift = ":shift", kScale = ":scale";
+constexpr std::string_view kShift = ":shift", kScale = ":scale", kThreshold = ":threshold";
 
 constexpr std::string_view kDtypeHint = "convert it before it is saved: .astype(numpy.float32), in PyTorch .float()";
 constexpr std::string_view kNotFiniteHint = "the training that wrote it went wrong, or the file was changed since";
@@ -138,6 +138,9 @@ Weights weights_in(const std::string& path, std::shared_ptr<const std::string> b
       const auto [place, is_new] = places.emplace(input, all.size());
       if (is_new) all.push_back({input, {}, {}});
       (name.ends_with(kShift) ? all[place->second].shift : all[place->second].scale) = numbers(name, info, file, path);
+    } else if (name.ends_with(kThreshold)) {
+      weights.data.thresholds.push_back(
+          {name.substr(0, name.size() - kThreshold.size()), numbers(name, info, file, path)});
     } else {
       weights.data.fitted.push_back({name, numbers(name, info, file, path)});
     }
@@ -302,6 +305,8 @@ void save_weights(Session& session, OutputFile& file) {
                                   : initial_value(parameter.init, name, graph.graph[id].type.shape, model.train.seed));
   }
   for (auto& array : fitted_arrays(model.data)) arrays.push_back(std::move(array));
+  for (const FittedStatistic& chosen : model.data.thresholds)
+    arrays.emplace_back(chosen.name + std::string(kThreshold), doubles(chosen.values));
   const WeightsNotes notes = notes_of(model, session.program().math, is_safetensors_name(file.path()));
   file.write(archive_bytes(file.path(), std::move(arrays), notes));
   file.commit();
@@ -358,6 +363,7 @@ void load_weights(Session& session, const std::string& path) {
   for (const auto& [name, tensor] : parameters_of(weights)) {
     if (used.find(name)) session.write(name, tensor);
   }
+  session.set_thresholds(weights.data.thresholds);
 }
 
 }  // namespace graphrun

@@ -170,6 +170,7 @@ class Canonical {
     if (train.early_stopping) json::add(out, "early_stopping", plain_part(early_stopping_fields()));
     if (train.lr_plateau) json::add(out, "lr_plateau", plain_part(lr_plateau_fields()));
     if (train.stop_at) json::add(out, "stop_at", plain_part(stop_at_fields()));
+    if (train.threshold) json::add(out, "threshold", *find(given, "threshold"));
     return out;
   }
 

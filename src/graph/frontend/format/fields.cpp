@@ -224,6 +224,8 @@ const Fields& train_fields() {
       other("early_stopping", "stops training when a validation metric stops improving: [keys](#early_stopping)"),
       other("lr_plateau", "lowers the learning rate when a validation metric stops improving: [keys](#lr_plateau)"),
       other("stop_at", "stops training at a given training loss: [keys](#stop_at)"),
+      other("threshold", "decision threshold to choose on `validation` when training ends: [keys](#threshold)",
+            "a probability above 1/2"),
       plain<&TrainSpec::log_every>("log_every", "epochs between reports. Without it, at most 200 reports", 1),
   };
   return table;
@@ -271,6 +273,15 @@ const Fields& stop_at_fields() {
     loss.hint = R"(for instance "stop_at": {"loss": 1e-6})";
     return Fields{std::move(loss)};
   }();
+  return table;
+}
+
+const Fields& threshold_fields() {
+  static const Fields table = {required(
+      "by",
+      R"(`"f1"`: largest F1; `{"recall": 0.9}`: largest precision with at least this recall; `{"precision": 0.9}`: )"
+      R"(largest recall with at least this precision; `{"cost": [[0, 1], [5, 0]]}`: smallest total cost (rows: actual, columns: predicted))",
+      R"(for instance "threshold": {"by": "f1"})")};
   return table;
 }
 

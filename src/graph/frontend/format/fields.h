@@ -37,6 +37,7 @@ const Fields& objective_fields();
 const Fields& early_stopping_fields();
 const Fields& lr_plateau_fields();
 const Fields& stop_at_fields();
+const Fields& threshold_fields();
 
 // Reads the plain fields into `plain`, marks all fields as known to `object`, and reports missing required ones.
 void read_fields(json::Reader& reader, json::ObjectReader& object, const Fields& fields, TrainSpec& plain);

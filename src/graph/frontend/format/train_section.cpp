@@ -55,6 +55,8 @@ class TrainSection {
     read_monitor(train.get("early_stopping"), spec_.early_stopping, early_stopping_fields());
     read_monitor(train.get("lr_plateau"), spec_.lr_plateau, lr_plateau_fields());
     read_part(train.get("stop_at"), spec_.stop_at, stop_at_fields());
+    if (const auto place = train.get("threshold"); read_part(place, spec_.threshold, threshold_fields()))
+      read_threshold(*place, *spec_.threshold);
     if (const auto place = train.get("max_memory")) read_max_memory(*place);
     train.finish();
   }
@@ -376,6 +378,35 @@ class TrainSection {
       reader_.report(at, "model.value", fmt::format("expected a size, got \"{}\"", at.value->string),
                      "for instance \"512MiB\", \"4GiB\", or a number of bytes");
     }
+  }
+
+  void read_threshold(const Ref& at, ThresholdRule& rule) {
+    const Member* member = at.value->find("by");
+    if (member == nullptr) return;
+    const Ref by = at.member(*member);
+    const std::string& key = by.value->members.size() == 1 ? by.value->members[0].key : "";
+    const auto rows = [](const Ref& of) { return of.value->kind == Kind::array && of.value->items.size() == 2; };
+    const auto number = [&](const Ref& of) { return reader_.number(of).value_or(0); };
+    if (by.value->kind == Kind::string && by.value->string == "f1") return;
+    if (key == "recall" || key == "precision") {
+      rule.by = key == "recall" ? ThresholdRule::By::recall : ThresholdRule::By::precision;
+      const std::size_t before = reader_.errors();
+      const Ref place = by.member(by.value->members[0]);
+      rule.at = number(place);
+      if (reader_.errors() == before && !(rule.at > 0 && rule.at <= 1))
+        reader_.report(place, "model.range", fmt::format("must be > 0 and <= 1, got {}", rule.at));
+      return;
+    }
+    const Ref cost = key == "cost" ? by.member(by.value->members[0]) : by;
+    if (key == "cost" && rows(cost) && rows(cost.item(0)) && rows(cost.item(1))) {
+      rule.by = ThresholdRule::By::cost;
+      for (std::size_t i = 0; i < 4; ++i) rule.cost[i] = number(cost.item(i / 2).item(i % 2));
+      return;
+    }
+    reader_.report(
+        cost, "model.value",
+        key == "cost" ? "cost is an array of two rows, each of two numbers" : "unknown rule for a threshold",
+        R"(for instance "f1", {"recall": 0.9}, {"precision": 0.9} or {"cost": [[0, 1], [5, 0]]})");
   }
 
   template <class Part>
