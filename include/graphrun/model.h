@@ -80,6 +80,7 @@ struct DataSet {
   std::vector<Split> splits;
   std::vector<Standardization> standardizations;
   std::vector<std::string> warnings;
+  bool accepts_unseen = false;  // LoadOptions::accepts_unseen
   std::vector<FittedStatistic> fitted;
   // Decision thresholds, by name of the output: one value for two classes, or one per label (class_outputs.h).
   std::vector<FittedStatistic> thresholds;
@@ -184,7 +185,8 @@ struct TrainSpec {
   std::optional<EarlyStopping> early_stopping;
   std::optional<LrPlateau> lr_plateau;
   std::optional<StopAt> stop_at;
-  std::optional<ThresholdRule> threshold;  // sets DataSet::thresholds by the split "validation" when train() ends
+  // Sets DataSet::thresholds by the split "validation" when train() ends.
+  std::optional<ThresholdRule> threshold;
   std::int64_t log_every = 0;    // epochs; 0: chosen for at most 200 reports
   std::uint64_t max_memory = 0;  // limit in bytes for a plan; 0: no limit
   bool largest_batch = false;    // use the largest batch that fits, up to the builder's
@@ -231,6 +233,9 @@ struct LoadOptions {
   // File of labelled rows to evaluate instead of the model's data; the only split is then "data". Fitted statistics
   // come from `weights`. `format` as in InputOptions.
   std::string evaluates = {}, format = {};
+  // Accepts rows whose class the model does not know, in a target with "one_hot": all their numbers are 0. Metrics of
+  // scores.h count them as misses.
+  bool accepts_unseen = false;
   // If set, the first call stores the model file's bytes here for later calls: a pipe can be read only once.
   std::shared_ptr<std::optional<std::string>> text = {};
   std::shared_ptr<std::optional<std::string>> piped_weights = {};  // the same for `weights`, if that is a pipe

@@ -48,7 +48,8 @@ struct ClassScores {
   std::vector<PerClassScores> classes;
   // (classes, classes): rows are actual, columns predicted. Empty for labels and for more than 1000 classes.
   std::vector<std::uint64_t> confusion;
-  double accuracy = 0;  // labels: fraction of rows with all labels correct
+  std::uint64_t unseen = 0;  // rows of no class of the model (LoadOptions::accepts_unseen): misses
+  double accuracy = 0;       // labels: fraction of rows with all labels correct
   double balanced_accuracy = kNoScore, mcc = kNoScore;
   ClassAverages macro, micro;  // averages over classes and over rows
   double log_loss = kNoScore;

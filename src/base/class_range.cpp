@@ -47,6 +47,7 @@ void check_probabilities(const ClassRange& range, std::span<const T> values, con
   for (std::size_t i = 0; i < values.size(); i += classes) {
     double sum = 0;
     for (std::int64_t c = begin; c < end; ++c) sum += static_cast<double>(values[i + static_cast<std::size_t>(c)]);
+    if (sum == 0 && range.accepts_none) continue;
     if (std::abs(sum - 1) <= kSumTolerance + kProbabilityTolerance) continue;
     const std::int64_t row = static_cast<std::int64_t>(i) / width,
                        column = static_cast<std::int64_t>(i) % width + begin;

@@ -28,6 +28,7 @@ struct ClassRange {
   std::string_view noun;  // "class", "index"
   std::string user;       // for messages: "'loss' (softmax_cross_entropy)"
   Kind kind = Kind::numbers;
+  bool accepts_none = false;  // a row of no class: all its values are 0
 };
 
 // `where` is a message prefix: "input 'y' of train". `row` maps tensor rows to user rows; null: identity.

@@ -187,7 +187,7 @@ ArrayPtr classes_of(const NamedArray& column, const ClassStep& step, const std::
   for (std::size_t row = 0; row < all.numbers.size(); ++row) {
     std::int32_t& number = all.numbers[row];
     const std::int32_t place = moved[static_cast<std::size_t>(number)];
-    if (place < 0)
+    if (place < 0 && !table.fit.accepts_unseen.contains(key))
       fail_unknown(column, static_cast<std::int64_t>(row), all.words[static_cast<std::size_t>(number)], categories,
                    key);
     number = place;

@@ -223,6 +223,9 @@ DataSet read_data(json::Reader& reader, const json::Ref& at, std::span<const Inp
   Transforms transforms = read_transforms(reader, transform, inputs);
   std::vector<data::Pipeline>& pipelines = transforms.inputs;
   const bool transforms_good = reader.errors() == before;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (pipelines[i].accepts_unseen(inputs[i])) fit.accepts_unseen.insert(inputs[i].name);
+  }
   data::Files files(options);
   const std::vector<SplitData> parts = read_parts(reader, block, inputs, transforms, files, own, fit, trained);
   set.warnings = files.warnings();

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -32,6 +33,7 @@ class FittedStatistics {
   std::vector<std::string> unused() const;  // names never looked up
 
   Provenance provenance;
+  std::set<std::string> accepts_unseen;  // keys of the categories that may lack a value; its class is then -1
 
  private:
   bool is_given_ = false, has_provenance_ = false;

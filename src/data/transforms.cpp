@@ -302,6 +302,10 @@ HostTensor Pipeline::apply(const Column& column, const std::string& split, const
         return;
       }
       const double value = values[0];
+      if (value == -1 && accepts_unseen(input)) {
+        next += static_cast<std::size_t>(classes);
+        return;
+      }
       if (!(value >= 0 && value < static_cast<double>(classes) && value == std::floor(value))) {
         fail("data.value", fmt::format("{}: row {}: {} is not a class from 0 to {}", where, row, value, classes - 1));
       }
@@ -309,7 +313,8 @@ HostTensor Pipeline::apply(const Column& column, const std::string& split, const
       next += static_cast<std::size_t>(classes);
     });
   });
-  for (const ClassRange& range : input.classes) {
+  for (ClassRange range : input.classes) {
+    range.accepts_none = accepts_unseen(input);
     check_classes(range, tensor, where, [&](std::int64_t row) { return column.rows.row(row); });
   }
   return tensor;

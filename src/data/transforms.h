@@ -42,6 +42,9 @@ class Pipeline {
   const ClassStep* class_step() const;
   void set_classes(std::size_t count) { class_count_ = static_cast<std::int64_t>(count); }
 
+  bool accepts_unseen(const InputDecl& input) const {
+    return input.accepts_unseen && class_step() != nullptr && has(Transform::one_hot);
+  }
   bool makes_classes() const { return has(Transform::one_hot) || class_step() != nullptr; }
   LogTransform log() const;
   std::string names() const { return names_of_steps(steps_); }

@@ -34,14 +34,15 @@
 namespace graphrun {
 namespace {
 
-std::vector<InputDecl> declarations(const ModelFile& file) {
+std::vector<InputDecl> declarations(const ModelFile& file, bool accepts_unseen) {
   const std::vector<std::string> names = target_names(file.model);
   const std::set<std::string_view> targets(names.begin(), names.end());
   std::map<std::string, std::vector<ClassRange>> classes;
   for (ClassRange& range : class_numbers(file.model)) classes[range.input].push_back(std::move(range));
   std::vector<InputDecl> inputs;
   for (const ModelFile::Input& input : file.inputs)
-    inputs.push_back({input.name, input.sample, input.dtype, targets.contains(input.name), classes[input.name]});
+    inputs.push_back({input.name, input.sample, input.dtype, targets.contains(input.name), classes[input.name],
+                      accepts_unseen && targets.contains(input.name)});
   return inputs;
 }
 
@@ -188,7 +189,7 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
   if (file.data && file.inputs_read) {
     const ModelFormulas formulas(model.graph.impl().constants);
     const DataUse use = evaluates ? DataUse::none : use_of(options);
-    data = read_data(reader, *file.data, declarations(file),
+    data = read_data(reader, *file.data, declarations(file, options.accepts_unseen),
                      {folder, options.data_dir, model.train.seed, &formulas, use, weights ? &weights->data : nullptr,
                       false, options.on_progress});
   }
@@ -218,6 +219,7 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
   model.file = document.file;
   model.canonical = canonical_text(document, options, model.name);
   model.data = std::move(data);
+  model.data.accepts_unseen = options.accepts_unseen;
   if (weights) model.data.thresholds = weights->data.thresholds;
   model.data.files.insert(model.data.files.end(), files.found().begin(), files.found().end());
   return std::move(model);

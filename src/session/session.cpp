@@ -48,7 +48,10 @@ Model with_good_classes(Model model) {
     model.graph.impl().set_batch(train->samples());
   check_usable(model);  // checks the values, too
   std::map<std::string, std::vector<ClassRange>, std::less<>> ranges;
-  for (ClassRange& range : class_numbers(model)) ranges[range.input].push_back(std::move(range));
+  for (ClassRange& range : class_numbers(model)) {
+    range.accepts_none = model.data.accepts_unseen;
+    ranges[range.input].push_back(std::move(range));
+  }
   for (const Split& split : model.data.splits) {
     for (const auto& [name, tensor] : split.columns) {
       const auto of_input = ranges.find(name);

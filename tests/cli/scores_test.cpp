@@ -320,6 +320,35 @@ TEST_F(Scores, AreWholeInJson) {
   }
 }
 
+// As scikit-learn does: a class that is never predicted.
+TEST_F(Scores, OfUnseenClassesAreMissesIfAsked) {
+  const std::string known = "a,b,kind\n6,4,rare\n0,0,dark blue\n6,0,red\n0,1,dark blue\n";
+  const std::string first = file("known.csv", known), other = file("other.csv", known + "6,4,new\n0,0,newer\n");
+  const auto eval = [&](const std::string& data, bool asked) {
+    std::vector<std::string> words = {"eval", kinds_, "--weights", weights_, "--data", data, "--json"};
+    if (asked) words.push_back("--count-unseen");
+    return graphrun(words);
+  };
+  expect_rejected(eval(other, false), {"'new' is not one of the categories"});
+  const Json all = Json::parse(eval(other, true).out), own = Json::parse(eval(first, false).out);
+  const Json &scores = all["scores"]["data"]["out"], &before = own["scores"]["data"]["out"];
+  EXPECT_EQ(Json::parse(eval(first, true).out), own) << "no such row";
+  EXPECT_EQ(scores["unseen"], 2);
+  EXPECT_EQ(scores["rows"], 6);
+  EXPECT_NEAR(scores["accuracy"].get<double>() * 6, before["accuracy"].get<double>() * 4, 1e-12);
+  EXPECT_NEAR(scores["balanced_accuracy"].get<double>() * 4, before["balanced_accuracy"].get<double>() * 3, 1e-12);
+  EXPECT_EQ(scores["confusion"], before["confusion"]);
+  EXPECT_TRUE(scores["log_loss"].is_null() && all["data"]["loss"].is_null());
+  EXPECT_FALSE(all["data"].contains("accuracy"));
+  std::uint64_t predicted = 0;
+  for (const Json& one : scores["classes"]) predicted += one["predicted"].get<std::uint64_t>();
+  EXPECT_EQ(predicted, 6u);
+  const Outcome text = graphrun({"eval", kinds_, "--weights", weights_, "--data", other, "--count-unseen"});
+  EXPECT_EQ(text.code, 0) << text.err;
+  EXPECT_TRUE(has(text.out, "\n(unseen)      2\n")) << text.out;
+  for (const std::string& line : lines(text.out)) EXPECT_TRUE(!line.starts_with("loss ") || line.ends_with(" -"));
+}
+
 TEST_F(Scores, StandInColumnsAndOfEvalByClassToo) {
   const Outcome outcome = graphrun({"eval", kinds_, "--weights", weights_});
   ASSERT_EQ(outcome.code, 0) << outcome.err;

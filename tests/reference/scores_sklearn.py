@@ -185,6 +185,21 @@ def compare_thresholds(c, scores, is_one, score, used=None):
         c.same(f"{name} at the threshold", scores[name], right)
 
 
+def compare_unseen(c, ours, truth, said, probabilities):
+    """`truth` has one class that the model does not have: the number after its own."""
+    p, r, f, _ = metrics.precision_recall_fscore_support(truth, said, average="macro", zero_division=0)
+    for name, right in (("precision", p), ("recall", r), ("f1", f)):
+        c.same(f"macro {name}, unseen", ours["macro"][name], right)
+    c.same("accuracy, unseen", ours["accuracy"], metrics.accuracy_score(truth, said))
+    c.same("micro, unseen", ours["micro"]["f1"], metrics.f1_score(truth, said, average="micro"))
+    c.same("balanced accuracy, unseen", ours["balanced_accuracy"], metrics.balanced_accuracy_score(truth, said))
+    c.same("mcc, unseen", ours["mcc"], metrics.matthews_corrcoef(truth, said))
+    for k, one in enumerate(ours["classes"]):
+        compare_areas(c, one, truth == k, probabilities[:, k])
+    if ours["unseen"] != int((truth == probabilities.shape[1]).sum()):
+        raise SystemExit(f"{c.where}: unseen is {ours['unseen']}")
+
+
 def compare_labels(c, ours, truth, said, probabilities):
     c.same("accuracy", ours["accuracy"], metrics.accuracy_score(truth, said))
     for average in ("macro", "micro"):
@@ -294,6 +309,15 @@ def check(graphrun, seed):
             truth = numpy.array([names.index(str(y[0])) for _, y in lines])
             e = numpy.exp(said - said.max(axis=1, keepdims=True))
             compare_classes(c, ours, truth, said.argmax(axis=1), e / e.sum(axis=1, keepdims=True), names, False)
+            truth[: draw.randint(1, 9)] = classes
+            with open(pathlib.Path(folder) / "unseen.csv", "w") as file:
+                print(*[f"x{i}" for i in range(columns)], "y", sep=",", file=file)
+                for (x, _), k in zip(lines, truth):
+                    print(*x, (words + ["unseen"])[k], sep=",", file=file)
+            other = run(graphrun, folder, "eval", "model.json", "--weights=w.npz", "--data=unseen.csv", "--json",
+                        "--count-unseen")
+            compare_unseen(c, json.loads(other)["scores"]["data"]["out"], truth, said.argmax(axis=1),
+                           e / e.sum(axis=1, keepdims=True))
         return c
 
 

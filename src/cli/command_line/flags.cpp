@@ -167,6 +167,8 @@ constexpr Flag kFlags[] = {
      "format of the data file: csv, json, npy, npz or idx (default: detected)", set_format},
     {"--threshold", "VALUE|f1", "Data", "eval",
      "predict a class from this probability on, or from the one with the best F1", set_threshold},
+    {"--count-unseen", "", "Data", "eval", "count rows of classes that training did not have as misses",
+     [](Arguments& a, std::string_view) { a.load.accepts_unseen = true; }},
     {"--keep", "COLUMNS", "Data", "predict", "copy these columns to the output, as in id,name; may be repeated",
      [](Arguments& a, std::string_view v) { add_names(a.keep, v); }},
     {"--labels", "", "Data", "predict", "also print the class index, if classes have no names", on<&Arguments::labels>},

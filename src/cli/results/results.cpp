@@ -29,6 +29,12 @@ void each_number(const Metrics& metrics, F f) {
   }
 }
 
+// Rows of a class that the loss does not know.
+bool has_unseen(const Results& results, std::size_t split) {
+  return std::ranges::any_of(results.scores[split],
+                             [](const OutputScores& one) { return one.classes && one.classes->unseen > 0; });
+}
+
 // "-" if the score is undefined for these rows.
 std::string figure_text(std::string_view name, double value) {
   return std::isnan(value) && is_score(name) ? "-" : fmt::format("{:.6g}", value);
@@ -73,6 +79,7 @@ Results evaluated(Session& session, double seconds, bool with_curves) {
       results.scores[i] = std::move(*scores);
     else
       results.left_out.push_back(fmt::format("{} metrics", kSplits[i]));
+    if (has_unseen(results, i) && results.splits[i]) results.splits[i] = Metrics{kNoScore, {}};
   }
   if (session.model().train.largest_batch) results.largest_batch = session.model().graph.batch();
   results.arena_bytes = session.program().arena_bytes;
@@ -163,8 +170,9 @@ std::string as_text(const Results& results) {
     head += fmt::format("{:>14}", kSplits[i]);
     add("rows", grouped(results.rows[i]));
     if (const auto& [first, last] = results.times[i]; !first.empty()) add("from", first), add("to", last);
-    each_number(*results.splits[i],
-                [&](std::string_view name, double value) { add(std::string(name), figure_text(name, value)); });
+    each_number(*results.splits[i], [&](std::string_view name, double value) {
+      add(std::string(name), has_unseen(results, i) ? "-" : figure_text(name, value));
+    });
     for (const OutputScores& scores : results.scores[i]) {
       for (const auto& [name, value] : main_figures(scores)) {
         add(results.scores[i].size() == 1 ? name : fmt::format("{}.{}", name, printable(scores.output)),
@@ -216,7 +224,7 @@ void reject_non_finite(const Results& results) {
   for (std::size_t i = 0; i < kSplits.size(); ++i) {
     if (!results.splits[i]) continue;
     each_number(*results.splits[i], [&](std::string_view name, double value) {
-      if (std::isfinite(value) || (is_score(name) && !results.scores[i].empty())) return;
+      if (std::isfinite(value) || (is_score(name) && !results.scores[i].empty()) || has_unseen(results, i)) return;
       throw Error(ErrorKind::run, "run.not_finite",
                   fmt::format("{} on the {} split is {}, not a finite number", name, kSplits[i], value));
     });

@@ -58,6 +58,7 @@ std::string failure_json(const Session& session, const NotFinite& failure, const
 std::string as_text(const Results& results);
 // Metrics per class or column, for the last available split of train, validation, test.
 std::string details_text(const Results& results);
+// Except the loss and metrics of a split with rows of an unseen class, which are undefined.
 void reject_non_finite(const Results& results);  // throws Error (kind run)
 
 }  // namespace graphrun::cli

@@ -27,6 +27,7 @@ Rows class_table(const ClassScores& scores) {
     rows.push_back({printable(one.name), fmt::format("{}", one.rows), figure(one.precision), figure(one.recall),
                     figure(one.f1), figure(one.auc), figure(one.average_precision)});
   }
+  if (scores.unseen > 0) rows.push_back({"(unseen)", fmt::format("{}", scores.unseen)});
   for (const auto& [name, mean] : {std::pair{"macro", scores.macro}, {"micro", scores.micro}})
     rows.push_back({name, "", figure(mean.precision), figure(mean.recall), figure(mean.f1)});
   return rows;
@@ -144,6 +145,7 @@ void write_averages(JsonWriter& json, std::string_view name, const ClassAverages
 
 void write_classes(JsonWriter& json, const ClassScores& scores) {
   json.member("accuracy", scores.accuracy).member("balanced_accuracy", scores.balanced_accuracy);
+  if (scores.unseen > 0) json.member("unseen", scores.unseen);
   if (scores.kind == ClassScores::Kind::two) {
     const PerClassScores& one = scores.classes[1];
     json.member("positive", one.name).member("precision", one.precision).member("recall", one.recall);

@@ -78,6 +78,9 @@ With two classes or several labels, --threshold sets the smallest probability at
 the one stored with the weights, or above 1/2). f1 chooses the threshold with the best F1 on the validation split;
 without one, on train or data. It also prints precision, recall and F1 at ten thresholds; with --json, at each.
 
+eval rejects a row whose class did not occur in training. --count-unseen accepts it if the target has the
+transform one_hot, and counts it as a miss. The loss, which is undefined for such a row, is then left out.
+
 With --json, stdout is one object; docs/reference/command-line.md lists the keys.)",
     R"(graphrun train model.json --save-weights model.npz
 graphrun eval model.json --weights model.npz

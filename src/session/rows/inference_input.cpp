@@ -97,7 +97,8 @@ InferenceInput::InferenceInput(const std::string& model, Purpose purpose, const 
       }
       inputs_.push_back({input.name, input.sample, predicts && input.dtype == DType::f32 ? DType::f64 : input.dtype,
                          targets.contains(input.name),
-                         predicts ? std::vector<ClassRange>() : std::move(classes[input.name])});
+                         predicts ? std::vector<ClassRange>() : std::move(classes[input.name]),
+                         options.accepts_unseen && targets.contains(input.name)});
     }
     constants_ = built.graph.impl().constants;
     batch_dependent_ = graphrun::batch_dependent_output(built);
@@ -301,6 +302,7 @@ InferenceInput::Read InferenceInput::read(const std::string& path, const std::st
       const InputDecl& input = inputs_[i];
       const json::Member* list = transform.value->find(input.name);
       if (list) pipelines[i].read(reader, transform.member(*list), input);
+      if (pipelines[i].accepts_unseen(input)) fit_.accepts_unseen.insert(input.name);
       auto adopted =
           pipelines[i].adopt(purpose_ == Purpose::evaluate ? find_fitted(weights_, input.name) : nullptr, input);
       if (adopted) result.standardizations.push_back(std::move(*adopted));

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::size_t kMaxConfused = 1000;                // classes: a matrix of 8 MB
 constexpr std::size_t kMaxRanked = std::size_t{1} << 24;  // probabilities: 128 MiB
+constexpr std::uint32_t kUnseenClass = ~std::uint32_t{0};
 constexpr int kTops[] = {2, 3, 5};
 constexpr double kMin = std::numeric_limits<double>::epsilon();  // lower bound for a given probability in the log loss
 
@@ -51,6 +52,10 @@ ClassCounter::ClassCounter(const ClassOutput& output, const HostTensor& target, 
         ones += value == 1 ? 1 : 0;
         hard = hard && (value == 0 || value == 1);
       }
+      if (ones == 0 && !output_.words.empty() && !output_.is_multi_label) {
+        truth_[r] = kUnseenClass;
+        ++ones;
+      }
       single = single && ones == 1;
     }
     const bool several_a_row = hard && !single && output_.numbers != ClassOutput::Numbers::softmax_logits;
@@ -80,8 +85,12 @@ void ClassCounter::add(std::span<const float> rows) {
 
 void ClassCounter::add_row(std::span<const float> row) {
   const std::size_t truth = truth_[seen_], said = output_.class_of(row);
-  ++counts_[truth].rows;
   ++counts_[said].predicted;
+  if (truth == kUnseenClass) {
+    ++unseen_;
+    return add_probabilities(row);
+  }
+  ++counts_[truth].rows;
   if (truth == said) ++counts_[truth].right, ++right_;
   if (!confusion_.empty()) ++confusion_[truth * classes_ + said];
   add_top(row, truth);
@@ -153,7 +162,8 @@ ClassScores ClassCounter::scores(bool with_curves) const {
   scores.confusion = confusion_;
   const auto rows = static_cast<double>(seen_);
   scores.accuracy = static_cast<double>(right_) / rows;
-  scores.log_loss = log_loss_ / rows;
+  scores.unseen = unseen_;
+  scores.log_loss = unseen_ > 0 ? kNoScore : log_loss_ / rows;
   if (width_ > 1 && (kind_ == ClassScores::Kind::labels || output_.numbers == ClassOutput::Numbers::sigmoid_logits))
     scores.log_loss /= static_cast<double>(width_);
   for (std::size_t i = 0; i < top_.size(); ++i) scores.top.emplace_back(kTops[i], static_cast<double>(top_[i]) / rows);
@@ -176,8 +186,9 @@ ClassScores ClassCounter::scores(bool with_curves) const {
     scores.macro.recall += one.recall;
     scores.macro.f1 += one.f1;
   }
+  if (unseen_ > 0) ++counted;  // one class that is never predicted
   for (double* sum : {&scores.macro.precision, &scores.macro.recall, &scores.macro.f1}) *sum = ratio(*sum, counted);
-  scores.micro = {ratio(right, predicted), ratio(right, of_all), 0};
+  scores.micro = {ratio(right, predicted), ratio(right, of_all + static_cast<double>(unseen_)), 0};
   scores.micro.f1 = harmonic(scores.micro.precision, scores.micro.recall);
   if (kind_ != ClassScores::Kind::labels) fill_exclusive(scores);
   fill_curves(scores, with_curves);
@@ -195,6 +206,8 @@ void ClassCounter::fill_exclusive(ClassScores& scores) const {
     recalls += one.recall;
     ++there;
   }
+  const auto unseen = static_cast<double>(unseen_);
+  if (unseen_ > 0) ++there, is_squared += unseen * unseen;
   scores.balanced_accuracy = ratio(recalls, there);
   const auto rows = static_cast<double>(seen_), right = static_cast<double>(right_);
   const double size = std::sqrt(rows * rows - said_squared) * std::sqrt(rows * rows - is_squared);

@@ -40,12 +40,12 @@ class ClassCounter {
   const std::size_t width_;    // numbers per row
   const std::size_t classes_;  // 2 if width_ is 1
   ClassScores::Kind kind_ = ClassScores::Kind::several;
-  std::vector<std::uint32_t> truth_;  // class of each row
+  std::vector<std::uint32_t> truth_;  // class of each row; kUnseenClass: none of the model
   std::vector<float> truths_;         // (rows, width): labels, or class shares
   std::size_t seen_ = 0;              // rows so far
   std::vector<Counts> counts_;        // one per class
   std::vector<std::uint64_t> confusion_;
-  std::uint64_t right_ = 0;
+  std::uint64_t right_ = 0, unseen_ = 0;
   double log_loss_ = 0;
   std::vector<std::uint64_t> top_;  // one per entry of ClassScores::top
   bool keeps_ = false;
