@@ -25,7 +25,7 @@ struct InputDecl {
   DType dtype = DType::f32;
   bool is_target = false;
   std::vector<ClassRange> classes = {};  // valid ranges of the values
-  bool accepts_unseen = false;           // of a target with "one_hot": LoadOptions::accepts_unseen
+  bool accepts_unseen = false;           // LoadOptions::accepts_unseen, for a target
 };
 
 struct DataOptions {

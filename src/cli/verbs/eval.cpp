@@ -74,9 +74,10 @@ eval splits and transforms the data as in the training run, so no training row g
 the rows or the split have changed, the exit code is 2. --data evaluates the rows of another file instead.
 The file needs the same columns, including the one to predict. The results then have a single split, data.
 
-With two classes or several labels, --threshold sets the smallest probability at which a class is predicted (else
-the one stored with the weights, or above 1/2). f1 chooses the threshold with the best F1 on the validation split;
-without one, on train or data. It also prints precision, recall and F1 at ten thresholds; with --json, at each.
+With two classes or several labels, --threshold sets the smallest probability at which a class is predicted
+(else the one stored with the weights, or above 1/2). f1 chooses the threshold with the best F1 on the
+validation split; without one, on train or data. It also prints precision, recall and F1 at ten thresholds;
+with --json, at each.
 
 eval rejects a row whose class did not occur in training. --count-unseen accepts it if the target has the
 transform one_hot, and counts it as a miss. The loss, which is undefined for such a row, is then left out.

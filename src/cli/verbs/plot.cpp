@@ -246,10 +246,10 @@ header) or JSON Lines. With several files, each run has its own colour and is na
 empty cells. For the folder of a stored run, it draws the log, or with --what a plot of the model. Folders of
 several runs are named by the settings in which they differ.
 
-For a model with --weights, or a safetensors file, --what selects the plot. For classifiers: confusion, roc, pr
-(precision-recall curve), calibration or misclassified (images). For regressions: predicted (vs. actual values)
-or residuals. For two input columns: surface. For any model: weights (one matrix) or histogram. The default
-(confusion, surface, predicted) fits the model.
+For a model with --weights, or a safetensors file, --what selects the plot. For classifiers: confusion, roc,
+pr (precision-recall curve), calibration or misclassified (images). For regressions: predicted (vs. actual
+values) or residuals. For two input columns: surface. For any model: weights (one matrix) or histogram. The
+default (confusion, surface, predicted) fits the model.
 
 For a folder of runs, plot draws the metric of --sort, as mean over seeds: a heatmap over two settings (of
 --columns), or parallel coordinates of all settings. --what curves draws the mean log of the best settings.

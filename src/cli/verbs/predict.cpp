@@ -293,10 +293,11 @@ const Verb predict_verb = {
     Positionals::model_and_data,
     "print the model's outputs for the rows of a file, as CSV",
     R"(Reads a CSV, JSON, NPY, NPZ or IDX file (- for stdin) and prints the model's outputs for each row as CSV, in
-the units of the targets. For a categorical target, it also prints the class, by the decision threshold that is
-stored with the weights, if any. A model from init adds the probability of the second class if there are two,
-and one logit per class if there are more. For a multi-label target, --labels prints all labels of a row, as in
-sport;music. predict needs --weights, or a safetensors file as the model, but not the training data.
+the units of the targets. For a categorical target, it also prints the class, by the decision threshold that
+is stored with the weights, if any. A model from init adds the probability of the second class if there are
+two, and one logit per class if there are more. For a multi-label target, --labels prints all labels of a
+row, as in sport;music. predict needs --weights, or a safetensors file as the model, but not the training
+data.
 
 graphrun matches columns by name: the names in the training table, or x0, x1, ... for an array x with several
 columns. It ignores other columns. A JSON file contains an array of objects, or one per line. An NPY or IDX
