@@ -168,7 +168,7 @@ std::size_t networks_at_once(const Program& program, int device) {
   if (tiling == nullptr || !fits_slots(training, training.regions[0])) return 1;
   // Threads that wait for the device sleep: the others need the processor. Before the context exists.
   if (cudaSetDevice(device) == cudaSuccess) cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync);
-  cudaGetLastError();  // open_device() reports what is wrong
+  cudaGetLastError();  // open_device() reports any error
   open_device(device);
   cudaDeviceProp properties{};
   std::size_t unused = 0, total = 0;
