@@ -27,12 +27,24 @@ struct Value {
 };
 
 // Initial values of a parameter. Random numbers come from a stream keyed by (seed, name of the parameter).
-// glorot_uniform is U(-l, l) with l = sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010), fan_in and fan_out being
-// the last two extents times `a`: the number of elements in a window of a convolution, 1 elsewhere.
+// The kinds from glorot_uniform to lecun_normal have mean 0 and variance 2 / (fan_in + fan_out) (Glorot and Bengio
+// 2010), 2 / fan_in (He et al. 2015) or 1 / fan_in (LeCun et al. 1998). fan_in and fan_out are the last two extents
+// times `a`: the number of elements in a window of a convolution, 1 elsewhere.
 struct Init {
-  enum class Kind { constant, normal, uniform, glorot_uniform, values };
+  enum class Kind {
+    constant,
+    normal,
+    uniform,
+    glorot_uniform,
+    glorot_normal,
+    he_uniform,
+    he_normal,
+    lecun_uniform,
+    lecun_normal,
+    values
+  };
   Kind kind = Kind::constant;
-  double a = 0;       // constant: the value; normal: the mean; uniform: the lower end; glorot_uniform: see above
+  double a = 0;       // constant: the value; normal: the mean; uniform: the lower end; by fan: see above
   double b = 0;       // normal: the standard deviation; uniform: the upper end
   HostTensor tensor;  // values
 
@@ -40,7 +52,8 @@ struct Init {
   static Init constant(double value) { return {Kind::constant, value, 0, {}}; }
   static Init normal(double std_dev, double mean = 0) { return {Kind::normal, mean, std_dev, {}}; }
   static Init uniform(double from, double to) { return {Kind::uniform, from, to, {}}; }
-  static Init glorot_uniform() { return {Kind::glorot_uniform, 1, 0, {}}; }
+  static Init by_fan(Kind kind) { return {kind, 1, 0, {}}; }
+  static Init glorot_uniform() { return by_fan(Kind::glorot_uniform); }
   static Init values(HostTensor tensor) { return {Kind::values, 0, 0, std::move(tensor)}; }
 };
 

@@ -171,7 +171,8 @@ struct TrainSpec {
   OptimizerSpec optimizer;
   // In the order of a step, instead of `minimize` and `optimizer`. The loss of the model is their sum.
   std::vector<ObjectiveSpec> objectives;
-  double clip_norm = 0;  // maximum norm of the gradients over all parameters of an objective; 0: no clipping
+  double clip_norm = 0;   // maximum norm of the gradients over all parameters of an objective; 0: no clipping
+  double clip_value = 0;  // maximum absolute value of each element of a gradient, before clip_norm; 0: no clipping
   bool clip_norm_at_run_time = false;  // a state, "train:clip_norm", that starts from clip_norm
   std::int64_t epochs = 1;
   std::uint64_t seed = 0;

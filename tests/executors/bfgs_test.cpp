@@ -70,6 +70,7 @@ TEST(Bfgs, RejectsWhatChangesTheLossBetweenSteps) {
   rejects({{"train.batch", "100"}}, "a batch must hold the whole split");
   rejects({{"train.shuffle", "true"}}, "shuffle would change the order of the sums");
   rejects({{"train.clip_norm", "1"}}, "clip_norm is not supported");
+  rejects({{"train.clip_value", "1"}}, "clip_value is not supported");
   rejects({{"train.lr_plateau", "{}"}}, "lr_plateau is not supported");
   rejects({{"train.optimizer.bfgs.lr", "0.1"}}, "unknown key 'lr'");
   rejects({{"graph.h", "h = dropout(tanh(t @ Wt + x @ Wx + b), rate=0.1)"}}, "the loss depends on dropout");

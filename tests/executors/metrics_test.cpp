@@ -27,6 +27,24 @@ double value(const Metrics& metrics, const std::string& name) {
 
 class MetricsOn : public testing::TestWithParam<std::string> {};
 
+// Errors 0.25, -0.5, 0.5 (the bound) and 3: quadratic up to 0.5, linear above. Slopes are errors clipped to 0.5, times
+// x.
+TEST_P(MetricsOn, HuberByItsFormula) {
+  const std::string text = R"json({
+    "format": 1,
+    "data": {"train": {"inline": {"x": [1, 2, 3, 4], "y": [0.75, 2.5, 2.5, 1]}}},
+    "inputs": {"x": ["batch", 1], "y": ["batch", 1]},
+    "parameters": {"w": {"shape": [1, 1], "init": "ones"}},
+    "graph": ["p = x @ w", "loss = huber(p, y, delta=0.5)", "usual = huber(p, y)", "slope = sum(gradient(loss, w))"],
+    "outputs": {"p": "y"},
+    "train": {"minimize": "loss", "metrics": ["usual", "slope"], "optimizer": {"sgd": {"lr": 0.1}}}
+  })json";
+  const Metrics train = evaluated(text, "train", GetParam());
+  EXPECT_NEAR(train.loss, (0.25 * 0.25 / 2 + 0.125 + 0.125 + 0.5 * (3 - 0.25)) / 4, 1e-6);
+  EXPECT_NEAR(value(train, "usual"), (0.25 * 0.25 / 2 + 0.125 + 0.125 + 2.5) / 4, 1e-6);
+  EXPECT_NEAR(value(train, "slope"), (0.25 * 1 - 0.5 * 2 + 0.5 * 3 + 0.5 * 4) / 4, 1e-6);
+}
+
 // y_hat = 2 x + 10000: errors -1, 0, 1, 0 on train; the variance of y is far below its square, and the last batch is
 // short. Batches of 3.
 TEST_P(MetricsOn, RegressionInOriginalUnits) {

@@ -39,6 +39,7 @@ struct OptimizerCase {
   double clip_norm = 0;
   bool biases_decay = true;
   bool in_torch = true;  // false: torch.optim has no such optimizer, and the equations alone are compared with
+  double clip_value = 0;
 
   double option(const std::string& key, double fallback) const {
     const auto entry = options.find(key);
@@ -55,6 +56,8 @@ const std::vector<OptimizerCase>& cases() {
       {"sgd_weight_decay", "sgd", {{"lr", 0.1}, {"weight_decay", 0.2}}},
       {"sgd_l2", "sgd", {{"lr", 0.1}, {"l2", 0.4}}},
       {"sgd_clip_norm", "sgd", {{"lr", 0.5}}, 0.25},
+      {"sgd_clip_value", "sgd", {{"lr", 0.5}}, 0, true, true, 0.02},
+      {"sgd_clip_value_and_norm", "sgd", {{"lr", 0.5}}, 0.25, true, true, 0.1},
       {"momentum", "momentum", {{"lr", 0.05}}},
       {"momentum_half", "momentum", {{"lr", 0.1}, {"momentum", 0.5}}},
       {"nesterov", "nesterov", {{"lr", 0.05}}},
@@ -67,6 +70,10 @@ const std::vector<OptimizerCase>& cases() {
       {"adamw", "adamw", {{"lr", 0.01}}},
       {"adamw_all", "adamw", {{"lr", 0.02}, {"beta2", 0.99}, {"weight_decay", 0.5}}, 0.25, false},
       {"sgd_weights_only", "sgd", {{"lr", 0.1}, {"l2", 0.3}}, 0.25, false},
+      {"rprop", "rprop", {{"lr", 0.01}}},
+      {"rprop_keys",
+       "rprop",
+       {{"lr", 0.02}, {"eta_minus", 0.25}, {"eta_plus", 1.5}, {"step_min", 0.004}, {"step_max", 0.06}}},
       {"bfgs", "bfgs", {}, 0, true, false},
   };
   return list;
@@ -134,7 +141,11 @@ Parameters gradients_of(const Parameters& p) {
   return g;
 }
 
-void clip(Parameters& gradients, double max_norm) {
+void clip(Parameters& gradients, double max_norm, double max_value) {
+  for (auto& [name, values] : gradients) {
+    for (double& g : values) g = max_value > 0 ? std::fmin(std::fmax(g, -max_value), max_value) : g;
+  }
+  if (max_norm == 0) return;
   double squares = 0;
   for (const auto& [name, values] : gradients) {
     for (const double g : values) squares += g * g;
@@ -166,6 +177,13 @@ void update(const OptimizerCase& c, bool decays, int t, double& theta, double g,
   } else if (c.optimizer == "adagrad") {
     v += g * g;
     theta -= lr * g / (std::sqrt(v) + c.option("eps", 1e-10));
+  } else if (c.optimizer == "rprop") {  // m: the previous gradient, v: the step size
+    if (t == 1) v = lr;
+    const bool turns = g * m < 0;
+    v *= turns ? c.option("eta_minus", 0.5) : g * m > 0 ? c.option("eta_plus", 1.2) : 1;
+    v = std::fmin(std::fmax(v, c.option("step_min", 1e-6)), c.option("step_max", 50));
+    m = turns ? 0 : g;
+    theta -= m > 0 ? v : m < 0 ? -v : 0;
   } else {
     ASSERT_TRUE(adamw || c.optimizer == "adam") << "no equations for " << c.optimizer;
     const double beta1 = c.option("beta1", 0.9), beta2 = c.option("beta2", 0.999);
@@ -262,7 +280,7 @@ Parameters by_equations(const OptimizerCase& c) {
   }
   for (int t = 1; t <= static_cast<int>(kSteps); ++t) {
     Parameters g = gradients_of(p);
-    if (c.clip_norm > 0) clip(g, c.clip_norm);
+    clip(g, c.clip_norm, c.clip_value);
     for (auto& [name, values] : p) {
       const bool decays = c.biases_decay || !is_bias(name);
       for (std::size_t i = 0; i < values.size(); ++i) {
@@ -292,6 +310,7 @@ Model model_of(const OptimizerCase& c) {
   model.train.optimizer.name = c.optimizer;
   model.train.optimizer.attributes = {c.options.begin(), c.options.end()};
   model.train.clip_norm = c.clip_norm;
+  model.train.clip_value = c.clip_value;
   model.train.epochs = kSteps;
   model.data.splits = {{"train",
                         {{"x", test::tensor_of(DType::f32, {kTrainingRows, kInputs}, data_x())},

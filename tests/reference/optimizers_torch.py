@@ -22,12 +22,14 @@ def pattern(rows, columns, a, b, modulus, divisor):
     )
 
 
-# name: (class, its options, decoupled weight decay, largest gradient norm, do the biases decay)
+# name: (class, its options, decoupled weight decay, largest gradient norm, do the biases decay[, largest element])
 CASES = {
     "sgd": ("SGD", {"lr": 0.1}, 0, 0, True),
     "sgd_weight_decay": ("SGD", {"lr": 0.1}, 0.2, 0, True),
     "sgd_l2": ("SGD", {"lr": 0.1, "weight_decay": 0.4}, 0, 0, True),
     "sgd_clip_norm": ("SGD", {"lr": 0.5}, 0, 0.25, True),
+    "sgd_clip_value": ("SGD", {"lr": 0.5}, 0, 0, True, 0.02),
+    "sgd_clip_value_and_norm": ("SGD", {"lr": 0.5}, 0, 0.25, True, 0.1),
     "momentum": ("SGD", {"lr": 0.05, "momentum": 0.9}, 0, 0, True),
     "momentum_half": ("SGD", {"lr": 0.1, "momentum": 0.5}, 0, 0, True),
     "nesterov": ("SGD", {"lr": 0.05, "momentum": 0.9, "nesterov": True}, 0, 0, True),
@@ -40,11 +42,13 @@ CASES = {
     "adamw": ("AdamW", {"lr": 0.01, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.01}, 0, 0, True),
     "adamw_all": ("AdamW", {"lr": 0.02, "betas": (0.9, 0.99), "eps": 1e-8, "weight_decay": 0.5}, 0, 0.25, False),
     "sgd_weights_only": ("SGD", {"lr": 0.1, "weight_decay": 0.3}, 0, 0.25, False),
+    "rprop": ("Rprop", {"lr": 0.01, "etas": (0.5, 1.2), "step_sizes": (1e-6, 50)}, 0, 0, True),
+    "rprop_keys": ("Rprop", {"lr": 0.02, "etas": (0.25, 1.5), "step_sizes": (0.004, 0.06)}, 0, 0, True),
 }
 
 
 def train(name):
-    kind, options, decoupled, max_norm, biases_decay = CASES[name]
+    kind, options, decoupled, max_norm, biases_decay, *max_value = CASES[name]
     parameters = {
         "W1": pattern(INPUTS, HIDDEN, 5, 7, 17, 16),
         "b1": pattern(1, HIDDEN, 0, 3, 7, 32)[0],
@@ -65,6 +69,8 @@ def train(name):
         hidden = torch.tanh(x @ parameters["W1"] + parameters["b1"])
         loss = ((hidden @ parameters["W2"] + parameters["b2"] - y) ** 2).mean()
         loss.backward()
+        if max_value:
+            torch.nn.utils.clip_grad_value_(list(parameters.values()), max_value[0])
         if max_norm > 0:
             torch.nn.utils.clip_grad_norm_(list(parameters.values()), max_norm)
         with torch.no_grad():  # as AdamW does it: before the step

@@ -21,9 +21,8 @@ namespace {
 }
 
 void check_init(std::string_view name, const Shape& shape, const Init& init) {
-  if (init.kind == Init::Kind::glorot_uniform && shape.rank() < 2) {
-    fail("parameter.init",
-         fmt::format("{}: glorot_uniform needs two extents (in, out), got {}", name, to_string(shape)),
+  if (const FanInit* fan = fan_init(init.kind); fan != nullptr && shape.rank() < 2) {
+    fail("parameter.init", fmt::format("{}: {} needs two extents (in, out), got {}", name, fan->name, to_string(shape)),
          "a vector usually starts from zeros");
   }
   if (init.kind == Init::Kind::values && (init.tensor.dtype() != DType::f32 || !(init.tensor.shape() == shape))) {
@@ -54,6 +53,11 @@ std::uint32_t next_number() {
 }
 
 }  // namespace
+
+const FanInit* fan_init(Init::Kind kind) {
+  const auto* found = std::ranges::find(kFanInits, kind, &FanInit::kind);
+  return found == std::end(kFanInits) ? nullptr : found;
+}
 
 bool is_name(std::string_view text) {
   static constexpr std::array<std::string_view, 9> kWords = {"and",  "or",   "not",   "true", "false",

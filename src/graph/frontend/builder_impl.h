@@ -12,6 +12,29 @@
 
 namespace graphrun {
 
+// Initializers with mean 0 and a variance of gain / fan, where fan is in + out or in.
+struct FanInit {
+  Init::Kind kind;
+  std::string_view name;
+  double gain;
+  bool in_and_out, normal;
+  std::string_view doc;
+};
+inline constexpr FanInit kFanInits[] = {
+    {Init::Kind::glorot_uniform, "glorot_uniform", 2, true, false,
+     "samples uniformly in ±sqrt(6 / (in + out)), where in and out are the last two extents"},
+    {Init::Kind::glorot_normal, "glorot_normal", 2, true, true,
+     "samples a normal distribution with mean 0 and std sqrt(2 / (in + out))"},
+    {Init::Kind::he_uniform, "he_uniform", 2, false, false, "samples uniformly in ±sqrt(6 / in); suits relu"},
+    {Init::Kind::he_normal, "he_normal", 2, false, true,
+     "samples a normal distribution with mean 0 and std sqrt(2 / in); suits relu"},
+    {Init::Kind::lecun_uniform, "lecun_uniform", 1, false, false,
+     "samples uniformly in ±sqrt(3 / in); suits tanh and selu"},
+    {Init::Kind::lecun_normal, "lecun_normal", 1, false, true,
+     "samples a normal distribution with mean 0 and std sqrt(1 / in); suits tanh and selu"},
+};
+const FanInit* fan_init(Init::Kind kind);  // null for another kind
+
 using LayerInits = std::map<std::string, std::optional<Init>, std::less<>>;  // nullopt: without this parameter
 
 // Settings of one layer in addition to its name and operands.

@@ -184,11 +184,20 @@ class Checker {
     }
     if (train.early_stopping) check_monitor("train: early_stopping", *train.early_stopping, early_stopping_fields());
     if (train.lr_plateau) check_monitor("train: lr_plateau", *train.lr_plateau, lr_plateau_fields());
+    check_rprop(train.optimizer);
+    for (const ObjectiveSpec& one : train.objectives) check_rprop(one.optimizer);
     if (!train.threshold) return;
     check_validation("train: threshold");
     const std::vector<ClassOutput> outputs = class_outputs(model_);
     if (std::ranges::none_of(outputs, &ClassOutput::has_threshold))
       report("train.threshold", "train: threshold: no output has two classes or several labels", "leave it out");
+  }
+
+  void check_rprop(const OptimizerSpec& optimizer) {
+    if (optimizer.name == "rprop" && (optimizer.lr || model_.train.lr_plateau))
+      report("optimizer.lr",
+             "the optimizer rprop: lr is the initial step size, so it can have neither schedule nor lr_plateau",
+             "give lr a number and leave lr_plateau out");
   }
 
   // bfgs compares losses between steps, so every step must compute the same function of the parameters.
@@ -203,8 +212,10 @@ class Checker {
                   "minimize a sum of losses");
     if (!train.objectives.empty() || !train.minimize.valid() || !is_joint(train.optimizer)) return;
     if (train.shuffle) fail("shuffle would change the order of the sums between steps", "leave shuffle out");
-    if (train.clip_norm > 0 || train.clip_norm_at_run_time)
-      fail("clip_norm is not supported: the line search limits the step", "leave it out");
+    if (train.clip_norm > 0 || train.clip_norm_at_run_time || train.clip_value > 0)
+      fail(fmt::format("{} is not supported: the line search limits the step",
+                       train.clip_value > 0 ? "clip_value" : "clip_norm"),
+           "leave it out");
     if (train.lr_plateau) fail("lr_plateau is not supported: bfgs has no learning rate", "leave it out");
     if (!graph_.assignments.empty())
       fail("a state of the model changes between steps", "it supports neither batch_norm nor assignments");

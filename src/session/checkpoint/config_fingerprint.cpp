@@ -136,6 +136,7 @@ std::vector<ConfigEntry> training_config(const Model& model) {
   add("lr_plateau", plateau_text(train.lr_plateau));
   if (train.stop_at) add("stop_at", fmt::format("{}", train.stop_at->loss));
   add("clip_norm", train.clip_norm_at_run_time ? "runtime" : fmt::format("{}", train.clip_norm));
+  if (train.clip_value > 0) add("clip_value", fmt::format("{}", train.clip_value));
   add("batch", fmt::format("{}", model.graph.batch()));
   add("seed", fmt::format("{}", train.seed));
   add("shuffle", fmt::format("{}", train.shuffle));

@@ -163,7 +163,7 @@ std::vector<TopicKind> topic_kinds() {
       "called in \"graph\", as in \"loss = mean(softmax_cross_entropy(logits, y))\"; \"minimize\" names the loss",
       {},
       true};
-  for (const std::string_view name : {"mse", "mae", "softmax_cross_entropy", "sigmoid_cross_entropy"})
+  for (const std::string_view name : {"mse", "mae", "huber", "softmax_cross_entropy", "sigmoid_cross_entropy"})
     losses.items.push_back(item_of(*find_function(name)));
   TopicKind inits{"initializers", "an initializer", "the \"init\" of a parameter or layer", {}};
   for (const InitDoc& doc : init_docs()) {

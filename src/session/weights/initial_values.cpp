@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/philox.h"
+#include "graph/frontend/builder_impl.h"
 
 namespace graphrun {
 
@@ -22,15 +23,16 @@ HostTensor initial_value(const Init& init, std::string_view name, const Shape& s
     case Init::Kind::uniform:
       fill_uniform(stream, 0, init.a, init.b, out);
       break;
-    case Init::Kind::glorot_uniform: {
+    default: {
       const int rank = shape.rank();
-      const double fans = static_cast<double>(shape[rank - 2] + shape[rank - 1]) * init.a;
-      const double limit = std::sqrt(6.0 / fans);
-      fill_uniform(stream, 0, -limit, limit, out);
-      break;
+      const FanInit& kind = *fan_init(init.kind);
+      const double fans = static_cast<double>(shape[rank - 2] + (kind.in_and_out ? shape[rank - 1] : 0)) * init.a;
+      const double limit = std::sqrt(3 * kind.gain / fans);
+      if (kind.normal)
+        fill_normal(stream, 0, 0, std::sqrt(kind.gain / fans), out);
+      else
+        fill_uniform(stream, 0, -limit, limit, out);
     }
-    case Init::Kind::values:
-      break;
   }
   return tensor;
 }

@@ -65,7 +65,7 @@ export function short(value, digits = 4) {
 
 // Names of common settings: keys of "train" and "data", and attributes of optimizers.
 const kLabels = {
-  epochs: "Epochs", batch: "Batch size", seed: "Seed", shuffle: "Shuffle rows", clip_norm: "Clip gradient norm",
+  epochs: "Epochs", batch: "Batch size", seed: "Seed", shuffle: "Shuffle rows", clip_norm: "Clip gradient norm", clip_value: "Clip gradient elements",
   optimizer: "Optimizer", lr: "Learning rate", momentum: "Momentum", weight_decay: "Weight decay", l2: "L2 penalty",
   beta1: "Beta 1", beta2: "Beta 2", eps: "Epsilon", minimize: "Loss", metrics: "Metrics", last_batch: "Last batch",
   max_memory: "Memory limit", precision: "Matrix product precision (GPU)", math: "Accuracy of exp, tanh, ... (GPU)", log_every: "Report every (epochs)",
@@ -81,7 +81,7 @@ const kParts = {monitor: "metric", mode: "direction", patience: "patience (evalu
 const kHints = {
   lr: "Learning rate, which scales each update; or a schedule", momentum: "Share of the velocity, a running sum of gradients, that each step keeps",
   beta1: "Decay rate of the first moment, the running mean of the gradient", beta2: "Decay rate of the second moment, the running mean of the squared gradient",
-  eps: "Keeps the divisor above 0", clip_norm: "Largest norm of all gradients of the loss together. Larger gradients are scaled down before the update",
+  clip_value: "Largest absolute value of an element of a gradient", eps: "Keeps the divisor above 0", clip_norm: "Largest norm of all gradients of the loss together. Larger gradients are scaled down before the update",
   weight_decay: "Decoupled weight decay: shrinks each parameter by lr * weight_decay of its value", l2: "L2 penalty: adds l2 times each parameter to its gradient",
   "train.batch": "Rows per step, at most the size of the training split", "train.epochs": "Passes over the training split", shuffle: "Use a different order of rows in each epoch",
   "train.seed": "Seed of initial values, order of rows, random numbers and the split of the data", stratify: "Input or column whose values occur in the same proportions in every split",

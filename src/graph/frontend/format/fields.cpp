@@ -215,6 +215,9 @@ const Fields& train_fields() {
           "largest norm of all gradients of the loss together. Larger gradients are scaled down before the update. "
           "Either a number or [a runtime hyperparameter](#runtime-hyperparameters)",
           0, {}, true)),
+      plain<&TrainSpec::clip_value>("clip_value",
+                                    "largest absolute value of an element of a gradient. `clip_norm` applies after it",
+                                    0, {}, true),
       plain<&TrainSpec::evaluate_every>(
           "evaluate_every",
           "epochs between evaluations of `validation`. Without it, graphrun evaluates after the last epoch; "

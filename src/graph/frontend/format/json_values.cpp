@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <stdexcept>
 
 #include "base/json_text.h"
@@ -19,7 +21,7 @@ using json::Reader;
 using json::Ref;
 
 constexpr std::string_view kInits =
-    R"(expected "zeros", "ones", "glorot_uniform", {"constant": v}, {"normal": s}, )"
+    R"(expected "zeros", "ones", "glorot_uniform", "he_normal", {"constant": v}, {"normal": s}, )"
     R"({"uniform": [a, b]}, {"npz": "file", "key": "name"} or the values as nested arrays, of shape [] as a number)";
 
 std::nullopt_t rejected(Reader& reader, const Ref& at, std::string code, std::string message,
@@ -98,6 +100,8 @@ std::optional<Init> read_named_init(Reader& reader, const Ref& at) {
   std::vector<std::string> candidates;
   for (const InitDoc& doc : init_docs()) {
     if (doc.argument.empty() != is_word) continue;
+    const auto* fan = std::ranges::find(kFanInits, name, &FanInit::name);
+    if (doc.name == name && fan != std::end(kFanInits)) return Init::by_fan(fan->kind);
     if (doc.name == name) return doc.read(reader, is_word ? at : at.member(*member));
     candidates.emplace_back(doc.name);
   }
@@ -113,23 +117,25 @@ std::optional<Init> read_named_init(Reader& reader, const Ref& at) {
 
 const std::vector<InitDoc>& init_docs() {
   using Read = std::optional<Init>;
-  static const std::vector<InitDoc> docs = {
-      {{"zeros", "sets every element to 0"}, {}, [](Reader&, const Ref&) -> Read { return Init::zeros(); }},
-      {{"ones", "sets every element to 1"}, {}, [](Reader&, const Ref&) -> Read { return Init::constant(1); }},
-      {{"glorot_uniform", "samples uniformly in ±sqrt(6 / (in + out)), where in and out are the last two extents"},
-       {},
-       [](Reader&, const Ref&) -> Read { return Init::glorot_uniform(); }},
-      {{"constant", "sets every element to the number"},
-       "a number",
-       [](Reader& reader, const Ref& at) -> Read {
-         const std::optional<double> value = reader.number(at);
-         return value ? Read(Init::constant(*value)) : std::nullopt;
-       }},
-      {{"normal", "samples a normal distribution with mean 0"}, "the standard deviation", read_normal},
-      {{"uniform", "samples uniformly from low to high"}, "[low, high]", read_uniform},
-      {{"npz", "reads the array with that name from an NPZ file"}, "a file, with \"key\": a name"},  // read_init_file()
-  };
-  return docs;
+  static const std::vector<InitDoc> table = [] {
+    std::vector<InitDoc> docs = {
+        {{"zeros", "sets every element to 0"}, {}, [](Reader&, const Ref&) -> Read { return Init::zeros(); }},
+        {{"ones", "sets every element to 1"}, {}, [](Reader&, const Ref&) -> Read { return Init::constant(1); }},
+        {{"constant", "sets every element to the number"},
+         "a number",
+         [](Reader& reader, const Ref& at) -> Read {
+           const std::optional<double> value = reader.number(at);
+           return value ? Read(Init::constant(*value)) : std::nullopt;
+         }},
+        {{"normal", "samples a normal distribution with mean 0"}, "the standard deviation", read_normal},
+        {{"uniform", "samples uniformly from low to high"}, "[low, high]", read_uniform},
+        {{"npz", "reads the array with that name from an NPZ file"},
+         "a file, with \"key\": a name"},  // read_init_file()
+    };
+    for (const FanInit& fan : kFanInits) docs.insert(docs.end() - 4, InitDoc{{fan.name, fan.doc}});
+    return docs;
+  }();
+  return table;
 }
 
 bool check_name(Reader& reader, const Ref& object, const json::Member& member) {
@@ -189,10 +195,10 @@ json::Value json_of(const Init& init) {
       break;
     case Init::Kind::uniform:
       return json::make_object({{"uniform", json::make_array({make(init.a), make(init.b)})}});
-    case Init::Kind::glorot_uniform:
-      return make("glorot_uniform");
     case Init::Kind::values:
       break;
+    default:
+      return make(fan_init(init.kind)->name);
   }
   throw std::logic_error("a model file has no form for this initializer");
 }

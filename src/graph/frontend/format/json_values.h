@@ -25,7 +25,7 @@ std::optional<Shape> read_shape(json::Reader& reader, const json::Ref& at, bool 
 std::optional<DType> read_dtype(json::Reader& reader, const json::Ref& at);  // f32 or i32
 struct InitDoc : Entry {
   std::string_view argument = {};  // empty: the initializer is a plain string
-  // Null for npz, which read_init() handles.
+  // Null for npz and FanInits, which read_init() handles.
   std::optional<Init> (*read)(json::Reader& reader, const json::Ref& argument) = nullptr;
 };
 const std::vector<InitDoc>& init_docs();

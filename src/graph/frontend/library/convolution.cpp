@@ -58,8 +58,7 @@ struct Convolution {
 
   Init init() const {
     Init init = *call.options.inits.at("init");
-    for (int i = 0; i < axes && init.kind == Init::Kind::glorot_uniform; ++i)
-      init.a *= static_cast<double>(size[at(i)]);
+    for (int i = 0; i < axes && fan_init(init.kind) != nullptr; ++i) init.a *= static_cast<double>(size[at(i)]);
     return init;
   }
   Var weight(std::int64_t before_last, std::int64_t last) const {

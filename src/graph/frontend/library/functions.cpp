@@ -55,6 +55,15 @@ Var difference(std::string_view loss, Operands x) {
   return x[0] - x[1];
 }
 
+// The product of c, the difference clipped to ±delta, and (difference - c / 2): quadratic inside, linear outside.
+Var huber(Operands x, const ir::Attrs& attrs) {
+  const double delta = attrs.real("delta");
+  const Var d = difference("huber", x);
+  const Var c = op("clip", {d}, {{"low", -delta}, {"high", delta}});
+  const Var rest = d - c * 0.5;
+  return mean_over(c * rest);
+}
+
 // Share of correctly classified samples: by argmax of several columns, or one probability against 1/2.
 Var accuracy(Operands x, const ir::Attrs&) {
   const auto largest = [](Var scores) { return op("argmax", {scores}, {{"axis", std::int64_t{-1}}}); };
@@ -332,6 +341,13 @@ std::vector<Function> made_of_ops() {
            {"prediction", "target"}, accuracy),
       made("mae", "mean(|prediction - target|)", {"prediction", "target"},
            [](Operands x, const ir::Attrs&) { return mean_over(op("abs", {difference("mae", x)})); }),
+      made("huber", "mean of d^2 / 2 where |d| <= delta, else delta * (|d| - delta / 2); d = prediction - target",
+           {"prediction", "target"}, huber,
+           {{.name = "delta",
+             .fallback = 1.0,
+             .doc = "error above which the loss is linear",
+             .low = 0.0,
+             .above = true}}),
   };
 }
 

@@ -64,12 +64,32 @@ Var adam(UpdateContext& c) {
   return descend(c, m_hat / c.factor("eps").plus(root(v_hat)));
 }
 
+// A step grows while its gradient keeps the sign, and shrinks after a change of sign, for which the element rests.
+Var rprop(UpdateContext& c) {
+  const auto scalar = [&](std::string_view name) { return c.factor(name).of(make::like(1, c.lr)); };
+  const Var low = scalar("step_min"), high = scalar("step_max"),
+            first = make::op("equal", {c.time, make::like(1, c.time)});
+  const Var before = c.slot("previous");
+  const Var old = c.slot("step_size");
+  const Var size = make::op("where", {first, c.lr, old});
+  const Var agreement = make::op("sign", {c.gradient * before});
+  const Var zero = make::like(0, c.gradient);
+  const Var turns = make::op("less", {agreement, zero});
+  const Var grown = c.factor("eta_plus").of(size), shrunk = c.factor("eta_minus").of(size);
+  const Var kept = make::op("where", {make::op("greater", {agreement, zero}), grown, size});
+  const Var next = make::op("where", {turns, shrunk, kept});
+  const Var step = c.assign(old, make::op("minimum", {make::op("maximum", {next, low}), high}));
+  const Var g = c.assign(before, make::op("where", {turns, zero, c.gradient}));
+  return c.parameter - make::op("sign", {g}) * step;
+}
+
 ir::AttrDef number(std::string_view name, double fallback, std::string_view doc, bool required = false) {
   return {name, fallback, doc, required, 0.0};
 }
 
-ir::AttrSchema schema(std::vector<ir::AttrDef> own, double weight_decay = 0) {
-  ir::AttrSchema attrs = {number("lr", 0.01, "learning rate, which scales each update; or a schedule", true)};
+ir::AttrSchema schema(std::vector<ir::AttrDef> own, double weight_decay = 0,
+                      std::string_view lr = "learning rate, which scales each update; or a schedule") {
+  ir::AttrSchema attrs = {number("lr", 0.01, lr, true)};
   attrs.insert(attrs.end(), own.begin(), own.end());
   attrs.push_back(number("weight_decay", weight_decay,
                          "decoupled weight decay: shrinks each parameter by lr * weight_decay of its value"));
@@ -133,6 +153,14 @@ const std::vector<OptimizerDef>& optimizers() {
        adagrad},
       {{"adam", "m, v = bias-corrected moments of g; p - lr * m / (sqrt(v) + eps)", schema(betas)}, adam},
       {{"adamw", "adam, except that weight_decay is 0.01 by default", schema(betas, 0.01)}, adam},
+      {{"rprop",
+        "s = s * eta_plus or eta_minus where g keeps or changes its sign; p - s * sign(g); suits \"batch\": \"all\"",
+        schema({{"eta_minus", 0.5, "factor of a step size after a change of sign", false, 0.0, 1.0},
+                {"eta_plus", 1.2, "factor of a step size while the sign stays", false, 1.0},
+                number("step_min", 1e-6, "smallest step size"),
+                number("step_max", 50, "largest step size")},
+               0, "initial step size of each element")},
+       rprop},
       {{"bfgs", "self-scaled BFGS with a line search, one evaluation per step; needs \"batch\": \"all\"", {}}, nullptr},
   };
   return table;
@@ -152,6 +180,10 @@ Var update_parameter(const OptimizerDef& optimizer, UpdateContext& c, bool decay
   // PyTorch shrinks p first and then descends from there: the step does not see the shrunken p, so the order is the
   // same.
   return next - c.parameter * rate;
+}
+
+void clip_value(std::vector<Var>& gradients, double max_value) {
+  for (Var& gradient : gradients) gradient = make::op("clip", {gradient}, {{"low", -max_value}, {"high", max_value}});
 }
 
 void clip_norm(std::vector<Var>& gradients, const Factor& max_norm) {

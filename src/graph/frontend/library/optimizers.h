@@ -56,6 +56,9 @@ bool is_joint(const OptimizerSpec& optimizer);
 // The whole update of one parameter: l2, the optimizer, weight decay. `decays`: whether l2 and weight decay apply.
 Var update_parameter(const OptimizerDef& optimizer, UpdateContext& context, bool decays);
 
+// Limits each element to ±max_value (torch.nn.utils.clip_grad_value_).
+void clip_value(std::vector<Var>& gradients, double max_value);
+
 // Scales gradients by min(1, max_norm / (norm + 1e-6)), with the norm over all of them
 // (torch.nn.utils.clip_grad_norm_). A state that is 0 turns this off for the step.
 void clip_norm(std::vector<Var>& gradients, const Factor& max_norm);

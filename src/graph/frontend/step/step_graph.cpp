@@ -376,6 +376,7 @@ class StepGraphBuilder {
     const Var updates =
         objective.every == 1 ? steps : make::op("floor", {steps / static_cast<double>(objective.every)});
     const Var time = updates + one, due = when_running(objective.every == 1 ? Var{} : is_due(objective));
+    if (model_.train.clip_value > 0) clip_value(gradient, model_.train.clip_value);
     if (const Factor norm = max_norm(); !norm.is_zero()) clip_norm(gradient, norm);
     std::vector<NodeId> updated;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
