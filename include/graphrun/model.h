@@ -189,6 +189,7 @@ struct TrainSpec {
   // Sets DataSet::thresholds by the split "validation" when train() ends.
   std::optional<ThresholdRule> threshold;
   std::int64_t log_every = 0;    // epochs; 0: chosen for at most 200 reports
+  bool log_spaced = false;       // report after 1, 2, 5, 10, 20, 50, ... epochs instead
   std::uint64_t max_memory = 0;  // limit in bytes for a plan; 0: no limit
   bool largest_batch = false;    // use the largest batch that fits, up to the builder's
 };

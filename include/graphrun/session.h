@@ -71,6 +71,7 @@ struct Report {
   bool due = true;     // false: log_every did not ask for this report; it carries `validation` or `watched`
   double seconds = 0;  // training time so far, without evaluation
   double steps_per_second = 0;
+  std::span<const double> lr = {};            // learning rate of the last step, by objective; empty for bfgs
   double lr_factor = 1;                       // factor set by TrainSpec::lr_plateau
   std::span<const Statistics> watched = {};   // in the order of SessionOptions::watch; empty: not computed
   std::optional<std::uint64_t> weights = {};  // hash of the weights, if TrainOptions::hash_weights

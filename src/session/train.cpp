@@ -4,10 +4,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "graph/frontend/builder_impl.h"
+#include "graph/frontend/library/optimizers.h"
 #include "graph/frontend/library/schedules.h"
 #include "graphrun/error.h"
 #include "session/not_finite.h"
@@ -23,20 +28,29 @@ constexpr std::uint64_t kLossesAtOnce = std::uint64_t{1} << 24;  // 128 MiB, com
 // Steps at which the loop returns to the host: multiples of each number; 0: never.
 struct Pauses {
   std::uint64_t log = 0, evaluate = 0, watch = 0, total = 0;
+  std::uint64_t spaced = 0;  // steps per epoch, if reports follow epochs 1, 2, 5, 10, ...
 
   std::uint64_t after(std::uint64_t step) const {
     std::uint64_t next = total;
     for (const std::uint64_t every : {log, evaluate, watch}) {
       if (every > 0) next = std::min(next, (step / every + 1) * every);
     }
-    return next;
+    return spaced > 0 ? std::min(next, next_spaced(step / spaced) * spaced) : next;
   }
   bool at(std::uint64_t step) const { return step > 0 && (logs(step) || evaluates(step) || watches(step)); }
-  bool logs(std::uint64_t step) const { return is_multiple(step, log) || step == total; }
+  bool logs(std::uint64_t step) const {
+    return is_multiple(step, log) || step == total ||
+           (is_multiple(step, spaced) && next_spaced(step / spaced - 1) == step / spaced);
+  }
   bool evaluates(std::uint64_t step) const { return is_multiple(step, evaluate); }
   bool watches(std::uint64_t step) const { return is_multiple(step, watch); }
 
  private:
+  static std::uint64_t next_spaced(std::uint64_t epoch) {
+    std::uint64_t ten = 1;
+    while (5 * ten <= epoch) ten *= 10;
+    return epoch < ten ? ten : epoch < 2 * ten ? 2 * ten : 5 * ten;
+  }
   static bool is_multiple(std::uint64_t step, std::uint64_t every) { return every > 0 && step % every == 0; }
 };
 
@@ -56,7 +70,9 @@ Pauses pauses_of(const TrainSpec& train, std::uint64_t batches, bool validation,
     return epochs > train.epochs ? 0 : static_cast<std::uint64_t>(epochs) * batches;
   };
   const auto in_reach = [&](std::uint64_t every) { return every > pauses.total ? 0 : every; };
-  pauses.log = steps(train.log_every > 0 ? train.log_every : train.epochs / 200 + (train.epochs % 200 != 0));
+  if (train.log_spaced) pauses.spaced = batches;
+  if (!train.log_spaced)
+    pauses.log = steps(train.log_every > 0 ? train.log_every : train.epochs / 200 + (train.epochs % 200 != 0));
   if (validation) {
     const bool goes_by_it = train.early_stopping || train.lr_plateau;
     pauses.evaluate = train.evaluate_every_steps > 0 ? in_reach(static_cast<std::uint64_t>(train.evaluate_every_steps))
@@ -64,6 +80,36 @@ Pauses pauses_of(const TrainSpec& train, std::uint64_t batches, bool validation,
   }
   pauses.watch = in_reach(watch);
   return pauses;
+}
+
+// Learning rate of one optimizer, without the factor of lr_plateau.
+struct Rate {
+  double number = 0;
+  std::function<double(double, double)> schedule = {};
+  BufferId state = kNoBuffer;  // a runtime hyperparameter
+
+  double at(std::uint64_t step, std::uint64_t batches, Runnable& runnable) const {
+    float value = 0;
+    if (state != kNoBuffer) runnable.read(state, std::as_writable_bytes(std::span(&value, 1)));
+    if (state != kNoBuffer) return static_cast<double>(value);
+    return schedule ? schedule(static_cast<double>(step), static_cast<double>(batches)) : number;
+  }
+};
+
+std::vector<Rate> rates_of(const Model& model, const CompiledModel& compiled) {
+  std::vector<Rate> rates;
+  for (const ObjectiveSpec& one : objectives_of(model)) {
+    if (is_joint(one.optimizer)) continue;
+    Rate rate;
+    for (const auto& [name, value] : one.optimizer.attributes)
+      if (name == "lr") rate.number = value;
+    if (one.optimizer.lr) rate.schedule = schedule_formula(*one.optimizer.lr);
+    const std::string state = fmt::format("train:{}{}lr", one.name, one.name.empty() ? "" : ".");
+    for (const auto& [node, start] : compiled.step.runtime)
+      if (compiled.step.graph[node].name == state) rate.state = compiled.buffer(node);
+    rates.push_back(std::move(rate));
+  }
+  return rates;
 }
 
 }  // namespace
@@ -215,7 +261,8 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
   std::optional<GoodStates> good;
   if (options.trace_not_finite) good.emplace(program(), buffer(phase.counter), *runnable, done[index]);
   GoodStates* const traced = good ? &*good : nullptr;
-  std::vector<double> means(objectives.size());
+  const std::vector<Rate> rates = rates_of(model, compiled);
+  std::vector<double> means(objectives.size()), lr(rates.size());
   const auto add_to = [&](EpochMean& mean, std::uint64_t step, float loss) {
     mean.add(static_cast<double>(loss), static_cast<double>(phase.batches.at(step)), (step + 1) % batches == 0);
   };
@@ -234,6 +281,9 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
     report.seconds = result.seconds;
     report.steps_per_second =
         result.seconds > 0 ? static_cast<double>(result.steps - result.first_step) / result.seconds : 0;
+    for (std::size_t i = 0; i < lr.size(); ++i)
+      lr[i] = rates[i].at(result.steps - 1, batches, *runnable) * progress.stopping.lr_factor;
+    report.lr = lr;
     if (pauses.evaluates(result.steps)) {
       if (!evaluate(*validation, metrics)) return false;
       report.validation = &metrics;

@@ -253,13 +253,13 @@ TEST_F(Checks, TheLogHasALineForEachReport) {
   content << stream.rdbuf();
   const std::vector<std::string> rows = lines(content.str());
   ASSERT_FALSE(rows.empty());
-  EXPECT_EQ(rows[0], "epoch,step,seconds,steps_per_second,loss,validation_loss,validation_rmse");
+  EXPECT_EQ(rows[0], "epoch,step,seconds,steps_per_second,loss,validation_loss,validation_rmse,lr");
   std::vector<std::string> epochs;
   for (std::size_t i = 1; i < rows.size(); ++i) {
     const std::string epoch = rows[i].substr(0, rows[i].find(','));
     epochs.push_back(epoch);
-    EXPECT_EQ(std::count(rows[i].begin(), rows[i].end(), ','), 6) << rows[i];
-    EXPECT_EQ(rows[i].ends_with(",,"), std::stoi(epoch) % 6 != 0) << rows[i];  // not evaluated
+    EXPECT_EQ(std::count(rows[i].begin(), rows[i].end(), ','), 7) << rows[i];
+    EXPECT_EQ(has(rows[i], ",,"), std::stoi(epoch) % 6 != 0) << rows[i];  // not evaluated
   }
   EXPECT_EQ(epochs, (std::vector<std::string>{"4", "6", "8", "12", "16", "18", "20"}));
   EXPECT_EQ(lines(outcome.err).size(), 5u) << outcome.err;  // one per log_every
@@ -286,7 +286,7 @@ TEST_F(Checks, AKilledRunLeavesWholeLines) {
   EXPECT_EQ(content.str().back(), '\n');
   const std::vector<std::string> rows = lines(content.str());
   EXPECT_GE(rows.size(), 10u);
-  for (const std::string& row : rows) EXPECT_EQ(std::count(row.begin(), row.end(), ','), 4) << row;
+  for (const std::string& row : rows) EXPECT_EQ(std::count(row.begin(), row.end(), ','), 5) << row;
 }
 
 }  // namespace

@@ -133,7 +133,7 @@ TEST_F(Logs, TheSameInEachFormat) {
   ASSERT_EQ(csv.size(), 21u);
   ASSERT_EQ(json.size(), 20u);
   EXPECT_EQ(csv[0],
-            "epoch,step,seconds,steps_per_second,loss,validation_loss,validation_rmse,p:min,p:max,p:mean,p:std,"
+            "epoch,step,seconds,steps_per_second,loss,validation_loss,validation_rmse,lr,p:min,p:max,p:mean,p:std,"
             "p:zeros,p:nonfinite,weights_hash");
   const std::vector<fs::path> files = event_files("tb");
   ASSERT_EQ(files.size(), 1u);

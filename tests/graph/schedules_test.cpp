@@ -61,6 +61,8 @@ void expect_schedule(const ScheduleSpec& spec, std::int64_t batches, const std::
       const double expected = formula(static_cast<double>(steps[i]));
       ASSERT_NEAR(values[i], expected, 1e-6 + 2e-5 * std::fabs(expected))
           << spec.name << " at step " << steps[i] << " on " << executor << ", " << batches << " batches";
+      const double on_host = schedule_formula(spec)(static_cast<double>(steps[i]), static_cast<double>(batches));
+      ASSERT_NEAR(on_host, expected, 1e-12) << spec.name << " at step " << steps[i] << " on the host";
     }
   }
 }

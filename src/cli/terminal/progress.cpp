@@ -37,7 +37,7 @@ Progress::Progress(bool enabled, const Session& session)
     : session_(session),
       enabled_(enabled),
       in_place_(is_terminal(stderr)),
-      sparse_(session.model().train.log_every == 0),
+      sparse_(session.model().train.log_every == 0 && !session.model().train.log_spaced),
       steps_an_epoch_(steps_an_epoch(session.model())),
       first_step_(session.step()) {
   line_.reserve(kRoom);

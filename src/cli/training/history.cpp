@@ -24,7 +24,10 @@ std::vector<LogColumn> columns_of(const Session& session, bool hashes) {
     for (const std::string& name : session.metric_names())
       columns.push_back({"validation_" + name, name + "/validation", "{}"});
   }
-  if (session.model().train.lr_plateau) columns.push_back({"lr_factor", "lr_factor", "{}"});
+  const TrainSpec& train = session.model().train;
+  for (const ObjectiveSpec& one : train.objectives) columns.push_back({"lr_" + one.name, "lr/" + one.name, "{:.6g}"});
+  if (train.objectives.empty() && train.optimizer.name != "bfgs") columns.push_back({"lr", "lr", "{:.6g}"});
+  if (train.lr_plateau) columns.push_back({"lr_factor", "lr_factor", "{}"});
   for (const std::string& value : session.watched()) {
     for (const char* figure : {"min", "max", "mean", "std", "zeros", "nonfinite"})
       columns.push_back({fmt::format("{}:{}", value, figure), fmt::format("{}/{}", value, figure), "{:.6g}"});
@@ -75,6 +78,7 @@ void History::report(const Report& report) {
     else
       add(i == 0 ? report.validation->loss : report.validation->values[i - 1].second);
   }
+  for (const double lr : report.lr) add(lr);
   if (factor_) add(report.lr_factor);
   const std::size_t figures = columns_.size() - at - (hashes_ ? 1 : 0);
   for (const Statistics& s : report.watched) {

@@ -38,7 +38,7 @@ bool is_measure(const std::string& column, const std::string& x) {
   for (const char* other : {"epoch", "step", "seconds", "steps_per_second", "weights_hash"}) {
     if (column == other) return false;
   }
-  return true;
+  return column != "lr" && !column.starts_with("lr_");
 }
 
 std::vector<std::size_t> columns_to_draw(const Table& table, const std::string& x, const Arguments& arguments) {

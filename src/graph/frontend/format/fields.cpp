@@ -230,6 +230,7 @@ const Fields& train_fields() {
       other("threshold", "decision threshold to choose on `validation` when training ends: [keys](#threshold)",
             "a probability above 1/2"),
       plain<&TrainSpec::log_every>("log_every", "epochs between reports. Without it, at most 200 reports", 1),
+      plain<&TrainSpec::log_spaced>("log_spaced", "report after epochs 1, 2, 5, 10, 20, 50, … instead of `log_every`"),
   };
   return table;
 }

@@ -53,6 +53,23 @@ Var piecewise(const ScheduleCall& c) {
   return value;
 }
 
+// The same formulas on the host. `part`: from 0 to 1.
+double between(const ScheduleCall& c, double part) {
+  return c.attrs.real("from") + (c.attrs.real("to") - c.attrs.real("from")) * part;
+}
+double part_of(const ScheduleCall& c, double time) {
+  return std::fmin(time / c.attrs.real(c.unit), 1);
+}
+double power_at(const ScheduleCall& c, double exponent) {
+  return c.attrs.real("from") * std::pow(c.attrs.real("factor"), exponent);
+}
+double piecewise_at(const ScheduleCall& c, double time) {
+  const Reals& at = c.attrs.reals(c.unit);
+  std::size_t i = 0;
+  while (i < at.size() && time + 1e-6 >= at[i]) ++i;
+  return c.attrs.reals("values")[i];
+}
+
 // `example` appears in help.
 ir::AttrDef real(std::string_view name, std::string_view doc, double example = 0.1) {
   return {name, example, doc, true};
@@ -63,11 +80,12 @@ ir::AttrDef positive(std::string_view name, std::string_view doc) {
   return {.name = name, .fallback = 0.5, .doc = doc, .required = true, .low = 0.0, .above = true};
 }
 
-ScheduleDef row(std::string_view name, std::string_view doc, Var (*build)(const ScheduleCall&), ir::AttrSchema keys,
-                const AttrValue& length = 0.0, std::string_view what = "length; give steps or epochs") {
+ScheduleDef row(std::string_view name, std::string_view doc, Var (*build)(const ScheduleCall&),
+                double (*at)(const ScheduleCall&, double), ir::AttrSchema keys, const AttrValue& length = 0.0,
+                std::string_view what = "length; give steps or epochs") {
   for (const std::string_view unit : {"steps", "epochs"}) keys.push_back({unit, length, what});
   keys.push_back({"warmup", 0.0, "length of the linear rise from 0 at the start, in steps or epochs", false, 0.0});
-  return {{name, doc, std::move(keys)}, build};
+  return {{name, doc, std::move(keys)}, build, at};
 }
 
 [[noreturn]] void reject(std::string code, std::string message, std::string hint = {}) {
@@ -113,20 +131,33 @@ ScheduleCall parse(const ScheduleSpec& spec) {
 const std::vector<ScheduleDef>& schedules() {
   static const ir::AttrSchema ends = {real("from", "initial value"), real("to", "final value", 0.001)};
   static const std::vector<ScheduleDef> table = {
-      row("constant", "keeps the same value in every step",
-          [](const ScheduleCall& c) { return like(c.attrs.real("value"), c.time); }, {real("value", "the constant")}),
+      row(
+          "constant", "keeps the same value in every step",
+          [](const ScheduleCall& c) { return like(c.attrs.real("value"), c.time); },
+          [](const ScheduleCall& c, double) { return c.attrs.real("value"); }, {real("value", "the constant")}),
       row(
           "linear", "changes linearly from `from` to `to` over the length, then stays at `to`",
-          [](const ScheduleCall& c) { return lerp(c, at_most_one(lengths(c))); }, ends),
-      row("cosine", "follows from + (to - from) (1 - cos(pi t / length)) / 2, then stays at `to`", cosine, ends),
+          [](const ScheduleCall& c) { return lerp(c, at_most_one(lengths(c))); },
+          [](const ScheduleCall& c, double time) { return between(c, part_of(c, time)); }, ends),
+      row(
+          "cosine", "follows from + (to - from) (1 - cos(pi t / length)) / 2, then stays at `to`", cosine,
+          [](const ScheduleCall& c, double time) {
+            return between(c, (1 - std::cos(std::numbers::pi * part_of(c, time))) / 2);
+          },
+          ends),
       row("step", "multiplies by factor after each length: from * factor^floor(t / length)", step,
+          [](const ScheduleCall& c, double time) {
+            return power_at(c, std::floor(time / c.attrs.real(c.unit) + 1e-6));
+          },
           {real("from", "initial value"), positive("factor", "factor per length")}),
-      row("exponential", "changes exponentially: from * factor^(t / length)",
+      row(
+          "exponential", "changes exponentially: from * factor^(t / length)",
           [](const ScheduleCall& c) { return power(c, lengths(c)); },
+          [](const ScheduleCall& c, double time) { return power_at(c, time / c.attrs.real(c.unit)); },
           {real("from", "initial value"), positive("factor", "factor over the length")}),
       row("piecewise",
           "starts at values[0] and takes values[i] from the i-th boundary on; steps or epochs lists the boundaries",
-          piecewise, {{"values", Reals{0.1, 0.01}, "one value more than boundaries", true}}, Reals{},
+          piecewise, piecewise_at, {{"values", Reals{0.1, 0.01}, "one value more than boundaries", true}}, Reals{},
           "boundaries, increasing; give steps or epochs"),
   };
   return table;
@@ -153,6 +184,13 @@ std::optional<ScheduleEnd> end_at_zero(const ScheduleSpec& spec) {
   }
   end.time += end.warmup;
   return end;
+}
+
+std::function<double(double, double)> schedule_formula(const ScheduleSpec& spec) {
+  return [call = parse(spec)](double step, double epoch_steps) {
+    const double warmup = call.attrs.real("warmup"), time = call.unit == "epochs" ? step / epoch_steps : step;
+    return call.def->at(call, std::fmax(time - warmup, 0)) * (warmup > 0 ? std::fmin(time / warmup, 1) : 1);
+  };
 }
 
 ir::NodeId schedule_value(ir::Builder& f, const ScheduleSpec& spec, ir::NodeId step,

@@ -24,6 +24,7 @@ struct ScheduleCall {
 
 struct ScheduleDef : Entry {  // attributes include the units and warmup
   Var (*build)(const ScheduleCall& call);
+  double (*at)(const ScheduleCall& call, double time);  // same, on the host
 };
 
 const std::vector<ScheduleDef>& schedules();
@@ -37,6 +38,9 @@ struct ScheduleEnd {
   std::string_view unit = {};   // "steps" or "epochs"
 };
 std::optional<ScheduleEnd> end_at_zero(const ScheduleSpec& spec);  // nullopt: never
+
+// The value in a step, computed by the host. The spec must outlive the function, which does not allocate.
+std::function<double(double step, double epoch_steps)> schedule_formula(const ScheduleSpec& spec);
 
 // The number at this step. `step` is the u64 counter; `epoch_steps` returns the number of steps per epoch as an f32
 // scalar and is called only if the unit is epochs.
