@@ -218,7 +218,8 @@ class GRAPHRUN_API Session {
   bool has_split(std::string_view split) const;
   std::vector<std::string> metric_names() const;  // names of evaluate()'s values
   std::vector<std::string> watched() const;       // SessionOptions::watch
-  // Reasons why train() may learn less than expected: a schedule that reaches 0 early, batch norm on one row.
+  // Reasons why train() may learn less than expected: a schedule that reaches 0 early, batch norm on one row,
+  // minibatches of rows that are sorted by a target.
   std::vector<std::string> training_warnings() const;
 
   // Outputs by name for each sample of `inputs`, in original units; predict() returns the first output only.

@@ -91,8 +91,13 @@ ArrayPtr ColumnTransforms::numbers_of(const NamedArray& column, const FitContext
   fit_numbers(pipeline, column, array, input, table);
   input.sample = pipeline.result_of(input.sample, column.name).value_or(input.sample);
   if (static_cast<std::int64_t>(names.size()) != input.sample.elements()) names = array->columns;
-  return std::make_shared<const Array>(
-      as_array(pipeline.apply({array, {0, array->rows()}}, "column", input), std::move(names)));
+  const HostTensor values = pipeline.apply({array, {0, array->rows()}}, "column", input);
+  if (table.fit.is_given()) {
+    const auto numbers = values.elements<double>();
+    const auto far = std::ranges::count_if(numbers, [&](double z) { return is_far(pipeline.names(), z); });
+    table.files.count_far(column.name, far);
+  }
+  return std::make_shared<const Array>(as_array(values, std::move(names)));
 }
 
 ArrayPtr ColumnTransforms::shape_of(const NamedArray& column, const FitContext& table) const {

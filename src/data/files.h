@@ -43,6 +43,9 @@ class Files {
   }
   void warn(std::string text);  // about the data read; duplicates are dropped
   const std::vector<std::string>& warnings() const { return warnings_; }
+  // Rows per column with values far outside the training rows.
+  void count_far(const std::string& column, std::int64_t rows) { far_[column] = rows; }
+  const std::map<std::string, std::int64_t>& far() const { return far_; }
 
  private:
   OnProgress on_progress_;
@@ -51,6 +54,7 @@ class Files {
   std::map<std::string, std::string> pipes_;
   std::map<std::string, Chunk> chunks_;
   std::vector<std::string> warnings_;
+  std::map<std::string, std::int64_t> far_;
   std::unordered_set<std::string> warned_;
 };
 

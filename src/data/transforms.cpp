@@ -208,6 +208,14 @@ T converted(double value, std::string_view dtype, const std::string& where, std:
 
 }  // namespace
 
+bool is_far(std::string_view steps, double value) {
+  const auto place = [&](std::string_view name) { return static_cast<std::ptrdiff_t>(steps.rfind(name) + 1); };
+  const std::ptrdiff_t centred = std::max(place("standardize"), place("robust")), minmax = place("minmax");
+  if (place("scale") > std::max(centred, minmax)) return false;
+  if (minmax > centred) return value < -1 || value > 2;
+  return centred > 0 && std::abs(value) > 10;
+}
+
 // Part of the record that the list alone determines.
 Standardization Pipeline::known_record(const InputDecl& input) const {
   Standardization record = unchanged(input.name, static_cast<std::size_t>(input.sample.elements()), log());

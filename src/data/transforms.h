@@ -17,6 +17,10 @@
 
 namespace graphrun::data {
 
+// Whether a value after the named steps (names_of_steps()) is far outside the training rows: by more than their range
+// (minmax), or more than 10 standard deviations or interquartile ranges from their centre.
+bool is_far(std::string_view steps, double value);
+
 struct Column {
   ArrayPtr array;
   Rows rows;

@@ -168,6 +168,41 @@ bool Session::Impl::evaluate(std::size_t index, Metrics& metrics, double until) 
 }
 
 namespace {
+// Whether numbers, or class numbers of one-hot rows, only rise or only fall. False for few rows.
+template <class T>
+bool is_sorted_by(std::span<const T> values, std::size_t rows) {
+  const std::size_t width = rows < 10 ? 0 : values.size() / rows;
+  if (width == 0) return false;
+  const auto at = [&](std::size_t row) {
+    const auto part = values.subspan(row * width, width);
+    return width == 1 ? static_cast<double>(part[0])
+                      : static_cast<double>(std::max_element(part.begin(), part.end()) - part.begin());
+  };
+  bool rises = true, falls = true;
+  for (std::size_t i = 1; i < rows && (rises || falls); ++i) {
+    rises = rises && at(i) >= at(i - 1);
+    falls = falls && at(i) <= at(i - 1);
+  }
+  return rises != falls;
+}
+
+// Target by which the training rows are sorted; empty if there is none.
+std::string sorted_target(const Model& model) {
+  const Split* train = model.data.find("train");
+  for (const OutputSpec& output : model.outputs) {
+    if (train == nullptr || output.target.empty()) continue;
+    for (const auto& [name, tensor] : train->columns) {
+      const auto rows = static_cast<std::size_t>(train->samples());
+      const bool sorted = name == output.target &&
+                          (tensor.dtype() == DType::f32
+                               ? is_sorted_by(tensor.elements<float>(), rows)
+                               : tensor.dtype() == DType::i32 && is_sorted_by(tensor.elements<std::int32_t>(), rows));
+      if (sorted) return name;
+    }
+  }
+  return {};
+}
+
 // Restricts cancel() to the train() in progress.
 class Cancellable {
  public:
@@ -204,6 +239,11 @@ std::vector<std::string> Session::training_warnings() const {
         objective.empty() ? "" : objective + ": ", optimizer.lr->name, end->time, all, end->unit, all - end->time,
         end->unit, all - end->warmup, end->unit == "epochs" ? fmt::format("{:g}", end->time) : "less"));
   };
+  if (const std::string target = sorted_target(impl.model); count > 1 && !impl.model.train.shuffle && !target.empty())
+    warnings.push_back(fmt::format(
+        "the training rows are sorted by '{}', so each batch sees only a part of its values; set \"shuffle\": true in "
+        "\"train\"",
+        target));
   add_schedule("", impl.model.train.optimizer);
   for (const ObjectiveSpec& one : impl.model.train.objectives) add_schedule(one.name, one.optimizer);
   if (batches.at(static_cast<std::uint64_t>(count - 1)) != 1) return warnings;

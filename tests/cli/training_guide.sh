@@ -55,3 +55,41 @@ grep -q lr printed && fail "the plot of a log shows lr"
 graphrun train xor.json --epochs 4 --log run.csv -q --set train.optimizer.momentum.lr='{"runtime": 0.25}' >printed
 [ "$(tail -n 1 run.csv | cut -d, -f6)" = 0.25 ] || fail "a runtime learning rate is not in the log"
 rejected "log_every and log_spaced are both given" xor.json --set train.log_spaced=true --set train.log_every=3
+
+# Rows sorted by class or by a number; not after shuffling, nor in one batch.
+awk 'BEGIN { print "a,b,kind,price"
+             for (i = 0; i < 60; i++) print i * 7 % 10 "," i * 37 % 90 "," (i < 20 ? "x" : i < 40 ? "y" : "z") "," 3 * i }' >sorted.csv
+for label in kind price; do
+  graphrun init sorted.csv --label $label -o $label.json 2>printed
+  graphrun $label.json --epochs 2 --set data.split=null --set data.stratify=null --set train.early_stopping=null --set train.shuffle=false >printed 2>&1
+  grep -qF "sorted by 'y', so each batch sees only a part of its values" printed || { cat printed; fail "sorted by $label"; }
+  for setting in train.shuffle=true train.batch=60; do
+    graphrun $label.json --epochs 2 --set data.split=null --set data.stratify=null --set train.early_stopping=null --set train.shuffle=false \
+      --set $setting >printed 2>&1
+    if grep -q "sorted by" printed; then fail "sorted by $label with $setting"; fi
+  done
+done
+
+# Values far outside the training rows: by column transforms and by those of the whole input, from files and pipes.
+awk 'BEGIN { print "rooms,area,price"
+             for (i = 0; i < 60; i++) { r = 1 + i * 7 % 5; a = 30 + i * 37 % 90; print r "," a "," 20 + 3 * r + 2.5 * a } }' >houses.csv
+printf 'rooms,area\n3,80\n3,5000\n90,-4000\n' >new.csv
+run "Rows unlike the training rows" 3
+cp printed shown
+graphrun predict houses.json - --weights houses.npz <new.csv >>shown 2>&1
+for told in "'area' is far outside the training rows in 2 of 3 rows" "'rooms' is far outside the training rows in 1 of 3 rows"; do
+  [ "$(grep -cF -- "$told" shown)" -eq 2 ] || { cat shown; fail "not told twice: $told"; }
+done
+# The range of area is 30 to 119: with minmax, 209 is outside by more than its width, and 208 is not.
+cat >minmax.json <<END
+{"format": 1, "data": {"train": {"csv": "houses.csv", "x": ["rooms", "area"], "y": "price"}, "transform": {"x": ["minmax"]}},
+ "inputs": {"x": ["batch", 2], "y": ["batch", 1]}, "graph": ["p = dense(x, units=1)", "loss = mse(p, y)"],
+ "outputs": {"p": "y"}, "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.01}}}}
+END
+graphrun minmax.json -q --save-weights minmax.npz >printed
+printf 'rooms,area\n3,208\n3,209\n' >new.csv
+graphrun predict minmax.json new.csv --weights minmax.npz >printed 2>&1
+grep -qF "'area' is far outside the training rows in 1 of 2 rows" printed || { cat printed; fail "minmax"; }
+printf 'rooms,area\n3,80\n' >new.csv
+graphrun predict minmax.json new.csv --weights minmax.npz 2>printed >shown
+[ ! -s printed ] || { cat printed; fail "a warning about a usual row"; }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -170,6 +171,8 @@ class Predictions {
 
   Outputs of(const InputRows& rows) {
     Outputs outputs;
+    rows_ += rows.rows();
+    for (const auto& [column, count] : rows.far) far_[column] += count;
     for (auto& [name, values] : session_.predict_all(rows.inputs)) {
       const std::size_t i = outputs.size();
       const bool names_class = !classes_[i].words.empty() && !classes_[i].is_multi_label;
@@ -193,7 +196,17 @@ class Predictions {
 
   const std::vector<std::string>& keep() const { return arguments_.keep; }
 
+  void warn(Diagnostics& diagnostics) const {
+    for (const auto& [column, count] : far_)
+      diagnostics.warn(
+          fmt::format("'{}' is far outside the training rows in {} of {} rows; do not rely on predictions "
+                      "for them",
+                      column, count, rows_));
+  }
+
  private:
+  std::map<std::string, std::int64_t> far_;  // rows, keyed by column
+  std::int64_t rows_ = 0;
   Session& session_;
   const Arguments& arguments_;
   std::vector<std::optional<Standardization>> units_;
@@ -282,6 +295,7 @@ int run_predict(const Arguments& arguments, Diagnostics& diagnostics) {
   else
     print_csv(reader, std::move(first), predictions, to);
   to.finish();
+  predictions.warn(diagnostics);
   return kDone;
 }
 
@@ -302,6 +316,8 @@ data.
 graphrun matches columns by name: the names in the training table, or x0, x1, ... for an array x with several
 columns. It ignores other columns. A JSON file contains an array of objects, or one per line. An NPY or IDX
 file contains the model's only input; an NPZ file contains inputs by name.
+
+predict warns about values far outside the training rows, by the statistics of minmax, standardize and robust.
 
 graphrun predicts CSV rows and JSON lines from a pipe as they arrive. The outputs of a row depend on that row
 alone, unless the model mixes the rows of a batch. With --json, stdout is one object;

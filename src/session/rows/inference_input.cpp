@@ -327,7 +327,39 @@ InferenceInput::Read InferenceInput::read(const std::string& path, const std::st
     throw without_places(error, made, path, name);
   }
   result.warnings = files.warnings();
+  if (purpose_ == Purpose::predict) count_far(result, files);
   return result;
+}
+
+// Columns with their own transforms were counted on reading. Here, those of inputs whose list Session::predict()
+// applies.
+void InferenceInput::count_far(Read& read, const data::Files& files) const {
+  for (const auto& [column, rows] : files.far())
+    if (rows > 0) read.far.emplace_back(column, rows);
+  for (const auto& [name, values] : read.inputs) {
+    const Standardization* fitted = find_fitted(weights_, name);
+    const json::Member* list = transform_ == nullptr ? nullptr : transform_->find(name);
+    if (fitted == nullptr || list == nullptr || values.dtype() != DType::f64) continue;
+    std::string steps;
+    for (const json::Value& step : list->value.items)
+      steps += (step.members.empty() ? step.string : step.members.front().key) + ",";
+    const std::size_t width = fitted->scale.size();
+    std::vector<std::int64_t> counts(width);
+    const std::span<const double> numbers = values.elements<double>();
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      const std::size_t c = i % width;
+      const double z = (apply_log(fitted->log, numbers[i]) - fitted->shift[c]) / fitted->scale[c];
+      if (data::is_far(steps, z)) ++counts[c];
+    }
+    const json::Value choice = choice_of(name);
+    const bool named = choice.items.size() == width;
+    for (std::size_t c = 0; c < width; ++c)
+      if (counts[c] > 0)
+        read.far.emplace_back(named        ? choice.items[c].string
+                              : width == 1 ? name
+                                           : fmt::format("{}{}", name, c),
+                              counts[c]);
+  }
 }
 
 }  // namespace graphrun

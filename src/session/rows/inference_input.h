@@ -36,7 +36,8 @@ class InferenceInput {
     std::vector<std::pair<std::string, HostTensor>> inputs;
     std::vector<std::vector<std::string>> kept;  // indexed by name, then by row
     std::vector<std::string> warnings;
-    std::vector<Standardization> standardizations = {};  // for evaluations: applied transforms
+    std::vector<std::pair<std::string, std::int64_t>> far = {};  // InputRows::far
+    std::vector<Standardization> standardizations = {};          // for evaluations: applied transforms
   };
   // `path`: the user's path. `name`: the file to open, which is `path` or a copy of a pipe.
   Read read(const std::string& path, const std::string& name, RowFormat format, const std::optional<data::Chunk>& chunk,
@@ -47,6 +48,7 @@ class InferenceInput {
 
  private:
   InferenceInput(const std::string& model, Purpose purpose, const LoadOptions& options);  // options from reading_once()
+  void count_far(Read& read, const data::Files& files) const;
   bool is_wanted(const std::string& name) const;
   json::Value choice_of(const std::string& input) const;
   std::vector<std::string> array_names(const json::Value& choice) const;

@@ -118,7 +118,7 @@ struct InputReader::Impl {
       at_end = true;
     }
     InferenceInput::Read read = rows.read(path, copy ? path_of(*copy) : path, format, chunk, keep);
-    InputRows result{std::move(read.inputs), std::move(read.kept)};
+    InputRows result{std::move(read.inputs), std::move(read.kept), std::move(read.far)};
     last = static_cast<std::size_t>(result.rows());
     given += last;
     return result;
