@@ -31,18 +31,10 @@ struct Value {
 // 2010), 2 / fan_in (He et al. 2015) or 1 / fan_in (LeCun et al. 1998). fan_in and fan_out are the last two extents
 // times `a`: the number of elements in a window of a convolution, 1 elsewhere.
 struct Init {
-  enum class Kind {
-    constant,
-    normal,
-    uniform,
-    glorot_uniform,
-    glorot_normal,
-    he_uniform,
-    he_normal,
-    lecun_uniform,
-    lecun_normal,
-    values
-  };
+  // clang-format off
+  enum class Kind { constant, normal, uniform, glorot_uniform, glorot_normal, he_uniform, he_normal, lecun_uniform,
+                    lecun_normal, values };
+  // clang-format on
   Kind kind = Kind::constant;
   double a = 0;       // constant: the value; normal: the mean; uniform: the lower end; by fan: see above
   double b = 0;       // normal: the standard deviation; uniform: the upper end

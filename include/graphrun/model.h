@@ -264,8 +264,7 @@ struct InputOptions {
 struct InputRows {
   std::vector<std::pair<std::string, HostTensor>> inputs;  // for Session::predict()
   std::vector<std::vector<std::string>> kept;              // for each of InputOptions::keep, its text by row
-  // Column and number of its rows far outside the training rows, by statistics of minmax, standardize or robust
-  // (data.md, "Predictions").
+  // Columns and their numbers of rows far outside the training rows (training.md).
   std::vector<std::pair<std::string, std::int64_t>> far = {};
   std::int64_t rows() const { return inputs.front().second.shape()[0]; }
 };

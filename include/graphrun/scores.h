@@ -77,6 +77,13 @@ struct OutputScores {
   std::optional<RegressionScores> regression;
 };
 
+// Permutation importance of a source column of an input (Breiman 2001), or of element 3, "x3", of an input without
+// columns.
+struct Importance {
+  std::string column;
+  double mean = 0, std_dev = 0;  // how much worse the metric becomes, over the shuffles
+};
+
 // Returns whether a built-in metric has this name ("auc", "auc.TARGET") and may be undefined for some rows.
 GRAPHRUN_API bool is_score(std::string_view metric);
 // Returns whether a built-in metric of this name is better if it is larger; false for any other name.

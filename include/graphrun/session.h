@@ -215,6 +215,12 @@ class GRAPHRUN_API Session {
   bool choose_thresholds(const ThresholdRule& rule, std::string_view split,
                          double seconds = std::numeric_limits<double>::infinity());
   void set_thresholds(std::vector<FittedStatistic> thresholds);
+  // Importance of each column that predictions use, largest mean first: how much worse `metric` ("loss" or one of
+  // metric_names()) of the split becomes if the column is shuffled among its rows. Shuffles depend on the model's seed.
+  std::vector<Importance> importance(std::string_view split, const std::string& metric, std::uint64_t repeats = 10);
+  // "(intercept)" and a coefficient per column or category ("city=Ulm") of the first output, in original units
+  // (log(area) and the logarithm of the target, if those are transformed). Throws Error if the output is not linear.
+  std::vector<std::pair<std::string, double>> coefficients();
   bool has_split(std::string_view split) const;
   std::vector<std::string> metric_names() const;  // names of evaluate()'s values
   std::vector<std::string> watched() const;       // SessionOptions::watch

@@ -89,10 +89,11 @@ struct Rate {
   BufferId state = kNoBuffer;  // a runtime hyperparameter
 
   double at(std::uint64_t step, std::uint64_t batches, Runnable& runnable) const {
+    if (state == kNoBuffer)
+      return schedule ? schedule(static_cast<double>(step), static_cast<double>(batches)) : number;
     float value = 0;
-    if (state != kNoBuffer) runnable.read(state, std::as_writable_bytes(std::span(&value, 1)));
-    if (state != kNoBuffer) return static_cast<double>(value);
-    return schedule ? schedule(static_cast<double>(step), static_cast<double>(batches)) : number;
+    runnable.read(state, std::as_writable_bytes(std::span(&value, 1)));
+    return static_cast<double>(value);
   }
 };
 

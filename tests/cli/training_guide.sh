@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # training_guide.sh GRAPHRUN ROOT: the commands of docs/guide/training.md that readme.sh does not run: losses, initial
-# values, optimizers and diagnostics. Bad settings are rejected with the reason.
+# values, optimizers and diagnostics; of inspection.md, the importance of columns and the coefficients of linear models.
+# Bad settings are rejected with the reason.
 set -euo pipefail
 
 graphrun=$(readlink -f "$1") guide=$(readlink -f "$2")/docs/guide/training.md
@@ -54,7 +55,6 @@ graphrun plot run.csv >printed
 grep -q lr printed && fail "the plot of a log shows lr"
 graphrun train xor.json --epochs 4 --log run.csv -q --set train.optimizer.momentum.lr='{"runtime": 0.25}' >printed
 [ "$(tail -n 1 run.csv | cut -d, -f6)" = 0.25 ] || fail "a runtime learning rate is not in the log"
-rejected "log_every and log_spaced are both given" xor.json --set train.log_spaced=true --set train.log_every=3
 
 # Rows sorted by class or by a number; not after shuffling, nor in one batch.
 awk 'BEGIN { print "a,b,kind,price"
@@ -93,3 +93,28 @@ grep -qF "'area' is far outside the training rows in 1 of 2 rows" printed || { c
 printf 'rooms,area\n3,80\n' >new.csv
 graphrun predict minmax.json new.csv --weights minmax.npz 2>printed >shown
 [ ! -s printed ] || { cat printed; fail "a warning about a usual row"; }
+
+# price = 20 + 3 rooms + 2.5 area + 30 (Bern), 0 (Ulm) or -20 (Oslo), and a column that it does not depend on
+guide=${guide%/*}/inspection.md
+awk 'BEGIN { print "rooms,area,city,other,price"; split("Bern Ulm Oslo", city); split("30 0 -20", more)
+             for (i = 0; i < 120; i++) {
+               r = 1 + i * 7 % 5; a = 30 + i * 37 % 90; c = 1 + i * 5 % 7 % 3
+               print r "," a "," city[c] "," i * 11 % 13 "," 20 + 3 * r + 2.5 * a + more[c] } }' >houses.csv
+rm houses.json
+run "Importance of columns" 3
+awk '/^rmse on test/ { found = 1 } found && NR > 1 { print $1 }' printed | head -6 | tr '\n' ' ' >order
+[ "$(cat order)" = "rmse column area city rooms other " ] || { cat printed; fail "the order of the columns"; }
+rejected "'auc' is not a metric of the model" eval houses.json --weights houses.npz --importance auc
+rejected "it has loss, rmse, mae, r2" eval houses.json --weights houses.npz --importance auc
+rejected "is not linear in its inputs" eval houses.json --weights houses.npz --coefficients
+grep -v '"name": "h"' houses.json | sed 's/"inputs": \["h"\]/"inputs": ["x"]/' >line.json
+graphrun line.json -q --epochs 2000 --set train.early_stopping=null --set train.optimizer.adam.lr=0.01 \
+  --save-weights line.npz >printed
+$(grep '^graphrun eval line.json' "$guide") >printed
+awk '$1 == "rooms" || $1 == "area" || $1 ~ /^city=/ || $1 == "(intercept)" || $1 == "other" { of[$1] = $2 }
+     function near(x, y) { return x - y < 0.05 && y - x < 0.05 }
+     END { exit !(near(of["rooms"], 3) && near(of["area"], 2.5) && near(of["other"], 0) &&
+                  near(of["city=Bern"] - of["city=Oslo"], 50) && near(of["(intercept)"] + of["city=Ulm"], 20)) }' printed ||
+  { cat printed; fail "coefficients"; }
+graphrun eval line.json --weights line.npz --coefficients --importance loss --json | grep -q '"importance":{"split":"test","metric":"loss","columns":\[{"column":"area",.*"coefficients":{"(intercept)":' ||
+  fail "JSON"

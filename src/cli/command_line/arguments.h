@@ -37,6 +37,8 @@ struct Arguments {
   std::string picture, split, array;      // plot: of a model; empty: automatic. show: split
   std::vector<std::string> keep;          // predict: columns
   bool has_header = true;                 // init
+  std::string importance;                 // eval: a metric; empty: none
+  bool coefficients = false;              // eval
   bool labels = false;                    // predict
   bool probabilities = false;             // predict
   std::vector<std::string> logs;          // train: paths

@@ -92,6 +92,13 @@ Results evaluated(Session& session, double seconds, bool with_curves) {
   return results;
 }
 
+void add_importance(Results& results, Session& session, const std::string& metric) {
+  for (const std::string_view split : kSplits)
+    if (session.has_split(split)) results.importance_split = split;
+  results.importance = session.importance(results.importance_split, metric);
+  results.importance_metric = metric;
+}
+
 std::string as_json(const Results& results) {
   JsonWriter json;
   json.begin_object().member("schema", kSchema).member("model", results.model);
@@ -140,6 +147,16 @@ std::string as_json(const Results& results) {
   json.member("arena_bytes", results.arena_bytes).member("weights_hash", results.weights_hash);
   if (results.budget) write_budget(json.key("budget"), *results.budget);
   if (results.profile) write_profile(json.key("profile"), *results.profile);
+  if (!results.importance_metric.empty()) {
+    json.key("importance").begin_object().member("split", results.importance_split);
+    json.member("metric", results.importance_metric).key("columns").begin_array();
+    for (const Importance& one : results.importance)
+      json.begin_object().member("column", one.column).member("mean", one.mean).member("std", one.std_dev).end_object();
+    json.end_array().end_object();
+  }
+  if (!results.coefficients.empty()) json.key("coefficients").begin_object();
+  for (const auto& [column, value] : results.coefficients) json.member(column, value);
+  if (!results.coefficients.empty()) json.end_object();
   json.end_object();
   return json.text() + "\n";
 }
@@ -217,6 +234,14 @@ std::string details_text(const Results& results) {
   for (std::size_t i = kSplits.size(); i-- > 0 && text.empty();) {
     for (const OutputScores& scores : results.scores[i]) text += details_text(scores, kSplits[i]);
   }
+  if (!results.coefficients.empty()) text += fmt::format("\n{:<20}{:>14}\n", "column", "coefficient");
+  for (const auto& [column, value] : results.coefficients)
+    text += fmt::format("{:<20}{:>14.6g}\n", printable(column), value);
+  if (results.importance_metric.empty()) return text;
+  text += fmt::format("\n{} on {}: increase of the error if a column is shuffled\n{:<20}{:>14}{:>14}\n",
+                      results.importance_metric, results.importance_split, "column", "mean", "std");
+  for (const Importance& one : results.importance)
+    text += fmt::format("{:<20}{:>14.6g}{:>14.6g}\n", printable(one.column), one.mean, one.std_dev);
   return text;
 }
 

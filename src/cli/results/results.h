@@ -45,11 +45,18 @@ struct Results {
   std::optional<std::string> weights_hash;
   std::vector<std::string> left_out;  // skipped for lack of time
   std::optional<Profile> profile;
+  std::string importance_metric;                             // empty: not requested
+  std::string_view importance_split;                         // last available one of kSplits, as for details_text()
+  std::vector<Importance> importance;                        // input columns, largest first
+  std::vector<std::pair<std::string, double>> coefficients;  // empty: not requested
 };
 
 // Evaluates all splits with the current weights, and hashes them; skips the rest after `seconds`. `with_curves`:
 // includes the metrics at every threshold.
 Results evaluated(Session& session, double seconds = std::numeric_limits<double>::infinity(), bool with_curves = false);
+
+// Permutation importance on the last available split.
+void add_importance(Results& results, Session& session, const std::string& metric);
 
 std::string epochs_text(const TrainResult& training);  // "12 (stopped early)"
 std::string as_json(const Results& results);

@@ -43,7 +43,10 @@ int run_eval(const Arguments& arguments, Diagnostics& diagnostics) {
   Results results = [&] {
     const SlowOperationNotice notice(diagnostics, "evaluating");
     if (arguments.threshold) choose_thresholds(session, *arguments.threshold, diagnostics);
-    return evaluated(session, std::numeric_limits<double>::infinity(), arguments.threshold.has_value());
+    Results all = evaluated(session, std::numeric_limits<double>::infinity(), arguments.threshold.has_value());
+    if (!arguments.importance.empty()) add_importance(all, session, arguments.importance);
+    if (arguments.coefficients) all.coefficients = session.coefficients();
+    return all;
   }();
   if (arguments.json) results.settings = training_settings(session.model());
   if (outputs.report) {
@@ -82,11 +85,16 @@ with --json, at each.
 eval rejects a row whose class did not occur in training. --count-unseen accepts it if the target has the
 transform one_hot, and counts it as a miss. The loss, which is undefined for such a row, is then left out.
 
+--importance prints the permutation importance of each column on the test split: how much worse the metric
+becomes, as mean and standard deviation of 10 shuffles of the column. One-hot parts are shuffled together.
+--coefficients prints the coefficients of a linear model, in the units of its columns.
+
 With --json, stdout is one object; docs/reference/command-line.md lists the keys.)",
     R"(graphrun train model.json --save-weights model.npz
 graphrun eval model.json --weights model.npz
 graphrun eval model.safetensors --threshold f1
-graphrun eval model.json --weights model.npz --data held-out.csv)",
+graphrun eval model.json --weights model.npz --data held-out.csv
+graphrun eval model.json --weights model.npz --importance loss)",
     run_eval};
 
 }  // namespace graphrun::cli

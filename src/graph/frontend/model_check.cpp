@@ -182,9 +182,6 @@ class Checker {
     if (train.evaluate_every > 0 && train.evaluate_every_steps > 0) {
       report("train.evaluate_every", "train: evaluate_every and evaluate_every_steps are both given", "leave one out");
     }
-    if (train.log_every > 0 && train.log_spaced) {
-      report("train.log_every", "train: log_every and log_spaced are both given", "leave one out");
-    }
     if (train.early_stopping) check_monitor("train: early_stopping", *train.early_stopping, early_stopping_fields());
     if (train.lr_plateau) check_monitor("train: lr_plateau", *train.lr_plateau, lr_plateau_fields());
     check_rprop(train.optimizer);
