@@ -104,7 +104,8 @@ TEST(Canonical, FillsInEveryDefault) {
     "shuffle": false,
     "seed": 0,
     "precision": "fp32",
-    "math": "fast"
+    "math": "fast",
+    "log_spaced": false
   }
 }
 )json");

@@ -19,7 +19,7 @@ namespace {
 struct ColumnPart {
   std::string name;  // column, or "x3" if the source has no columns
   std::size_t first = 0, width = 1;
-  std::vector<std::string> words;  // of a categorical column; one element each if width > 1
+  std::vector<std::string> words;  // categorical values; one element each if width > 1
 };
 
 std::vector<ColumnPart> column_parts(const DataSet& data, const std::string& input, std::size_t width) {
