@@ -14,6 +14,7 @@
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/library/optimizers.h"
 #include "graph/frontend/library/schedules.h"
+#include "graphrun/elements.h"
 #include "graphrun/error.h"
 #include "session/not_finite.h"
 #include "session/session_impl.h"
@@ -170,19 +171,18 @@ bool Session::Impl::evaluate(std::size_t index, Metrics& metrics, double until) 
 
 namespace {
 // Whether numbers, or class numbers of one-hot rows, only rise or only fall. False for few rows.
-template <class T>
-bool is_sorted_by(std::span<const T> values, std::size_t rows) {
-  const std::size_t width = rows < 10 ? 0 : values.size() / rows;
-  if (width == 0) return false;
-  const auto at = [&](std::size_t row) {
-    const auto part = values.subspan(row * width, width);
-    return width == 1 ? static_cast<double>(part[0])
-                      : static_cast<double>(std::max_element(part.begin(), part.end()) - part.begin());
-  };
-  bool rises = true, falls = true;
-  for (std::size_t i = 1; i < rows && (rises || falls); ++i) {
-    rises = rises && at(i) >= at(i - 1);
-    falls = falls && at(i) <= at(i - 1);
+bool is_sorted(const HostTensor& tensor) {
+  const std::vector<double> values = as_doubles(tensor);
+  const auto rows = static_cast<std::ptrdiff_t>(tensor.shape()[0]);
+  const std::ptrdiff_t width = rows < 10 ? 0 : std::ssize(values) / rows;
+  bool rises = width > 0, falls = rises;
+  double before = 0;
+  for (std::ptrdiff_t i = 0; i < rows && (rises || falls); ++i) {
+    const auto row = values.begin() + i * width;
+    const double next = width == 1 ? *row : static_cast<double>(std::max_element(row, row + width) - row);
+    rises = rises && (i == 0 || next >= before);
+    falls = falls && (i == 0 || next <= before);
+    before = next;
   }
   return rises != falls;
 }
@@ -192,14 +192,8 @@ std::string sorted_target(const Model& model) {
   const Split* train = model.data.find("train");
   for (const OutputSpec& output : model.outputs) {
     if (train == nullptr || output.target.empty()) continue;
-    for (const auto& [name, tensor] : train->columns) {
-      const auto rows = static_cast<std::size_t>(train->samples());
-      const bool sorted = name == output.target &&
-                          (tensor.dtype() == DType::f32
-                               ? is_sorted_by(tensor.elements<float>(), rows)
-                               : tensor.dtype() == DType::i32 && is_sorted_by(tensor.elements<std::int32_t>(), rows));
-      if (sorted) return name;
-    }
+    for (const auto& [name, tensor] : train->columns)
+      if (name == output.target && is_sorted(tensor)) return name;
   }
   return {};
 }
