@@ -80,6 +80,8 @@ graphrun predict houses.json - --weights houses.npz <new.csv >>shown 2>&1
 for told in "'area' is far outside the training rows in 2 of 3 rows" "'rooms' is far outside the training rows in 1 of 3 rows"; do
   [ "$(grep -cF -- "$told" shown)" -eq 2 ] || { cat shown; fail "not told twice: $told"; }
 done
+graphrun plot houses.json --weights houses.npz --what surface >printed
+grep -q "rooms:standardize" printed || { cat printed; fail "the surface does not name its columns"; }
 # The range of area is 30 to 119: with minmax, 209 is outside by more than its width, and 208 is not.
 cat >minmax.json <<END
 {"format": 1, "data": {"train": {"csv": "houses.csv", "x": ["rooms", "area"], "y": "price"}, "transform": {"x": ["minmax"]}},

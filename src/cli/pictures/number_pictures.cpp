@@ -77,6 +77,10 @@ Plane plane_of(const Model& model, const SplitRows& rows) {
     for (std::size_t column = 0; column < width; ++column, ++count) {
       if (count >= 2 || tensor.dtype() == DType::i32) continue;
       plane.names[count] = width == 1 ? name : fmt::format("{}.{}", name, column);
+      for (const InputColumns& one : model.data.columns)
+        if (one.input == name && one.names.size() == width) plane.names[count] = one.names[column];
+      for (const FittedStatistic& one : model.data.fitted)  // "rooms:standardize": the axis is in transformed units
+        if (one.values.size() == 2 && one.name.starts_with(plane.names[count] + ":")) plane.names[count] = one.name;
       for (std::size_t i = column; i < values.size(); i += width) plane.at[count].push_back(values[i]);
     }
   }
