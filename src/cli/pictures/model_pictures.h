@@ -18,7 +18,8 @@ namespace graphrun::cli {
 
 using Picture = std::variant<plot::Figure, plot::Panels>;
 
-// "confusion", "roc", "pr", "calibration", "misclassified", "predicted", "residuals", "surface", "weights", "histogram".
+// "confusion", "roc", "pr", "calibration", "misclassified", "predicted", "residuals", "surface", "weights",
+// "histogram".
 std::vector<std::string> picture_names();
 // Pictures that this model supports, the most informative first.
 std::vector<std::string> pictures_of(const Session& session);

@@ -403,10 +403,9 @@ class TrainSection {
       for (std::size_t i = 0; i < 4; ++i) rule.cost[i] = number(cost.item(i / 2).item(i % 2));
       return;
     }
-    reader_.report(
-        cost, "model.value",
-        key == "cost" ? "cost is an array of two rows, each of two numbers" : "unknown rule for a threshold",
-        R"(for instance "f1", {"recall": 0.9}, {"precision": 0.9} or {"cost": [[0, 1], [5, 0]]})");
+    reader_.report(cost, "model.value",
+                   key == "cost" ? "cost is an array of two rows, each of two numbers" : "unknown rule for a threshold",
+                   R"(for instance "f1", {"recall": 0.9}, {"precision": 0.9} or {"cost": [[0, 1], [5, 0]]})");
   }
 
   template <class Part>
