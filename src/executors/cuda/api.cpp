@@ -38,6 +38,9 @@ void Api::fail(const char* call, cudaError_t status) const {
 }
 
 Api::Memory Api::allocate(std::uint64_t bytes) {
+  const Free owner{this, MemoryPool::Kind::device, bytes};
+  if (void* const memory = pool_ ? pool_->take(owner.kind, bytes) : nullptr)
+    return {static_cast<std::byte*>(memory), owner};
   const Call call(profile_, "cudaMalloc");
   void* memory = nullptr;
   const cudaError_t status = cudaMalloc(&memory, bytes);
@@ -46,17 +49,20 @@ Api::Memory Api::allocate(std::uint64_t bytes) {
   report_allocation("cudaMalloc", bytes);
   ++counters_.allocations;
   counters_.allocated_bytes += bytes;
-  return {static_cast<std::byte*>(memory), Free{this, cudaFree}};
+  return {static_cast<std::byte*>(memory), owner};
 }
 
 Api::Memory Api::allocate_pinned(std::uint64_t bytes) {
+  const Free owner{this, MemoryPool::Kind::pinned, bytes};
+  if (void* const memory = pool_ ? pool_->take(owner.kind, bytes) : nullptr)
+    return {static_cast<std::byte*>(memory), owner};
   const Call call(profile_, "cudaMallocHost");
   void* memory = nullptr;
   check(cudaMallocHost(&memory, bytes), "cudaMallocHost");
   report_allocation("cudaMallocHost", bytes);
   ++counters_.pinned_allocations;
   counters_.pinned_bytes += bytes;
-  return {static_cast<std::byte*>(memory), Free{this, cudaFreeHost}};
+  return {static_cast<std::byte*>(memory), owner};
 }
 
 void Api::clear(void* from, std::uint64_t bytes, cudaStream_t stream) {

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "executors/cuda/memory_pool.h"
 #include "executors/cuda/profile.h"
 #include "kernels/cuda/launcher.h"
 
@@ -54,9 +55,11 @@ class Api {
   // Memory is owned by the caller, and must not outlive the Api, which counts that it is freed.
   struct Free {
     Api* api = nullptr;
-    cudaError_t (*free)(void*) = nullptr;
+    MemoryPool::Kind kind = {};
+    std::uint64_t bytes = 0;
     void operator()(std::byte* memory) const noexcept {
-      free(memory);
+      if (api->pool_) return api->pool_->give(kind, bytes, memory);
+      MemoryPool::release(kind, memory);
       ++api->counters_.frees;
     }
   };
@@ -64,6 +67,8 @@ class Api {
 
   const Counters& counters() const { return counters_; }
   void set_profile(DeviceProfile* profile) { profile_ = profile; }  // null for no profile
+  // From now on, memory comes from this pool where it has some, and returns to it. Null: no pool.
+  void set_pool(std::shared_ptr<MemoryPool> pool) { pool_ = std::move(pool); }
 
   // Sets the purpose of the next calls for messages, such as "phase 'train', step 3 (h1.W)". The text must outlive the
   // calls: run() copies no strings.
@@ -101,6 +106,7 @@ class Api {
   Counters counters_;
   std::string_view doing_;
   DeviceProfile* profile_ = nullptr;
+  std::shared_ptr<MemoryPool> pool_;
 };
 
 }  // namespace graphrun::cuda

@@ -1,6 +1,8 @@
 // plugin.cpp: the CUDA executor, exported by libgraphrun_cuda.so. Loading it needs no driver: the CUDA runtime is
 // linked in and looks for the driver at its first call, which is in load() or devices().
 #include <atomic>
+#include <memory>
+#include <mutex>
 
 #include "executors/common/executor_library.h"
 #include "executors/common/load_check.h"
@@ -18,18 +20,27 @@ class CudaExecutor final : public CudaPlanner {
   void set_profiling(Profiling profiling) override { profiling_ = profiling; }
   std::unique_ptr<Runnable> load(const Program& program) override {
     check_loadable(program, *this);
-    return std::make_unique<CudaRunnable>(program, device_, profiling_, shares_);
+    return std::make_unique<CudaRunnable>(program, device_, profiling_, pool());
   }
   std::size_t share_launches(const Program& program) override {
-    shares_ = true;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!pool_) pool_ = std::make_shared<MemoryPool>();
+    }
     return networks_at_once(program, device_);
   }
   DeviceList devices() const override { return list_devices(); }
 
  private:
+  std::shared_ptr<MemoryPool> pool() {
+    const std::lock_guard lock(mutex_);
+    return pool_;
+  }
+
   int device_;
   std::atomic<Profiling> profiling_{Profiling::off};
-  std::atomic<bool> shares_{false};
+  std::mutex mutex_;
+  std::shared_ptr<MemoryPool> pool_;  // null: launches are not shared
 };
 
 std::unique_ptr<Executor> create(std::string_view argument) {

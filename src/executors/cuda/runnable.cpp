@@ -60,7 +60,7 @@ class CudaRunnable::StreamLauncher final : public Launcher {
   Mode mode_;
 };
 
-CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profiling, bool shares)
+CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profiling, std::shared_ptr<MemoryPool> pool)
     : program_(program),
       device_(device),
       machine_(machine_for(program)),
@@ -73,7 +73,8 @@ CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profili
     load_times_.emplace_back(part, static_cast<std::uint64_t>((last - before) * 1e9));
   };
   std::future<std::vector<StepCode>> steps =
-      compile_steps(program_, device_, shares && !profile_ && !Arena::is_split());
+      compile_steps(program_, device_, pool != nullptr && !profile_ && !Arena::is_split());
+  api_.set_pool(std::move(pool));
   open_device(device_);
   took("context_and_modules_ns");
   api_.doing("load");

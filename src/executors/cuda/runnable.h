@@ -25,8 +25,8 @@ namespace graphrun::cuda {
 
 class CudaRunnable final : public Runnable {
  public:
-  // `shares`: launches are shared with other runnables (slot_kernel.h).
-  CudaRunnable(const Program& program, int device, Profiling profiling, bool shares);
+  // With a pool, launches are shared with other runnables (slot_kernel.h), which leave their memory to each other.
+  CudaRunnable(const Program& program, int device, Profiling profiling, std::shared_ptr<MemoryPool> pool);
   ~CudaRunnable() override;
 
   void write(BufferId buffer, std::span<const std::byte> bytes) override;
