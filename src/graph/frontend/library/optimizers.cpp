@@ -65,21 +65,19 @@ Var adam(UpdateContext& c) {
 }
 
 // A step grows while its gradient keeps the sign, and shrinks after a change of sign, for which the element rests.
+// Selects by factors of 0 and 1, so that an element region computes everything in one pass.
 Var rprop(UpdateContext& c) {
   const auto scalar = [&](std::string_view name) { return c.factor(name).of(make::like(1, c.lr)); };
-  const Var low = scalar("step_min"), high = scalar("step_max"),
-            first = make::op("equal", {c.time, make::like(1, c.time)});
-  const Var before = c.slot("previous");
-  const Var old = c.slot("step_size");
-  const Var size = make::op("where", {first, c.lr, old});
+  const auto positive = [&](Var x) { return make::op("maximum", {x, make::like(0, x)}); };
+  const Var before = c.slot("previous"), old = c.slot("step_size");
+  const Var size = old + c.lr * positive(2 - c.time);  // lr at the first step
   const Var agreement = make::op("sign", {c.gradient * before});
-  const Var zero = make::like(0, c.gradient);
-  const Var turns = make::op("less", {agreement, zero});
-  const Var grown = c.factor("eta_plus").of(size), shrunk = c.factor("eta_minus").of(size);
-  const Var kept = make::op("where", {make::op("greater", {agreement, zero}), grown, size});
-  const Var next = make::op("where", {turns, shrunk, kept});
-  const Var step = c.assign(old, make::op("minimum", {make::op("maximum", {next, low}), high}));
-  const Var g = c.assign(before, make::op("where", {turns, zero, c.gradient}));
+  const Var keeps = positive(agreement), turns = positive(0 - agreement);
+  const Var next = keeps * c.factor("eta_plus").of(size) + turns * c.factor("eta_minus").of(size) +
+                   (1 - keeps - turns) * size;
+  const Var step =
+      c.assign(old, make::op("minimum", {make::op("maximum", {next, scalar("step_min")}), scalar("step_max")}));
+  const Var g = c.assign(before, (1 - turns) * c.gradient);
   return c.parameter - make::op("sign", {g}) * step;
 }
 
