@@ -125,7 +125,7 @@ TEST(ElementRunner, EveryOptimizerPassesOverItsTableOnce) {
     expect_same_bits(tables, std::string(def.name));
     const std::vector<std::string> kernels = kernels_of(tables);
     EXPECT_EQ(std::count(kernels.begin(), kernels.end(), "elements"), 1) << def.name;
-    const std::set<std::string> others = {"elements", "mul", "expm1", "neg", "sub", "maximum"};  // of numbers
+    const std::set<std::string> others = {"elements", "mul", "expm1", "neg", "sub", "maximum"};  // on scalars
     for (const std::string& kernel : kernels)
       EXPECT_TRUE(others.contains(kernel)) << def.name << ": " << kernel << " passes over the table by itself";
   }

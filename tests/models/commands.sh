@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # commands.sh GRAPHRUN PAGE.md FILE...: types every command of the page (its ```sh blocks) in a folder that has nothing but
-# the models and examples of the checkout. They must succeed and leave these files.
+# the models and examples of the checkout. They must succeed and leave these files. Blocks ```shell need other files.
 set -euo pipefail
 
 graphrun=$(readlink -f "$1") page=$(readlink -f "$2")

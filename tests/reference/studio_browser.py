@@ -181,7 +181,7 @@ def odd_tables(page):
     rows = "".join(f"{7 * i % 13};{5 * i % 11};{i % 7}\n" for i in range(40))
     for name, data, wanted, note in (("fenster.csv", f"Größe;Höhe;Preis\n{rows}".encode("windows-1252"), "Größe,Höhe,Preis", "Windows-1252"),
                                      ("weit.csv", f"Größe;Höhe;Preis\n{rows}".encode("utf-16"), "Größe,Höhe,Preis", "3 columns"),
-                                     ("bare.csv", rows.encode(), "0,1,2", "3 columns"),
+                                     ("bare.csv", rows.encode(), "c0,c1,c2", "3 columns"),
                                      ("Quoted Names ✓.csv", f'"a, b";"c";d\n{rows}'.encode(), "a, b,c,d", "3 columns")):
         drop(page, name, data)
         page.until(f"document.querySelector('#notes').textContent.includes({json.dumps(name)})")

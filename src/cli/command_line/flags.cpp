@@ -228,7 +228,7 @@ constexpr Flag kFlags[] = {
      [](Arguments& a, std::string_view v) { a.seeds = number<int>(v, 1, 100000); }},
     {"--folds", "", "Runs", "sweep", "train each fold of the model's data.folds", on<&Arguments::folds>},
     {"--at-once", "N|auto", "Runs", "sweep",
-     "number of runs to train at a time (default: auto, as many as the device runs at once)",
+     "number of runs to train at a time (default: auto, as many as fit the device)",
      [](Arguments& a, std::string_view v) { a.at_once = v == "auto" ? 0 : number<int>(v, 1, 4096); }},
     {"--jobs", "N", "Runs", "sweep", "train N runs at a time, each in its own process",
      [](Arguments& a, std::string_view v) { a.jobs = number<int>(v, 1, 1024); }},

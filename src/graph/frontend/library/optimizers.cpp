@@ -73,8 +73,8 @@ Var rprop(UpdateContext& c) {
   const Var size = old + c.lr * positive(2 - c.time);  // lr at the first step
   const Var agreement = make::op("sign", {c.gradient * before});
   const Var keeps = positive(agreement), turns = positive(0 - agreement);
-  const Var next = keeps * c.factor("eta_plus").of(size) + turns * c.factor("eta_minus").of(size) +
-                   (1 - keeps - turns) * size;
+  const Var next =
+      keeps * c.factor("eta_plus").of(size) + turns * c.factor("eta_minus").of(size) + (1 - keeps - turns) * size;
   const Var step =
       c.assign(old, make::op("minimum", {make::op("maximum", {next, scalar("step_min")}), scalar("step_max")}));
   const Var g = c.assign(before, (1 - turns) * c.gradient);
