@@ -160,8 +160,10 @@ std::vector<std::vector<std::string>> comparison_table(const SettingComparison& 
 
 std::string comparison_note(const SettingComparison& comparison) {
   if (comparison.settings.size() == 1) return "There is only one setting, so there is nothing to compare.";
-  if (std::ranges::all_of(comparison.settings, [](const ComparedSetting& one) { return std::isnan(one.low); }))
+  if (std::ranges::all_of(comparison.settings, [](const ComparedSetting& one) { return std::isnan(one.low); })) {
+    if (comparison.settings[0].metrics.size() > 1) return "No other setting has at least two completed runs.";
     return "Confidence intervals need runs with at least two seeds for each setting: sweep --seeds 5.";
+  }
   const bool by_fold = comparison.settings[0].metrics.begin()->first.second != "-";
   return fmt::format("Differences in {} to the best setting, by equal seed{}, with 95 % confidence intervals.",
                      printable(comparison.metric), by_fold ? " and fold" : "");
