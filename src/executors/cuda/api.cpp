@@ -43,7 +43,12 @@ Api::Memory Api::allocate(std::uint64_t bytes) {
     return {static_cast<std::byte*>(memory), owner};
   const Call call(profile_, "cudaMalloc");
   void* memory = nullptr;
-  const cudaError_t status = cudaMalloc(&memory, bytes);
+  cudaError_t status = cudaMalloc(&memory, bytes);
+  if (status == cudaErrorMemoryAllocation && pool_) {  // the pool may hold memory of other sizes
+    cudaGetLastError();
+    pool_->clear();
+    status = cudaMalloc(&memory, bytes);
+  }
   if (status == cudaErrorMemoryAllocation) fail_arena(bytes);
   check(status, "cudaMalloc");
   report_allocation("cudaMalloc", bytes);

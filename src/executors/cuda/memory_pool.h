@@ -19,9 +19,7 @@ class MemoryPool {
   MemoryPool() = default;
   MemoryPool(const MemoryPool&) = delete;
   MemoryPool& operator=(const MemoryPool&) = delete;
-  ~MemoryPool() {
-    for (const auto& [key, memory] : unused_) release(key.first, memory);
-  }
+  ~MemoryPool() { clear(); }
 
   void* take(Kind kind, std::uint64_t bytes) {
     const std::lock_guard lock(mutex_);
@@ -34,6 +32,11 @@ class MemoryPool {
   void give(Kind kind, std::uint64_t bytes, void* memory) {
     const std::lock_guard lock(mutex_);
     unused_.emplace(std::pair(kind, bytes), memory);
+  }
+  void clear() {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [key, memory] : unused_) release(key.first, memory);
+    unused_.clear();
   }
   static void release(Kind kind, void* memory) { kind == Kind::device ? cudaFree(memory) : cudaFreeHost(memory); }
 

@@ -19,6 +19,7 @@ std::shared_ptr<SlotKernel> SlotKernel::find(Api& api, const std::string& name, 
   int device = 0;
   api.check(cudaGetDevice(&device), "cudaGetDevice");
   const std::lock_guard lock(mutex);
+  std::erase_if(kernels, [](const auto& one) { return one.second.expired(); });
   std::weak_ptr<SlotKernel>& known = kernels[{device, source.text}];
   std::shared_ptr<SlotKernel> kernel = known.lock();
   if (!kernel) {
@@ -60,13 +61,13 @@ SlotKernel::Member::Member(std::shared_ptr<SlotKernel> kernel, const std::vector
   arguments_.insert(arguments_.end(), keys.begin(), keys.end());
   if (keys.empty()) arguments_.push_back(0);
   const std::lock_guard lock(kernel_->mutex_);
-  kernel_->members_.push_back(this);
+  const std::size_t bytes = kMaxSlots * arguments_.size() * sizeof(arguments_[0]);
   for (Table& table : kernel_->tables_) {
-    if (table.pinned) continue;
-    const std::size_t bytes = kMaxSlots * arguments_.size() * sizeof(arguments_[0]);
+    if (table.device) continue;
     table.pinned = kernel_->table_api_.allocate_pinned(bytes + sizeof(std::uint32_t));
     table.device = kernel_->table_api_.allocate(bytes);
   }
+  kernel_->members_.push_back(this);  // last: there is no destructor after an exception
 }
 
 SlotKernel::Member::~Member() {
@@ -128,6 +129,7 @@ void SlotKernel::launch(std::unique_lock<std::mutex>& lock, Api& api, cudaStream
     launch(api, stream, members, table);
   } catch (...) {
     error = std::current_exception();
+    cudaStreamSynchronize(stream);  // the members may free their memory
   }
   lock.lock();
   patience_ = (std::chrono::steady_clock::now() - start) / 5;

@@ -157,7 +157,8 @@ void OnceText::find_exact() {
 }
 
 // Literal of a constant scalar, which then needs no register. Slots may have different constants, except for operands
-// of approximate functions: the assembler computes these with other bits if it knows the operand.
+// of approximate functions: the assembler computes these with other bits if it knows the operand. Direct operands
+// suffice: the builder folds exact functions of constants.
 std::optional<std::string> OnceText::literal(BufferId of) const {
   const auto approximates = [&](const Step& step) {
     return is_approximate(step.op) && std::ranges::any_of(step.inputs, [&](BufferId id) { return root(id) == of; });
