@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 
 #include "base/input_limit.h"
 #include "base/text.h"
@@ -56,12 +57,15 @@ bool is_libsvm(std::string_view text) {
 }
 
 std::string csv_of_libsvm(const std::string& path, std::string_view text, Dialect& dialect) {
-  const std::int64_t features = dialect.libsvm > 0 ? dialect.libsvm : largest_feature(text);
+  const std::int64_t features =
+      std::min<std::int64_t>(dialect.libsvm > 0 ? dialect.libsvm : largest_feature(text), INT32_MAX);
   const std::uint64_t limit = input_limit();
   int number = dialect.lines_before;
   const auto fail = [&](std::string message, std::string hint = {}) {
     throw Error(ErrorKind::input, {{"data.csv", std::move(message), std::move(hint), path, number, 0, {}, {}}});
   };
+  require_within_input_limit(static_cast<std::uint64_t>(features) * sizeof(std::string),
+                             fmt::format("the names of the columns of '{}'", path), limit);
   std::string csv;
   while (!text.empty()) {
     ++number;

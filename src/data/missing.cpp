@@ -203,21 +203,29 @@ ArrayPtr fill_gaps(const NamedArray& column, const ArrayPtr& array, const FitCon
 
 namespace {
 
+// A mark of a row belongs to the same row of every array.
+void require_same_rows(const std::vector<char>& marks, const Array& array) {
+  if (marks.empty() || std::ssize(marks) == array.rows()) return;
+  throw Error(ErrorKind::input, "data.rows",
+              fmt::format("\"missing\": \"drop\" needs arrays of the same number of rows, got {} and {}", marks.size(),
+                          array.rows()));
+}
+
 // The array in double, without the dropped rows.
 ArrayPtr remaining(const ArrayPtr& array, const std::vector<char>& dropped) {
   if (!array || array->shape.rank() == 0 || array->rows() == 0) return array;
+  require_same_rows(dropped, *array);
   const auto rows = static_cast<std::size_t>(array->rows());
   std::vector<double> kept;
   std::visit(
       [&](const auto& values) {
         for (std::size_t i = 0; i < values.size(); ++i) {
-          if (dropped.size() != rows || !dropped[i / (values.size() / rows)])
-            kept.push_back(static_cast<double>(values[i]));
+          if (dropped.empty() || !dropped[i / (values.size() / rows)]) kept.push_back(static_cast<double>(values[i]));
         }
       },
       array->values);
   auto result = std::make_shared<Array>(Array{array->shape, std::move(kept), array->columns});
-  if (dropped.size() == rows) result->shape[0] = std::count(dropped.begin(), dropped.end(), 0);
+  if (!dropped.empty()) result->shape[0] = std::count(dropped.begin(), dropped.end(), 0);
   return result;
 }
 
@@ -243,6 +251,7 @@ void read_gaps(SourceContext& context, Table& table) {
       const ArrayPtr array = dropping[i] ? dropping[i]() : nullptr;
       if (!array || array->shape.rank() == 0 || array->rows() == 0) continue;
       const auto& values = std::get<std::vector<double>>(array->values);
+      require_same_rows(gaps, *array);
       gaps.resize(static_cast<std::size_t>(array->rows()));
       for (std::size_t k = 0; k < values.size(); ++k) {
         if (std::isnan(values[k])) gaps[k / (values.size() / gaps.size())] = 1;

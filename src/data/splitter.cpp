@@ -191,6 +191,7 @@ std::vector<std::size_t> Splitter::strata(const Rows& all) const {
 
 // Rows in ascending order of "split_by", equal ones in their order in the file.
 std::vector<std::int64_t> Splitter::in_order_of_time(const Rows& all) {
+  if (all.count == 0) return {};
   const bool are_dates = seconds_ && is_date(values_->cells->text(all.begin));
   const ArrayPtr array = (are_dates ? *seconds_ : *values_).read();
   const auto fail = [&](std::string what) {
@@ -199,6 +200,8 @@ std::vector<std::int64_t> Splitter::in_order_of_time(const Rows& all) {
   };
   if (!array || array->shape.rank() == 0 || array->shape.elements() != array->rows())
     fail("has several numbers in a row");
+  if (array->rows() < all.begin + all.count)
+    fail(fmt::format("has {} rows, and the data {}", array->rows(), all.begin + all.count));
   std::vector<double> times;
   std::visit([&](const auto& values) { times.assign(values.begin(), values.end()); }, array->values);
   std::vector<std::int64_t> order(static_cast<std::size_t>(all.count));

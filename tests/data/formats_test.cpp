@@ -128,6 +128,15 @@ TEST_F(DataTest, GapsOfArrays) {
   EXPECT_EQ(values(kept, "train", "x"), (Floats{1, 10, 8, 60}));
   EXPECT_EQ(values(kept, "train", "y"), (Floats{1, 4}));
   EXPECT_EQ(kept.warnings.front(), "2 of 4 rows lack a value and are left out");
+  for (const std::string& y :
+       {npy("<f4", "(3,)", raw<float>({1, 2, 3})), npy("<f4", "(5,)", raw<float>({1, kGap, 3, 4, 5}))}) {
+    write("y.npy", y);
+    for (const char* missing : {"\"drop\"", R"({"y": "drop"})"}) {
+      const std::string text =
+          errors(R"({"train": {"npy": {"x": "x.npy", "y": "y.npy"}, "missing": )" + std::string(missing) + "}}");
+      EXPECT_NE(text.find("rows"), std::string::npos) << "rows that do not belong together are paired: " << missing;
+    }
+  }
   write("x.npy", npy("<f4", "(1, 2)", raw<float>({1, kGap})));
   write("y.npy", npy("<f4", "(1,)", raw<float>({1})));
   EXPECT_NE(
