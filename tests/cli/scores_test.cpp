@@ -200,7 +200,8 @@ TEST_F(Thresholds, DecideAboutEachLabel) {
   wide = with(wide, {{R"("train": {"csv": "t.csv", "x": ["a", "b"], "y": ["u", "v"]})",
                       R"("source": {"csv": "t.csv", "x": ["a", "b"], "y": ["u", "v"]}, "split": [0.5, 0.5, 0])"},
                      {"\"epochs\": 20", R"("epochs": 60, "threshold": {"by": "f1"})"}});
-  train(file("wide.json", wide), {});
+  const std::string path_of_wide = file("wide.json", wide);
+  train(path_of_wide, {});
   const Json scores = Json::parse(graphrun({"eval", weights_, "--json"}).out)["scores"]["validation"]["o"];
   EXPECT_EQ(scores["classes"][0]["class"], "u");
   EXPECT_TRUE(scores["classes"][1].contains("threshold"));
@@ -215,6 +216,12 @@ TEST_F(Thresholds, DecideAboutEachLabel) {
   EXPECT_EQ(said[0][0], (Json{"u", "v"}));
   EXPECT_EQ(said[3][0], Json::array());
   EXPECT_FALSE(has(graphrun({"predict", weights_, data}).out, "y,")) << "only on request";
+  const auto log_loss = [&](const std::string& output) {
+    const Outcome eval = graphrun({"eval", path_of_wide, "--weights", weights_, "--set",
+                                   "outputs={\"" + output + "\": \"y\"}", "--set", "train.threshold=null", "--json"});
+    return Json::parse(eval.out)["scores"]["validation"][output]["log_loss"].get<double>();
+  };
+  EXPECT_NEAR(log_loss("p"), log_loss("o"), 1e-6) << "of probabilities and of logits";
 }
 
 TEST_F(Thresholds, AreRejected) {

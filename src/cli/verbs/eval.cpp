@@ -24,7 +24,7 @@ void choose_thresholds(Session& session, const ThresholdRule& rule, Diagnostics&
   for (const char* other : {"validation", "data"}) split = session.has_split(other) ? other : split;
   if (!session.choose_thresholds(rule, split))
     throw Error(ErrorKind::input, "eval.threshold", "--threshold: no output has two classes or several labels",
-                "more than two classes have no threshold: the largest value decides");
+                "more than two classes have no threshold: the largest value decides; nor have more than 2^24 values");
   if (rule.by == ThresholdRule::By::value) return;
   for (const FittedStatistic& chosen : session.model().data.thresholds)
     diagnostics.note(fmt::format("{}: the best F1 on the split '{}' is at the threshold {:.6g}", chosen.name, split,

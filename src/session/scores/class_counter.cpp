@@ -121,7 +121,8 @@ void ClassCounter::add_probabilities(std::span<const float> row) {
   for (std::size_t k = 0; k < width_; ++k) {
     const auto z = static_cast<double>(row[k]);
     const double share = share_of(k);
-    if (is_logits || width_ == 1) {  // probabilities of the class and of its complement
+    if (is_logits || width_ == 1 ||
+        kind_ == ClassScores::Kind::labels) {  // probabilities of the class and of its complement
       if (share != 0) log_loss_ -= share * (is_logits ? log_sigmoid(z) : log_probability(z));
       if (share != 1) log_loss_ -= (1 - share) * (is_logits ? log_sigmoid(-z) : log_probability(1 - z));
     } else if (share != 0) {

@@ -81,6 +81,10 @@ std::vector<Importance> Session::importance(std::string_view split, const std::s
       if (on_device != impl.compiled.step.data.end()) impl.write(impl.buffer(on_device->second), column);
     };
     const HostTensor original = column;
+    const auto restore = [&] {
+      column = original;
+      write();
+    };
     const auto width = static_cast<std::size_t>(column.shape().elements() / column.shape()[0]);
     for (const ColumnPart& part : column_parts(impl.model.data, input, width)) {
       std::vector<double> increases;
@@ -88,16 +92,20 @@ std::vector<Importance> Session::importance(std::string_view split, const std::s
       for (std::uint64_t i = 0; i < repeats; ++i) {
         shuffle_column(column, original, part, stream.key, i);
         write();
-        increases.push_back(sign * (metric_of(evaluate(split), metric) - start));
+        try {
+          increases.push_back(sign * (metric_of(evaluate(split), metric) - start));
+        } catch (...) {
+          restore();
+          throw;
+        }
       }
       const double count = static_cast<double>(repeats);
       const double mean = std::accumulate(increases.begin(), increases.end(), 0.0) / count;
       double variance = 0;
       for (const double increase : increases) variance += (increase - mean) * (increase - mean) / count;
       all.push_back({part.name, mean, std::sqrt(variance)});
-      column = original;
+      restore();
     }
-    write();
   }
   std::ranges::stable_sort(all, std::greater(), &Importance::mean);
   return all;
@@ -157,7 +165,7 @@ std::vector<std::pair<std::string, double>> Session::coefficients() {
       if (whole != nullptr)
         change(whole->shift[part.first + i], whole->scale[part.first + i], whole->log != LogTransform::none);
       for (const FittedStatistic& one : impl.model.data.fitted)
-        if (one.name.starts_with(part.name + ":") && one.values.size() == 2)
+        if (one.name.substr(0, one.name.rfind(':')) == part.name && one.values.size() == 2)
           change(one.values[0], one.values[1], one.name.find(":log") != std::string::npos);
       slope /= unit;
       all[0].second -= slope * shift;

@@ -174,9 +174,12 @@ bool Session::Impl::choose_thresholds(const ThresholdRule& rule, std::string_vie
   for (std::size_t i = 0; all && i < all->size(); ++i) {
     const std::optional<ClassScores>& of = (*all)[i].classes;
     if (!of || of->kind == ClassScores::Kind::several) continue;
+    const std::span<const PerClassScores> labels =
+        std::span(of->classes).subspan(of->kind == ClassScores::Kind::two ? 1 : 0);
+    const auto is_unknown = [](const PerClassScores& one) { return one.curve.empty(); };  // too many rows to rank
+    if (rule.by != ThresholdRule::By::value && std::ranges::any_of(labels, is_unknown)) continue;
     FittedStatistic chosen{(*all)[i].output, {}};
-    for (std::size_t k = of->kind == ClassScores::Kind::two ? 1 : 0; k < of->classes.size(); ++k)
-      chosen.values.push_back(threshold_by(rule, of->classes[k].curve));
+    for (const PerClassScores& label : labels) chosen.values.push_back(threshold_by(rule, label.curve));
     model.data.thresholds.push_back(std::move(chosen));
   }
   return !model.data.thresholds.empty();
