@@ -86,7 +86,7 @@ struct Importance {
 
 // Returns whether a built-in metric has this name ("auc", "auc.TARGET") and may be undefined for some rows.
 GRAPHRUN_API bool is_score(std::string_view metric);
-// Returns whether a built-in metric of this name is better if it is larger; false for any other name.
-GRAPHRUN_API bool more_is_better(std::string_view metric);
+// Returns whether the loss or a built-in metric of this name is better if it is larger; none for any other name.
+GRAPHRUN_API std::optional<bool> more_is_better(std::string_view metric);
 
 }  // namespace graphrun

@@ -268,7 +268,7 @@ class ComparedRuns : public Runs {
       if (std::isnan(losses[i]))
         result["failed"] = "the loss is nan";
       else
-        result["validation"] = {{"loss", losses[i]}, {"r2", 1 - losses[i]}};
+        result["validation"] = {{"loss", losses[i]}, {"r2", 1 - losses[i]}, {"gain", -losses[i]}};
       std::ofstream(run / "result.json") << result;
     }
   }
@@ -352,7 +352,9 @@ TEST_F(ComparedRuns, AreComparedByAMetricInItsDirection) {
   store(4, {1.0, 2.0});
   store(8, {0.5, 1.4});
   EXPECT_EQ(compared({"--sort", "r2"})[0]["graph.h.units"], "8") << "more is better";
-  EXPECT_EQ(compared({"--sort", "-validation.loss"})[0]["graph.h.units"], "4");
+  EXPECT_EQ(compared({"--sort", "-validation.loss"})[0]["graph.h.units"], "8") << "less is better in any order";
+  EXPECT_EQ(compared({"--sort", "validation.gain"})[0]["graph.h.units"], "4");
+  EXPECT_EQ(compared({"--sort", "-validation.gain"})[0]["graph.h.units"], "8") << "the sign says that more is better";
   expect_rejected(graphrun({"runs", runs_, "--compare", "--sort", "units"}),
                   {"no completed run has the metric 'graph.h.units'"});
   expect_rejected(graphrun({"runs", runs_, "--compare", "--sort", "validation.los"}), {"did you mean"});

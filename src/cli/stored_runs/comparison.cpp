@@ -106,7 +106,8 @@ SettingComparison compare_settings(std::vector<RunRecord> runs, std::string_view
       ++setting.incomplete;
     } else if (setting.metrics.try_emplace({text_in(run, kSeedKey), text_in(run, kFoldKey)}, *metric->number).second) {
       setting.folders.push_back(run.folder);
-      if (k != nullptr && text_in(run, kFoldKey) != text_in(runs[0], kFoldKey)) overlap = 1 / (*k->number - 1);
+      if (k != nullptr && text_in(run, kFoldKey) != text_in(runs[0], kFoldKey))
+        overlap = std::max(overlap, 1 / (k->number.value_or(2) - 1));
     }
   }
   for (ComparedSetting& setting : comparison.settings) {
@@ -117,8 +118,8 @@ SettingComparison compare_settings(std::vector<RunRecord> runs, std::string_view
   }
   // "validation.auc.TARGET" or "scores.test.OUTPUT.auc"
   const std::size_t first = comparison.metric.find('.') + 1, last = comparison.metric.rfind('.') + 1;
-  const bool larger_is_better =
-      marked || more_is_better(comparison.metric.substr(first)) || more_is_better(comparison.metric.substr(last));
+  const std::optional<bool> by_name = more_is_better(comparison.metric.substr(first));
+  const bool larger_is_better = by_name ? *by_name : more_is_better(comparison.metric.substr(last)).value_or(marked);
   const auto is_better = [&](const ComparedSetting& a, const ComparedSetting& b) {
     if (a.metrics.empty() || b.metrics.empty()) return a.metrics.size() > b.metrics.size();
     return larger_is_better ? b.mean < a.mean : a.mean < b.mean;

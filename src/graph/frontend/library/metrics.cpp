@@ -96,9 +96,10 @@ bool is_score(std::string_view metric) {
   return find_metric(metric.substr(0, metric.find('.'))) != nullptr;
 }
 
-bool more_is_better(std::string_view metric) {
+std::optional<bool> more_is_better(std::string_view metric) {
+  if (metric == "loss") return false;
   const MetricDef* def = find_metric(metric.substr(0, metric.find('.')));
-  return def != nullptr && def->more_is_better.value_or(false);
+  return def == nullptr ? std::nullopt : def->more_is_better;
 }
 
 }  // namespace graphrun
