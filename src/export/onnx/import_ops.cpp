@@ -319,7 +319,7 @@ GraphValue slice(Call& call) {
   GraphValue value = call.x();
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const std::size_t axis = call.axis(axes[i], call.rank());
-    const std::int64_t extent = value.shape[axis], step = steps[i];
+    const std::int64_t extent = value.shape[axis], step = std::clamp<std::int64_t>(steps[i], INT32_MIN, INT32_MAX);
     if (step == 0 || extent > kMaxExtent) throw Rejection{"its step is 0, or its input is too large"};
     if (extent == kAnyRows) {
       if ((*starts)[i] == 0 && (*ends)[i] == INT32_MAX && step == 1) continue;
