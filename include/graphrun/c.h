@@ -28,7 +28,7 @@
 extern "C" {
 #endif
 
-#define GR_ABI_VERSION 3
+#define GR_ABI_VERSION 4
 #define GR_MAX_RANK 8
 
 typedef struct gr_error gr_error;
@@ -79,7 +79,8 @@ GR_API void gr_model_free(gr_model* model);
 /* Sets the column of an input in a split: "train", "validation", "test". Dimension 0 of `type` counts the samples and
    is the same for all columns of a split. Values are copied, in original units; gr_session_open applies the model's
    "transform", fitted to the split "train" unless statistics came with weights or with data that were read. If the
-   input lists table columns, a row has one number per column (c-api.md, "Rows"). An unknown input is an error. */
+   input lists table columns, a row has one number per column (c-api.md, "Rows"). An unknown input is an error. Since
+   version 4, values of an f32 input may be f64. */
 GR_API gr_error* gr_model_set_data(gr_model* model, const char* split, const char* input, const gr_type* type,
                                    const void* values);
 
@@ -196,6 +197,11 @@ typedef struct gr_bytes {
    units. Allocates nothing unless it fails, or "transform" changes columns of an input. */
 GR_API gr_error* gr_session_predict(gr_session* session, const gr_const_bytes* inputs, size_t input_count,
                                     const gr_bytes* outputs, size_t output_count);
+
+/* The same for inputs of f32 that are given as f64: they are transformed before they are rounded, which keeps the
+   digits of a column such as 1.7e9 + row. Since version 4. */
+GR_API gr_error* gr_session_predict_double(gr_session* session, const gr_const_bytes* inputs, size_t input_count,
+                                           const gr_bytes* outputs, size_t output_count);
 
 /* ---- DLPack: tensors of other libraries; its header is not needed here. Since version 2 */
 

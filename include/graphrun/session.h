@@ -258,8 +258,10 @@ class GRAPHRUN_API Session {
   // Loss of the last training step; NaN before the first.
   double loss();
   // Inputs in the order of prediction_inputs(), and the first outputs in the model's order, as many as given. Each
-  // holds the rows of its type in original units (f32 if standardized). Same results as predict() above.
-  void predict(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs);
+  // holds the rows of its type in original units (f32 if standardized). Same results as predict() above. With
+  // DType::f64 for `floats`, inputs of f32 are given as f64, and transformed before they are rounded.
+  void predict(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs,
+               DType floats = DType::f32);
   // Types of predict()'s inputs and outputs, with the batch of the plan as dimension 0.
   std::vector<std::pair<std::string, TensorType>> prediction_inputs() const;
   std::vector<std::pair<std::string, TensorType>> prediction_outputs() const;

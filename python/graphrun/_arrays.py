@@ -50,6 +50,19 @@ def converted(name: str, values: Any, dtype: Any) -> Array:
     return numpy.ascontiguousarray(array, dtype=wanted)
 
 
+def has_more_digits(values: Array) -> bool:
+    """Returns whether float32 can round these numbers. They are then passed as float64, which the transforms of a
+    model take without rounding."""
+    return values.dtype.kind in "iuf" and values.dtype.itemsize > 3 and values.dtype.name != "float32"
+
+
+def precise_dtype(dtype: Any) -> Any:
+    """Returns float64 for float32, other dtypes as they are."""
+    import numpy
+
+    return numpy.dtype("float64") if numpy.dtype(dtype) == numpy.float32 else dtype
+
+
 def rows_like(name: str, values: Any, dtype: Any, sample: Tuple[int, ...]) -> Array:
     """Returns rows of this dtype and sample shape. A 1-D array is a column if the sample shape is (1,)."""
     array = converted(name, values, dtype)
@@ -100,6 +113,9 @@ def write_table(table: Any, path: str) -> None:
     import csv
 
     names = column_names(table)
+    twice = next((one for one in names if names.count(one) > 1), None)
+    if twice is not None:
+        raise ValueError(f"the table has two columns {twice!r}")
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(names)

@@ -5,7 +5,7 @@ import json
 import os
 from typing import Any, Dict, List, Optional
 
-ABI_VERSION = 3
+ABI_VERSION = 4
 MAX_RANK = 8
 DTYPES = ("float32", "float64", "int32", "uint64", "bool")  # index: gr_dtype
 KINDS = {1: "run", 2: "input", 3: "check", 4: "device"}
@@ -131,6 +131,7 @@ _FALLIBLE = {
     "gr_session_save_state": [_handle, ctypes.c_void_p, _size],
     "gr_session_load_state": [_handle, ctypes.c_void_p, _size],
     "gr_session_predict": [_handle, ctypes.POINTER(Bytes), _size, ctypes.POINTER(Bytes), _size],
+    "gr_session_predict_double": [_handle, ctypes.POINTER(Bytes), _size, ctypes.POINTER(Bytes), _size],
     "gr_session_save_weights": [_handle, _text],
     "gr_session_load_weights": [_handle, _text],
     "gr_session_weights_hash": [_handle, ctypes.c_char_p],

@@ -7,7 +7,7 @@ import tempfile
 from typing import Any, Dict, List, Optional
 
 from graphrun import _library
-from graphrun._arrays import (Array, as_array, as_table, column_names, converted, in_columns, near, number_of_dtype,
+from graphrun._arrays import (Array, as_array, as_table, column_names, converted, has_more_digits, in_columns, near, number_of_dtype,
                               write_table)
 from graphrun._session import OnReport, Session
 
@@ -134,6 +134,8 @@ class Model:
                     kind.shape[axis] = extent
                 _library.call("gr_model_set_data", loaded.handle, split.encode(), name.encode(), ctypes.byref(kind),
                               array.ctypes.data)
+        if not isinstance(executor, str):
+            raise TypeError(f"executor: expected a name such as \"cpu\", got {executor!r}")
         _library.prepare(executor)
         handle = ctypes.c_void_p()
         _library.call("gr_session_open", loaded.handle, _library.encoded({"executor": executor, **options}),
@@ -364,7 +366,9 @@ def _column(name: str, values: Any, wanted: Dict[str, Any]) -> Array:
     array = as_array(values)
     dtype = {"f32": "float32", "i32": "int32"}[wanted["dtype"]]
     sample: List[int] = wanted["shape"]
-    if array.dtype.kind in "biuf" and array.dtype.name != dtype and (dtype == "float32" or array.dtype.kind != "f"):
+    if dtype == "float32" and has_more_digits(array):
+        dtype = "float64"
+    if array.dtype.kind in "biuf" and array.dtype.name != dtype and (wanted["dtype"] == "f32" or array.dtype.kind != "f"):
         array = converted(name, array, dtype)
     if array.ndim == 1 and sample == [1]:
         array = array.reshape(-1, 1)

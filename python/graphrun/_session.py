@@ -8,7 +8,8 @@ import os
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from graphrun import _library
-from graphrun._arrays import Array, as_output, as_table, column_names, converted, empty, in_columns, numpy_dtype, rows_like
+from graphrun._arrays import (Array, as_array, as_output, as_table, column_names, converted, empty, has_more_digits, in_columns,
+                              numpy_dtype, precise_dtype, rows_like)
 from graphrun._progress import Progress, wanted
 
 
@@ -159,7 +160,9 @@ class Session:
         for name in out or {}:
             if name not in known:
                 raise ValueError(f"out: there is no output {name}, only {', '.join(known)}")
-        arrays = [rows_like(name, in_columns(name, given[name], self._columns[name]), dtype, sample)
+        values = {name: as_array(in_columns(name, given[name], self._columns[name])) for name, _, _ in self._inputs}
+        precise = any(has_more_digits(one) for one in values.values())
+        arrays = [rows_like(name, values[name], precise_dtype(dtype) if precise else dtype, sample)
                   for name, dtype, sample in self._inputs]
         rows = arrays[-1].shape[0]
         results = {}
@@ -174,7 +177,7 @@ class Session:
             results[name] = array
         call_in = (_library.Bytes * len(arrays))(*[_library.Bytes(a.ctypes.data, a.nbytes) for a in arrays])
         call_out = (_library.Bytes * len(results))(*[_library.Bytes(a.ctypes.data, a.nbytes) for a in results.values()])
-        _library.call("gr_session_predict", self._handle, call_in, len(arrays), call_out, len(results))
+        _library.call("gr_session_predict_double" if precise else "gr_session_predict", self._handle, call_in, len(arrays), call_out, len(results))
         return results
 
     def _value(self, name: str) -> Tuple[ctypes.c_uint32, Any, Tuple[int, ...]]:

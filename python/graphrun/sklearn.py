@@ -1,5 +1,6 @@
 """Estimators of scikit-learn: a network that fit() builds for its data, or a model file of the user."""
 
+from numbers import Integral
 from typing import Any, Dict, List, Optional, Tuple
 
 try:
@@ -17,6 +18,10 @@ from graphrun._model import Model
 from graphrun._session import OnReport
 
 __all__ = ["GraphClassifier", "GraphRegressor"]
+
+_WHOLE = ((type(None), Integral), "a whole number")
+_FLAG = ((Integral, numpy.bool_), "True or False")
+_KINDS = {"epochs": _WHOLE, "batch_size": _WHOLE, "patience": _WHOLE, "early_stopping": _FLAG, "verbose": _FLAG}
 
 _PARAMETERS = """
     Columns of a DataFrame (pandas, polars, pyarrow) are selected by name, in any order. Columns of strings are one-hot
@@ -83,6 +88,9 @@ class _GraphEstimator(BaseEstimator):
         sample_weight : weight of each row in the loss; a `model` must have an input "sample_weight"
         on_report : called with a Report after each epoch; a true result stops training
         """
+        for name, (kinds, what) in _KINDS.items():
+            if not isinstance(getattr(self, name), kinds):
+                raise TypeError(f"{name}: expected {what}, got {getattr(self, name)!r}")
         X, names = _finite_table(X), column_names(y) or [getattr(y, "name", None)]
         checks: Dict[str, Any] = {"dtype": "numeric" if isinstance(self, RegressorMixin) else None, "ensure_2d": False}
         if column_names(X):

@@ -42,6 +42,20 @@ std::span<const std::byte> values(const void* data, std::size_t bytes) {
   return {static_cast<const std::byte*>(data), bytes};
 }
 
+gr_error* predict(gr_session* session, const gr_const_bytes* inputs, std::size_t input_count, const gr_bytes* outputs,
+                  std::size_t output_count, DType floats) {
+  return guarded([&] {
+    gr_session& held = checked(session, "session");
+    if (input_count > 0) checked(inputs, "inputs");
+    if (output_count > 0) checked(outputs, "outputs");
+    held.inputs.clear();
+    held.outputs.clear();
+    for (std::size_t i = 0; i < input_count; ++i) held.inputs.push_back(values(inputs[i].data, inputs[i].size));
+    for (std::size_t i = 0; i < output_count; ++i) held.outputs.push_back(room(outputs[i].data, outputs[i].size));
+    held.session.predict(held.inputs, held.outputs, floats);
+  });
+}
+
 json::Value finite_or_null(double number) {
   return std::isfinite(number) ? json::make(number) : json::make_null();
 }
@@ -249,16 +263,11 @@ gr_error* gr_session_load_state(gr_session* session, const void* from, size_t by
 
 gr_error* gr_session_predict(gr_session* session, const gr_const_bytes* inputs, size_t input_count,
                              const gr_bytes* outputs, size_t output_count) {
-  return guarded([&] {
-    gr_session& held = checked(session, "session");
-    if (input_count > 0) checked(inputs, "inputs");
-    if (output_count > 0) checked(outputs, "outputs");
-    held.inputs.clear();
-    held.outputs.clear();
-    for (std::size_t i = 0; i < input_count; ++i) held.inputs.push_back(values(inputs[i].data, inputs[i].size));
-    for (std::size_t i = 0; i < output_count; ++i) held.outputs.push_back(room(outputs[i].data, outputs[i].size));
-    held.session.predict(held.inputs, held.outputs);
-  });
+  return predict(session, inputs, input_count, outputs, output_count, DType::f32);
+}
+gr_error* gr_session_predict_double(gr_session* session, const gr_const_bytes* inputs, size_t input_count,
+                                    const gr_bytes* outputs, size_t output_count) {
+  return predict(session, inputs, input_count, outputs, output_count, DType::f64);
 }
 
 gr_error* gr_session_save_weights(gr_session* session, const char* path) {

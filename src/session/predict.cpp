@@ -168,7 +168,7 @@ std::vector<std::pair<std::string, HostTensor>> Session::Impl::predict(
 }
 
 void Session::Impl::predict(std::span<const std::span<const std::byte>> inputs,
-                            std::span<const std::span<std::byte>> outputs) {
+                            std::span<const std::span<std::byte>> outputs, DType floats) {
   const StepPhase& phase = predicting();
   if (inputs.size() != phase.inputs.size() || outputs.size() > model.outputs.size()) {
     throw Error(ErrorKind::input, "predict.count",
@@ -180,8 +180,9 @@ void Session::Impl::predict(std::span<const std::span<const std::byte>> inputs,
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const auto& [name, node] = phase.inputs[i];
     const std::int64_t columns = columns_of(name);
-    const std::uint64_t bytes =
-        columns > 0 ? static_cast<std::uint64_t>(columns) * sizeof(float) : sample_bytes(phase, node);
+    const DType own = prediction_batch[i].dtype(), dtype = own == DType::f32 ? floats : own;
+    const std::uint64_t bytes = columns > 0 ? static_cast<std::uint64_t>(columns) * size_of(floats)
+                                            : sample_bytes(phase, node) / size_of(own) * size_of(dtype);
     if (inputs[i].size() % bytes != 0) {
       throw Error(
           ErrorKind::input, "predict.shape",
@@ -189,11 +190,11 @@ void Session::Impl::predict(std::span<const std::span<const std::byte>> inputs,
     }
     const auto rows = static_cast<std::int64_t>(inputs[i].size() / bytes);
     if (columns > 0 && rows > 0) {
-      HostTensor given(DType::f32, {rows, columns});
+      HostTensor given(floats, {rows, columns});
       std::copy(inputs[i].begin(), inputs[i].end(), given.bytes().begin());
       predicted.push_back(given_rows(changed_rows.emplace_back(changed(name, given)), fitted_of(name)));
     } else {
-      predicted.push_back({prediction_batch[i].dtype(), inputs[i], rows, fitted_of(name)});
+      predicted.push_back({dtype, inputs[i], rows, fitted_of(name)});
     }
     if (predicted.back().samples != predicted.front().samples)
       reject_rows(name, predicted.back().samples, predicted.front().samples);

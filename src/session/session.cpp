@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <set>
 
 #include "base/json.h"
 #include "base/json_text.h"
@@ -218,8 +220,29 @@ namespace {
 constexpr double kForever = std::numeric_limits<double>::infinity();
 }  // namespace
 
+// Columns that stay f64 without a transform are rounded to the f32 of their input.
 void change_original(Model& model) {
+  std::set<std::pair<std::string, std::string>> given;
+  for (const Split& split : model.data.splits)
+    for (const std::string& input : split.original) given.emplace(split.name, input);
   if (model.data.arrays) model.data.arrays->change(model.data);
+  for (Split& split : model.data.splits) {
+    for (auto& [input, column] : split.columns) {
+      const bool is_f32 = std::ranges::any_of(model.graph.impl().graph.nodes, [&](const ir::Node& node) {
+        return node.op == Op::input && node.name == input && node.type.dtype == DType::f32;
+      });
+      if (column.dtype() != DType::f64 || !is_f32 || !given.contains({split.name, input})) continue;
+      HostTensor rounded(DType::f32, column.shape());
+      for (std::size_t i = 0; i < rounded.elements<float>().size(); ++i) {
+        const double value = column.elements<double>()[i];
+        rounded.elements<float>()[i] = static_cast<float>(value);
+        if (std::isfinite(value) && !std::isfinite(rounded.elements<float>()[i]))
+          throw Error(ErrorKind::input, "data.value",
+                      fmt::format("input '{}' of {}: {} is too large for f32", input, split.name, value));
+      }
+      column = std::move(rounded);
+    }
+  }
 }
 
 Session::Session(Model model, const SessionOptions& options)
@@ -388,9 +411,9 @@ double Session::Impl::last_record(std::size_t index) {
 double Session::loss() {
   return not_moved(impl_).last_record(impl_->training());
 }
-void Session::predict(std::span<const std::span<const std::byte>> inputs,
-                      std::span<const std::span<std::byte>> outputs) {
-  not_moved(impl_).predict(inputs, outputs);
+void Session::predict(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs,
+                      DType floats) {
+  not_moved(impl_).predict(inputs, outputs, floats);
 }
 std::vector<std::pair<std::string, TensorType>> Session::prediction_inputs() const {
   std::vector<std::pair<std::string, TensorType>> inputs;

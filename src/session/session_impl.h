@@ -131,7 +131,8 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // member of an ex
   bool each_batch(std::size_t index, std::span<const GivenRows> given, std::size_t count,
                   const std::function<bool(std::int64_t, std::span<const HostTensor>)>& see);
   void write_batch(const StepPhase& phase, std::span<const GivenRows> given, std::int64_t first, std::int64_t count);
-  void predict(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs);
+  void predict(std::span<const std::span<const std::byte>> inputs, std::span<const std::span<std::byte>> outputs,
+               DType floats);
   // Runs the phase on all rows. Writes each of the first outputs, in original units, to a span of exactly its size.
   void predict_into(const StepPhase& phase, std::span<const GivenRows> given,
                     std::span<const std::span<std::byte>> outputs);

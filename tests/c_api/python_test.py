@@ -24,6 +24,7 @@ if sys.argv[1] != "installed":
     os.environ["GRAPHRUN_LIBRARY"] = os.path.abspath(sys.argv[1])
     sys.path.insert(0, str(source / "python"))
 import graphrun  # noqa: E402
+from exceptions import refused  # noqa: E402
 
 package = str(pathlib.Path(graphrun.__file__).parents[1])
 
@@ -349,14 +350,6 @@ def test_mistakes():
     assert xor().verify()["passed"] and graphrun.devices()["devices"]
 
 
-def refused(kind, call):
-    try:
-        call()
-    except kind as error:
-        return str(error)
-    raise AssertionError("a mistake was taken")
-
-
 def test_arrays_that_do_not_fit():
     session = xor().open()
     for values in ([[1j, 2]], [["1", "2"]], numpy.array([[None, 1]])):
@@ -437,6 +430,7 @@ def test_keywords_of_fit():
         assert f"{name!r}" in message and "sample_weight, on_report" in message and wanted in message, message
     assert "(x, y)" in refused(TypeError, lambda: model.fit(x, y, validation=x))
     assert "threads" in refused(TypeError, lambda: model.open(thread=2))
+    assert "executor: expected a name" in refused(TypeError, lambda: model.fit(x, y, executor=3))
     assert model.fit(x, y, threads=numpy.int64(1), progress=False).session.step > 0
     assert "no input of this name" in refused(TypeError, lambda: model.fit(x, y, sample_weight=y))
 
@@ -469,6 +463,9 @@ def test_a_table_replaces_the_file_of_the_model():
                       split=[0.5, 0, 0.5], transform={"x": ["standardize"], "color": ["one_hot"]})._source
         read = graphrun.Model(text).fit(progress=False)
         os.remove("d.csv")
+        doubled = frame(**{name: table[name] for name in table.columns})
+        doubled.columns.append("size")
+        assert "two columns 'size'" in refused(ValueError, lambda: graphrun.Model(text).fit(doubled))
         given = graphrun.Model(text).fit(table, progress=False)
         assert given.session.weights_hash() == read.session.weights_hash()
         assert given.evaluate("test") == read.evaluate("test")
@@ -477,6 +474,28 @@ def test_a_table_replaces_the_file_of_the_model():
         assert graphrun.Model(other).fit(table, progress=False).session.weights_hash() == read.session.weights_hash()
         assert "no column 'size'" in refused(graphrun.Error, lambda: graphrun.Model(text).fit(frame(y=[1, 2])))
         os.chdir(source)
+
+
+def test_digits_beyond_float32():
+    """Columns are transformed in double, and then rounded."""
+    t = 1.7e9 + numpy.arange(150)
+    spread = {"csv": "t.csv", "x": ["t"], "y": "y"}
+    model = {"format": 1, "data": {"train": spread, "transform": {"x": ["standardize"], "y": ["standardize"]}},
+             "inputs": {"x": ["batch", 1], "y": ["batch", 1]},
+             "graph": [{"name": "p", "op": "dense", "inputs": ["x"], "units": 1}, "loss = mean(square(p - y))"],
+             "outputs": {"p": "y"},
+             "train": {"minimize": "loss", "optimizer": {"adam": {"lr": 0.1}}, "batch": "all", "epochs": 300}}
+    for scale in (1, 1000):  # seconds, milliseconds
+        for rows in (scale * t, (scale * t).astype("int64")):
+            fitted = graphrun.Model(model, data="none").fit(rows, t - t[0])
+            assert fitted.score(rows, t - t[0]) > 0.999, (scale, rows.dtype)
+            assert numpy.abs(fitted.predict(rows[:3])[:, 0] - [0, 1, 2]).max() < 1, fitted.predict(rows[:3])
+    small = numpy.arange(150, dtype="float32")
+    fitted = graphrun.Model(model, data="none").fit(small, small)
+    assert numpy.array_equal(fitted.predict(small), fitted.predict(small.astype("float64")))
+    assert "too large" in refused(graphrun.Error, lambda: fitted.predict([[1e300]]))
+    plain = {**model, "data": {"train": spread}}
+    assert "too large" in refused(graphrun.Error, lambda: graphrun.Model(plain, data="none").fit([[1e300]], [1.0]))
 
 
 def test_data_that_are_not_finite():

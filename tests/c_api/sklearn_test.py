@@ -36,17 +36,10 @@ if sys.argv[1] != "installed":
     sys.path.insert(0, str(source / "python"))
 import graphrun  # noqa: E402
 from graphrun import GraphClassifier, GraphRegressor  # noqa: E402
+from exceptions import refused  # noqa: E402
 
 EXPECTED = {"check_sample_weight_equivalence_on_dense_data":
             "minibatches, means and standard deviations are those of the rows, not of their weights"}
-
-
-def refused(kind, call):
-    try:
-        call()
-    except kind as error:
-        return str(error)
-    raise AssertionError("a mistake was taken")
 
 
 def passengers():
@@ -152,6 +145,9 @@ def test_models_of_the_user():
     model = GraphClassifier(model=text).fit((numpy.arange(30) % 3).reshape(-1, 1), words)
     assert model.classes_.tolist() == ["maybe", "no", "yes"] and model.predict([[0], [1], [2]]).tolist() == ["maybe", "no", "yes"]
     assert "'nope' is not one of the classes" in refused(ValueError, lambda: model.fit([[0], [1]], ["no", "nope"]))
+    for name in ("epochs", "batch_size", "patience", "early_stopping", "verbose"):
+        told = refused(TypeError, lambda: graphrun.GraphRegressor(**{name: "3"}).fit([[0.0], [1.0]], [0.0, 1.0]))
+        assert told.startswith(f"{name}: expected "), told
     assert "no input of this name" in refused(TypeError, lambda: model.fit([[0], [1]], ["no", "yes"], [1, 2]))
     assert "3" in refused(ValueError, lambda: GraphClassifier(model={**text, "data": {"train": {"npz": "t.npz"}}}).fit(
         [[0], [1]], ["a", "b"]))
