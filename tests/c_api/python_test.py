@@ -642,6 +642,11 @@ def have(program):
     """Whether the packages that it imports are installed."""
     names = re.findall(r"^(?:import|from) (\w+)", program, flags=re.MULTILINE)
     missing = [name for name in sorted({*names}) if importlib.util.find_spec(name) is None]
+    if "sklearn" in names and not missing:
+        try:
+            importlib.import_module("graphrun.sklearn")
+        except ImportError:
+            missing = ["scikit-learn 1.6"]
     if missing:
         print(f"not run, {', '.join(missing)} is not installed: {program.splitlines()[0]}")
     return not missing
