@@ -15,6 +15,7 @@
 #include "graph/frontend/model_check.h"
 #include "graph/frontend/step/class_numbers.h"
 #include "graphrun/error.h"
+#include "graphrun/op.h"
 #include "session/compiling/fit_batch.h"
 #include "session/compiling/jit.h"
 #include "session/session_impl.h"
@@ -228,8 +229,8 @@ void change_original(Model& model) {
   if (model.data.arrays) model.data.arrays->change(model.data);
   for (Split& split : model.data.splits) {
     for (auto& [input, column] : split.columns) {
-      const bool is_f32 = std::ranges::any_of(model.graph.impl().graph.nodes, [&](const ir::Node& node) {
-        return node.op == Op::input && node.name == input && node.type.dtype == DType::f32;
+      const bool is_f32 = std::ranges::any_of(model.graph.impl().graph.nodes, [&name = input](const ir::Node& node) {
+        return node.op == Op::input && node.name == name && node.type.dtype == DType::f32;
       });
       if (column.dtype() != DType::f64 || !is_f32 || !given.contains({split.name, input})) continue;
       HostTensor rounded(DType::f32, column.shape());

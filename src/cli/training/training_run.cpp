@@ -263,7 +263,7 @@ int train_and_store(const Arguments& given, Diagnostics& diagnostics, const Prin
     if (training.cancelled)
       results.left_out.emplace_back("threshold");
     else
-      diagnostics.warn("there is no threshold: no output has two classes or several labels, or it has too many rows to rank");
+      diagnostics.warn("no threshold: no output has two classes or several labels, or it has too many rows to rank");
   }
   results.training = std::move(training);
   results.settings = std::move(settings);
