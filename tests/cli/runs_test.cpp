@@ -534,6 +534,32 @@ TEST_F(Runs, OfAKilledSweepAreCompleteOnceReported) {
   EXPECT_EQ(graphrun(words(runs_)).out, graphrun(words(runs_ + "-whole")).out);
 }
 
+// A run whose log or weights cannot be written is not done, so the same command trains it again.
+TEST_F(Runs, WithoutTheirLogOrWeightsAreNotDone) {
+  for (const std::string how : {"--at-once", "--jobs"}) {
+    for (const std::string name : {"log.csv", "weights.npz"}) {
+      const fs::path folder = runs_ + how + name, run = folder / "0001";
+      fs::create_directories(run);
+      std::ofstream(run / "run.json") << "{}";
+      fs::create_symlink("/dev/full", run / name);
+      const auto swept = [&] {
+        return graphrun({"sweep", model_, "--run-dir", folder, "--seeds", "2", how, "2"},
+                        {.environment = {"TMPDIR=" + folder_.string()}});  // of the rescued weights
+      };
+      const Outcome full = swept();
+      EXPECT_EQ(full.code, 1) << full.err;
+      EXPECT_TRUE(has(full.err, "1 of 2 runs failed") && has(full.err, name)) << full.err;
+      EXPECT_FALSE(fs::exists(run / "result.json")) << name;
+      EXPECT_TRUE(fs::exists(folder / "0002" / "result.json"));
+      fs::remove(run / name);
+      const Outcome again = swept();
+      EXPECT_EQ(again.code, 0) << again.err;
+      EXPECT_TRUE(has(again.err, "1 of 2 runs were there already")) << again.err;
+      EXPECT_TRUE(fs::is_regular_file(run / name) && fs::exists(run / "result.json")) << name;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(InThreadsAndProcesses, InterruptedSweep, ::testing::Values("--at-once", "--jobs"));
 
 TEST_F(Runs, OfASweepGoOverArgumentsOfFormulasAndOverNull) {

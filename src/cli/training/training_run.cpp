@@ -82,6 +82,7 @@ class Attempts {
   void report(Diagnostics& diagnostics) const {
     if (!found_.empty()) diagnostics.error(Error(ErrorKind::run, found_));
   }
+  bool failed() const { return !found_.empty() || out_of_memory_; }
   void throw_if_failed() const {
     if (!found_.empty()) throw Error(ErrorKind::run, found_);
     if (out_of_memory_) throw std::bad_alloc();
@@ -249,6 +250,7 @@ int train_and_store(const Arguments& given, Diagnostics& diagnostics, const Prin
   }();
   attempts.run([&] { checkpoints.finish(); });
   if (outputs.weights) attempts.run([&] { save_or_rescue(session, *outputs.weights); });
+  const bool is_stored = !attempts.failed();
   if (arguments.verbose) {  // training counters only: evaluation adds its own
     for (const auto& [name, value] : session.counters()) diagnostics.note(fmt::format("{}: {}", name, value));
   }
@@ -287,7 +289,8 @@ int train_and_store(const Arguments& given, Diagnostics& diagnostics, const Prin
   } else if (outputs.report) {
     diagnostics.note("the training was interrupted: there is no page of it");
   }
-  attempts.run([&] { folder.end(as_json(results)); });
+  // A run with result.json is done: without its log or its weights it must be trained again.
+  if (is_stored) attempts.run([&] { folder.end(as_json(results)); });
   if (print) attempts.run([&] { print(results); });
   attempts.throw_if_failed();
   reject_non_finite(results);
