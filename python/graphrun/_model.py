@@ -122,9 +122,17 @@ class Model:
         return self
 
     def open(self, executor: str = "cpu", **options: Any) -> Session:
-        """Plans the model, allocates its memory and returns a Session. Options: those of gr_session_open (c.h)."""
+        """Plans the model, allocates its memory and returns a Session. Options: those of gr_session_open (c.h).
+
+        If the data files of a weights file do not exist, as for an imported ONNX file, the session can only predict.
+        """
         _check_options("open", (), options)
-        return self._opened(self._taken(), executor, options)
+        try:
+            return self._opened(self._taken(), executor, options)
+        except _library.Error as error:
+            if error.code != "data.file_not_found" or self._data is not None or not self._is_weights():
+                raise
+            return self._opened(self._loaded_with("none"), executor, options)
 
     def _opened(self, loaded: "_Loaded", executor: str, options: Dict[str, Any]) -> Session:
         for split, columns in self._columns.items():
@@ -248,14 +256,16 @@ class Model:
 
     def _fitted(self) -> Session:
         if self.session is None:
-            self.session = self.open()  # with the given or the initial weights
+            self.session = self._opened(self._taken(), "cpu", {})  # with the given or the initial weights
         return self.session
+
+    def _is_weights(self) -> bool:
+        return not self._is_text and ("weights" in self._options or str(self._source).endswith(".safetensors"))
 
     def _predicts(self) -> Session:
         """Returns the session for predictions. A weights file needs no data."""
-        is_weights = not self._is_text and ("weights" in self._options or str(self._source).endswith(".safetensors"))
         if self._predictor is None or self.session is not None:
-            if self.session is not None or not is_weights or self._data is not None or "train" in self._columns:
+            if self.session is not None or not self._is_weights() or self._data is not None or "train" in self._columns:
                 return self._fitted()
             self._predictor = self._opened(self._loaded_with("none"), "cpu", {})
         return self._predictor
@@ -320,7 +330,8 @@ class Model:
         self._predicts().save_weights(path)
 
     def verify(self, executor: str = "cpu", **options: Any) -> Dict[str, Any]:
-        """Compares every step of an executor with the reference executor. Returns {"passed": ..., ...}."""
+        """Compares every step of an executor with the reference executor, on the data of the model. Returns {"passed":
+        ..., ...}."""
         loaded = self._taken()
         _library.prepare(executor)
         return json.loads(_library.text("gr_verify", loaded.handle,

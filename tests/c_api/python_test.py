@@ -571,6 +571,10 @@ def test_weights_predict_without_their_data():
         weights = graphrun.Model(path)
         assert (weights.predict(data) == trained.predict(data)).all()
         assert "rows.npz" in refused(graphrun.Error, lambda: weights.evaluate("train"))
+        session = graphrun.Model(path).open()
+        assert (session.predict(data) == trained.predict(data)).all() and session.describe()["splits"] == []
+        for call in (lambda: graphrun.Model(path).fit(), lambda: graphrun.Model(path).verify()):
+            raised("input", "data.file_not_found", call)
         os.chdir(source)
 
 
