@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 else:
     Array = Any
 
+_MARKERS = ("NA", "N/A", "NaN", "nan", "null", "NULL", "?")  # missing values of a CSV file (data.md)
 _NAMES = {"f32": "float32", "f64": "float64", "i32": "int32", "u64": "uint64", "bool": "bool"}
 
 
@@ -119,13 +120,17 @@ def write_table(table: Any, path: str) -> None:
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(names)
-        writer.writerows(zip(*(_cells(table[name]) for name in names)))
+        writer.writerows(zip(*(_cells(name, table[name]) for name in names)))
 
 
-def _cells(column: Any) -> Iterable[Any]:
+def _cells(name: str, column: Any) -> Iterable[Any]:
+    import warnings
+
     import numpy
 
     def text(value: Any) -> Any:
+        if isinstance(value, str) and value.strip() in _MARKERS:
+            warnings.warn(f"column {name!r}: the string {value!r} is read as a missing value", stacklevel=5)
         return "" if is_missing(value) else str(value).lower() if isinstance(value, bool) else value
 
     array, kind = numpy.asarray(column), str(getattr(column, "dtype", getattr(column, "type", ""))).lower()
@@ -144,7 +149,9 @@ def in_columns(name: str, values: Any, columns: Sequence[Dict[str, Any]]) -> Any
     if given and wanted:
         for one in wanted:
             if one not in given:
-                raise ValueError(f"{name}: there is no column {one!r} among {', '.join(given)}" + near(one, given))
+                computed = ("; the model computes it from columns of a file: pass its values as a column of this name, or "
+                            "use graphrun predict with a CSV file" if "(" in one else near(one, given))
+                raise ValueError(f"{name}: there is no column {one!r} among {', '.join(given)}{computed}")
             if given.count(one) > 1:
                 raise ValueError(f"{name}: there are {given.count(one)} columns {one!r}")
         table = [values[one] for one in wanted]

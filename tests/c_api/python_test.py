@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 
 try:
     import numpy
@@ -469,6 +470,12 @@ def test_a_table_replaces_the_file_of_the_model():
         given = graphrun.Model(text).fit(table, progress=False)
         assert given.session.weights_hash() == read.session.weights_hash()
         assert given.evaluate("test") == read.evaluate("test")
+        assert "days(sold)'" in refused(ValueError, lambda: given.predict(table)) and "model computes it" in refused(
+            ValueError, lambda: given.predict(table))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            graphrun._arrays.write_table(frame(color=numpy.array(["red", "NA"], object)), "d.csv")
+        assert [str(one.message) for one in caught] == ["column 'color': the string 'NA' is read as a missing value"]
         other = json.loads(text)
         other["data"]["source"].update(delimiter=";", decimal=",")
         assert graphrun.Model(other).fit(table, progress=False).session.weights_hash() == read.session.weights_hash()
