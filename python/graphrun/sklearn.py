@@ -1,5 +1,6 @@
 """Estimators of scikit-learn: a network that fit() builds for its data, or a model file of the user."""
 
+import re
 from numbers import Integral
 from typing import Any, Dict, List, Optional, Tuple
 
@@ -14,6 +15,7 @@ except ImportError as missing:
     raise ImportError("GraphRegressor and GraphClassifier need scikit-learn 1.6 or newer: pip install scikit-learn") from missing
 
 from graphrun._arrays import as_table, column_names
+from graphrun._library import Error
 from graphrun._model import Model
 from graphrun._session import OnReport
 
@@ -21,6 +23,10 @@ __all__ = ["GraphClassifier", "GraphRegressor"]
 
 _WHOLE = ((type(None), Integral), "a whole number")
 _FLAG = ((Integral, numpy.bool_), "True or False")
+# Arguments behind settings of the model, by JSON pointer.
+_ARGUMENTS = {"/train/batch": "batch_size", "/train/epochs": "epochs", "/train/seed": "random_state",
+              "/train/early_stopping/patience": "patience", "/train/optimizer/[^/]+/lr": "learning_rate",
+              "/train/optimizer": "optimizer", "/graph/[0-9]+/activation": "activation", "/graph/[0-9]+/units": "hidden"}
 _KINDS = {"epochs": _WHOLE, "batch_size": _WHOLE, "patience": _WHOLE, "early_stopping": _FLAG, "verbose": _FLAG}
 
 _PARAMETERS = """
@@ -91,6 +97,8 @@ class _GraphEstimator(BaseEstimator):
         for name, (kinds, what) in _KINDS.items():
             if not isinstance(getattr(self, name), kinds):
                 raise TypeError(f"{name}: expected {what}, got {getattr(self, name)!r}")
+        if not 0 < self.validation_fraction < 1:
+            raise ValueError(f"validation_fraction: expected a fraction between 0 and 1, got {self.validation_fraction!r}")
         X, names = _finite_table(X), column_names(y) or [getattr(y, "name", None)]
         checks: Dict[str, Any] = {"dtype": "numeric" if isinstance(self, RegressorMixin) else None, "ensure_2d": False}
         if column_names(X):
@@ -111,7 +119,8 @@ class _GraphEstimator(BaseEstimator):
         if given is None:
             columns = {name: _words(X[name]) for name in column_names(X)} or {f"x{i}": [] for i in range(X.shape[1])}
             targets = names if named and not columns.keys() & set(names) else []
-            given = Model(self._built(columns, y, targets, sample_weight is not None), data="none")
+            built = self._built(columns, y, targets, sample_weight is not None)
+            given = self._named_errors(lambda: Model(built, data="none"))
         seed = self.random_state
         if seed is not None and not isinstance(seed, (int, numpy.integer)):
             seed = int(check_random_state(seed).randint(2**31 - 1))
@@ -146,7 +155,21 @@ class _GraphEstimator(BaseEstimator):
             optimizer = changes.get("train.optimizer") or given._section("train").get("optimizer", "adam")
             name = optimizer if isinstance(optimizer, str) else next(iter(optimizer))
             changes[f"train.optimizer.{name}.lr"] = self.learning_rate
-        return Model(given._source, set={**changes, **(self.set or {})}, data="none", **options)
+        return self._named_errors(lambda: Model(given._source, set={**changes, **(self.set or {})}, data="none", **options))
+
+    def _named_errors(self, load: Any) -> Model:
+        """Returns the model of load(), whose errors name the arguments of the estimator."""
+        try:
+            return load()
+        except Error as error:
+            for one in error.diagnostics:
+                pointer = one["pointer"] or re.sub(r"--set ([^=]*)=.*", lambda key: "/" + key[1].replace(".", "/"), one["file"])
+                name = next((name for key, name in _ARGUMENTS.items() if re.match(key, pointer)), None)
+                if name is None or getattr(self, name) is None or self.set or self.model is not None and "/graph" in pointer:
+                    raise
+                hint = f"; {one['hint']}" if one["hint"] else ""
+                raise Error(error.kind, f"{name}: {one['message']}{hint}", error.diagnostics) from None
+            raise
 
     def _built(self, columns: Dict[str, List[str]], y: Any, targets: List[str], weighted: bool) -> Dict[str, Any]:
         """Returns a model file with a dense network over these columns, strings one-hot encoded."""

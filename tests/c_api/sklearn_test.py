@@ -225,6 +225,11 @@ def test_mistakes():
     assert "did you mean 'adam'" in refused(graphrun.Error, lambda: GraphClassifier(optimizer="adm").fit(x, y))
     assert "did you mean 'epochs'" in refused(graphrun.Error, lambda: GraphClassifier(set={"train.epoch": 1}).fit(x, y))
     assert "units must be an integer" in refused(graphrun.Error, lambda: GraphClassifier(hidden=(2.5,)).fit(x, y))
+    for name, value, text in (("activation", "rellu", "activation: there is no"), ("hidden", (0,), "hidden: units must"),
+                              ("batch_size", 0, "batch_size: must be"), ("optimizer", "adm", "optimizer: there is no"),
+                              ("learning_rate", -1.0, "learning_rate: lr must"), ("random_state", -5, "random_state: must be")):
+        assert refused(graphrun.Error, lambda: GraphClassifier(**{name: value}).fit(x, y)).startswith(text), name
+    assert "validation_fraction: " in refused(ValueError, lambda: GraphClassifier(validation_fraction=2).fit(x, y))
     assert GraphClassifier(hidden=numpy.array([2, 3]), epochs=1).fit(x, y).model_.session["h2.W"].shape == (2, 3)
     assert "only one class, 0" in refused(ValueError, lambda: GraphClassifier().fit(x, y * 0))
     refused(ValueError, lambda: GraphRegressor().fit(x, numpy.where(y == 1, numpy.nan, y)))
