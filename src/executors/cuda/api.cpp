@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
+
 #include "executors/cuda/failure.h"
 #include "graphrun/executor.h"
 
@@ -37,36 +39,24 @@ void Api::fail(const char* call, cudaError_t status) const {
   cuda::fail(doing_, call, status);
 }
 
-Api::Memory Api::allocate(std::uint64_t bytes) {
-  const Free owner{this, MemoryPool::Kind::device, bytes};
-  if (void* const memory = pool_ ? pool_->take(owner.kind, bytes) : nullptr)
-    return {static_cast<std::byte*>(memory), owner};
-  const Call call(profile_, "cudaMalloc");
+Api::Memory Api::allocate(std::uint64_t bytes, MemoryPool::Kind kind) {
+  const Free owner{this, kind, bytes};
+  if (void* const memory = pool_ ? pool_->take(kind, bytes) : nullptr) return {static_cast<std::byte*>(memory), owner};
+  const bool on_device = kind == MemoryPool::Kind::device;
+  const char* const name = on_device ? "cudaMalloc" : "cudaMallocHost";
+  const Call call(profile_, name);
   void* memory = nullptr;
-  cudaError_t status = cudaMalloc(&memory, bytes);
-  if (status == cudaErrorMemoryAllocation && pool_) {  // the pool may hold memory of other sizes
+  cudaError_t status = on_device ? cudaMalloc(&memory, bytes) : cudaMallocHost(&memory, bytes);
+  if (on_device && status == cudaErrorMemoryAllocation && pool_) {  // the pool may hold memory of other sizes
     cudaGetLastError();
     pool_->clear();
     status = cudaMalloc(&memory, bytes);
   }
-  if (status == cudaErrorMemoryAllocation) fail_arena(bytes);
-  check(status, "cudaMalloc");
-  report_allocation("cudaMalloc", bytes);
-  ++counters_.allocations;
-  counters_.allocated_bytes += bytes;
-  return {static_cast<std::byte*>(memory), owner};
-}
-
-Api::Memory Api::allocate_pinned(std::uint64_t bytes) {
-  const Free owner{this, MemoryPool::Kind::pinned, bytes};
-  if (void* const memory = pool_ ? pool_->take(owner.kind, bytes) : nullptr)
-    return {static_cast<std::byte*>(memory), owner};
-  const Call call(profile_, "cudaMallocHost");
-  void* memory = nullptr;
-  check(cudaMallocHost(&memory, bytes), "cudaMallocHost");
-  report_allocation("cudaMallocHost", bytes);
-  ++counters_.pinned_allocations;
-  counters_.pinned_bytes += bytes;
+  if (on_device && status == cudaErrorMemoryAllocation) fail_arena(bytes);
+  check(status, name);
+  report_allocation(name, bytes);
+  ++(on_device ? counters_.allocations : counters_.pinned_allocations);
+  (on_device ? counters_.allocated_bytes : counters_.pinned_bytes) += bytes;
   return {static_cast<std::byte*>(memory), owner};
 }
 
@@ -85,6 +75,15 @@ void Api::copy(void* to, const void* from, std::uint64_t bytes, cudaMemcpyKind k
         to_device ? "cudaMemcpyAsync to the device" : "cudaMemcpyAsync to the host");
   ++(to_device ? counters_.copies_to_device : counters_.copies_to_host);
   (to_device ? counters_.bytes_to_device : counters_.bytes_to_host) += bytes;
+}
+
+std::uint32_t Api::read_word(const void* from, void* pinned, cudaStream_t stream) {
+  std::uint32_t word = 0;
+  copy(pinned, from, sizeof(word), cudaMemcpyDeviceToHost, stream);
+  synchronize(stream);
+  std::memcpy(&word, pinned, sizeof(word));
+  std::memset(pinned, 0, sizeof(word));
+  return word;
 }
 
 void Api::launch(const void* kernel, const char* name, Grid grid, std::uint32_t threads, void** arguments,

@@ -79,11 +79,13 @@ class Api {
   [[noreturn]] void fail(const char* call, cudaError_t status) const;
 
   void use_device(int device) { check(cudaSetDevice(device), "cudaSetDevice"); }
-  Memory allocate(std::uint64_t bytes);
-  Memory allocate_pinned(std::uint64_t bytes);
+  Memory allocate(std::uint64_t bytes, MemoryPool::Kind kind = MemoryPool::Kind::device);
+  Memory allocate_pinned(std::uint64_t bytes) { return allocate(bytes, MemoryPool::Kind::pinned); }
   void clear(void* from, std::uint64_t bytes, cudaStream_t stream);  // fills with zeros
   // Copies between host and device in the direction of `kind`.
   void copy(void* to, const void* from, std::uint64_t bytes, cudaMemcpyKind kind, cudaStream_t stream);
+  // Reads a word of device memory through pinned memory, and returns 0 to the latter.
+  std::uint32_t read_word(const void* from, void* pinned, cudaStream_t stream);
   void launch(const void* kernel, const char* name, Grid grid, std::uint32_t threads, void** arguments,
               cudaStream_t stream, bool capturing);
   // Launches blocks that run at the same time, in clusters. `shared_bytes` is the shared memory of each block. Blocks

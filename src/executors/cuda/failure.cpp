@@ -74,6 +74,12 @@ bool debug_option(const char* variable, std::string_view value, const char* code
   throw Error(ErrorKind::input, code, fmt::format("{} can be '{}', got '{}'", variable, value, given));
 }
 
+void fail_wait() {
+  throw Error(ErrorKind::device, "cuda.wait",
+              "a block waited two seconds for another one of its kernel: the device did not run them together",
+              "--jit=off runs step by step");
+}
+
 void fail_arena(std::uint64_t bytes) {
   cudaGetLastError();  // clears the error: not sticky, reported here
   std::size_t unused = 0, total = 0;

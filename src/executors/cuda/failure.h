@@ -16,6 +16,9 @@ bool is_sticky(cudaError_t status);
 
 [[noreturn]] void fail(std::string_view doing, std::string_view call, cudaError_t status);
 
+// Throws Error for a step kernel with a wait that timed out (kernels/cuda/tile/wait.h).
+[[noreturn]] void fail_wait();
+
 // Throws OutOfMemory with the free bytes of the device, for an arena that does not fit.
 [[noreturn]] void fail_arena(std::uint64_t bytes);
 

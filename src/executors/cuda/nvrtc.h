@@ -13,6 +13,7 @@
 
 #include "executors/cuda/compiled_code.h"
 #include "executors/cuda/kernel_cache.h"
+#include "executors/cuda_planner/print/step_kernel.h"
 
 namespace graphrun::cuda {
 
@@ -21,14 +22,6 @@ namespace graphrun::cuda {
 std::string architecture_of(int major, int minor);
 std::string architecture_of_device(int device);  // the device needs no context
 
-// Source of a kernel as one text, and optionally in pieces. With a linker (linker.h), pieces are compiled in parallel
-// and linked to the same kernel, with blocks of `threads` threads.
-struct KernelSource {
-  std::string text;
-  std::vector<std::string> pieces = {};
-  std::uint32_t threads = 0;
-};
-
 struct ObtainedCode {
   CompiledCode code;
   bool compiled = false;  // compiled by this call; otherwise read from the cache
@@ -36,8 +29,9 @@ struct ObtainedCode {
 // Prefix of a source's first line, followed by a compiler option. The option is dropped if it causes register spills.
 inline constexpr std::string_view kOptionPrefix = "// nvrtc ";
 
-// Needs no device. Throws std::logic_error with the compiler's message if the source is invalid, Error (kind device) if
-// the compiler is older than the architecture.
+// Compiles the pieces of a source if there is a linker for them (linker.h). Needs no device. Throws std::logic_error
+// with the compiler's message if the source is invalid, Error (kind device) if the compiler is older than the
+// architecture.
 ObtainedCode obtain_code(const KernelSource& source, const std::string& architecture, const KernelCache& cache);
 
 // Same with the cache of the environment, once per process; sets `compiled` for the first caller.

@@ -8,7 +8,6 @@
 #include "executors/cuda/device.h"
 #include "executors/cuda/failure.h"
 #include "executors/cuda_planner/print/step_kernel.h"
-#include "graphrun/error.h"
 
 namespace graphrun::cuda {
 
@@ -35,10 +34,7 @@ SlotKernel::SlotKernel(Api& api, const std::string& name, const KernelSource& so
   kernel_ = code_.find(name);
   fault_ = code_.find_variable("graphrun_fault");
   const Api::Memory pinned = api.allocate_pinned(sizeof(shared_bytes_));
-  api.copy(pinned.get(), code_.find_variable(name + "_shared_bytes"), sizeof(shared_bytes_), cudaMemcpyDeviceToHost,
-           stream);
-  api.synchronize(stream);
-  std::memcpy(&shared_bytes_, pinned.get(), sizeof(shared_bytes_));
+  shared_bytes_ = api.read_word(code_.find_variable(name + "_shared_bytes"), pinned.get(), stream);
   if (shared_bytes_ > 48 * 1024)
     api.check(
         cudaFuncSetAttribute(kernel_, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes_)),
@@ -153,14 +149,7 @@ void SlotKernel::launch(Api& api, cudaStream_t stream, const std::vector<Member*
   void* arguments[] = {&slots};
   api.launch_together(kernel_, name_.c_str(), tiling_.blocks(), tiling_.cluster, tiling_.threads, shared_bytes_,
                       arguments, stream, false, static_cast<std::uint32_t>(members.size()));
-  api.copy(fault, fault_, sizeof(std::uint32_t), cudaMemcpyDeviceToHost, stream);
-  api.synchronize(stream);
-  std::uint32_t failed = 0;
-  std::memcpy(&failed, fault, sizeof(failed));
-  if (failed != 0)
-    throw Error(ErrorKind::device, "cuda.wait",
-                "a block waited two seconds for another one of its kernel: the device did not run them together",
-                "--jit=off runs step by step");
+  if (api.read_word(fault_, fault, stream) != 0) fail_wait();
 }
 
 std::size_t networks_at_once(const Program& program, int device) {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "executors/cuda/failure.h"
 #include "executors/cuda_planner/print/step_kernel.h"
 #include "graphrun/error.h"
 #include "graphrun/op.h"
@@ -55,10 +56,9 @@ std::future<std::vector<StepCode>> compile_steps(const Program& program, int dev
     const std::string architecture = architecture_of_device(device);
     std::vector<std::future<StepCode>> each;
     for (StepKernel& made : step_sources(program, in_slots)) {
-      each.push_back(std::async(std::launch::async, [made = std::move(made), &architecture] {
-        StepCode kernel{made.name, {made.text, made.pieces, made.threads}, made.pointers, made.keys, made.in_slots};
-        compiled_code(kernel.source, architecture, &kernel.compiled);
-        return kernel;
+      each.push_back(std::async(std::launch::async, [kernel = StepCode{std::move(made)}, &architecture]() mutable {
+        compiled_code(kernel, architecture, &kernel.compiled);
+        return std::move(kernel);
       }));
     }
     std::vector<StepCode> kernels;
@@ -70,7 +70,7 @@ std::future<std::vector<StepCode>> compile_steps(const Program& program, int dev
 StepKernels::StepKernels(Api& api, std::vector<StepCode> kernels, cudaStream_t stream) : api_(api), stream_(stream) {
   for (StepCode& kernel : kernels) {
     Kernel& made = kernels_[kernel.name];
-    if (!kernel.in_slots) made.code = std::make_unique<CompiledKernels>(kernel.source);
+    if (!kernel.in_slots) made.code = std::make_unique<CompiledKernels>(kernel);
     if (!kernel.in_slots && fault_ == nullptr)
       fault_ = made.code->find_variable("graphrun_fault");  // all kernels share it
     made.kernel = std::move(kernel);
@@ -78,13 +78,6 @@ StepKernels::StepKernels(Api& api, std::vector<StepCode> kernels, cudaStream_t s
   pinned_ = api_.allocate_pinned(sizeof(*seen_));
   seen_ = reinterpret_cast<std::uint32_t*>(pinned_.get());
   *seen_ = 0;
-}
-
-std::uint32_t StepKernels::read_number(const CompiledKernels& code, const std::string& name) const {
-  *seen_ = 0;
-  api_.copy(seen_, code.find_variable(name), sizeof(*seen_), cudaMemcpyDeviceToHost, stream_);
-  api_.synchronize(stream_);
-  return std::exchange(*seen_, 0);
 }
 
 BoundSteps StepKernels::bind(const Program& program, const Phase& phase, const Region& region, const Arena& arena,
@@ -100,13 +93,13 @@ BoundSteps StepKernels::bind(const Program& program, const Phase& phase, const R
   std::vector<void*> words;
   for (const BufferId operand : made.kernel.pointers) words.push_back(arena.at(operand));
   if (made.kernel.in_slots) {
-    steps.slot = std::make_unique<SlotKernel::Member>(
-        SlotKernel::find(api_, steps.name, made.kernel.source, steps.tiling, stream_), words, arena.polled(), mirror,
-        made.kernel.keys);
+    steps.slot =
+        std::make_unique<SlotKernel::Member>(SlotKernel::find(api_, steps.name, made.kernel, steps.tiling, stream_),
+                                             words, arena.polled(), mirror, made.kernel.keys);
     return steps;
   }
   steps.kernel = made.code->find(steps.name);
-  steps.shared_bytes = read_number(*made.code, steps.name + "_shared_bytes");
+  steps.shared_bytes = api_.read_word(made.code->find_variable(steps.name + "_shared_bytes"), seen_, stream_);
   if (steps.shared_bytes > 48 * 1024 && cudaFuncSetAttribute(steps.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                                              static_cast<int>(steps.shared_bytes)) != cudaSuccess) {
     cudaGetLastError();
@@ -136,10 +129,7 @@ void StepKernels::copy_fault() {
 }
 
 void StepKernels::check() const {
-  if (*seen_ == 0) return;
-  throw Error(ErrorKind::device, "cuda.wait",
-              "a block waited two seconds for another one of its kernel: the device did not run them together",
-              "--jit=off runs step by step");
+  if (*seen_ != 0) fail_wait();
 }
 
 }  // namespace graphrun::cuda

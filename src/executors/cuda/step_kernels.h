@@ -36,12 +36,7 @@ struct BoundSteps {
 };
 
 // A compiled step kernel; `compiled` as in BoundSteps.
-struct StepCode {
-  std::string name;
-  KernelSource source;
-  std::vector<BufferId> pointers;
-  std::vector<std::uint64_t> keys;
-  bool in_slots = false;
+struct StepCode : StepKernel {
   bool compiled = false;
 };
 // Starts to compile for a device that needs no context yet, since creating one takes about as long. The Program must
@@ -64,8 +59,6 @@ class StepKernels {
     StepCode kernel;
     std::unique_ptr<CompiledKernels> code;  // null for a kernel in slots
   };
-  std::uint32_t read_number(const CompiledKernels& code, const std::string& name) const;
-
   Api& api_;
   cudaStream_t stream_;
   std::map<std::string, Kernel> kernels_;  // kernels by name

@@ -39,7 +39,7 @@ KernelFrame::KernelFrame(std::string_view name, const Program& in, const Phase& 
       region(of),
       tiling(std::get<StepTiling>(of.tiling)),
       in_slots(slots),
-      kernel{std::string(name), {}, {}, {}, {}, tiling.threads, slots},
+      kernel{{{}, {}, tiling.threads}, std::string(name), {}, {}, slots},
       places(in, in_phase, of),
       once(*this, arrays),
       in_arena_(arrays.empty()) {

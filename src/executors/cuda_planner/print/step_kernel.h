@@ -15,13 +15,17 @@
 
 namespace graphrun::cuda {
 
-struct StepKernel {
+// Source of a kernel as one text, and optionally in pieces to compile in parallel and link to the same kernel.
+struct KernelSource {
+  std::string text;
+  std::vector<std::string> pieces = {};
+  std::uint32_t threads = 0;  // block size of the pieces
+};
+// The text defines `extern "C" __global__ void NAME(Arguments<N>)` and follows step_prelude().
+struct StepKernel : KernelSource {
   std::string name;
-  std::string text;                 // defines `extern "C" __global__ void NAME(Arguments<N>)`; follows step_prelude()
-  std::vector<std::string> pieces;  // the same as sources to compile in parallel and link; empty if not split
-  std::vector<BufferId> pointers;   // buffers whose addresses the kernel receives
-  std::vector<std::uint64_t> keys;  // keys of random numbers, if it runs in slots
-  std::uint32_t threads = 0;        // block size
+  std::vector<BufferId> pointers = {};   // buffers whose addresses the kernel receives
+  std::vector<std::uint64_t> keys = {};  // keys of random numbers, if it runs in slots
   bool in_slots = false;
 };
 // A kernel in slots runs several networks in one launch, each with its own arguments (SlotArguments of
