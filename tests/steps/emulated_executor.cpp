@@ -211,7 +211,8 @@ RegionPlan EmulatedExecutor::region_choices(const RegionSignature& region, const
 }
 
 cuda::StepKernel EmulatedExecutor::made(const Program& program, const Phase& phase, const Region& region) const {
-  return cuda::step_kernel(kKernelName, program, phase, region, options_.in_slots && cuda::fits_slots(phase, region));
+  return cuda::step_kernel(
+      {std::string(kKernelName), program, phase, region, options_.in_slots && cuda::fits_slots(phase, region)});
 }
 
 std::string EmulatedExecutor::text(const Program& program, const Phase& phase, const Region& region) const {

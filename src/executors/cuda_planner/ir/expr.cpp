@@ -4,7 +4,6 @@
 
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
-#include "graphrun/params.h"
 
 namespace graphrun::cuda {
 

@@ -1,7 +1,6 @@
 #include "executors/cuda_planner/plan/block_levels.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 
 #include "executors/cuda_planner/cost/tile_costs.h"

@@ -10,11 +10,9 @@
 #include "executors/cuda_planner/cost/tile_costs.h"
 #include "executors/cuda_planner/plan/block_levels.h"
 #include "executors/cuda_planner/print/row_text.h"
-#include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params.h"
 #include "graphrun/program.h"
-#include "kernels/cuda/tile/shapes.h"
 
 namespace graphrun::cuda {
 namespace {

@@ -1,7 +1,5 @@
 #include "executors/cuda_planner/print/kernel_frame.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 
@@ -32,15 +30,14 @@ std::string step_comment(const Step& step) {
   return fmt::format("  // {}\n", comment_of(step));
 }
 
-KernelFrame::KernelFrame(std::string_view name, const Program& in, const Phase& in_phase, const Region& of,
-                         std::string_view arrays, bool slots)
-    : program(in),
-      phase(in_phase),
-      region(of),
-      tiling(std::get<StepTiling>(of.tiling)),
-      in_slots(slots),
-      kernel{{{}, {}, tiling.threads}, std::string(name), {}, {}, slots},
-      places(in, in_phase, of),
+KernelFrame::KernelFrame(const KernelRegion& of, std::string_view arrays)
+    : program(of.program),
+      phase(of.phase),
+      region(of.region),
+      tiling(std::get<StepTiling>(region.tiling)),
+      in_slots(of.in_slots),
+      kernel{{{}, {}, tiling.threads}, of.name, {}, {}, in_slots},
+      places(program, phase, region),
       once(*this, arrays),
       in_arena_(arrays.empty()) {
   for (const Stage& stage : region.stages)
@@ -161,9 +158,6 @@ std::string KernelFrame::begin(std::string_view definitions, std::string_view me
 std::string KernelFrame::definition(std::string_view body) const {
   return fmt::format("\nGRAPHRUN_{}_KERNEL({}, {}, Arguments, a, Shared, s) {{\n{}}}\n", in_slots ? "SLOT" : "STEP",
                      kernel.name, tiling.threads, body);
-}
-std::string KernelFrame::end() const {
-  return fmt::format("}}  // namespace {}\n", kernel.name);
 }
 
 }  // namespace graphrun::cuda

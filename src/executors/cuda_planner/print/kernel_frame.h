@@ -4,6 +4,8 @@
 // split_kernel.cpp).
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstddef>
 #include <map>
 #include <string>
@@ -17,10 +19,8 @@ namespace graphrun::cuda {
 
 class KernelFrame {
  public:
-  // `arrays` is the prefix of array names; "" if arrays stay in the arena. `in_slots`: the kernel runs several
-  // networks.
-  KernelFrame(std::string_view name, const Program& program, const Phase& phase, const Region& region,
-              std::string_view arrays = "s.", bool in_slots = false);
+  // `arrays` is the prefix of array names; "" if arrays stay in the arena.
+  explicit KernelFrame(const KernelRegion& of, std::string_view arrays = "s.");
   KernelFrame(const KernelFrame&) = delete;
   KernelFrame& operator=(const KernelFrame&) = delete;
 
@@ -57,7 +57,7 @@ class KernelFrame {
   // Code before the kernel, with definitions and members of its shared memory; the kernel; code after it.
   std::string begin(std::string_view definitions, std::string_view members) const;
   std::string definition(std::string_view body) const;
-  std::string end() const;
+  std::string end() const { return fmt::format("}}  // namespace {}\n", kernel.name); }
 
  private:
   std::size_t pointer_index(BufferId id);
@@ -71,10 +71,9 @@ class KernelFrame {
 bool counts_steps(const Program& program, const Phase& phase, BufferId number);
 
 // Kernels by tile; row_kernel() is for threads, pairs and warps.
-StepKernel row_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region,
-                      bool in_slots);
-StepKernel block_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region);
-StepKernel split_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region);
+StepKernel row_kernel(const KernelRegion& of);
+StepKernel block_kernel(const KernelRegion& of);
+StepKernel split_kernel(const KernelRegion& of);
 
 // Names for comments in generated code.
 std::string printable_name(std::string_view name);

@@ -1,8 +1,5 @@
 #include "executors/cuda_planner/print/once_text.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <iterator>
@@ -59,12 +56,6 @@ bool Places::stays_in_arena(const Step& step, std::size_t input) const {
 bool Places::is_read(const Step& step, std::size_t input) const {
   return program_.buffers[step.inputs[input]].kind != BufferKind::tile && !stays_in_arena(step, input) &&
          !is_only_written(step.op, input);
-}
-bool Places::is_number(BufferId root) const {
-  return program_.buffers[root].type.shape.elements() == 1;
-}
-std::string Places::name(BufferId root) const {
-  return fmt::format("{}{}", is_number(root) ? "n" : "v", root);
 }
 void Places::slice(BufferId root, std::int64_t elements, std::int64_t capacity) {
   slices_[root] = elements;
@@ -185,9 +176,6 @@ std::string OnceText::value(BufferId number) const {
   const auto found = numbers_.find(root(number));
   return found == numbers_.end() ? places_.name(root(number)) : found->second;
 }
-std::string OnceText::array(BufferId of) const {
-  return arrays_ + places_.name(of);
-}
 
 TextCall OnceText::call(const Step& step) const {
   TextCall call{step.op, &step.params, {}, buffer(step.output).type};
@@ -204,9 +192,6 @@ TextCall OnceText::call(const Step& step) const {
   return call;
 }
 
-bool OnceText::conflict(const Access& a, const Access& b) {
-  return a.root == b.root && (a.writes || b.writes);
-}
 bool OnceText::meet(const std::vector<Access>& some, const std::vector<Access>& others) {
   return std::ranges::any_of(some, [&](const Access& a) {
     return std::ranges::any_of(others, [&](const Access& b) { return conflict(a, b); });

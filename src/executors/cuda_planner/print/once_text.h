@@ -4,6 +4,8 @@
 // another thread wrote. Names are those of Places. Not here: expressions (row_text.h), the kernel (step_kernel.h).
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -33,8 +35,8 @@ class Places {
   bool stays_in_arena(const Step& step, std::size_t input) const;
   // Whether an input is a value shared by all rows, and not only written.
   bool is_read(const Step& step, std::size_t input) const;
-  bool is_number(BufferId root) const;
-  std::string name(BufferId root) const;
+  bool is_number(BufferId root) const { return program_.buffers[root].type.shape.elements() == 1; }
+  std::string name(BufferId root) const { return fmt::format("{}{}", is_number(root) ? "n" : "v", root); }
   const std::vector<Array>& arrays() const { return arrays_; }
   const std::string& passed(BufferId root) const { return passed_.at(root); }
 
@@ -81,10 +83,10 @@ class OnceText {
   std::string before_rows();
   std::string end_of_step();
 
-  TextCall call(const Step& step) const;     // names the operands without rows
-  std::string value(BufferId number) const;  // its current expression
-  std::string array(BufferId of) const;      // address of the first element
-  bool folds() const { return folds_; }      // some array is folded by all threads together
+  TextCall call(const Step& step) const;                                       // names the operands without rows
+  std::string value(BufferId number) const;                                    // its current expression
+  std::string array(BufferId of) const { return arrays_ + places_.name(of); }  // address of the first element
+  bool folds() const { return folds_; }  // some array is folded by all threads together
   const std::vector<BufferId>& read_first() const { return read_first_; }      // roots read from the arena at the start
   const std::vector<BufferId>& written_back() const { return written_back_; }  // roots valid at the end
   bool is_read_first(BufferId root) const { return std::ranges::find(read_first_, root) != read_first_.end(); }
@@ -102,7 +104,7 @@ class OnceText {
     std::vector<Access> accesses;
     std::map<BufferId, std::string> totals = {};  // element i of reduced values that start the loop
   };
-  static bool conflict(const Access& a, const Access& b);
+  static bool conflict(const Access& a, const Access& b) { return a.root == b.root && (a.writes || b.writes); }
   static bool meet(const std::vector<Access>& some, const std::vector<Access>& others);
 
   const Buffer& buffer(BufferId id) const { return program_.buffers[id]; }

@@ -1,7 +1,5 @@
 #include "executors/cuda_planner/print/scalar_text.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
 #include <iterator>
@@ -214,12 +212,6 @@ ElementText element_text(const TextCall& call, const Shape& space, std::string_v
   for (std::size_t k = 0; k < call.inputs.size(); ++k)
     operands.push_back(is_only_written(call.op, k) ? std::string() : x(k));
   return {scalar_text(call, std::move(operands))};
-}
-std::string ElementText::expression() const {
-  return returns ? fmt::format("[&] {{ {} }}()", text) : text;
-}
-std::string ElementText::statements() const {
-  return returns ? text : fmt::format("return {};", text);
 }
 
 std::string_view type_name(DType dtype) {

@@ -4,6 +4,8 @@
 // Not here: rows and reductions (row_text.h), functions that the code calls (kernels/cuda/tile).
 #pragma once
 
+#include <fmt/format.h>
+
 #include <functional>
 #include <string>
 #include <string_view>
@@ -34,8 +36,8 @@ bool is_by_element(Op op);
 struct ElementText {
   std::string text;
   bool returns = false;
-  std::string expression() const;
-  std::string statements() const;
+  std::string expression() const { return returns ? fmt::format("[&] {{ {} }}()", text) : text; }
+  std::string statements() const { return returns ? text : fmt::format("return {};", text); }
 };
 using ElementAccess = std::function<std::string(const TextOperand&, const Index&)>;  // text of an element in a layout
 // Element i of `space`. Random numbers have the element's position among those of all rows, an expression.

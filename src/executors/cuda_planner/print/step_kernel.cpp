@@ -41,8 +41,9 @@ void each_kernel(const Program& program, bool in_slots, F f) {
   for (const Phase& phase : program.phases) {
     for (const Region& region : phase.regions) {
       if (!std::holds_alternative<StepTiling>(region.tiling)) continue;
-      const std::string name = step_kernel_name(program, phase, region);
-      f(region, step_kernel(name, program, phase, region, in_slots && fits_slots(phase, region)),
+      f(region,
+        step_kernel(
+            {step_kernel_name(program, phase, region), program, phase, region, in_slots && fits_slots(phase, region)}),
         fmt::format("// {}, {}\n", phase.name, to_string(region.tiling)));
     }
   }
@@ -50,12 +51,9 @@ void each_kernel(const Program& program, bool in_slots, F f) {
 
 }  // namespace
 
-StepKernel step_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region,
-                       bool in_slots) {
-  const RowTile tile = std::get<StepTiling>(region.tiling).tile;
-  if (tile == RowTile::block) return block_kernel(name, program, phase, region);
-  if (tile == RowTile::split) return split_kernel(name, program, phase, region);
-  return row_kernel(name, program, phase, region, in_slots);
+StepKernel step_kernel(const KernelRegion& of) {
+  const RowTile tile = std::get<StepTiling>(of.region.tiling).tile;
+  return tile == RowTile::block ? block_kernel(of) : tile == RowTile::split ? split_kernel(of) : row_kernel(of);
 }
 
 bool fits_slots(const Phase& phase, const Region& region) {

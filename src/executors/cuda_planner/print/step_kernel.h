@@ -15,6 +15,16 @@
 
 namespace graphrun::cuda {
 
+// A region over rows, to be the kernel `name`. A kernel in slots runs several networks in one launch, each with its own
+// arguments (SlotArguments of kernels/cuda/tile/step.h). Its text has neither keys nor constants of the Program, so
+// that Programs which differ only in them have the same text; results are bitwise those of the kernel of one network.
+struct KernelRegion {
+  std::string name;
+  const Program& program;
+  const Phase& phase;
+  const Region& region;
+  bool in_slots = false;
+};
 // Source of a kernel as one text, and optionally in pieces to compile in parallel and link to the same kernel.
 struct KernelSource {
   std::string text;
@@ -28,11 +38,7 @@ struct StepKernel : KernelSource {
   std::vector<std::uint64_t> keys = {};  // keys of random numbers, if it runs in slots
   bool in_slots = false;
 };
-// A kernel in slots runs several networks in one launch, each with its own arguments (SlotArguments of
-// kernels/cuda/tile/step.h). Its text has neither keys nor constants of the Program, so that Programs which differ only
-// in them have the same text; results are bitwise those of the kernel of one network.
-StepKernel step_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region,
-                       bool in_slots = false);
+StepKernel step_kernel(const KernelRegion& of);
 // Whether a region can run in slots: it is a whole phase, and its blocks are one cluster, since those of several
 // networks may run one after the other.
 bool fits_slots(const Phase& phase, const Region& region);

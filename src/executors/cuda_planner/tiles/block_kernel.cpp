@@ -28,8 +28,7 @@ std::string with_definitions(std::span<const Definition> definitions, const Bloc
 
 class BlockWriter : BlockKernel {
  public:
-  BlockWriter(std::string_view name, const Program& in, const Phase& in_phase, const Region& of)
-      : BlockKernel(name, in, in_phase, of, ""), order_(*this) {}
+  explicit BlockWriter(const KernelRegion& of) : BlockKernel(of, ""), order_(*this) {}
 
   StepKernel run() {
     order_.run_scalars(once, stage.first, stage.rows, 0);
@@ -121,8 +120,8 @@ class BlockWriter : BlockKernel {
 
 }  // namespace
 
-StepKernel block_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region) {
-  return BlockWriter(name, program, phase, region).run();
+StepKernel block_kernel(const KernelRegion& of) {
+  return BlockWriter(of).run();
 }
 
 }  // namespace graphrun::cuda

@@ -1,7 +1,5 @@
 #include "executors/cuda_planner/tiles/block_values.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <iterator>
 #include <numeric>
@@ -150,9 +148,6 @@ std::string BlockKernel::data_row(int k) {
   return batch_row_text(call(k), "r");
 }
 
-std::string BlockRows::at(std::string_view row) const {
-  return fmt::format("({} + u64({}) * {})", begin, row, stride);
-}
 BlockRows BlockKernel::outside(int k, std::size_t input) {
   const BufferId arena = loads.at(root(row_step(k).inputs[input]));
   return {pointer(arena, "const "), feature_count(buffer(arena).type)};
@@ -235,13 +230,6 @@ std::string BlockKernel::keep(int k, bool in_rows) {
     kept += fmt::format("      {}[i] = x{};\n", row_of(k, true), id);
   for (const BufferId arena : stores_of(k)) store({pointer(arena), features(k)});
   return kept;
-}
-
-bool BlockKernel::is_shuffled(int k) const {
-  return row_step(k).params.as<MinibatchParams>().shuffle;
-}
-bool BlockKernel::is_of_phase(int k) const {
-  return (fetched.contains(k) ? 0 : plan.value(k).phase) == current_phase;
 }
 
 std::string BlockKernel::let(int k, BlockContext& context, const std::string& value) {

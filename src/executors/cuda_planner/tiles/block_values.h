@@ -5,6 +5,8 @@
 // Not here: the kernel around the steps (block_kernel.cpp, split_kernel.cpp).
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <initializer_list>
 #include <map>
@@ -41,7 +43,8 @@ struct BlockContext {
 struct BlockRows {
   std::string begin;
   std::int64_t stride;
-  std::string at(std::string_view row) const;  // address
+  // Address.
+  std::string at(std::string_view row) const { return fmt::format("({} + u64({}) * {})", begin, row, stride); }
 };
 
 // Function that is compiled separately and called by the kernel.
@@ -106,7 +109,7 @@ class BlockKernel : public KernelFrame {
   std::int64_t features(int k) const { return feature_count(call(k).output); }
   std::int64_t terms(int k, std::size_t input = 0) const { return feature_count(call(k).inputs[input].type); }
   std::int64_t rows_at_once() const { return split ? split->own : kBlockRows; }  // per block
-  bool is_shuffled(int k) const;
+  bool is_shuffled(int k) const { return row_step(k).params.as<MinibatchParams>().shuffle; }
   // Offset of the first row of a value in its data set; 0 for other values, and for -1.
   std::int64_t data_offset(int k) const {
     return k >= 0 && place(k) == BlockPlace::data ? call(k).inputs[0].view.offset : 0;
@@ -128,7 +131,7 @@ class BlockKernel : public KernelFrame {
   std::string keep(int k, bool in_rows);
 
  private:
-  bool is_of_phase(int k) const;
+  bool is_of_phase(int k) const { return (fetched.contains(k) ? 0 : plan.value(k).phase) == current_phase; }
   void fetch(TextOperand& operand, const TextCall& by, BlockContext& context);
   std::string data_row(int k);  // expression for the row of data that is sample r
 

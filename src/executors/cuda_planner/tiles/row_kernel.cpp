@@ -220,9 +220,8 @@ void RowStage::let(BufferId tile, std::string_view code, std::string_view commen
   text += fmt::format("      const auto v{} = {};  // {}\n", tile, code, comment);
 }
 
-StepKernel row_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region,
-                      bool in_slots) {
-  return RowWriter(name, program, phase, region, "s.", in_slots).run();
+StepKernel row_kernel(const KernelRegion& of) {
+  return RowWriter(of).run();
 }
 
 }  // namespace graphrun::cuda

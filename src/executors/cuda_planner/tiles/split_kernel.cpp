@@ -277,8 +277,8 @@ class SplitWriter : BlockKernel {
 
 }  // namespace
 
-StepKernel split_kernel(std::string_view name, const Program& program, const Phase& phase, const Region& region) {
-  return SplitWriter(name, program, phase, region).run();
+StepKernel split_kernel(const KernelRegion& of) {
+  return SplitWriter(of).run();
 }
 
 }  // namespace graphrun::cuda
