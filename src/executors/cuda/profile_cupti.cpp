@@ -81,16 +81,10 @@ std::string kernel_name(const char* mangled) {
 }
 
 const char* copy_name(std::uint8_t kind) {
-  switch (kind) {
-    case CUPTI_ACTIVITY_MEMCPY_KIND_HTOD:
-      return "[CUDA memcpy HtoD]";
-    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOH:
-      return "[CUDA memcpy DtoH]";
-    case CUPTI_ACTIVITY_MEMCPY_KIND_DTOD:
-      return "[CUDA memcpy DtoD]";
-    default:
-      return "[CUDA memcpy]";
-  }
+  return kind == CUPTI_ACTIVITY_MEMCPY_KIND_HTOD   ? "[CUDA memcpy HtoD]"
+         : kind == CUPTI_ACTIVITY_MEMCPY_KIND_DTOH ? "[CUDA memcpy DtoH]"
+         : kind == CUPTI_ACTIVITY_MEMCPY_KIND_DTOD ? "[CUDA memcpy DtoD]"
+                                                   : "[CUDA memcpy]";
 }
 
 [[noreturn]] void unusable(std::string why) {
@@ -173,31 +167,21 @@ class Watch final : public Cupti {
     }
     return "GPU activities";
   }
-  // The fields read here have the same offset in all versions of these records.
+  // The fields read here have the same offset in all versions of these records. Graphs are timed as a whole by our own
+  // events, under the name of their phase.
   void parse(const CUpti_Activity* record) {
-    switch (record->kind) {
-      case CUPTI_ACTIVITY_KIND_RUNTIME: {
-        const auto* call = reinterpret_cast<const CUpti_ActivityAPI*>(record);
-        note("API calls", call_name(call->cbid), call->start, call->end);
-        break;
-      }
-      case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL: {
-        const auto* kernel = reinterpret_cast<const CUpti_ActivityKernel4*>(record);
-        note(group_at(kernel->start), kernel_name(kernel->name), kernel->start, kernel->end);
-        break;
-      }
-      case CUPTI_ACTIVITY_KIND_MEMCPY: {
-        const auto* copy = reinterpret_cast<const CUpti_ActivityMemcpy*>(record);
-        note("GPU activities", copy_name(copy->copyKind), copy->start, copy->end);
-        break;
-      }
-      case CUPTI_ACTIVITY_KIND_MEMSET: {
-        const auto* fill = reinterpret_cast<const CUpti_ActivityMemset*>(record);
-        note("GPU activities", "[CUDA memset]", fill->start, fill->end);
-        break;
-      }
-      default:
-        break;  // graphs are timed as a whole by our own events, under the name of their phase
+    if (record->kind == CUPTI_ACTIVITY_KIND_RUNTIME) {
+      const auto* call = reinterpret_cast<const CUpti_ActivityAPI*>(record);
+      note("API calls", call_name(call->cbid), call->start, call->end);
+    } else if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
+      const auto* kernel = reinterpret_cast<const CUpti_ActivityKernel4*>(record);
+      note(group_at(kernel->start), kernel_name(kernel->name), kernel->start, kernel->end);
+    } else if (record->kind == CUPTI_ACTIVITY_KIND_MEMCPY) {
+      const auto* copy = reinterpret_cast<const CUpti_ActivityMemcpy*>(record);
+      note("GPU activities", copy_name(copy->copyKind), copy->start, copy->end);
+    } else if (record->kind == CUPTI_ACTIVITY_KIND_MEMSET) {
+      const auto* fill = reinterpret_cast<const CUpti_ActivityMemset*>(record);
+      note("GPU activities", "[CUDA memset]", fill->start, fill->end);
     }
   }
 
