@@ -8,7 +8,6 @@
 #include <span>
 #include <variant>
 
-#include "compiler/graph_analysis.h"
 #include "graph/ops/op_def.h"
 #include "graphrun/op.h"
 #include "graphrun/program.h"

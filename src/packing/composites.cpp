@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <limits>
-#include <map>
 #include <numeric>
 #include <set>
-#include <utility>
 
 namespace graphrun::plan {
 namespace {

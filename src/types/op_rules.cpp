@@ -12,7 +12,6 @@
 #include "graphrun/error.h"
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
-#include "graphrun/params.h"
 #include "graphrun/program.h"
 #include "graphrun/scalar_op.h"
 #include "graphrun/view.h"

@@ -9,9 +9,7 @@
 #include <future>
 #include <optional>
 #include <stdexcept>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "executors/cuda/device_sources.h"
 #include "executors/cuda/dynamic_library.h"

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cstring>
 #include <stdexcept>
-#include <string_view>
-#include <utility>
 
 #include "executors/cuda/device.h"
 #include "executors/cuda/element_kernels.h"

@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 #include <stdexcept>
 
 #include "base/names_of.h"
-#include "graphrun/error.h"
 
 namespace graphrun::ir {
 namespace {

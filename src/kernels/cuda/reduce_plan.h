@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <string_view>
 
 #include "graphrun/op.h"
 #include "graphrun/params.h"
