@@ -30,10 +30,13 @@ struct Value {
 // The kinds from glorot_uniform to lecun_normal have mean 0 and variance 2 / (fan_in + fan_out) (Glorot and Bengio
 // 2010), 2 / fan_in (He et al. 2015) or 1 / fan_in (LeCun et al. 1998). fan_in and fan_out are the last two extents
 // times `a`: the number of elements in a window of a convolution, 1 elsewhere.
+// nguyen_widrow suits a layer of n tanh units with one input in [-1, 1] (Nguyen and Widrow 1990): the slopes of the
+// units are equal and their centres spread over the interval. Weights (1, n) are 0.7 n. Biases (n) rise from -0.7 n to
+// 0.7 n in equal steps; that of a single unit is 0.
 struct Init {
   // clang-format off
   enum class Kind { constant, normal, uniform, glorot_uniform, glorot_normal, he_uniform, he_normal, lecun_uniform,
-                    lecun_normal, values };
+                    lecun_normal, nguyen_widrow, values };
   // clang-format on
   Kind kind = Kind::constant;
   double a = 0;       // constant: the value; normal: the mean; uniform: the lower end; by fan: see above

@@ -12,6 +12,7 @@
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/format/json_values.h"
 #include "graph/frontend/library/layers.h"
+#include "graphrun/error.h"
 #include "graphrun/session.h"
 #include "support/tensors.h"
 
@@ -81,6 +82,28 @@ TEST(InitValues, HaveTheSpreadOfTheirFans) {
     else
       EXPECT_GT(largest, 3 * deviation);
   }
+}
+
+TEST(InitValues, OfNguyenAndWidrowSpreadTheUnits) {
+  GraphBuilder graph(1);
+  const Init init = Init::by_fan(Init::Kind::nguyen_widrow);
+  expect_read_back(init);
+  graph.input("x", {kBatch, 1});
+  graph.parameter("W", {1, 5}, init);
+  graph.parameter("b", {5}, init);
+  graph.parameter("one", {1}, init);
+  EXPECT_THROW(graph.parameter("several", {2, 5}, init), Error);
+  EXPECT_THROW(graph.parameter("scalar", {}, init), Error);
+  graph.expression("loss = mean(tanh(x @ W + b) + one)");
+  Model model(std::move(graph));
+  model.train.minimize = model.graph.find("loss");
+  model.train.optimizer.name = "sgd";
+  model.train.optimizer.attributes = {{"lr", 0.0}};
+  model.data.splits = {{"train", {{"x", HostTensor(DType::f32, {1, 1})}}}};
+  Session session(std::move(model), {});
+  EXPECT_EQ(test::to_doubles(session.read("W")), std::vector<double>(5, 3.5));
+  EXPECT_EQ(test::to_doubles(session.read("b")), (std::vector<double>{-3.5, -1.75, 0, 1.75, 3.5}));
+  EXPECT_EQ(test::to_doubles(session.read("one")), std::vector<double>{0});
 }
 
 // `show` and the reference write what a model file leaves out.

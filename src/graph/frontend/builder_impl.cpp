@@ -25,6 +25,14 @@ void check_init(std::string_view name, const Shape& shape, const Init& init) {
     fail("parameter.init", fmt::format("{}: {} needs two extents (in, out), got {}", name, fan->name, to_string(shape)),
          "a vector usually starts from zeros");
   }
+  if (init.kind == Init::Kind::nguyen_widrow && shape.rank() != 1 && !(shape.rank() == 2 && shape[0] == 1)) {
+    fail(
+        "parameter.init",
+        fmt::format("{}: nguyen_widrow is for the weights (1, units) and the biases (units) of a layer with one input, "
+                    "got {}",
+                    name, to_string(shape)),
+        "glorot_uniform suits several inputs");
+  }
   if (init.kind == Init::Kind::values && (init.tensor.dtype() != DType::f32 || !(init.tensor.shape() == shape))) {
     fail("parameter.init",
          fmt::format("{}: the given values are {}{}, the parameter is f32{}", name, name_of(init.tensor.dtype()),

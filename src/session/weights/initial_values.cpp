@@ -23,6 +23,14 @@ HostTensor initial_value(const Init& init, std::string_view name, const Shape& s
     case Init::Kind::uniform:
       fill_uniform(stream, 0, init.a, init.b, out);
       break;
+    case Init::Kind::nguyen_widrow: {
+      const double last = static_cast<double>(out.size()) - 1, size = 0.7 * static_cast<double>(out.size());
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        const double place = last > 0 ? 2 * static_cast<double>(i) / last - 1 : 0;
+        out[i] = static_cast<float>(shape.rank() == 1 ? size * place : size);
+      }
+      break;
+    }
     default: {
       const int rank = shape.rank();
       const FanInit& kind = *fan_init(init.kind);

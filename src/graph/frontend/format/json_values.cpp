@@ -121,6 +121,10 @@ const std::vector<InitDoc>& init_docs() {
     std::vector<InitDoc> docs = {
         {{"zeros", "sets every element to 0"}, {}, [](Reader&, const Ref&) -> Read { return Init::zeros(); }},
         {{"ones", "sets every element to 1"}, {}, [](Reader&, const Ref&) -> Read { return Init::constant(1); }},
+        {{"nguyen_widrow",
+          "weights (1, n) are 0.7 n, biases (n) rise from -0.7 n to 0.7 n; for n tanh units of one input in [-1, 1]"},
+         {},
+         [](Reader&, const Ref&) -> Read { return Init::by_fan(Init::Kind::nguyen_widrow); }},
         {{"constant", "sets every element to the number"},
          "a number",
          [](Reader& reader, const Ref& at) -> Read {
@@ -197,6 +201,8 @@ json::Value json_of(const Init& init) {
       return json::make_object({{"uniform", json::make_array({make(init.a), make(init.b)})}});
     case Init::Kind::values:
       break;
+    case Init::Kind::nguyen_widrow:
+      return make("nguyen_widrow");
     default:
       return make(fan_init(init.kind)->name);
   }
