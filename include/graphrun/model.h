@@ -178,7 +178,7 @@ struct TrainSpec {
   std::uint64_t seed = 0;
   bool shuffle = false;                   // shuffle training rows each epoch
   bool drop_last = false;                 // skip a last batch that is not full
-  Precision precision = Precision::fp32;  // precision of matrix products, in every phase
+  Precision precision = Precision::fp32;  // in every phase
   MathMode math = MathMode::fast;         // on a device, in row regions
   // Validation interval, in epochs or in steps (only one is set). Both 0: after the last epoch only, or after each
   // epoch with early_stopping or lr_plateau.

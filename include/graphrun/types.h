@@ -28,9 +28,10 @@ inline bool is_float(DType dtype) {
   return dtype == DType::f32 || dtype == DType::f64;
 }
 
-// Required precision of f32 products. tf32: an executor may round operands to 10 fraction bits, which tensor cores
-// multiply several times faster; sums stay f32. Executors without such units compute as for fp32.
-enum class Precision : std::uint8_t { fp32, tf32 };
+// Precision of a model. tf32: an executor may round operands of products to 10 fraction bits, which tensor cores
+// multiply several times faster; sums stay f32. Executors without such units compute as for fp32. fp64: every f32 of
+// the model is f64; steps of a Program then have f64 types and fp32 as the precision of their products.
+enum class Precision : std::uint8_t { fp32, tf32, fp64 };
 
 // Upper bounds, so that later code need not check sums and products of extents for overflow. Readers of files and
 // Programs reject larger values by name; model-format.md lists them.

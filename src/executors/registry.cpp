@@ -130,7 +130,7 @@ HostKernel find_kernel(const StepSignature& step) {
   for (const HostExecutor* executor : std::initializer_list<const HostExecutor*>{&cpu, &ref}) {
     HostKernel kernel = executor->kernel(step);
     if (kernel.run == nullptr) continue;
-    kernel.fallback = executor->name();
+    if (kernel.fallback.empty()) kernel.fallback = executor->name();
     return kernel;
   }
   return {};

@@ -9,6 +9,8 @@
 #include "graph/ir/needed.h"
 #include "graph/ops/infer.h"
 #include "graph/ops/make.h"
+#include "graphrun/op.h"
+#include "graphrun/op_traits.h"
 
 namespace graphrun::ir {
 NodeId Builder::add(std::string_view op_name, std::vector<NodeId> inputs, const AttrList& attrs) {
@@ -46,7 +48,8 @@ NodeId Builder::add(std::string_view op_name, std::vector<NodeId> inputs, const 
   const NodeId id = graph_.size();
   names_.emplace(node.name, id);
   graph_.nodes.push_back(std::move(node));
-  return id;
+  const bool is_narrow = widens_ && op->op != Op::record && traits_of(op->op).dtypes.ends_with(">S");
+  return is_narrow ? add("cast", {id}, {{"dtype", make::dtype(DType::f32)}}) : id;
 }
 
 NodeId Builder::scalar(double value, DType dtype) {
@@ -99,6 +102,15 @@ NodeId Builder::find(std::string_view name) const {
   return entry == names_.end() ? kNoNode : entry->second;
 }
 
+namespace {
+AttrList with_f64(const Attrs& own) {
+  AttrList attrs = own.list();
+  for (auto& [name, value] : attrs)
+    if (name == "dtype" && value == make::dtype(DType::f32)) value = make::dtype(DType::f64);
+  return attrs;
+}
+}  // namespace
+
 NodeId copy_as_f64(Builder& builder, const Graph& from, NodeId wanted, const std::function<NodeId(NodeId)>& given) {
   std::unordered_map<NodeId, NodeId> copied;
   for (const NodeId id : needed_nodes(from, wanted, [&](NodeId i) { return given(i) != kNoNode; })) {
@@ -106,14 +118,21 @@ NodeId copy_as_f64(Builder& builder, const Graph& from, NodeId wanted, const std
     if (copy != kNoNode) continue;
     std::vector<NodeId> inputs;
     for (const NodeId input : from[id].inputs) inputs.push_back(copied.at(input));
-    AttrList attrs = from[id].attrs.list();
-    for (auto& [name, value] : attrs) {
-      if (name == "dtype" && value == make::dtype(DType::f32)) value = make::dtype(DType::f64);
-    }
-    copy = builder.add(name_of(from[id].op), std::move(inputs), attrs);
+    copy = builder.add(name_of(from[id].op), std::move(inputs), with_f64(from[id].attrs));
     if (builder.type(copy).dtype == DType::f32) copy = make::cast({&builder, copy}, DType::f64).id;  // one_hot
   }
   return copied.at(wanted);
+}
+
+void widen(Graph& graph) {
+  std::vector<bool> stays(graph.size());
+  for (const Node& node : graph.nodes)
+    if (node.op == Op::record) stays[node.inputs[0]] = stays[node.inputs[1]] = true;
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    Node& node = graph[id];
+    if (!stays[id]) node.attrs = Attrs(node.def->attrs, with_f64(node.attrs));
+    node.type = infer::type_of(graph, node);
+  }
 }
 
 std::string Builder::unique(std::string_view stem) const {

@@ -27,6 +27,7 @@ class Builder {
   // Whether the phase is training, as a bool scalar; created on first use.
   NodeId training();
 
+  void will_widen() { widens_ = true; }                       // marks places for widen()
   void enter(std::uint32_t phase);                            // later nodes belong to this phase
   void count_steps(NodeId counter) { step_ = counter; }       // later step() calls return it
   void at(SourceRef source) { source_ = std::move(source); }  // source of later nodes
@@ -40,6 +41,7 @@ class Builder {
  private:
   Graph& graph_;
   std::uint32_t phase_ = kShared;
+  bool widens_ = false;
   NodeId step_ = kNoNode, training_ = kNoNode;
   SourceRef source_;
   std::map<std::string, NodeId, std::less<>> names_;
@@ -51,5 +53,10 @@ class Builder {
 // Copies `wanted` and its ancestors from another graph, with f64 in place of f32, and returns the new node.
 // `given` maps a node to an existing replacement, or to kNoNode.
 NodeId copy_as_f64(Builder& builder, const Graph& from, NodeId wanted, const std::function<NodeId(NodeId)>& given);
+
+// Makes every f32 of the graph f64, in place. Rings stay f32, and so do ops whose result is always f32, such as
+// one_hot. The types meet in casts from f32 to f32: Builder::will_widen() adds one after each such op, and the caller
+// one before each record.
+void widen(Graph& graph);
 
 }  // namespace graphrun::ir

@@ -130,8 +130,8 @@ void check_rows(const TensorType& type) {
 class FormulaGraph {
  public:
   FormulaGraph(const expression::Expression& parsed, const ModelFormulas::Constants& constants,
-               std::span<const FormulaColumn> columns, std::int64_t rows)
-      : builder_(rows), dtype_(dtype_of(columns)) {
+               std::span<const FormulaColumn> columns, std::int64_t rows, bool is_wide)
+      : builder_(rows), dtype_(is_wide ? DType::f64 : dtype_of(columns)) {
     for (const auto& [name, value] : constants) impl().constants.emplace(name, value);
     for (const FormulaColumn& column : columns) {
       impl().constants.erase(column.name);
@@ -265,7 +265,7 @@ ArrayPtr ModelFormulas::evaluate(json::Reader& reader, const json::Ref& formula,
     const expression::Expression& parsed = here.parsed;
     const std::vector<FormulaColumn>& columns = here.columns;
     const std::int64_t rows = columns.front().array->rows();
-    FormulaGraph graph(parsed, constants_, columns, rows);
+    FormulaGraph graph(parsed, constants_, columns, rows, is_wide_);
     for (const ExpressionError& error : graph.errors()) reader.report_inside(formula, error.offset, error);
     if (!graph.errors().empty()) return nullptr;
     const TensorType type = graph.type(graph.result());
@@ -282,7 +282,7 @@ ArrayPtr ModelFormulas::evaluate(json::Reader& reader, const json::Ref& formula,
       return values;
     };
     if (train && !graph.aggregates().empty()) {
-      FormulaGraph fitted(parsed, constants_, columns, train->count);
+      FormulaGraph fitted(parsed, constants_, columns, train->count, is_wide_);
       const std::vector<ir::NodeId> wanted = fitted.aggregates();
       for (const HostTensor& value : std::move(fitted).run(wanted, values_of(*train)))
         aggregates.push_back(as_doubles(value));

@@ -23,6 +23,7 @@
 #include "graph/frontend/format/model_file.h"
 #include "graph/frontend/format/overrides.h"
 #include "graph/frontend/step/class_numbers.h"
+#include "graphrun/elements.h"
 #include "graphrun/op.h"
 #include "graphrun/show.h"
 #include "session/batch_dependence.h"
@@ -119,22 +120,27 @@ std::int64_t prediction_batch(const ModelFile& file, DataSet& data, const LoadOp
 }
 
 // {"npz": "file.npz", "key": "W1"}: each file is read once.
-ReadArray initial_arrays(data::Files& files) {
+// With fp64, arrays may be f64.
+ReadArray initial_arrays(data::Files& files, bool is_wide) {
   auto opened = std::make_shared<std::map<std::string, data::Npz>>();
-  return [&files, opened](const std::string& file, const std::string& key) {
+  return [&files, opened, is_wide](const std::string& file, const std::string& key) {
     const std::string path = files.find(file);
     auto npz = opened->find(path);
     if (npz == opened->end()) npz = opened->try_emplace(path, path, files.read(path)).first;
     const data::ArrayPtr array =
         files.array(path + "/" + key, [&](const std::string&) { return npz->second.read(key); });
-    if (const auto* values = std::get_if<std::vector<float>>(&array->values)) {
-      HostTensor tensor(array->shape, *values);
+    const auto* const doubles = std::get_if<std::vector<double>>(&array->values);
+    const auto* const floats = std::get_if<std::vector<float>>(&array->values);
+    if (floats != nullptr || (doubles != nullptr && is_wide)) {
+      HostTensor tensor =
+          floats != nullptr ? HostTensor(array->shape, *floats) : from_doubles(*doubles, {DType::f64, array->shape, 0});
       const std::string wrong = not_finite(key, tensor);
       if (wrong.empty()) return tensor;
       throw Error(ErrorKind::input, "data.value", fmt::format("'{}': {}; a parameter is finite", path, wrong));
     }
-    throw Error(ErrorKind::input, "data.dtype", fmt::format("'{}': the values of '{}' are not f32", path, key),
-                "parameters are f32: save the array with .astype(numpy.float32)");
+    throw Error(
+        ErrorKind::input, "data.dtype", fmt::format("'{}': the values of '{}' are not f32", path, key),
+        "parameters are f32: save the array with .astype(numpy.float32), or set \"precision\": \"fp64\" in \"train\"");
   };
 }
 
@@ -176,18 +182,21 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
   data::Files files({folder, options.data_dir});
   // A plan needs no values, and weights replace all of them.
   const bool reads = use_of(options) == DataUse::values && !weights;
+  const json::Member* const train = document.root.find("train");
+  const json::Member* const precision = train == nullptr ? nullptr : train->value.find("precision");
+  const bool is_wide = precision != nullptr && precision->value.string == "fp64";
   // Read before the data, so that one pass reports the errors of both.
-  ModelFile file = read_model_file(reader, reads ? initial_arrays(files) : ReadArray());
+  ModelFile file = read_model_file(reader, reads ? initial_arrays(files, is_wide) : ReadArray());
   Model& model = file.model;
   if (weights && !reader.failed()) {
-    match_names(*weights, model.graph);
-    const std::vector<Diagnostic> found = misfits(*weights, model.graph);
+    match_names(*weights, model.graph, model.train.precision);
+    const std::vector<Diagnostic> found = misfits(*weights, model.graph, model.train.precision);
     if (!found.empty()) reader.report(reader.root(), Error(ErrorKind::input, found));
   }
   DataSet data;
   const bool evaluates = !options.evaluates.empty() && !reader.failed();
   if (file.data && file.inputs_read) {
-    const ModelFormulas formulas(model.graph.impl().constants);
+    const ModelFormulas formulas(model.graph.impl().constants, model.train.precision);
     const DataUse use = evaluates ? DataUse::none : use_of(options);
     data = read_data(reader, *file.data, declarations(file, options.accepts_unseen),
                      {folder, options.data_dir, model.train.seed, &formulas, use, weights ? &weights->data : nullptr,
@@ -211,7 +220,7 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
   if (batch) model.graph.impl().set_batch(*batch);
   if (weights) {
     GraphBuilder::Impl& graph = model.graph.impl();
-    for (auto& [name, tensor] : parameters_of(*weights))
+    for (auto& [name, tensor] : parameters_of(*weights, model.train.precision))
       graph.parameters.at(graph.builder.find(name)).init = Init::values(std::move(tensor));
   }
   if (weights) data.warnings.insert(data.warnings.end(), weights->warnings.begin(), weights->warnings.end());

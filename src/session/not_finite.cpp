@@ -21,11 +21,12 @@ std::string plain_name(const std::string& name) {
 }
 
 std::optional<std::size_t> first_not_finite(const HostTensor& tensor) {
-  if (tensor.dtype() != DType::f32) return std::nullopt;
-  const std::span<const float> all = tensor.elements<float>();
-  const auto found = std::find_if(all.begin(), all.end(), [](float x) { return !std::isfinite(x); });
-  if (found == all.end()) return std::nullopt;
-  return static_cast<std::size_t>(found - all.begin());
+  if (!is_float(tensor.dtype())) return std::nullopt;
+  return with_elements(tensor, [](const auto all) -> std::optional<std::size_t> {
+    const auto found = std::ranges::find_if(all, [](auto x) { return !std::isfinite(static_cast<double>(x)); });
+    if (found == all.end()) return std::nullopt;
+    return static_cast<std::size_t>(found - all.begin());
+  });
 }
 
 // Returns "h[2, 0]", or "h" for a scalar.
@@ -111,7 +112,7 @@ class StepRun {
   bool bad(BufferId id) {
     const Buffer& one = buffer(id);
     const bool readable = one.kind != BufferKind::tile && one.layout != Layout::registers;
-    return readable && one.type.dtype == DType::f32 && first_not_finite(read(id)).has_value();
+    return readable && is_float(one.type.dtype) && first_not_finite(read(id)).has_value();
   }
   BufferId root(BufferId id) const { return storage_root(program_, id); }
 
@@ -240,8 +241,7 @@ class Trace {
   }
 
   static std::string number_text(const HostTensor& tensor, std::size_t i) {
-    if (tensor.dtype() != DType::f32) return fmt::format("{}", element(tensor, i));
-    return fmt::format("{}", unsigned_nan(tensor.elements<float>()[i]));
+    return with_elements(tensor, [&](const auto all) { return fmt::format("{}", unsigned_nan(all[i])); });
   }
 
   // Adds the node's position in the model file; for gradients and updates, only a note.

@@ -27,8 +27,8 @@ void fill_batch(const GivenRows& given, std::int64_t first, std::int64_t count, 
     return;
   }
   const Standardization* const fitted = given.fitted;
-  const std::span<float> to = batch.elements<float>();  // only f32 inputs are fitted or take other types
-  with_type(given.dtype, [&](auto zero) {
+  // Only float inputs are fitted or take other types.
+  const auto fill = [&]<class T>(std::span<T> to, auto zero) {
     for (std::size_t i = 0; i < size; ++i) {
       const auto original = load_element<decltype(zero)>(given.bytes, begin + i);
       auto value = static_cast<double>(original);
@@ -37,7 +37,7 @@ void fill_batch(const GivenRows& given, std::int64_t first, std::int64_t count, 
         const std::size_t column = i % fitted->scale.size();
         value = (apply_log(fitted->log, value) - fitted->shift[column]) / fitted->scale[column];
       }
-      to[i] = static_cast<float>(value);
+      to[i] = static_cast<T>(value);
       if (was_finite && !std::isfinite(to[i])) {
         throw Error(
             ErrorKind::input, "predict.value",
@@ -46,6 +46,9 @@ void fill_batch(const GivenRows& given, std::int64_t first, std::int64_t count, 
                                              : std::string("has no logarithm")));
       }
     }
+  };
+  with_type(given.dtype, [&](auto zero) {
+    batch.dtype() == DType::f64 ? fill(batch.elements<double>(), zero) : fill(batch.elements<float>(), zero);
   });
 }
 
@@ -97,7 +100,7 @@ std::vector<GivenRows> Session::Impl::in_order(const StepPhase& phase,
     TensorType wanted = compiled.step.graph[node].type;
     const std::string expected = to_string(wanted);
     wanted.shape[0] = tensor.shape().rank() > 0 ? tensor.shape()[0] : 0;
-    const bool fits = tensor.dtype() == wanted.dtype || (tensor.dtype() == DType::f64 && wanted.dtype == DType::f32);
+    const bool fits = tensor.dtype() == wanted.dtype || (is_float(tensor.dtype()) && is_float(wanted.dtype));
     if (!fits || !(tensor.shape() == wanted.shape)) {
       throw Error(ErrorKind::input, "predict.shape",
                   fmt::format("predict: '{}' must be {} with any number of rows, got {}{}", name, expected,
@@ -181,7 +184,7 @@ void Session::Impl::predict(std::span<const std::span<const std::byte>> inputs,
     const auto& [name, node] = phase.inputs[i];
     const std::int64_t columns = columns_of(name);
     const DType own = prediction_batch[i].dtype(), dtype = own == DType::f32 ? floats : own;
-    const std::uint64_t bytes = columns > 0 ? static_cast<std::uint64_t>(columns) * size_of(floats)
+    const std::uint64_t bytes = columns > 0 ? static_cast<std::uint64_t>(columns) * size_of(dtype)
                                             : sample_bytes(phase, node) / size_of(own) * size_of(dtype);
     if (inputs[i].size() % bytes != 0) {
       throw Error(
@@ -190,7 +193,7 @@ void Session::Impl::predict(std::span<const std::span<const std::byte>> inputs,
     }
     const auto rows = static_cast<std::int64_t>(inputs[i].size() / bytes);
     if (columns > 0 && rows > 0) {
-      HostTensor given(floats, {rows, columns});
+      HostTensor given(dtype, {rows, columns});
       std::copy(inputs[i].begin(), inputs[i].end(), given.bytes().begin());
       predicted.push_back(given_rows(changed_rows.emplace_back(changed(name, given)), fitted_of(name)));
     } else {
@@ -253,14 +256,15 @@ void Session::Impl::predict_into(const StepPhase& phase, std::span<const GivenRo
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     const Standardization* fitted = fitted_of(model.outputs[i].target);
     if (fitted == nullptr) continue;
-    for (std::size_t j = 0; j < outputs[i].size() / sizeof(float); ++j) {
-      const std::size_t column = j % fitted->scale.size();
-      float value;
-      std::memcpy(&value, outputs[i].data() + j * sizeof(float), sizeof(float));
-      value = static_cast<float>(
-          invert_log(fitted->log, static_cast<double>(value) * fitted->scale[column] + fitted->shift[column]));
-      std::memcpy(outputs[i].data() + j * sizeof(float), &value, sizeof(float));
-    }
+    const auto in_original_units = [&]<class T>(T) {
+      for (std::size_t j = 0; j < outputs[i].size() / sizeof(T); ++j) {
+        const std::size_t column = j % fitted->scale.size();
+        const auto own = static_cast<double>(load_element<T>(outputs[i], j));
+        const auto value = static_cast<T>(invert_log(fitted->log, own * fitted->scale[column] + fitted->shift[column]));
+        std::memcpy(outputs[i].data() + j * sizeof(T), &value, sizeof(T));
+      }
+    };
+    type_of_output(phase, i).dtype == DType::f64 ? in_original_units(double{}) : in_original_units(float{});
   }
 }
 

@@ -14,6 +14,7 @@
 #include "graph/frontend/format/overrides.h"
 #include "graph/frontend/model_check.h"
 #include "graph/frontend/step/class_numbers.h"
+#include "graphrun/elements.h"
 #include "graphrun/error.h"
 #include "graphrun/op.h"
 #include "session/compiling/fit_batch.h"
@@ -221,7 +222,7 @@ namespace {
 constexpr double kForever = std::numeric_limits<double>::infinity();
 }  // namespace
 
-// Columns that stay f64 without a transform are rounded to the f32 of their input.
+// Converts columns that stay f32 or f64 without a transform to the type of their input.
 void change_original(Model& model) {
   std::set<std::pair<std::string, std::string>> given;
   for (const Split& split : model.data.splits)
@@ -232,7 +233,10 @@ void change_original(Model& model) {
       const bool is_f32 = std::ranges::any_of(model.graph.impl().graph.nodes, [&name = input](const ir::Node& node) {
         return node.op == Op::input && node.name == name && node.type.dtype == DType::f32;
       });
-      if (column.dtype() != DType::f64 || !is_f32 || !given.contains({split.name, input})) continue;
+      const bool is_wide = model.train.precision == Precision::fp64;
+      if (is_wide && is_f32 && column.dtype() == DType::f32)
+        column = from_doubles(as_doubles(column), {DType::f64, column.shape(), 0});
+      if (is_wide || column.dtype() != DType::f64 || !is_f32 || !given.contains({split.name, input})) continue;
       HostTensor rounded(DType::f32, column.shape());
       for (std::size_t i = 0; i < rounded.elements<float>().size(); ++i) {
         const double value = column.elements<double>()[i];

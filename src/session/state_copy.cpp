@@ -46,26 +46,33 @@ std::vector<BufferId> trained_states(const Program& program, BufferId counter) {
   return ids;
 }
 
-bool all_finite(std::span<const std::byte> floats) {
-  constexpr std::uint32_t kInfinityBits = 0x7F800000, kMagnitudeBits = 0x7FFFFFFF;
-  std::uint32_t largest = 0;
-  for (std::size_t i = 0; i + sizeof(std::uint32_t) <= floats.size(); i += sizeof(std::uint32_t)) {
-    std::uint32_t bits;
-    std::memcpy(&bits, floats.data() + i, sizeof bits);
-    largest = std::max(largest, bits & kMagnitudeBits);
+namespace {
+template <class Bits>
+bool all_below(std::span<const std::byte> elements, Bits infinity) {
+  Bits largest = 0;
+  for (std::size_t i = 0; i + sizeof(Bits) <= elements.size(); i += sizeof(Bits)) {
+    Bits bits;
+    std::memcpy(&bits, elements.data() + i, sizeof bits);
+    largest = std::max(largest, bits << 1 >> 1);
   }
-  return largest < kInfinityBits;
+  return largest < infinity;
+}
+}  // namespace
+
+bool all_finite(std::span<const std::byte> elements, DType dtype) {
+  return dtype == DType::f64 ? all_below<std::uint64_t>(elements, std::uint64_t{0x7FF} << 52)
+                             : all_below<std::uint32_t>(elements, 0x7F800000);
 }
 
 bool parameters_finite(const Program& program, Runnable& runnable, std::span<std::byte> room) {
   for (BufferId id = 0; id < program.buffers.size(); ++id) {
     const Buffer& buffer = program.buffers[id];
-    if (buffer.kind != BufferKind::parameter || buffer.type.dtype != DType::f32) continue;
+    if (buffer.kind != BufferKind::parameter) continue;
     const std::uint64_t bytes = buffer.type.bytes();
     for (std::uint64_t first = 0; first < bytes; first += room.size()) {
       const std::span<std::byte> piece = room.first(std::min<std::uint64_t>(room.size(), bytes - first));
       runnable.read_range(id, first, piece);
-      if (!all_finite(piece)) return false;
+      if (!all_finite(piece, buffer.type.dtype)) return false;
     }
   }
   return true;

@@ -35,9 +35,9 @@ class StateCopy {
 std::vector<BufferId> trained_states(const Program& program, BufferId counter);
 std::vector<BufferId> parameters_of(const Program& program);
 
-// Returns whether all f32 parameters are finite; reads them piecewise through `room`.
+// Returns whether all parameters are finite; reads them piecewise through `room`.
 bool parameters_finite(const Program& program, Runnable& runnable, std::span<std::byte> room);
-bool all_finite(std::span<const std::byte> floats);
+bool all_finite(std::span<const std::byte> elements, DType dtype = DType::f32);  // or f64
 
 // Training states at the last check that found all parameters finite. Checks are spaced to take less than 1 % of the
 // time.

@@ -87,14 +87,12 @@ Pauses pauses_of(const TrainSpec& train, std::uint64_t batches, bool validation,
 struct Rate {
   double number = 0;
   std::function<double(double, double)> schedule = {};
-  BufferId state = kNoBuffer;  // a runtime hyperparameter
+  ir::NodeId state = ir::kNoNode;  // a runtime hyperparameter
 
-  double at(std::uint64_t step, std::uint64_t batches, Runnable& runnable) const {
-    if (state == kNoBuffer)
+  double at(std::uint64_t step, std::uint64_t batches, const CompiledModel& compiled, Runnable& runnable) const {
+    if (state == ir::kNoNode)
       return schedule ? schedule(static_cast<double>(step), static_cast<double>(batches)) : number;
-    float value = 0;
-    runnable.read(state, std::as_writable_bytes(std::span(&value, 1)));
-    return static_cast<double>(value);
+    return compiled.read_number(runnable, state);
   }
 };
 
@@ -108,7 +106,7 @@ std::vector<Rate> rates_of(const Model& model, const CompiledModel& compiled) {
     if (one.optimizer.lr) rate.schedule = schedule_formula(*one.optimizer.lr);
     const std::string state = fmt::format("train:{}{}lr", one.name, one.name.empty() ? "" : ".");
     for (const auto& [node, start] : compiled.step.runtime)
-      if (compiled.step.graph[node].name == state) rate.state = compiled.buffer(node);
+      if (compiled.step.graph[node].name == state) rate.state = node;
     rates.push_back(std::move(rate));
   }
   return rates;
@@ -317,7 +315,7 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
     report.steps_per_second =
         result.seconds > 0 ? static_cast<double>(result.steps - result.first_step) / result.seconds : 0;
     for (std::size_t i = 0; i < lr.size(); ++i)
-      lr[i] = rates[i].at(result.steps - 1, batches, *runnable) * progress.stopping.lr_factor;
+      lr[i] = rates[i].at(result.steps - 1, batches, compiled, *runnable) * progress.stopping.lr_factor;
     report.lr = lr;
     if (pauses.evaluates(result.steps)) {
       if (!evaluate(*validation, metrics)) return false;
@@ -423,16 +421,12 @@ void Session::Impl::set_done(std::size_t phase, std::uint64_t steps) {
 }
 
 StopCause Session::Impl::stop_cause(bool reset) {
-  float cause = 0;
-  const BufferId state = buffer(compiled.step.stop);
-  if (reset) runnable->write(state, std::as_bytes(std::span(&cause, 1)));
-  runnable->read(state, std::as_writable_bytes(std::span(&cause, 1)));
-  return static_cast<StopCause>(cause);
+  if (reset) compiled.write_number(*runnable, compiled.step.stop, 0);
+  return static_cast<StopCause>(compiled.read_number(*runnable, compiled.step.stop));
 }
 
 void Session::Impl::write_lr_factor(double factor) {
-  const auto value = static_cast<float>(factor);
-  runnable->write(buffer(compiled.step.lr_factor), std::as_bytes(std::span(&value, 1)));
+  compiled.write_number(*runnable, compiled.step.lr_factor, factor);
   written = true;
 }
 

@@ -41,6 +41,15 @@ rejected "lr is the initial step size" xor.json --set train.optimizer.rprop.lr='
 rejected "there is no initializer named he_norml" xor.json --set parameters.W1.init=he_norml
 rejected "he_normal needs two extents (in, out), got (4)" xor.json --set parameters.b1.init=he_normal
 
+run "Double precision" 2
+grep -q '^verified: ' printed || { cat printed; fail "fp64 is not verified"; }
+rejected "its parameters are f64, from a training in fp64, and the model is not in fp64" eval xor.json --weights xor64.npz
+rejected "precision is \"fp32\" or \"tf32\" or \"fp64\"" xor.json --set train.precision=f64
+rejected "its input 1 is f64" plan xor.json --executor=cuda --set train.precision=fp64
+echo '{"x": [[0, 1]]}' >one.json
+[ "$(graphrun predict xor.json one.json --weights xor64.npz --set train.precision=fp64 | tail -n 1 | wc -c)" -gt 15 ] ||
+  fail "predictions have the digits of f32"
+
 # lr follows the cosine of the step before the report: 0.105 is its middle.
 grep -E '^graphrun (train xor.json --log|plot run.csv --columns lr)' "$guide" >commands
 [ "$(wc -l <commands)" -eq 2 ] || fail "Logs has other commands"

@@ -224,7 +224,7 @@ TEST_F(MutantsTest, WeightsFiles) {
   const auto read = [&](const std::string& bytes) {
     write("w", bytes);
     const Weights weights = read_weights(path("w"));
-    const std::vector<Diagnostic> found = misfits(weights, graph);
+    const std::vector<Diagnostic> found = misfits(weights, graph, Precision::fp32);
     if (!found.empty()) throw Error(ErrorKind::input, found);
     return parameters_of(weights).size();
   };

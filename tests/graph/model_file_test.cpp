@@ -103,7 +103,7 @@ TEST(ModelFile, InlineValuesAndOutputLists) {
                                     R"({"y_hat": "y"})", R"(["y_hat", "h"])"));
   const Init& init = model.graph.impl().parameters.at(model.graph.find("W").id).init;
   ASSERT_EQ(init.kind, Init::Kind::values);
-  EXPECT_EQ(init.tensor.elements<float>()[5], 6);
+  EXPECT_EQ(init.tensor.elements<double>()[5], 6);
   EXPECT_EQ(model.outputs[0].target, "y");
   EXPECT_EQ(model.outputs[1].target, "");
 }

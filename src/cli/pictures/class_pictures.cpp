@@ -77,7 +77,9 @@ plot::Panels misclassified_picture(Session& session, const std::string& split) {
       if (name == output.target || !size) continue;
       const auto samples = static_cast<std::size_t>(images.shape()[0]);
       const std::vector<double> pixels = as_doubles(images), truth = as_doubles(*target);
-      const std::span<const float> scores = rows.predictions[i].second.elements<float>();
+      const std::vector<double> predicted = as_doubles(rows.predictions[i].second);
+      const std::vector<float> numbers(predicted.begin(), predicted.end());
+      const std::span<const float> scores = numbers;
       if (!std::all_of(scores.begin(), scores.end(), [](float score) { return std::isfinite(score); }))
         throw Error(ErrorKind::input, "plot.nothing",
                     fmt::format("not all predictions of the split '{}' are finite", split));

@@ -155,7 +155,8 @@ plot::HeatMap predicted_map(Session& session, const SplitRows& rows, const Plane
     column += width;
     inputs.emplace_back(name, std::move(tensor));
   }
-  HostTensor output = session.predict(inputs);
+  const HostTensor predicted = session.predict(inputs);
+  HostTensor output = from_doubles(as_doubles(predicted), {DType::f32, predicted.shape(), 0});
   const ClassOutput how = class_outputs(session.model()).front();
   const std::size_t each = static_cast<std::size_t>(output.shape().elements()) / cells.count();
   plot::HeatMap map = empty_map(plane, cells, fmt::format("{}, predicted", session.model().outputs.front().name));

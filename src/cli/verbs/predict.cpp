@@ -127,6 +127,11 @@ void each_number(const Output& output, std::size_t row, F f) {
         continue;
       }
       const std::size_t column = i % output.units->scale.size();
+      if (tensor.dtype() == DType::f64) {
+        f(invert_log(output.units->log,
+                     static_cast<double>(x) * output.units->scale[column] + output.units->shift[column]));
+        continue;
+      }
       in_units(static_cast<double>(x), output.units->shift[column], output.units->scale[column], output.units->log, f);
     }
   });
@@ -183,6 +188,8 @@ class Predictions {
       output.is_probability =
           arguments_.probabilities && output.classes.is_class && output.classes.numbers != ClassOutput::Numbers::plain;
       if (!says_label && !output.is_probability) continue;
+      if (output.values.dtype() == DType::f64)  // classes are read from f32
+        output.values = from_doubles(as_doubles(output.values), {DType::f32, output.values.shape(), 0});
       const std::size_t width = width_of(output.values);
       const std::span<float> numbers = output.values.elements<float>();
       for (std::size_t at = 0; width > 0 && at < numbers.size(); at += width) {

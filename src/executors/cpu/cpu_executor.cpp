@@ -23,6 +23,7 @@
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/threads/parallel.h"
 #include "kernels/cpu/tiles/tile.h"
+#include "kernels/ref.h"
 
 namespace graphrun {
 namespace {
@@ -225,16 +226,21 @@ std::uint64_t memory(std::string_view key) {
 
 }  // namespace
 
+namespace {
+// Whether ref's kernel runs the step, because there is none for f64.
+bool falls_back(const StepSignature& step) {
+  const auto is_wide = [](const TensorType& type) { return type.dtype == DType::f64; };
+  return (is_wide(step.output) || std::ranges::any_of(step.inputs, is_wide)) && !cpu_takes_f64(step.op);
+}
+}  // namespace
+
 HostKernel CpuExecutor::kernel(const StepSignature& step) const {
   const std::string_view op = name_of(step.op);
   const auto none = [](std::string reason) { return HostKernel{nullptr, 0, std::move(reason)}; };
-  for (std::size_t i = 0; i < step.inputs.size(); ++i) {
-    if (step.inputs[i].dtype == DType::f64)
-      return none(fmt::format("cpu computes in f32, input {} of '{}' is f64", i, op));
-  }
-  if (step.output.dtype == DType::f64) return none(fmt::format("cpu computes in f32, the output of '{}' is f64", op));
   if (const std::string fault = step_fault(step.op, step.inputs, step.output, step.params); !fault.empty())
     return none(fmt::format("cpu cannot run '{}': {}", op, fault));
+  if (falls_back(step))
+    return {.run = ref_kernel(step.op), .workspace_bytes = ref_workspace(step.op, step.output), .fallback = "ref"};
   HostKernel found{cpu_kernel(step.op, default_isa()), cpu_workspace(step.op, step.params, step.inputs, step.output)};
   if (cpu_spares_workspace(step.op, step.params, step.inputs, step.output))
     found.spare_workspace_bytes = found.workspace_bytes;
@@ -242,6 +248,7 @@ HostKernel CpuExecutor::kernel(const StepSignature& step) const {
 }
 
 bool CpuExecutor::takes_views(const StepSignature& step) const {
+  if (falls_back(step)) return ref_takes_views(step.op);
   return !step.in_chain && cpu_takes_views(step.op, step.views, step.output);
 }
 

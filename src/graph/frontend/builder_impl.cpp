@@ -33,7 +33,7 @@ void check_init(std::string_view name, const Shape& shape, const Init& init) {
                     name, to_string(shape)),
         "glorot_uniform suits several inputs");
   }
-  if (init.kind == Init::Kind::values && (init.tensor.dtype() != DType::f32 || !(init.tensor.shape() == shape))) {
+  if (init.kind == Init::Kind::values && (!is_float(init.tensor.dtype()) || !(init.tensor.shape() == shape))) {
     fail("parameter.init",
          fmt::format("{}: the given values are {}{}, the parameter is f32{}", name, name_of(init.tensor.dtype()),
                      to_string(init.tensor.shape()), to_string(shape)),
@@ -44,7 +44,7 @@ void check_init(std::string_view name, const Shape& shape, const Init& init) {
       fail("parameter.init", fmt::format("{}: {} is not a finite f32 number", name, number));
     }
   }
-  if (init.kind == Init::Kind::values && init.tensor.bytes().size() != TensorType{DType::f32, shape}.bytes()) {
+  if (init.kind == Init::Kind::values && init.tensor.bytes().size() != TensorType{init.tensor.dtype(), shape}.bytes()) {
     fail("parameter.init", fmt::format("{}: the tensor of values was moved away from", name));
   }
   if (init.kind == Init::Kind::normal && !(init.b >= 0)) {

@@ -147,7 +147,8 @@ class Checker {
     if (times > 1) fail("data.column", fmt::format("'{}' is given twice", name));
     const ir::Node* input = find_input(name);
     if (input == nullptr) return;
-    if (input->type.dtype != tensor.dtype()) {
+    const bool is_wide = model_.train.precision == Precision::fp64 && input->type.dtype == DType::f32;
+    if (input->type.dtype != tensor.dtype() && !(is_wide && tensor.dtype() == DType::f64)) {
       fail("data.dtype", fmt::format("'{}' is {}, the input is {}", name, to_string(type), to_string(input->type)));
     }
     if (columns_of(input->type) * tensor.shape()[0] != tensor.shape().elements()) {

@@ -20,6 +20,7 @@ std::vector<Isa> available_isas();  // those supported by this machine, plain fi
 Isa default_isa();
 
 KernelFn cpu_kernel(Op op, Isa isa);  // nullptr: none
+bool cpu_takes_f64(Op op);            // whether it computes in f64, too
 // Returns whether the kernel accepts operands with these non-dense views.
 bool cpu_takes_views(Op op, std::span<const View> views, const TensorType& output);
 // Bytes of scratch for splitting the op's work into parts, a function of the shapes only. A kernel gets either this

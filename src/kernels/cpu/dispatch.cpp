@@ -6,6 +6,7 @@
 #include "graphrun/error.h"
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
+#include "graphrun/op_traits.h"
 #include "kernels/cpu/batch/families.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/ref.h"
@@ -67,6 +68,10 @@ KernelFn cpu_kernel(Op op, Isa isa) {
        {Op::row_count, family_op::varying_row_count, Op::increment, Op::record, Op::assign, family_op::permutation})
     if (op == plain) return ref_kernel(op);
   return nullptr;
+}
+
+bool cpu_takes_f64(Op op) {
+  return traits_of(op).dtypes.find('F') == std::string_view::npos;  // only moves bytes, or has a loop for each type
 }
 
 std::uint64_t cpu_workspace(Op op, const Params& params, std::span<const TensorType> inputs, const TensorType& output) {

@@ -141,7 +141,7 @@ std::vector<ConfigEntry> training_config(const Model& model) {
   add("seed", fmt::format("{}", train.seed));
   add("shuffle", fmt::format("{}", train.shuffle));
   add("drop_last", fmt::format("{}", train.drop_last));
-  add("precision", train.precision == Precision::tf32 ? "tf32" : "fp32");
+  add("precision", train.precision == Precision::fp64 ? "fp64" : train.precision == Precision::tf32 ? "tf32" : "fp32");
   add("no_decay", fmt::format("{}", fmt::join(kept, ", ")));
   std::string columns;  // lists absent columns, which would otherwise go unnoticed
   for (const Split& split : model.data.splits) {

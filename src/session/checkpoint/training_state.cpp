@@ -99,9 +99,12 @@ TrainingState::TrainingState(SessionAccess::Impl& session)
   for (const auto& [id, parameter] : graph.parameters) {
     const ir::Node& node = graph.graph[id];
     if (const auto used = trained.find(node.name); used != trained.end())
-      parts_.push_back({node.name, node.type, session.buffer(used->second)});
+      parts_.push_back(
+          {node.name, session.program().buffers[session.buffer(used->second)].type, session.buffer(used->second)});
     else  // unused, so it keeps its initial value
-      add_constant(node.name, initial_value(parameter.init, node.name, node.type.shape, model.train.seed));
+      add_constant(node.name,
+                   initial_value(parameter.init, node.name, {parameter_type(model.train.precision), node.type.shape, 0},
+                                 model.train.seed));
   }
   for (auto& [name, values] : fitted_arrays(model.data)) add_constant(name, std::move(values));
   add_states(BufferKind::slot);

@@ -7,6 +7,7 @@
 
 #include "base/host_memory.h"
 #include "graph/frontend/builder_impl.h"
+#include "graphrun/elements.h"
 #include "graphrun/error.h"
 #include "session/compiling/fit_batch.h"
 #include "session/compiling/jit.h"
@@ -25,6 +26,8 @@ Error rejected(const Error& error, const Model& model, bool ref_runs) {
   const std::size_t others = all.size() - 1 + error.more();
   if (others > 0) first.message += fmt::format(" (and {} other step{})", others, others == 1 ? "" : "s");
   if (ref_runs) first.hint = "run it with --executor=ref, which computes everything in double";
+  if (ref_runs && model.train.precision == Precision::fp64)
+    first.hint = "--executor=cpu computes in fp64, or set \"precision\": \"fp32\"";
   return Error(error.kind(), {std::move(first)});
 }
 
@@ -98,7 +101,7 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
   compiling.name = model.name;
   compiling.capacities.assign(built.phases.size(), batch);
   compiling.target = std::string(target.name);
-  compiling.precision = model.train.precision;
+  compiling.precision = model.train.precision == Precision::tf32 ? Precision::tf32 : Precision::fp32;
   compiling.math = model.train.math;
   compiling.simplify = options.passes;
   compiling.tiles = options.tiles;
@@ -191,6 +194,19 @@ std::unique_ptr<Runnable> load_program(Executor& executor, const Program& progra
   throw Error(ErrorKind::device, "executor.load", fmt::format("the executor {} gave no Runnable", executor.name()));
 }
 
+void CompiledModel::write_number(Runnable& runnable, ir::NodeId state, double number) const {
+  const auto narrow = static_cast<float>(number);
+  const bool is_wide = step.graph[state].type.dtype == DType::f64;
+  runnable.write(buffer(state), is_wide ? std::as_bytes(std::span(&number, 1)) : std::as_bytes(std::span(&narrow, 1)));
+}
+
+double CompiledModel::read_number(Runnable& runnable, ir::NodeId state) const {
+  std::byte bytes[sizeof(double)];
+  const DType dtype = step.graph[state].type.dtype;
+  runnable.read(buffer(state), std::span(bytes).first(size_of(dtype)));
+  return with_type(dtype, [&](auto zero) { return static_cast<double>(load_element<decltype(zero)>(bytes, 0)); });
+}
+
 void write_start(const Model& model, const CompiledModel& compiled, std::initializer_list<Runnable*> runnables) {
   const auto write = [&](ir::NodeId node, std::span<const std::byte> bytes) {
     for (Runnable* const runnable : runnables) runnable->write(compiled.buffer(node), bytes);
@@ -209,20 +225,15 @@ void write_start(const Model& model, const CompiledModel& compiled, std::initial
   const GraphBuilder::Impl& source = model.graph.impl();
   for (const auto& [name, node] : compiled.step.parameters) {
     const Init& init = source.parameters.at(source.builder.find(name)).init;
-    const Shape& shape = compiled.step.graph[node].type.shape;
-    write(node, initial_value(init, name, shape, model.train.seed).bytes());
+    write(node, initial_value(init, name, compiled.step.graph[node].type, model.train.seed).bytes());
   }
-  for (const auto& [node, start] : compiled.step.runtime) {
-    const float value = static_cast<float>(start);
-    write(node, std::as_bytes(std::span(&value, 1)));
+  for (Runnable* const runnable : runnables) {
+    for (const auto& [node, start] : compiled.step.runtime) compiled.write_number(*runnable, node, start);
+    if (compiled.step.lr_factor != ir::kNoNode) compiled.write_number(*runnable, compiled.step.lr_factor, 1);
   }
   for (const auto& [split, node] : compiled.step.rows) {
     const auto rows = static_cast<std::uint64_t>(model.data.find(split)->samples());
     write(node, std::as_bytes(std::span(&rows, 1)));
-  }
-  if (compiled.step.lr_factor != ir::kNoNode) {
-    const float one = 1;
-    write(compiled.step.lr_factor, std::as_bytes(std::span(&one, 1)));
   }
 }
 

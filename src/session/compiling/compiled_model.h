@@ -22,6 +22,10 @@ namespace graphrun {
 struct CompiledModel : Compiled {
   StepGraph step;                      // compiled graph; its ids map to buffers
   std::vector<std::string> fallbacks;  // as in FusionSummary
+
+  // A float state of one element. Does not allocate.
+  void write_number(Runnable& runnable, ir::NodeId state, double number) const;
+  double read_number(Runnable& runnable, ir::NodeId state) const;
 };
 
 struct PlanOptions {

@@ -101,6 +101,7 @@ InferenceInput::InferenceInput(const std::string& model, Purpose purpose, const 
                          options.accepts_unseen && targets.contains(input.name)});
     }
     constants_ = built.graph.impl().constants;
+    precision_ = built.train.precision;
     batch_dependent_ = graphrun::batch_dependent_output(built);
   } catch (const Error& error) {
     throw blame(error, overrides);
@@ -280,7 +281,7 @@ InferenceInput::Read InferenceInput::read(const std::string& path, const std::st
   const json::Document rows =
       json::parse(made, json::text(json::make_object({{"rows", split_of(name, format)}, {"transform", transforms()}})));
   json::Reader reader(rows);
-  const ModelFormulas formulas(constants_, true);
+  const ModelFormulas formulas(constants_, precision_, true);
   DataOptions options;
   options.formulas = &formulas;
   options.is_other = true;

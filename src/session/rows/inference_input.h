@@ -60,6 +60,7 @@ class InferenceInput {
   std::vector<InputDecl> inputs_;
   std::set<std::string, std::less<>> others_;  // names of the inputs not read
   std::map<std::string, double, std::less<>> constants_;
+  Precision precision_ = Precision::fp32;
   std::string batch_dependent_;
   DataSet weights_;
   data::FittedStatistics fit_;

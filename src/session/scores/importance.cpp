@@ -123,7 +123,7 @@ std::vector<std::pair<std::string, double>> Session::coefficients() {
     throw Error(ErrorKind::input, "coefficients.linear",
                 fmt::format("the output '{}' {}, so it has no coefficients", impl.model.outputs[0].name, why));
   };
-  if (phase.inputs.size() != 1 || in.dtype != DType::f32) reject("depends on several inputs or on class numbers");
+  if (phase.inputs.size() != 1 || !is_float(in.dtype)) reject("depends on several inputs or on class numbers");
   if (out.shape.elements() != out.shape[0] || width > 4096) reject("or its input has too many numbers per row");
   HostTensor points(DType::f32, Shape{width + 3, width});  // 0, each unit vector, and two mixtures
   const std::span<float> x = points.elements<float>();
@@ -135,8 +135,8 @@ std::vector<std::pair<std::string, double>> Session::coefficients() {
   std::vector<double> y;
   const GivenRows rows[] = {given_rows(points, nullptr)};
   impl.each_batch(*impl.phase_index("predict"), rows, 1, [&](std::int64_t count, std::span<const HostTensor> batch) {
-    const auto numbers = batch[0].elements<float>().first(static_cast<std::size_t>(count));
-    y.insert(y.end(), numbers.begin(), numbers.end());
+    const std::vector<double> numbers = as_doubles(batch[0]);
+    y.insert(y.end(), numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(count));
     return true;
   });
   const auto units = static_cast<std::size_t>(width);

@@ -46,11 +46,16 @@ class ScoredOutput {
 
   void add(std::int64_t samples, const HostTensor& batch) {
     const std::size_t count = static_cast<std::size_t>(samples) * numbers_;
-    const std::span<const float> rows = batch.elements<float>().first(count);
-    finite_ = finite_ && std::all_of(rows.begin(), rows.end(), [](float x) { return std::isfinite(x); });
+    with_elements(batch, [&](const auto all) {
+      const auto rows = all.first(count);
+      finite_ = finite_ && std::ranges::all_of(rows, [](auto x) { return std::isfinite(static_cast<double>(x)); });
+      if (classes_ != nullptr)
+        floats_.assign(rows.begin(), rows.end());
+      else
+        predicted_.assign(rows.begin(), rows.end());
+    });
     if (!finite_) return;
-    if (classes_ != nullptr) return classes_->add(rows);
-    predicted_.assign(rows.begin(), rows.end());
+    if (classes_ != nullptr) return classes_->add(floats_);
     with_elements(target_, [&](const auto all) {
       const auto part = all.subspan(seen_, count);
       targets_.assign(part.begin(), part.end());
@@ -86,7 +91,8 @@ class ScoredOutput {
   bool finite_ = true;
   std::unique_ptr<ClassCounter> classes_;
   std::unique_ptr<Residuals> residuals_;
-  std::vector<double> predicted_, targets_;  // buffers for one batch
+  std::vector<float> floats_;  // buffers for one batch
+  std::vector<double> predicted_, targets_;
 };
 
 const HostTensor* column_of(const Split& split, std::string_view input) {
@@ -147,7 +153,7 @@ std::optional<std::vector<OutputScores>> Session::Impl::scores(std::string_view 
     }
     const HostTensor* target = spec.target.empty() ? nullptr : column_of(*split, spec.target);
     const TensorType& type = program().buffers[buffer(phase.outputs[i])].type;
-    if (target == nullptr || type.rows == 0 || type.dtype != DType::f32) continue;
+    if (target == nullptr || type.rows == 0 || !is_float(type.dtype)) continue;
     Shape row;
     for (int axis = 1; axis < type.shape.rank(); ++axis) row.push_back(type.shape[axis]);
     ScoredOutput output(i, spec, how[i], *target, row, fitted_of(spec.target));

@@ -19,7 +19,8 @@ struct Note {
 };
 constexpr Note kNotes[] = {{&WeightsNotes::model, "graphrun.model", {}},
                            {&WeightsNotes::provenance, "graphrun.origin", "data:origin"},
-                           {&WeightsNotes::math, "graphrun.math", "train:math"}};
+                           {&WeightsNotes::math, "graphrun.math", "train:math"},
+                           {&WeightsNotes::precision, "graphrun.precision", "train:precision"}};
 
 // Converts text to an array of its bytes.
 HostTensor bytes_of(const std::string& text) {

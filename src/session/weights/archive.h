@@ -21,6 +21,7 @@ struct WeightsNotes {
   std::string model;       // canonical_model()
   std::string provenance;  // DataSet::provenance
   std::string math;        // name_of() a math mode that is not exact
+  std::string precision;   // "fp64" if the parameters were trained in it
 };
 
 class Archive {

@@ -1,22 +1,24 @@
 #include "session/weights/initial_values.h"
 
-#include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "base/philox.h"
 #include "graph/frontend/builder_impl.h"
+#include "graphrun/elements.h"
 
 namespace graphrun {
 
-HostTensor initial_value(const Init& init, std::string_view name, const Shape& shape, std::uint64_t seed) {
-  if (init.kind == Init::Kind::values) return init.tensor;
+HostTensor initial_value(const Init& init, std::string_view name, const TensorType& type, std::uint64_t seed) {
+  if (init.kind == Init::Kind::values)
+    return init.tensor.dtype() == type.dtype ? init.tensor : from_doubles(as_doubles(init.tensor), type);
+  const Shape& shape = type.shape;
+  if (init.kind == Init::Kind::constant)
+    return from_doubles(std::vector<double>(static_cast<std::size_t>(shape.elements()), init.a), type);
   HostTensor tensor(DType::f32, shape);
   const std::span<float> out = tensor.elements<float>();
   const Stream stream = Stream::named(seed, name);
   switch (init.kind) {
-    case Init::Kind::constant:
-      std::fill(out.begin(), out.end(), static_cast<float>(init.a));
-      break;
     case Init::Kind::normal:
       fill_normal(stream, 0, init.a, init.b, out);
       break;
@@ -42,7 +44,7 @@ HostTensor initial_value(const Init& init, std::string_view name, const Shape& s
         fill_uniform(stream, 0, -limit, limit, out);
     }
   }
-  return tensor;
+  return type.dtype == DType::f32 ? tensor : from_doubles(as_doubles(tensor), type);
 }
 
 }  // namespace graphrun

@@ -1,5 +1,6 @@
 // initial_values.h: initial values of parameters.
 // Contract: sampled on the host from the Philox stream (seed, name), so every executor starts from the same bits.
+// Samples are f32 numbers for either type, so that fp32 and fp64 start from the same point.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,7 @@
 
 namespace graphrun {
 
-HostTensor initial_value(const Init& init, std::string_view name, const Shape& shape, std::uint64_t seed);
+// The parameter's `type` is f32 or f64.
+HostTensor initial_value(const Init& init, std::string_view name, const TensorType& type, std::uint64_t seed);
 
 }  // namespace graphrun

@@ -31,6 +31,7 @@ constexpr const char* kWriteCode = "weights.write";
 constexpr std::string_view kShift = ":shift", kScale = ":scale", kThreshold = ":threshold";
 
 constexpr std::string_view kDtypeHint = "convert it before it is saved: .astype(numpy.float32), in PyTorch .float()";
+constexpr std::string_view kFp64 = "fp64";  // WeightsNotes::precision
 constexpr std::string_view kNotFiniteHint = "the training that wrote it went wrong, or the file was changed since";
 
 HostTensor doubles(const std::vector<double>& values) {
@@ -119,7 +120,7 @@ void compare_fitted(const Weights& weights, const DataSet& data, std::vector<Dia
 
 Weights weights_in(const std::string& path, std::shared_ptr<const std::string> bytes) {
   Weights weights{path, open_archive(path, std::move(bytes)), {}, {}, {}};
-  std::vector<std::string> ignored, rounded;
+  std::vector<std::string> ignored;
   const Archive& file = *weights.file;
   weights.data.provenance = file.notes().provenance;
   if (!weights.data.provenance.empty()) data::read_provenance(path, weights.data.provenance);
@@ -131,7 +132,6 @@ Weights weights_in(const std::string& path, std::shared_ptr<const std::string> b
     if (name.substr(name.rfind('.') + 1) == "num_batches_tracked" && info.dtype != "f32") {
       ignored.push_back(name);
     } else if (!is_fitted(name)) {
-      if (info.dtype == "f64") rounded.push_back(name);
       weights.parameters.push_back({name, std::move(info)});
     } else if (name.ends_with(kShift) || name.ends_with(kScale)) {
       const std::string input = name.substr(0, name.size() - kShift.size());
@@ -145,11 +145,8 @@ Weights weights_in(const std::string& path, std::shared_ptr<const std::string> b
       weights.data.fitted.push_back({name, numbers(name, info, file, path)});
     }
   }
-  const auto warn = [&](const char* text, const std::vector<std::string>& names) {
-    if (!names.empty()) weights.warnings.push_back(fmt::format(fmt::runtime(text), path, data::listed(names)));
-  };
-  warn("'{}': ignoring {}, which no model needs", ignored);
-  warn("'{}': rounding f64 to f32: {}", rounded);
+  if (!ignored.empty())
+    weights.warnings.push_back(fmt::format("'{}': ignoring {}, which no model needs", path, data::listed(ignored)));
   for (const Standardization& fitted : weights.data.standardizations) {
     const bool is_good = fitted.shift.size() == fitted.scale.size() && !fitted.shift.empty() &&
                          std::none_of(fitted.scale.begin(), fitted.scale.end(), [](double s) { return !(s != 0); });
@@ -176,8 +173,17 @@ Weights read_weights(const LoadOptions& options) {
   return weights_in(path, {kept, &**kept});
 }
 
-void match_names(Weights& weights, const GraphBuilder& graph) {
+DType parameter_type(Precision precision) {
+  return precision == Precision::fp64 ? DType::f64 : DType::f32;
+}
+
+void match_names(Weights& weights, const GraphBuilder& graph, Precision precision) {
   const GraphBuilder::Impl& impl = graph.impl();
+  std::vector<std::string> rounded;
+  for (const Weights::Tensor& tensor : weights.parameters)
+    if (tensor.info.dtype == "f64" && precision != Precision::fp64) rounded.push_back(tensor.source);
+  if (!rounded.empty())
+    weights.warnings.push_back(fmt::format("'{}': rounding f64 to f32: {}", weights.path, data::listed(rounded)));
   std::unordered_set<std::string> taken;
   for (const Weights::Tensor& tensor : weights.parameters) taken.insert(tensor.name);
   const auto takes = [&](const std::string& name) {
@@ -206,11 +212,14 @@ void match_names(Weights& weights, const GraphBuilder& graph) {
                                            data::listed(transposed)));
 }
 
-std::vector<Diagnostic> misfits(const Weights& weights, const GraphBuilder& graph) {
+std::vector<Diagnostic> misfits(const Weights& weights, const GraphBuilder& graph, Precision precision) {
   std::vector<Diagnostic> found;
   const auto add = [&](std::string code, std::string message, std::string hint = {}) {
     found.push_back(diagnostic(weights, std::move(code), std::move(message), std::move(hint)));
   };
+  if (weights.file->notes().precision == kFp64 && precision != Precision::fp64)
+    add("weights.precision", "its parameters are f64, from a training in fp64, and the model is not in fp64",
+        R"("precision": "fp64" in "train", or --set train.precision=fp64)");
   // Report only the first mismatches, and skip the search for hints on the rest.
   const auto full = [&] { return found.size() >= kMaxDiagnostics; };
   std::vector<std::string> names, unused;
@@ -244,27 +253,30 @@ std::vector<Diagnostic> misfits(const Weights& weights, const GraphBuilder& grap
 }
 
 std::string not_finite(std::string_view name, const HostTensor& tensor) {
-  const std::span<const float> values = tensor.elements<float>();
-  const auto bad = std::find_if(values.begin(), values.end(), [](float v) { return !std::isfinite(v); });
-  if (bad == values.end()) return "";
-  const auto place = index_of(tensor.shape(), static_cast<std::size_t>(bad - values.begin()));
-  return fmt::format("'{}' at [{}] is {}", name, fmt::join(place, ", "), *bad);
+  return with_elements(tensor, [&](const auto values) -> std::string {
+    const auto bad = std::ranges::find_if(values, [](auto v) { return !std::isfinite(static_cast<double>(v)); });
+    if (bad == values.end()) return "";
+    const auto place = index_of(tensor.shape(), static_cast<std::size_t>(bad - values.begin()));
+    return fmt::format("'{}' at [{}] is {}", name, fmt::join(place, ", "), *bad);
+  });
 }
 
-std::vector<std::pair<std::string, HostTensor>> parameters_of(const Weights& weights) {
+std::vector<std::pair<std::string, HostTensor>> parameters_of(const Weights& weights, Precision precision) {
   std::vector<std::pair<std::string, HostTensor>> tensors;
   std::vector<Diagnostic> found;
   for (const auto& [name, info, source, is_transposed] : weights.parameters) {
     const data::Array array = weights.file->read(source);
-    HostTensor tensor(DType::f32, info.shape);
+    HostTensor tensor(parameter_type(precision), info.shape);
     const auto rows = static_cast<std::size_t>(is_transposed ? info.shape[0] : 1);
-    std::visit(
-        [&, to = tensor.elements<float>()](const auto& values) {
-          const std::size_t columns = to.size() / std::max<std::size_t>(rows, 1);
-          for (std::size_t i = 0; i < to.size(); ++i)
-            to[i] = static_cast<float>(values[rows > 1 ? i % columns * rows + i / columns : i]);
-        },
-        array.values);
+    with_elements(tensor, [&]<class T>(std::span<T> to) {
+      std::visit(
+          [&](const auto& values) {
+            const std::size_t columns = to.size() / std::max<std::size_t>(rows, 1);
+            for (std::size_t i = 0; i < to.size(); ++i)
+              to[i] = static_cast<T>(values[rows > 1 ? i % columns * rows + i / columns : i]);
+          },
+          array.values);
+    });
     if (const std::string wrong = not_finite(name, tensor); !wrong.empty())
       found.push_back(
           diagnostic(weights, "weights.not_finite", wrong + "; a parameter is finite", std::string(kNotFiniteHint)));
@@ -289,6 +301,7 @@ WeightsNotes notes_of(const Model& model, MathMode math, bool with_model) {
   if (model.canonical && with_model) notes.model = model.canonical();
   notes.provenance = model.data.provenance;
   if (math != MathMode::exact) notes.math = name_of(math);
+  if (model.train.precision == Precision::fp64) notes.precision = kFp64;
   return notes;
 }
 
@@ -297,12 +310,14 @@ void save_weights(Session& session, OutputFile& file) {
   const Model& model = session.model();
   const GraphBuilder::Impl& graph = model.graph.impl();
   const ByName used(session.program().buffers, &Buffer::name);
+  const DType dtype = parameter_type(model.train.precision);
   for (const auto& [id, parameter] : graph.parameters) {
     const std::string& name = graph.graph[id].name;
     // An unused parameter is not part of the program, so it keeps its initial value.
-    arrays.emplace_back(name, used.find(name)
-                                  ? session.read(name)
-                                  : initial_value(parameter.init, name, graph.graph[id].type.shape, model.train.seed));
+    arrays.emplace_back(
+        name, used.find(name)
+                  ? session.read(name)
+                  : initial_value(parameter.init, name, {dtype, graph.graph[id].type.shape, 0}, model.train.seed));
   }
   for (auto& array : fitted_arrays(model.data)) arrays.push_back(std::move(array));
   for (const FittedStatistic& chosen : model.data.thresholds)
@@ -355,12 +370,13 @@ std::string rescue_weights(Session& session) {
 
 void load_weights(Session& session, const std::string& path) {
   Weights weights = read_weights(path);
-  match_names(weights, session.model().graph);
-  std::vector<Diagnostic> found = misfits(weights, session.model().graph);
+  const Precision precision = session.model().train.precision;
+  match_names(weights, session.model().graph, precision);
+  std::vector<Diagnostic> found = misfits(weights, session.model().graph, precision);
   compare_fitted(weights, session.model().data, found);
   if (!found.empty()) throw Error(ErrorKind::input, std::move(found));
   const ByName used(session.program().buffers, &Buffer::name);
-  for (const auto& [name, tensor] : parameters_of(weights)) {
+  for (const auto& [name, tensor] : parameters_of(weights, precision)) {
     if (used.find(name)) session.write(name, tensor);
   }
   session.set_thresholds(weights.data.thresholds);

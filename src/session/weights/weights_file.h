@@ -36,14 +36,18 @@ Weights read_weights(const LoadOptions& options);  // reads options.weights; a p
 
 // Names the tensors of other programs like the parameters of the model: "0.weight" is "_0.weight", and the weight and
 // bias of PyTorch's Linear layer "h" are "h.W", transposed, and "h.b". Names of parameters stay.
-void match_names(Weights& weights, const GraphBuilder& graph);
+// Warns of parameters that the precision rounds.
+void match_names(Weights& weights, const GraphBuilder& graph, Precision precision);
 
-// One diagnostic per parameter that is missing, unknown to the model, or different in shape or dtype.
-std::vector<Diagnostic> misfits(const Weights& weights, const GraphBuilder& graph);
+DType parameter_type(Precision precision);
+
+// One diagnostic per parameter that is missing, unknown to the model, or different in shape or dtype, and one for a
+// file of an fp64 training whose model is not in fp64.
+std::vector<Diagnostic> misfits(const Weights& weights, const GraphBuilder& graph, Precision precision);
 
 // Parameter values in file order. Requires that misfits() found nothing. Throws Error that names every parameter with a
 // non-finite value.
-std::vector<std::pair<std::string, HostTensor>> parameters_of(const Weights& weights);
+std::vector<std::pair<std::string, HostTensor>> parameters_of(const Weights& weights, Precision precision);
 
 // Prefix of the names in a checkpoint (session/checkpoint) that are not weights.
 inline constexpr std::string_view kCheckpointPrefix = "checkpoint:";
@@ -52,7 +56,7 @@ inline constexpr std::string_view kCheckpointPrefix = "checkpoint:";
 std::vector<std::pair<std::string, HostTensor>> fitted_arrays(const DataSet& data);
 WeightsNotes notes_of(const Model& model, MathMode math, bool with_model);
 
-// Describes a non-finite f32 parameter value: "'W' at [2, 0] is nan"; empty if all are finite.
+// Describes a non-finite parameter value: "'W' at [2, 0] is nan"; empty if all are finite.
 std::string not_finite(std::string_view name, const HostTensor& tensor);
 
 }  // namespace graphrun

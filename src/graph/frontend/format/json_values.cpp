@@ -12,6 +12,7 @@
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/library/optimizers.h"
 #include "graph/frontend/library/schedules.h"
+#include "graphrun/elements.h"
 
 namespace graphrun {
 namespace {
@@ -35,7 +36,7 @@ bool is_whole(double value) {
 }
 
 bool read_nested(Reader& reader, const Ref& at, std::size_t depth, std::vector<std::int64_t>& extents,
-                 std::vector<float>& values) {
+                 std::vector<double>& values) {
   const auto fail = [&](std::string message) {
     reader.report(at, "model.values", std::move(message));
     return false;
@@ -44,8 +45,8 @@ bool read_nested(Reader& reader, const Ref& at, std::size_t depth, std::vector<s
     const std::optional<double> number = reader.number(at);
     if (!number) return false;
     if (depth < extents.size()) return fail("rows of values must be arrays of the same depth");
-    values.push_back(static_cast<float>(*number));
-    return std::isfinite(values.back()) || fail(fmt::format("{} does not fit an f32", *number));
+    values.push_back(*number);
+    return std::isfinite(static_cast<float>(*number)) || fail(fmt::format("{} does not fit an f32", *number));
   }
   const auto extent = static_cast<std::int64_t>(at.value->items.size());
   if (depth == extents.size()) {
@@ -233,9 +234,9 @@ std::optional<Init> read_init(Reader& reader, const Ref& at, const ReadArray& re
   if (at.value->kind != Kind::array && !at.value->is_number())
     return rejected(reader, at, "model.init", fmt::format("not an initializer: {}", name_of(at.value->kind)), kInits);
   std::vector<std::int64_t> extents;
-  std::vector<float> values;
+  std::vector<double> values;
   if (!read_nested(reader, at, 0, extents, values)) return std::nullopt;
-  return Init::values(HostTensor(Shape(extents), values));
+  return Init::values(from_doubles(values, {DType::f64, Shape(extents), 0}));
 }
 
 std::optional<AttrValue> attr_value(const json::Value& value) {

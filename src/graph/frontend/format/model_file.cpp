@@ -72,6 +72,8 @@ class ModelBuild {
     if (const auto at = root.get("graph")) read_graph(*at);
     if (const auto at = root.get("outputs"); at && file_.graph_read) read_outputs(*at);
     if (const auto at = root.get("train")) read_train(reader_, *at, scope_, file_);
+    for (ModelFile::Input& input : file_.inputs)
+      if (model_.train.precision == Precision::fp64 && input.dtype == DType::f32) input.dtype = DType::f64;
     return std::move(file_);
   }
 

@@ -17,8 +17,8 @@ namespace graphrun {
 struct ModelFile {
   struct Input {
     std::string name;
-    Shape sample;  // extents after the batch
-    DType dtype = DType::f32;
+    Shape sample;              // extents after the batch
+    DType dtype = DType::f32;  // f64 instead with Precision::fp64; the graph's input stays f32
   };
 
   Model model;  // without its data; its batch is symbolic. Incomplete if the Reader has errors.

@@ -20,6 +20,7 @@
 #include "graph/ir/needed.h"
 #include "graph/ops/make.h"
 #include "graphrun/class_outputs.h"
+#include "graphrun/elements.h"
 #include "graphrun/op.h"
 
 namespace graphrun {
@@ -47,15 +48,19 @@ class StepGraphBuilder {
   }
 
   StepGraph run() {
+    if (is_wide()) make_.will_widen();
     for (const Split& split : model_.data.splits) add_data(split);
     if (!objectives_.empty() && model_.data.find("train") != nullptr) add_training();
     for (const Split& split : model_.data.splits) add_evaluation(split);
     if (!model_.outputs.empty()) add_prediction();
+    if (is_wide()) ir::widen(graph());
     return std::move(result_);
   }
 
  private:
   ir::Graph& graph() { return result_.graph; }
+  // The graph is built in f32 and widened at the end.
+  bool is_wide() const { return model_.train.precision == Precision::fp64; }
 
   // The model's graph as specialized for the current phase.
   const ir::Graph& source() const { return result_.phases.back().name == "train" ? in_training_ : otherwise_; }
@@ -80,7 +85,11 @@ class StepGraphBuilder {
       const std::string name = fmt::format("data/{}:rows", split.name);
       result_.rows.emplace_back(split.name, add_input(name, {DType::u64, {}, 0}));
     }
-    for (const auto& [column, tensor] : split.columns) add_column(split, column, {tensor.dtype(), tensor.shape(), 0});
+    for (const auto& [column, tensor] : split.columns) {
+      const NodeId input = source_.builder.find(column);
+      const bool widened = is_wide() && input != kNoNode && source_.graph[input].type.dtype == DType::f32;
+      add_column(split, column, {widened ? DType::f32 : tensor.dtype(), tensor.shape(), 0});
+    }
     if (!split.columns.empty()) return;
     // Only the size of the split is known: it gets a column per input.
     for (const NodeId input : source_.inputs) {
@@ -198,7 +207,8 @@ class StepGraphBuilder {
                   fmt::format("'{}' must be a scalar, it is {}", name, to_string(make_.type(value))),
                   "mean(...) makes a scalar");
     }
-    value = make::cast(var(value), DType::f32).id;
+    const AttrList narrow = {{"dtype", make::dtype(DType::f32)}};
+    value = is_wide() ? make_.add("cast", {value}, narrow) : make::cast(var(value), DType::f32).id;  // for widen()
     const NodeId ring = add_state(fmt::format("{}/{}:ring", phase.name, name), {DType::f32, {kRingSize}, 0}, "metric");
     graph()[ring].poll = true;
     // Between two polls, training may record many epochs. An evaluation records one, so its ring can be smaller.
@@ -514,15 +524,15 @@ class StepGraphBuilder {
     const auto column = std::ranges::find(split.columns, target, &std::pair<std::string, HostTensor>::first);
     if (column == split.columns.end()) return 0;
     const HostTensor& tensor = column->second;
-    if (tensor.dtype() != DType::f32 || tensor.shape().elements() == 0) return 0;
+    if (!is_float(tensor.dtype()) || tensor.shape().elements() == 0) return 0;
     if (tensor.shape()[0] == 1) return std::nan("");
-    const std::span<const float> values = tensor.elements<float>();
+    const std::vector<double> values = as_doubles(tensor);
     const std::size_t width = values.size() / static_cast<std::size_t>(tensor.shape()[0]);
     const LogTransform log = log_of(target);
     const std::vector<double> units = units_of(target, width);
     // Without a log transform the shift cancels in the differences.
     const auto number = [&](std::size_t i) {
-      const auto value = static_cast<double>(values[i]);
+      const double value = values[i];
       if (log == LogTransform::none) return value;
       const Standardization& fitted = *fitted_of(target).front();
       return invert_log(log, value * fitted.scale[i % width] + fitted.shift[i % width]);
