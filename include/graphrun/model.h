@@ -179,6 +179,7 @@ struct TrainSpec {
   bool shuffle = false;                   // shuffle training rows each epoch
   bool drop_last = false;                 // skip a last batch that is not full
   Precision precision = Precision::fp32;  // in every phase
+  std::int64_t shards = 1;                // parts of each training batch; results depend on it (ranks.md)
   MathMode math = MathMode::fast;         // on a device, in row regions
   // Validation interval, in epochs or in steps (only one is set). Both 0: after the last epoch only, or after each
   // epoch with early_stopping or lr_plateau.

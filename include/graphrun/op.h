@@ -26,7 +26,8 @@ inline constexpr std::size_t kOps = 256;
   X(where) X(matmul)                                                                \
   X(sum) X(max) X(min) X(prod) X(logsumexp) X(argmax) X(argmin)                     \
   X(reshape) X(broadcast_to) X(cast) X(transpose) X(slice) X(pad) X(concat)         \
-  X(scatter_add) X(dropout)
+  X(scatter_add) X(dropout)                                                         \
+  X(shard_step) X(combine_shards)
 // clang-format on
 
 #define GRAPHRUN_NAME(name) name,

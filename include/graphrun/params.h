@@ -61,22 +61,41 @@ struct AxisParams {
   friend bool operator==(const AxisParams&, const AxisParams&) = default;
 };
 
+inline constexpr std::int64_t kMaxShards = 256;
+
 // minibatch(data, step) and row_count(step): batch b = step mod batches has rows [b*capacity, b*capacity + count), with
-// count = min(capacity, total - b*capacity).
+// count = min(capacity, total - b*capacity). With S > 1 shards, step is that of shard_step: shard step mod S has rows
+// [shard*rows(), (shard+1)*rows()) of batch (step / S) mod batches, as far as the batch has them.
 struct MinibatchParams {
   std::int64_t total = 0;     // rows of the data set
   std::int64_t capacity = 0;  // rows of a batch
   bool shuffle = false;
   std::uint64_t key = 0;
   bool drop_last = false;  // omits an incomplete last batch
+  std::int32_t shards = 1;
   constexpr void describe(auto&& f) const {
     f("total", total);
     f("capacity", capacity);
     f("shuffle", shuffle);
     f("key", key);
     f("drop_last", drop_last);
+    if (shards > 1) f("shards", shards);
   }
   std::int64_t batches() const { return Batches{total, capacity, drop_last}.count(); }
+  // Rows of a shard; without shards, of the batch.
+  std::int64_t rows() const { return shards == 1 ? capacity : (capacity + shards - 1) / shards; }
+  struct Rows {
+    std::int64_t first, count;
+    std::uint64_t epoch;
+  };
+  Rows at(std::uint64_t step) const {
+    const auto parts = static_cast<std::uint64_t>(shards), count = static_cast<std::uint64_t>(batches());
+    const std::uint64_t batch = shards == 1 ? step : step / parts, shard = shards == 1 ? 0 : step % parts;
+    const std::int64_t begin = static_cast<std::int64_t>(batch % count) * capacity;
+    const std::int64_t end = std::min(begin + capacity, total);
+    const std::int64_t first = std::min(begin + static_cast<std::int64_t>(shard) * rows(), end);
+    return {first, std::min(rows(), end - first), batch / count};
+  }
   // Parameters for varying_minibatch(data, step, rows) and varying_row_count(step, rows), which use only the first
   // `rows` rows. The result always has at least one batch and at most `total` rows, so that a kernel stays within its
   // data whatever number `rows` contains.
@@ -145,10 +164,18 @@ struct RandomParams {
   friend bool operator==(const RandomParams&, const RandomParams&) = default;
 };
 
+// shard_step: step * shards + shard. combine_shards: `combine` is a CombineOp (program.h).
+struct ShardParams {
+  std::int32_t shards = 1;
+  std::int32_t combine = 0;
+  constexpr void describe(auto&& f) const { f("shards", shards), f("combine", combine); }
+  friend bool operator==(const ShardParams&, const ShardParams&) = default;
+};
+
 enum class ParamsKind : std::uint32_t {};  // index of a struct in Params; 0: NoParams
 
 struct Params : std::variant<NoParams, ScalarParams, MatmulParams, ReduceParams, AxisParams, MinibatchParams,
-                             PermuteParams, SliceParams, PadParams, RandomParams, WindowParams> {
+                             PermuteParams, SliceParams, PadParams, RandomParams, WindowParams, ShardParams> {
   using variant::variant;
 
   constexpr ParamsKind kind() const { return static_cast<ParamsKind>(index()); }

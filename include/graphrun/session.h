@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "graphrun/budget.h"
+#include "graphrun/communicator.h"
 #include "graphrun/error.h"
 #include "graphrun/executor.h"
 #include "graphrun/model.h"
@@ -45,6 +46,8 @@ struct SessionOptions {
   int threads = 0;              // threads of the cpu executor; 0: GRAPHRUN_THREADS if set, else all cores
   // Training-step values ("h" or "train/h") with statistics in reports. They stay in memory until the step ends.
   std::vector<std::string> watch = {};
+  // Other ranks that train the same model, with TrainSpec::shards; null: none. The constructor waits for all of them.
+  std::shared_ptr<Communicator> communicator = {};
 };
 
 struct Metrics {

@@ -35,13 +35,13 @@ void change_attributes(Node& node, Change change) {
   node.attrs = ir::Attrs(node.def->attrs, attrs);
 }
 
-// Replaces the symbol by the capacity in all attributes.
-void bind_attributes(Node& node, std::int64_t capacity) {
+// Replaces the symbol by the capacity in all attributes: the rows of a shard, but minibatches know the whole batch.
+void bind_attributes(Node& node, std::int64_t capacity, std::int64_t batch) {
   change_attributes(node, [&](std::string_view name, AttrValue& value) {
     if (auto* extents = std::get_if<std::vector<std::int64_t>>(&value)) {
       for (std::int64_t& extent : *extents) extent = Shape{extent}.with_batch(capacity)[0];
     } else if (name == "capacity" && std::get<std::int64_t>(value) == 0) {
-      value = capacity;
+      value = batch;
     }
   });
 }
@@ -54,13 +54,17 @@ Error at_its_place(const Node& node, const Error& error) {
 
 class Binder {
  public:
-  Binder(const Graph& graph, std::span<const std::int64_t> capacities) : given_(graph), graph_(graph) {
-    for (std::size_t i = 0; i < capacities.size(); ++i) graph_.phases[i].capacity = capacities[i];
+  Binder(const Graph& graph, std::span<const std::int64_t> capacities)
+      : given_(graph), graph_(graph), batch_(capacities.begin(), capacities.end()) {
+    for (std::size_t i = 0; i < capacities.size(); ++i) {
+      const std::int64_t shards = graph_.phases[i].shards;
+      graph_.phases[i].capacity = (capacities[i] + shards - 1) / shards;
+    }
   }
 
   Rewritten run() {
     find_readers();
-    for (ir::Phase& phase : graph_.phases) count_batches(phase);
+    for (std::uint32_t phase = 0; phase < graph_.phases.size(); ++phase) count_batches(phase);
     for (NodeId id = 0; id < graph_.size(); ++id) bind(id);
     std::vector<bool> is_read(graph_.size(), false);
     for (const Node& node : graph_.nodes) {
@@ -84,10 +88,11 @@ class Binder {
     }
   }
 
-  void count_batches(ir::Phase& phase) {
+  void count_batches(std::uint32_t index) {
+    ir::Phase& phase = graph_.phases[index];
     if (phase.row_count == kNoNode || given_[phase.row_count].op != Op::row_count) return;
     const ir::Attrs& attrs = given_[phase.row_count].attrs;
-    const Batches batches{attrs.integer("total"), phase.capacity, attrs.boolean("drop_last")};
+    const Batches batches{attrs.integer("total"), batch_[index], attrs.boolean("drop_last")};
     for (const NodeId ring : phase.rings) {
       const std::int64_t most = given_[ring].type.shape[0];
       const std::int64_t elements = std::clamp<std::int64_t>(batches.count(), 1, most);
@@ -97,16 +102,26 @@ class Binder {
     }
     if (phase.epoch_steps != kNoNode) make_constant(graph_[phase.epoch_steps], static_cast<double>(batches.count()));
     if (!batches.all_full()) return;
-    is_full_[phase.row_count] = true;
-    phase.row_count = kNoNode;
+    const bool alike = phase.capacity * phase.shards == batch_[index];  // shards of equal size
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      const Node& node = graph_[id];
+      if (node.op != Op::row_count || node.phase != index) continue;
+      is_full_[id] = alike || node.attrs.integer("shards") == 1;
+    }
+    if (alike) phase.row_count = kNoNode;
   }
 
   void bind(NodeId id) {
     Node& node = graph_[id];
     const std::int64_t capacity = graph_.phases[phase_[id]].capacity;
     is_full_[id] = is_full_[id] || (node.op == Op::cast && is_full_[node.inputs[0]]);
-    if (is_full_[id]) return make_constant(node, static_cast<double>(capacity));
-    bind_attributes(node, capacity);
+    if (is_full_[id]) {
+      NodeId count = id;
+      while (given_[count].op == Op::cast) count = given_[count].inputs[0];
+      const bool of_shard = given_[count].attrs.integer("shards") > 1;
+      return make_constant(node, static_cast<double>(of_shard ? capacity : batch_[phase_[id]]));
+    }
+    bind_attributes(node, capacity, batch_[phase_[id]]);
     try {
       node.type = infer::type_of(graph_, node);
       (void)node.type.shape.elements();
@@ -117,6 +132,7 @@ class Binder {
 
   const Graph& given_;
   Graph graph_;
+  std::vector<std::int64_t> batch_;                                      // per phase: samples of a full batch
   std::vector<std::uint32_t> phase_;                                     // per node: its own, or that of its readers
   std::vector<bool> is_full_ = std::vector<bool>(graph_.size(), false);  // row counts of full batches
 };

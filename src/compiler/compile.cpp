@@ -34,6 +34,7 @@ Compiled compile(const ir::Graph& given, const CompileOptions& options) {
     values = std::move(next.graph);
     result.values = result.values.then(next.ids);
   };
+  if (options.shards > 1) apply(share_rows(values, options.shards));
   if (!options.capacities.empty()) apply(bind_batch(values, options.capacities));
   if (options.simplify) {
     verify(values);

@@ -26,6 +26,7 @@ namespace graphrun {
 struct CompileOptions {
   std::string name;
   std::vector<std::int64_t> capacities = {};  // batch size of each phase; empty if the graph has no batch symbol
+  std::int64_t shards = 1;                    // per batch of the phase `train`
   std::string target;
   std::function<Support(const StepSignature&)> supports;
   std::function<bool(const StepSignature&)> takes_views = {};  // empty: slices, transposes and broadcasts are computed

@@ -63,8 +63,9 @@ class DataLayoutFinder {
       }
       if (!aligned_ || !analysis_.in_rows(reader)) return false;
       if (graph_[id].type.rows > 0) return agree(samples, samples, readers);  // the whole data set is one batch
-      return node.def->rows == RowRule::select && !node.attrs.boolean("shuffle") && counts_its_rows(reader, samples) &&
-             agree(node.type.shape[0], samples, readers) && (readers.rows.push_back(reader), true);
+      return node.def->rows == RowRule::select && !node.attrs.boolean("shuffle") && node.attrs.integer("shards") == 1 &&
+             counts_its_rows(reader, samples) && agree(node.type.shape[0], samples, readers) &&
+             (readers.rows.push_back(reader), true);
     });
   }
 

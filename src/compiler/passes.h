@@ -12,6 +12,9 @@
 
 namespace graphrun {
 
+// Splits the batches of the phase `train` into shards. Before bind_batch.
+Rewritten share_rows(const ir::Graph& graph, std::int64_t shards);
+
 // Takes one capacity per phase.
 Rewritten bind_batch(const ir::Graph& graph, std::span<const std::int64_t> capacities);
 

@@ -75,6 +75,7 @@ class RegionFinder {
   void find_cuts(const std::vector<NodeId>& nodes) {
     std::string last;
     for (NodeId id : nodes) {
+      cut_[id] = graph_[id].op == Op::combine_shards;  // between the members of a batch
       if (is_view(id) || kinds_[id] == RowKind::shared) continue;
       std::string reason;
       if (kinds_[id] == RowKind::opaque) {
@@ -150,6 +151,7 @@ class RegionFinder {
     if (graph_.phases[phase].row_count != kNoNode) needed[graph_.phases[phase].row_count] = true;
     for (std::size_t i = nodes.size(); i-- > 0;) {
       const NodeId id = nodes[i];
+      if (cut_[id]) needed[id] = true;
       if (!needed[id] && kinds_[id] == RowKind::shared) continue;
       for (NodeId input : graph_[id].inputs) needed[input] = true;
       for (NodeId before : waits_[id]) needed[before] = true;

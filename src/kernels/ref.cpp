@@ -99,7 +99,7 @@ KernelFn ref_kernel(Op op) {
 }
 
 bool ref_takes_views(Op op) {
-  return op != Op::minibatch && op != Op::assign;  // these two copy bytes
+  return op != Op::minibatch && op != Op::assign && op != Op::combine_shards;  // these copy bytes
 }
 
 std::uint64_t ref_workspace(Op op, const TensorType& output) {

@@ -114,31 +114,36 @@ void scatter_add(const KernelArgs& args) {
 // Rows of the batch that a counter selects. One input more than `inputs` is the number of rows to use.
 struct Batch {
   MinibatchParams params;
-  i64 first, count;
+  MinibatchParams::Rows rows;
 
-  Batch(const KernelArgs& args, std::uint64_t step, int inputs) : params(batch_params(args, inputs)) {
-    first = static_cast<i64>(step % static_cast<std::uint64_t>(params.batches())) * params.capacity;
-    count = std::min(params.capacity, params.total - first);
-  }
+  Batch(const KernelArgs& args, std::uint64_t step, int inputs)
+      : params(batch_params(args, inputs)), rows(params.at(step)) {}
 };
 
 void minibatch(const KernelArgs& args) {
-  const std::uint64_t step = counter(args, 1);
-  const auto [params, first, count] = Batch(args, step, 2);
-  const std::uint64_t epoch = step / static_cast<std::uint64_t>(params.batches());
-  const auto row = args.out_type.bytes() / static_cast<std::size_t>(params.capacity);
-  for (i64 r = 0; r < count; ++r) {
-    auto from = static_cast<std::size_t>(first + r);
-    if (params.shuffle) from = bits::permuted(from, static_cast<std::uint64_t>(params.total), params.key, epoch);
+  const auto [params, rows] = Batch(args, counter(args, 1), 2);
+  const auto row = args.out_type.bytes() / static_cast<std::size_t>(params.rows());
+  for (i64 r = 0; r < rows.count; ++r) {
+    auto from = static_cast<std::size_t>(rows.first + r);
+    if (params.shuffle) from = bits::permuted(from, static_cast<std::uint64_t>(params.total), params.key, rows.epoch);
     std::memcpy(args.output<std::byte>() + static_cast<std::size_t>(r) * row, args.input<std::byte>(0) + from * row,
                 row);
   }
-  const std::size_t used = static_cast<std::size_t>(count) * row;
+  const std::size_t used = static_cast<std::size_t>(rows.count) * row;
   std::memset(args.output<std::byte>() + used, 0, args.out_type.bytes() - used);
 }
 
 void row_count(const KernelArgs& args) {
-  out(args, 0, static_cast<double>(Batch(args, counter(args, 0), 1).count));
+  out(args, 0, static_cast<double>(Batch(args, counter(args, 0), 1).rows.count));
+}
+
+void shard_step(const KernelArgs& args) {
+  const auto shards = static_cast<std::uint64_t>(args.params.as<ShardParams>().shards);
+  *args.output<std::uint64_t>() = counter(args, 0) * shards + counter(args, 1);
+}
+
+void combine_shards(const KernelArgs& args) {
+  if (args.out != args.in[0]) std::memcpy(args.out, args.in[0], args.out_type.bytes());
 }
 
 void increment(const KernelArgs& args) {
@@ -206,6 +211,8 @@ constexpr Entry kMovements[] = {
     {family_op::varying_minibatch, minibatch},
     {family_op::varying_row_count, row_count},
     {Op::increment, increment},
+    {Op::shard_step, shard_step},
+    {Op::combine_shards, combine_shards},
     {Op::record, record},
     {Op::assign, assign},
     {family_op::random_uniform, numbers<bits::uniform>},

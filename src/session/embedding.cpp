@@ -70,6 +70,9 @@ bool Session::losses_finite(std::uint64_t steps) {
 std::uint64_t Session::run_until(std::chrono::steady_clock::time_point deadline, std::uint64_t max_steps) {
   Impl& session = not_moved(impl_);
   session.reject_in_train("run_until");
+  if (session.communicator != nullptr)
+    throw Error(ErrorKind::input, "ranks.clock", "ranks have no common clock for run_until()",
+                "advance() runs a number of steps");
   const std::size_t index = session.training();
   std::uint64_t ran = 0;
   while (ran < max_steps) {

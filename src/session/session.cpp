@@ -19,6 +19,7 @@
 #include "graphrun/op.h"
 #include "session/compiling/fit_batch.h"
 #include "session/compiling/jit.h"
+#include "session/ranks/agreement.h"
 #include "session/session_impl.h"
 
 namespace graphrun {
@@ -89,6 +90,7 @@ Session::Impl::Impl(Model m, const SessionOptions& options)
     : model(with_good_classes(std::move(m))),
       predicted_classes(class_numbers_of_outputs(model)),
       executor(executor_for(model, options, timings)),
+      communicator(options.communicator),
       planned(plan_options(options)) {
   const auto tell = [&](std::string_view what) {
     if (options.on_progress) options.on_progress(what, -1);
@@ -97,7 +99,7 @@ Session::Impl::Impl(Model m, const SessionOptions& options)
   tell("planning");
   compiled = compile_model(model, {&executor, 1}, planned);
   if (model.train.largest_batch && !compiled.program.phases.empty())
-    settle_batch(model, compiled.program.phases.front().capacity);
+    settle_batch(model, compiled.step.phases.front().batches.capacity);
   const double has_plan = Profiler::now();
   executor->set_profiling(options.profiling);
   tell(fmt::format("{} {}", has_step_kernels(compiled) ? "compiling kernels for" : "loading on", executor->name()));
@@ -106,6 +108,7 @@ Session::Impl::Impl(Model m, const SessionOptions& options)
   tell(fmt::format("writing the data to {}", executor->name()));
   write_start(model, compiled, {runnable.get()});
   times = {has_plan - start, has_loaded - has_plan, Profiler::now() - has_loaded};
+  check_same_training(communicator.get(), model, program(), executor->name());
   prepare_predictions();
   done.assign(compiled.step.phases.size(), 0);
   paces.resize(compiled.step.phases.size());
@@ -121,6 +124,10 @@ Session::Impl::Impl(Model m, const SessionOptions& options)
     if (id == kNoBuffer)
       throw Error(ErrorKind::input, "watch.simplified", fmt::format("'{}' was simplified away", name),
                   "--no-passes leaves the graph as it was built");
+    if (model.train.shards > 1 && program().buffers[id].type.rows > 0)
+      throw Error(ErrorKind::input, "watch.shards",
+                  fmt::format("'{}' has a row for each sample, and each shard has its own", name),
+                  "watch a value without rows, or train without --shards");
     watched.push_back({id, std::vector<std::byte>(program().buffers[id].type.bytes())});
     watched_names.push_back(name);
   }
@@ -135,7 +142,7 @@ Session::Impl::Impl(Model m, const SessionOptions& options)
 
 std::unique_ptr<Runnable> Session::Impl::load(PlanOptions options) {
   try {
-    return load_compiled(compiled, model, executor, options);
+    return load_compiled(compiled, model, executor, options, communicator);
   } catch (const OutOfMemory& error) {
     // Consider smaller batches, however they run.
     if (options.jit == Jit::require) options.jit = Jit::prefer;

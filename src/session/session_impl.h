@@ -99,6 +99,9 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // member of an ex
   // `metrics`: from named_metrics(); unchanged if false: train() was cancelled, or time is up. Allocates nothing.
   bool evaluate(std::size_t evaluation, Metrics& metrics, double until = std::numeric_limits<double>::infinity());
   TrainResult train(const TrainOptions& options);
+  bool is_cancelled() const {
+    return communicator != nullptr ? ranks_cancelled : cancelled.load(std::memory_order_relaxed);
+  }
   std::uint64_t steps_of_epoch() const;  // throws Error if there is nothing to train
   void see_watched(Report& report);
   void write_lr_factor(double factor);
@@ -170,6 +173,7 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // member of an ex
   std::vector<GivenRows> predicted;                 // per prediction input: rows given to predict() into spans
   std::vector<ExecutorTiming> timings;
   std::shared_ptr<Executor> executor;
+  std::shared_ptr<Communicator> communicator;  // null: no other ranks
   PlanOptions planned;
   SetupTimes times;
   CompiledModel compiled;
@@ -203,6 +207,7 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // member of an ex
   std::vector<std::byte> piece;       // scratch for reading a state piecewise
   std::atomic<bool> in_train{false};  // train() is running, so cancel() applies to it
   std::atomic<bool> cancelled{false};
+  bool ranks_cancelled = false;  // the same on all ranks
   // For step(): training steps before the current run(), and whether one is in progress.
   std::atomic<std::uint64_t> steps_before{0};
   std::atomic<bool> stepping{false};

@@ -17,6 +17,7 @@
 #include "graphrun/elements.h"
 #include "graphrun/error.h"
 #include "session/not_finite.h"
+#include "session/ranks/agreement.h"
 #include "session/session_impl.h"
 #include "session/statistics.h"
 #include "session/stopping.h"
@@ -138,7 +139,7 @@ bool Session::Impl::evaluate(std::size_t index, Metrics& metrics, double until) 
   const auto samples_at = [&](std::uint64_t step) { return static_cast<double>(phase.batches.at(step)); };
   each([](const MetricPart& part, bool, double& total) { total = nothing_combined(part.how); });
   for (std::uint64_t first = 0; first < batches;) {
-    const bool unwanted = in_train.load(std::memory_order_relaxed) && cancelled.load(std::memory_order_relaxed);
+    const bool unwanted = in_train.load(std::memory_order_relaxed) && is_cancelled();
     if (unwanted || Profiler::now() > until) {
       set_done(index, done[index] - first);  // the next evaluation restarts at the first batch
       return false;
@@ -271,6 +272,12 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
   const std::uint64_t total = pauses.total;
   const std::uint64_t ring = static_cast<std::uint64_t>(phase.ring);
 
+  if (communicator != nullptr) {  // all ranks begin with the state of rank 0, which may have been resumed
+    std::vector<std::byte> state(saved_bytes);
+    if (communicator->rank() == 0) save_state(state);
+    communicator->broadcast(state);
+    if (communicator->rank() != 0) load_state(state);
+  }
   TrainResult result;
   if (std::exchange(resumes, false)) {
     result.first_step = result.steps = done[index];
@@ -292,7 +299,9 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
   Stopping stopping(model, metrics, progress.stopping);
   result.stopped_early = stopping.stops() || cause != StopCause::none;
   std::optional<GoodStates> good;
-  if (options.trace_not_finite) good.emplace(program(), buffer(phase.counter), *runnable, done[index]);
+  // A trace reads rows, and each shard has its own.
+  if (options.trace_not_finite && model.train.shards == 1)
+    good.emplace(program(), buffer(phase.counter), *runnable, done[index]);
   GoodStates* const traced = good ? &*good : nullptr;
   const std::vector<Rate> rates = rates_of(model, compiled);
   std::vector<double> means(objectives.size()), lr(rates.size());
@@ -338,11 +347,10 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
   };
 
   for (bool first = true;; first = false) {
+    ranks_cancelled = agreed_cancel(communicator.get(), cancelled.load(std::memory_order_relaxed), done[index]);
     const bool tells = progress.unreported != 0 && (pauses.at(result.steps) || cause != StopCause::none);
     const bool told = !tells || tell();
-    const auto ends = [&] {
-      return !told || result.steps >= total || result.stopped_early || cancelled.load(std::memory_order_relaxed);
-    };
+    const auto ends = [&] { return !told || result.steps >= total || result.stopped_early || is_cancelled(); };
     const auto at_step_end = [&](bool last) {
       // Training ends with finite parameters or throws.
       if (last && result.steps > result.first_step && !parameters_finite(program(), *runnable, piece))
@@ -362,7 +370,7 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
     if (good && std::exchange(written, false) && !good->look(*runnable, done[index]))
       reject_not_finite(traced, done[index] - 1, {});
     const bool alone = first && options.on_first_step;
-    std::uint64_t n = alone ? 1 : steps_per_poll(index, most);
+    std::uint64_t n = agreed_number(communicator.get(), alone ? 1 : steps_per_poll(index, most));
     const double before = Profiler::now();
     run(index, n);
     result.seconds += Profiler::now() - before;

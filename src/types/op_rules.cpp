@@ -417,7 +417,7 @@ TensorType minibatch(const InferContext& context) {
     context.fail("shape.data", fmt::format("{} must be a data set with samples along dimension 0", context.operand(0)));
   }
   const std::int64_t samples = type.shape[0];
-  const std::int64_t capacity = params.capacity > 0 ? params.capacity : kBatch;
+  const std::int64_t capacity = params.capacity > 0 ? params.rows() : kBatch;
   if (samples == 0 || samples != params.total || (params.drop_last && samples < params.capacity)) {
     context.fail("shape.data", fmt::format("{} has {} samples, which make no batch of {}", context.operand(0), samples,
                                            extent_text(capacity)));
@@ -476,8 +476,12 @@ TensorType dropout(const InferContext& context) {
 std::string params_fault(const Params& params) {
   const auto* batches = params.get_if<MinibatchParams>();
   if (batches != nullptr && (batches->capacity < 1 || batches->capacity > kMaxBatch || batches->total < 1 ||
-                             batches->total > kMaxElements || batches->batches() < 1))
+                             batches->total > kMaxElements || batches->shards < 1 || batches->batches() < 1))
     return fmt::format("{} rows in batches of {}", batches->total, batches->capacity);
+  const auto* shards = params.get_if<ShardParams>();
+  if (shards != nullptr &&
+      (shards->shards < 1 || shards->combine < 0 || shards->combine > static_cast<int>(CombineOp::min)))
+    return fmt::format("{} shards combined by {}", shards->shards, shards->combine);
   const auto* product = params.get_if<MatmulParams>();
   if (product != nullptr && product->precision > Precision::tf32) return "it has no such precision";
   if (const auto* windows = params.get_if<WindowParams>()) {
@@ -540,6 +544,8 @@ constexpr NamedRule kStructured[] = {
     {family_op::random_normal, {{"U>S", params_kind<RandomParams>}, random_normal}},
     {family_op::permutation, {{"U>I", params_kind<RandomParams>}, permutation}},
     {Op::dropout, {{"FU>F", params_kind<RandomParams>, Overlay::reuse}, dropout}},
+    {Op::shard_step, {{"UU>U", params_kind<ShardParams>}, same}},
+    {Op::combine_shards, {{"F>F", params_kind<ShardParams>, Overlay::reuse}, same}},
 };
 
 // The table below evaluates this at compile time, so a missing op is a compile error.

@@ -219,7 +219,7 @@ class Mutator {
     if (once_in(4)) {
       const Params all[] = {NoParams(),   ScalarParams(),    MatmulParams(),  ReduceParams(),
                             AxisParams(), MinibatchParams(), PermuteParams(), SliceParams(),
-                            PadParams(),  RandomParams(),    WindowParams()};
+                            PadParams(),  RandomParams(),    WindowParams(),  ShardParams()};
       static_assert(std::size(all) == std::variant_size_v<Params::variant>);
       params = all[below(std::size(all))];
       return;

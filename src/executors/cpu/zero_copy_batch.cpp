@@ -63,11 +63,11 @@ void ZeroCopyBatch::select(const KernelArgs& args) {
   auto& window = *static_cast<Window*>(args.workspace);
   const auto& params = args.params.as<MinibatchParams>();
   const cpu::Batch batch = cpu::batch_of(params, *args.input<std::uint64_t>(1));
-  if (batch.count < params.capacity) {
+  if (batch.count < params.rows()) {
     window.copy(args);
     return window.move(window.own);
   }
-  const std::size_t row = args.out_type.bytes() / static_cast<std::size_t>(params.capacity);
+  const std::size_t row = args.out_type.bytes() / static_cast<std::size_t>(params.rows());
   window.move(args.input<std::byte>(0) + static_cast<std::size_t>(batch.first) * row);
 }
 

@@ -185,6 +185,8 @@ class Checker {
     }
     if (train.early_stopping) check_monitor("train: early_stopping", *train.early_stopping, early_stopping_fields());
     if (train.lr_plateau) check_monitor("train: lr_plateau", *train.lr_plateau, lr_plateau_fields());
+    if (train.shards > kMaxShards || (train.shards & (train.shards - 1)) != 0)
+      report("train.shards", fmt::format("train: shards: {} is not a power of two up to {}", train.shards, kMaxShards));
     check_rprop(train.optimizer);
     for (const ObjectiveSpec& one : train.objectives) check_rprop(one.optimizer);
     if (!train.threshold) return;

@@ -46,19 +46,30 @@ TensorType declare_constant(const OpCall& call) {
 
 // One unshuffled batch of all rows is the data set itself, so the output can be a view.
 bool is_whole(const ir::Attrs& attrs, std::span<const TensorType> inputs) {
-  return inputs[0].shape[0] == attrs.integer("capacity") && !attrs.boolean("shuffle");
+  return inputs[0].shape[0] == attrs.integer("capacity") && !attrs.boolean("shuffle") && attrs.integer("shards") == 1;
 }
 
 Params pack_minibatch(const OpCall& call) {
   const ir::Attrs& attrs = call.attrs;
   const Shape& data = call.inputs[0].shape;
-  return MinibatchParams{data.rank() == 0 ? 0 : data[0], attrs.integer("capacity"), attrs.boolean("shuffle"),
-                         static_cast<std::uint64_t>(attrs.integer("key")), attrs.boolean("drop_last")};
+  return MinibatchParams{data.rank() == 0 ? 0 : data[0], attrs.integer("capacity"),
+                         attrs.boolean("shuffle"),       static_cast<std::uint64_t>(attrs.integer("key")),
+                         attrs.boolean("drop_last"),     static_cast<std::int32_t>(attrs.integer("shards"))};
 }
 
 Params pack_row_count(const OpCall& call) {
   const ir::Attrs& attrs = call.attrs;
-  return MinibatchParams{attrs.integer("total"), attrs.integer("capacity"), false, 0, attrs.boolean("drop_last")};
+  return MinibatchParams{attrs.integer("total"),
+                         attrs.integer("capacity"),
+                         false,
+                         0,
+                         attrs.boolean("drop_last"),
+                         static_cast<std::int32_t>(attrs.integer("shards"))};
+}
+
+Params pack_shards(const OpCall& call) {
+  return ShardParams{static_cast<std::int32_t>(call.attrs.integer("shards")),
+                     static_cast<std::int32_t>(call.attrs.integer("combine"))};
 }
 
 constexpr std::string_view kNotFloat = "its operands are counters, not functions of the weights";
@@ -78,12 +89,15 @@ OpDef source(Op op, std::string_view doc, DeclareFn declare, StateFn state, std:
 std::vector<OpDef> sources() {
   const ir::AttrDef capacity{"capacity", std::int64_t{0}, "rows of a full batch; 0: the batch", false, 0.0};
   const ir::AttrDef drop_last{"drop_last", false, "leave out a last batch that is not full"};
+  const ir::AttrDef shards{"shards", std::int64_t{1}, "shards of a batch", false, 1.0, kMaxShards};
+  const ir::AttrDef combine{"combine", std::int64_t{0}, "0: sum, 1: product, 2: max, 3: min", false, 0.0, 3.0};
   const ir::AttrSchema of_minibatch = {capacity,
                                        {"shuffle", false, "take the rows in another order each epoch"},
                                        {"key", std::int64_t{0}, "of the order"},
-                                       drop_last};
+                                       drop_last,
+                                       shards};
   const ir::AttrSchema of_count = {
-      {"total", std::int64_t{1}, "samples of the data set", true, 1.0}, capacity, drop_last};
+      {"total", std::int64_t{1}, "samples of the data set", true, 1.0}, capacity, drop_last, shards};
   std::vector<OpDef> list = {
       source(Op::input, "what the host writes: a data set, or a batch of samples (rows > 0)", declare_input,
              [](const ir::Attrs&) { return BufferKind::data; },
@@ -127,6 +141,20 @@ std::vector<OpDef> sources() {
        .no_gradient = kNotFloat,
        .rows = RowRule::scalar,
        .pack = pack_row_count},
+      {.op = Op::shard_step,
+       .doc = "step * shards + shard: the counter of a shard's rows and random samples",
+       .operands = {"step", "shard"},
+       .attrs = {shards, combine},
+       .no_gradient = kNotFloat,
+       .rows = RowRule::scalar,
+       .pack = pack_shards},
+      {.op = Op::combine_shards,
+       .doc = "x of all shards of the batch, combined in a fixed tree; what runs the shards does it, a kernel copies x",
+       .operands = {"x"},
+       .attrs = {shards, combine},
+       .no_gradient = "shards are made from a step that has its gradients",
+       .rows = RowRule::scalar,
+       .pack = pack_shards},
       {.op = Op::increment, .doc = "step + 1", .operands = {"step"}, .no_gradient = kNotFloat, .rows = RowRule::scalar},
       {.op = Op::record,
        .doc = "ring with element (step mod size) replaced by value",

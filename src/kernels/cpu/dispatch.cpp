@@ -64,8 +64,8 @@ const cpu::Entry* find(Op op) {
 KernelFn cpu_kernel(Op op, Isa isa) {
   if (const cpu::Entry* const entry = find(op)) return entry->kernels[static_cast<int>(isa)];
   // Counters, states and permutations gain nothing from kernels of their own.
-  for (const Op plain :
-       {Op::row_count, family_op::varying_row_count, Op::increment, Op::record, Op::assign, family_op::permutation})
+  for (const Op plain : {Op::row_count, family_op::varying_row_count, Op::increment, Op::record, Op::assign,
+                         Op::shard_step, Op::combine_shards, family_op::permutation})
     if (op == plain) return ref_kernel(op);
   return nullptr;
 }

@@ -138,6 +138,7 @@ std::vector<ConfigEntry> training_config(const Model& model) {
   add("clip_norm", train.clip_norm_at_run_time ? "runtime" : fmt::format("{}", train.clip_norm));
   if (train.clip_value > 0) add("clip_value", fmt::format("{}", train.clip_value));
   add("batch", fmt::format("{}", model.graph.batch()));
+  if (train.shards > 1) add("shards", fmt::format("{}", train.shards));
   add("seed", fmt::format("{}", train.seed));
   add("shuffle", fmt::format("{}", train.shuffle));
   add("drop_last", fmt::format("{}", train.drop_last));

@@ -91,6 +91,12 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
   const std::string target_name = options.target.empty() ? std::string(executors[0]->default_target()) : options.target;
   const Target& target = find_target(target_name);
   reject_foreign(target, *executors[0]);
+  const bool trains = std::ranges::any_of(built.phases, [](const StepPhase& phase) { return phase.name == "train"; });
+  if (trains && model.train.shards > 1 && target.multiprocessors > 0)
+    throw Error(ErrorKind::input, "shards.executor",
+                fmt::format("{} cannot compute shards of a batch: members of a training are on hosts only",
+                            executors[0]->name()),
+                "--executor=cpu can; with --shards=1 and without --ranks, the whole batch is on one device");
   bool ref_runs = true;  // ref supports all steps that these executors do not
   const auto tell_ref = [&](const StepSignature& step) {
     static const std::shared_ptr<Executor> ref = find_executor("ref");
@@ -102,6 +108,7 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
   compiling.capacities.assign(built.phases.size(), batch);
   compiling.target = std::string(target.name);
   compiling.precision = model.train.precision == Precision::tf32 ? Precision::tf32 : Precision::fp32;
+  compiling.shards = model.train.shards;
   compiling.math = model.train.math;
   compiling.simplify = options.passes;
   compiling.tiles = options.tiles;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "graphrun/target.h"
+#include "session/compiling/members.h"
 
 namespace graphrun {
 namespace {
@@ -61,15 +62,16 @@ bool has_step_kernels(const Compiled& compiled) {
 }
 
 std::unique_ptr<Runnable> load_compiled(CompiledModel& compiled, const Model& model,
-                                        const std::shared_ptr<Executor>& executor, const PlanOptions& options) {
+                                        const std::shared_ptr<Executor>& executor, const PlanOptions& options,
+                                        const std::shared_ptr<Communicator>& communicator) {
   try {
-    return load_program(*executor, compiled.program);
+    return load_members(*executor, compiled.program, communicator);
   } catch (const Error& error) {
     std::optional<CompiledModel> again = without_step_kernels(error, compiled, model, executor, options);
     if (!again) throw;
     compiled = std::move(*again);
   }
-  return load_program(*executor, compiled.program);
+  return load_members(*executor, compiled.program, communicator);
 }
 
 }  // namespace graphrun

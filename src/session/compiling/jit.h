@@ -28,8 +28,9 @@ bool has_step_kernels(const Phase& phase);
 // Whether loading compiles step kernels, which takes a while.
 bool has_step_kernels(const Compiled& compiled);
 
-// load_program() with fallback: if step kernels fail to load, recompiles without them and replaces `compiled`.
+// load_members() with fallback: if step kernels fail to load, recompiles without them and replaces `compiled`.
 std::unique_ptr<Runnable> load_compiled(CompiledModel& compiled, const Model& model,
-                                        const std::shared_ptr<Executor>& executor, const PlanOptions& options);
+                                        const std::shared_ptr<Executor>& executor, const PlanOptions& options,
+                                        const std::shared_ptr<Communicator>& communicator = nullptr);
 
 }  // namespace graphrun

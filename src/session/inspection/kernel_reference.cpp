@@ -26,10 +26,14 @@ constexpr Meaning kMeanings[] = {
      "rounded to 10 bits after the point; sums stay f32"},
     {ReduceParams(), "bit i of `axes` is set where axis i of the operand is reduced"},
     {AxisParams(), "the axis along which it looks, from 0"},
-    {MinibatchParams(),
+    {ShardParams(),
+     "shard_step: `shards` of a batch; combine_shards: also `combine`, 0: sum, 1: product, 2: max, 3: min"},
+    {MinibatchParams{0, 0, false, 0, false, 2},
      "batch number b = step mod batches holds samples b * capacity to b * capacity + count - 1 of `total`; with "
      "`shuffle` sample i is number `gr_host.permuted(i, total, key, step / batches)` of the data set; `drop_last`: a "
-     "last batch that is not full is left out"},
+     "last batch that is not full is left out; `shards`, which is there if it is above 1: step / shards counts "
+     "batches, and "
+     "shard step mod shards has the next ceil(capacity / shards) samples of the batch, as far as it has them"},
     {PermuteParams(), "axis i of the output is axis `axes`[i] of the operand; entries past the rank are 0"},
     {SliceParams(), "the output begins at `start` of the operand along the axis"},
     {PadParams(), "the operand begins at `before` of the output along the axis; the rest is `value`"},

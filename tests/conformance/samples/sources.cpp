@@ -44,6 +44,14 @@ Sample row_count(std::string name, std::int64_t total, std::int64_t capacity, do
           .expected = {expected}};
 }
 
+// The same batches in shards; `at` is step * shards + shard.
+Sample in_shards(Sample sample, std::int64_t shards) {
+  sample.attributes.emplace_back("shards", shards);
+  sample.capacity = (sample.capacity + shards - 1) / shards;
+  if (sample.op == "minibatch") sample.expected.resize(static_cast<std::size_t>(sample.capacity));
+  return sample;
+}
+
 // Uses the first `rows` rows of the data.
 Sample varying(Sample sample, double rows) {
   sample.op = "varying_" + std::string(sample.op);
@@ -136,6 +144,26 @@ std::vector<Sample> sources() {
       varying(row_count("all", 11, 4, 2, 3), 11),
       varying(row_count("more_than_there_are", 11, 4, 2, 3), 12),
       varying(row_count("none_is_one", 11, 4, 2, 1), 0),
+      in_shards(picked("shard_first", 11, 4, 0, {0, 1}, false), 2),
+      in_shards(picked("shard_second", 11, 4, 3, {6, 7}, false), 2),
+      in_shards(picked("shard_last_partial_rows", 11, 4, 5, {10}, false), 2),
+      in_shards(picked("shard_next_epoch", 11, 4, 6, {0, 1}, false), 2),
+      in_shards(picked("shard_of_unequal_size", 11, 10, 3, {9}, false), 4),
+      in_shards(picked("shard_without_rows", 11, 10, 6, {}, false), 4),
+      in_shards(picked("shard_shuffle_next_epoch", 11, 4, 7, {2, 3}, true), 2),
+      in_shards(row_count("shard_full", 11, 4, 1, 2), 2),
+      in_shards(row_count("shard_last", 11, 4, 5, 1), 2),
+      in_shards(row_count("shard_without_rows", 11, 10, 6, 0), 4),
+      {.op = "shard_step",
+       .name = "number",
+       .operands = {step(5), step(3)},
+       .attributes = {{"shards", std::int64_t{8}}},
+       .expected = {43}},
+      {.op = "combine_shards",
+       .name = "copies",
+       .operands = {{f32({3}), 0, 0, {1, 2, 3}}},
+       .attributes = {{"shards", std::int64_t{8}}, {"combine", std::int64_t{2}}},
+       .expected = {1, 2, 3}},
       record("first", 4, 0, {9, 2, 3, 4}),
       record("last", 4, 3, {1, 2, 3, 9}),
       record("wraps", 4, 6, {1, 2, 9, 4}),

@@ -195,6 +195,10 @@ const Fields& train_fields() {
                                    {}, {"keep", "drop"}),
       plain<&TrainSpec::epochs>("epochs", "passes over the training split", 0),
       plain<&TrainSpec::shuffle>("shuffle", "use a different order of rows in each epoch"),
+      plain<&TrainSpec::shards>("shards",
+                                "parts of each training batch, a power of two: [ranks](../guide/ranks.md) share "
+                                "them. Results depend on it, but not on the number of ranks",
+                                1),
       plain<&TrainSpec::seed>(
           "seed",
           "seed of initial values, order of rows, random numbers and the split of the data (recorded in the "

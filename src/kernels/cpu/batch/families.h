@@ -48,14 +48,9 @@ struct ElementLoop {
 ElementLoop element_loop(const IsaTable& table, Op op, const Params& params, DType first_input, DType output);
 
 // Rows of the batch that the counter selects.
-struct Batch {
-  std::int64_t first, count;
-  std::uint64_t epoch;
-};
+using Batch = MinibatchParams::Rows;
 inline Batch batch_of(const MinibatchParams& p, std::uint64_t step) {
-  const auto batches = static_cast<std::uint64_t>(p.batches());
-  const std::int64_t first = static_cast<std::int64_t>(step % batches) * p.capacity;
-  return {first, std::min(p.capacity, p.total - first), step / batches};
+  return p.at(step);
 }
 // Number in the data set of row r of a shuffled batch.
 std::int64_t shuffled(const MinibatchParams& p, const Batch& batch, std::int64_t r);

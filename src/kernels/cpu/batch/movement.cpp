@@ -168,7 +168,7 @@ void gather(const KernelArgs& args, const IsaTable&) {
 void minibatch(const KernelArgs& args) {
   const MinibatchParams params = batch_params(args, 2);
   const Batch batch = batch_of(params, counter(args, 1));
-  const std::size_t row = args.out_type.bytes() / static_cast<std::size_t>(params.capacity);
+  const std::size_t row = args.out_type.bytes() / static_cast<std::size_t>(params.rows());
   const std::size_t bytes = static_cast<std::size_t>(batch.count) * row;
   if (params.shuffle) {
     const int parts = parts_for(batch.count * (64 + static_cast<std::int64_t>(row / sizeof(float))));

@@ -1,0 +1,65 @@
+// communicator.h: moves bytes between the ranks of one training (docs/guide/ranks.md).
+// Contract: every rank makes the same calls in the same order, one thread at a time; a rank that does not is an Error
+// of the others. A Communicator never adds numbers: what arithmetic does to them is decided by their owner (members.h).
+// A call waits however long another rank computes, but throws Error (kind device, code "ranks.lost") on all ranks as
+// soon as the connection to one is gone. Not here: what is sent (session).
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graphrun/export.h"
+
+namespace graphrun {
+
+class GRAPHRUN_API Communicator {
+ public:
+  virtual ~Communicator();
+  virtual int rank() const = 0;
+  virtual int ranks() const = 0;
+  // On rank 0, `all` gets the bytes of every rank, in rank order; elsewhere it may be empty. Equal sizes on all ranks.
+  virtual void gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
+  // Every rank gets the bytes of rank 0.
+  virtual void broadcast(std::span<std::byte> bytes) = 0;
+  // This rank ends with an error: the next call of the others throws "rank 3: why". It makes no further calls.
+  virtual void leave(std::string_view why) noexcept;
+};
+
+// Ranks in threads of this process: element r is for the thread of rank r.
+GRAPHRUN_API std::vector<std::shared_ptr<Communicator>> thread_ranks(int ranks);
+
+// Place of a process among the ranks of its job, and the address at which rank 0 listens.
+struct RankPlace {
+  int rank = 0, ranks = 1;
+  std::string host = "127.0.0.1";
+  int port = 0;        // 0 on rank 0: any free one
+  std::string secret;  // proves that a rank belongs to the job; empty: only ranks of this host may join
+};
+// From the variables of `graphrun --ranks`, mpirun, srun or torchrun; nothing if the process is not one of several.
+// Throws Error (kind input) for variables that contradict each other.
+GRAPHRUN_API std::optional<RankPlace> launched_place();
+
+// A job under way: rank 0 listens from the constructor on.
+class GRAPHRUN_API RankJob {
+ public:
+  explicit RankJob(RankPlace place);
+  ~RankJob();
+  RankJob(const RankJob&) = delete;
+  RankJob& operator=(const RankJob&) = delete;
+  int port() const;
+  // Waits for all ranks. Calls `waits` once, after five seconds, with a text about the missing ones. Throws Error (kind
+  // device, code "ranks.missing") after `seconds`, or if rank 0 does not accept this rank.
+  std::shared_ptr<Communicator> join(double seconds = 60, const std::function<void(std::string_view)>& waits = {});
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace graphrun
