@@ -47,6 +47,7 @@ struct Arguments {
   std::uint64_t watch_every = 0;          // train: steps; 0: with each report
   bool nan_trace = true;                  // train
   std::string losses;                     // train: path; empty: none
+  int ranks = 0;                          // train: processes; 0: one, or those of a launcher
   std::string profile_trace;              // train: path; empty: none
   std::string against = "ref";            // verify
   std::optional<std::uint64_t> steps;     // verify, bench

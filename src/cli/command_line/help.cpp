@@ -131,6 +131,8 @@ std::vector<HelpRow> environment() {
   rows.push_back({"CUDA_VISIBLE_DEVICES", "GPUs that graphrun may use; the first is cuda:0"});
   rows.push_back({"GRAPHRUN_KERNEL_CACHE", "cache folder for compiled GPU kernels, or off"});
   rows.push_back({"GRAPHRUN_GPU_COSTS", "file with cost factors of GPUs for the planner, from bench/calibrate"});
+  rows.push_back({"GRAPHRUN_RENDEZVOUS", "HOST:PORT of rank 0, for the ranks of a launcher"});
+  rows.push_back({"GRAPHRUN_JOB_SECRET", "secret that the ranks of several machines prove to each other"});
   rows.push_back({"NO_COLOR", "disables colour if set"});
   return rows;
 }

@@ -48,6 +48,7 @@ TemporaryFile temporary_file() {
   return file;
 }
 
+// `errors`: descriptor for stderr; negative: none.
 pid_t begin(const std::vector<std::string>& words, int errors) {
   // Allocates before the fork: the child may only call async-signal-safe functions.
   std::vector<char*> arguments;
@@ -59,7 +60,7 @@ pid_t begin(const std::vector<std::string>& words, int errors) {
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   const int nobody = ::open("/dev/null", O_RDWR);
   if (::getppid() == parent && nobody >= 0 && ::dup2(nobody, STDIN_FILENO) >= 0 && ::dup2(nobody, STDOUT_FILENO) >= 0 &&
-      ::dup2(errors, STDERR_FILENO) >= 0)
+      ::dup2(errors < 0 ? nobody : errors, STDERR_FILENO) >= 0)
     ::execv("/proc/self/exe", arguments.data());
   ::_exit(127);
 }
@@ -72,6 +73,10 @@ std::string kept_of(std::FILE* file) {
 }
 
 }  // namespace
+
+pid_t start_process(const std::vector<std::string>& words) {
+  return begin(words, -1);
+}
 
 void run_in_processes(const std::vector<std::vector<std::string>>& jobs, std::size_t at_once, const OnJobEnd& ended) {
   struct Running {

@@ -4,6 +4,8 @@
 // cannot be created.
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <string>
 #include <vector>
@@ -18,6 +20,9 @@ struct JobEnd {
   std::string message;  // first 4 KiB of stderr
 };
 using OnJobEnd = std::function<void(const JobEnd&)>;
+
+// Starts a process of this program, without stdin, stdout and stderr, that ends when this one does.
+pid_t start_process(const std::vector<std::string>& command_line);
 
 // Runs command lines as processes, at most `at_once` concurrently. They end when this process does.
 void run_in_processes(const std::vector<std::vector<std::string>>& command_lines, std::size_t at_once,

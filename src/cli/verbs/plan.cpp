@@ -14,6 +14,7 @@
 #include "cli/plans/plan_page.h"
 #include "cli/plans/plan_picture.h"
 #include "cli/plans/plan_summary.h"
+#include "cli/plans/shards_summary.h"
 #include "cli/results/budget_lines.h"
 #include "cli/terminal/slow_operation.h"
 #include "cli/terminal/terminal.h"
@@ -110,6 +111,11 @@ std::string as_json(const Program& program, std::string_view executor, const Fus
   write_fusion(json.key("fusion"), fusion);
   json.member("fallbacks", fusion.fallbacks);
   if (fusion.budget.limit > 0) write_budget(json.key("budget"), fusion.budget);
+  if (const ShardsSummary shards = shards_summary(program); shards.shards > 1) {
+    json.key("shards").begin_object().member("shards", shards.shards).member("rows", shards.rows);
+    json.member("member_bytes", shards.member_bytes).member("messages", shards.messages);
+    json.member("message_bytes", shards.message_bytes).member("pays_from", shards.pays_from).end_object();
+  }
   json.end_object();
   return json.text() + "\n";
 }
@@ -237,7 +243,8 @@ void plan_without(const Model& given, const Arguments& arguments, LoadOptions lo
   plain.tiling.clear();
   const bool is_bounded = given.train.max_memory > 0 || given.train.largest_batch;
   if (is_bounded && !program.phases.empty())
-    load.overrides.emplace_back("train.batch", std::to_string(program.phases.front().capacity));
+    load.overrides.emplace_back("train.batch",
+                                std::to_string(program.phases.front().capacity * shards_summary(program).shards));
   std::optional<Model> again;
   if (is_bounded) again.emplace(load_model(arguments.model, load)).train.max_memory = 0;
   const Program unfused = plan_program(again ? *again : given, plain);
@@ -278,7 +285,7 @@ int run_plan(const Arguments& arguments, Diagnostics& diagnostics) {
     plan_without(model, arguments, load, program, fusion);
     const auto text = [&] {
       return as_text(program, executor, fusion, arguments.verbose) + budget_text(program, fusion) +
-             regions_text(fusion) + fallbacks_text(fusion);
+             regions_text(fusion) + shards_text(shards_summary(program)) + fallbacks_text(fusion);
     };
     if (arguments.html) {
       file.write(plan_page(program, executor, fusion.arena_bytes_without, fusion.bytes_without_both));
@@ -306,6 +313,7 @@ plan, and --check compares a later plan with it. The exit code is 3 if they diff
     R"(graphrun plan model.json
 graphrun plan model.json --executor=cuda --target=h200 --json
 graphrun plan model.json --program
+graphrun plan model.json --shards=8
 graphrun plan model.json --svg -o plan.svg
 graphrun plan model.json --html -o plan.html
 graphrun plan model.json --lock plan.lock

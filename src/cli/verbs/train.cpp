@@ -2,15 +2,22 @@
 #include "cli/command_line/verbs.h"
 #include "cli/results/results.h"
 #include "cli/terminal/terminal.h"
+#include "cli/training/ranks.h"
 #include "cli/training/training_run.h"
 
 namespace graphrun::cli {
 namespace {
 
 int run_train(const Arguments& arguments, Diagnostics& diagnostics) {
-  return train_and_store(arguments, diagnostics, [&](const Results& results) {
-    write_results(arguments.json ? as_json(results) : as_text(results));
-  });
+  Ranks ranks(arguments, diagnostics);
+  try {
+    return train_and_store(ranks.arguments(), diagnostics, [&](const Results& results) {
+      if (ranks.prints()) write_results(arguments.json ? as_json(results) : as_text(results));
+    });
+  } catch (const Error& error) {
+    if (ranks.leave(error)) throw;
+    return exit_code(error.kind());
+  }
 }
 
 }  // namespace
@@ -25,10 +32,15 @@ the final weights. With early_stopping, training may end sooner, and the best we
 `eval` also prints the confusion matrix. Progress goes to stderr, results to stdout.
 
 After Ctrl-C, train finishes the current steps and prints the results so far, without losses and hashes that
-take too long to compute. The exit code is 130. docs/reference/command-line.md lists the keys of --json.)",
+take too long to compute. The exit code is 130. docs/reference/command-line.md lists the keys of --json.
+
+With --ranks=N, or under mpirun, srun or torchrun, several processes train one network. Weights depend on the
+number of shards of the batch (--shards; 8 with ranks), but not on the number of ranks.)",
     R"(graphrun model.json
 graphrun train model.json --epochs=5 --set train.optimizer.sgd.lr=0.1
-graphrun model.json --json --quiet > result.json)",
+graphrun model.json --json --quiet > result.json
+graphrun train model.json --ranks=2
+mpirun -n 4 graphrun train model.json)",
     run_train};
 
 }  // namespace graphrun::cli

@@ -1,0 +1,58 @@
+#include "cli/plans/shards_summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/terminal/terminal.h"
+#include "graphrun/op.h"
+
+namespace graphrun::cli {
+namespace {
+
+// Measured between two processes of one host (docs/guide/ranks.md): a round over the loopback interface, and a byte
+// that is sent, added and sent back.
+constexpr double kSecondsPerMessage = 60e-6, kSecondsPerByte = 1e-9;
+
+}  // namespace
+
+ShardsSummary shards_summary(const Program& program) {
+  ShardsSummary summary;
+  summary.member_bytes = program.arena_bytes;
+  for (const Phase& phase : program.phases) {
+    bool follows = false;  // another combined value, in the same message
+    for (const Step& step : phase.steps) {
+      const bool combines = step.op == Op::combine_shards;
+      if (combines) {
+        summary.shards = step.params.as<ShardParams>().shards;
+        summary.rows = phase.capacity;
+        summary.message_bytes += program.buffers[step.output].type.bytes();
+        summary.messages += follows ? 0 : 1;
+      }
+      follows = combines;
+    }
+  }
+  // Two ranks halve the time of a step and add that of the messages.
+  summary.pays_from = 2 * (static_cast<double>(summary.messages) * kSecondsPerMessage +
+                           static_cast<double>(summary.message_bytes) * kSecondsPerByte);
+  return summary;
+}
+
+std::string shards_text(const ShardsSummary& summary) {
+  if (summary.shards == 1) return {};
+  std::string text =
+      paint(stdout, Style::bold, fmt::format("\n{:<24}{:>6}{:>18}\n", "ranks", "shards", "bytes of a rank"));
+  for (std::int64_t ranks = 1; ranks <= summary.shards; ranks *= 2) {
+    const auto members = static_cast<std::uint64_t>(summary.shards / ranks);
+    text += fmt::format("{:<24}{:>6}{:>18}\n", ranks, members, grouped(summary.member_bytes * members));
+  }
+  return text + fmt::format(
+                    "{} shards of up to {} rows; {} of {} bytes together per step.\n"
+                    "Two ranks of a host pay if a step of one rank (graphrun bench) takes at least {}; for "
+                    "shorter\nsteps, sweep trains several networks at a time instead.\n",
+                    summary.shards, summary.rows,
+                    summary.messages == 1 ? "1 message" : fmt::format("{} messages", summary.messages),
+                    grouped(summary.message_bytes), human_time(summary.pays_from));
+}
+
+}  // namespace graphrun::cli

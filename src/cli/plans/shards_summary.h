@@ -1,0 +1,24 @@
+// shards_summary.h: memory and messages of a plan with shards, and from which step time more ranks pay.
+// Contract: a pure function of the Program, which is that of one member.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "graphrun/program.h"
+
+namespace graphrun::cli {
+
+struct ShardsSummary {
+  std::int64_t shards = 1;          // 1: the plan has none
+  std::int64_t rows = 0;            // per shard
+  std::uint64_t member_bytes = 0;   // arena of one shard; a rank has shards / ranks of them
+  std::uint64_t messages = 0;       // per step and rank
+  std::uint64_t message_bytes = 0;  // in all messages of a step, in each direction
+  double pays_from = 0;             // seconds per step on one rank from which two ranks on a host are faster
+};
+
+ShardsSummary shards_summary(const Program& program);
+std::string shards_text(const ShardsSummary& summary);
+
+}  // namespace graphrun::cli

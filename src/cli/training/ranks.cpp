@@ -1,0 +1,123 @@
+#include "cli/training/ranks.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+
+#include "cli/stored_runs/jobs.h"
+#include "graphrun/error.h"
+
+namespace graphrun::cli {
+namespace {
+
+constexpr std::int64_t kShards = 8;
+constexpr int kToEndMs = 60'000, kToFailMs = 2'000;  // for the other processes, when this one has ended
+
+std::string random_secret() {
+  std::array<unsigned char, 32> bytes;
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+    throw Error(ErrorKind::run, "ranks.random", "the system gives no random bytes for the secret of the ranks");
+  std::string text;
+  for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+// Without a number of shards from the model or a flag, there are at least eight.
+void choose_shards(Arguments& arguments, int ranks) {
+  LoadOptions load = arguments.load;
+  load.data = DataUse::none;
+  if (load_model(arguments.model, load).train.shards > 1) return;
+  const auto shards = std::max(kShards, static_cast<std::int64_t>(std::bit_ceil(static_cast<unsigned>(ranks))));
+  arguments.load.overrides.emplace_back("train.shards", std::to_string(shards));
+}
+
+// All other ranks compute only.
+void drop_outputs(Arguments& arguments) {
+  arguments.logs.clear();
+  for (std::string* const path : {&arguments.tensorboard, &arguments.losses, &arguments.save_weights, &arguments.report,
+                                  &arguments.certificate, &arguments.profile_trace, &arguments.run_dir,
+                                  &arguments.run_name, &arguments.checkpoint_dir, &arguments.resume})
+    path->clear();
+  arguments.json = arguments.verbose = arguments.assert_no_alloc = false;
+  arguments.session.profiling = Profiling::off;
+}
+
+}  // namespace
+
+Ranks::Ranks(const Arguments& arguments, Diagnostics& diagnostics) : arguments_(arguments) {
+  std::optional<RankPlace> place = launched_place();
+  if (place && arguments.ranks > 0 && arguments.ranks != place->ranks)
+    throw Error(ErrorKind::input, "ranks.launcher",
+                fmt::format("--ranks={}, but the launcher started {} processes", arguments.ranks, place->ranks),
+                "leave --ranks out: the launcher chooses the number");
+  const bool starts = !place && arguments.ranks > 1;
+  if (starts) {
+    place.emplace().ranks = arguments.ranks;
+    place->secret = random_secret();
+  }
+  if (!place) return;
+  if (starts && arguments.session.threads == 0 && std::getenv("GRAPHRUN_THREADS") == nullptr) {
+    const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+    setenv("GRAPHRUN_THREADS", std::to_string(std::max(1, cores / place->ranks)).c_str(), 1);
+  }
+  choose_shards(arguments_, place->ranks);
+  if (place->secret.empty() && place->rank == 0)
+    diagnostics.note("GRAPHRUN_JOB_SECRET is not set: only ranks of this host may join");
+  if (place->rank != 0) {
+    drop_outputs(arguments_);
+    diagnostics.set_quiet(true);
+  }
+  RankJob job(*place);
+  place->port = job.port();
+  if (starts) start(*place);
+  try {
+    communicator_ = job.join(60, [&](std::string_view text) { diagnostics.note(text); });
+  } catch (...) {
+    for (const pid_t child : children_) ::kill(child, SIGTERM);
+    throw;
+  }
+  arguments_.session.communicator = communicator_;
+}
+
+void Ranks::start(const RankPlace& place) {
+  setenv("GRAPHRUN_JOB_SECRET", place.secret.c_str(), 1);
+  setenv("GRAPHRUN_RANKS", std::to_string(place.ranks).c_str(), 1);
+  setenv("GRAPHRUN_RENDEZVOUS", fmt::format("{}:{}", place.host, place.port).c_str(), 1);
+  for (int rank = 1; rank < place.ranks; ++rank) {
+    setenv("GRAPHRUN_RANK", std::to_string(rank).c_str(), 1);
+    children_.push_back(start_process(arguments_.command));
+  }
+  for (const char* const name : {"GRAPHRUN_RANK", "GRAPHRUN_RANKS", "GRAPHRUN_RENDEZVOUS", "GRAPHRUN_JOB_SECRET"})
+    unsetenv(name);
+}
+
+Ranks::~Ranks() {
+  arguments_.session.communicator.reset();
+  communicator_.reset();
+  for (int waited = 0; !children_.empty(); waited += 5) {
+    std::erase_if(children_, [](pid_t child) { return ::waitpid(child, nullptr, WNOHANG) != 0; });
+    if (children_.empty()) return;
+    if (waited >= (failed_ ? kToFailMs : kToEndMs))
+      for (const pid_t child : children_) ::kill(child, SIGKILL);
+    ::poll(nullptr, 0, 5);
+  }
+}
+
+bool Ranks::leave(const Error& error) {
+  failed_ = true;
+  if (communicator_ == nullptr) return true;
+  const Diagnostic& first = error.diagnostics().front();
+  communicator_->leave(first.message);
+  const int rank = communicator_->rank();
+  return rank == 0 || (rank == 1 && first.code == "ranks.lost" && first.message == "rank 0 is gone");
+}
+
+}  // namespace graphrun::cli

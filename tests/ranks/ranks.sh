@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# ranks.sh GRAPHRUN ROOT [KILLS]: docs/guide/ranks.md: processes give the weights of one process; a killed rank ends all
+# with exit code 4, and fewer ranks resume; strangers, wrong secrets and bad variables do not join.
+set -euo pipefail
+
+graphrun=$(readlink -f "$1") root=$(readlink -f "$2") kills=${3:-3}
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+export GRAPHRUN_THREADS=1
+unset GRAPHRUN_JOB_SECRET GRAPHRUN_RENDEZVOUS GRAPHRUN_RANK GRAPHRUN_RANKS
+fail() { echo "ranks: $*"; exit 1; }
+weights() { awk '$1 == "weights" { print $2 }' "$1"; }
+
+# The commands of the guide, in a folder of their own.
+mkdir guide && cp "$root/models/xor.json" guide/model.json
+awk '/^```sh/ { inside = 1; next } /^```/ { inside = 0 } inside && /^graphrun/' "$root/docs/guide/ranks.md" >commands
+[ "$(wc -l <commands)" -eq 6 ] || fail "the guide has other commands"
+n=0
+while read -r program rest; do
+  n=$((n + 1))
+  (cd guide && "$graphrun" $rest </dev/null) >"printed.$n" 2>&1 || { cat "printed.$n"; fail "failed: $program $rest"; }
+done <commands
+[ "$(cat printed.* | awk '$1 == "weights" { print $2 }' | sort -u | wc -l)" -eq 1 ] || fail "the guide's runs have other weights"
+grep -q "pay if a step" printed.4 || fail "plan does not say from when ranks pay"
+
+# Processes of a launcher: one file, one output.
+model=$root/models/peaks.json
+"$graphrun" train "$model" --epochs=20 --shards=4 --save-weights=alone.npz >alone 2>/dev/null
+port=$((20000 + $$ % 9000))
+for rank in 1 2 3 0; do
+  env GRAPHRUN_RANK=$rank GRAPHRUN_RANKS=4 GRAPHRUN_JOB_SECRET=s GRAPHRUN_RENDEZVOUS=127.0.0.1:$port \
+    "$graphrun" train "$model" --epochs=20 --shards=4 --save-weights=together.npz >"out.$rank" 2>"err.$rank" &
+done
+wait
+[ -s out.0 ] || { cat err.0; fail "rank 0 printed nothing"; }
+[ ! -s out.1 ] && [ ! -s err.2 ] && [ ! -s out.3 ] || fail "another rank than 0 prints"
+[ "$(weights out.0)" = "$(weights alone)" ] || fail "four processes have other weights than one"
+
+# A rank that is killed.
+"$graphrun" train "$model" --epochs=300 --shards=8 --quiet >whole
+for ((i = 0; i < kills; i++)); do
+  rm -rf ck
+  "$graphrun" train "$model" --epochs=1000000000 --ranks=4 --checkpoint-dir ck --checkpoint-every 20 --quiet >out 2>err &
+  pid=$!
+  until [ "$(ls ck 2>/dev/null | wc -l)" -ge 2 ]; do sleep 0.05; done
+  victim=$(pgrep -P $pid | sed -n "$((i % 3 + 1))p")
+  kill -9 "$victim"
+  code=0
+  timeout 5 tail --pid=$pid -f /dev/null || fail "the ranks still run 5 s after one was killed"
+  wait $pid || code=$?
+  [ $code -eq 4 ] || { cat err; fail "exit code $code after a rank was killed"; }
+  [ "$(grep -c . err)" -le 2 ] && grep -qE "rank [1-3] is gone" err || { cat err; fail "no line about the lost rank"; }
+done
+last=$(ls ck/checkpoint-* | tail -1 | grep -oE '[0-9]+' | tail -1)
+steps=$((10#$last + 40))
+"$graphrun" train "$model" --epochs=$steps --shards=8 --quiet >whole
+"$graphrun" train "$model" --epochs=$steps --ranks=2 --checkpoint-dir ck --resume --quiet >resumed 2>err || { cat err; fail "no resume"; }
+[ "$(weights resumed)" = "$(weights whole)" ] || fail "two ranks resume four with other weights"
+
+# Strangers on the port, wrong secrets, other numbers of ranks.
+at() { env GRAPHRUN_RANK=$1 GRAPHRUN_RANKS=$2 GRAPHRUN_JOB_SECRET=${3:-} GRAPHRUN_RENDEZVOUS=127.0.0.1:$port "$graphrun" train "$model" --epochs=5; }
+at 0 2 right >out 2>err &
+pid=$!
+sleep 0.3
+exec 3<>/dev/tcp/127.0.0.1/$port
+head -c 100 /dev/urandom >&3 || true
+for wrong in "1 2 wrong" "1 4 right" "1 2 "; do
+  at $wrong >stranger 2>&1 && fail "a rank with '$wrong' joined"
+  grep -q "does not accept rank 1" stranger || { cat stranger; fail "no reason for '$wrong'"; }
+done
+at 1 2 right
+wait $pid || { cat err; fail "strangers ended the job"; }
+exec 3>&-
+
+rejected() {
+  local message=$1
+  shift
+  if "$@" >printed 2>&1; then fail "accepted: $*"; fi
+  grep -qF -- "$message" printed || { cat printed; fail "not printed: $message"; }
+}
+rejected "expected a number" env GRAPHRUN_RANK=x GRAPHRUN_RANKS=2 "$graphrun" "$model"
+rejected "rank 5 of 2 ranks" env GRAPHRUN_RANK=5 GRAPHRUN_RANKS=2 "$graphrun" "$model"
+rejected "expected HOST:PORT" env GRAPHRUN_RANK=1 GRAPHRUN_RANKS=2 GRAPHRUN_RENDEZVOUS=here "$graphrun" "$model"
+rejected "the launcher started 2" env GRAPHRUN_RANK=1 GRAPHRUN_RANKS=2 "$graphrun" "$model" --ranks=4
+rejected "3 ranks cannot share 8 shards" "$graphrun" "$model" --ranks=3
+rejected "not a power of two" "$graphrun" "$model" --shards=6
+rejected "members of a training are on hosts only" "$graphrun" plan "$model" --shards=2 --executor=cuda --target=h200
