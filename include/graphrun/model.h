@@ -44,14 +44,23 @@ struct FittedStatistic {
   std::vector<double> values;
 };
 
+// An input whose samples are windows over shared rows: sample i holds the rows i * hop to i * hop + length - 1. A plan
+// stores each row once (hop < length).
+struct WindowedInput {
+  std::string input;
+  std::int64_t length = 1, hop = 1;
+  std::int64_t rows(std::int64_t samples) const { return (samples - 1) * hop + length; }
+};
+
 // A split of the data: one tensor per input; dimension 0 counts the samples.
 struct Split {
   std::string name;  // "train", "validation", "test"
   std::vector<std::pair<std::string, HostTensor>> columns;
-  std::int64_t declared = 0;               // samples, if the columns were not read (LoadOptions::data)
-  std::vector<std::string> original = {};  // columns in original units, to which a Session applies "transform"
-  std::string first = {}, last = {};       // with "split_by": earliest and latest value of its column
-  bool rows_vary = false;                  // Session::set_rows() may set the rows in use; the columns set the capacity
+  std::int64_t declared = 0;                // samples, if the columns were not read (LoadOptions::data)
+  std::vector<std::string> original = {};   // columns in original units, to which a Session applies "transform"
+  std::string first = {}, last = {};        // with "split_by": earliest and latest value of its column
+  bool rows_vary = false;                   // Session::set_rows() may set the rows in use; the columns set the capacity
+  std::vector<WindowedInput> windows = {};  // their columns still hold every sample, with its own copy of each row
   std::int64_t samples() const { return columns.empty() ? declared : columns.front().second.shape()[0]; }
 };
 
@@ -267,6 +276,15 @@ struct InputRows {
   std::vector<std::vector<std::string>> kept;              // for each of InputOptions::keep, its text by row
   // Columns and their numbers of rows far outside the training rows (training.md).
   std::vector<std::pair<std::string, std::int64_t>> far = {};
+  // Rows of a window, and the row of the file that the first sample predicts. The next sample predicts the next row. A
+  // length of 0: the model has no windows, and a sample is a row.
+  std::int64_t window_length = 0, target_row = 0;
+  // Per number of a row in a window: its input, its name, and the target and element that predict it, if any.
+  struct Feed {
+    std::string input, name, target;
+    std::size_t element = 0;
+  };
+  std::vector<Feed> feeds = {};
   std::int64_t rows() const { return inputs.front().second.shape()[0]; }
 };
 

@@ -77,6 +77,8 @@ ArrayRows::ArrayRows(const json::Ref& block, std::span<const InputDecl> inputs, 
   }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     Input& input = inputs_.emplace_back(Input{inputs[i], std::move(pipelines[i]), {}, {}, false});
+    // A row of a program is a whole window, not one number of each column.
+    if (source && source->value.find("window") && !input.decl.is_target) continue;
     const json::Member* said = source ? source->value.find(input.decl.name) : nullptr;
     if (said) input.columns = listed_columns(said->value);
     if (const auto took = provenance.columns.find(input.decl.name); !said && took != provenance.columns.end())

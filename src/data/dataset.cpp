@@ -32,7 +32,8 @@ std::vector<SplitData> read_parts(json::Reader& reader, json::ObjectReader& bloc
   const auto all = [](const data::Rows& rows) { return rows; };
   const std::optional<json::Ref> source = block.get("source"), split = block.get("split");
   const std::size_t before = reader.errors();
-  std::optional<data::Splitter> splitter = data::Splitter::read(reader, block, inputs, options, trained);
+  std::optional<data::Splitter> splitter =
+      data::Splitter::read(reader, block, inputs, options, trained, source && source->value->find("window") != nullptr);
   const bool is_split = splitter || reader.errors() != before;
   const auto check_names = [&](const data::Table& table) { transforms.columns.check_names(reader, table, inputs); };
   for (const std::string name : kSplits) {
@@ -188,6 +189,10 @@ void read_splits(json::Reader& reader, const std::vector<SplitData>& parts, std:
   }
   for (const SplitData& part : parts) {
     Split split{part.name, {}, has_values ? 0 : part.rows, {}, part.first, part.last};
+    for (const InputDecl& input : inputs) {
+      if (!input.is_target && part.window.hop < part.window.length)
+        split.windows.push_back({input.name, part.window.length, part.window.hop});
+    }
     for (std::size_t i = 0; i < part.columns.size(); ++i) {
       if (!is_good[i] || !part.columns[i].array || (has_values && part.rows == 0)) continue;
       files.report_progress(fmt::format("transforming '{}' of {}", inputs[i].name, part.name));
@@ -227,7 +232,13 @@ DataSet read_data(json::Reader& reader, const json::Ref& at, std::span<const Inp
     if (pipelines[i].accepts_unseen(inputs[i])) fit.accepts_unseen.insert(inputs[i].name);
   }
   data::Files files(options);
-  const std::vector<SplitData> parts = read_parts(reader, block, inputs, transforms, files, own, fit, trained);
+  std::vector<SplitData> parts = read_parts(reader, block, inputs, transforms, files, own, fit, trained);
+  for (SplitData& part : parts) {
+    const data::Window &train = parts.front().window, &window = part.window;
+    if (window.length != train.length || window.target != train.target)
+      reader.report(part.place, "data.window", fmt::format("'{}' and 'train' need equal windows", part.name));
+    form_windows(reader, part, inputs);
+  }
   set.warnings = files.warnings();
   if (block.is_object()) block.finish();
   if (!transforms_good) return set;

@@ -56,6 +56,32 @@ Cut read_cut(json::Reader& reader, json::ObjectReader& split) {
   return cut;
 }
 
+Window read_window(json::Reader& reader, json::ObjectReader& split, const json::Ref& source,
+                   std::span<const InputDecl> inputs) {
+  Window window;
+  const std::optional<json::Ref> at = split.get("window");
+  if (!at) return window;
+  window.place = *at;
+  json::ObjectReader object(reader, *at);
+  if (!object.is_object()) return window;
+  if (const auto length = object.require("length", "the number of consecutive rows in a sample"))
+    window.length = reader.integer(*length, 1, kMaxRows).value_or(0);
+  window.hop = object.integer("hop", 1, kMaxRows).value_or(1);
+  window.target = object.integer("target", 0, kMaxRows).value_or(1);
+  object.finish();
+  if (std::all_of(inputs.begin(), inputs.end(), [](const InputDecl& input) { return input.is_target; }))
+    reader.report(*at, "data.window", "no output depends on an input, so no input has windows",
+                  "\"outputs\" lists the values that the model predicts");
+  const json::Member* missing = source.value->find("missing");
+  const auto drops = [](const json::Value& policy) { return policy.string == "drop"; };
+  if (missing && (drops(missing->value) || std::any_of(missing->value.members.begin(), missing->value.members.end(),
+                                                       [&](const auto& one) { return drops(one.value); })))
+    reader.report(source.member(*missing), "data.window",
+                  "\"drop\" would put rows into one window that are not consecutive",
+                  "fill the gaps, for instance with \"median\"");
+  return window;
+}
+
 SplitData part_of(json::Reader& reader, const json::Ref& at, std::string name, const Cut& cut,
                   std::span<const InputDecl> inputs, const std::vector<ArrayPtr>& arrays) {
   SplitData part{std::move(name), at, {}, 0};
@@ -150,6 +176,7 @@ SourceData read_source(json::Reader& reader, const json::Ref& at, const std::str
   }
 
   const Cut cut = read_cut(reader, split);
+  parts.rows.window = read_window(reader, split, at, inputs);
   const auto is_option = [&](const std::string& name) {
     const auto has = [&](std::span<const Doc> known) {
       return std::any_of(known.begin(), known.end(), [&](const Doc& option) { return option.name == name; });
@@ -206,11 +233,45 @@ SourceData read_source(json::Reader& reader, const json::Ref& at, const std::str
   // Hash only data from files, which may have changed; the model file defines all other data.
   if (fitting.hashes && is_read(*format))
     fit.see = [&](const Array& array) { parts.hash = hash(array, cut, parts.hash); };
+  const Window window = parts.rows.window;
   parts.rows = part_of(reader, at, split_name, cut, inputs, arrays(loaded.rows, fit));
-  if (split_name.empty() && loaded.test)
+  parts.rows.window = window;
+  if (split_name.empty() && loaded.test) {
     parts.test =
         part_of(reader, at, "test", Cut{}, inputs, arrays(*loaded.test, {fitting.fit, files, fitting.columns}));
+    parts.test->window = window;
+  }
   return parts;
+}
+
+void form_windows(json::Reader& reader, SplitData& part, std::span<const InputDecl> inputs, bool predicts) {
+  const Window& window = part.window;
+  if (window.length == 0 || part.rows == 0) return;
+  const std::int64_t needed = window.length + (predicts ? 0 : window.target), hop = predicts ? 1 : window.hop;
+  if (part.rows > kMaxWindowedRows)
+    reader.report(
+        window.place, "data.window",
+        fmt::format("'{}' has {} rows; windows reach over at most {}", part.name, part.rows, kMaxWindowedRows),
+        "\"range\" takes some of them");
+  if (part.rows < needed) {
+    reader.report(
+        window.place, "data.window",
+        predicts
+            ? fmt::format("there are {} rows, and a prediction needs the {} rows before it", part.rows, window.length)
+            : fmt::format("'{}' has {} rows, and a window with its target takes {}", part.name, part.rows, needed));
+    part.rows = 0;
+    return;
+  }
+  part.rows = (part.rows - needed) / hop + 1;
+  for (std::size_t i = 0; i < part.columns.size(); ++i) {
+    Column& column = part.columns[i];
+    column.hop = hop;
+    column.samples = part.rows;
+    if (inputs[i].is_target)
+      column.first = window.length - 1 + window.target;
+    else
+      column.length = window.length;
+  }
 }
 
 }  // namespace graphrun::data

@@ -12,6 +12,15 @@
 
 namespace graphrun::data {
 
+// Rows of a part with windows, so that f32 holds the number of each of them.
+inline constexpr std::int64_t kMaxWindowedRows = std::int64_t{1} << 24;
+
+// Option "window": a sample is `length` consecutive rows, and its target the row `target` rows after the last of them.
+struct Window {
+  std::int64_t length = 0, hop = 1, target = 1;  // length 0: no windows
+  json::Ref place = {};
+};
+
 // Rows of one split, with one column per input, in input order.
 struct SplitData {
   std::string name;
@@ -19,6 +28,7 @@ struct SplitData {
   std::vector<Column> columns;
   std::int64_t rows = 0;              // rows of every column; 0: reported, or unknown
   std::string first = {}, last = {};  // as in Split
+  Window window = {};                 // applied by form_windows()
 };
 
 struct SourceData {
@@ -41,5 +51,10 @@ struct ReadContext {
 SourceData read_source(json::Reader& reader, const json::Ref& at, const std::string& split,
                        std::span<const InputDecl> inputs, Files& files, const DataOptions& options,
                        const ReadContext& fitting);
+
+// Makes samples of the rows of a part by its window: an input that outputs read has windows, another one their target
+// rows. `predicts`: one sample for every window of the rows, whose target may be beyond the last row. Reports too few
+// rows, and too many.
+void form_windows(json::Reader& reader, SplitData& part, std::span<const InputDecl> inputs, bool predicts = false);
 
 }  // namespace graphrun::data

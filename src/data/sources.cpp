@@ -58,6 +58,7 @@ std::span<const Doc> common_options() {
   static const std::vector<Doc> options = {
       {"rows", "how many rows there must be, after \"range\""},
       {"range", "the rows to take, [first, end), the end not included"},
+      {"window", "samples of consecutive rows: {\"length\": 12, \"hop\": 1, \"target\": 1}"},
   };
   return options;
 }

@@ -62,8 +62,9 @@ std::vector<std::size_t> interleaved(const std::vector<std::size_t>& strata) {
 
 std::optional<Splitter> Splitter::read(json::Reader& reader, json::ObjectReader& section,
                                        std::span<const InputDecl> inputs, const DataOptions& options,
-                                       const std::optional<Provenance>& trained) {
+                                       const std::optional<Provenance>& trained, bool in_order) {
   Splitter splitter;
+  splitter.in_order_ = in_order;
   const std::size_t before = reader.errors();
   const std::optional<json::Ref> split = section.get("split"), folds = section.get("folds");
   splitter.stratify_ = section.get("stratify");
@@ -102,12 +103,22 @@ std::optional<Splitter> Splitter::read(json::Reader& reader, json::ObjectReader&
   if (splitter.by_) splitter.record_.by = reader.string(*splitter.by_).value_or("");
   for (const auto& [key, place] :
        {std::pair{"folds", folds}, std::pair{"stratify", splitter.stratify_}, std::pair{"split_seed", seed}}) {
-    if (splitter.by_ && place)
+    if ((splitter.by_ || in_order) && place)
       reader.report(*place, "data.split",
-                    fmt::format("'{}' cannot be combined with 'split_by', the order of time", key));
+                    fmt::format("'{}' cannot be combined with '{}', the order of time", key,
+                                splitter.by_ ? "split_by" : "window"));
   }
   if (splitter.stratify_) splitter.record_.stratify = reader.string(*splitter.stratify_).value_or("");
   if (reader.errors() != before) return std::nullopt;
+  return splitter;
+}
+
+Splitter Splitter::in_order_of(json::Reader& reader, const json::Ref& by) {
+  Splitter splitter;
+  splitter.in_order_ = true;
+  splitter.by_ = splitter.place_ = by;
+  splitter.record_.by = reader.string(by).value_or("");
+  splitter.record_.fractions = {1, 0, 0};
   return splitter;
 }
 
@@ -211,6 +222,11 @@ std::vector<std::int64_t> Splitter::in_order_of_time(const Rows& all) {
     if (std::isnan(time(row))) fail(fmt::format("is missing in row {}", row));
   }
   std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) { return time(a) < time(b); });
+  for (std::size_t i = 1; in_order_ && i < order.size(); ++i) {
+    if (time(order[i]) == time(order[i - 1]))
+      fail(fmt::format("is the same in the rows {} and {}, which cannot both be the next row of a window", order[i - 1],
+                       order[i]));
+  }
   time_ = [time = std::move(times), cells = are_dates ? values_->cells : nullptr](std::int64_t row) {
     if (!cells) return fmt::format("{}", time[static_cast<std::size_t>(row)]);
     const std::string_view text = cells->text(row);
@@ -223,6 +239,12 @@ void Splitter::make_order(const Rows& all) {
   first_ = all.begin;
   if (by_ && values_) {
     order_ = std::make_shared<std::vector<std::int64_t>>(in_order_of_time(all));
+    return;
+  }
+  if (in_order_) {
+    std::vector<std::int64_t> rows(static_cast<std::size_t>(all.count));
+    std::iota(rows.begin(), rows.end(), all.begin);
+    order_ = std::make_shared<std::vector<std::int64_t>>(std::move(rows));
     return;
   }
   const std::vector<std::int64_t> shuffled = permutation(all.begin, all.count, record_.seed);
@@ -267,7 +289,7 @@ std::vector<SplitData> Splitter::parts(json::Reader& reader, const SplitData& al
     if (rows == 0 && is_wanted)
       reader.report(place_, "data.split", fmt::format("{} would get none of the {} rows", kParts[i], all.rows));
     if (rows == 0) continue;
-    SplitData part{kParts[i], all.place, all.columns, rows};
+    SplitData part{kParts[i], all.place, all.columns, rows, {}, {}, all.window};
     try {
       for (Column& column : part.columns) column.rows = this->rows(column.rows, i);
       const Rows* const own = part.columns.empty() || !time_ ? nullptr : &part.columns.front().rows;

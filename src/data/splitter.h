@@ -23,10 +23,14 @@ namespace graphrun::data {
 class Splitter {
  public:
   // Reads "split", "split_by", "folds", "stratify" and "split_seed". Returns nothing if there is no split, or it was
-  // reported. `trained`: split stored with weights; its seed applies if the file sets none.
+  // reported. `trained`: split stored with weights; its seed applies if the file sets none. `in_order`: rows keep the
+  // order of the file, for windows.
   static std::optional<Splitter> read(json::Reader& reader, json::ObjectReader& section,
                                       std::span<const InputDecl> inputs, const DataOptions& options,
-                                      const std::optional<Provenance>& trained);
+                                      const std::optional<Provenance>& trained, bool in_order);
+
+  // Puts rows in the order of `by` without splitting them, for windows.
+  static Splitter in_order_of(json::Reader& reader, const json::Ref& by);
 
   // Call before inputs select from the table. `source` is the object that names it. Resolves "stratify", "split_by".
   void see(json::Reader& reader, const Table& table, const json::Ref& source);
@@ -47,8 +51,9 @@ class Splitter {
   json::Ref place_;                 // "split" or "folds"
   Provenance::SplitRecord record_;  // without row count and hash
   std::optional<json::Ref> stratify_, by_;
-  std::vector<std::string> inputs_;                         // input names
-  std::optional<NamedArray> values_, seconds_;              // values of stratify_ or by_; those of dates in seconds
+  std::vector<std::string> inputs_;             // input names
+  std::optional<NamedArray> values_, seconds_;  // values of stratify_ or by_; those of dates in seconds
+  bool in_order_ = false;
   bool reads_ = true;                                       // false: rows are only counted, without an order
   std::shared_ptr<const std::vector<std::int64_t>> order_;  // train, then validation, then test
   std::function<std::string(std::int64_t row)> time_;       // text of "split_by"

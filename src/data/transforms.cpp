@@ -25,6 +25,14 @@ Shape sample_of(const Array& array) {
   return Shape(array.shape.dims().subspan(1));
 }
 
+// With a window, rows are the first axis of a sample.
+Shape sample_of(const Column& column) {
+  if (column.length == 1) return sample_of(*column.array);
+  Shape sample{column.length};
+  for (const std::int64_t extent : column.array->shape.dims().subspan(1)) sample.push_back(extent);
+  return sample;
+}
+
 [[noreturn]] void fail(std::string code, std::string message, std::string hint = {}) {
   throw Error(ErrorKind::input, std::move(code), std::move(message), std::move(hint));
 }
@@ -32,6 +40,10 @@ Shape sample_of(const Array& array) {
 std::string hint_for_shape(const Column& column, const Shape& sample, const InputDecl& input) {
   if (sample.elements() == input.sample.elements() && input.sample.rank() == 1)
     return fmt::format("\"transform\": {{\"{}\": [\"flatten\"]}} makes them one", input.name);
+  if (column.length > 1)
+    return fmt::format("a window of {} rows is {} numbers: {} or {}", column.length, sample.elements(),
+                       batch_shape(Shape{sample.elements()}),
+                       batch_shape(Shape{column.length, sample.elements() / column.length}));
   return column.array->columns.size() > 1 ? "the columns are " + listed(column.array->columns) : "";
 }
 
@@ -65,28 +77,38 @@ std::optional<Standardization> Pipeline::visible_record() const {
 
 namespace {
 
-// Calls f(row of the file, values) with transformed values. Throws Error if a logarithm is undefined.
+// Calls f(sample, values) with transformed values. Throws Error if a logarithm is undefined.
 template <class F>
-void for_each_row(const Column& column, const std::optional<Standardization>& record, const std::string& where, F f) {
+void for_each_sample(const Column& column, const std::optional<Standardization>& record, const std::string& where,
+                     F f) {
   const auto width = static_cast<std::size_t>(sample_of(*column.array).elements());
-  std::vector<double> values(width);
-  for (std::int64_t i = 0; i < column.rows.count; ++i) {
-    const std::int64_t row = column.rows.row(i);
+  std::vector<double> values(width * static_cast<std::size_t>(column.length));
+  for (std::int64_t i = 0; i < column.count(); ++i) {
     std::visit(
         [&](const auto& stored) {
-          const auto from = stored.begin() + static_cast<std::ptrdiff_t>(row * static_cast<std::int64_t>(width));
-          std::copy(from, from + static_cast<std::ptrdiff_t>(width), values.begin());
+          for (std::int64_t j = 0; j < column.length; ++j)
+            std::copy_n(stored.begin() + column.row(i, j) * static_cast<std::ptrdiff_t>(width), width,
+                        values.begin() + j * static_cast<std::ptrdiff_t>(width));
         },
         column.array->values);
-    for (std::size_t c = 0; record && c < width; ++c) {
+    for (std::size_t c = 0; record && c < values.size(); ++c) {
       const double transformed = apply_log(record->log, values[c]);
       if (!std::isfinite(transformed) && std::isfinite(values[c]))
-        fail("data.value", fmt::format("{}: row {}, column {}: {} has no logarithm", where, row, c, values[c]),
+        fail("data.value",
+             fmt::format("{}: row {}, column {}: {} has no logarithm", where,
+                         column.row(i, static_cast<std::int64_t>(c / width)), c % width, values[c]),
              record->log == LogTransform::log ? "\"log1p\" takes numbers from 0 on" : "");
       values[c] = (transformed - record->shift[c]) / record->scale[c];
     }
-    f(row, std::span<const double>(values));
+    f(i, std::span<const double>(values));
   }
+}
+
+// Repeats the numbers of a row for every row of a window.
+void repeat(std::vector<double>& values, std::int64_t times) {
+  const std::size_t width = values.size();
+  values.resize(width * static_cast<std::size_t>(times));
+  for (std::size_t i = width; i < values.size(); ++i) values[i] = values[i - width];
 }
 
 // Fitted transform of one column: (x - shift) / scale.
@@ -144,7 +166,7 @@ void append_fitted(Transform kind, const Column& train, Standardization& record,
   for (std::size_t begin = 0; begin < width; begin += at_once) {
     const std::size_t end = std::min(begin + at_once, width);
     for (std::vector<double>& column : columns) column.clear();
-    for_each_row(train, before, where, [&](std::int64_t, std::span<const double> values) {
+    for_each_sample(train, before, where, [&](std::int64_t, std::span<const double> values) {
       for (std::size_t c = begin; c < end; ++c) columns[c - begin].push_back(values[c]);
     });
     for (std::size_t c = begin; c < end; ++c) {
@@ -168,9 +190,10 @@ Standardization unchanged(const std::string& input, std::size_t width, LogTransf
 
 }  // namespace
 
-std::optional<Standardization> Pipeline::fit(const Column& train, const std::string& input,
+std::optional<Standardization> Pipeline::fit(const Column& given, const std::string& input,
                                              std::vector<std::string>& warnings) {
   if (!changes_numbers()) return std::nullopt;
+  const Column train{given.array, given.rows};  // each row once, however many windows it is in
   record_ = unchanged(input, static_cast<std::size_t>(sample_of(*train.array).elements()), log());
   for (const TransformStep& step : steps_) {
     if (step.kind == Transform::scale) {
@@ -179,6 +202,8 @@ std::optional<Standardization> Pipeline::fit(const Column& train, const std::str
       append_fitted(step.kind, train, *record_, warnings);
     }
   }
+  repeat(record_->shift, given.length);
+  repeat(record_->scale, given.length);
   return visible_record();
 }
 
@@ -279,11 +304,13 @@ std::optional<Shape> Pipeline::result_of(const Shape& before, const std::string&
 
 void Pipeline::check(const Column& column, const std::string& split, const InputDecl& input) const {
   const std::string where = fmt::format("input '{}' of {}", input.name, split);
-  const std::optional<Shape> result = result_of(sample_of(*column.array), where);
+  const std::optional<Shape> result = result_of(sample_of(column), where);
   if (!result || !column.array->width_known) return;
   const Shape& sample = *result;
   const auto one = [](const Shape& shape) { return shape == Shape{} || shape == Shape{1}; };
   if (sample == input.sample || (one(sample) && one(input.sample))) return;
+  const bool keeps_rows = input.sample.rank() == 1 || (input.sample.rank() > 1 && input.sample[0] == column.length);
+  if (column.length > 1 && keeps_rows && sample.elements() == input.sample.elements()) return;
   fail("data.shape",
        fmt::format("{}: declared {}, but the data are {}", where, batch_shape(input.sample), batch_shape(sample)),
        hint_for_shape(column, sample, input));
@@ -296,19 +323,22 @@ HostTensor Pipeline::apply(const Column& column, const std::string& split, const
   for (const TransformStep& step : steps_) {
     if (step.kind == Transform::one_hot) classes = step.is_of_words() ? class_count_ : step.classes;
   }
-  Shape shape{column.rows.count};
+  Shape shape{column.count()};
   for (const std::int64_t extent : input.sample.dims()) shape.push_back(extent);
   require_within_input_limit(saturating_product(static_cast<std::uint64_t>(shape.elements()), size_of(input.dtype)),
                              where);
   HostTensor tensor(input.dtype, shape);
   with_elements(tensor, [&]<class T>(std::span<T> out) {
     std::size_t next = 0;
-    for_each_row(column, record_, where, [&](std::int64_t row, std::span<const double> values) {
+    const std::size_t width = static_cast<std::size_t>(sample_of(*column.array).elements());
+    for_each_sample(column, record_, where, [&](std::int64_t sample, std::span<const double> values) {
       if (classes == 0) {
         for (std::size_t c = 0; c < values.size(); ++c)
-          out[next++] = converted<T>(values[c], name_of(input.dtype), where, row, c);
+          out[next++] = converted<T>(values[c], name_of(input.dtype), where,
+                                     column.row(sample, static_cast<std::int64_t>(c / width)), c % width);
         return;
       }
+      const std::int64_t row = column.row(sample);
       const double value = values[0];
       if (value == -1 && accepts_unseen(input)) {
         next += static_cast<std::size_t>(classes);
@@ -323,7 +353,7 @@ HostTensor Pipeline::apply(const Column& column, const std::string& split, const
   });
   for (ClassRange range : input.classes) {
     range.accepts_none = accepts_unseen(input);
-    check_classes(range, tensor, where, [&](std::int64_t row) { return column.rows.row(row); });
+    check_classes(range, tensor, where, [&](std::int64_t sample) { return column.row(sample); });
   }
   return tensor;
 }

@@ -21,9 +21,14 @@ namespace graphrun::data {
 // (minmax), or more than 10 standard deviations or interquartile ranges from their centre.
 bool is_far(std::string_view steps, double value);
 
+// Sample i holds `length` of the rows, from row first + i * hop on.
 struct Column {
   ArrayPtr array;
   Rows rows;
+  std::int64_t length = 1, hop = 1, first = 0, samples = -1;  // -1: a sample for each row
+
+  std::int64_t count() const { return samples < 0 ? rows.count : samples; }
+  std::int64_t row(std::int64_t sample, std::int64_t i = 0) const { return rows.row(first + sample * hop + i); }
 };
 
 class Pipeline {

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "base/file.h"
@@ -216,6 +217,8 @@ class ColumnInference {
       is_date_[1] = is_date_[1] && is_date(text, DateOrder::day_first);
       is_date_[2] = is_date_[2] && is_date(text, DateOrder::month_first);
     }
+    // Only for a column that may be dates: a copy of each text.
+    if (inferred_.is_unique) inferred_.is_unique = (is_date_[1] || is_date_[2]) && texts_.emplace(text).second;
     if (number)
       see_number(*number);
     else if (std::exchange(is_number_, false))
@@ -257,6 +260,7 @@ class ColumnInference {
 
   InferredColumn inferred_;
   std::unordered_map<std::string, std::size_t> counts_;  // indices into inferred_.categories
+  std::unordered_set<std::string> texts_;
   bool is_number_ = true, is_counter_ = true;
   bool is_date_[3] = {true, true, true};  // index: DateOrder
   std::int64_t numbers_ = 0;

@@ -24,6 +24,7 @@ struct InferredColumn {
   bool is_constant = false;
   bool is_counter = false;   // 1, 2, 3, ... or 1007, 1006, ...: probably a row number
   bool is_repeated = false;  // name shared with another column
+  bool is_unique = true;     // for dates: no two rows have the same text
   std::string example = {};  // first text that is not a number
   DateOrder dates = DateOrder::unknown;
   bool is_ambiguous = false;  // dates such as 03/04/2024, of which none shows the order of day and month

@@ -59,8 +59,9 @@ struct Feature {
 
 class ModelTemplateWriter {
  public:
-  ModelTemplateWriter(const InferredTable& inferred, const InferredColumn& target, std::string source)
-      : inferred_(inferred), target_(target), source_(std::move(source)) {}
+  ModelTemplateWriter(const InferredTable& inferred, const InferredColumn& target, std::string source,
+                      std::int64_t window)
+      : inferred_(inferred), target_(target), source_(std::move(source)), window_(window) {}
 
   ModelTemplate write() {
     is_classification_ = target_.kind == Kind::categorical ||
@@ -68,8 +69,11 @@ class ModelTemplateWriter {
     name_inputs();
     if (const std::vector<std::string>& na = inferred_.dialect.notation.na; !na.empty())
       note(fmt::format("read as missing values: '{}'", fmt::join(na, "', '")));
+    check_window();
     for (const InferredColumn& column : inferred_.columns) {
       if (&column != &target_) take(column);
+      if (&column == &target_ && window_ > 0 && column.kind == Kind::number)
+        features_.insert(features_.begin(), {column.name, 1, json::make_array({text_value("standardize")})});
       if (holds_signs(column))
         note(fmt::format("column '{}' contains text, such as '{}'; to use it as numbers, remove the symbols from it",
                          column.name, column.example));
@@ -82,12 +86,14 @@ class ModelTemplateWriter {
     json::add(data, "source", source());
     if (has_validation())
       json::add(data, "split", json::make_array({json::make(0.7), json::make(0.15), json::make(0.15)}));
-    else if (rows() >= kTestRows)
+    else if (has_test())
       json::add(data, "split", json::make_array({json::make(0.8), json::make(0.0), json::make(0.2)}));
     if (!has_validation())
       note(fmt::format("{} rows are too few for a {}split, so the model has no early stopping", rows(),
-                       rows() < kTestRows ? "" : "validation "));
-    if (is_classification_ && rows() >= std::max(kTestRows, 2 * classes())) json::add(data, "stratify", text_value(y_));
+                       has_test() ? "validation " : ""));
+    if (is_classification_ && window_ == 0 && rows() >= std::max(kTestRows, 2 * classes()))
+      json::add(data, "stratify", text_value(y_));
+    if (!time_.empty() && has_test()) json::add(data, "split_by", text_value(time_));
     json::add(data, "transform", transforms());
 
     json::Value model = json::make_object();
@@ -125,12 +131,14 @@ class ModelTemplateWriter {
   }
 
   std::int64_t rows() const { return inferred_.rows - target_.missing; }
-  bool has_validation() const { return rows() >= kValidationRows; }
+  // With windows, 15 or 20 % of the rows must be longer than a window.
+  bool has_validation() const { return rows() >= kValidationRows && (window_ == 0 || rows() * 15 / 100 > window_); }
+  bool has_test() const { return rows() >= kTestRows && (window_ == 0 || rows() / 5 > window_); }
   std::int64_t classes() const { return static_cast<std::int64_t>(target_.categories.size()); }
   std::int64_t width() const {
     std::int64_t width = 0;
     for (const Feature& feature : features_) width += feature.width;
-    return width;
+    return width * std::max<std::int64_t>(window_, 1);
   }
   std::string output() const { return !is_classification_ ? "y_hat" : classes() > 2 ? "logits" : "probability"; }
 
@@ -140,8 +148,30 @@ class ModelTemplateWriter {
     return fmt::format("column '{}' is omitted: {}", column.name, why);
   }
 
+  bool is_ambiguous(const InferredColumn& column) const {
+    return column.is_ambiguous && inferred_.dialect.notation.dates == data::DateOrder::unknown;
+  }
+
+  void check_window() const {
+    const auto fail = [&](std::string why) {
+      throw Error(ErrorKind::input, "init.window", fmt::format("--window {}: {}", window_, why));
+    };
+    if (window_ == 0) return;
+    if (target_.missing > 0)
+      fail(fmt::format("'{}' has no value in {} rows, and a window is of consecutive rows; fill them first",
+                       target_.name, target_.missing));
+    if (rows() <= window_)
+      fail(fmt::format("the table has {} rows, and a window with its target takes {}", rows(), window_ + 1));
+  }
+
   void take(const InferredColumn& column) {
     const auto leave = [&](std::string_view why) { note(left_out(column, why)); };
+    if (window_ > 0 && column.kind == Kind::date && !column.is_repeated && time_.empty()) {
+      const bool orders = column.missing == 0 && column.is_unique && !is_ambiguous(column);
+      if (!orders) return leave("its dates are missing, repeat or are ambiguous; windows follow the order of the file");
+      time_ = column.name;
+      return;
+    }
     if (column.name.empty()) return leave("it has no name in the first line");
     if (column.is_repeated) return leave("another column has the same name");
     if (column.present == 0) return leave("it is empty");
@@ -153,14 +183,14 @@ class ModelTemplateWriter {
       return leave(fmt::format("it has more than {} different strings, such as '{}'", data::kMaxCategories,
                                column.example.substr(0, 40)));
     if (column.missing > column.present) return leave("most of its values are missing");
-    if (column.is_ambiguous && inferred_.dialect.notation.dates == data::DateOrder::unknown)
+    if (is_ambiguous(column))
       return leave(
           fmt::format("its dates, such as '{}', may be dd/mm/yyyy or mm/dd/yyyy; to use it, add \"dates\" to the "
                       "source, and days({}) to the columns of the input",
                       column.example, column.name));
     const std::string item = column.kind == Kind::date ? fmt::format("days({})", column.name) : column.name;
     if (column.kind == Kind::date && is_column(item, true)) return leave(fmt::format("'{}' is also a column", item));
-    if (column.kind == Kind::date && column.missing == 0)
+    if (column.kind == Kind::date && column.missing == 0 && window_ == 0)
       note(fmt::format("\"split_by\": \"{}\" next to \"split\" keeps the latest rows for validation and test",
                        column.name));
     if (column.missing > 0)
@@ -225,6 +255,7 @@ class ModelTemplateWriter {
       note(fmt::format("{} rows without a value of '{}' are omitted", target_.missing, target_.name));
     }
     if (!missing_.members.empty()) json::add(source, "missing", missing_);
+    if (window_ > 0) json::add(source, "window", json::make_object({{"length", json::make(window_)}}));
     std::vector<std::string> items;
     for (const Feature& feature : features_) items.push_back(feature.item);
     json::add(source, x_, json::make_list(items));
@@ -234,7 +265,12 @@ class ModelTemplateWriter {
 
   json::Value transforms() const {
     json::Value transforms = json::make_object();
-    for (const Feature& feature : features_) json::add(transforms, feature.item, feature.transform);
+    // A column may be in the windows and the target: its input is transformed then, not the column.
+    for (const Feature& feature : features_) {
+      if (window_ == 0 || feature.transform.items.front().kind == json::Kind::object)
+        json::add(transforms, feature.item, feature.transform);
+    }
+    if (window_ > 0) json::add(transforms, x_, json::make_array({text_value("standardize")}));
     std::vector<std::string> names;
     for (const auto& one : target_.categories) names.push_back(one.first);
     std::sort(names.begin(), names.end());
@@ -272,8 +308,8 @@ class ModelTemplateWriter {
 
   // About 3000 steps, or 5 epochs of a large table.
   json::Value train() const {
-    const std::int64_t tenths = has_validation() ? 7 : this->rows() < kTestRows ? 10 : 8;
-    const std::int64_t rows = this->rows() * tenths / 10;
+    const std::int64_t tenths = has_validation() ? 7 : has_test() ? 8 : 10;
+    const std::int64_t rows = std::max<std::int64_t>(this->rows() * tenths / 10 - window_, 1);
     const std::int64_t wanted = std::clamp<std::int64_t>(rows / 16, std::min<std::int64_t>(rows, 16), 1024);
     const auto batch = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(wanted)));
     const std::int64_t epochs = std::clamp<std::int64_t>(3000 / std::max<std::int64_t>(rows / batch, 1), 5, 200);
@@ -295,6 +331,8 @@ class ModelTemplateWriter {
   const InferredTable& inferred_;
   const InferredColumn& target_;
   std::string source_;
+  std::int64_t window_ = 0;
+  std::string time_;               // column of "split_by", for windows
   std::string x_ = "x", y_ = "y";  // input names
   bool is_classification_ = false;
   std::vector<Feature> features_;
@@ -336,7 +374,7 @@ std::vector<std::string> table_columns(const std::string& csv) {
 }
 
 ModelTemplate model_template(const std::string& csv, const std::string& target, const std::string& source,
-                             bool has_header) {
+                             bool has_header, std::int64_t window) {
   const InferredTable inferred = infer_types(csv, has_header);
   const auto column = std::find_if(inferred.columns.begin(), inferred.columns.end(), [&](const InferredColumn& one) {
     return one.name == target || (!inferred.dialect.header && one.name == "c" + target);  // 2 is c2
@@ -354,7 +392,7 @@ ModelTemplate model_template(const std::string& csv, const std::string& target, 
             : near);
   }
   check_target(*column);
-  return ModelTemplateWriter(inferred, *column, source).write();
+  return ModelTemplateWriter(inferred, *column, source, window).write();
 }
 
 }  // namespace graphrun

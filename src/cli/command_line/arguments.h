@@ -37,6 +37,7 @@ struct Arguments {
   std::string picture, split, array;      // plot: of a model; empty: automatic. show: split
   std::vector<std::string> keep;          // predict: columns
   bool has_header = true;                 // init
+  std::int64_t window = 0;                // init: rows; 0: none
   std::string importance;                 // eval: a metric; empty: none
   bool coefficients = false;              // eval
   bool labels = false;                    // predict
@@ -50,7 +51,7 @@ struct Arguments {
   int ranks = 0;                          // train: processes; 0: one, or those of a launcher
   std::string profile_trace;              // train: path; empty: none
   std::string against = "ref";            // verify
-  std::optional<std::uint64_t> steps;     // verify, bench
+  std::optional<std::uint64_t> steps;     // verify, bench, predict
   std::optional<double> tolerance;        // verify
   bool trajectory = false;                // verify
   std::string dump, dump_to;              // verify: the name of a value; a path, empty: none

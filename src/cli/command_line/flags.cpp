@@ -161,6 +161,8 @@ constexpr Flag kFlags[] = {
      Completes::nothing, "GRAPHRUN_MAX_INPUT"},
 
     {"--label", "COLUMN", "Data", "init", "column to predict (required)", set<&Arguments::column>},
+    {"--window", "N", "Data", "init", "predict a row from the N rows before it (default: from its other columns)",
+     [](Arguments& a, std::string_view v) { a.window = number<std::int64_t>(v, 1, 1000000); }},
     {"--no-header", "", "Data", "init", "the first line is a row; name the columns c0, c1, ...",
      [](Arguments& a, std::string_view) { a.has_header = false; }},
     {"--data", "FILE", "Data", "eval", "evaluate the rows of this file, or of stdin (-), instead of the splits",
@@ -290,10 +292,11 @@ constexpr Flag kFlags[] = {
     {"--no-cupti", "", "Logs", "train", "measure GPU time with graphrun's clock, not CUPTI; implies --profile",
      [](Arguments& a, std::string_view) { profile(a, Profiling::own_clock); }},
 
-    {"--steps", "N", "Measurement", "verify bench",
-     "number of training steps (default: {verify: 3, or 0 with --dump; bench: enough for 2 s})",
+    {"--steps", "N", "Measurement", "verify bench predict",
+     "number of {verify: training steps (default: 3, or 0 with --dump); bench: training steps (default: enough for 2 "
+     "s); predict: rows to predict after the last row of the file}",
      [](Arguments& a, std::string_view v) {
-       a.steps = a.verb == "bench" ? number<std::uint64_t>(v, 1, 10000000) : number<std::uint64_t>(v);
+       a.steps = a.verb == "verify" ? number<std::uint64_t>(v) : number<std::uint64_t>(v, 1, 10000000);
      }},
     {"--warmup", "N", "Measurement", "bench", "number of steps before the measurement (default: 10)",
      [](Arguments& a, std::string_view v) { a.warmup = number<std::uint64_t>(v, 1); }},

@@ -30,7 +30,7 @@ int run_init(const Arguments& arguments, Diagnostics& diagnostics) {
   }
   const ModelTemplate model =
       model_template(arguments.word, arguments.column, source_of(arguments.word, path.empty() ? "model.json" : path),
-                     arguments.has_header);
+                     arguments.has_header, arguments.window);
   for (const std::string& note : model.notes) diagnostics.note(note);
   if (path.empty()) {
     write_results(model.text);
@@ -55,11 +55,14 @@ categorical or contains only two distinct numbers, init writes a classifier. The
 the columns. A table of numbers may omit this line, and so may any table with --no-header. The columns are
 then called c0, c1, ... Lines such as "1 1:0.5 3:1.2" (libsvm) have the label in c0, and features from c1 on.
 
+With --window 12, the model predicts a row of --label from the 12 rows before it (docs/guide/forecasts.md).
+
 The model file contains every inferred setting: delimiter, decimal comma, column types (number, date or
 category) and imputation. init lists the omitted columns on stderr. Without --output, the model goes to
 stdout. init never overwrites an existing file.)",
     R"(graphrun init houses.csv --label price -o houses.json
-graphrun houses.json)",
+graphrun houses.json
+graphrun init airline.csv --label passengers --window 12 -o airline.json)",
     run_init};
 
 }  // namespace graphrun::cli

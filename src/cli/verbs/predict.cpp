@@ -15,6 +15,7 @@
 
 #include "cli/command_line/open.h"
 #include "cli/command_line/verbs.h"
+#include "cli/results/forecast.h"
 #include "cli/terminal/csv_cell.h"
 #include "cli/terminal/terminal.h"
 #include "graphrun/class_outputs.h"
@@ -201,7 +202,11 @@ class Predictions {
     return outputs;
   }
 
-  const std::vector<std::string>& keep() const { return arguments_.keep; }
+  std::vector<std::string> keep(const InputRows& rows) const {
+    std::vector<std::string> names = arguments_.keep;
+    if (rows.window_length > 0) names.insert(names.begin(), "row");
+    return names;
+  }
 
   void warn(Diagnostics& diagnostics) const {
     for (const auto& [column, count] : far_)
@@ -259,7 +264,7 @@ void print_csv(InputReader& reader, InputRows rows, Predictions& predictions, De
     const Outputs outputs = predictions.of(*next);
     std::string text;
     if (!has_header) {
-      std::vector<std::string> names = columns_of(outputs, predictions.keep());
+      std::vector<std::string> names = columns_of(outputs, predictions.keep(*next));
       for (std::string& name : names) name = csv_cell(name);
       text = fmt::format("{}\n", fmt::join(names, ","));
     }
@@ -275,7 +280,7 @@ void print_json(InputReader& reader, InputRows rows, Session& session, Predictio
   lines.begin_array();
   for (std::optional<InputRows> next = std::move(rows); next; next = reader.next()) {
     const Outputs outputs = predictions.of(*next);
-    if (count == 0) names = columns_of(outputs, predictions.keep());
+    if (count == 0) names = columns_of(outputs, predictions.keep(*next));
     count += next->rows();
     add_rows(lines, outputs, *next);
   }
@@ -286,16 +291,27 @@ void print_json(InputReader& reader, InputRows rows, Session& session, Predictio
   to.write(json.text() + "\n");
 }
 
+// The first column: the rows of the file that the windows predict.
+void number_rows(InputRows& rows) {
+  std::vector<std::string> numbers;
+  for (std::int64_t i = 0; i < rows.rows(); ++i) numbers.push_back(fmt::format("{}", rows.target_row + i));
+  rows.kept.insert(rows.kept.begin(), std::move(numbers));
+}
+
 int run_predict(const Arguments& arguments, Diagnostics& diagnostics) {
   Destination to(arguments.output);
   for (const std::string& read : {arguments.model, arguments.word, arguments.load.weights}) to.reject(read);
   InputReader reader(arguments.model, arguments.word, arguments.load, {arguments.load.format, arguments.keep});
+  if (arguments.steps && !arguments.keep.empty())
+    throw Error(ErrorKind::input, "predict.steps", "--keep: rows after the end of the file have no columns to keep");
   InputRows first = *reader.next();
   LoadOptions load = arguments.load;
   load.predicts = reader.streams() ? std::max<std::int64_t>(first.rows(), 1024) : first.rows();
   Model model = read_model(arguments, load, diagnostics);
   std::vector<std::optional<Standardization>> units = take_units(model);
   Session session = open_session(std::move(model), arguments, diagnostics);
+  if (arguments.steps) first = forecast_windows(session, first, *arguments.steps, units);
+  if (first.window_length > 0) number_rows(first);
   Predictions predictions(session, arguments, std::move(units));
   if (arguments.json)
     print_json(reader, std::move(first), session, predictions, to);
@@ -324,6 +340,10 @@ graphrun matches columns by name: the names in the training table, or x0, x1, ..
 columns. It ignores other columns. A JSON file contains an array of objects, or one per line. An NPY or IDX
 file contains the model's only input; an NPZ file contains inputs by name.
 
+If the samples of the model are windows of consecutive rows, the first column, row, is the row that a window
+predicts, counted from 0. The last one is after the end of the file. The first rows are only history.
+--steps prints the next N rows instead, from windows that contain the predictions before them.
+
 predict warns about values far outside the training rows, by the statistics of minmax, standardize and robust.
 
 graphrun predicts CSV rows and JSON lines from a pipe as they arrive. The outputs of a row depend on that row
@@ -331,6 +351,7 @@ alone, unless the model mixes the rows of a batch. With --json, stdout is one ob
 docs/reference/command-line.md lists the keys.)",
     R"(graphrun train model.json --save-weights model.safetensors
 graphrun predict model.safetensors new.csv > predictions.csv
+graphrun predict airline.safetensors airline.csv --steps 12
 tail -n +1 -f log.csv | graphrun predict model.json - --weights model.npz --keep time)",
     run_predict};
 

@@ -213,6 +213,23 @@ double CompiledModel::read_number(Runnable& runnable, ir::NodeId state) const {
   runnable.read(buffer(state), std::span(bytes).first(size_of(dtype)));
   return with_type(dtype, [&](auto zero) { return static_cast<double>(load_element<decltype(zero)>(bytes, 0)); });
 }
+namespace {
+
+// Every row once, from windows that hold copies.
+HostTensor rows_of(const HostTensor& windows, const WindowedInput& windowed) {
+  const std::int64_t samples = windows.shape()[0], rows = windowed.rows(samples);
+  const std::size_t row_bytes = windows.bytes().size() / static_cast<std::size_t>(samples * windowed.length);
+  HostTensor result(windows.dtype(), Shape{rows, windows.shape().elements() / samples / windowed.length});
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::int64_t sample = std::min(row / windowed.hop, samples - 1);
+    const std::int64_t from = sample * windowed.length + row - sample * windowed.hop;
+    std::copy_n(windows.bytes().begin() + from * static_cast<std::ptrdiff_t>(row_bytes), row_bytes,
+                result.bytes().begin() + row * static_cast<std::ptrdiff_t>(row_bytes));
+  }
+  return result;
+}
+
+}  // namespace
 
 void write_start(const Model& model, const CompiledModel& compiled, std::initializer_list<Runnable*> runnables) {
   const auto write = [&](ir::NodeId node, std::span<const std::byte> bytes) {
@@ -226,8 +243,16 @@ void write_start(const Model& model, const CompiledModel& compiled, std::initial
   std::size_t i = 0;  // same order as in build_step_graph
   for (const Split& split : model.data.splits) {
     for (const auto& [name, tensor] : split.columns) {
-      write(compiled.step.data[i++].second, tensor.bytes());
+      const auto windowed = std::ranges::find(split.windows, name, &WindowedInput::input);
+      const bool shares = windowed != split.windows.end();
+      write(compiled.step.data[i++].second, shares ? rows_of(tensor, *windowed).bytes() : tensor.bytes());
     }
+    if (split.windows.empty()) continue;
+    std::vector<double> first(static_cast<std::size_t>(split.samples()));
+    for (std::size_t k = 0; k < first.size(); ++k)
+      first[k] = static_cast<double>(static_cast<std::int64_t>(k) * split.windows.front().hop);
+    const ir::NodeId node = compiled.step.data[i++].second;
+    write(node, from_doubles(first, compiled.step.graph[node].type).bytes());
   }
   const GraphBuilder::Impl& source = model.graph.impl();
   for (const auto& [name, node] : compiled.step.parameters) {

@@ -273,6 +273,7 @@ Json missing() {
 
 // One source, its options, and the input selections (with keys that depend on the file).
 Json split() {
+  const Json window = closed({{"length", integer(1)}, {"hop", integer(1)}, {"target", integer(0)}}, {"length"});
   const Members values = {{"json", type("string")},
                           {"npz", type("string")},
                           {"csv", type("string")},
@@ -284,6 +285,7 @@ Json split() {
                           {"random", random_table()},
                           {"rows", integer(1)},
                           {"range", exactly(2, integer(0))},
+                          {"window", window},
                           {"header", type("boolean")},
                           {"names", list_of(type("string"))},
                           {"delimiter", type("string")},

@@ -11,6 +11,7 @@
 #include "data/column_transforms.h"
 #include "data/gather.h"
 #include "data/inputs.h"
+#include "data/splitter.h"
 #include "graph/frontend/expressions/expression.h"
 #include "graph/frontend/format/model_file.h"
 #include "graph/frontend/format/overrides.h"
@@ -140,6 +141,33 @@ json::Value InferenceInput::choice_of(const std::string& input) const {
   return json::make_list(took->second);
 }
 
+std::int64_t InferenceInput::window_length() const {
+  const json::Member* window = source_ ? source_->find("window") : nullptr;
+  const json::Member* length = window ? window->value.find("length") : nullptr;
+  return length ? static_cast<std::int64_t>(length->value.real) : 0;
+}
+
+std::vector<InputRows::Feed> InferenceInput::feeds() const {
+  std::map<std::string, std::pair<std::string, std::size_t>> predicted;  // name -> target, element
+  const auto items = [](const json::Value& choice) {
+    return choice.items.empty() ? std::vector<json::Value>{choice} : choice.items;
+  };
+  for (const std::string& target : others_) {
+    const std::vector<json::Value> names = items(choice_of(target));
+    for (std::size_t i = 0; i < names.size(); ++i) predicted.emplace(names[i].string, std::pair(target, i));
+  }
+  std::vector<InputRows::Feed> feeds;
+  for (const InputDecl& input : inputs_) {
+    for (const json::Value& item : items(choice_of(input.name))) {
+      const auto found = predicted.find(item.string);
+      InputRows::Feed feed{input.name, item.string, {}, 0};
+      if (found != predicted.end()) std::tie(feed.target, feed.element) = found->second;
+      feeds.push_back(std::move(feed));
+    }
+  }
+  return feeds;
+}
+
 // Arrays that a formula names; empty if the choice is not a formula.
 std::vector<std::string> InferenceInput::array_names(const json::Value& choice) const {
   std::vector<std::string> names;
@@ -183,6 +211,7 @@ json::Value InferenceInput::split_of(const std::string& path, RowFormat format) 
     only = named.empty() ? input.name : named.front();
     json::add(split, input.name, std::move(choice));
   }
+  if (source_ && source_->find("window")) json::add(split, "window", source_->find("window")->value);
   json::add(split, source, is_array(format) ? json::make_object({{only, whole}}) : whole);
   const bool is_text = format == RowFormat::csv || format == RowFormat::records;
   if (is_text || (format_ && format_->name.starts_with("np"))) add_options(split, path, format);
@@ -262,6 +291,22 @@ std::vector<std::vector<std::string>> kept_of(const data::Table& table, const st
   return kept;
 }
 
+void reorder_kept(std::vector<std::vector<std::string>>& kept, const data::Rows& rows) {
+  for (std::vector<std::string>& column : kept) {
+    std::vector<std::string> ordered;
+    for (std::int64_t i = 0; i < rows.count; ++i) ordered.push_back(column[static_cast<std::size_t>(rows.row(i))]);
+    column = std::move(ordered);
+  }
+}
+
+// Texts of the rows that the windows predict; empty after the last row.
+void shift_kept(std::vector<std::vector<std::string>>& kept, std::int64_t target_row, std::int64_t samples) {
+  for (std::vector<std::string>& column : kept) {
+    column.erase(column.begin(), column.begin() + std::min(target_row, std::ssize(column)));
+    column.resize(static_cast<std::size_t>(samples));
+  }
+}
+
 const Standardization* find_fitted(const DataSet& weights, const std::string& input) {
   for (const Standardization& fitted : weights.standardizations) {
     if (fitted.input == input) return &fitted;
@@ -278,8 +323,11 @@ InferenceInput::Read InferenceInput::read(const std::string& path, const std::st
   if (!keep.empty() && !has_cells)
     throw Error(ErrorKind::input, "predict.keep", "only a CSV or JSON file has columns to keep");
   const std::string made = path + " (rows)";
-  const json::Document rows =
-      json::parse(made, json::text(json::make_object({{"rows", split_of(name, format)}, {"transform", transforms()}})));
+  json::Value made_section = json::make_object({{"rows", split_of(name, format)}, {"transform", transforms()}});
+  const json::Member* by =
+      window_length() > 0 && has_cells ? document_.root.find("data")->value.find("split_by") : nullptr;
+  if (by != nullptr) json::add(made_section, "split_by", by->value);
+  const json::Document rows = json::parse(made, json::text(made_section));
   json::Reader reader(rows);
   const ModelFormulas formulas(constants_, precision_, true);
   DataOptions options;
@@ -299,6 +347,9 @@ InferenceInput::Read InferenceInput::read(const std::string& path, const std::st
       if (!is_wanted(member.key)) columns.read(reader, transform, member);
     }
     std::vector<data::Taken> taken;
+    const std::int64_t window = window_length();
+    std::optional<data::Splitter> order;
+    if (by != nullptr) order = data::Splitter::in_order_of(reader, root.member(*root.value->find("split_by")));
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       const InputDecl& input = inputs_[i];
       const json::Member* list = transform.value->find(input.name);
@@ -309,17 +360,33 @@ InferenceInput::Read InferenceInput::read(const std::string& path, const std::st
       if (adopted) result.standardizations.push_back(std::move(*adopted));
       const json::Value& choice = split.value->find(input.name)->value;
       taken.push_back({choice.kind == json::Kind::string && is_name(choice.string) ? choice.string : "",
-                       pipelines[i].makes_classes() ? Shape{} : input.sample});
+                       pipelines[i].makes_classes()     ? Shape{}
+                       : window > 0 && !input.is_target ? Shape{input.sample.elements() / window}
+                                                        : input.sample});
     }
     data::ReadContext fitting{fit_, {}, {}, false, pipelines, &columns};
     if (has_cells) {
       fitting.prepare = [&](data::Table& table) {
         result.kept = kept_of(table, keep);
+        if (order) order->see(reader, table, split);
         gather(reader, split, table, taken);
       };
     }
-    const data::SplitData part = data::read_source(reader, split, "data", inputs_, files, options, fitting).rows;
+    data::SplitData part = data::read_source(reader, split, "data", inputs_, files, options, fitting).rows;
     reader.throw_if_failed();
+    for (data::Column& column : part.columns)
+      if (order) column.rows = order->rows(column.rows, 0);
+    if (order) reorder_kept(result.kept, part.columns.front().rows);
+    form_windows(reader, part, inputs_, purpose_ == Purpose::predict);
+    reader.throw_if_failed();
+    if (window > 0) {
+      result.target_row = window - 1 + part.window.target;
+      shift_kept(result.kept, result.target_row, part.rows);
+      for (const InputDecl& input : inputs_) {
+        if (!input.is_target && part.window.hop < window && purpose_ == Purpose::evaluate)
+          result.windows.push_back({input.name, window, part.window.hop});
+      }
+    }
     for (std::size_t i = 0; i < inputs_.size(); ++i)
       result.inputs.emplace_back(
           inputs_[i].name,
@@ -347,19 +414,22 @@ void InferenceInput::count_far(Read& read, const data::Files& files) const {
     const std::size_t width = fitted->scale.size();
     std::vector<std::int64_t> counts(width);
     const std::span<const double> numbers = values.elements<double>();
+    // Every row of the file is the last row of a window, but those before the first.
+    const std::size_t row = window_length() > 0 ? width / static_cast<std::size_t>(window_length()) : width;
     for (std::size_t i = 0; i < numbers.size(); ++i) {
       const std::size_t c = i % width;
+      if (c < width - row) continue;
       const double z = (apply_log(fitted->log, numbers[i]) - fitted->shift[c]) / fitted->scale[c];
       if (data::is_far(steps, z)) ++counts[c];
     }
     const json::Value choice = choice_of(name);
-    const bool named = choice.items.size() == width;
-    for (std::size_t c = 0; c < width; ++c)
-      if (counts[c] > 0)
-        read.far.emplace_back(named        ? choice.items[c].string
-                              : width == 1 ? name
-                                           : fmt::format("{}{}", name, c),
-                              counts[c]);
+    const bool named = choice.items.size() == row;
+    for (std::size_t c = 0; c < row; ++c)
+      if (counts[width - row + c] > 0)
+        read.far.emplace_back(named      ? choice.items[c].string
+                              : row == 1 ? name
+                                         : fmt::format("{}{}", name, c),
+                              counts[width - row + c]);
   }
 }
 

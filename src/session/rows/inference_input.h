@@ -38,10 +38,15 @@ class InferenceInput {
     std::vector<std::string> warnings;
     std::vector<std::pair<std::string, std::int64_t>> far = {};  // InputRows::far
     std::vector<Standardization> standardizations = {};          // for evaluations: applied transforms
+    std::vector<WindowedInput> windows = {};                     // for evaluations
+    std::int64_t target_row = 0;                                 // InputRows::target_row
   };
   // `path`: the user's path. `name`: the file to open, which is `path` or a copy of a pipe.
   Read read(const std::string& path, const std::string& name, RowFormat format, const std::optional<data::Chunk>& chunk,
             const std::vector<std::string>& keep);
+
+  std::int64_t window_length() const;  // rows of a sample; 0: the model has no windows
+  std::vector<InputRows::Feed> feeds() const;
 
   const std::vector<Standardization>& standardizations() const { return weights_.standardizations; }
   const DataSet& weights() const { return weights_; }

@@ -91,7 +91,7 @@ struct InputReader::Impl {
     if (!may_be_text) format = format_of(path, stream->look(kFormatBytes), how.format);
     const bool is_text = may_be_text && (format == RowFormat::csv || format == RowFormat::records);
     const bool is_array = format == RowFormat::records && starts_with_bracket();
-    if (!is_text || is_array || !rows.batch_dependent_output().empty()) {
+    if (!is_text || is_array || !rows.batch_dependent_output().empty() || rows.window_length() > 0) {
       std::string bytes = stream->read_all();
       format = format_of(path, std::string_view(bytes).substr(0, kFormatBytes), how.format);
       copy = copy_of(path, format, std::move(bytes));
@@ -118,7 +118,9 @@ struct InputReader::Impl {
       at_end = true;
     }
     InferenceInput::Read read = rows.read(path, copy ? path_of(*copy) : path, format, chunk, keep);
-    InputRows result{std::move(read.inputs), std::move(read.kept), std::move(read.far)};
+    InputRows result{std::move(read.inputs), std::move(read.kept), std::move(read.far), rows.window_length(),
+                     read.target_row};
+    if (result.window_length > 0) result.feeds = rows.feeds();
     last = static_cast<std::size_t>(result.rows());
     given += last;
     return result;
@@ -177,6 +179,7 @@ DataSet labelled_rows(const std::string& model, const LoadOptions& options) {
   InferenceInput::Read read = rows.read(path, copy ? path_of(*copy) : path, format, std::nullopt, {});
   DataSet set;
   set.splits.push_back({"data", std::move(read.inputs), 0});
+  set.splits.back().windows = std::move(read.windows);
   set.standardizations = std::move(read.standardizations);
   set.fitted = rows.weights().fitted;
   set.provenance = rows.weights().provenance;

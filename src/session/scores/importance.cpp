@@ -73,6 +73,10 @@ std::vector<Importance> Session::importance(std::string_view split, const std::s
   std::vector<Importance> all;
   for (const auto& [input, node] : impl.predicting().inputs) {
     Split& rows = *std::ranges::find(impl.model.data.splits, split, &Split::name);
+    if (!rows.windows.empty())
+      throw Error(
+          ErrorKind::input, "importance.windows",
+          fmt::format("the samples of '{}' are windows over shared rows, which cannot be shuffled alone", input));
     HostTensor& column = std::ranges::find(rows.columns, input, &std::pair<std::string, HostTensor>::first)->second;
     const std::string state = fmt::format("data/{}/{}", split, input);
     const auto on_device =

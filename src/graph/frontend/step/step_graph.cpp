@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 
@@ -80,6 +81,11 @@ class StepGraphBuilder {
     return add_named(name, make::source(make_, "input", type, {{"rows", type.rows}}));
   }
 
+  static const WindowedInput* find_windows(const Split& split, const std::string& input) {
+    const auto found = std::ranges::find(split.windows, input, &WindowedInput::input);
+    return found == split.windows.end() ? nullptr : &*found;
+  }
+
   void add_data(const Split& split) {
     if (split.rows_vary) {
       const std::string name = fmt::format("data/{}:rows", split.name);
@@ -90,20 +96,41 @@ class StepGraphBuilder {
       const bool widened = is_wide() && input != kNoNode && source_.graph[input].type.dtype == DType::f32;
       add_column(split, column, {widened ? DType::f32 : tensor.dtype(), tensor.shape(), 0});
     }
-    if (!split.columns.empty()) return;
-    // Only the size of the split is known: it gets a column per input.
-    for (const NodeId input : source_.inputs) {
-      TensorType type = source_.graph[input].type;
+    // If only the size of the split is known, it gets a column per input.
+    for (std::size_t i = 0; i < source_.inputs.size() && split.columns.empty(); ++i) {
+      TensorType type = source_.graph[source_.inputs[i]].type;
       type.shape[0] = split.samples();
-      add_column(split, source_.graph[input].name, {type.dtype, type.shape, 0});
+      add_column(split, source_.graph[source_.inputs[i]].name, {type.dtype, type.shape, 0});
     }
+    if (!split.windows.empty())
+      add_state_of_data(fmt::format("data/{}:windows", split.name), {DType::f32, {split.samples()}, 0});
   }
 
-  void add_column(const Split& split, const std::string& column, const TensorType& type) {
-    const std::string name = fmt::format("data/{}/{}", split.name, column);
+  void add_column(const Split& split, const std::string& column, TensorType type) {
+    if (const WindowedInput* windows = find_windows(split, column)) {
+      const std::int64_t rows = windows->rows(split.samples());
+      type.shape = Shape{rows, type.shape.elements() / split.samples() / windows->length};
+    }
+    add_state_of_data(fmt::format("data/{}/{}", split.name, column), type);
+  }
+
+  void add_state_of_data(const std::string& name, const TensorType& type) {
     const NodeId id = add_input(name, type);
     result_.data.emplace_back(name, id);
     data_.emplace(name, id);
+  }
+
+  // Windows whose first rows are `first` (batch): row numbers, which f32 holds exactly (data/inputs.h).
+  Var gather_windows(const WindowedInput& windows, Var first, NodeId data) {
+    std::vector<double> offsets(static_cast<std::size_t>(windows.length));
+    std::iota(offsets.begin(), offsets.end(), 0.0);
+    TensorType type = first.type();
+    const Var column = make::reshape(first, Shape{type.shape[0], 1});
+    type.shape.push_back(windows.length);
+    const Var begin = make::broadcast_to(column, type);
+    const Var constant = make::source(make_, "constant", {DType::f32, {1, windows.length}, 0}, {{"values", offsets}});
+    const Var rows = begin + make::broadcast_to(constant, type);
+    return make::op("gather", {var(data), make::cast(rows, DType::i32)});
   }
 
   // Starts a phase over the rows of a split: adds counter and row count, and binds the model's inputs to minibatches.
@@ -125,16 +152,21 @@ class StepGraphBuilder {
     };
     graph().phases.back().row_count =
         add_named(name + "/batch:count", of_rows("row_count", {counter_}, {{"total", samples}, {"drop_last", drops}}));
+    AttrList attrs = {{"drop_last", drops}};
+    if (training && model_.train.shuffle) {
+      attrs.emplace_back("shuffle", true);
+      attrs.emplace_back("key", stream_key("data.shuffle"));  // same order for all columns
+    }
+    std::optional<Var> windows;  // first row of each window of the batch
     for (NodeId input : source_.inputs) {
       const std::string& column = source_.graph[input].name;
       const auto data = data_.find(fmt::format("data/{}/{}", split.name, column));
       if (data == data_.end()) continue;  // nodes that need it report it
-      AttrList attrs = {{"drop_last", drops}};
-      if (training && model_.train.shuffle) {
-        attrs.emplace_back("shuffle", true);
-        attrs.emplace_back("key", stream_key("data.shuffle"));  // same order for all columns
-      }
-      const Var rows = of_rows("minibatch", {data->second, counter_}, attrs);
+      const WindowedInput* const windowed = find_windows(split, column);
+      if (windowed != nullptr && !windows)
+        windows = of_rows("minibatch", {data_.at(fmt::format("data/{}:windows", split.name)), counter_}, attrs);
+      const Var rows = windowed != nullptr ? gather_windows(*windowed, *windows, data->second)
+                                           : of_rows("minibatch", {data->second, counter_}, attrs);
       copied_[input] = add_named(name + "/" + column, make::reshape(rows, source_.graph[input].type.shape));
     }
     return phase;
