@@ -71,6 +71,27 @@ TEST(OnnxImport, ReadsADenseLayer) {
   for (std::size_t i = 0; i < expected.size(); ++i) EXPECT_EQ(y.elements<float>()[i], expected[i]) << i;
 }
 
+// Bounds of clamp(min=0.5) in torch, and a bias of a file in half precision: 0.5, -2, and the smallest subnormal.
+TEST(OnnxImport, ReadsOpenBoundsAndHalfPrecision) {
+  onnx::File file = small();
+  file.initializers[1].type = DataType::f16;
+  file.initializers[1].raw = std::string("\x00\x38\x00\xc0\x01\x00", 6);
+  const float infinity = std::numeric_limits<float>::infinity();
+  file.initializers.push_back(weights("low", {}, {0.5f}));
+  file.initializers.push_back(weights("high", {}, {infinity}));
+  file.nodes[1] = {"clip", "Clip", "", {"/fc/out", "low", "high"}, {"y"}, {}};
+  const std::vector<float> x = {1, 0};
+  HostTensor y = opened(onnx::imported(onnx::encode(file), "net.onnx")).predict({{"x", HostTensor({1, 2}, x)}});
+  EXPECT_EQ(y.elements<float>()[0], 1.5f);
+  EXPECT_EQ(y.elements<float>()[1], 1);
+  EXPECT_EQ(y.elements<float>()[2], 5 + 0x1p-24f);
+  file.opset = 6;  // bounds are attributes
+  file.nodes[1].inputs.resize(1);
+  file.nodes[1].attributes = {attribute("min", -infinity), attribute("max", 1.25f)};
+  y = opened(onnx::imported(onnx::encode(file), "net.onnx")).predict({{"x", HostTensor({1, 2}, x)}});
+  EXPECT_EQ(y.elements<float>()[0], 1.25f);
+}
+
 // y = x @ W @ transpose(W), as an autoencoder with tied weights has it: one parameter.
 TEST(OnnxImport, TiedWeightsStayOne) {
   onnx::File file = small();
@@ -436,9 +457,9 @@ TEST(OnnxImport, NamesADtypeThatItCannotRead) {
   file.inputs[0].type = DataType::f64;
   EXPECT_EQ(errors(onnx::encode(file)).at(0).message, "the dtype f64 of the input 'x' is not supported");
   file = small();
-  file.initializers[1].type = DataType::f16;
+  file.initializers[1].type = static_cast<DataType>(16);
   EXPECT_EQ(errors(onnx::encode(file)).at(0).message,
-            "node '/fc/Gemm' (Gemm): the dtype f16 of its input 'fc.bias' is not supported");
+            "node '/fc/Gemm' (Gemm): the dtype bf16 of its input 'fc.bias' is not supported");
 }
 
 // Weights in a file next to the ONNX file.

@@ -211,9 +211,14 @@ GraphValue clip(Call& call) {
   GraphValue x = call.x();
   for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) {
     const char *name = i == 1 ? "min" : "max", *formula = i == 1 ? "maximum(x, y)" : "minimum(x, y)";
+    const double open = i == 1 ? -INFINITY : INFINITY;
+    const bool is_constant = call.has(i) && call.x(i).constant && elements_of(call.x(i).shape) == 1;
+    const bool is_number = !call.has(i) && call.node.find(name) != nullptr;
+    if ((is_constant && numbers_of(call.x(i)).front() == open) || (is_number && call.node.find(name)->f == open))
+      continue;
     if (call.has(i))
       x = call.graph.apply(formula, {x, call.x(i)});
-    else if (call.node.find(name) != nullptr)
+    else if (is_number)
       x = call.graph.apply(formula, {x, number(call.number(name, 0))});
   }
   return x;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -223,7 +224,7 @@ std::string type_name(DataType type) {
 
 // Bytes of an element in raw data; 0: not supported.
 static std::size_t width_of(DataType type) {
-  static constexpr std::size_t kWidths[] = {0, 4, 1, 1, 2, 2, 4, 8, 0, 1, 0, 8};
+  static constexpr std::size_t kWidths[] = {0, 4, 1, 1, 2, 2, 4, 8, 0, 1, 2, 8};
   const auto number = static_cast<std::size_t>(type);
   return number < std::size(kWidths) ? kWidths[number] : 0;
 }
@@ -267,14 +268,24 @@ static std::string external_bytes(const Tensor& tensor, std::uint64_t size, cons
   return bytes;
 }
 
+// IEEE 754 binary16; an integer tensor holds its bits.
+static float from_half(std::uint16_t bits) {
+  const int exponent = bits >> 10 & 31, fraction = bits & 1023;
+  const float size = exponent == 31  ? (fraction == 0 ? INFINITY : NAN)
+                     : exponent == 0 ? std::ldexp(static_cast<float>(fraction), -24)
+                                     : std::ldexp(static_cast<float>(1024 + fraction), exponent - 25);
+  return bits >> 15 != 0 ? -size : size;
+}
+
 HostTensor tensor_of(const Tensor& tensor, const std::string& file) {
   const std::string who = fmt::format("the tensor '{}'", printable(tensor.name));
   const std::size_t width = width_of(tensor.type);
   if (width == 0) reject(file, fmt::format("{} has the dtype {}, which is not supported", who, type_name(tensor.type)));
-  const DType dtype = tensor.type == DataType::f32       ? DType::f32
-                      : tensor.type == DataType::f64     ? DType::f64
-                      : tensor.type == DataType::boolean ? DType::boolean
-                                                         : DType::i32;
+  const bool is_half = tensor.type == DataType::f16;
+  const DType dtype = tensor.type == DataType::f32 || is_half ? DType::f32
+                      : tensor.type == DataType::f64          ? DType::f64
+                      : tensor.type == DataType::boolean      ? DType::boolean
+                                                              : DType::i32;
   if (tensor.dims.size() > static_cast<std::size_t>(kMaxRank)) reject(file, who + " has too many dimensions");
   std::int64_t count = 1;
   for (const std::int64_t dim : tensor.dims) {
@@ -287,6 +298,7 @@ HostTensor tensor_of(const Tensor& tensor, const std::string& file) {
                               file, who);
   const std::string& raw = tensor.is_external ? external : tensor.raw;
   const std::size_t stored = !raw.empty()          ? raw.size() / width
+                             : is_half             ? tensor.numbers.size()
                              : dtype == DType::f32 ? tensor.floats.size()
                              : dtype == DType::f64 ? tensor.doubles.size()
                                                    : tensor.numbers.size();
@@ -306,6 +318,7 @@ HostTensor tensor_of(const Tensor& tensor, const std::string& file) {
       case 3:
         return load_element<std::int8_t>(bytes, i);
       case 4:
+      case 10:
         return load_element<std::uint16_t>(bytes, i);
       case 5:
         return load_element<std::int16_t>(bytes, i);
@@ -316,7 +329,7 @@ HostTensor tensor_of(const Tensor& tensor, const std::string& file) {
   with_elements(result, [&]<class T>(std::span<T> to) {
     for (std::size_t i = 0; i < to.size(); ++i) {
       if constexpr (std::is_same_v<T, float>)
-        to[i] = tensor.floats[i];
+        to[i] = is_half ? from_half(static_cast<std::uint16_t>(integer(i))) : tensor.floats[i];
       else if constexpr (std::is_same_v<T, double>)
         to[i] = tensor.doubles[i];
       else if constexpr (std::is_same_v<T, std::uint8_t>)
