@@ -78,13 +78,15 @@ std::string csv_of_libsvm(const std::string& path, std::string_view text, Dialec
     if (word.find(':') == std::string_view::npos) csv += std::exchange(word, next_word(line));
     for (; !word.empty(); word = next_word(line)) {
       const std::optional<std::int64_t> feature = feature_of(word);
-      if (!feature) fail(fmt::format("expected index:value, got '{}'", word.substr(0, 40)));
+      const std::string_view value = word.substr(std::min(word.find(':'), word.size() - 1) + 1);
+      if (!feature || !parse_number<double>(value))
+        fail(fmt::format("expected index:value, got '{}'", word.substr(0, 40)), "both are numbers, such as 3:0.5");
       if (*feature < 1)
         fail(fmt::format("a feature has the index {}", *feature), "indices count from 1: save with zero_based=False");
       if (*feature <= column) fail(fmt::format("feature {} follows feature {}", *feature, column), "indices ascend");
       if (*feature > features) fail(fmt::format("feature {} exceeds {}, the value of \"libsvm\"", *feature, features));
       while (++column < *feature) csv += ",0";
-      csv += fmt::format(",{}", word.substr(word.find(':') + 1));
+      csv += fmt::format(",{}", value);
     }
     while (is_row && ++column <= features) csv += ",0";
     csv += '\n';

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <filesystem>
 
 #include "base/json_text.h"
 #include "base/names_of.h"
+#include "base/text.h"
 #include "data/columns.h"
 #include "data/row_stream.h"
 #include "data/type_inference.h"
@@ -67,6 +69,7 @@ class ModelTemplateWriter {
     is_classification_ = target_.kind == Kind::categorical ||
                          (target_.kind == Kind::number && target_.categories.size() == 2 && rows() >= kTestRows);
     name_inputs();
+    if (is_classification_) note_labels();
     if (const std::vector<std::string>& na = inferred_.dialect.notation.na; !na.empty())
       note(fmt::format("read as missing values: '{}'", fmt::join(na, "', '")));
     check_window();
@@ -263,6 +266,32 @@ class ModelTemplateWriter {
     return source;
   }
 
+  // Numbers by value, so that class 0 is -1 and class 1 is +1.
+  static bool is_before(const std::string& a, const std::string& b) {
+    const auto number = [](std::string_view text) {
+      const std::optional<double> value = parse_number<double>(text.substr(text.starts_with('+')));
+      return value && std::isfinite(*value) ? value : std::nullopt;
+    };
+    const std::optional<double> x = number(a), y = number(b);
+    return x && y && *x != *y ? *x < *y : !x != !y ? x.has_value() : a < b;
+  }
+
+  // Cells such as "a;b" may list the labels of a row.
+  void note_labels() {
+    for (const auto& category : target_.categories) {
+      const std::string& name = category.first;
+      const std::size_t at = name.find_first_of(";|");
+      const bool has_part = at != std::string::npos && std::ranges::any_of(target_.categories, [&](const auto& other) {
+                              return other.first == name.substr(0, at) || other.first == name.substr(at + 1);
+                            });
+      if (!has_part) continue;
+      return note(
+          fmt::format("'{}' in column '{}' is one class; if it lists several labels of a row, make a column of 0 "
+                      "and 1 for each label",
+                      name, target_.name));
+    }
+  }
+
   json::Value transforms() const {
     json::Value transforms = json::make_object();
     // A column may be in the windows and the target: its input is transformed then, not the column.
@@ -273,7 +302,7 @@ class ModelTemplateWriter {
     if (window_ > 0) json::add(transforms, x_, json::make_array({text_value("standardize")}));
     std::vector<std::string> names;
     for (const auto& one : target_.categories) names.push_back(one.first);
-    std::sort(names.begin(), names.end());
+    std::sort(names.begin(), names.end(), is_before);
     json::Value own = text_value("standardize");
     if (is_classification_) own = json::make_object({{classes() > 2 ? "one_hot" : "classes", json::make_list(names)}});
     json::add(transforms, y_, json::make_array({std::move(own)}));

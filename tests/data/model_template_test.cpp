@@ -287,6 +287,17 @@ TEST_F(StartingModelTest, BlanksAndLibsvm) {
   EXPECT_EQ(predict("rows.svm").size(), 2u);
 }
 
+TEST_F(StartingModelTest, ClassesOfNumbersAscendAndListsOfLabelsAreNoted) {
+  const std::string text =
+      model_of("a,y\n" + rows(40, [](int i) { return digits(i) + (i % 3 == 0 ? ",+1" : ",-1"); }), "y");
+  EXPECT_TRUE(has(text, R"([{"classes": ["-1", "+1"]}])")) << text;
+  const char* const tags[] = {"a;b", "b", "a"};
+  model_of("a,y\n" + rows(40, [&](int i) { return digits(i) + "," + tags[i % 3]; }), "y");
+  EXPECT_TRUE(
+      noted("'a;b' in column 'y' is one class; if it lists several labels of a row, make a column of 0 and 1 for "
+            "each label"));
+}
+
 TEST_F(StartingModelTest, ManyCategoriesHaveOneForTheOthers) {
   const std::string text =
       model_of("w,y\n" + rows(90, [](int i) { return "w" + std::to_string(i % 30) + "," + digits(i); }));

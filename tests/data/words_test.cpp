@@ -265,7 +265,8 @@ TEST_F(WordsTest, Libsvm) {
   EXPECT_TRUE(contains(error("1 7"), "expected index:value, got '7'"));
   EXPECT_TRUE(contains(error("1 0:7"), "a feature has the index 0\n    hint: indices count from 1"));
   EXPECT_TRUE(contains(wrong("1 9223372036854775807:1\n", R"("x": "c1", "libsvm": 0)"), "a.csv"));
-  EXPECT_TRUE(contains(error("1 1:x"), "row 1, column 'c1': expected a number, got 'x'"));
+  EXPECT_TRUE(contains(error("1 1:x"), "a.csv:2: expected index:value, got '1:x'\n    hint: both are numbers"));
+  EXPECT_TRUE(contains(error("1 1:"), "expected index:value, got '1:'"));
   EXPECT_TRUE(contains(error("1:7", "c0"), "row 1, column 'c0': the value is missing"));
 }
 
