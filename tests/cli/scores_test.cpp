@@ -123,6 +123,21 @@ TEST_F(Thresholds, AreOfEval) {
   for (const Json& point : chosen["thresholds"]) EXPECT_LE(point["f1"].get<double>(), chosen["f1"].get<double>());
 }
 
+TEST_F(Thresholds, ImportanceNeedsRowsToShuffleAndAMetricWithAValue) {
+  const std::vector<std::string> rows = lines(test::content_of((folder_ / "sorts.csv").string()));
+  const std::string one = file("one.csv", rows[0] + "\n" + rows[1] + "\n");
+  const Outcome single = graphrun({"eval", weights_, "--data", one, "--importance", "loss"});
+  EXPECT_EQ(single.code, 2);
+  EXPECT_TRUE(has(single.err, "the split 'data' has one row; importance needs two rows or more")) << single.err;
+  const std::string twice = file("twice.csv", rows[0] + "\n" + rows[1] + "\n" + rows[1] + "\n");
+  const Outcome alike =
+      graphrun({"eval", weights_, "--data", twice, "--importance=auc", "--set=train.metrics=[\"auc\"]"});
+  EXPECT_TRUE(has(alike.err, "the metric 'auc' has no value on the 2 rows of 'data'")) << alike.err;
+  EXPECT_TRUE(has(alike.err, "auc needs rows of both classes")) << alike.err;
+  const Outcome unknown = graphrun({"eval", weights_, "--importance=auc"});
+  EXPECT_TRUE(has(unknown.err, "--set train.metrics='[\"auc\"]' adds another")) << unknown.err;
+}
+
 // The weights store what training chose; eval and predict use it.
 TEST_F(Thresholds, AreChosenWhenTrainingEnds) {
   const std::string rule = R"(train.threshold={"by": "f1"})";

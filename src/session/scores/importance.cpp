@@ -65,8 +65,16 @@ std::vector<Importance> Session::importance(std::string_view split, const std::s
   names.insert(names.begin(), "loss");
   if (std::ranges::find(names, metric) == names.end())
     throw Error(ErrorKind::input, "importance.metric", fmt::format("'{}' is not a metric of the model", metric),
-                fmt::format("it has {}; others belong into \"metrics\" in \"train\"", fmt::join(names, ", ")));
+                fmt::format("it has {}; --set train.metrics='[\"{}\"]' adds another", fmt::join(names, ", "), metric));
+  const Split* const shuffled = impl.model.data.find(split);
+  if (shuffled != nullptr && shuffled->samples() < 2)
+    throw Error(ErrorKind::input, "importance.rows",
+                fmt::format("the split '{}' has one row; importance needs two rows or more to shuffle", split));
   const double start = metric_of(evaluate(split), metric);
+  if (!std::isfinite(start))
+    throw Error(ErrorKind::input, "importance.metric",
+                fmt::format("the metric '{}' has no value on the {} rows of '{}'", metric, shuffled->samples(), split),
+                metric == "auc" ? "auc needs rows of both classes" : "");
   Monitor monitor;
   monitor.monitor = metric;
   const double sign = monitor_rises(impl.model, monitor).value_or(false) ? -1 : 1;
