@@ -20,11 +20,19 @@ inline constexpr std::string_view kColumnsBefore =
     "Inputs are table columns after preprocessing: standardization, (number - shift) / scale; imputation; class "
     "indices";
 
+// A column of the model's table as an input (one value per row), or the class of an output.
+struct DeployedColumn {
+  std::string text = {};                     // meaning of a value, for a comment
+  std::vector<std::string> categories = {};  // if not empty, the value is an i32 code: an index, or -1 for none
+  bool other = false;                        // the last category stands for all other values
+};
+
 // Input or output of a prediction.
 struct DeployedValue {
   std::string name;
   BufferId buffer = kNoBuffer;
   std::optional<Standardization> units;  // buffer = (log(original) - shift) / scale; nullopt: original units
+  std::optional<DeployedColumn> column = {};
 };
 
 struct Deployment {
@@ -32,8 +40,8 @@ struct Deployment {
   Program program;    // single steps, without regions; has a phase "predict"
   std::vector<DeployedValue> inputs, outputs;
   std::vector<std::pair<BufferId, HostTensor>> values;  // states that steps read: parameters, constants
-  // Statistics of table columns fitted to the training rows, "age:standardize = 42.1, 12.9" or "city = Oslo, Rome". Not
-  // part of the exported function, whose inputs are numbers after these transforms; documented in its text.
+  // Statistics of table columns that the inputs do not apply, "age:standardize = 42.1, 12.9". Only a model without a
+  // model file has some (its inputs are numbers after these transforms); documented in the exported text.
   std::vector<std::string> columns;
   BufferId row_count = kNoBuffer;  // state with the number of samples
   // Sample inputs in original units, one tensor per input, and the session's predictions for them.

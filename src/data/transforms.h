@@ -6,6 +6,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,7 @@ class Pipeline {
   }
   bool makes_classes() const { return has(Transform::one_hot) || class_step() != nullptr; }
   LogTransform log() const;
+  std::span<const TransformStep> steps() const { return steps_; }
   std::string names() const { return names_of_steps(steps_); }
 
   // Row shape after the list, or nothing while the number of classes is unknown. Throws Error.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "base/json_reader.h"
@@ -11,6 +12,7 @@
 #include "graphrun/error.h"
 #include "session/batch_dependence.h"
 #include "session/checkpoint/session_access.h"
+#include "session/deployed_columns.h"
 
 namespace graphrun {
 namespace {
@@ -19,7 +21,10 @@ using Impl = SessionAccess::Impl;
 
 // Sample values in the range of the training data: a normal distribution with a column's shift and scale as mean and
 // std. Class numbers are below their count.
-HostTensor example_of(const Impl& session, const std::string& name, const TensorType& type, std::int64_t samples) {
+using Ranges = std::map<std::string, ColumnModel::Column>;
+
+HostTensor example_of(const Impl& session, const std::string& name, const TensorType& type, std::int64_t samples,
+                      const Ranges& ranges) {
   Shape shape = type.shape;
   shape[0] = samples * type.rows;
   HostTensor tensor(type.dtype, shape);
@@ -29,6 +34,8 @@ HostTensor example_of(const Impl& session, const std::string& name, const Tensor
   for (const ClassRange& range : session.predicted_classes)
     if (range.input == name) classes = range.count;
   const Standardization* units = session.fitted_of(name);
+  if (const auto range = ranges.find(name); range != ranges.end() && !range->second.units.scale.empty())
+    units = &range->second.units;
   with_elements(tensor, [&](auto elements) {
     using T = typename decltype(elements)::value_type;
     for (std::size_t i = 0; i < elements.size(); ++i) {
@@ -103,25 +110,18 @@ std::vector<std::string> column_lines(const DataSet& data) {
   return lines;
 }
 
-void add_examples(Impl& session, const StepPhase& phase, std::int64_t samples, Deployment& result) {
+void add_examples(Impl& session, const StepPhase& phase, std::int64_t samples, const Ranges& ranges,
+                  Deployment& result) {
   std::vector<std::pair<std::string, HostTensor>> inputs;
   for (const auto& [name, node] : phase.inputs)
-    inputs.emplace_back(name, example_of(session, name, session.compiled.step.graph[node].type, samples));
+    inputs.emplace_back(name, example_of(session, name, session.compiled.step.graph[node].type, samples, ranges));
   for (auto& [name, tensor] : session.predict(inputs, result.outputs.size()))
     result.example_outputs.push_back(std::move(tensor));
   for (auto& [name, tensor] : inputs) result.example_inputs.push_back(std::move(tensor));
 }
 
-}  // namespace
-
-Deployment deployment(Session& given, const DeploymentOptions& options) {
-  Impl& session = SessionAccess::impl(given);
+Deployment deploy(Impl& session, const DeploymentOptions& options, const Ranges& ranges) {
   const StepPhase& phase = session.predicting();
-  if (const std::string coupled = batch_dependent_output(session.model); !coupled.empty()) {
-    throw Error(ErrorKind::input, "export.coupled",
-                fmt::format("the output '{}' depends on the rest of its batch", coupled),
-                "an exported model predicts each row separately");
-  }
   PlanOptions plan = session.planned;
   plan.fuse = false;
   plan.views = options.views;
@@ -141,7 +141,35 @@ Deployment deployment(Session& given, const DeploymentOptions& options) {
   }
   result.columns = column_lines(session.model.data);
   add_values(session, result);
-  add_examples(session, phase, options.examples, result);
+  add_examples(session, phase, options.examples, ranges, result);
+  return result;
+}
+
+}  // namespace
+
+Deployment deployment(Session& given, const DeploymentOptions& options) {
+  Impl& session = SessionAccess::impl(given);
+  session.predicting();
+  if (const std::string coupled = batch_dependent_output(session.model); !coupled.empty()) {
+    throw Error(ErrorKind::input, "export.coupled",
+                fmt::format("the output '{}' depends on the rest of its batch", coupled),
+                "an exported model predicts each row separately");
+  }
+  std::optional<ColumnModel> whole = with_columns(session);
+  if (!whole) return deploy(session, options, {});
+  SessionOptions on_ref;
+  on_ref.executor = "ref";
+  on_ref.fuse = false;
+  Session of_columns(std::move(whole->model), on_ref);
+  Deployment result = deploy(SessionAccess::impl(of_columns), options, whole->columns);
+  for (std::vector<DeployedValue>* values : {&result.inputs, &result.outputs}) {
+    for (DeployedValue& value : *values) {
+      const auto found = whole->columns.find(value.name);
+      if (found == whole->columns.end()) continue;
+      value.name = found->second.name;
+      value.column = found->second.doc;
+    }
+  }
   return result;
 }
 

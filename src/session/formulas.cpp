@@ -152,6 +152,8 @@ class FormulaGraph {
   DType dtype() const { return dtype_; }
   ir::NodeId result() const { return result_; }
   const std::vector<ir::NodeId>& aggregates() const { return aggregates_; }
+  const std::vector<ir::NodeId>& inputs() const { return builder_.impl().inputs; }  // in the order of the columns
+  const ir::Graph& graph() const { return builder_.impl().graph; }
   bool draws() const {
     const ir::NodeId wanted[] = {result_};
     return ir::needed_by(builder_.impl().graph, wanted)[builder_.impl().step];
@@ -309,6 +311,35 @@ ArrayPtr ModelFormulas::evaluate(json::Reader& reader, const json::Ref& formula,
     const auto result = graph.result();
     return std::make_shared<const Array>(as_array(std::move(graph).run({result}, values).front()));
   });
+}
+
+Var ModelFormulas::build(const std::string& formula, std::span<const std::pair<std::string, Var>> given,
+                         const std::vector<std::vector<double>>& aggregates) const {
+  std::vector<FormulaColumn> columns;
+  for (const auto& [name, value] : given)
+    columns.push_back({name, std::make_shared<const Array>(Array{value.type().shape, std::vector<double>()})});
+  if (columns.empty()) throw Error(ErrorKind::input, "data.formula", "the formula names no column");
+  const Renamed here = renamed(formula, columns);
+  const FormulaGraph graph(here.parsed, constants_, here.columns, 1, is_wide_);
+  if (!graph.errors().empty()) throw graph.errors().front();
+  const std::vector<ir::NodeId>&inputs = graph.inputs(), &wanted = graph.aggregates();
+  if (graph.draws() || wanted.size() != aggregates.size()) {
+    throw Error(ErrorKind::input, "export.transform",
+                fmt::format("the formula '{}' {} and is not exported", formula,
+                            graph.draws() ? "draws random numbers" : "has aggregates without fitted values"));
+  }
+  ir::Builder& to = *given.front().second.make;
+  std::map<ir::NodeId, ir::NodeId> known;
+  for (std::size_t i = 0; i < inputs.size(); ++i) known[inputs[i]] = given[i].second.id;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const TensorType type{DType::f64, graph.type(wanted[i]).shape, 0};
+    known[wanted[i]] = make::source(to, "constant", type, {{"values", aggregates[i]}}).id;
+  }
+  const ir::NodeId result = ir::copy_as_f64(to, graph.graph(), graph.result(), [&](ir::NodeId id) {
+    const auto found = known.find(id);
+    return found == known.end() ? ir::kNoNode : found->second;
+  });
+  return make::cast({&to, result}, DType::f64);
 }
 
 }  // namespace graphrun

@@ -6,9 +6,13 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "data/formula.h"
+#include "graph/ops/op_def.h"
 
 namespace graphrun {
 
@@ -24,6 +28,10 @@ class ModelFormulas final : public data::Formulas {
   data::ArrayPtr evaluate(json::Reader& reader, const json::Ref& formula, std::span<const data::FormulaColumn> given,
                           const std::optional<data::Rows>& train,
                           std::vector<std::vector<double>>& aggregates) const override;
+
+  // Adds the formula to the graph of its columns, which are f64 (batch) or (batch, k). Throws Error.
+  Var build(const std::string& formula, std::span<const std::pair<std::string, Var>> columns,
+            const std::vector<std::vector<double>>& aggregates) const;
 
  private:
   Constants constants_;  // constants of the model file; a column hides a constant of its name

@@ -72,6 +72,65 @@ TEST(ExportC, HasEveryLayer) {
   EXPECT_EQ(outcome.code, 0) << outcome.text;
 }
 
+// Numbers, dates, categories with gaps, and class labels: the function takes a row of the table.
+std::string table_model(const std::string& transform) {
+  return R"j({"format": 1, "name": "rows", "data": {"source": {"records": "t.jsonl",
+  "x": ["a", "city", "days(sold) * 2 + exp(a)"], "y": "y", "missing": {"a": "mean", "city": "most_frequent"}},
+  "transform": {"a": ["log1p", "standardize"], "city": [)j" +
+         transform + R"j(], "y": ["classes"]}},
+  "inputs": {"x": ["batch", 4], "y": ["batch", 1]},
+  "graph": ["p = dense(x, units=1)", "loss = mean(sigmoid_cross_entropy(p, y))"], "outputs": {"p": "y"},
+  "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.01}}, "batch": "all", "epochs": 3}})j";
+}
+
+TEST(ExportC, TakesTheColumnsOfTheTable) {
+  GRAPHRUN_SKIP_WITHOUT_CC();
+  const test::TemporaryFolder folder;
+  folder.write("t.jsonl", R"j({"a": 1, "city": "Oslo", "sold": "2020-01-01", "y": "no"}
+{"a": null, "city": "New \"York\"?", "sold": "2020-02-29", "y": "yes"}
+{"a": 4, "city": null, "sold": "1969-12-31T23:00", "y": "no"}
+)j");
+  folder.write("m.json", table_model(R"("one_hot")"));
+  Session session = test::on_ref(load_model(folder.file("m.json")));
+  session.train();
+  const std::string text = c_source(deployment(session), "net");
+  EXPECT_NE(text.find("typedef struct {\n  double a;\n  int32_t city;\n  double sold;\n} net_row;"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("void net_predict(void *arena, const net_row *row, float *p, int32_t *y)"), std::string::npos);
+  EXPECT_NE(text.find("\"New \\042York\\042\\077\""), std::string::npos);
+  folder.write("net.c", text);
+  folder.write("main.c", R"(#include <stdio.h>
+#include <math.h>
+#define NET_DECLARATIONS
+#include "net.c"
+int main(void) {
+  static double arena[NET_ARENA_BYTES / 8 + 1];
+  const net_row rows[] = {{4.0, 1, -3600.0}, {4.0, -1, -3600.0}, {4.0, 2, -3600.0}, {-4.0, 0, 0.0}};
+  float p[4];
+  int32_t y[4];
+  int i;
+  for (i = 0; i < 4; i++) net_predict(arena, rows + i, p + i, y + i);
+  return !(p[0] == p[1] && y[0] >= 0 && isnan(p[2]) && y[2] == -1 && isnan(p[3]));
+}
+)");
+  EXPECT_EQ(compile_and_run(folder, "main", folder.file("net.c")).code, 0);
+  for (const char* flags : {"-DNET_SELF_TEST", "-DNET_SELF_TEST -DNET_FLOAT -DNET_SELF_TEST_ULPS=4096"}) {
+    const Outcome outcome = compile_and_run(folder, "net", flags);
+    EXPECT_EQ(outcome.code, 0) << outcome.text;
+  }
+  folder.write("m.json", table_model(R"({"class_weight": "balanced"})"));
+  LoadOptions load;
+  load.overrides = {{"inputs.x", R"(["batch", 3])"}};
+  Session weighted = test::on_ref(load_model(folder.file("m.json"), load));
+  try {
+    deployment(weighted);
+    FAIL() << "nothing was rejected";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.diagnostics()[0].message.c_str(),
+                 "column 'city': the transform \"class_weight\" is not exported");
+  }
+}
+
 TEST(ExportC, ItsTestFailsWhenAWeightIsAnother) {
   GRAPHRUN_SKIP_WITHOUT_CC();
   Session session = test::model_session("xor");

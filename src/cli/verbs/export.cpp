@@ -112,9 +112,9 @@ const Verb export_c_verb = {
     R"(Writes a C function that predicts one row. It has the weights as constants and allocates no memory. export-c
 needs --weights, or a safetensors file as the model, but no data.
 
-Inputs and outputs are in the units of the data. The export does not include the preprocessing of single
-columns (transforms, categories, imputation, derived columns), so your program must apply them. The comment at
-the top of the file lists the statistics for them.
+Inputs and outputs are in the units of the data. If the model preprocesses columns of a table (transforms,
+categories, imputation, dates, formulas), the function takes a struct with the columns: numbers and Unix times
+as double, categories as codes with a table of their names. Class labels have such a table, too.
 
 All names begin with the name of the output file (without --output: of the model). -DNET_SELF_TEST adds a
 main() to net.c that compares the predictions with graphrun's.)",
@@ -131,9 +131,9 @@ const Verb export_onnx_verb = {
     R"(Writes ONNX with IR version 8 and opset 17, for any batch size. export-onnx needs --weights, or a safetensors
 file as the model, but no data. It reports all unsupported ops together.
 
-Inputs and outputs are in the units of the data. The export does not include the preprocessing of single
-columns (transforms, categories, imputation, derived columns), so your program must apply them. The doc_string
-of the model lists the statistics for them.)",
+Inputs and outputs are in the units of the data. If the model preprocesses columns of a table (transforms,
+categories, imputation, dates, formulas), each column is an input: numbers and Unix times as double,
+categories as strings. Class labels are an output of strings.)",
     R"(graphrun export-onnx model.safetensors -o net.onnx)",
     run_export_onnx};
 

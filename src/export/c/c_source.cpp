@@ -1,5 +1,6 @@
 // c_source.cpp: exports inference as one C99 file: weights, functions, one line per step, and a self-test.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -41,8 +42,15 @@ class Source {
         big_(upper(name)),
         arena_(plan_arena(deployment)),
         functions_(name, big_) {
-    for (const DeployedValue& input : d_.inputs) arguments_.push_back(names_.unique(input.name));
+    const auto is_column = [](const DeployedValue& one) { return one.column.has_value(); };
+    if (std::any_of(d_.inputs.begin(), d_.inputs.end(), is_column)) row_ = names_.unique("row");
+    for (const DeployedValue& input : d_.inputs) {
+      fields_.push_back(input.column ? field_names_.unique(input.name) : "");
+      arguments_.push_back(input.column ? fmt::format("&{}->{}", row_, fields_.back()) : names_.unique(input.name));
+    }
     for (const DeployedValue& output : d_.outputs) results_.push_back(names_.unique(output.name));
+    for (std::size_t i = 0; i < d_.inputs.size(); ++i) tables_.push_back(table_name(d_.inputs[i], fields_[i]));
+    for (std::size_t i = 0; i < d_.outputs.size(); ++i) tables_.push_back(table_name(d_.outputs[i], results_[i]));
     for (const auto& [id, tensor] : d_.values)
       constants_[id] = names_.unique(name_ + "_" + identifier(program_.buffers[id].name));
   }
@@ -64,6 +72,11 @@ typedef double {1}_real;
 
 )",
         big_, name_);
+    each_table([&](const std::string& name, const std::vector<std::string>& words) {
+      std::vector<std::string> items;
+      for (const std::string& word : words) items.push_back("    " + string_literal(word));
+      text += fmt::format("const char *const {}[{}] = {{\n{}\n}};\n", name, words.size(), fmt::join(items, ",\n"));
+    });
     for (const auto& [id, tensor] : d_.values) text += constant(id, tensor);
     text += units_;
     text += "\n" + functions_.text() + body + self_test() + "#endif\n";
@@ -73,8 +86,10 @@ typedef double {1}_real;
  private:
   std::string signature() const {
     std::string text = fmt::format("void {}_predict(void *arena", name_);
+    if (!row_.empty()) text += fmt::format(", const {}_row *{}", name_, row_);
     for (std::size_t i = 0; i < d_.inputs.size(); ++i)
-      text += fmt::format(", const {} *{}", type_name(type(d_.inputs[i].buffer).dtype), arguments_[i]);
+      if (!d_.inputs[i].column)
+        text += fmt::format(", const {} *{}", type_name(type(d_.inputs[i].buffer).dtype), arguments_[i]);
     for (std::size_t i = 0; i < d_.outputs.size(); ++i)
       text += fmt::format(", {} *{}", type_name(type(d_.outputs[i].buffer).dtype), results_[i]);
     return text + ")";
@@ -86,6 +101,10 @@ typedef double {1}_real;
                          std::string_view what) {
       for (std::size_t i = 0; i < values.size(); ++i) {
         const TensorType& of = type(values[i].buffer);
+        if (values[i].column) {
+          shapes += column_line(values[i], what);
+          continue;
+        }
         Shape sample = of.shape;
         shapes += fmt::format("   {:<9} {}: {} {}{}\n", what, names[i], type_name(of.dtype),
                               comment_text(to_string(sample)), values[i].units ? ", in the units of the data" : "");
@@ -104,12 +123,47 @@ typedef double {1}_real;
 
 #define {}_ARENA_BYTES {}
 
-{};
+{}{};
 #endif
 
 )",
                        comment_text(d_.model), shapes, big_, arena_.alignment, big_, big_, columns(), big_, big_,
-                       std::max<std::uint64_t>(arena_.bytes, 1), signature());
+                       std::max<std::uint64_t>(arena_.bytes, 1), declarations(), signature());
+  }
+
+  std::string table_name(const DeployedValue& value, const std::string& name) {
+    return value.column && !value.column->categories.empty() ? names_.unique(name_ + "_" + name) : "";
+  }
+
+  // Calls f(name of the table, its categories).
+  template <class F>
+  void each_table(F f) const {
+    for (std::size_t i = 0; i < tables_.size(); ++i) {
+      const DeployedValue& value = i < d_.inputs.size() ? d_.inputs[i] : d_.outputs[i - d_.inputs.size()];
+      if (!tables_[i].empty()) f(tables_[i], value.column->categories);
+    }
+  }
+
+  std::string column_line(const DeployedValue& value, std::string_view what) const {
+    const bool is_input = what == "input";
+    const std::size_t i = static_cast<std::size_t>(&value - (is_input ? d_.inputs : d_.outputs).data());
+    const std::string name = is_input ? row_ + "->" + fields_[i] : results_[i];
+    const std::string& table = tables_[is_input ? i : d_.inputs.size() + i];
+    return fmt::format("   {:<9} {}: {}{}{}\n", what, name, comment_text(value.column->text),
+                       table.empty() ? "" : ", an index of " + table,
+                       value.column->other ? "; the last one stands for all other values" : "");
+  }
+
+  std::string declarations() const {
+    std::string fields, tables;
+    for (std::size_t i = 0; i < d_.inputs.size(); ++i)
+      if (d_.inputs[i].column)
+        fields += fmt::format("  {} {};\n", type_name(type(d_.inputs[i].buffer).dtype), fields_[i]);
+    each_table([&](const std::string& name, const std::vector<std::string>& words) {
+      tables += fmt::format("extern const char *const {}[{}];\n", name, words.size());
+    });
+    if (!fields.empty()) fields = fmt::format("typedef struct {{\n{}}} {}_row;\n", fields, name_);
+    return fields + tables;
   }
 
   std::string columns() const {
@@ -227,7 +281,9 @@ typedef double {1}_real;
       text += fmt::format("static const {} {}_test_{}[{}] = {{\n{}\n}};\n", type_name(values.dtype()), name_, of,
                           values.shape().elements(), elements(values));
     };
-    for (std::size_t i = 0; i < d_.inputs.size(); ++i) table(arguments_[i], d_.example_inputs[i]);
+    for (std::size_t i = 0; i < d_.inputs.size(); ++i)
+      if (!d_.inputs[i].column) table(arguments_[i], d_.example_inputs[i]);
+    if (!row_.empty()) text += test_rows(samples);
     for (std::size_t i = 0; i < d_.outputs.size(); ++i) table(results_[i], d_.example_outputs[i]);
     bool has_f32 = false;
     for (const DeployedValue& output : d_.outputs) has_f32 = has_f32 || type(output.buffer).dtype == DType::f32;
@@ -262,8 +318,10 @@ int main(void) {{
 )",
                         big_, samples);
     std::string call = fmt::format("    {}_predict(&arena", name_), checks;
+    if (!row_.empty()) call += fmt::format(", {}_test_{} + sample", name_, row_);
     for (std::size_t i = 0; i < d_.inputs.size(); ++i)
-      call += fmt::format(", {}_test_{} + sample * {}", name_, arguments_[i], numbers_of(program_, d_.inputs[i]));
+      if (!d_.inputs[i].column)
+        call += fmt::format(", {}_test_{} + sample * {}", name_, arguments_[i], numbers_of(program_, d_.inputs[i]));
     for (std::size_t i = 0; i < d_.outputs.size(); ++i) {
       const std::int64_t count = numbers_of(program_, d_.outputs[i]);
       const DType dtype = type(d_.outputs[i].buffer).dtype;
@@ -291,6 +349,24 @@ int main(void) {{
     return text;
   }
 
+  std::string test_rows(std::int64_t samples) const {
+    std::string rows;
+    for (std::int64_t sample = 0; sample < samples; ++sample) {
+      std::vector<std::string> values;
+      for (std::size_t i = 0; i < d_.inputs.size(); ++i) {
+        if (!d_.inputs[i].column) continue;
+        const HostTensor& all = d_.example_inputs[i];
+        HostTensor one(all.dtype(), Shape{1});
+        const std::size_t size = one.bytes().size();
+        std::copy_n(all.bytes().begin() + static_cast<std::ptrdiff_t>(static_cast<std::size_t>(sample) * size), size,
+                    one.bytes().begin());
+        values.push_back(elements(one).substr(4));
+      }
+      rows += fmt::format("    {{{}}},\n", fmt::join(values, ", "));
+    }
+    return fmt::format("static const {0}_row {0}_test_{1}[{2}] = {{\n{3}}};\n", name_, row_, samples, rows);
+  }
+
   const Deployment& d_;
   const Program& program_;
   std::string name_, big_;
@@ -298,6 +374,10 @@ int main(void) {{
   Functions functions_;
   Names names_;
   std::vector<std::string> arguments_, results_, with_units_;
+  std::string row_;  // argument with the columns; empty if there are none
+  Names field_names_;
+  std::vector<std::string> fields_;  // per input: its field of the row; empty if it is not a column
+  std::vector<std::string> tables_;  // per input and output: its table of categories, or empty
   std::map<BufferId, std::string> constants_, locals_;
   std::string declarations_, units_;
 };

@@ -57,8 +57,12 @@ constexpr std::string_view kOperands[] = {"p", "q", "r"}, kValues[] = {"x", "y",
 
 }  // namespace
 
-std::string Functions::add(const std::string& name, const std::string& arguments, const std::string& body) {
+std::string Functions::add(const std::string& name, const std::string& arguments, std::string body) {
   const std::string full = prefix_ + "_" + name;
+  if (name.find("_f64") != std::string::npos) {  // preprocessing of columns stays in double with -DNET_FLOAT
+    replace_all(body, "REAL", "double");
+    choose_math(body, "");
+  }
   if (known_.emplace(full, fmt::format("static void {}({}) {{\n{}}}\n", full, arguments, body)).second)
     order_.push_back(full);
   return full;

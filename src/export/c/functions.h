@@ -34,7 +34,7 @@ class Functions {
   std::string text() const;  // all functions used, helpers first
 
  private:
-  std::string add(const std::string& name, const std::string& arguments, const std::string& body);
+  std::string add(const std::string& name, const std::string& arguments, std::string body);
   std::string name_of_types(std::string_view base, std::span<const DType> inputs, DType output) const;
   std::string store(DType dtype, const std::string& place, const std::string& value);
 

@@ -99,4 +99,13 @@ std::string comment_text(std::string_view text) {
   return result;
 }
 
+std::string string_literal(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    const bool is_plain = c >= ' ' && c <= '~' && c != '"' && c != '\\' && c != '?';
+    result += is_plain ? std::string(1, c) : fmt::format("\\{:03o}", static_cast<unsigned char>(c));
+  }
+  return result + '"';
+}
+
 }  // namespace graphrun::c99

@@ -24,9 +24,10 @@ class Names {
   std::set<std::string> taken_;
 };
 
-std::string_view type_name(DType dtype);          // "float"
-std::string literal(double value);                // in double precision: "0.1", "INFINITY"
-std::string elements(const HostTensor& tensor);   // "0.1f, 2.0f", wrapped at 120 columns
-std::string comment_text(std::string_view text);  // made safe for a C comment
+std::string_view type_name(DType dtype);            // "float"
+std::string literal(double value);                  // in double precision: "0.1", "INFINITY"
+std::string elements(const HostTensor& tensor);     // "0.1f, 2.0f", wrapped at 120 columns
+std::string comment_text(std::string_view text);    // made safe for a C comment
+std::string string_literal(std::string_view text);  // in quotes, ASCII
 
 }  // namespace graphrun::c99

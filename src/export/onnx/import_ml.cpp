@@ -132,7 +132,7 @@ GraphValue binarizer(Call& call) {
 }  // namespace
 
 Rules machine_learning_rules() {
-  const std::string ml = "ai.onnx.ml";
+  const std::string ml = kMlDomain;
   return {
       {"Scaler", 1, 1, scaler, ml},
       {"Normalizer", 1, 1, normalizer, ml},

@@ -20,7 +20,7 @@ namespace graphrun::onnx {
 namespace {
 
 // Values of AttributeProto.AttributeType.
-constexpr std::int64_t kFloat = 1, kInt = 2, kInts = 7;
+constexpr std::int64_t kFloat = 1, kInt = 2, kString = 3, kInts = 7, kStrings = 8;
 constexpr std::int64_t kIrVersion = 8;
 
 std::string text(const Tensor& one) {
@@ -46,7 +46,8 @@ std::string text(const Attribute& one) {
   if (one.type == kInt) writer.number(3, one.i);
   if (one.type == kInts)
     for (const std::int64_t number : one.ints) writer.number(8, number);
-  if (!one.s.empty()) writer.bytes(4, one.s);
+  if (!one.s.empty() || one.type == kString) writer.bytes(4, one.s);
+  for (const std::string& text : one.strings) writer.bytes(9, text);
   for (const float number : one.floats) writer.float32(7, number);
   writer.number(20, one.type);
   return writer.text();
@@ -350,6 +351,12 @@ Attribute attribute(const std::string& name, float value) {
 Attribute attribute(const std::string& name, const std::vector<std::int64_t>& value) {
   return {.name = name, .type = kInts, .ints = value};
 }
+Attribute attribute(const std::string& name, const std::vector<std::string>& value) {
+  return {.name = name, .type = kStrings, .strings = value};
+}
+Attribute attribute(const std::string& name, const std::string& value) {
+  return {.name = name, .type = kString, .s = value};
+}
 
 std::string encode(const File& file) {
   Writer graph;
@@ -358,14 +365,18 @@ std::string encode(const File& file) {
   for (const Tensor& tensor : file.initializers) graph.bytes(5, text(tensor));
   for (const ValueInfo& input : file.inputs) graph.bytes(11, text(input));
   for (const ValueInfo& output : file.outputs) graph.bytes(12, text(output));
-  Writer opset, model;
+  Writer opset, of_ml, model;
   opset.bytes(1, "");
   opset.number(2, file.opset);
+  of_ml.bytes(1, kMlDomain);
+  of_ml.number(2, 2);
   model.number(1, kIrVersion);
   model.bytes(2, "graphrun");
   if (!file.text.empty()) model.bytes(6, file.text);  // doc_string
   model.bytes(7, graph.text());
   model.bytes(8, opset.text());
+  const auto is_ml = [](const Node& node) { return node.domain == kMlDomain; };
+  if (std::any_of(file.nodes.begin(), file.nodes.end(), is_ml)) model.bytes(8, of_ml.text());
   return model.text();
 }
 

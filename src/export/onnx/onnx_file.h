@@ -12,6 +12,8 @@
 
 namespace graphrun::onnx {
 
+inline constexpr const char* kMlDomain = "ai.onnx.ml";
+
 // Values of TensorProto.DataType.
 enum class DataType : std::int32_t {
   none = 0,
@@ -61,6 +63,8 @@ struct Attribute {
 Attribute attribute(const std::string& name, std::int64_t value);
 Attribute attribute(const std::string& name, float value);
 Attribute attribute(const std::string& name, const std::vector<std::int64_t>& value);
+Attribute attribute(const std::string& name, const std::vector<std::string>& value);
+Attribute attribute(const std::string& name, const std::string& value);
 
 struct Node {
   std::string name, op, domain;

@@ -81,6 +81,8 @@ class Exporter {
   std::string write() {
     file_.name = d_.model;
     file_.opset = kOpset;
+    for (const DeployedValue& input : d_.inputs)
+      if (input.column) file_.text += fmt::format("{}: {}\n", input.name, input.column->text);
     if (!d_.columns.empty()) file_.text = fmt::format("{}\n{}", kColumnsBefore, fmt::join(d_.columns, "\n"));
     for (const DeployedValue& input : d_.inputs) add_input(input);
     for (const DeployedValue& output : d_.outputs) taken_.insert(output.name);
@@ -164,8 +166,9 @@ class Exporter {
 
   // First output that equals the buffer without transforms; null if there is none.
   const DeployedValue* output_in(BufferId id) const {
-    const auto found = std::find_if(d_.outputs.begin(), d_.outputs.end(),
-                                    [&](const DeployedValue& one) { return one.buffer == id && !one.units; });
+    const auto found = std::find_if(d_.outputs.begin(), d_.outputs.end(), [&](const DeployedValue& one) {
+      return one.buffer == id && !one.units && !one.column;
+    });
     return found == d_.outputs.end() ? nullptr : &*found;
   }
 
@@ -173,13 +176,41 @@ class Exporter {
 
   ValueInfo info(const DeployedValue& value) const {
     const TensorType& of = type(value.buffer);
-    ValueInfo one{value.name, data_type(of.dtype), {}};
+    const bool is_text = value.column && !value.column->categories.empty();
+    ValueInfo one{value.name, is_text ? DataType::string : data_type(of.dtype), {}};
     for (int axis = 0; axis < of.shape.rank(); ++axis) {
       const bool is_batch = axis == 0 && of.rows > 0;
       one.dims.push_back(is_batch ? Dim{0, of.rows == 1 ? kBatchName : fmt::format("{}*{}", of.rows, kBatchName)}
                                   : Dim{of.shape[axis], ""});
     }
+    if (value.column && of.shape.rank() == 1 && is_input(value)) one.dims.push_back({1, ""});
     return one;
+  }
+  bool is_input(const DeployedValue& value) const {
+    return std::any_of(d_.inputs.begin(), d_.inputs.end(), [&](const DeployedValue& one) { return &one == &value; });
+  }
+
+  // Strings to numbers of i64, or numbers to strings.
+  std::string encode_labels(const std::string& value, const DeployedColumn& column, bool to_text,
+                            const std::string& output = {}) {
+    std::vector<std::string> words = column.categories;
+    std::vector<std::int64_t> codes(words.size());
+    for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::int64_t>(i);
+    // Code of an unknown string: one_hot has no column for it.
+    const auto unknown = static_cast<std::int64_t>(words.size()) - (column.other ? 1 : 0);
+    if (!to_text) {
+      words.emplace_back();
+      codes.push_back(-1);
+    }
+    const char* const keys = to_text ? "keys_int64s" : "keys_strings";
+    const char* const values = to_text ? "values_strings" : "values_int64s";
+    std::vector<Attribute> attributes{to_text ? attribute(keys, codes) : attribute(keys, words),
+                                      to_text ? attribute(values, words) : attribute(values, codes)};
+    if (!to_text) attributes.push_back(attribute("default_int64", unknown));
+    if (to_text) attributes.push_back(attribute("default_string", std::string()));
+    const std::string result = node("LabelEncoder", {value}, attributes, output);
+    file_.nodes.back().domain = kMlDomain;
+    return result;
   }
 
   // Values of Standardization as a constant that broadcasts over the rows: one per element of the last axes.
@@ -199,6 +230,13 @@ class Exporter {
   void add_input(const DeployedValue& input) {
     file_.inputs.push_back(info(input));
     taken_.insert(input.name);
+    if (input.column) {
+      last_[input.buffer] = input.buffer;
+      std::string value = node("Reshape", {input.name, numbers({-1})});
+      if (!input.column->categories.empty()) value = cast(encode_labels(value, *input.column, false), DataType::i32);
+      names_[input.buffer] = value;
+      return;
+    }
     if (!input.units) {
       names_[input.buffer] = input.name;
       last_[input.buffer] = input.buffer;
@@ -217,6 +255,10 @@ class Exporter {
   void add_output(const DeployedValue& output) {
     file_.outputs.push_back(info(output));
     if (const auto known = names_.find(output.buffer); known != names_.end() && known->second == output.name) return;
+    if (output.column) {
+      encode_labels(cast(name(output.buffer), DataType::i64), *output.column, true, output.name);
+      return;
+    }
     if (!output.units) {
       node("Identity", {name(output.buffer)}, {}, output.name);
       return;
