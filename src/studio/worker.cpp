@@ -1,5 +1,6 @@
 #include "studio/worker.h"
 
+#include <chrono>
 #include <csignal>
 #include <utility>
 
@@ -32,9 +33,13 @@ void Worker::post(Job job) {
   wake_.notify_one();
 }
 
-bool Worker::next(Job& job, bool wait) {
+bool Worker::next(Job& job, std::optional<double> seconds) {
   std::unique_lock lock(mutex_);
-  if (wait) wake_.wait(lock, [this] { return ends_ || !jobs_.empty(); });
+  const auto is_due = [this] { return ends_ || !jobs_.empty(); };
+  if (!seconds)
+    wake_.wait(lock, is_due);
+  else
+    wake_.wait_for(lock, std::chrono::duration<double>(*seconds), is_due);
   if (jobs_.empty()) return false;
   job = std::move(jobs_.front());
   jobs_.pop_front();
@@ -42,11 +47,15 @@ bool Worker::next(Job& job, bool wait) {
 }
 
 void Worker::serve(bool wait) {
-  for (Job job; next(job, wait); wait = false) job();
+  for (Job job; next(job, wait ? std::optional<double>() : 0.0); wait = false) job();
+}
+
+void Worker::serve_for(double seconds) {
+  for (Job job; next(job, seconds); seconds = 0) job();
 }
 
 void Worker::run() {
-  for (Job job; next(job, true);) {
+  for (Job job; next(job, std::nullopt);) {
     job();
     job = nullptr;
   }

@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 namespace graphrun::studio {
@@ -24,9 +25,10 @@ class Worker {
 
   // Runs the queued jobs; call it only within a job. `wait`: blocks until there is at least one.
   void serve(bool wait);
+  void serve_for(double seconds);  // runs jobs until the time is over; returns early after one
 
  private:
-  bool next(Job& job, bool wait);
+  bool next(Job& job, std::optional<double> seconds);  // without a limit if nullopt
   void run();
 
   std::mutex mutex_;

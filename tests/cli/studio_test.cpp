@@ -1,6 +1,7 @@
 // The studio's routes, from strangers and from the page: who may ask, the training, what is inside.
 #include "studio_fixture.h"
 
+#include <filesystem>
 #include <memory>
 #include <sstream>
 
@@ -128,6 +129,34 @@ TEST_F(StudioRoutes, PausesStepsAndEnds) {
   heard(R"("state":"idle")");
   EXPECT_EQ(asked("GET", "/api/picture.svg?what=weights").first, 422);
   EXPECT_EQ(asked("GET", "/api/picture.svg?what=weights&training=0").first, 204);
+}
+
+// A speed limit changes when steps run, not their results. The weights of each epoch are kept for the page.
+TEST_F(StudioRoutes, TrainsAtASpeedAndKeepsTheWeightsOfEachEpoch) {
+  start();
+  EXPECT_EQ(asked("POST", "/api/speed", R"({"value":-1})").first, 422);
+  EXPECT_EQ(asked("POST", "/api/speed", "{}").first, 422);
+  ASSERT_EQ(asked("POST", "/api/speed", R"({"value":20000})").first, 200);
+  ASSERT_EQ(post("/api/train", {{"text", kXor}}).first, 200);
+  const std::string limited = heard(R"("state":"done","number":1)");
+  EXPECT_NE(limited.find(R"("speed":20000)"), std::string::npos);
+  EXPECT_NE(limited.find(R"("parameters":[{"name":"h.W","elements":8},{"name":"h.b","elements":4})"),
+            std::string::npos);
+  EXPECT_NE(limited.find(R"("rows":{"train":{"x":[0,0,0,1,1,0,1,1],"y":[0,1,1,0]}})"), std::string::npos) << limited;
+  EXPECT_NE(limited.find("mse"), std::string::npos) << "no results as text";
+  std::size_t frames = 0;
+  for (std::size_t at = 0; (at = limited.find(R"("weights":")", at)) != std::string::npos; ++at, ++frames)
+    EXPECT_EQ(word_after(limited.substr(at), R"("weights":")").size(), 92u);  // 17 parameters
+  EXPECT_GT(frames, 150u);
+  EXPECT_LE(frames, 301u);
+  const std::string first = R"("frames":[{"step":0,"epoch":0,"weights":)";
+  EXPECT_NE(limited.find(first), std::string::npos);
+  ASSERT_EQ(asked("POST", "/api/speed", R"({"value":0})").first, 200);
+  ASSERT_EQ(post("/api/train", {{"text", kXor}, {"save", "no"}}).first, 200);
+  const std::string free = heard(R"("state":"done","number":2)");
+  EXPECT_EQ(word_after(free, R"("weights_hash":")"), word_after(limited, R"("weights_hash":")"));
+  EXPECT_EQ(word_after(free, R"("run":")"), "");
+  EXPECT_FALSE(std::filesystem::exists(own_.path() / "runs" / "0002"));
 }
 
 // A hyperparameter changed during training: the run records it, and its replay has the same weights.

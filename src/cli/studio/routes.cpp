@@ -195,10 +195,12 @@ Answer post_init(Studio& studio, const Request& request, Ticket ticket) {
 // ---- the training
 
 Answer post_train(Studio& studio, const Request& request, Ticket) {
-  studio.model.set(Body(request.body).text("text"));
+  const Body body(request.body);
+  studio.model.set(body.text("text"));
   Arguments arguments = studio.model.arguments("train", true);
   studio.trained_text = studio.model.text();
-  arguments.run_dir = studio.model.run_dir();
+  arguments.hash_weights = true;
+  if (body.text_or("save", "yes") == "yes") arguments.run_dir = studio.model.run_dir();
   arguments.command = {"graphrun", "train", arguments.model, "--run-dir", arguments.run_dir};
   if (arguments.session.executor != "cpu") arguments.command.push_back("--executor=" + arguments.session.executor);
   studio.training.start(arguments);
@@ -219,6 +221,14 @@ Answer post_control(Studio& studio, const Request& request, Ticket) {
     return json_response("{}");
   }
   throw Error(ErrorKind::input, "studio.action", fmt::format("there is no action '{}'", action));
+}
+
+Answer post_speed(Studio& studio, const Request& request, Ticket) {
+  const std::optional<double> value = Body(request.body).number("value");
+  if (!value || *value < 0)
+    throw Error(ErrorKind::input, "studio.body", "'value' is not a number of epochs per second");
+  studio.training.set_speed(*value);
+  return json_response("{}");
 }
 
 // Changes a hyperparameter from the next step on.
@@ -380,13 +390,13 @@ constexpr StudioRoute kRoutes[] = {{"GET", "/api/model", get_model},         {"P
                                    {"POST", "/api/data", post_data},         {"GET", "/api/columns", get_columns},
                                    {"POST", "/api/init", post_init},         {"POST", "/api/train", post_train},
                                    {"POST", "/api/control", post_control},   {"POST", "/api/number", post_number},
-                                   {"GET", "/api/events", get_events},       {"GET", "/api/picture.svg", get_picture},
-                                   {"POST", "/api/predict", post_predict},   {"GET", "/api/weights", get_weights},
-                                   {"GET", "/api/graph.svg", get_graph_svg}, {"GET", "/api/plan", get_plan},
-                                   {"GET", "/api/plan.svg", get_plan_svg},   {"GET", "/api/values", get_values},
-                                   {"GET", "/api/costs", get_costs},         {"GET", "/api/value.svg", get_value_svg},
-                                   {"POST", "/api/verify", post_verify},     {"GET", "/api/runs", get_runs},
-                                   {"GET", "/api/run-file", get_run_file}};
+                                   {"POST", "/api/speed", post_speed},       {"GET", "/api/events", get_events},
+                                   {"GET", "/api/picture.svg", get_picture}, {"POST", "/api/predict", post_predict},
+                                   {"GET", "/api/weights", get_weights},     {"GET", "/api/graph.svg", get_graph_svg},
+                                   {"GET", "/api/plan", get_plan},           {"GET", "/api/plan.svg", get_plan_svg},
+                                   {"GET", "/api/values", get_values},       {"GET", "/api/costs", get_costs},
+                                   {"GET", "/api/value.svg", get_value_svg}, {"POST", "/api/verify", post_verify},
+                                   {"GET", "/api/runs", get_runs},           {"GET", "/api/run-file", get_run_file}};
 
 Response page_file(const Request& request) {
   const std::string_view name = request.path == "/" ? "index.html" : std::string_view(request.path).substr(1);

@@ -16,6 +16,7 @@
 #include "cli/studio/curve_points.h"
 #include "cli/studio/model.h"
 #include "cli/studio/printed_command.h"
+#include "cli/studio/replay.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/json_writer.h"
 #include "cli/terminal/output_files.h"
@@ -30,7 +31,8 @@ namespace graphrun::cli {
 namespace {
 
 constexpr double kBetweenMessages = 0.05;  // seconds
-constexpr double kEvaluating = 0.02;       // maximum share of the time for evaluating other splits
+constexpr std::size_t kMaxFrames = 300;
+constexpr double kEvaluating = 0.02;  // maximum share of the time for evaluating other splits
 
 void write_metrics(JsonWriter& json, std::string_view name, const Metrics& metrics) {
   json.key(name).begin_object().member("loss", metrics.loss);
@@ -66,9 +68,11 @@ struct StudioTraining::Impl {
   // State for the page, shared between threads.
   mutable std::mutex mutex;
   std::string state = "idle", run, command, result = "null", error = "null", facts = "{}";
+  std::string summary;                                  // results as `train` prints them
   std::vector<std::pair<std::string, double>> numbers;  // runtime hyperparameters and their current values
   std::vector<HyperparameterChange> changes;
-  CurvePoints points;
+  CurvePoints points, frames{kMaxFrames};
+  double speed = 0;          // epochs per second; 0: unlimited
   std::uint64_t serial = 0;  // number of trainings and resets so far
 
   // Used to stop the training from other threads.
@@ -84,7 +88,9 @@ struct StudioTraining::Impl {
   bool trains = false, paused = false, stops = false, forgets = false;
   std::uint64_t steps_wanted = 0, steps_done = 0, steps_of_epoch = 0;
   TrainOptions options;
-  std::string pending;  // points not sent yet
+  std::string pending, pending_frames;  // not sent yet
+  std::optional<Replay> replay;
+  double due = 0;  // earliest end of the next epoch
   double sent_at = 0, began_at = 0;
   double evaluating = 0, evaluation = 0;  // seconds spent evaluating other splits: total, and fastest evaluation
   Report last = {};                       // for the curves; its pointers are not valid
@@ -112,10 +118,13 @@ struct StudioTraining::Impl {
     json.key("numbers").begin_object();
     for (const auto& [name, value] : numbers) json.member(name, value);
     json.end_object().key("changes").json(changes_json(changes));
+    json.member("summary", summary).member("speed", speed);
     if (with_points) {
-      json.key("points").begin_array();
-      for (const std::string& point : points.all()) json.json(point);
-      json.end_array();
+      for (const auto& [name, list] : {std::pair("points", &points), std::pair("frames", &frames)}) {
+        json.key(name).begin_array();
+        for (const std::string& one : list->all()) json.json(one);
+        json.end_array();
+      }
     }
     return json.end_object().text();
   }
@@ -151,7 +160,7 @@ struct StudioTraining::Impl {
         return;
       case Control::resume:
         paused = false;
-        options.step_end_every = 0;
+        options.step_end_every = poll_every();
         return set_state("running");
       case Control::step:
         steps_wanted = 1;
@@ -176,7 +185,9 @@ struct StudioTraining::Impl {
     const std::lock_guard lock(mutex);
     run.clear();
     command.clear();
-    points = {};
+    points = CurvePoints();
+    frames = CurvePoints(kMaxFrames);
+    summary.clear();
     numbers.clear();
     changes.clear();
     result = error = "null";
@@ -194,9 +205,40 @@ struct StudioTraining::Impl {
 
   void flush(double now) {
     sent_at = now;
-    if (pending.empty()) return;
-    send("points", "[" + pending + "]");
-    pending.clear();
+    for (const auto& [event, list] : {std::pair("points", &pending), std::pair("frames", &pending_frames)}) {
+      if (!list->empty()) send(event, "[" + *list + "]");
+      list->clear();
+    }
+  }
+
+  std::uint64_t poll_every() const { return speed > 0 ? std::max<std::uint64_t>(1, steps_of_epoch) : 0; }
+
+  void set_speed(double epochs_per_second) {
+    {
+      const std::lock_guard lock(mutex);
+      speed = epochs_per_second;
+    }
+    due = 0;
+    send("state", state_json(false));
+  }
+
+  // Waits until the next epoch may begin, and runs jobs meanwhile.
+  void wait_for_next_epoch() {
+    double now = Profiler::now();
+    due = std::max(due + 1 / speed, now);
+    for (; now < due && speed > 0 && !paused && !stops && !ends; now = Profiler::now()) {
+      if (now - sent_at > kBetweenMessages) flush(now);
+      worker.serve_for(std::min(due - now, kBetweenMessages));
+    }
+  }
+
+  void add_frame(std::uint64_t step, double epoch, bool is_last) {
+    if (!replay || replay->empty()) return;
+    const std::lock_guard lock(mutex);
+    if (!frames.wants(is_last)) return;
+    const std::string frame = replay->frame(*session, step, epoch);
+    frames.add(frame, step);
+    pending_frames += (pending_frames.empty() ? "" : ",") + frame;
   }
 
   void change(std::string_view number, double value) {
@@ -218,6 +260,7 @@ struct StudioTraining::Impl {
     last.validation = nullptr;
     last.objectives = {};
     last.watched = {};
+    add_frame(report.step, static_cast<double>(report.epoch), report.epoch == report.epochs);
     {
       const std::lock_guard lock(mutex);
       if (!points.wants(report.epoch == report.epochs)) return;
@@ -243,6 +286,7 @@ struct StudioTraining::Impl {
 
   // Adds a point for the final weights, so that all curves reach the end.
   void report_end(const Results& results, std::uint64_t steps) {
+    if (steps_of_epoch > 0) add_frame(steps, static_cast<double>(steps) / static_cast<double>(steps_of_epoch), true);
     if (session->model().train.early_stopping) return;  // the final weights may be those of an earlier step
     Report at = last;
     auto epoch = static_cast<double>(at.epoch);
@@ -308,6 +352,11 @@ struct StudioTraining::Impl {
     if (steps_wanted > 0 && --steps_wanted == 0) paused = true;
     if (!paused && now - sent_step_at > 0.2) progress(at.step, now);
     worker.serve(false);
+    if (speed > 0 && !at.last && at.step % at.steps_of_epoch == 0) {
+      if (at.step != last.step) add_frame(at.step, static_cast<double>(at.step / at.steps_of_epoch), false);
+      wait_for_next_epoch();
+    }
+    if (steps_wanted == 0) options.step_end_every = poll_every();
     if (!paused || at.last) return;
     flush(now);
     progress(at.step, now);
@@ -375,13 +424,15 @@ struct StudioTraining::Impl {
     std::vector<std::string> warnings = model.data.warnings;
     for (std::string& warning : session->training_warnings()) warnings.push_back(std::move(warning));
     if (unkept) warnings.push_back(fmt::format("this run is not saved: {}", *unkept));
-    json.member("warnings", warnings).end_object();
+    json.member("warnings", warnings);
+    if (replay) replay->write(json, *session);
+    json.end_object();
     const std::lock_guard lock(mutex);
     facts = json.text();
     run = made;
     // The command of a run that is not saved uses the model's file, which must have the same text.
-    command = unkept && (!changes.empty() || !is_saved) ? "" : training_command(present, made);
-    if (!unkept && !changes.empty()) command = command_line({"graphrun", "replay", run});
+    command = made.empty() && (!changes.empty() || !is_saved) ? "" : training_command(present, made);
+    if (!made.empty() && !changes.empty()) command = command_line({"graphrun", "replay", run});
     numbers = std::move(changeable);
   }
 
@@ -415,6 +466,9 @@ struct StudioTraining::Impl {
       history.emplace(outputs, *session, arguments.hash_weights, std::nullopt, false, diagnostics);
     });
     folder = &own;
+    replay.emplace(*session);
+    sent_step = steps_done = steps_of_epoch = 0;
+    add_frame(0, 0, false);
     send_facts();
     options = {};
     options.keep_losses = false;
@@ -434,7 +488,8 @@ struct StudioTraining::Impl {
     began_at = sent_at = sent_step_at = Profiler::now();
     evaluating = evaluation = 0;
     last = {};
-    sent_step = steps_done = steps_of_epoch = 0;
+    due = 0;
+    options.step_end_every = poll_every();
     set_state("running");
     TrainResult training = [&] {
       try {
@@ -459,6 +514,7 @@ struct StudioTraining::Impl {
     keep([&] { own.end(json); });
     const std::lock_guard lock(mutex);
     result = json;
+    summary = as_text(results);
     return cancelled ? "stopped" : "done";
   }
 };
@@ -480,6 +536,10 @@ void StudioTraining::start(const Arguments& arguments) {
 
 void StudioTraining::control(Control what) {
   impl_->worker.post([impl = impl_.get(), what] { impl->control(what); });
+}
+
+void StudioTraining::set_speed(double epochs_per_second) {
+  impl_->worker.post([impl = impl_.get(), epochs_per_second] { impl->set_speed(epochs_per_second); });
 }
 
 void StudioTraining::look(std::function<void(Session*)> f) {

@@ -1,8 +1,8 @@
 // training.h: the studio's training: one at a time, in its own thread, as `train --run-dir` does it.
 // Contract: start(), control() and look() return at once; the training's thread runs them as jobs between two steps. It
-// sends events through `send(event, json)`: "state" (everything but the points), "points" (of the curves), "progress".
-// Equal texts give the same weights as the command in state_json(). All functions but change() may be called from any
-// thread.
+// sends events through `send(event, json)`: "state" (everything but the points), "points" (of the curves), "frames"
+// (weights, replay.h), "progress". Equal texts give the same weights as the command in state_json(). All functions but
+// change() may be called from any thread.
 #pragma once
 
 #include <atomic>
@@ -31,6 +31,9 @@ class StudioTraining {
   void start(const Arguments& arguments);
   enum class Control { pause, resume, step, stop, reset };
   void control(Control what);
+
+  // Trains at most so many epochs per second, and stores the weights of each for the page; 0: at full speed.
+  void set_speed(double epochs_per_second);
 
   // Calls f with the session between two steps, or with null if there is none.
   void look(std::function<void(Session*)> f);

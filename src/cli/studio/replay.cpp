@@ -1,0 +1,98 @@
+#include "cli/studio/replay.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "graphrun/elements.h"
+#include "graphrun/program.h"
+#include "graphrun/show.h"
+
+namespace graphrun::cli {
+namespace {
+
+std::string base64(const std::vector<std::byte>& bytes) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  const auto at = [&](std::size_t i) { return i < bytes.size() ? std::to_integer<unsigned>(bytes[i]) : 0U; };
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (std::size_t i = 0; i < bytes.size(); i += 3) {
+    const unsigned three = at(i) << 16 | at(i + 1) << 8 | at(i + 2);
+    for (const unsigned shift : {18U, 12U, 6U, 0U}) text += kDigits[three >> shift & 63U];
+  }
+  for (std::size_t i = 0; i < (3 - bytes.size() % 3) % 3; ++i) text[text.size() - 1 - i] = '=';
+  return text;
+}
+
+}  // namespace
+
+Replay::Replay(const Session& session) {
+  std::size_t size = 0;
+  for (const Buffer& buffer : session.program().buffers) {
+    if (buffer.kind != BufferKind::parameter) continue;
+    parameters_.push_back(buffer.name);
+    ids_.push_back(session.find(buffer.name));
+    size += buffer.type.bytes();
+  }
+  if (size > kMaxElements * sizeof(float)) {
+    parameters_.clear();
+    ids_.clear();
+    return;
+  }
+  bytes_.resize(size);
+}
+
+std::string Replay::frame(Session& session, std::uint64_t step, double epoch) {
+  std::size_t at = 0;
+  for (const ValueId id : ids_) {
+    const std::size_t size = session.type(id).bytes();
+    session.read(id, std::span(bytes_).subspan(at, size));
+    at += size;
+  }
+  JsonWriter json;
+  json.begin_object().member("step", step).member("epoch", epoch).member("weights", base64(bytes_));
+  return json.end_object().text();
+}
+
+void Replay::write(JsonWriter& json, const Session& session) const {
+  if (empty()) return;
+  const Model& model = session.model();
+  json.objects("layers", graph_outline(model).values,
+               [&](const OutlineValue& value) { json.member("name", value.name).member("formula", value.formula); });
+  json.key("parameters").begin_array();
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    json.begin_object().member("name", parameters_[i]);
+    json.member("elements", session.type(ids_[i]).shape.elements()).end_object();
+  }
+  json.end_array().key("rows").begin_object();
+  for (const Split& split : model.data.splits) {
+    std::int64_t width = 0;
+    const std::int64_t rows = std::min(split.samples(), kMaxRows);
+    for (const auto& [name, tensor] : split.columns)
+      width += tensor.shape().elements() / std::max<std::int64_t>(1, split.samples());
+    if (width == 0 || width > kMaxWidth) continue;
+    json.key(split.name).begin_object();
+    for (const auto& [name, tensor] : split.columns) {
+      const auto count = static_cast<std::size_t>(tensor.shape().elements() / split.samples() * rows);
+      if (tensor.dtype() == DType::f32) {
+        json.member(name, tensor.elements<float>().first(count));
+      } else {
+        std::vector<double> values = as_doubles(tensor);
+        values.resize(count);
+        json.member(name, values);
+      }
+    }
+    json.end_object();
+  }
+  json.end_object();
+  json.objects("inputs", model.data.columns, [&](const InputColumns& one) {
+    json.member("name", one.input).member("columns", one.names);
+    for (const Standardization& fitted : model.data.standardizations) {
+      if (fitted.input != one.input || fitted.log != LogTransform::none) continue;
+      json.member("shift", fitted.shift).member("scale", fitted.scale);
+    }
+  });
+  json.objects("outputs", model.outputs,
+               [&](const OutputSpec& output) { json.member("name", output.name).member("target", output.target); });
+}
+
+}  // namespace graphrun::cli
