@@ -1,5 +1,6 @@
-"""The page of `graphrun studio` in headless Chromium, used as by its user: drops a CSV file, creates a model, trains,
-pauses, exports and predicts, then opens the graph, its values, the memory plan and the runs. Fails if the page writes to
+"""The page of `graphrun studio` in headless Chromium, used as by its user: watches the example train and changes its
+network, drops a CSV file, creates a model, trains, pauses, exports and predicts, then opens the graph, its values, the
+memory plan and the runs. Fails if the page writes to
 the console or sends a request to another server.
 
     python3 studio_browser.py GRAPHRUN SOURCES [FOLDER]
@@ -240,12 +241,80 @@ def same_as_final(what):
     }})()"""
 
 
+def set_value(page, selector, value):
+    """Sets a control as its user does."""
+    page.run(f"""(() => {{ const one = document.querySelector({json.dumps(selector)}); one.value = {json.dumps(value)};
+        one.dispatchEvent(new Event('input', {{bubbles: true}})); one.dispatchEvent(new Event('change', {{bubbles: true}})); }})()""")
+
+
+# Largest difference of the drawn outputs from those of graphrun, over the rows of the test split.
+DRAWN = """(async () => {
+  const {state} = await import('/state.js'), {networkOf, sigmoid, valuesOf, weightsOf} = await import('/network_values.js');
+  const facts = state.training.facts, network = networkOf(facts), flat = facts.rows.test.x;
+  const inputs = [0, 1].map((i) => flat.filter((_, k) => k % 2 === i));
+  const rows = 'u,v\\n' + inputs[0].map((u, k) => `${u},${inputs[1][k]}`).join('\\n') + '\\n';
+  const answer = await (await fetch('/api/predict', {method: 'POST', headers: {'Content-Type': 'application/json'},
+    body: JSON.stringify({rows, probabilities: 'yes'})})).json();
+  const drawn = valuesOf(network, weightsOf(state.frames.at(-1)), inputs).at(-1)[0];
+  return Math.max(...answer.predictions.map((row, k) => Math.abs(sigmoid(drawn[k]) - row[0])));
+})()"""
+
+
+def opening(page, folder):
+    """The page opens on an example in training; its network can be changed meanwhile and replayed afterwards."""
+    neurons = "document.querySelectorAll('.neuron').length"
+    page.until("document.querySelector('#state').textContent === 'Running' && !document.querySelector('#training').hidden")
+    page.until(f"{neurons} === 2 + 6 + 4 + 1 && Number(document.querySelector('#replay').value) > 5")
+    widths = "[...document.querySelectorAll('.weight')].map((one) => one.getAttribute('stroke-width')).join()"
+    before = page.run(widths)
+    page.until(f"{widths} !== {json.dumps(before)}")
+    assert re.match("Weight from u to h1", page.run("document.querySelector('.network title').textContent"))
+    pictures(page, folder, "begin")
+    page.click("#network [aria-label='add a unit to h1']")
+    page.until(f"{neurons} === 2 + 7 + 4 + 1 && document.querySelector('#state').textContent === 'Running'")
+    page.click("#network [aria-label='add a layer']")
+    page.until(f"{neurons} === 2 + 7 + 4 + 8 + 1")
+    page.click("#network [aria-label='remove h3']")
+    page.until(f"{neurons} === 2 + 7 + 4 + 1")
+    set_value(page, "#speed", "0")
+    page.until("document.querySelector('#state').textContent === 'Done' && !document.querySelector('#results').hidden")
+    for activation in ("relu", "sigmoid", "gelu", "silu", "elu", "softplus", "none", "tanh"):
+        number = page.run("import('/state.js').then(({state}) => state.training.number)")
+        set_value(page, "#network [aria-label='activation of h1']", activation)
+        page.until(f"import('/state.js').then(({{state}}) => state.training.number > {number} && state.training.state === 'done')")
+        difference = page.run(DRAWN)
+        assert difference < 1e-4, f"{activation}: the drawing differs from predict by {difference}"
+    # Replay: the first epoch has the initial weights.
+    final = page.run(widths)
+    set_value(page, "#replay", "0")
+    page.until("document.querySelector('#replay-text').textContent === 'Epoch 0, step 0'")
+    page.until(f"{widths} !== {json.dumps(final)}")
+    page.click("#latest")
+    page.until(f"{widths} === {json.dumps(final)}")
+    # The output shows the map of a chosen neuron.
+    page.click(".neuron[data-name='h2[1]']")
+    page.until("document.querySelector('#surface-title').textContent.startsWith('h2[1]')")
+    page.click(".neuron[data-name='h2[1]']")
+    page.until("document.querySelector('#surface-title').textContent.startsWith('Output')")
+    # The results of the page are those that `graphrun train` prints.
+    table = page.run("document.querySelector('#summary').innerText")
+    assert re.search(r"accuracy\s+(0\.\d+|1)\s+0\.\d+", table), table
+    # A change that is not valid is reported on this tab.
+    set_value(page, "#quick [data-path='train.batch']", "0")
+    page.until("/batch/.test(document.querySelector('#notice').textContent)")
+    set_value(page, "#quick [data-path='train.batch']", "20")
+    page.until("document.querySelector('#notice').hidden")
+    assert page.run("fetch('/api/runs').then((one) => one.json()).then((one) => one.rows.length)") == 0, "it saved a run"
+
+
 def use(page, url, work, graphrun, folder):
     page.call("Page.navigate", url=url)
     page.until("document.documentElement?.dataset.ready === 'yes'")
     assert page.run("location.search") == "", "the token stays in the address"
     assert page.run("document.cookie") == "", "scripts see the cookie"
-    pictures(page, folder, "begin")
+    opening(page, folder)
+    page.call("Page.reload")  # controls are as after the start
+    page.until("document.documentElement?.dataset.ready === 'yes'")
 
     # Drop a table and create a model of it.
     drop(page, "coffee.csv", coffee(2000).encode())
@@ -327,7 +396,7 @@ def use(page, url, work, graphrun, folder):
     assert again["weights_hash"] == weights, f"{command}: {again['weights_hash']}, the page says {weights}"
     time.sleep(1.5)
     pictures(page, folder, "training")
-    ends = page.run("document.querySelector('#curves').getAttribute('aria-label')")
+    ends = page.run("document.querySelector('#curves-loss').getAttribute('aria-label')")
     for split in ("validation", "test"):
         shown = float(page.run(f"document.querySelector('#{split}').textContent"))
         drawn = float(re.search(rf"{split} (\S+?)(,|$)", ends).group(1))
@@ -340,7 +409,7 @@ def use(page, url, work, graphrun, folder):
     assert abs(estimate - 43) < 4, estimate
     page.run("document.querySelector('#rows').value = 'minutes,start\\n0,90'")
     page.click("#predict")
-    page.until("document.querySelector('#predict-error').textContent.includes('room')")
+    page.until("document.querySelector('#predict + .error').textContent.includes('room')")
     assert page.run("document.querySelector('#predictions').childElementCount") == 0, "the old answer stays"
     page.said = [line for line in page.said if not ("422" in line and line.endswith("/api/predict"))]  # the browser's own
     # Epochs without an evaluation: a mark at each evaluation, no line between them.
@@ -378,9 +447,23 @@ def use(page, url, work, graphrun, folder):
     page.click("#tab-runs")
     page.until("document.querySelectorAll('#run-table tbody tr').length === 2")
     assert page.run("document.querySelectorAll('#run-table thead th')[3].title").startswith("train."), "metrics come before settings"
-    page.click("#run-table tbody tr:nth-child(1) input")
-    page.until("document.querySelector('#run-table tr.selected')")
+    for row in (1, 2):
+        page.click(f"#run-table tbody tr:nth-child({row}) input")
+        page.until(f"document.querySelectorAll('#run-table tr.selected').length === {row}")
+    names = page.run("[...document.querySelectorAll('#run-table tbody th')].map((one) => one.textContent).join('; ')")
+    assert re.fullmatch(r"0002 \(.*Epochs \d+.*\); 0001 \(.*Epochs \d+.*\)", names), names
+    heads = "document.querySelectorAll('#run-table thead th').length"
+    columns = page.run(heads)
+    page.click("#run-columns input[value='weights_hash']")
+    page.until(f"{heads} === {columns} - 1 && !document.querySelector('#run-table').textContent.includes('Weight hash')")
     pictures(page, folder, "runs")
+    page.click("#tab-training")
+    page.until("document.querySelector('#legend').textContent.includes('0002 (')")
+    page.click("#metrics input[value=mae]")
+    page.until("document.querySelector('#curves-mae') && document.querySelectorAll('#charts figure').length === 4")
+    set_value(page, "#smoothing", "0.9")
+    page.until("/training [\\d.]+/.test(document.querySelector('#curves-loss').getAttribute('aria-label'))")
+    pictures(page, folder, "compare")
     page.click("#tab-model")
     classes(page, folder)
     with_weights = page.run("(async () => (await fetch('/api/run-file?run=0002&file=weights.npz')).arrayBuffer().then((one) => one.byteLength))()")
@@ -389,7 +472,7 @@ def use(page, url, work, graphrun, folder):
 
 def classes(page, folder):
     """Classifiers: surface and target of two inputs, confusion matrix, misclassified images."""
-    for run, (list_of, name, wanted) in {"0003": ("example", "Circle", ("surface", "confusion")),
+    for run, (list_of, name, wanted) in {"0003": ("example", "Circle", ("confusion", "roc")),
                                          "0004": ("models", "digits", ("confusion", "misclassified"))}.items():
         page.click("#tab-model")
         page.run(f"""(() => {{ const list = document.querySelector('#{list_of}');

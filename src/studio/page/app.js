@@ -3,6 +3,7 @@ import {$, ask, bytes, capital, guarded, post, short, notify} from "./common.js"
 import {emit, on, state} from "./state.js";
 import "./model.js";
 import "./training.js";
+import "./network.js";
 import "./inspect.js";
 import "./runs.js";
 
@@ -37,16 +38,42 @@ on("show", (name) => show(name));
 const isUnderWay = () => ["loading", "running", "paused"].includes(state.training.state);
 const control = (action) => guarded(() => post("/api/control", {action}));
 
-const train = guarded(async () => {
+// `save`: "no" for runs that start by themselves.
+async function train(save) {
   notify(null);
-  await post("/api/train", {text: state.text});
+  state.trained = state.text;
+  if (nextSpeed !== null && !isSpeedChosen) {
+    $("speed").value = nextSpeed;
+    nextSpeed = null;
+    await setSpeed();
+  }
+  await post("/api/train", {text: state.text, save});
+}
+const trainAndSave = guarded(async () => {
+  await train("yes");
   if (!$("model").hidden) show("training");
 });
-$("train").addEventListener("click", train);
+$("train").addEventListener("click", trainAndSave);
+// On the Train tab, a change of the model restarts training.
+on("check", guarded(async () => {
+  state.trained ??= state.text;
+  if (!$("training").hidden && state.text !== state.trained) await train("no");
+}));
+
+const kExampleSpeed = "20";  // epochs per second: slow enough to watch
+let nextSpeed = null;  // for the next run; null: unchanged
+let isSpeedChosen = false;
+const setSpeed = () => post("/api/speed", {value: Number($("speed").value)});
+$("speed").addEventListener("change", guarded(async () => {
+  isSpeedChosen = true;
+  await setSpeed();
+}));
+on("opened", (isExample) => { nextSpeed = isExample ? kExampleSpeed : "0"; });
+
 $("pause").addEventListener("click", () => control(state.training.state === "paused" ? "resume" : "pause")());
 for (const action of ["step", "stop", "reset"]) $(action).addEventListener("click", control(action));
 document.addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) train();
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) trainAndSave();
 });
 
 function showTraining() {
@@ -54,7 +81,7 @@ function showTraining() {
   $("state").textContent = capital(now === "stopped" ? "interrupted" : now);
   $("state").className = now;
   $("train").textContent = isUnderWay() ? "Restart" : "Train";
-  $("train").title = isUnderWay() ? "End this run and train again from the initial weights (Ctrl+Enter)" : "Train from the initial weights (Ctrl+Enter)";
+  $("train").title = `${isUnderWay() ? "End this run and train again" : "Train"} from the initial weights (Ctrl+Enter)`;
   $("pause").disabled = now !== "running" && now !== "paused";
   $("pause").textContent = now === "paused" ? "Resume" : "Pause";
   $("step").disabled = now !== "paused";
@@ -76,13 +103,14 @@ function showStatus() {
     const point = state.live.findLast(has) ?? state.points.findLast(has), end = state.training.result?.[split]?.loss;
     const isOld = end === undefined && point && epoch !== undefined && Math.floor(epoch) > Math.floor(point.epoch);
     $(split).textContent = short(end ?? point?.[split].loss, 5);
-    $(split).previousElementSibling.textContent = `${split === "test" ? "Test" : "Validation"} loss${isOld ? `, epoch ${short(Math.floor(point.epoch))}` : ""}`;
+    $(split).previousElementSibling.textContent = `${split === "test" ? "Test" : "Validation"} loss` +
+      (isOld ? `, epoch ${short(Math.floor(point.epoch))}` : "");
   };
   $("epoch").textContent = epoch === undefined ? "–" : epochs ? `${short(epoch)} / ${short(epochs)}` : short(epoch);
   $("steps").textContent = short(fresh?.step ?? last?.step);
   $("loss").textContent = short(fresh?.loss ?? state.points.findLast((one) => one.loss !== undefined)?.loss, 5);
   for (const split of ["validation", "test"]) showSplit(split);
-  const rate = fresh?.steps_per_second || last?.steps_per_second;
+  const rate = (isUnderWay() ? progress : last)?.steps_per_second;
   $("rate").textContent = rate ? short(Math.round(rate * (rate < 100 ? 10 : 1)) / (rate < 100 ? 10 : 1)) : "–";
   const share = epochs && epoch !== undefined ? Math.min(100, 100 * (fresh?.epoch ?? epoch) / epochs) : 0;
   $("progress").firstElementChild.style.width = share + "%";
@@ -105,15 +133,19 @@ function add(points) {
 }
 
 const events = new EventSource("/api/events");
+const connected = new Promise((done) => events.addEventListener("hello", done, {once: true}));
 events.addEventListener("hello", (event) => {
-  const {points, ...training} = JSON.parse(event.data);
+  const {points, frames, ...training} = JSON.parse(event.data);
   if (isDisconnected) notify(null);
   isDisconnected = false;
   $("train").disabled = false;
   state.training = training;
   state.points = points;
+  state.frames = frames;
+  $("speed").value = String(training.speed);
   emit("training");
   emit("points");
+  emit("frames");
   showTraining();
 });
 events.addEventListener("state", (event) => {
@@ -122,13 +154,23 @@ events.addEventListener("state", (event) => {
     state.points = [];
     state.progress = null;
     state.live = [];
+    state.frames = [];
     if (state.training.state === "loading") notify(null);
+    emit("run");
     emit("points");
+    emit("frames");
   }
   emit("training");
   showTraining();
 });
 events.addEventListener("points", (event) => add(JSON.parse(event.data)));
+events.addEventListener("frames", (event) => {
+  for (const frame of JSON.parse(event.data)) {
+    if (state.frames.at(-1)?.step === frame.step) state.frames.pop();  // the last one has the weights of the result
+    state.frames.push(frame);
+  }
+  emit("frames");
+});
 events.addEventListener("progress", (event) => {
   state.progress = JSON.parse(event.data);
   if (state.progress.loss !== null) state.live.push(state.progress);
@@ -148,6 +190,11 @@ events.addEventListener("error", () => {
 
 // ---- startup
 
-emit("model", await ask("/api/model"));
-show(["model", "training", "inspect", "runs"].find((name) => "#" + name === location.hash) || "model");
+await connected;
+const given = await ask("/api/model");
+emit("model", given);
+const isNew = given.text.trim() === "" && state.training.state === "idle";
+const named = tabs.map((tab) => tab.getAttribute("aria-controls")).find((name) => "#" + name === location.hash);
+show(named ?? (isNew || isUnderWay() ? "training" : "model"));
 document.documentElement.dataset.ready = "yes";
+if (isNew) await guarded(train)("no");

@@ -46,12 +46,25 @@ export function notify(error, kind = "error") {
   notice.textContent = error ? String(error.message ?? error).trimEnd() : "";
 }
 
-export const guarded = (f) => async (...given) => {
+// Place of the errors of a control, behind it. Controls of the header have the notice below the header.
+function errorPlace(event) {
+  const control = event instanceof Event && event.currentTarget instanceof HTMLElement ? event.currentTarget : null;
+  if (!control || control.closest("header")) return null;
+  const before = control.closest("label") ?? control;
+  if (!before.nextElementSibling?.matches(".error")) before.after(element("span", {class: "error", role: "alert"}));
+  return before.nextElementSibling;
+}
+
+// Runs f. An error of a request appears in the element `id`, or next to the control whose event is the first argument,
+// else below the header.
+export const guarded = (f, id) => async (...given) => {
+  const place = id ? $(id) : errorPlace(given[0]);
+  place?.replaceChildren();
   try {
     return await f(...given);
   } catch (error) {
     if (!(error instanceof RequestError)) throw error;
-    notify(error);
+    if (place) place.textContent = error.message.trimEnd(); else notify(error);
   }
 };
 
@@ -65,40 +78,64 @@ export function short(value, digits = 4) {
 
 // Names of common settings: keys of "train" and "data", and attributes of optimizers.
 const kLabels = {
-  epochs: "Epochs", batch: "Batch size", seed: "Seed", shuffle: "Shuffle rows", clip_norm: "Clip gradient norm", clip_value: "Clip gradient elements",
+  epochs: "Epochs", batch: "Batch size", seed: "Seed", shuffle: "Shuffle rows", clip_norm: "Clip gradient norm",
+  clip_value: "Clip gradient elements",
   optimizer: "Optimizer", lr: "Learning rate", momentum: "Momentum", weight_decay: "Weight decay", l2: "L2 penalty",
   beta1: "Beta 1", beta2: "Beta 2", eps: "Epsilon", minimize: "Loss", metrics: "Metrics", last_batch: "Last batch",
-  max_memory: "Memory limit", precision: "Matrix product precision (GPU)", math: "Accuracy of exp, tanh, ... (GPU)", log_every: "Report every (epochs)", log_spaced: "Report at 1, 2, 5, 10, ... epochs",
-  evaluate_every: "Evaluate every (epochs)", evaluate_every_steps: "Evaluate every (steps)", lr_plateau: "Reduce learning rate on plateau",
-  early_stopping: "Early stopping", every: "Update every (steps)", split_seed: "Split seed", stratify: "Stratify by", split_by: "Split by",
+  max_memory: "Memory limit", precision: "Matrix product precision (GPU)", math: "Accuracy of exp, tanh, ... (GPU)",
+  log_every: "Report every (epochs)", log_spaced: "Report at 1, 2, 5, 10, ... epochs",
+  evaluate_every: "Evaluate every (epochs)", evaluate_every_steps: "Evaluate every (steps)",
+  lr_plateau: "Reduce learning rate on plateau",
+  early_stopping: "Early stopping", every: "Update every (steps)", split_seed: "Split seed", stratify: "Stratify by",
+  split_by: "Split by",
   objectives: "Objectives", "source.csv": "CSV file", "source.y": "Column to predict",
   "source.rows": "Number of rows", "source.random.rows": "Number of rows", "source.random.seed": "Data seed",
 };
-const kParts = {monitor: "metric", mode: "direction", patience: "patience (evaluations)", min_delta: "minimum improvement (min_delta)",
+const kParts = {monitor: "metric", mode: "direction", patience: "patience (evaluations)",
+  min_delta: "minimum improvement (min_delta)",
   restore_best: "restore best weights", cooldown: "cooldown (evaluations)", min_factor: "minimum factor"};
 
 // Explanations of settings, by their keys, in the words of the reference (tests/docs/facts.py compares them).
 const kHints = {
-  lr: "Learning rate, which scales each update; or a schedule", momentum: "Share of the velocity, a running sum of gradients, that each step keeps",
-  beta1: "Decay rate of the first moment, the running mean of the gradient", beta2: "Decay rate of the second moment, the running mean of the squared gradient",
-  clip_value: "Largest absolute value of an element of a gradient", eps: "Keeps the divisor above 0", clip_norm: "Largest norm of all gradients of the loss together. Larger gradients are scaled down before the update",
-  weight_decay: "Decoupled weight decay: shrinks each parameter by lr * weight_decay of its value", l2: "L2 penalty: adds l2 times each parameter to its gradient",
-  "train.batch": "Rows per step, at most the size of the training split", "train.epochs": "Passes over the training split", shuffle: "Use a different order of rows in each epoch",
-  "train.seed": "Seed of initial values, order of rows, random numbers and the split of the data", stratify: "Input or column whose values occur in the same proportions in every split",
-  "early_stopping.patience": "Consecutive evaluations without improvement until training stops", "lr_plateau.patience": "Consecutive evaluations without improvement until the learning rate drops",
-  "lr_plateau.factor": "Factor by which the learning rate (or the value of its schedule) is multiplied", cooldown: "Evaluations to ignore after each reduction", min_factor: "Lowest fraction of the original learning rate",
-  min_delta: "Smallest change that counts as an improvement", restore_best: "Restore the parameters of the best evaluation when training ends",
-  max_memory: "Memory limit of the plan, in bytes or as 512MiB", last_batch: "drop omits an incomplete last batch from training, but not from evaluation",
+  lr: "Learning rate, which scales each update; or a schedule",
+  momentum: "Share of the velocity, a running sum of gradients, that each step keeps",
+  beta1: "Decay rate of the first moment, the running mean of the gradient",
+  beta2: "Decay rate of the second moment, the running mean of the squared gradient",
+  clip_value: "Largest absolute value of an element of a gradient", eps: "Keeps the divisor above 0",
+  clip_norm: "Largest norm of all gradients of the loss together. Larger gradients are scaled down before the update",
+  weight_decay: "Decoupled weight decay: shrinks each parameter by lr * weight_decay of its value",
+  l2: "L2 penalty: adds l2 times each parameter to its gradient",
+  "train.batch": "Rows per step, at most the size of the training split",
+  "train.epochs": "Passes over the training split", shuffle: "Use a different order of rows in each epoch",
+  "train.seed": "Seed of initial values, order of rows, random numbers and the split of the data",
+  stratify: "Input or column whose values occur in the same proportions in every split",
+  "early_stopping.patience": "Consecutive evaluations without improvement until training stops",
+  "lr_plateau.patience": "Consecutive evaluations without improvement until the learning rate drops",
+  "lr_plateau.factor": "Factor by which the learning rate (or the value of its schedule) is multiplied",
+  cooldown: "Evaluations to ignore after each reduction", min_factor: "Lowest fraction of the original learning rate",
+  min_delta: "Smallest change that counts as an improvement",
+  restore_best: "Restore the parameters of the best evaluation when training ends",
+  max_memory: "Memory limit of the plan, in bytes or as 512MiB",
+  last_batch: "drop omits an incomplete last batch from training, but not from evaluation",
   precision: "tf32 allows large matrix products to round their operands to a 10-bit mantissa, for tensor cores",
-  math: "exact: bitwise identical to functions on cpu (sums may differ); fast: faster, and off by a few units in the last place",
+  math: "exact: bitwise identical to functions on cpu (sums may differ); fast: faster, and off by a few units in the " +
+  "last place",
 };
-const hasHint = (path) => path.startsWith("train.") || path === "data.stratify";  // other sections use the keys differently
-export const hintOf = (path) => { const hint = hasHint(path) && (kHints[path.split(".").slice(-2).join(".")] ?? kHints[path.split(".").at(-1)]); return hint ? `${hint} (${path})` : path; };
+// other sections use the keys differently
+const hasHint = (path) => path.startsWith("train.") || path === "data.stratify";
+export function hintOf(path) {
+  const parts = path.split("."), hint = hasHint(path) && (kHints[parts.slice(-2).join(".")] ?? kHints[parts.at(-1)]);
+  return hint ? `${hint} (${path})` : path;
+}
 const kMetrics = {
-  loss: "Value that training minimizes", mse: "Mean squared error", rmse: "Root mean squared error, in the target's units", mae: "Mean absolute error, in the target's units",
-  r2: "Coefficient of determination: 1 if every prediction is exact, 0 for a model that always predicts the mean", mape: "Mean absolute error as a fraction of the target (0.1: 10 %)",
-  accuracy: "Fraction of correctly classified rows", auc: "Area under the ROC curve: 1 is perfect, 0.5 is guessing", f1: "Harmonic mean of precision and recall",
-  mcc: "Matthews correlation coefficient: 1 is perfect, 0 is guessing", log_loss: "Mean of -log of the probability of the actual class",
+  loss: "Value that training minimizes", mse: "Mean squared error",
+  rmse: "Root mean squared error, in the target's units", mae: "Mean absolute error, in the target's units",
+  r2: "Coefficient of determination: 1 if every prediction is exact, 0 for a model that always predicts the mean",
+  mape: "Mean absolute error as a fraction of the target (0.1: 10 %)",
+  accuracy: "Fraction of correctly classified rows", auc: "Area under the ROC curve: 1 is perfect, 0.5 is guessing",
+  f1: "Harmonic mean of precision and recall",
+  mcc: "Matthews correlation coefficient: 1 is perfect, 0 is guessing",
+  log_loss: "Mean of -log of the probability of the actual class",
 };
 export const metricHint = (name) => kMetrics[name] ?? name;
 
@@ -106,11 +143,13 @@ export const metricHint = (name) => kMetrics[name] ?? name;
 // another section keeps its keys, which the user has named.
 export function labelOf(path) {
   const [section] = path.split("."), key = path.replace(/^(train|data|graph|constants|parameters)\./, "");
-  if (section === "data") return kLabels[key] ?? key.replace(/^source\.missing\./, "Missing values of ");
+  if (section === "data") return kLabels[key] ?? key.replace(/^source\.missing\./, "Missing values of ")
+    .replace(/^source\.random\.columns\.(\w+)\.(\w+)$/, "Column $1: $2");
   const parts = key.replace(/^objectives\./, "").split(/\.?\boptimizer\.\w+\.|[.:]/).filter(Boolean);
   const at = ["graph", "constants", "parameters"].includes(section) ? -1 : parts.findIndex((part) => part in kLabels);
   return at < 0 ? key
-    : [...parts.slice(0, at), kLabels[parts[at]], parts.slice(at + 1).map((one) => kParts[one] ?? one).join(" ")].filter(Boolean).join(": ");
+    : [...parts.slice(0, at), kLabels[parts[at]],
+      parts.slice(at + 1).map((one) => kParts[one] ?? one).join(" ")].filter(Boolean).join(": ");
 }
 
 // A term with its explanation as a tooltip.
@@ -124,7 +163,8 @@ export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
 // Head of a column of runs: "Test rmse" for test.rmse, "Learning rate" for settings.optimizer.adam.lr.
 const kColumns = {model: "Model", changes: "Changes", steps: "Steps", weights_hash: "Weight hash"};
-export const columnOf = (key) => kColumns[key] ?? (/^(train|validation|test)\./.test(key) ? capital(phaseName(key).replace(".", " "))
+export const columnOf = (key) =>
+  kColumns[key] ?? (/^(train|validation|test)\./.test(key) ? capital(phaseName(key).replace(".", " "))
   : labelOf(key.replace(/^settings\./, "train.")));
 
 export const counted = (count, word) => `${count} ${word}${count === 1 ? "" : "s"}`;
@@ -161,7 +201,8 @@ export const onNight = (f) => night.addEventListener("change", f);
 
 // Resizes the canvas to the device resolution and clears it. Returns its context, and its size in CSS pixels.
 export function prepared(canvas) {
-  const ratio = window.devicePixelRatio || 1, width = canvas.clientWidth, height = Number(canvas.getAttribute("data-height") || canvas.getAttribute("height"));
+  const ratio = window.devicePixelRatio || 1, width = canvas.clientWidth,
+    height = Number(canvas.getAttribute("data-height") || canvas.getAttribute("height"));
   canvas.setAttribute("data-height", height);
   canvas.style.height = height + "px";
   canvas.width = Math.round(width * ratio);

@@ -3,8 +3,8 @@ import {onNight, prepared, short, style} from "./common.js";
 
 const kLeft = 62, kRight = 20, kTop = 10, kBottom = 30;
 
-// About `count` round tick values from low to high, on the scale of the axis. A logarithmic axis has powers of ten; with
-// too few of them also their multiples by 2 and 5, and below that evenly spaced round values.
+// About `count` round tick values from low to high, on the scale of the axis. A logarithmic axis has powers of ten;
+// with too few of them also their multiples by 2 and 5, and below that evenly spaced round values.
 function ticks(low, high, log, count) {
   if (!log) return even(low, high, count);
   const from = Math.floor(low), to = Math.ceil(high);
@@ -37,10 +37,18 @@ export class Curves {
     this.pointer = null;
     this.drag = null;
     this.due = 0;
+    this.cursor = undefined;  // epoch of a vertical line
     new ResizeObserver(() => this.draw()).observe(canvas);
     onNight(() => this.draw());
-    canvas.addEventListener("pointerdown", (event) => { this.drag = {from: this.at(event), to: this.at(event)}; canvas.setPointerCapture(event.pointerId); });
-    canvas.addEventListener("pointermove", (event) => { this.pointer = this.at(event); if (this.drag) this.drag.to = this.pointer; this.draw(); });
+    canvas.addEventListener("pointerdown", (event) => {
+      this.drag = {from: this.at(event), to: this.at(event)};
+      canvas.setPointerCapture(event.pointerId);
+    });
+    canvas.addEventListener("pointermove", (event) => {
+      this.pointer = this.at(event);
+      if (this.drag) this.drag.to = this.pointer;
+      this.draw();
+    });
     canvas.addEventListener("pointerleave", () => { this.pointer = null; this.draw(); });
     canvas.addEventListener("pointerup", () => this.finishDrag());
     canvas.addEventListener("pointercancel", () => { this.drag = null; this.draw(); });  // the page scrolls
@@ -51,7 +59,7 @@ export class Curves {
   set(series) { this.series = series; this.draw(); }
   setLog(axis, log) { this.log[axis] = log; this.setZoom(null); }
   setZoom(zoom) { this.zoom = zoom; this.onZoom?.(zoom !== null); this.draw(); }
-  at(event) { const box = this.canvas.getBoundingClientRect(); return {x: event.clientX - box.left, y: event.clientY - box.top}; }
+  at({offsetX: x, offsetY: y}) { return {x, y}; }
 
   // Keyboard: + and - zoom in x, arrows pan, 0 resets.
   onKey(event) {
@@ -113,7 +121,8 @@ export class Curves {
     const ink = style("--ink"), quiet = style("--quiet"), line = style("--line");
     // Enough digits to distinguish adjacent ticks.
     const named = (axis, value, all) => {
-      const [number, next] = [value, all[1] ?? value].map((one) => this.log[axis] ? 10 ** one : Number(one.toPrecision(12)));
+      const shown = (one) => this.log[axis] ? 10 ** one : Number(one.toPrecision(12));
+      const [number, next] = [value, all[1] ?? value].map(shown);
       const apart = Math.abs(next - (this.log[axis] ? 10 ** all[0] : all[0])) || Math.abs(number);
       return short(number, Math.min(12, Math.max(3, Math.ceil(Math.log10(Math.abs(number) / apart || 1)) + 1)));
     };
@@ -157,16 +166,23 @@ export class Curves {
       shown += drawn;
       if (drawn === 1) marks.push(last);
       context.fillStyle = one.colour;
-      for (const [x, y] of marks) { context.beginPath(); context.arc(x, y, 3, 0, 7); context.fill(); }
+      const radius = marks.length > 40 ? 1.5 : 3;
+      for (const [x, y] of marks) { context.beginPath(); context.arc(x, y, radius, 0, 7); context.fill(); }
+    }
+    context.setLineDash([]);
+    if (this.cursor !== undefined) {
+      const x = sx(this.scale("x", this.cursor));
+      context.strokeStyle = ink;
+      context.beginPath(); context.moveTo(x, kTop); context.lineTo(x, kTop + tall); context.stroke();
     }
     context.restore();
-    context.setLineDash([]);
     if (!shown) {
       context.textAlign = "center";
       context.fillStyle = quiet;
       context.font = "13px system-ui, sans-serif";
       const any = this.series.some((one) => one.y.some(Number.isFinite));
-      this.message = any ? "No positive values to show on a logarithmic axis." : "No data yet. Click Train to start a run.";
+      this.message = any ? "No positive values to show on a logarithmic axis."
+        : "No data yet. Click Train to start a run.";
       context.fillText(this.message, kLeft + wide / 2, kTop + tall / 2);
     } else {
       this.message = "";
@@ -183,6 +199,7 @@ export class Curves {
     const lines = [];
     let place = null;
     for (const one of this.series) {
+      if (one.isBehind) continue;
       let best = -1, distance = Infinity;
       for (let i = 0; i < one.x.length; i++) {
         const away = Math.abs(sx(this.scale("x", one.x[i])) - this.pointer.x);
@@ -199,12 +216,16 @@ export class Curves {
     context.beginPath(); context.moveTo(x, kTop); context.lineTo(x, kTop + tall); context.stroke();
     context.globalAlpha = 1;
     lines.unshift([ink, `Epoch ${short(place)}`]);
-    const wide = Math.max(...lines.map(([, text]) => context.measureText(text).width)) + 16, high = lines.length * 15 + 8;
+    const wide = Math.max(...lines.map(([, text]) => context.measureText(text).width)) + 16;
+    const high = lines.length * 15 + 8;
     const left = x + wide + 16 > width ? x - wide - 10 : x + 10;
     context.fillStyle = style("--card");
     context.strokeStyle = line;
     context.beginPath(); context.rect(left, kTop + 6, wide, high); context.fill(); context.stroke();
     context.textAlign = "left";
-    lines.forEach(([tint, text], i) => { context.fillStyle = tint; context.fillText(text, left + 8, kTop + 21 + i * 15); });
+    lines.forEach(([tint, text], i) => {
+      context.fillStyle = tint;
+      context.fillText(text, left + 8, kTop + 21 + i * 15);
+    });
   }
 }

@@ -1,4 +1,4 @@
-// model.js: the Model tab: data, layers, settings, and the text of the model file, which holds all of them.
+// model.js: the Data & model tab: data, layers, settings, and the text of the model file, which holds all of them.
 import {$, ask, askFile, bytes, counted, download, element, guarded, hintOf, labelOf, post, RequestError, notify}
   from "./common.js";
 import {examples} from "./examples.js";
@@ -25,9 +25,10 @@ function showLineNumbers(bad = new Set()) {
 }
 
 // Another model: the controls of the previous one disappear, and those of the new one appear after its check.
-function setModel(name, text) {
+function setModel(name, text, isExample = false) {
+  emit("opened", isExample);
   setName(name);
-  for (const id of ["layers", "settings"]) $(id).replaceChildren();
+  for (const id of ["layers", "settings", "quick"]) $(id).replaceChildren();
   setText(text);
 }
 
@@ -55,14 +56,20 @@ async function check() {
   }
 }
 
+let isNoticed = false;  // the notice has the first error
 function showDiagnostics(diagnostics) {
+  if (isNoticed) notify(null);
+  isNoticed = diagnostics.length > 0 && $("model").hidden;  // an error of a change on the Train tab
+  if (isNoticed) notify(`${diagnostics[0].pointer ? `${diagnostics[0].pointer}: ` : ""}${diagnostics[0].message}`);
   showLineNumbers(new Set(diagnostics.map((one) => one.line)));
   if (!diagnostics.length) {
     const check = state.check;
     $("diagnostics").replaceChildren(...(state.text.trim() && check
       ? [element("div", {class: "ok"}, `${check.name}: ${check.parameters.toLocaleString("en")} parameters`)] : []));
+    $("diagnostics").hidden = !$("diagnostics").childElementCount;
     return;
   }
+  $("diagnostics").hidden = false;
   $("diagnostics").replaceChildren(...diagnostics.map((one) =>
     element("button", {type: "button", onclick: () => select(one)},
       `${one.line ? `${one.line}:${one.column}: ` : ""}${one.pointer ? `${one.pointer}: ` : ""}${one.message}`,
@@ -72,6 +79,7 @@ function showDiagnostics(diagnostics) {
 function select({line, column}) {
   if (!line) return;
   const at = indexAt(state.text, line, column), text = $("text");
+  $("json").open = true;
   text.focus();
   text.setSelectionRange(at, at + 1);
   text.scrollTop = Math.max(0, (line - 6) * parseFloat(getComputedStyle(text).lineHeight));
@@ -126,11 +134,13 @@ function control(setting, model) {
       ...choices.map((one) => element("option", {value: one}, one)));
     input.value = String(value);
   } else if (typeof value === "boolean") {
-    input = element("input", {...shared, type: "checkbox", checked: value, onchange: () => change(path(), String(input.checked))});
+    input = element("input",
+      {...shared, type: "checkbox", checked: value, onchange: () => change(path(), String(input.checked))});
   } else {
     const isNumber = typeof value === "number";
     input = element("input", {...shared, type: isNumber ? "number" : "text", step: "any", onchange: () => {
-      if (input.value !== "") (setting.change ?? ((json) => change(path(), json)))(isNumber ? input.value : asJson(input.value));
+      const set = setting.change ?? ((json) => change(path(), json));
+      if (input.value !== "") set(isNumber ? input.value : asJson(input.value));
       else if (given !== undefined && typeof drawn.at(-1) === "string") remove(path());  // back to its default
       else input.value = String(value);
     }});
@@ -171,6 +181,7 @@ function showControls() {
   const of = (section) => settings.filter((one) => one.path.startsWith(section + ".") && !isFirst(one.path));
   const focused = ["data-path", "aria-label"].find((name) => document.activeElement?.hasAttribute(name));
   const place = focused && `[${focused}="${CSS.escape(document.activeElement.getAttribute(focused))}"]`;
+  const tab = document.activeElement?.closest("[role=tabpanel]")?.id;
   $("settings").replaceChildren(...[
     group("Training", settings.filter((one) => isFirst(one.path)), true),
     group("Data", [...splitSettings(model), ...of("data")], true, rowControls(model)),
@@ -180,8 +191,23 @@ function showControls() {
     group("Parameters and constants", [...of("parameters"), ...of("constants")], false),
     otherNumbers(model, [...settings, ...splitSettings(model)], open),
   ].filter(Boolean));
-  if (place) document.querySelector(`#settings ${place}`)?.focus();
   showLayers(model);
+  showQuick(model);
+  if (place) document.querySelector(`#${tab} ${place}`)?.focus();
+}
+
+// Settings of the Train tab: what changes the result of an experiment most.
+function showQuick(model) {
+  const noise = ["data", "source", "random", "columns", "noise", "normal"];
+  const quick = [
+    valueAt(model, noise) === undefined ? null
+      : {path: noise.join("."), label: "Noise", value: String(valueAt(model, noise)), choices: []},
+    ...splitSettings(model).slice(0, 1),
+    ...["train.batch", "lr", "l2", "train.epochs"].map((name) =>
+      state.check.settings.find(({path}) => path === name
+        || (/^train\.optimizer\.\w+\./.test(path) && path.endsWith(`.${name}`)))),
+  ].filter(Boolean);
+  $("quick").replaceChildren(...quick.map((one) => control(one, model)).filter(Boolean));
 }
 
 // Fractions of the splits, one control each: the last split (for the last, the first) takes the rest.
@@ -191,7 +217,8 @@ function splitSettings(model) {
   const labels = ["Training fraction", "Validation fraction", "Test fraction"];
   return split.map((value, i) => ({path: `data.split.${i}`, label: labels[i], value: String(value), choices: [],
     change: (json) => {
-      const shares = split.map((share, k) => k === i ? Number(json) : share), other = i === split.length - 1 ? 0 : split.length - 1;
+      const shares = split.map((share, k) => k === i ? Number(json) : share);
+      const other = i === split.length - 1 ? 0 : split.length - 1;
       const rest = Number((1 - shares.reduce((sum, share, k) => k === other ? sum : sum + share, 0)).toPrecision(12));
       if (rest < 0 || split.length < 2) return change(["data", "split", i], json);  // the check reports the error
       setText(withValue(withValue(state.text, ["data", "split", i], json), ["data", "split", other], String(rest)));
@@ -201,11 +228,13 @@ function splitSettings(model) {
 // Number of rows read from the start of a data file; an empty box means all.
 function rowControls(model) {
   const inMemory = ["random", "inline", "grid"];
-  return ["source", "train"].filter((part) => model.data?.[part] && !inMemory.some((kind) => kind in model.data[part])).map((part) => {
+  return ["source", "train"].filter((part) => model.data?.[part]
+    && !inMemory.some((kind) => kind in model.data[part])).map((part) => {
     const path = ["data", part, "range"], name = path.join("."), [first = 0, end = ""] = model.data[part].range ?? [];
     const input = element("input", {type: "number", min: first + 1, step: "1", placeholder: "All", "data-path": name,
       title: name, class: end === "" ? "" : "given",
-      onchange: () => setText(input.value === "" ? without(state.text, path) : withValue(state.text, path, `[${first}, ${first + Number(input.value)}]`))});
+      onchange: () => setText(input.value === "" ? without(state.text, path)
+        : withValue(state.text, path, `[${first}, ${first + Number(input.value)}]`))});
     input.value = end === "" ? "" : end - first;
     return element("label", {class: "setting"}, element("span", {title: name}, "Rows to read"), input);
   });
@@ -214,7 +243,8 @@ function rowControls(model) {
 // ---- transforms: a list of steps for each column or input
 
 const kArguments = {scale: 1, class_weight: "balanced"};  // arguments of the transforms that need one
-const stepJson = (name) => name in kArguments ? JSON.stringify({[name]: kArguments[name]}).replace(":", ": ") : JSON.stringify(name);
+const stepJson = (name) => name in kArguments ? JSON.stringify({[name]: kArguments[name]}).replace(":", ": ")
+  : JSON.stringify(name);
 
 function columnsOf(model) {
   const source = model.data?.source ?? model.data?.train ?? {};
@@ -230,21 +260,26 @@ function transformGroup(model, open) {
     const parts = steps.map((step, i) => {
       const name = typeof step === "string" ? step : Object.keys(step)[0];
       const list = element("select", {"aria-label": `transform ${i + 1} of ${column}`,
-        onchange: () => list.value !== "" ? change([...path, i], stepJson(list.value)) : setText(without(state.text, steps.length > 1 ? [...path, i] : path))},
+        onchange: () => list.value !== "" ? change([...path, i], stepJson(list.value))
+          : setText(without(state.text, steps.length > 1 ? [...path, i] : path))},
         element("option", {value: ""}, "Remove"), ...transforms());
       list.value = name;
       return list;
     });
     const more = element("select", {"aria-label": `add a transform to ${column}`, onchange: () => {
       if (more.value === "") return;
-      if (!model.data.transform) change(["data", "transform"], `{${JSON.stringify(column)}: [${stepJson(more.value)}]}`);
+      if (!model.data.transform) change(["data", "transform"],
+        `{${JSON.stringify(column)}: [${stepJson(more.value)}]}`);
       else change(path, JSON.stringify([...steps, parsed(stepJson(more.value))]).replace(/([:,])/g, "$1 "));
     }}, element("option", {value: ""}, "Add transform…"), ...transforms());
-    return element("div", {class: "transform"}, element("span", {title: `/data/transform/${column}`}, column), element("span", {class: "steps"}, ...parts, more));
+    return element("div", {class: "transform"}, element("span", {title: `/data/transform/${column}`}, column),
+      element("span", {class: "steps"}, ...parts, more));
   });
   if (!rows.length) return null;
   const made = element("details", {"data-group": "Transforms", class: "card"}, element("summary", {}, "Transforms"),
-    element("p", {class: "quiet"}, "Transforms prepare a column. For example, standardize scales it to mean 0 and standard deviation 1. Predictions are in the original units."), ...rows);
+    element("p", {class: "quiet"},
+      "Transforms prepare a column. For example, standardize scales it to mean 0 and standard deviation 1. " +
+      "Predictions are in the original units."), ...rows);
   made.open = open.has("Transforms");
   return made;
 }
@@ -257,13 +292,18 @@ function otherNumbers(model, settings, open) {
   const known = new Set(settings.map((one) => pathOf(one.path, model)).filter(Boolean).map((path) => path.join("/")));
   const found = [];
   const walk = (value, path) => {
-    if (typeof value === "number" && !known.has(path.join("/")) && found.length < kMaxNumbers) found.push([path, value]);
-    if (Array.isArray(value) && value.length > kLongestList && value.every((one) => typeof one !== "object" || Array.isArray(one))) return;
-    if (value && typeof value === "object") for (const key of Object.keys(value)) if (key !== "inline") walk(value[key], [...path, Array.isArray(value) ? Number(key) : key]);
+    const isNew = typeof value === "number" && !known.has(path.join("/"));
+    if (isNew && found.length < kMaxNumbers) found.push([path, value]);
+    if (Array.isArray(value) && value.length > kLongestList
+      && value.every((one) => typeof one !== "object" || Array.isArray(one))) return;
+    if (!value || typeof value !== "object") return;
+    for (const key of Object.keys(value))
+      if (key !== "inline") walk(value[key], [...path, Array.isArray(value) ? Number(key) : key]);
   };
   walk(model, []);
   if (!found.length) return null;
-  const made = element("details", {"data-group": "All other numbers in the model file", class: "card"}, element("summary", {}, "All other numbers in the model file"),
+  const made = element("details", {"data-group": "All other numbers in the model file", class: "card"},
+    element("summary", {}, "All other numbers in the model file"),
     element("div", {class: "settings"}, ...found.map(([path, value]) => {
       const pointer = "/" + path.map((key) => String(key).replace(/~/g, "~0").replace(/\//g, "~1")).join("/");
       const input = element("input", {type: "number", step: "any", class: "given", "data-path": pointer, title: pointer,
@@ -278,55 +318,79 @@ function otherNumbers(model, settings, open) {
 // ---- layers
 
 const kActivations = ["none", "relu", "tanh", "sigmoid", "gelu", "silu", "elu", "softplus"];
-const isLayer = (entry) => entry && typeof entry === "object" && entry.op === "dense" && typeof entry.units === "number";
+const isLayer = (entry) => entry && typeof entry === "object" && entry.op === "dense"
+  && typeof entry.units === "number";
 const layersOf = (model) => entriesOf(model).filter(isLayer);
 
+// Units, activation and removal of a layer.
+function controlsOf(layer, isLast) {
+  const path = (...keys) => pathOf(["graph", layer.name, ...keys].join("."), currentModel());
+  const set = (count) => {
+    units.value = Math.max(1, Math.round(count));
+    change(path("units"), units.value);
+  };
+  const units = element("input", {type: "number", min: "1", step: "1", title: "Number of units (neurons)",
+    "aria-label": `units of ${layer.name}`, onchange: () => set(Number(units.value || layer.units))});
+  units.value = layer.units;
+  const button = (label, text, onclick) =>
+    element("button", {type: "button", "aria-label": label, title: label, disabled: isLast, onclick}, text);
+  const activation = element("select", {title: "Activation function", "aria-label": `activation of ${layer.name}`,
+    onchange: () => activation.value === "none" ? remove(path("activation"))
+      : change(path("activation"), JSON.stringify(activation.value))},
+    ...[...new Set([...kActivations, layer.activation || "none"])].map((one) => element("option", {value: one}, one)));
+  activation.value = layer.activation || "none";
+  return [element("b", {}, layer.name),
+    element("span", {class: "units"},
+      button(`remove a unit from ${layer.name}`, "−", () => set(Number(units.value) - 1)),
+      units, button(`add a unit to ${layer.name}`, "+", () => set(Number(units.value) + 1))),
+    activation, button(`remove ${layer.name}`, "×", () => removeLayer(layer.name))];
+}
+
+// Controls of a layer for the network drawing; null if it is not in the model file.
+export function layerControls(name) {
+  const layers = layersOf(currentModel()), layer = layers.find((one) => one.name === name);
+  if (!layer) return null;
+  return layer === layers.at(-1) ? [element("b", {}, name),
+    element("button", {type: "button", "aria-label": "add a layer", onclick: addLayer}, "Add layer")]
+    : controlsOf(layer, false);
+}
+
 function showLayers(model) {
-  const rows = [], layers = layersOf(model);
-  layers.forEach((layer, position) => {
-    const path = (...keys) => pathOf(["graph", layer.name, ...keys].join("."), currentModel());
-    const units = element("input", {type: "number", min: "1", step: "1", title: "Number of units (neurons)", "aria-label": `units of ${layer.name}`,
-      onchange: () => { units.value = Math.max(1, Math.round(Number(units.value || layer.units))); change(path("units"), units.value); }});
-    units.value = layer.units;
-    const isLast = position === layers.length - 1;
-    const by = (step) => () => { units.value = Math.max(1, Number(units.value) + step); change(path("units"), units.value); };
-    const activation = element("select", {title: "Activation function", "aria-label": `activation of ${layer.name}`,
-      onchange: () => activation.value === "none" ? remove(path("activation")) : change(path("activation"), JSON.stringify(activation.value))},
-      ...[...new Set([...kActivations, layer.activation || "none"])].map((one) => element("option", {value: one}, one)));
-    activation.value = layer.activation || "none";
-    rows.push(element("div", {class: "layer"}, element("b", {}, layer.name),
-      element("span", {class: "units"}, element("button", {type: "button", "aria-label": `remove a unit from ${layer.name}`, disabled: isLast, onclick: by(-1)}, "−"),
-        units, element("button", {type: "button", "aria-label": `add a unit to ${layer.name}`, disabled: isLast, onclick: by(1)}, "+")), activation,
-      element("button", {type: "button", "aria-label": `remove ${layer.name}`, title: "Remove layer", disabled: isLast, onclick: () => removeLayer(layer.name)}, "×")));
-  });
+  const layers = layersOf(model);
+  const rows = layers.map((layer) => element("div", {class: "layer"}, ...controlsOf(layer, layer === layers.at(-1))));
   if (layers.length) {
     rows.push(element("div", {class: "row"},
       element("button", {type: "button", id: "add-layer", onclick: addLayer}, "Add layer"),
       element("span", {class: "quiet"}, "A new layer is inserted before the output layer.")));
   } else {
-    rows.push(element("span", {class: "quiet"}, "Only dense layers can be edited here. Edit other entries in the model file."));
+    rows.push(element("span", {class: "quiet"},
+      "Only dense layers can be edited here. Edit other entries in the model file (JSON)."));
   }
   $("layers").replaceChildren(...rows);
 }
 
 function addLayer() {
-  const entries = entriesOf(currentModel()), last = layersOf(currentModel()).at(-1), at = entries.findIndex((entry) => entry?.name === last?.name);
+  const entries = entriesOf(currentModel()), last = layersOf(currentModel()).at(-1);
+  const at = entries.findIndex((entry) => entry?.name === last?.name);
   if (!last) return;
   const names = new Set(entries.map((entry) => entry?.name));
   let i = 1;
   while (names.has(`h${i}`)) i++;
   const layer = {name: `h${i}`, op: "dense", inputs: last.inputs, units: 8, activation: "tanh"};
   const text = withValue(state.text, ["graph", at, "inputs"], JSON.stringify([layer.name]));
-  setText(inserted(text, ["graph", at], JSON.stringify(layer).replace(/([:,])"/g, '$1 "').replace(/":(\d|\[)/g, '": $1').replace(/,(")/g, ", $1")));
+  setText(inserted(text, ["graph", at],
+    JSON.stringify(layer).replace(/([:,])"/g, '$1 "').replace(/":(\d|\[)/g, '": $1').replace(/,(")/g, ", $1")));
 }
 
 // Connects the readers of the layer to its input.
 function removeLayer(name) {
-  const entries = entriesOf(currentModel()), at = entries.findIndex((entry) => entry?.name === name), layer = entries[at];
+  const entries = entriesOf(currentModel()), at = entries.findIndex((entry) => entry?.name === name),
+    layer = entries[at];
   let text = state.text;
   if (layer) entries.forEach((entry, i) => {
     if (Array.isArray(entry?.inputs) && entry.inputs.includes(name))
-      text = withValue(text, ["graph", i, "inputs"], JSON.stringify(entry.inputs.map((one) => one === name ? layer.inputs[0] : one)));
+      text = withValue(text, ["graph", i, "inputs"],
+        JSON.stringify(entry.inputs.map((one) => one === name ? layer.inputs[0] : one)));
   });
   setText(without(text, ["graph", at]));
 }
@@ -347,27 +411,27 @@ function decoded(bytes) {
 }
 
 const take = guarded(async (file) => {
-  notify(null);
   const tooLarge = () => new RequestError({error: `${file.name} is ${bytes(file.size)}, but the limit is ` +
     `${bytes(kMaxTable)}. Copy it to the model's folder and select it under Open table.`});
   if (file.size > kMaxTable) throw tooLarge();
   const [text, note] = decoded(new Uint8Array(await file.arrayBuffer()));
   if (JSON.stringify(text).length > kMaxTable) throw tooLarge();  // JSON escapes line breaks
   offer(await post("/api/data", {name: file.name, text}), note);
-});
+}, "data-error");
 
 function offer({name, columns}, note = "") {
   table = name;
-  if (![...$("tables").options].some((one) => one.value === name)) $("tables").append(element("option", {value: name}, name));
+  if (![...$("tables").options].some((one) => one.value === name))
+    $("tables").append(element("option", {value: name}, name));
   $("tables").value = name;
   $("target").replaceChildren(...columns.map((one) => element("option", {value: one}, one)));
   $("target").value = columns.at(-1);
   $("target-row").hidden = false;
-  $("notes").replaceChildren(...[`${name}: ${counted(columns.length, "column")}`, note].filter(Boolean).map((one) => element("li", {}, one)));
+  $("notes").replaceChildren(...[`${name}: ${counted(columns.length, "column")}`, note].filter(Boolean).map((one) =>
+    element("li", {}, one)));
   $("create-model").focus();
 }
 $("tables").addEventListener("change", guarded(async () => {
-  notify(null);
   if ($("tables").value) offer(await ask(`/api/columns?${new URLSearchParams({table: $("tables").value})}`));
 }));
 
@@ -386,18 +450,17 @@ document.addEventListener("drop", (event) => {
   }
 });
 $("create-model").addEventListener("click", guarded(async () => {
-  notify(null);
   const answer = await post("/api/init", {table, target: $("target").value});
   $("notes").replaceChildren(...answer.notes.map((note) => element("li", {}, note)));
   setModel(table.replace(/\.\w+$/, "") + ".json", answer.text);
 }));
 
-$("example").replaceChildren(element("option", {value: ""}, "Select…"),
-  ...examples.map((one, i) => element("option", {value: String(i)}, one.title)));
-$("example").addEventListener("change", () => {
-  const example = examples[$("example").value];
-  if (example) setModel(example.name + ".json", example.text);
-});
+const openExample = (example) => setModel(example.name + ".json", example.text, true);
+for (const id of ["example", "lab-example"]) {
+  $(id).replaceChildren(element("option", {value: ""}, "Select…"),
+    ...examples.map((one, i) => element("option", {value: String(i)}, one.title)));
+  $(id).addEventListener("change", () => { if (examples[$(id).value]) openExample(examples[$(id).value]); });
+}
 $("models").addEventListener("change", guarded(async () => {
   if ($("models").value) emit("model", await post("/api/open", {name: $("models").value}));
 }));
@@ -406,11 +469,14 @@ $("models").addEventListener("change", guarded(async () => {
 
 function setName(name) {
   state.name = name;
+  const example = examples.findIndex((one) => one.name + ".json" === name);
+  for (const id of ["example", "lab-example"]) $(id).value = example < 0 ? "" : String(example);
   $("model-path").textContent = name;
 }
 
 function showFiles({models, tables}) {
-  const fill = (list, names) => list.replaceChildren(element("option", {value: ""}, names.length ? "Select…" : "None found"),
+  const fill = (list, names) =>
+    list.replaceChildren(element("option", {value: ""}, names.length ? "Select…" : "None found"),
     ...names.map((one) => element("option", {value: one}, one)));
   fill($("models"), models);
   fill($("tables"), tables);
@@ -419,11 +485,11 @@ function showFiles({models, tables}) {
 on("model", (model) => {
   state.transforms = model.transforms;
   showFiles(model);
-  if (model.text.trim() === "") setModel(examples[0].name + ".json", examples[0].text);
+  if (model.text.trim() === "") openExample(examples[0]);
   else setModel(model.name, model.text);
 });
 
-const save = guarded(async (name, over) => {
+async function save(name, over) {
   try {
     const model = await post("/api/save", {name, text: state.text, over});
     setName(name);
@@ -432,12 +498,11 @@ const save = guarded(async (name, over) => {
     if (error.diagnostics?.[0]?.code !== "studio.exists") throw error;
     if (confirm(`${error.diagnostics[0].message}. Overwrite it?`)) await save(name, "yes");
   }
-});
-$("save").addEventListener("click", () => {
-  notify(null);
+}
+$("save").addEventListener("click", guarded(async () => {
   const name = prompt("Save the model file in this folder as", state.name)?.trim();
-  if (name) save(name.endsWith(".json") ? name : name + ".json", "no");
-});
+  if (name) await save(name.endsWith(".json") ? name : name + ".json", "no");
+}));
 
 // Another program may have written the file.
 let warned = false;
@@ -448,7 +513,8 @@ addEventListener("focus", async () => {
   warned = Boolean(model?.changed);
 });
 
-$("export-model").addEventListener("click", () => download(state.name, new Blob([state.text], {type: "application/json"})));
+$("export-model").addEventListener("click", () =>
+  download(state.name, new Blob([state.text], {type: "application/json"})));
 $("export-weights").addEventListener("click", guarded(async () => {
   const run = state.training.run.split("/").at(-1) || state.training.facts.model;
   download(`${run}-weights.npz`, await askFile("/api/weights"));
@@ -456,6 +522,7 @@ $("export-weights").addEventListener("click", guarded(async () => {
 $("copy-command").addEventListener("click", () => navigator.clipboard?.writeText(state.training.command));
 // Notes below the command state where it cannot reproduce the weights.
 function commandText({command, state: now, result, changes}) {
+  if (!command && !changes.length) return result ? "# this run is not saved: click Train to save the next one" : "";
   const notes = [];
   const note = command ? "replay applies the same changes" : "this run is not saved, so no command reproduces it";
   if (changes.length) notes.push(`# hyperparameters changed during training: ${note}`);
