@@ -9,7 +9,7 @@
 // clang-format off
 #define GRAPHRUN_FAMILY_OPS(X)                          \
   X(softmax) X(log_softmax) X(softmax_cross_entropy)    \
-  X(one_hot) X(gather) X(stop_gradient)                 \
+  X(one_hot) X(gather) X(stop_gradient) X(solve_spd)    \
   X(windows) X(fold)                                    \
   X(random_uniform) X(random_normal) X(permutation)     \
   X(varying_minibatch) X(varying_row_count)

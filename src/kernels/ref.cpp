@@ -1,4 +1,5 @@
-// ref.cpp: reference kernels of scalar ops, from the last column of scalar_op_list.h, of where() and matmul; look-ups.
+// ref.cpp: reference kernels of scalar ops, from the last column of scalar_op_list.h, of where(), matmul and solve_spd;
+// look-ups.
 #include "kernels/ref.h"
 
 #include "graphrun/family_op.h"
@@ -83,8 +84,36 @@ void matmul(const KernelArgs& args) {
   args.out_type.dtype == DType::f64 ? matmul_of<double>(args) : matmul_of<float>(args);
 }
 
+// The Cholesky factor L and L y = b, row by row; then L^T x = y.
+void solve_spd(const KernelArgs& args) {
+  const i64 n = args.out_type.shape[0];
+  const View a = args.input_view(0), b = args.input_view(1);
+  double* const L = static_cast<double*>(args.workspace);
+  double* const y = L + n * n;
+  for (i64 i = 0; i < n; ++i) {
+    for (i64 j = 0; j <= i; ++j) {
+      double sum = in(args, 0, j * a.strides[0] + i * a.strides[1]) + (i == j ? in(args, 2, 0) : 0);
+      for (i64 k = 0; k < j; ++k) sum -= L[i * n + k] * L[j * n + k];
+      if (i == j && !(sum > 0 && std::isfinite(sum))) {
+        for (i64 k = 0; k < n; ++k) out(args, k, std::numeric_limits<double>::quiet_NaN());
+        return;
+      }
+      L[i * n + j] = i == j ? std::sqrt(sum) : sum / L[j * n + j];
+    }
+    double sum = in(args, 1, i * b.strides[0]);
+    for (i64 k = 0; k < i; ++k) sum -= L[i * n + k] * y[k];
+    y[i] = sum / L[i * n + i];
+  }
+  for (i64 i = n; i-- > 0;) {
+    for (i64 k = i + 1; k < n; ++k) y[i] -= L[k * n + i] * y[k];
+    y[i] /= L[i * n + i];
+    out(args, i, y[i]);
+  }
+}
+
 #define GRAPHRUN_REF_ENTRY(name, ...) {scalar_op::name, name##_kernel},
-constexpr ref::Entry kKernels[] = {GRAPHRUN_SCALAR_OPS(GRAPHRUN_REF_ENTRY){Op::where, where}, {Op::matmul, matmul}};
+constexpr ref::Entry kKernels[] = {
+    GRAPHRUN_SCALAR_OPS(GRAPHRUN_REF_ENTRY){Op::where, where}, {Op::matmul, matmul}, {family_op::solve_spd, solve_spd}};
 
 }  // namespace
 
@@ -103,9 +132,9 @@ bool ref_takes_views(Op op) {
 }
 
 std::uint64_t ref_workspace(Op op, const TensorType& output) {
-  return op == Op::scatter_add || op == family_op::fold
-             ? static_cast<std::uint64_t>(output.shape.elements()) * sizeof(double)
-             : 0;
+  const auto elements = static_cast<std::uint64_t>(output.shape.elements());
+  if (op == family_op::solve_spd) return elements * (elements + 1) * sizeof(double);
+  return op == Op::scatter_add || op == family_op::fold ? elements * sizeof(double) : 0;
 }
 
 }  // namespace graphrun

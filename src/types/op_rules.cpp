@@ -427,6 +427,23 @@ TensorType minibatch(const InferContext& context) {
   return type;
 }
 
+TensorType solve_spd(const InferContext& context) {
+  const TensorType &A = context.inputs[0], &b = context.inputs[1], &shift = context.inputs[2];
+  if (A.dtype != b.dtype || A.dtype != shift.dtype)
+    context.fail("dtype.mismatch", operand_list(context) + " must have the same dtype");
+  for (std::size_t i = 0; i < 3; ++i)
+    if (context.inputs[i].rows > 0)
+      context.fail("shape.rows", fmt::format("{} must not depend on the batch", context.operand(i)));
+  if (A.shape.rank() != 2 || A.shape[0] != A.shape[1])
+    context.fail("shape.square", fmt::format("{} must be a square matrix", context.operand(0)));
+  if (b.shape.rank() != 1 || b.shape[0] != A.shape[0]) {
+    context.fail("shape.mismatch",
+                 fmt::format("{} must have as many elements as {} has rows", context.operand(1), context.operand(0)));
+  }
+  if (shift.shape.rank() != 0) context.fail("shape.scalar", fmt::format("{} must be a scalar", context.operand(2)));
+  return b;
+}
+
 TensorType row_count(const InferContext&) {
   return {DType::i32, {}, 0};
 }
@@ -515,6 +532,7 @@ constexpr NamedRule kStructured[] = {
     {Op::assign, {{"TT>T", params_kind<NoParams>, Overlay::state}, assign, true}},
     {Op::where, {{"BTT>T", params_kind<NoParams>, Overlay::reuse}, where, true}},
     {Op::matmul, {{"FF>F", params_kind<MatmulParams>, Overlay::none, CombineOp::sum}, matmul}},
+    {family_op::solve_spd, {{"FFF>F"}, solve_spd}},
     {Op::sum, {{"F>F", params_kind<ReduceParams>, Overlay::none, CombineOp::sum}, reduce}},
     {Op::max, {{"F>F", params_kind<ReduceParams>, Overlay::none, CombineOp::max}, reduce}},
     {Op::min, {{"F>F", params_kind<ReduceParams>, Overlay::none, CombineOp::min}, reduce}},

@@ -54,6 +54,14 @@ TEST(OpRules, ShapesAndRowsAreHeldTogether) {
   EXPECT_NE(fault(Op::add, {f32({2})}, f32({2})), "");
   EXPECT_EQ(fault(Op::matmul, {f32({4, 2}, 1), f32({4, 3}, 1)}, f32({2, 3}), MatmulParams{true, false}), "");
   EXPECT_NE(fault(Op::matmul, {f32({4, 2}, 1), f32({4, 3})}, f32({2, 3}), MatmulParams{true, false}), "");
+  EXPECT_EQ(fault(family_op::solve_spd, {f32({3, 3}), f32({3}), f32({})}, f32({3})), "");
+  EXPECT_NE(fault(family_op::solve_spd, {f32({3, 2}), f32({3}), f32({})}, f32({3})), "") << "not square";
+  EXPECT_NE(fault(family_op::solve_spd, {f32({3}), f32({3}), f32({})}, f32({3})), "") << "not a matrix";
+  EXPECT_NE(fault(family_op::solve_spd, {f32({3, 3}), f32({2}), f32({})}, f32({2})), "");
+  EXPECT_NE(fault(family_op::solve_spd, {f32({3, 3}), f32({3, 1}), f32({})}, f32({3, 1})), "");
+  EXPECT_NE(fault(family_op::solve_spd, {f32({3, 3}), f32({3}), f32({1})}, f32({3})), "");
+  EXPECT_NE(fault(family_op::solve_spd, {f32({3, 3}, 1), f32({3}), f32({})}, f32({3})), "") << "the batch";
+  EXPECT_NE(fault(family_op::solve_spd, {f32({3, 3}), {DType::f64, {3}, 0}, f32({})}, f32({3})), "");
   EXPECT_EQ(fault(Op::slice, {f32({5})}, f32({2}), SliceParams{0, 3}), "");
   EXPECT_NE(fault(Op::slice, {f32({5})}, f32({2}), SliceParams{0, 4}), "");
   EXPECT_NE(fault(Op::slice, {f32({5})}, f32({2}), SliceParams{0, std::numeric_limits<std::int64_t>::max()}), "");

@@ -34,6 +34,24 @@ TEST(Compare, TolerancesFollowTheOp) {
     EXPECT_EQ(agreement_of(op), Agreement::exact) << name_of(op);
 }
 
+// The two solutions of a nearly singular system are far apart, but both solve it.
+TEST(Compare, SolutionsByTheirResidual) {
+  EXPECT_EQ(agreement_of(*find_op("solve_spd")), Agreement::residual);
+  const auto bytes = [](const Floats& values) {
+    const std::span<const std::byte> view = bytes_of(values);
+    return std::vector<std::byte>(view.begin(), view.end());
+  };
+  const std::vector<std::vector<std::byte>> operands = {bytes({1, 1, 99, 1}), bytes({2, 2}), bytes({1e-7f})};
+  const Residual one = residual_of(DType::f32, operands, bytes({1, 1})),
+                 far = residual_of(DType::f32, operands, bytes({3, -1})),
+                 bad = residual_of(DType::f32, operands, bytes({1, 1.01f}));
+  const auto agree = [&](const Residual& got) {
+    return !compare({{DType::f32, {2}, 0}, got.product, one.product, Agreement::scaled, one.scale}).wrong;
+  };
+  EXPECT_TRUE(agree(far));
+  EXPECT_FALSE(agree(bad));
+}
+
 TEST(Compare, FloatsAgreeWithinTheirTolerance) {
   const TensorType scalar{DType::f32, {1}, 0};
   const auto agree = [&](float got, float expected, Agreement rule, float scale = 0) {

@@ -1,5 +1,6 @@
-// matmul.cpp: matrix product with optional transposes; leading dimensions broadcast as in NumPy.
+// matmul.cpp: matrix product with optional transposes; leading dimensions broadcast as in NumPy. Solutions of systems.
 #include "graph/ops/make.h"
+#include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params.h"
 
@@ -27,13 +28,20 @@ Params pack_matmul(const OpCall& call) {
 }  // namespace
 
 std::vector<OpDef> matmul() {
-  return {{.op = Op::matmul,
-           .doc = "a @ b; the flags first transpose the last two axes of an operand; leading axes broadcast",
-           .operands = {"a", "b"},
-           .attrs = {{"transpose_a", false, "transpose a first"}, {"transpose_b", false, "transpose b first"}},
-           .grad = grad_matmul,
-           .rows = RowRule::contraction,
-           .pack = pack_matmul}};
+  return {
+      {.op = Op::matmul,
+       .doc = "a @ b; the flags first transpose the last two axes of an operand; leading axes broadcast",
+       .operands = {"a", "b"},
+       .attrs = {{"transpose_a", false, "transpose a first"}, {"transpose_b", false, "transpose b first"}},
+       .grad = grad_matmul,
+       .rows = RowRule::contraction,
+       .pack = pack_matmul},
+      {.op = family_op::solve_spd,
+       .doc = "x of (A + shift I) x = b by Cholesky, from the upper triangle of A; all NaN if a pivot is not positive",
+       .operands = {"A", "b", "shift"},
+       .no_gradient = "a gradient of the solution is not supported",
+       .rows = RowRule::scalar,
+       .agreement = Agreement::residual}};
 }
 
 }  // namespace graphrun::ops

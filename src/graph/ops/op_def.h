@@ -80,6 +80,7 @@ enum class Agreement : std::uint8_t {
   relative,  // error relative to |expected|: one rounding, or a function of known accuracy
   absolute,  // relative to max(1, |expected|): the result may cancel to 0, as a logarithm near 1
   scaled,    // relative to the sum of absolute terms: executors may add in any order
+  residual,  // a solution of A x = b: by the residual, relative to |A| |x| + |b|
 };
 
 struct OpDef {

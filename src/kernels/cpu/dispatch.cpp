@@ -52,7 +52,7 @@ namespace {
 const cpu::Entry* find(Op op) {
   using namespace cpu;
   for (const std::span<const Entry> family :
-       {elementwise_kernels, product_kernels, line_kernels, movement_kernels, scatter_kernels}) {
+       {elementwise_kernels, product_kernels, solve_kernels, line_kernels, movement_kernels, scatter_kernels}) {
     for (const Entry& entry : family)
       if (entry.op == op) return &entry;
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <mutex>
 #include <type_traits>
@@ -86,6 +87,28 @@ double element(DType dtype, std::span<const std::byte> bytes, std::size_t i) {
 
 std::string element_text(DType dtype, std::span<const std::byte> bytes, std::size_t i) {
   return with_type(dtype, [&](auto zero) { return fmt::format("{}", load_element<decltype(zero)>(bytes, i)); });
+}
+
+Residual residual_of(DType dtype, std::span<const std::vector<std::byte>> operands, std::span<const std::byte> x) {
+  Residual result{std::vector<std::byte>(x.size()), std::vector<std::byte>(x.size())};
+  with_type(dtype, [&](auto zero) {
+    using T = decltype(zero);
+    const std::size_t n = x.size() / sizeof(T);
+    const auto at = [](std::span<const std::byte> bytes, std::size_t i) {
+      return static_cast<double>(load_element<T>(bytes, i));
+    };
+    for (std::size_t i = 0; i < n; ++i) {
+      double sum = at(operands[2], 0) * at(x, i), size = std::fabs(sum) + std::fabs(at(operands[1], i));
+      for (std::size_t j = 0; j < n; ++j) {
+        const double term = at(operands[0], std::min(i, j) * n + std::max(i, j)) * at(x, j);
+        sum += term, size += std::fabs(term);
+      }
+      const auto rounded = static_cast<T>(sum), bound = static_cast<T>(size);
+      std::memcpy(result.product.data() + i * sizeof(T), &rounded, sizeof(T));
+      std::memcpy(result.scale.data() + i * sizeof(T), &bound, sizeof(T));
+    }
+  });
+  return result;
 }
 
 double Sides::tolerance(std::size_t i) const {

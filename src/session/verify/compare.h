@@ -36,6 +36,13 @@ struct Sides {
   std::size_t elements() const { return static_cast<std::size_t>(type.shape.elements()); }
 };
 
+// A x of a solution x of A x = b, and |A| |x| + |b|: what Agreement::residual compares. `operands`: A, b and shift of
+// solve_spd.
+struct Residual {
+  std::vector<std::byte> product, scale;
+};
+Residual residual_of(DType dtype, std::span<const std::vector<std::byte>> operands, std::span<const std::byte> x);
+
 std::string element_text(DType dtype, std::span<const std::byte> bytes, std::size_t i);
 double element(DType dtype, std::span<const std::byte> bytes, std::size_t i);
 

@@ -153,7 +153,15 @@ class StepVerification {
     if (scaled) read_bytes(*scale_, program(), step.output, scaled_);
     const auto* product = step.params.get_if<MatmulParams>();
     const Precision precision = product != nullptr ? product->precision : Precision::fp32;
-    compare_step(phase, index, {buffer(step.output).type, got_, expected_, rule, scaled_, precision});
+    if (rule == Agreement::residual) {
+      std::vector<Bytes> operands;
+      for (const BufferId id : step.inputs) operands.push_back(read_bytes(*reference_, program(), id));
+      const DType dtype = buffer(step.output).type.dtype;
+      Residual got = residual_of(dtype, operands, got_), expected = residual_of(dtype, operands, expected_);
+      got_ = std::move(got.product), expected_ = std::move(expected.product), scaled_ = std::move(expected.scale);
+    }
+    const Agreement compared = rule == Agreement::residual ? Agreement::scaled : rule;
+    compare_step(phase, index, {buffer(step.output).type, got_, expected_, compared, scaled_, precision});
     if (report_.difference) return std::nullopt;
     for (std::size_t i = 0; i < neighbours.size(); ++i) {
       if (read(neighbours[i]) == before[i]) continue;

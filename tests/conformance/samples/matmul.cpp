@@ -75,6 +75,38 @@ void add_leading(std::vector<Sample>& list) {
   add(exact);
 }
 
+// A = M^T M, with off-diagonal elements below the diagonal that must not be read.
+Sample solve(std::string name, std::int64_t n, double shift, DType dtype = DType::f32) {
+  std::vector<double> A, b;
+  for (std::int64_t i = 0; i < n; ++i) {
+    b.push_back(static_cast<double>(i % 5) - 2);
+    for (std::int64_t j = 0; j < n; ++j)
+      A.push_back(j < i ? 99 : i == j ? 4 + static_cast<double>(i % 3) : 0.5 / static_cast<double>(j - i));
+  }
+  Sample s{
+      .op = "solve_spd",
+      .name = std::move(name),
+      .operands = {{typed(dtype, {n, n}), 0, 1, A}, {typed(dtype, {n}), 0, 1, b}, {typed(dtype, {}), 0, 1, {shift}}}};
+  s.tolerance = {0, dtype == DType::f64 ? 1e-14 : 1e-6};
+  return s;
+}
+
+void add_solutions(std::vector<Sample>& list) {
+  for (const std::int64_t n : {1, 2, 7, 33, 61}) list.push_back(solve("n" + std::to_string(n), n, 0.5));
+  list.push_back(solve("f64", 7, 0, DType::f64));
+  Sample exact = solve("exact", 2, 1);
+  exact.operands[0].values = {3, 2, 0, 4};
+  exact.operands[1].values = {8, 9};
+  exact.expected = {1.375, 1.25};  // 4 x + 2 y = 8, 2 x + 5 y = 9
+  list.push_back(exact);
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  Sample failed = exact;
+  failed.name = "failed_pivot";
+  failed.operands[0].values = {3, 9, 0, 4};
+  failed.expected = {nan, nan};
+  list.push_back(failed);
+}
+
 }  // namespace
 
 std::vector<Sample> matmul() {
@@ -145,6 +177,7 @@ std::vector<Sample> matmul() {
   exact("exact_transpose_b", false, true, {17, 23, 39, 53});
   exact("exact_transpose_both", true, true, {23, 31, 34, 46});
   add_leading(list);
+  add_solutions(list);
   return list;
 }
 

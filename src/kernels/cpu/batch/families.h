@@ -113,6 +113,7 @@ constexpr Entry entry(Op op, WorkspaceFn workspace = nullptr) {
 
 extern const std::span<const Entry> elementwise_kernels;  // and cast
 extern const std::span<const Entry> product_kernels;      // matmul
+extern const std::span<const Entry> solve_kernels;        // solve_spd
 extern const std::span<const Entry> line_kernels;         // sum … argmin, softmax and related ops
 extern const std::span<const Entry> movement_kernels;     // broadcast_to … gather, batches, random samples
 extern const std::span<const Entry> scatter_kernels;      // scatter_add
