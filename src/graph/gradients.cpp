@@ -8,6 +8,7 @@
 #include "graph/ir/needed.h"
 #include "graph/ops/infer.h"
 #include "graph/ops/make.h"
+#include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params.h"
 
@@ -17,19 +18,52 @@ namespace {
 using ir::kNoNode;
 using ir::NodeId;
 
+// Shape of the gradients of each row by a shared value.
+Shape shape_of_rows(std::int64_t rows, const Shape& shape) {
+  Shape result{rows};
+  for (const std::int64_t extent : shape.dims()) result.push_back(extent);
+  return result;
+}
+
 // Sums over the axes along which the value was broadcast: leading axes that it does not have, and axes where its extent
-// is 1. Rows are handled alike: the gradient of a shared value that was combined with rows is a sum over rows.
-Var unbroadcast(Var gradient, const TensorType& wanted) {
+// is 1. Rows are handled alike: the gradient of a shared value that was combined with rows is a sum over rows, or with
+// `by_row` its terms.
+Var unbroadcast(Var gradient, const TensorType& wanted, bool by_row) {
   const TensorType have = gradient.type();
+  const bool keeps = by_row && have.rows > 0 && wanted.rows == 0;
   const int shift = have.shape.rank() - wanted.shape.rank();
   std::vector<std::int64_t> repeated;
-  for (int axis = 0; axis < have.shape.rank(); ++axis) {
+  for (int axis = keeps ? 1 : 0; axis < have.shape.rank(); ++axis) {
     const bool added = axis < shift;
     const bool over_rows = axis == 0 && have.rows > 0 && wanted.rows == 0;
     if (added || over_rows || (wanted.shape[axis - shift] == 1 && have.shape[axis] != 1)) repeated.push_back(axis);
   }
   if (!repeated.empty()) gradient = make::sum(gradient, repeated, true);
-  return make::reshape(gradient, wanted.shape);
+  return make::reshape(gradient, keeps ? shape_of_rows(have.shape[0], wanted.shape) : wanted.shape);
+}
+
+// Gradients of each row by the weights of x @ W (or x @ W^T): outer products of x and g, both (rows, features).
+Var outer_products(Var x, Var g, bool transposed) {
+  const auto with = [](Var value, bool column) {
+    const Shape& shape = value.type().shape;
+    return make::reshape(value, column ? Shape{shape[0], shape[1], 1} : Shape{shape[0], 1, shape[1]});
+  };
+  const Var left = with(transposed ? g : x, true);
+  return left * with(transposed ? x : g, false);
+}
+
+// Throws Error if gradients by row cannot pass the node.
+void check_by_row(const ir::Graph& graph, const ir::Node& node, const std::vector<bool>& input_wanted) {
+  const auto fail = [&](std::string_view why) {
+    throw Error(ErrorKind::input, "gradient.rows",
+                fmt::format("no gradients of single rows through '{}' ({}): {}", node.name, node.def->name(), why));
+  };
+  if (node.type.rows > 1) fail("a sample has several rows there");
+  if (node.type.rows > 0) return;
+  for (std::size_t i = 0; i < node.inputs.size(); ++i)
+    if (input_wanted[i] && graph[node.inputs[i]].type.rows > 0) fail("it combines rows");
+  if (node.def->rows != RowRule::elementwise && node.op != Op::reshape && node.op != family_op::stop_gradient)
+    fail("of parameters, only elementwise functions and reshape are supported");
 }
 
 }  // namespace
@@ -125,8 +159,10 @@ struct Parts {
   std::vector<Var> of_slices, of_products;
 };
 
-// Gradients indexed by node, for the nodes that existed before the call; Var{} if no gradient reaches the node.
-std::vector<Var> sweep(ir::Builder& make, NodeId output, NodeId cotangent, std::span<const NodeId> wanted) {
+// Gradients indexed by node, for the nodes that existed before the call; Var{} if no gradient reaches the node. With
+// `by_row`, the gradient of a value without rows is that of each row, (rows, value's shape): terms of the sum.
+std::vector<Var> sweep(ir::Builder& make, NodeId output, NodeId cotangent, std::span<const NodeId> wanted,
+                       bool by_row = false) {
   // True for nodes on a path from a wanted node to the output.
   std::vector<bool> on_path = ir::needed_by(make.graph(), {&output, 1});
   const std::vector<bool> depends = ir::depending_on(make.graph(), wanted);
@@ -160,12 +196,27 @@ std::vector<Var> sweep(ir::Builder& make, NodeId output, NodeId cotangent, std::
       throw Error(ErrorKind::input, "gradient.none",
                   fmt::format("no gradient through '{}' ({}): {}", node.name, node.def->name(), node.def->no_gradient));
     }
+    if (by_row) check_by_row(make.graph(), node, input_wanted);
+    const bool outer = by_row && node.op == Op::matmul && input_wanted[1] && inputs[0].type().rows > 0 &&
+                       inputs[0].type().shape.rank() == 2 && inputs[1].type().rows == 0;
+    if (outer) input_wanted[1] = false;
     GradContext context{inputs,       node.attrs,   infer::params_of(make.graph(), node), {&make, id},
                         gradient[id], input_wanted, std::vector<Var>(inputs.size())};
-    node.def->grad(context);
+    if (by_row && node.op == Op::reshape && node.type.rows == 0) {
+      const TensorType& in = inputs[0].type();
+      context.result[0] = make::reshape(gradient[id], shape_of_rows(gradient[id].type().shape[0], in.shape));
+    } else {
+      node.def->grad(context);
+    }
+    if (outer) context.result[1] = outer_products(inputs[0], gradient[id], node.attrs.boolean("transpose_b"));
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      if (!input_wanted[i] || context.result[i].id == kNoNode) continue;
-      const Var part = unbroadcast(context.result[i], inputs[i].type());
+      if (context.result[i].id == kNoNode || !(input_wanted[i] || (outer && i == 1))) continue;
+      if (by_row && context.result[i].type().rows == 0) {
+        throw Error(ErrorKind::input, "gradient.rows",
+                    fmt::format("no gradients of single rows through '{}' ({}): its gradient adds rows", node.name,
+                                node.def->name()));
+      }
+      const Var part = unbroadcast(context.result[i], inputs[i].type(), by_row);
       Parts& others = parts[inputs[i].id];
       const Var first = others.of_products.empty() ? part : others.of_products.front();
       if (node.op == Op::slice && others.slices >= kMinSlices) {
@@ -191,6 +242,19 @@ std::vector<NodeId> gradients(ir::Builder& make, NodeId output, NodeId cotangent
                                                    : make::broadcast_to(make::like(0, zero_of), zero_of.type()).id);
   }
   return result;
+}
+
+NodeId gradients_by_row(ir::Builder& make, NodeId output, NodeId cotangent, std::span<const NodeId> wanted) {
+  const std::vector<Var> gradient = sweep(make, output, cotangent, wanted, true);
+  const TensorType rows = make.type(cotangent);
+  std::vector<Var> parts;
+  for (const NodeId id : wanted) {
+    const Shape shape{rows.shape[0], make.type(id).shape.elements()};
+    const Var zero = make::like(0, {&make, cotangent});
+    parts.push_back(gradient[id].id != kNoNode ? make::reshape(gradient[id], shape)
+                                               : make::broadcast_to(zero, {rows.dtype, shape, rows.rows}));
+  }
+  return make::concat(parts, 1).id;
 }
 
 NodeId gradient_or_none(ir::Builder& make, NodeId loss, NodeId wanted) {

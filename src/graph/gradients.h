@@ -15,6 +15,10 @@ std::vector<ir::NodeId> gradients(ir::Builder& make, ir::NodeId loss, std::span<
 // Starts from the given cotangent of `output` instead of 1.
 std::vector<ir::NodeId> gradients(ir::Builder& make, ir::NodeId output, ir::NodeId cotangent,
                                   std::span<const ir::NodeId> wanted);
+// The Jacobian of rows, (rows, elements of all wanted nodes in order): gradients of each row of `output` with respect
+// to nodes without rows. Throws Error (kind input) that names an op which combines rows or does not support this.
+ir::NodeId gradients_by_row(ir::Builder& make, ir::NodeId output, ir::NodeId cotangent,
+                            std::span<const ir::NodeId> wanted);
 // Gradient of a float scalar with respect to one node; kNoNode if no gradient reaches it.
 ir::NodeId gradient_or_none(ir::Builder& make, ir::NodeId loss, ir::NodeId wanted);
 

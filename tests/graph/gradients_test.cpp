@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <random>
 
 #include "graph/verifier.h"
 #include "graphrun/op.h"
@@ -135,6 +137,125 @@ TEST_F(Gradients, StartFromAGivenCotangent) {
   const NodeId gradient = gradients(builder_, y, cotangent, std::vector<NodeId>{x})[0];
   graph_[gradient].keep = true;
   EXPECT_EQ(value_of(gradient, {{x, {1, 2, 3}}, {cotangent, {1, 10, 100}}}), (std::vector<double>{2, 40, 600}));
+}
+
+// Row i of the Jacobian is the gradient with a cotangent that selects row i; differences of outputs agree.
+class GradientsByRow : public Gradients, public ::testing::WithParamInterface<std::uint32_t> {
+ protected:
+  NodeId random_row(std::mt19937& dice, std::vector<NodeId>& rows, const std::vector<NodeId>& vectors,
+                    const std::vector<NodeId>& weights, NodeId scalar) {
+    const auto pick = [&](const std::vector<NodeId>& from) { return from[dice() % from.size()]; };
+    switch (dice() % 9) {
+      case 0:
+        return add("tanh", {pick(rows)});
+      case 1:
+        return add("sin", {pick(rows)});
+      case 2:
+        return add("add", {pick(rows), pick(vectors)});
+      case 3:
+        return add("mul", {pick(rows), add("tanh", {pick(vectors)})});
+      case 4:
+        return add("mul", {pick(rows), add("exp", {scalar})});
+      case 5:
+        return add("matmul", {pick(rows), pick(weights)}, {{"transpose_b", dice() % 2 == 0}});
+      case 6:
+        return add("mul", {pick(rows),
+                           add("sum", {pick(rows)}, {{"axes", std::vector<std::int64_t>{1}}, {"keepdims", true}})});
+      case 7:
+        return add("concat",
+                   {add("slice", {pick(rows)},
+                        {{"axis", std::int64_t{1}}, {"start", std::int64_t{1}}, {"stop", std::int64_t{3}}}),
+                    add("slice", {pick(rows)},
+                        {{"axis", std::int64_t{1}}, {"start", std::int64_t{0}}, {"stop", std::int64_t{1}}})},
+                   {{"axis", std::int64_t{1}}});
+      default:
+        return add("div", {pick(rows), add("add", {add("square", {pick(vectors)}), builder_.scalar(1, DType::f64)})});
+    }
+  }
+};
+
+TEST_P(GradientsByRow, AgreeWithGradientsOfOneRow) {
+  std::mt19937 dice(GetParam());
+  const auto real = [&](std::vector<std::int64_t> shape, std::int64_t rows = 0) {
+    return input(std::move(shape), rows, "f64");
+  };
+  const NodeId x = real({5, 3}, 1), scalar = real({}), row = real({1, 3}), vector = real({3}), W = real({3, 3}),
+               V = real({9});
+  std::vector<NodeId> rows = {x};
+  const std::vector<NodeId> vectors = {row, vector},
+                            weights = {W, add("reshape", {V}, {{"shape", std::vector<std::int64_t>{3, 3}}})};
+  for (int i = 0; i < 12; ++i) rows.push_back(random_row(dice, rows, vectors, weights, scalar));
+  const NodeId output = rows.back(), selected = real({5, 3}, 1);
+  const std::vector<NodeId> wanted = {scalar, row, vector, W, V};
+  const std::vector<NodeId> sums = gradients(builder_, output, selected, wanted);
+  const NodeId J = gradients_by_row(builder_, output, selected, wanted);
+  EXPECT_EQ(graph_[J].type, (TensorType{DType::f64, {5, 25}, 1}));
+  for (const NodeId id : {output, J}) graph_[id].keep = true;
+  for (const NodeId id : sums) graph_[id].keep = true;
+  verify(graph_);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  std::vector<std::pair<NodeId, std::vector<double>>> values;
+  for (const NodeId id : {x, scalar, row, vector, W, V, selected}) {
+    std::vector<double> numbers(static_cast<std::size_t>(graph_[id].type.shape.elements()));
+    for (double& number : numbers) number = uniform(dice);
+    values.emplace_back(id, numbers);
+  }
+  std::vector<double>& cotangent = values.back().second;
+  GraphRun run(graph_, test::executor("ref"));
+  const auto evaluate = [&] {
+    for (const auto& [id, numbers] : values) run.write(id, tensor_of(DType::f64, graph_[id].type.shape, numbers));
+    run.run();
+  };
+  evaluate();
+  const std::vector<double> jacobian = to_doubles(run.read(J)), all = cotangent;
+  const auto weighted_output = [&](std::size_t r) {  // its part
+    evaluate();
+    const std::vector<double> y = to_doubles(run.read(output));
+    return cotangent[3 * r] * y[3 * r] + cotangent[3 * r + 1] * y[3 * r + 1] + cotangent[3 * r + 2] * y[3 * r + 2];
+  };
+  for (std::size_t r = 0; r < 5; ++r) {
+    for (std::size_t i = 0; i < all.size(); ++i) cotangent[i] = i / 3 == r ? all[i] : 0;
+    evaluate();
+    std::vector<double> expected;
+    for (const NodeId id : sums)
+      for (const double number : to_doubles(run.read(id))) expected.push_back(number);
+    for (std::size_t i = 0; i < 25; ++i)
+      EXPECT_NEAR(jacobian[25 * r + i], expected[i], 1e-12 * std::fmax(1, std::fabs(expected[i]))) << r << ", " << i;
+  }
+  cotangent = all;
+  const std::size_t r = GetParam() % 5;
+  std::size_t column = 0;
+  for (std::size_t of = 1; of < values.size() - 1; ++of) {  // differences by the first element of each
+    double& number = values[of].second[0];
+    const double before = number, by = 1e-6;
+    number = before + by;
+    const double above = weighted_output(r);
+    number = before - by;
+    const double below = weighted_output(r);
+    number = before;
+    EXPECT_NEAR(jacobian[25 * r + column], (above - below) / (2 * by), 1e-5 * std::fmax(1, std::fabs(above)));
+    column += values[of].second.size();
+  }
+}
+INSTANTIATE_TEST_SUITE_P(RandomGraphs, GradientsByRow, ::testing::Range(1U, 201U));
+
+TEST_F(Gradients, OfRowsNameTheOpThatCombinesThem) {
+  const NodeId x = input({5, 3}, 1), W = input({3, 3}), b = input({3});
+  const auto error = [&](NodeId output, NodeId wanted) {
+    try {
+      const NodeId ones = builder_.add("broadcast_to", {builder_.scalar(1, DType::f32)},
+                                       {{"shape", std::vector<std::int64_t>{5, 3}}, {"rows", std::int64_t{1}}});
+      gradients_by_row(builder_, output, ones, std::vector<NodeId>{wanted});
+    } catch (const Error& failure) {
+      return std::string(failure.what());
+    }
+    return std::string("none");
+  };
+  const NodeId y = add("add", {x, b});
+  const NodeId centred = add("sub", {y, add("sum", {y}, {{"axes", std::vector<std::int64_t>{0}}, {"keepdims", true}})});
+  EXPECT_NE(error(centred, b).find("(sum): it combines rows"), std::string::npos) << error(centred, b);
+  const NodeId tied = add("matmul", {add("matmul", {x, W}), add("transpose", {W})});
+  EXPECT_NE(error(tied, W).find("(transpose): of parameters, only"), std::string::npos) << error(tied, W);
 }
 
 TEST_F(Gradients, OfGradients) {
