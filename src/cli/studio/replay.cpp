@@ -27,13 +27,15 @@ std::string base64(const std::vector<std::byte>& bytes) {
 
 Replay::Replay(const Session& session) {
   std::size_t size = 0;
+  bool is_f32 = true;
   for (const Buffer& buffer : session.program().buffers) {
     if (buffer.kind != BufferKind::parameter) continue;
     parameters_.push_back(buffer.name);
     ids_.push_back(session.find(buffer.name));
     size += buffer.type.bytes();
+    is_f32 = is_f32 && buffer.type.dtype == DType::f32;
   }
-  if (size > kMaxElements * sizeof(float)) {
+  if (!is_f32 || size > kMaxElements * sizeof(float)) {
     parameters_.clear();
     ids_.clear();
     return;

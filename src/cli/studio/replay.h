@@ -1,6 +1,6 @@
 // replay.h: what the page needs to draw a small network at any step: layers, weights of each step, rows of the data.
-// Contract: has no weights for models of more than kMaxElements parameters. Weights are f32, little-endian, in base64,
-// one parameter after the other. Rows are as the network sees them, after all transforms.
+// Contract: has no weights for models in fp64 or of more than kMaxElements parameters. Weights are f32, little-endian,
+// in base64, one parameter after the other. Rows are as the network sees them, after all transforms.
 #pragma once
 
 #include <cstdint>
