@@ -534,6 +534,85 @@ TEST_F(Runs, OfAKilledSweepAreCompleteOnceReported) {
   EXPECT_EQ(graphrun(words(runs_)).out, graphrun(words(runs_ + "-whole")).out);
 }
 
+// Networks of an ensemble have the weights of single runs; predictions are the mean of theirs, bit for bit.
+TEST_F(Runs, OfAnEnsemblePredictTheMean) {
+  const std::string nets = runs_ + "-ensemble", rows = file("rows.csv", "x0\n1.5\n-2\n0.3\n");
+  file("line.csv", "x0,y0\n0,1\n1,3.5\n2,5\n3,7\n4,8\n5,12\n");
+  Json model = Json::parse(kLine);
+  model["data"] = {{"source", {{"csv", "line.csv"}, {"x", {"x0"}}, {"y", {"y0"}}}},
+                   {"split", {0.5, 0, 0.5}},
+                   {"transform", {{"x", {"standardize"}}, {"y", {"standardize"}}}}};
+  const std::string path = file("ensemble.json", model.dump());
+  const std::vector<std::string> train = {"train", path, "--ensemble", "8", "-o", nets};
+  const Outcome trained = graphrun(train);
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_TRUE(has(trained.out, "±") && has(trained.err, "8 of 8: run 0008, seed 8")) << trained.err;
+  const Json alone = Json::parse(
+      graphrun({path, "--quiet", "--json", "--seed", "3", "--set", "data.split_seed=1", "--hash-weights"}).out);
+  EXPECT_EQ(result_in(nets, "0003")["weights_hash"], alone["weights_hash"]);
+
+  const auto predict = [&](const std::vector<std::string>& weights, const std::string& flag) {
+    std::vector<std::string> words = {"predict", path, rows, flag, "--weights"};
+    words.insert(words.end(), weights.begin(), weights.end());
+    return graphrun(words);
+  };
+  std::vector<std::string> files;
+  std::vector<std::vector<double>> of_rows(3);
+  for (int i = 1; i <= 8; ++i) {
+    files.push_back(nets + "/000" + std::to_string(i) + ".npz");
+    const Json single = Json::parse(predict({files.back()}, "--json").out);
+    for (std::size_t row = 0; row < 3; ++row) of_rows[row].push_back(single["predictions"][row][0].get<float>());
+  }
+  const Json mean = Json::parse(predict(files, "--json").out);
+  EXPECT_EQ(mean["columns"], (Json{"p", "p.std"}));
+  for (std::size_t row = 0; row < 3; ++row) {
+    double sum = 0, squares = 0;
+    for (const double value : of_rows[row]) sum += value;
+    for (const double value : of_rows[row]) squares += (value - sum / 8) * (value - sum / 8);
+    EXPECT_EQ(mean["predictions"][row][0].get<double>(), sum / 8);
+    EXPECT_EQ(mean["predictions"][row][1].get<double>(), std::sqrt(squares / 7));
+  }
+  EXPECT_TRUE(predict(files, "-q").out.starts_with("p,p.std\n"));
+  EXPECT_EQ(graphrun({"predict", path, "--weights", files[0], files[1], rows}).out,
+            predict({files[0], files[1]}, "-q").out);
+
+  fs::remove(fs::path(nets) / "0005" / "result.json");
+  EXPECT_TRUE(has(graphrun(train).err, "7 of 8 runs were there already"));
+  EXPECT_TRUE(fs::exists(files[4]));
+  expect_rejected(graphrun({"train", path, "--ensemble", "9", "-o", nets}), {"holds another sweep"});
+  expect_rejected(graphrun({"train", path, "--ensemble", "2"}), {"-o FOLDER"});
+  expect_rejected(graphrun({"train", path, "--ensemble", "1", "-o", nets}), {"from 2 to 1000"});
+  expect_rejected(graphrun({"train", path, "-o", nets}), {"goes with --ensemble"});
+  for (const char* flag : {"--save-weights=w.npz", "--run-dir=r", "--log=l.csv", "--resume=c"})
+    expect_rejected(graphrun({"train", path, "--ensemble", "2", "-o", nets, flag}), {"does not go with --ensemble"});
+}
+
+// Here the mean logit is positive, but the mean probability is below 1/2.
+TEST_F(Runs, OfAnEnsembleVoteByTheirMeanProbability) {
+  Json model = Json::parse(kLine);
+  model["graph"] = {
+      Json::parse(R"({"name": "z", "op": "dense", "inputs": ["x"], "units": 1, "bias": false, "init": "zeros"})"),
+      "loss = mean(sigmoid_cross_entropy(z, y))"};
+  model["outputs"] = {{"z", "y"}};
+  model["train"] = {{"minimize", "loss"}, {"epochs", 1}, {"optimizer", {{"sgd", {{"lr", 8}}}}}};
+  model["data"] = {{"train", {{"inline", {{"x", {{1}}}, {"y", {{1}}}}}}}};
+  const std::string yes = file("yes.json", model.dump());  // ends with the weight 4
+  model["data"]["train"]["inline"]["y"] = {{0}};
+  model["train"]["optimizer"]["sgd"]["lr"] = 3;
+  const std::string no = file("no.json", model.dump());  // ends with -1.5
+  const std::string a = (folder_ / "a.npz").string(), b = (folder_ / "b.npz").string(), rows = file("r.csv", "x\n1\n");
+  ASSERT_EQ(graphrun({yes, "-q", "--save-weights", a}).code, 0);
+  ASSERT_EQ(graphrun({no, "-q", "--save-weights", b}).code, 0);
+  const std::vector<std::string> words = {"predict", yes, rows, "--labels", "--weights", a, b, b};
+  const std::vector<std::string> logits = lines(graphrun(words).out);
+  ASSERT_EQ(logits.size(), 2u) << graphrun(words).err;
+  EXPECT_EQ(logits[0], "y,z,z.std");
+  EXPECT_TRUE(logits[1].starts_with("0,0.333333333")) << logits[1];
+  std::vector<std::string> probabilities = words;
+  probabilities.push_back("--probabilities");
+  EXPECT_TRUE(lines(graphrun(probabilities).out).at(1).starts_with("0,0.448"));
+}
+
 // A run whose log or weights cannot be written is not done, so the same command trains it again.
 TEST_F(Runs, WithoutTheirLogOrWeightsAreNotDone) {
   for (const std::string how : {"--at-once", "--jobs"}) {
@@ -544,7 +623,7 @@ TEST_F(Runs, WithoutTheirLogOrWeightsAreNotDone) {
       fs::create_symlink("/dev/full", run / name);
       const auto swept = [&] {
         return graphrun({"sweep", model_, "--run-dir", folder, "--seeds", "2", how, "2"},
-                        {.environment = {"TMPDIR=" + folder_.string()}});  // of the rescued weights
+                        {.environment = {"TMPDIR=" + folder_.string()}});  // gets the rescued weights
       };
       const Outcome full = swept();
       EXPECT_EQ(full.code, 1) << full.err;

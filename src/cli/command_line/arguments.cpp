@@ -39,6 +39,7 @@ struct Given {
 struct SplitLine {
   std::vector<Given> flags;
   std::vector<std::string> words;
+  std::size_t after_weights = 0;  // words before --weights
 };
 
 // A flag like --lr may name a setting of the model on the line.
@@ -88,9 +89,23 @@ SplitLine split(int argc, const char* const* argv) {
       if (!there) throw usage("flags", fmt::format("{0} needs a value: {0} {1}", flag->name, flag->value));
       given.value = argv[++i];
     }
+    if (given.name == "--weights") result.after_weights = result.words.size();
     result.flags.push_back(std::move(given));
   }
   return result;
+}
+
+// `predict MODEL DATA --weights FOLDER/*.npz`: all files but the first are words after the flag. Two words are the
+// model and the data.
+void take_weights(SplitLine& line) {
+  std::vector<std::string>& words = line.words;
+  const std::size_t at = line.after_weights;
+  if (words.empty() || words[0] != "predict" || at == 0) return;
+  while (words.size() > 3 && at < words.size() &&
+         (words[at].ends_with(".npz") || words[at].ends_with(".safetensors"))) {
+    line.flags.push_back({"--weights", words[at]});
+    words.erase(words.begin() + static_cast<std::ptrdiff_t>(at));
+  }
 }
 
 void apply(const Flag& flag, std::string_view said_as, std::string_view value, Arguments& arguments) {
@@ -371,6 +386,17 @@ void reject_contradictions(const SplitLine& line, const Arguments& arguments) {
     throw usage("flags",
                 "--resume=auto needs the folder of the checkpoints: --checkpoint-dir, or --run-dir and --run-name",
                 "--resume=FILE resumes from a single file");
+  const bool is_ensemble = arguments.ensemble > 0;
+  if (arguments.verb == "train" && !is_ensemble && (was_given(line, "--at-once") || was_given(line, "--output")))
+    throw usage("flags", fmt::format("{} goes with --ensemble", was_given(line, "--output") ? "--output" : "--at-once"),
+                "--save-weights names the file of the weights");
+  if (is_ensemble && arguments.output.empty())
+    throw usage("flags", "--ensemble needs a folder for the networks: -o FOLDER");
+  for (const Given& given : line.flags) {
+    if (is_ensemble && given.name != "--ensemble" && given.name != "--output" &&
+        (given.name == "--run-dir" || !belongs(*find_flag(given.name), "sweep")))
+      throw usage("flags", fmt::format("{} does not go with --ensemble", given.name));
+  }
   if (was_given(line, "--jobs") && was_given(line, "--at-once"))
     throw usage("flags", "--jobs and --at-once exclude each other",
                 "--jobs trains in processes, --at-once in threads of one process");
@@ -416,6 +442,7 @@ void reject_contradictions(const SplitLine& line, const Arguments& arguments) {
 
 Arguments parse(int argc, const char* const* argv) {
   SplitLine line = split(argc, argv);
+  take_weights(line);
   Arguments arguments;
   arguments.help = was_given(line, "--help");
   arguments.version = was_given(line, "--version") && !arguments.help;
@@ -429,7 +456,8 @@ Arguments parse(int argc, const char* const* argv) {
   apply_flags(line, arguments);
   reject_contradictions(line, arguments);
   arguments.command.assign(argv, argv + argc);
-  if (arguments.verb == "sweep") {
+  if (arguments.ensemble > 0) arguments.seeds = arguments.ensemble, arguments.run_dir = arguments.output;
+  if (arguments.verb == "sweep" || arguments.ensemble > 0) {
     arguments.passed_on = flags_of_trainings(line);
     if (arguments.run_dir.empty())
       arguments.run_dir = std::filesystem::path(arguments.model).stem().string() + "-sweep";

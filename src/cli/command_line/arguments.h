@@ -36,6 +36,7 @@ struct Arguments {
   std::string title;                      // plot
   std::string picture, split, array;      // plot: of a model; empty: automatic. show: split
   std::vector<std::string> keep;          // predict: columns
+  std::vector<std::string> more_weights;  // predict: weights files after the first, load.weights
   bool has_header = true;                 // init
   std::int64_t window = 0;                // init: rows; 0: none
   std::string importance;                 // eval: a metric; empty: none
@@ -82,6 +83,7 @@ struct Arguments {
   std::vector<std::string> over;          // sweep: PATH=VALUES
   int seeds = 1;                          // sweep
   bool folds = false;                     // sweep
+  int ensemble = 0;                       // train: number of networks; 0: a single training
   int at_once = 0, jobs = 0;              // sweep: trainings in threads; 0: automatic. Processes; 0: threads
   std::string sort;                       // runs, sweep: a column; empty: none
   bool compare = false;                   // runs: settings, over seeds

@@ -133,6 +133,14 @@ void on(Arguments& arguments, std::string_view) {
   arguments.*kMember = true;
 }
 
+// The other verbs use the last file.
+void add_weights(Arguments& arguments, std::string_view value) {
+  if (arguments.verb == "predict" && !arguments.load.weights.empty())
+    arguments.more_weights.emplace_back(value);
+  else
+    arguments.load.weights = value;
+}
+
 constexpr Flag kFlags[] = {
     {"--set", "PATH=VALUE", "Model", kReading, "override a value of the model file; may be repeated", set_override,
      Completes::settings},
@@ -148,8 +156,7 @@ constexpr Flag kFlags[] = {
      "memory limit of the plan, as in 512M or 4GiB; same as --set train.max_memory=SIZE",
      [](Arguments& a, std::string_view v) { override_train(a, "max_memory", v); }},
     {"--weights", "FILE", "Model", "train eval predict verify bench show sweep plot export-c export-onnx",
-     "read weights from this NPZ or safetensors file", [](Arguments& a, std::string_view v) { a.load.weights = v; },
-     Completes::files},
+     "read weights from this NPZ or safetensors file; predict takes several", add_weights, Completes::files},
     {"--save-weights", "FILE", "Model", "train",
      "write trained weights as NPZ (FILE.safetensors: with the model inside)", set<&Arguments::save_weights>,
      Completes::files},
@@ -231,7 +238,9 @@ constexpr Flag kFlags[] = {
     {"--seeds", "N", "Runs", "sweep", "number of seeds per combination, starting at the model's seed (default: 1)",
      [](Arguments& a, std::string_view v) { a.seeds = number<int>(v, 1, 100000); }},
     {"--folds", "", "Runs", "sweep", "train each fold of the model's data.folds", on<&Arguments::folds>},
-    {"--at-once", "N|auto", "Runs", "sweep",
+    {"--ensemble", "N", "Runs", "train", "train N networks that differ in their seed, to the folder -o FOLDER",
+     [](Arguments& a, std::string_view v) { a.ensemble = number<int>(v, 2, 1000); }},
+    {"--at-once", "N|auto", "Runs", "train sweep",
      "number of runs to train at a time (default: auto, as many as fit the device)",
      [](Arguments& a, std::string_view v) { a.at_once = v == "auto" ? 0 : number<int>(v, 1, 4096); }},
     {"--jobs", "N", "Runs", "sweep", "train N runs at a time, each in its own process",
@@ -316,8 +325,9 @@ constexpr Flag kFlags[] = {
     {"--no-browser", "", "Server", "studio", "print the address without opening a browser",
      [](Arguments& a, std::string_view) { a.browser = false; }},
 
-    {"--output", "FILE", "Output", "init predict plan show report plot export-c export-onnx import-onnx",
-     "output file {(default: stdout); report: (default: report.html in the run's folder); import-onnx: (required)}",
+    {"--output", "FILE", "Output", "init train predict plan show report plot export-c export-onnx import-onnx",
+     "output file, or folder for --ensemble {(default: stdout); train: (default: none); report: (default: report.html "
+     "in the run's folder); import-onnx: (required)}",
      set<&Arguments::output>, Completes::files, "", "-o"},
     {"--columns", "NAMES", "Output", "runs sweep plot",
      "columns to print or draw, as in loss,accuracy; may be repeated (default: automatic)",

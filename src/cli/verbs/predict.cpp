@@ -1,4 +1,6 @@
-// predict.cpp: the verb `predict`: outputs of a trained model for the rows of a file, as CSV on stdout.
+// predict.cpp: the verb `predict`: outputs of a trained model for the rows of a file, as CSV on stdout. With several
+// weights files, the mean and the sample standard deviation of their outputs: sums in double, in the order of the
+// files.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -16,6 +18,7 @@
 #include "cli/command_line/open.h"
 #include "cli/command_line/verbs.h"
 #include "cli/results/forecast.h"
+#include "cli/stored_runs/comparison.h"
 #include "cli/terminal/csv_cell.h"
 #include "cli/terminal/terminal.h"
 #include "graphrun/class_outputs.h"
@@ -35,6 +38,7 @@ struct Output {
   bool says_label = false;
   std::vector<std::vector<std::string>> labels = {};  // per row, if says_label: its class, or its labels
   bool is_probability = false;                        // converted from logits
+  std::vector<Output> others = {};                    // the same output of the other weights files
 };
 using Outputs = std::vector<Output>;
 
@@ -97,9 +101,11 @@ std::vector<std::string> columns_of(const Outputs& outputs, const std::vector<st
   }
   for (const Output& output : outputs) {
     const std::size_t width = width_of(output.values);
-    for (std::size_t i = 0; i < width; ++i)
+    for (std::size_t i = 0; i < width; ++i) {
       names.push_back(width == 1 ? number_name(output, outputs)
                                  : fmt::format("{}.{}", number_name(output, outputs), output.classes.label(i)));
+      if (!output.others.empty()) names.push_back(names.back() + ".std");
+    }
   }
   std::unordered_set<std::string> taken;
   for (std::string& name : names) name = distinct(std::move(name), taken);
@@ -115,9 +121,36 @@ std::vector<std::string> labels_of(const ClassOutput& classes, std::span<const f
   return labels;
 }
 
+// Classes of several networks, by their mean probabilities and mean thresholds.
+std::vector<std::vector<std::string>> labels_of_mean(Output& output) {
+  std::vector<std::span<const float>> all = {output.values.elements<float>()};
+  ClassOutput classes = output.classes;
+  classes.numbers = ClassOutput::Numbers::plain;
+  const std::size_t chosen = classes.thresholds.size();
+  for (Output& other : output.others) {
+    all.push_back(other.values.elements<float>());
+    if (other.classes.thresholds.size() != chosen) classes.thresholds.clear();
+    for (std::size_t k = 0; k < classes.thresholds.size(); ++k) classes.thresholds[k] += other.classes.thresholds[k];
+  }
+  for (double& threshold : classes.thresholds) threshold /= static_cast<double>(all.size());
+  std::vector<std::vector<std::string>> labels;
+  std::vector<double> probabilities(width_of(output.values));
+  for (std::size_t at = 0; at < all[0].size(); at += probabilities.size()) {
+    std::vector<double> sum(probabilities.size());
+    for (const std::span<const float> one : all) {
+      output.classes.probabilities(one.subspan(at, sum.size()), probabilities);
+      for (std::size_t k = 0; k < sum.size(); ++k) sum[k] += probabilities[k];
+    }
+    std::vector<float> mean;
+    for (const double p : sum) mean.push_back(static_cast<float>(p / static_cast<double>(all.size())));
+    labels.push_back(labels_of(classes, mean));
+  }
+  return labels;
+}
+
 // Calls f(number) for the elements of one row of one output.
 template <class F>
-void each_number(const Output& output, std::size_t row, F f) {
+void each_number_of_one(const Output& output, std::size_t row, F f) {
   const HostTensor& tensor = output.values;
   with_elements(tensor, [&](const auto elements) {
     const std::size_t width = width_of(tensor);
@@ -136,6 +169,20 @@ void each_number(const Output& output, std::size_t row, F f) {
       in_units(static_cast<double>(x), output.units->shift[column], output.units->scale[column], output.units->log, f);
     }
   });
+}
+
+// The same for an output of several networks: f(mean), then f(std) for each element.
+template <class F>
+void each_number(const Output& output, std::size_t row, F f) {
+  if (output.others.empty()) return each_number_of_one(output, row, f);
+  std::vector<std::vector<double>> values(width_of(output.values));
+  const auto add = [&](const Output& one) {
+    std::size_t i = 0;
+    each_number_of_one(one, row, [&](auto x) { values[i++].push_back(static_cast<double>(x)); });
+  };
+  add(output);
+  for (const Output& other : output.others) add(other);
+  for (const std::vector<double>& of_networks : values) f(mean_of(of_networks)), f(std_dev_of(of_networks));
 }
 
 // Destination of predictions: stdout, or a file that replaces the old one when complete.
@@ -162,11 +209,19 @@ class Destination {
   std::optional<OutputFile> file_;
 };
 
+// A network that predicts: a weights file of the model.
+struct Network {
+  Session session;
+  std::vector<std::optional<Standardization>> units;
+  std::vector<ClassOutput> classes;
+};
+
 class Predictions {
  public:
-  Predictions(Session& session, const Arguments& arguments, std::vector<std::optional<Standardization>> units)
-      : session_(session), arguments_(arguments), units_(std::move(units)), classes_(class_outputs(session.model())) {
-    const bool any = std::any_of(classes_.begin(), classes_.end(), [](const ClassOutput& one) { return one.is_class; });
+  Predictions(std::vector<Network> networks, const Arguments& arguments)
+      : arguments_(arguments), networks_(std::move(networks)) {
+    const std::vector<ClassOutput>& classes = networks_.front().classes;
+    const bool any = std::any_of(classes.begin(), classes.end(), [](const ClassOutput& one) { return one.is_class; });
     if (!any && (arguments.labels || arguments.probabilities)) {
       throw Error(ErrorKind::input, "predict.classes",
                   fmt::format("{}: no output of the model has a categorical target",
@@ -176,32 +231,27 @@ class Predictions {
   }
 
   Outputs of(const InputRows& rows) {
-    Outputs outputs;
     rows_ += rows.rows();
     for (const auto& [column, count] : rows.far) far_[column] += count;
-    for (auto& [name, values] : session_.predict_all(rows.inputs)) {
-      const std::size_t i = outputs.size();
-      const bool names_class = !classes_[i].words.empty() && !classes_[i].is_multi_label;
-      const bool says_label = classes_[i].is_class && (arguments_.labels || names_class);
-      outputs.push_back(
-          {name, session_.model().outputs[i].target, std::move(values), units_[i], classes_[i], says_label});
-      Output& output = outputs.back();
-      output.is_probability =
-          arguments_.probabilities && output.classes.is_class && output.classes.numbers != ClassOutput::Numbers::plain;
-      if (!says_label && !output.is_probability) continue;
-      if (output.values.dtype() == DType::f64)  // classes are read from f32
-        output.values = from_doubles(as_doubles(output.values), {DType::f32, output.values.shape(), 0});
-      const std::size_t width = width_of(output.values);
-      const std::span<float> numbers = output.values.elements<float>();
-      for (std::size_t at = 0; width > 0 && at < numbers.size(); at += width) {
-        const std::span<float> row = numbers.subspan(at, width);
-        if (says_label) output.labels.push_back(labels_of(output.classes, row));
-        if (output.is_probability) output.classes.to_probabilities(row);
-      }
+    Outputs outputs = outputs_of(networks_.front(), rows);
+    for (Network& network : std::span(networks_).subspan(1)) {
+      Outputs others = outputs_of(network, rows);
+      for (std::size_t i = 0; i < outputs.size(); ++i) outputs[i].others.push_back(std::move(others[i]));
+    }
+    for (Output& output : outputs) {
+      if (output.says_label && output.others.empty())
+        each_row(output, [&](std::span<float> row) { output.labels.push_back(labels_of(output.classes, row)); });
+      else if (output.says_label)
+        output.labels = labels_of_mean(output);
+      if (!output.is_probability) continue;
+      each_row(output, [&](std::span<float> row) { output.classes.to_probabilities(row); });
+      for (Output& other : output.others)
+        each_row(other, [&](std::span<float> row) { other.classes.to_probabilities(row); });
     }
     return outputs;
   }
 
+  const Session& session() const { return networks_.front().session; }
   std::vector<std::string> keep(const InputRows& rows) const {
     std::vector<std::string> names = arguments_.keep;
     if (rows.window_length > 0) names.insert(names.begin(), "row");
@@ -217,13 +267,61 @@ class Predictions {
   }
 
  private:
+  Outputs outputs_of(Network& network, const InputRows& rows) const {
+    Outputs outputs;
+    for (auto& [name, values] : network.session.predict_all(rows.inputs)) {
+      const std::size_t i = outputs.size();
+      const ClassOutput& classes = network.classes[i];
+      const bool names_class = !classes.words.empty() && !classes.is_multi_label;
+      const bool says_label = classes.is_class && (arguments_.labels || names_class);
+      outputs.push_back(
+          {name, network.session.model().outputs[i].target, std::move(values), network.units[i], classes, says_label});
+      Output& output = outputs.back();
+      output.is_probability =
+          arguments_.probabilities && classes.is_class && classes.numbers != ClassOutput::Numbers::plain;
+      if ((says_label || output.is_probability) && output.values.dtype() == DType::f64)  // classes are read from f32
+        output.values = from_doubles(as_doubles(output.values), {DType::f32, output.values.shape(), 0});
+    }
+    return outputs;
+  }
+
+  template <class F>
+  static void each_row(Output& output, F f) {
+    const std::size_t width = width_of(output.values);
+    const std::span<float> numbers = output.values.elements<float>();
+    for (std::size_t at = 0; width > 0 && at < numbers.size(); at += width) f(numbers.subspan(at, width));
+  }
+
   std::map<std::string, std::int64_t> far_;  // rows, keyed by column
   std::int64_t rows_ = 0;
-  Session& session_;
   const Arguments& arguments_;
-  std::vector<std::optional<Standardization>> units_;
-  std::vector<ClassOutput> classes_;
+  std::vector<Network> networks_;
 };
+
+// Input rows are converted once, so all networks must have the statistics of columns and the classes of the first.
+std::vector<Network> networks_of(const Arguments& arguments, LoadOptions load, Diagnostics& diagnostics) {
+  std::vector<Network> networks;
+  std::vector<std::string> files = {arguments.load.weights};
+  files.insert(files.end(), arguments.more_weights.begin(), arguments.more_weights.end());
+  for (const std::string& file : files) {
+    load.weights = file;
+    Model model = read_model(arguments, load, diagnostics);
+    std::vector<std::optional<Standardization>> units = take_units(model);
+    Session session = open_session(std::move(model), arguments, diagnostics);
+    std::vector<ClassOutput> classes = class_outputs(session.model());
+    networks.push_back({std::move(session), std::move(units), std::move(classes)});
+    const auto same = [](const FittedStatistic& a, const FittedStatistic& b) {
+      return a.name == b.name && a.values == b.values;
+    };
+    const Network &first = networks.front(), &own = networks.back();
+    if (!std::ranges::equal(own.session.model().data.fitted, first.session.model().data.fitted, same) ||
+        !std::ranges::equal(own.classes, first.classes, {}, &ClassOutput::words, &ClassOutput::words))
+      throw Error(ErrorKind::input, "predict.weights",
+                  fmt::format("'{}' and '{}' have different statistics of the training rows", files.front(), file),
+                  "train them with the same split, as train --ensemble does");
+  }
+  return networks;
+}
 
 std::string as_csv(const Outputs& outputs, const InputRows& rows) {
   std::string text;
@@ -273,7 +371,8 @@ void print_csv(InputReader& reader, InputRows rows, Predictions& predictions, De
   }
 }
 
-void print_json(InputReader& reader, InputRows rows, Session& session, Predictions& predictions, Destination& to) {
+void print_json(InputReader& reader, InputRows rows, Predictions& predictions, Destination& to) {
+  const Session& session = predictions.session();
   JsonWriter json, lines;
   std::int64_t count = 0;
   std::vector<std::string> names;
@@ -301,20 +400,21 @@ void number_rows(InputRows& rows) {
 int run_predict(const Arguments& arguments, Diagnostics& diagnostics) {
   Destination to(arguments.output);
   for (const std::string& read : {arguments.model, arguments.word, arguments.load.weights}) to.reject(read);
+  for (const std::string& read : arguments.more_weights) to.reject(read);
   InputReader reader(arguments.model, arguments.word, arguments.load, {arguments.load.format, arguments.keep});
   if (arguments.steps && !arguments.keep.empty())
     throw Error(ErrorKind::input, "predict.steps", "--keep: rows after the end of the file have no columns to keep");
   InputRows first = *reader.next();
   LoadOptions load = arguments.load;
   load.predicts = reader.streams() ? std::max<std::int64_t>(first.rows(), 1024) : first.rows();
-  Model model = read_model(arguments, load, diagnostics);
-  std::vector<std::optional<Standardization>> units = take_units(model);
-  Session session = open_session(std::move(model), arguments, diagnostics);
-  if (arguments.steps) first = forecast_windows(session, first, *arguments.steps, units);
+  std::vector<Network> networks = networks_of(arguments, load, diagnostics);
+  if (arguments.steps && networks.size() > 1)
+    throw Error(ErrorKind::input, "predict.steps", "--steps: windows with predictions come from one weights file");
+  if (arguments.steps) first = forecast_windows(networks[0].session, first, *arguments.steps, networks[0].units);
   if (first.window_length > 0) number_rows(first);
-  Predictions predictions(session, arguments, std::move(units));
+  Predictions predictions(std::move(networks), arguments);
   if (arguments.json)
-    print_json(reader, std::move(first), session, predictions, to);
+    print_json(reader, std::move(first), predictions, to);
   else
     print_csv(reader, std::move(first), predictions, to);
   to.finish();
@@ -346,11 +446,16 @@ predicts, counted from 0. The last one is after the end of the file. The first r
 
 predict warns about values far outside the training rows, by the statistics of minmax, standardize and robust.
 
+With several weights files, predict prints the mean of each output and its sample standard deviation, in a
+column that ends in .std. It sums in double precision, in the order of the files. Classes are those of the
+mean probabilities.
+
 graphrun predicts CSV rows and JSON lines from a pipe as they arrive. The outputs of a row depend on that row
 alone, unless the model mixes the rows of a batch. With --json, stdout is one object;
 docs/reference/command-line.md lists the keys.)",
     R"(graphrun train model.json --save-weights model.safetensors
 graphrun predict model.safetensors new.csv > predictions.csv
+graphrun predict model.json new.csv --weights networks/*.npz
 graphrun predict airline.safetensors airline.csv --steps 12
 tail -n +1 -f log.csv | graphrun predict model.json - --weights model.npz --keep time)",
     run_predict};

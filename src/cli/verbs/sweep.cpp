@@ -202,6 +202,18 @@ std::vector<std::string> words_of(const Arguments& arguments, const Plan& plan, 
   return words;
 }
 
+// Names the weights of each network of an ensemble FOLDER/0001.npz, so that FOLDER/*.npz are all of them.
+void link_weights(const Arguments& arguments, const Plan& plan) {
+  for (const Trial& trial : plan.trials) {
+    const std::string link = folder_of(arguments, trial) + ".npz";
+    std::error_code error;
+    std::filesystem::remove(link, error);
+    if (is_done(folder_of(arguments, trial)))
+      std::filesystem::create_symlink(std::filesystem::path(trial.name) / "weights.npz", link, error);
+    if (error) throw Error(ErrorKind::run, "runs.write", fmt::format("cannot write '{}': {}", link, error.message()));
+  }
+}
+
 struct SettingFigures {
   std::size_t runs = 0;
   std::vector<std::string> failed_after;              // step count of each failed run
@@ -370,6 +382,7 @@ int run_sweep(const Arguments& arguments, Diagnostics& diagnostics) {
     }
     run_in_threads(trainings, at_once, on_end);
   }
+  if (arguments.ensemble > 0) link_weights(arguments, plan);
   const Summary summary = summary_of(arguments, plan);
   write_results(arguments.json  ? as_json(plan, summary)
                 : arguments.csv ? as_csv(plan, summary)

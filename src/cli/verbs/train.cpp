@@ -9,6 +9,7 @@ namespace graphrun::cli {
 namespace {
 
 int run_train(const Arguments& arguments, Diagnostics& diagnostics) {
+  if (arguments.ensemble > 0) return sweep_verb.run(arguments, diagnostics);
   Ranks ranks(arguments, diagnostics);
   try {
     return train_and_store(ranks.arguments(), diagnostics, [&](const Results& results) {
@@ -31,6 +32,10 @@ const Verb train_verb = {
 the final weights. With early_stopping, training may end sooner, and the best weights are restored by default.
 `eval` also prints the confusion matrix. Progress goes to stderr, results to stdout.
 
+--ensemble N -o FOLDER trains N networks that differ in their seed, several at a time, and prints the mean and
+the standard deviation of their metrics. FOLDER gets a run folder and a weights file for each network, for
+`predict --weights FOLDER/*.npz`. The same command resumes it.
+
 After Ctrl-C, train finishes the current steps and prints the results so far, without losses and hashes that
 take too long to compute. The exit code is 130. docs/reference/command-line.md lists the keys of --json.
 
@@ -40,7 +45,8 @@ number of shards of the batch (--shards; 8 with ranks), but not on the number of
 graphrun train model.json --epochs=5 --set train.optimizer.sgd.lr=0.1
 graphrun model.json --json --quiet > result.json
 graphrun train model.json --ranks=2
-mpirun -n 4 graphrun train model.json)",
+mpirun -n 4 graphrun train model.json
+graphrun train model.json --ensemble 8 -o networks)",
     run_train};
 
 }  // namespace graphrun::cli
