@@ -5,6 +5,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <ctime>
 #include <filesystem>
@@ -54,7 +55,11 @@ fs::path named(const fs::path& parent, const std::string& name, bool resumes) {
   if (is_run && !resumes && read_run(folder.string()).state == RunRecord::State::done)
     throw Error(ErrorKind::input, "runs.exists", fmt::format("the run '{}' already exists", folder.string()),
                 "choose another --run-name or remove that folder; --resume continues the run");
-  if (!is_run && !fs::is_empty(folder, error))
+  // A run that is killed early may leave an empty folder, or one with the folder of its checkpoints.
+  const bool is_empty =
+      std::ranges::all_of(fs::directory_iterator(folder, error),
+                          [](const fs::directory_entry& entry) { return entry.path().filename() == "checkpoints"; });
+  if (!is_run && !is_empty)
     throw Error(ErrorKind::input, "runs.exists", fmt::format("'{}' already exists and is not a run", folder.string()),
                 "choose another --run-name");
   return folder;
