@@ -536,6 +536,74 @@ TEST_F(Runs, OfAKilledSweepAreCompleteOnceReported) {
   EXPECT_EQ(graphrun(words(runs_)).out, graphrun(words(runs_ + "-whole")).out);
 }
 
+// Nine settings train for a third of the epochs, and the best three of them for all.
+TEST_F(Runs, OfASweepAreHalved) {
+  Json model = Json::parse(kLine);
+  model["data"]["validation"] = model["data"]["test"];
+  model["train"]["epochs"] = 27;
+  const std::string path = file("halved.json", model.dump());
+  const std::vector<std::string> words = {
+      "sweep",     path,
+      "--run-dir", runs_,
+      "--seeds",   "2",
+      "--halving", "--json",
+      "--over",    "train.optimizer.sgd.lr=1e30,0.001,0.002,0.003,0.05,0.004,0.01,0.02,0.0005"};
+  const auto rates = [](const Json& table, std::size_t count) {
+    std::set<std::string> all;
+    for (std::size_t i = 0; i < count; ++i) all.insert(table[i]["over"]["train.optimizer.sgd.lr"]);
+    return all;
+  };
+  const Outcome swept = graphrun(words);
+  EXPECT_EQ(swept.code, 1) << "of the rate 1e30";
+  EXPECT_TRUE(has(swept.err, "rung 1 of 2: 9 settings, 9 epochs") && has(swept.err, "2 of 18 runs failed"))
+      << swept.err;
+  const Json table = Json::parse(swept.out);
+  ASSERT_EQ(table.size(), 9u);
+  EXPECT_EQ(rates(table, 3), (std::set<std::string>{"0.05", "0.02", "0.01"}));
+  for (std::size_t i = 0; i < 9; ++i) {
+    const bool failed = table[i]["over"]["train.optimizer.sgd.lr"] == "1e30";
+    EXPECT_EQ(table[i]["rung"], i < 3 ? 2 : 1);
+    EXPECT_EQ(table[i]["runs"], failed ? 0 : 2);
+    EXPECT_EQ(failed || table[i]["steps"] == 2 * (i < 3 ? 27 : 9), true) << i;
+  }
+  for (const int seed : {1, 2}) {
+    const Json alone = Json::parse(
+        graphrun({path, "--quiet", "--json", "--set", "train.optimizer.sgd.lr=0.05", "--seed", std::to_string(seed)})
+            .out);
+    const Json halved = result_of(seed == 1 ? "0009" : "0010");
+    EXPECT_EQ(halved["weights_hash"], alone["weights_hash"]);
+    EXPECT_EQ(halved["validation"], alone["validation"]);
+    EXPECT_EQ(halved["steps"], 27);
+  }
+  fs::remove(fs::path(runs_) / "0009" / "result.json");  // as if killed in the last rung
+  EXPECT_EQ(graphrun(words).out, swept.out);
+  std::size_t reported = 0;  // killed at any time, the same command gives the same table
+  for (const std::size_t wanted : {3u, 9u, 14u, 21u, 24u}) {
+    std::vector<std::string> again = words;
+    again[3] = runs_ + "-killed";
+    const Outcome killed = graphrun(again, {.on_stderr = [&](pid_t process, std::string_view err) {
+                                      if (lines(std::string(err)).size() >= wanted) ::kill(process, SIGKILL);
+                                    }});
+    reported += lines(killed.err).size();
+  }
+  EXPECT_GT(reported, 9u);
+  std::vector<std::string> whole = words;
+  whole[3] = runs_ + "-killed";
+  EXPECT_EQ(graphrun(whole).out, swept.out);
+  EXPECT_TRUE(has(graphrun({"runs", runs_, "--compare"}).out, "best"));
+  std::vector<std::string> as_text = words;
+  as_text[7] = "--quiet";
+  EXPECT_TRUE(has(lines(graphrun(as_text).out)[0], "rung  steps  runs")) << graphrun(as_text).out;
+  const auto rejected = [&](std::vector<std::string> more, const std::string& reason) {
+    more.insert(more.begin(), {"sweep", path, "--run-dir", runs_ + "-none", "--halving"});
+    expect_rejected(graphrun(more), {reason});
+  };
+  rejected({}, "at least two settings");
+  rejected({"--over", "train.epochs=1,2"}, "equal epochs");
+  rejected({"--over", "train.optimizer.sgd.lr=1,2", "--jobs", "2"}, "exclude each other");
+  expect_rejected(graphrun({"sweep", path, "--halving=1"}), {"--halving must be"});
+}
+
 // Networks of an ensemble have the weights of single runs; predictions are the mean of theirs, bit for bit.
 TEST_F(Runs, OfAnEnsemblePredictTheMean) {
   const std::string nets = runs_ + "-ensemble", rows = file("rows.csv", "x0\n1.5\n-2\n0.3\n");

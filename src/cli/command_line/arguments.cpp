@@ -397,6 +397,8 @@ void reject_contradictions(const SplitLine& line, const Arguments& arguments) {
         (given.name == "--run-dir" || !belongs(*find_flag(given.name), "sweep")))
       throw usage("flags", fmt::format("{} does not go with --ensemble", given.name));
   }
+  if (was_given(line, "--jobs") && arguments.halving > 0)
+    throw usage("flags", "--jobs and --halving exclude each other", "--halving trains in threads: --at-once");
   if (was_given(line, "--jobs") && was_given(line, "--at-once"))
     throw usage("flags", "--jobs and --at-once exclude each other",
                 "--jobs trains in processes, --at-once in threads of one process");

@@ -83,6 +83,8 @@ struct Arguments {
   std::vector<std::string> over;          // sweep: PATH=VALUES
   int seeds = 1;                          // sweep
   bool folds = false;                     // sweep
+  int halving = 0;                        // sweep: factor of successive halving; 0: off
+  std::int64_t stop_epoch = 0;            // train: interrupt after this epoch; 0: never. No flag: set by sweep
   int ensemble = 0;                       // train: number of networks; 0: a single training
   int at_once = 0, jobs = 0;              // sweep: trainings in threads; 0: automatic. Processes; 0: threads
   std::string sort;                       // runs, sweep: a column; empty: none

@@ -240,6 +240,8 @@ constexpr Flag kFlags[] = {
     {"--folds", "", "Runs", "sweep", "train each fold of the model's data.folds", on<&Arguments::folds>},
     {"--ensemble", "N", "Runs", "train", "train N networks that differ in their seed, to the folder -o FOLDER",
      [](Arguments& a, std::string_view v) { a.ensemble = number<int>(v, 2, 1000); }},
+    {"--halving", "K", "Runs", "sweep", "continue only the best 1/K of the settings after each rung (without =K: 3)",
+     [](Arguments& a, std::string_view v) { a.halving = number<int>(v, 2, 100); }, Completes::nothing, "", "", "3"},
     {"--at-once", "N|auto", "Runs", "train sweep",
      "number of runs to train at a time (default: auto, as many as fit the device)",
      [](Arguments& a, std::string_view v) { a.at_once = v == "auto" ? 0 : number<int>(v, 1, 4096); }},

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -98,6 +99,16 @@ std::vector<GridPoint> settings_of(const std::vector<Axis>& axes) {
     settings = std::move(longer);
   }
   return settings;
+}
+
+std::vector<Rung> rungs_of(std::size_t settings, std::int64_t epochs, std::size_t factor) {
+  std::vector<Rung> rungs = {{settings, epochs}};
+  do {
+    rungs.push_back({(rungs.back().settings + factor - 1) / factor, epochs});
+  } while (rungs.back().settings > factor);
+  for (std::size_t k = rungs.size() - 1; k-- > 0;)
+    rungs[k].epochs = std::max<std::int64_t>(1, rungs[k + 1].epochs / static_cast<std::int64_t>(factor));
+  return rungs;
 }
 
 }  // namespace graphrun::cli

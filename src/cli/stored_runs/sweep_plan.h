@@ -20,4 +20,13 @@ using GridPoint = std::vector<std::string>;  // one value per axis
 Axis axis_of(const std::string& over);
 std::vector<GridPoint> settings_of(const std::vector<Axis>& axes);
 
+// Rungs of successive halving (Jamieson and Talwalkar, 2016): each rung trains its settings up to `epochs` epochs, and
+// the best of them continue. Every rung has 1/factor of the settings of the rung before (rounded up) and `factor` times
+// its epochs. The last rung has at most `factor` settings and all epochs.
+struct Rung {
+  std::size_t settings = 0;
+  std::int64_t epochs = 0;
+};
+std::vector<Rung> rungs_of(std::size_t settings, std::int64_t epochs, std::size_t factor);
+
 }  // namespace graphrun::cli

@@ -33,6 +33,7 @@ void Checkpoints::begin(Session& session) {
 
 void Checkpoints::report(const CheckpointInfo& info, const Session& session) {
   resumed_ = info.step;
+  resumed_epoch_ = info.epoch;
   diagnostics_.note(fmt::format("resuming from '{}': step {}, epoch {} of {}", info.path, info.step, info.epoch,
                                 session.model().train.epochs));
   if (!info.same_plan)

@@ -26,6 +26,7 @@ class Checkpoints {
 
   // Number of steps already done by the checkpoint; empty if the training does not resume.
   std::optional<std::uint64_t> resumed() const { return resumed_; }
+  std::int64_t resumed_epoch() const { return resumed_epoch_; }  // finished epochs, otherwise 0
   bool keeps() const { return folder_.has_value(); }
   CheckpointFolder* folder() { return folder_ ? &*folder_ : nullptr; }
 
@@ -36,6 +37,7 @@ class Checkpoints {
   Diagnostics& diagnostics_;
   std::optional<CheckpointFolder> folder_;
   std::optional<std::uint64_t> resumed_;
+  std::int64_t resumed_epoch_ = 0;
 };
 
 }  // namespace graphrun::cli

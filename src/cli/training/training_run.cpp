@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <iterator>
 #include <new>
 #include <optional>
@@ -176,11 +177,24 @@ TrainResult train(Session& session, const Arguments& arguments, OutputFiles& out
       };
     }
     checkpoints.connect(options);
+    if (arguments.stop_epoch > 0) {
+      options.on_step_end = [&, save = std::move(options.on_step_end)](const StepEnd& end) {
+        if (save) save(end);
+        if (end.step >= static_cast<std::uint64_t>(arguments.stop_epoch) * end.steps_of_epoch) session.cancel();
+      };
+    }
     options.on_first_step = [&] {
       if (interrupted()) session.cancel();  // a signal arrived before train() began
       if (arguments.assert_no_alloc || outputs.certificate) watch.arm(session);
     };
-    TrainResult training = session.train(options);
+    TrainResult training;
+    if (arguments.stop_epoch > 0 && checkpoints.resumed_epoch() >= arguments.stop_epoch) {  // killed after its end
+      training.epochs = checkpoints.resumed_epoch();
+      training.first_step = training.steps = *checkpoints.resumed();
+      training.cancelled = true;
+    } else {
+      training = session.train(options);
+    }
     watch.disarm();
     finish();
     return training;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <iterator>
 #include <optional>
 
@@ -41,6 +42,8 @@ struct Plan {
   std::vector<Trial> trials;
   std::optional<std::uint64_t> split_seed;  // same for all runs, regardless of their seeds
   std::int64_t folds = 0;                   // trained for each combination and seed; 0: the model's own split
+  std::vector<Rung> rungs;                  // for --halving; else empty
+  std::vector<std::size_t> rung_of;         // per setting: last rung that it trains, from 1; empty without --halving
 };
 
 // Number of folds in the model, for --folds.
@@ -51,6 +54,11 @@ std::int64_t folds_of(const Arguments& arguments) {
     throw Error(ErrorKind::input, "sweep.folds", fmt::format("--folds: '{}' has no folds in data", arguments.model),
                 R"(replace its split with "folds": {"k": 5, "fold": 0})");
   return folds->value.find("k")->value.integer;
+}
+
+std::int64_t epochs_of(const Arguments& arguments) {
+  const json::Document model = json::parse(arguments.model, canonical_model(arguments.model, arguments.load));
+  return model.root.find("train")->value.find("epochs")->value.integer;
 }
 
 // Seeds vary only the training: the first seed also splits the rows of all runs, unless the model sets split_seed.
@@ -91,6 +99,16 @@ Plan plan_of(const Arguments& arguments, std::uint64_t first_seed) {
         plan.trials.push_back(
             {s, first_seed + static_cast<std::uint64_t>(seed), fold, fmt::format("{:04}", plan.trials.size() + 1)});
   plan.split_seed = split_seed_of(arguments, plan, first_seed);
+  if (arguments.halving > 0) {
+    const auto varies = [&](const char* path) {
+      return std::ranges::find(plan.axes, path, &Axis::path) != plan.axes.end();
+    };
+    if (plan.settings.size() < 2 || varies("train.epochs"))
+      throw Error(ErrorKind::input, "sweep.halving", "--halving needs at least two settings, with equal epochs",
+                  "--over PATH=VALUES names them");
+    plan.rungs = rungs_of(plan.settings.size(), epochs_of(arguments), static_cast<std::size_t>(arguments.halving));
+    plan.rung_of.assign(plan.settings.size(), 1);
+  }
   return plan;
 }
 
@@ -112,6 +130,7 @@ std::string identity(const Arguments& arguments, const Plan& plan) {
   json.member("flags", flags).member("runs", plan.trials.size());
   if (plan.split_seed) json.member("split_seed", *plan.split_seed);
   if (plan.folds > 0) json.member("folds", plan.folds);
+  if (arguments.halving > 0) json.member("halving", arguments.halving);
   json.member("model", canonical_model(arguments.model, arguments.load));
   return json.end_object().text() + "\n";
 }
@@ -150,8 +169,14 @@ std::string folder_of(const Arguments& arguments, const Trial& trial) {
   return (std::filesystem::path(arguments.run_dir) / trial.name).string();
 }
 
-bool is_done(const std::string& folder) {
-  return is_run_folder(folder) && read_run(folder).state == RunRecord::State::done;
+// `epochs`: epochs of a rung; 0: all epochs.
+bool is_done(const std::string& folder, std::int64_t epochs = 0) {
+  if (!is_run_folder(folder)) return false;
+  const RunRecord run = read_run(folder);
+  if (run.state == RunRecord::State::done) return true;
+  const RunRecord::Field* trained = run.find("epochs");
+  return epochs > 0 && run.state == RunRecord::State::interrupted && trained != nullptr &&
+         trained->number.value_or(0) >= static_cast<double>(epochs);
 }
 
 // Cores that the CPU executor uses: those of the affinity mask, within the limit of a container.
@@ -199,6 +224,10 @@ std::vector<std::string> words_of(const Arguments& arguments, const Plan& plan, 
     words.push_back(fmt::format("--threads={}", std::max<std::size_t>(1, cores() / at_once)));
   words.push_back("--run-dir=" + arguments.run_dir);
   words.push_back("--run-name=" + trial.name);
+  if (!plan.rungs.empty()) {
+    const std::int64_t epochs = plan.rungs[plan.rung_of[trial.setting] - 1].epochs;
+    words.insert(words.end(), {"--resume", "--checkpoint-keep=1", fmt::format("--checkpoint-every={}", epochs)});
+  }
   return words;
 }
 
@@ -216,6 +245,7 @@ void link_weights(const Arguments& arguments, const Plan& plan) {
 
 struct SettingFigures {
   std::size_t runs = 0;
+  double steps = 0;
   std::vector<std::string> failed_after;              // step count of each failed run
   std::map<std::string, std::vector<double>> values;  // key: metric
 
@@ -240,28 +270,34 @@ Summary summary_of(const Arguments& arguments, const Plan& plan) {
   for (const Trial& trial : plan.trials) {
     const std::string folder = folder_of(arguments, trial);
     if (!is_run_folder(folder)) continue;
-    const RunRecord& run = runs.emplace_back(read_run(folder));
-    const bool done = run.state == RunRecord::State::done;
+    const RunRecord run = read_run(folder);
+    const bool is_last = plan.rungs.empty() || plan.rung_of[trial.setting] == plan.rungs.size();
+    if (is_last) runs.push_back(run);
+    const RunRecord::Field* steps = run.find("steps");
+    if (steps != nullptr) summary.figures[trial.setting].steps += steps->number.value_or(0);
+    // The metrics of a setting that does not continue are those of its last rung.
+    const bool done = run.state == RunRecord::State::done || (!is_last && run.state == RunRecord::State::interrupted);
     if (done) ++summary.figures[trial.setting].runs;
     for (const std::string& key : done ? listed_keys({run}) : std::vector<std::string>()) {
       if (!run.find(key)->number) continue;
       summary.figures[trial.setting].values[key].push_back(*run.find(key)->number);
       if (std::find(summary.keys.begin(), summary.keys.end(), key) == summary.keys.end()) summary.keys.push_back(key);
     }
-    const RunRecord::Field* steps = run.state == RunRecord::State::failed ? run.find("steps") : nullptr;
-    if (steps == nullptr) continue;
+    if (run.state != RunRecord::State::failed || steps == nullptr) continue;
     summary.figures[trial.setting].failed_after.push_back(steps->text);
     summary.any_failed = true;
   }
   for (std::size_t s = 0; s < plan.settings.size(); ++s) summary.order.push_back(s);
   const bool falling = arguments.sort.starts_with('-');
   const std::string key = arguments.sort.empty() ? "" : known_key(summary.keys, arguments.sort.substr(falling ? 1 : 0));
-  if (!summary.keys.empty()) summary.comparison = compare_settings(runs, (falling ? "-" : "") + key);
+  const bool any_done =
+      std::ranges::any_of(runs, [](const RunRecord& run) { return run.state == RunRecord::State::done; });
+  if (any_done && !summary.keys.empty()) summary.comparison = compare_settings(runs, (falling ? "-" : "") + key);
   std::vector<std::string> chosen;
   for (const std::string& column : arguments.columns) chosen.push_back(known_key(summary.keys, column));
   if (!chosen.empty()) summary.keys = chosen;
-  if (key.empty()) return summary;
   std::stable_sort(summary.order.begin(), summary.order.end(), [&](std::size_t a, std::size_t b) {
+    if (!plan.rungs.empty() && plan.rung_of[a] != plan.rung_of[b]) return plan.rung_of[a] > plan.rung_of[b];
     const auto *x = summary.figures[a].find(key), *y = summary.figures[b].find(key);
     if (x == nullptr || y == nullptr) return y == nullptr && x != nullptr;
     return falling ? mean_of(*y) < mean_of(*x) : mean_of(*x) < mean_of(*y);
@@ -272,12 +308,15 @@ Summary summary_of(const Arguments& arguments, const Plan& plan) {
 std::string as_text(const Plan& plan, const Summary& summary) {
   std::vector<std::vector<std::string>> rows(1);
   for (const Axis& axis : plan.axes) rows[0].push_back(printable(axis.path));
+  if (!plan.rungs.empty()) rows[0].insert(rows[0].end(), {"rung", "steps"});
   rows[0].emplace_back("runs");
   if (summary.any_failed) rows[0].emplace_back("failed");
   for (const std::string& key : summary.keys) rows[0].push_back(printable(key));
   for (const std::size_t s : summary.order) {
     std::vector<std::string> row;
     for (const std::string& value : plan.settings[s]) row.push_back(printable(value));
+    if (!plan.rungs.empty())
+      row.insert(row.end(), {fmt::format("{}", plan.rung_of[s]), fmt::format("{}", summary.figures[s].steps)});
     row.push_back(fmt::format("{}", summary.figures[s].runs));
     if (const auto& failed = summary.figures[s].failed_after; !failed.empty())
       row.push_back(fmt::format("{} (step {})", failed.size(), fmt::join(failed, ", ")));
@@ -299,11 +338,13 @@ std::string as_text(const Plan& plan, const Summary& summary) {
 std::string as_csv(const Plan& plan, const Summary& summary) {
   std::string text;
   for (const Axis& axis : plan.axes) text += csv_cell(axis.path) + ",";
+  if (!plan.rungs.empty()) text += "rung,steps,";
   text += summary.any_failed ? "runs,failed" : "runs";
   for (const std::string& key : summary.keys) text += fmt::format(",{0}.mean,{0}.std", csv_cell(key));
   for (const std::size_t s : summary.order) {
     text += '\n';
     for (const std::string& value : plan.settings[s]) text += csv_cell(value) + ",";
+    if (!plan.rungs.empty()) text += fmt::format("{},{},", plan.rung_of[s], summary.figures[s].steps);
     text += fmt::format("{}", summary.figures[s].runs);
     if (summary.any_failed) text += fmt::format(",{}", summary.figures[s].failed_after.size());
     for (const std::string& key : summary.keys) {
@@ -323,6 +364,7 @@ std::string as_json(const Plan& plan, const Summary& summary) {
     json.begin_object().key("over").begin_object();
     for (std::size_t a = 0; a < plan.axes.size(); ++a) json.member(plan.axes[a].path, plan.settings[s][a]);
     json.end_object().member("runs", summary.figures[s].runs);
+    if (!plan.rungs.empty()) json.member("rung", plan.rung_of[s]).member("steps", summary.figures[s].steps);
     if (const auto& failed = summary.figures[s].failed_after; !failed.empty()) json.member("failed_after", failed);
     if (plan.split_seed) json.member("split_seed", *plan.split_seed);
     json.key("figures").begin_object();
@@ -338,16 +380,24 @@ std::string as_json(const Plan& plan, const Summary& summary) {
   return json.end_array().text() + "\n";
 }
 
-int run_sweep(const Arguments& arguments, Diagnostics& diagnostics) {
-  const std::uint64_t first_seed = seed_of(arguments.model, arguments.load);
-  const Plan plan = plan_of(arguments, first_seed);
-  check_settings(arguments, plan);
-  claim_folder(arguments, plan);
+// Trains the runs that are not done, up to the rungs of their settings. Returns the number of failed ones.
+std::size_t train_missing(const Arguments& arguments, const Plan& plan, Diagnostics& diagnostics) {
   std::vector<const Trial*> waiting;
-  for (const Trial& trial : plan.trials)
-    if (!is_done(folder_of(arguments, trial))) waiting.push_back(&trial);
-  const std::size_t there = plan.trials.size() - waiting.size();
-  if (there > 0) diagnostics.note(fmt::format("{} of {} runs were there already", there, plan.trials.size()));
+  std::size_t there = 0;
+  const std::size_t rung = plan.rungs.empty() ? 0 : std::ranges::max(plan.rung_of);
+  const std::int64_t epochs = rung == 0 || rung == plan.rungs.size() ? 0 : plan.rungs[rung - 1].epochs;
+  for (const Trial& trial : plan.trials) {
+    if (rung > 0 && plan.rung_of[trial.setting] < rung) continue;
+    if (is_done(folder_of(arguments, trial), epochs))
+      ++there;
+    else
+      waiting.push_back(&trial);
+  }
+  const std::size_t all = there + waiting.size();
+  if (rung > 0)
+    diagnostics.note(fmt::format("rung {} of {}: {} settings, {} epochs", rung, plan.rungs.size(),
+                                 plan.rungs[rung - 1].settings, plan.rungs[rung - 1].epochs));
+  if (there > 0) diagnostics.note(fmt::format("{} of {} runs were there already", there, all));
   std::size_t at_once = static_cast<std::size_t>(std::max(arguments.jobs, arguments.at_once));
   std::shared_ptr<Executor> sharing;
   const std::size_t fitting = waiting.size() > 1 && arguments.jobs == 0 ? fitting_at_once(arguments, plan, sharing) : 1;
@@ -362,8 +412,9 @@ int run_sweep(const Arguments& arguments, Diagnostics& diagnostics) {
     const std::string what = fmt::format("run {},{} seed {}{}", trial.name, text_of(plan, trial.setting), trial.seed,
                                          plan.folds > 0 ? fmt::format(" fold {}", trial.fold) : "");
     ++ended;
-    if (end.code == kInterrupted) return;
-    if (end.code == kDone) return diagnostics.note(fmt::format("{} of {}: {}", ended, plan.trials.size(), what));
+    if (end.code == kInterrupted && (epochs == 0 || interrupted())) return;
+    if (end.code == kDone || end.code == kInterrupted)
+      return diagnostics.note(fmt::format("{} of {}: {}", ended, all, what));
     ++failed;
     diagnostics.warn(
         fmt::format("{} failed with exit code {}: {}", what, end.code, end.message.substr(0, end.message.find('\n'))));
@@ -372,15 +423,67 @@ int run_sweep(const Arguments& arguments, Diagnostics& diagnostics) {
   for (const Trial* trial : waiting) lines.push_back(words_of(arguments, plan, *trial, at_once));
   if (arguments.jobs > 0) {
     run_in_processes(lines, at_once, on_end);
-  } else {
-    std::vector<Arguments> trainings;
-    for (const std::vector<std::string>& line : lines) {
-      std::vector<const char*> words;
-      for (const std::string& word : line) words.push_back(word.c_str());
-      trainings.push_back(parse(static_cast<int>(words.size()), words.data()));
-      trainings.back().session.custom_executor = sharing;
-    }
-    run_in_threads(trainings, at_once, on_end);
+    return failed;
+  }
+  std::vector<Arguments> trainings;
+  for (const std::vector<std::string>& line : lines) {
+    std::vector<const char*> words;
+    for (const std::string& word : line) words.push_back(word.c_str());
+    trainings.push_back(parse(static_cast<int>(words.size()), words.data()));
+    trainings.back().session.custom_executor = sharing;
+    trainings.back().stop_epoch = epochs;
+  }
+  run_in_threads(trainings, at_once, on_end);
+  return failed;
+}
+
+// Settings of the next rung: those with the best means, as --compare computes them, and the fewest runs that diverged.
+// Empty if a run of the rung before has no result. The choice is stored, because the results of these runs are replaced
+// as they continue.
+std::vector<std::size_t> chosen_for(std::size_t rung, const Arguments& arguments, const Plan& plan) {
+  const std::string path = (std::filesystem::path(arguments.run_dir) / fmt::format("rung-{}.json", rung)).string();
+  std::vector<std::size_t> chosen;
+  if (std::error_code ignored; std::filesystem::exists(path, ignored)) {
+    for (const json::Value& one : json::parse(path, read_file(path)).root.items)
+      chosen.push_back(static_cast<std::size_t>(one.integer));
+    return chosen;
+  }
+  std::vector<RunRecord> runs;
+  std::map<std::string, std::size_t> setting_of;
+  for (const Trial& trial : plan.trials) {
+    if (plan.rung_of[trial.setting] + 1 != rung) continue;
+    const std::string folder = folder_of(arguments, trial);
+    if (!is_run_folder(folder)) return {};
+    RunRecord run = read_run(folder);
+    if (run.state == RunRecord::State::unfinished) return {};
+    if (run.state == RunRecord::State::failed) continue;
+    run.state = RunRecord::State::done;
+    runs.push_back(std::move(run));
+    setting_of[folder] = trial.setting;
+  }
+  if (runs.empty()) return {};
+  std::vector<ComparedSetting> best = compare_settings(std::move(runs), arguments.sort).settings;
+  std::ranges::stable_sort(best, std::greater(), [](const ComparedSetting& one) { return one.metrics.size(); });
+  for (const ComparedSetting& setting : best)
+    if (chosen.size() < plan.rungs[rung - 1].settings && !setting.folders.empty())
+      chosen.push_back(setting_of.at(setting.folders.front()));
+  OutputFile file(path, "runs.write");
+  file.write(JsonWriter().value(chosen).text() + "\n");
+  file.commit();
+  return chosen;
+}
+
+int run_sweep(const Arguments& arguments, Diagnostics& diagnostics) {
+  const std::uint64_t first_seed = seed_of(arguments.model, arguments.load);
+  Plan plan = plan_of(arguments, first_seed);
+  check_settings(arguments, plan);
+  claim_folder(arguments, plan);
+  std::size_t failed = train_missing(arguments, plan, diagnostics);
+  for (std::size_t rung = 2; rung <= plan.rungs.size() && !interrupted(); ++rung) {
+    const std::vector<std::size_t> chosen = chosen_for(rung, arguments, plan);
+    if (chosen.empty()) break;
+    for (const std::size_t setting : chosen) plan.rung_of.at(setting) = rung;
+    failed += train_missing(arguments, plan, diagnostics);
   }
   if (arguments.ensemble > 0) link_weights(arguments, plan);
   const Summary summary = summary_of(arguments, plan);
@@ -409,6 +512,10 @@ const Verb sweep_verb = {
 --run-dir, as with `train --run-dir`. sweep prints the mean and the standard deviation of the loss and the
 metrics for each combination. Then it compares the combinations, as `runs --compare` does.
 
+--halving trains all combinations for a few epochs, continues the best third of them for three times as many
+epochs, and so on (successive halving). The last rung trains up to three combinations for all epochs, with the
+results of an ordinary sweep. The metric is that of --sort.
+
 All runs use the same split, so that they are comparable: that of the first seed, or of the model's
 split_seed. --over data.split_seed=1:5 varies the split. --executor, --set and other training flags apply to
 each run. To resume an interrupted sweep, repeat the command; it skips completed runs.
@@ -420,7 +527,8 @@ ends with the same weights as a run on its own.
     R"(graphrun sweep model.json --over train.optimizer.adam.lr=0.1,0.01 --seeds 5
 graphrun sweep folds.json --folds
 graphrun sweep model.json --over graph.h.units=4:64:2x --run-dir units --sort validation.loss
-graphrun runs units --compare)",
+graphrun runs units --compare
+graphrun sweep model.json --over train.optimizer.adam.lr=1e-4:1:2x --halving)",
     run_sweep};
 
 }  // namespace graphrun::cli
