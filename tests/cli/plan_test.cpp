@@ -161,6 +161,18 @@ TEST_F(PlanForms, CsvIsWhatOtherSolversRead) {
   EXPECT_EQ(graphrun({"plan", "--buffers", path, "--capacity", plan["arena_bytes"].dump()}).code, 0);
 }
 
+// Networks that train at a time share no memory on cpu.
+TEST_F(PlanForms, CountsTheMemoryOfNetworksAtATime) {
+  const Json plan = Json::parse(graphrun({"plan", model_, "--no-fuse", "--at-once=7", "--json"}).out);
+  const Outcome trained = graphrun({model_, "--no-fuse", "--threads=1", "--verbose"});
+  const std::string label = "allocated_bytes: ";
+  const std::size_t at = trained.err.find(label);
+  ASSERT_NE(at, std::string::npos) << trained.err;
+  EXPECT_EQ(plan["at_once"]["arena_bytes"], 7 * std::stoull(trained.err.substr(at + label.size())));
+  EXPECT_EQ(plan["at_once"]["data_bytes"], 7 * plan["bytes_by_kind"]["data"].get<int>());
+  EXPECT_TRUE(has(graphrun({"plan", model_, "--at-once=7"}).out, "at once       7 networks: "));
+}
+
 TEST_F(PlanForms, ThePageStandsAlone) {
   const Outcome outcome = graphrun({"plan", model_, "--html"});
   ASSERT_EQ(outcome.code, 0) << outcome.err;

@@ -412,7 +412,7 @@ void reject_contradictions(const SplitLine& line, const Arguments& arguments) {
     for (const Given& given : line.flags) {
       const std::string_view group = find_flag(given.name)->group;
       if (group == "Execution" || group == "Model" || given.name == "--lock" || given.name == "--check" ||
-          given.name == "--svg" || given.name == "--html" || given.name == "--program")
+          given.name == "--svg" || given.name == "--html" || given.name == "--program" || given.name == "--at-once")
         throw usage("flags", fmt::format("{} goes with a model, not with --buffers", given.name));
     }
   }

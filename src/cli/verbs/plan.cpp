@@ -85,7 +85,13 @@ void write_fusion(JsonWriter& json, const Fusion& fusion) {
   json.member("notes", fusion.notes).end_object();
 }
 
-std::string as_json(const Program& program, std::string_view executor, const Fusion& fusion) {
+// Bytes of a network's own copy of the data set.
+std::uint64_t data_bytes(const PlanSummary& summary) {
+  const auto data = std::ranges::find(summary.classes, BufferKind::data, &ClassTotal::kind);
+  return data == summary.classes.end() ? 0 : data->bytes;
+}
+
+std::string as_json(const Program& program, std::string_view executor, const Fusion& fusion, int at_once) {
   JsonWriter json;
   json.begin_object().member("model", program.name).member("executor", executor);
   json.member("math", name_of(program.math)).member("target", program.target);
@@ -102,6 +108,12 @@ std::string as_json(const Program& program, std::string_view executor, const Fus
   json.member("largest", first_of(summary.largest, kLargest));
   json.key("outside_arena").begin_object().member("polled", summary.poll_bytes);
   json.member("tiles", summary.tile_bytes).end_object();
+  if (at_once > 0) {
+    const auto networks = static_cast<std::uint64_t>(at_once);
+    json.key("at_once").begin_object().member("networks", networks);
+    json.member("arena_bytes", networks * program.arena_bytes);
+    json.member("data_bytes", networks * data_bytes(summary)).end_object();
+  }
   json.objects("phases", program.phases, [&](const Phase& phase) { write_phase(json, phase); });
   const auto used = uses(program);
   json.objects("buffers", program.buffers, [&](const Buffer& buffer) {
@@ -194,7 +206,7 @@ std::string savings_text(const PlanSummary& summary, const Program& program, con
   return text;
 }
 
-std::string as_text(const Program& program, std::string_view executor, const Fusion& fusion, bool all) {
+std::string as_text(const Program& program, std::string_view executor, const Fusion& fusion, int at_once, bool all) {
   const PlanSummary summary = summary_of(program);
   std::string text = paint(stdout, Style::bold, fmt::format("{} on {}", printable(program.name), executor)) + "\n";
   const auto line = [&](std::string_view label, std::string_view content) {
@@ -207,6 +219,10 @@ std::string as_text(const Program& program, std::string_view executor, const Fus
   line("polled", human_bytes(summary.poll_bytes));
   if (summary.tile_bytes > 0)
     line("tiles", fmt::format("{} a thread, outside the arena", human_bytes(summary.tile_bytes)));
+  if (const auto networks = static_cast<std::uint64_t>(at_once); networks > 0)
+    line("at once",
+         fmt::format("{} networks: {}, of which data {}; each has an arena of its own", networks,
+                     human_bytes(networks * program.arena_bytes), human_bytes(networks * data_bytes(summary))));
   if (!summary.peak.step.empty())
     line("peak", fmt::format("{} at step {} of {}, {}", human_bytes(summary.peak.bytes), summary.peak.at + 1,
                              summary.peak.phase, summary.peak.step));
@@ -284,13 +300,13 @@ int run_plan(const Arguments& arguments, Diagnostics& diagnostics) {
   } else {
     plan_without(model, arguments, load, program, fusion);
     const auto text = [&] {
-      return as_text(program, executor, fusion, arguments.verbose) + budget_text(program, fusion) +
+      return as_text(program, executor, fusion, arguments.at_once, arguments.verbose) + budget_text(program, fusion) +
              regions_text(fusion) + shards_text(shards_summary(program)) + fallbacks_text(fusion);
     };
     if (arguments.html) {
       file.write(plan_page(program, executor, fusion.arena_bytes_without, fusion.bytes_without_both));
     } else {
-      write_results(arguments.json ? as_json(program, executor, fusion) : text());
+      write_results(arguments.json ? as_json(program, executor, fusion, arguments.at_once) : text());
     }
   }
   return kDone;
@@ -306,6 +322,9 @@ const Verb plan_verb = {
     R"(Prints the memory that a run needs, by kind, and the number of plan steps of each phase. plan does not run the
 model, so you can plan for a GPU that this machine does not have. It reads the data, unless the model file
 states the number of rows.
+
+--at-once=N prints the memory of N networks that train at a time, as by `sweep`. Each has its own copy of the
+data in its own arena, and tiles for each of its threads.
 
 --svg draws the offsets in the arena over time. --html writes the whole plan as a page. --csv prints the
 buffers as input for other solvers. --buffers packs the buffers of a CSV file. --lock writes a snapshot of the
