@@ -249,7 +249,7 @@ std::vector<Section> sections() {
       {"stratify", "input or column whose values occur in the same proportions in every split"},
       {"split_by", "column of times: the split is in its order, so train has the earliest rows and test the latest"},
       {"split_seed", "seed of the split (default: the seed of \"train\")"},
-      {"window", "in a source: samples of consecutive rows, with a later row as target: {\"length\": 12, \"target\": 1}"},
+      {"window", "in a source: samples of 12 consecutive rows, and the next row as target: {\"length\": 12}"},
       {"train, test, ...", "a source for each split (train, validation and test), instead of source and split"},
       {"transform",
        "lists of transforms by input or column: {\"x\": [\"standardize\"]}; see graphrun help transforms"}};
@@ -269,7 +269,8 @@ std::vector<Section> sections() {
 // a topic.
 std::vector<std::pair<std::string_view, std::string_view>> keys_in_topics() {
   std::vector<std::pair<std::string_view, std::string_view>> keys;
-  for (const std::string_view name : {"source", "split", "folds", "stratify", "split_by", "split_seed", "window", "transform"})
+  for (const std::string_view name :
+       {"source", "split", "folds", "stratify", "split_by", "split_seed", "window", "transform"})
     keys.emplace_back(name, "data");
   for (const Fields* fields : {&train_fields(), &early_stopping_fields(), &lr_plateau_fields(), &stop_at_fields(),
                                &threshold_fields(), &objective_fields()})
