@@ -100,6 +100,7 @@ graphrun predict lags.json d.csv --weights lags.npz --steps 3 >forecast.csv
 near "$(sed -n 2p forecast.csv | cut -d, -f2)" 150.641354 1e-3
 near "$(sed -n 3p forecast.csv | cut -d, -f2)" 147.901481 1e-3
 near "$(sed -n 4p forecast.csv | cut -d, -f2)" 139.939495 1e-3
+graphrun predict lags.json d.csv --weights lags.npz --steps 1 --json | grep -qF '"predictions":[[24,150.6' || fail "--json"
 graphrun predict lags.json d.csv --weights lags.npz --keep month >kept.csv
 [ "$(sed -n 2p kept.csv | cut -d, -f1,2)" = 2,2020-03-01 ] && [ "$(tail -n 1 kept.csv | cut -d, -f2)" = "" ] || fail "--keep"
 near "$(graphrun eval lags.json --weights lags.npz --data d.csv -q | awk '$1 == "rmse" { print $2 }')" 11.565279 1e-4

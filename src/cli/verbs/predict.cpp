@@ -92,8 +92,8 @@ std::string distinct(std::string name, std::unordered_set<std::string>& taken) {
   return name;
 }
 
-// Kept columns, then labels, then numbers. An output with several elements per row has one column per element:
-// "logits.0", or "logits.setosa" with named classes.
+// With windows, the row that they predict. Kept columns, then labels, then numbers. An output with several elements per
+// row has one column per element: "logits.0", or "logits.setosa" with named classes.
 std::vector<std::string> columns_of(const Outputs& outputs, const std::vector<std::string>& keep) {
   std::vector<std::string> names = keep;
   for (const Output& output : outputs) {
@@ -252,10 +252,11 @@ class Predictions {
   }
 
   const Session& session() const { return networks_.front().session; }
-  std::vector<std::string> keep(const InputRows& rows) const {
-    std::vector<std::string> names = arguments_.keep;
-    if (rows.window_length > 0) names.insert(names.begin(), "row");
-    return names;
+  // Names of the columns before those of the outputs.
+  std::vector<std::string> names(const InputRows& rows) const {
+    std::vector<std::string> all = arguments_.keep;
+    if (rows.window_length > 0) all.insert(all.begin(), "row");
+    return all;
   }
 
   void warn(Diagnostics& diagnostics) const {
@@ -332,6 +333,7 @@ std::string as_csv(const Outputs& outputs, const InputRows& rows) {
       is_first = false;
       text += cell;
     };
+    if (rows.window_length > 0) add_cell(fmt::format("{}", rows.target_row + static_cast<std::int64_t>(row)));
     for (const std::vector<std::string>& column : rows.kept) add_cell(csv_cell(column[row]));
     for (const Output& output : outputs)
       if (output.says_label) add_cell(csv_cell(fmt::format("{}", fmt::join(output.labels[row], ";"))));
@@ -345,6 +347,7 @@ std::string as_csv(const Outputs& outputs, const InputRows& rows) {
 void add_rows(JsonWriter& json, const Outputs& outputs, const InputRows& rows) {
   for (std::size_t row = 0; row < static_cast<std::size_t>(rows.rows()); ++row) {
     json.begin_array();
+    if (rows.window_length > 0) json.value(rows.target_row + static_cast<std::int64_t>(row));
     for (const std::vector<std::string>& column : rows.kept) json.value(column[row]);
     for (const Output& output : outputs) {
       if (!output.says_label) continue;
@@ -362,7 +365,7 @@ void print_csv(InputReader& reader, InputRows rows, Predictions& predictions, De
     const Outputs outputs = predictions.of(*next);
     std::string text;
     if (!has_header) {
-      std::vector<std::string> names = columns_of(outputs, predictions.keep(*next));
+      std::vector<std::string> names = columns_of(outputs, predictions.names(*next));
       for (std::string& name : names) name = csv_cell(name);
       text = fmt::format("{}\n", fmt::join(names, ","));
     }
@@ -379,7 +382,7 @@ void print_json(InputReader& reader, InputRows rows, Predictions& predictions, D
   lines.begin_array();
   for (std::optional<InputRows> next = std::move(rows); next; next = reader.next()) {
     const Outputs outputs = predictions.of(*next);
-    if (count == 0) names = columns_of(outputs, predictions.keep(*next));
+    if (count == 0) names = columns_of(outputs, predictions.names(*next));
     count += next->rows();
     add_rows(lines, outputs, *next);
   }
@@ -388,13 +391,6 @@ void print_json(InputReader& reader, InputRows rows, Predictions& predictions, D
   json.member("math", name_of(session.program().math));
   json.member("rows", count).member("columns", names).key("predictions").json(lines.text()).end_object();
   to.write(json.text() + "\n");
-}
-
-// The first column: the rows of the file that the windows predict.
-void number_rows(InputRows& rows) {
-  std::vector<std::string> numbers;
-  for (std::int64_t i = 0; i < rows.rows(); ++i) numbers.push_back(fmt::format("{}", rows.target_row + i));
-  rows.kept.insert(rows.kept.begin(), std::move(numbers));
 }
 
 int run_predict(const Arguments& arguments, Diagnostics& diagnostics) {
@@ -411,7 +407,6 @@ int run_predict(const Arguments& arguments, Diagnostics& diagnostics) {
   if (arguments.steps && networks.size() > 1)
     throw Error(ErrorKind::input, "predict.steps", "--steps: windows with predictions come from one weights file");
   if (arguments.steps) first = forecast_windows(networks[0].session, first, *arguments.steps, networks[0].units);
-  if (first.window_length > 0) number_rows(first);
   Predictions predictions(std::move(networks), arguments);
   if (arguments.json)
     print_json(reader, std::move(first), predictions, to);
