@@ -71,7 +71,7 @@ class DataTest : public testing::Test {
  private:
   const test::TemporaryFolder own_;
   const std::string folder_ = own_.path().string();
-  ModelFormulas formulas_{{{"gain", 1.5}}};
+  ModelFormulas formulas_{{{"gain", 1.5}}, Precision::fp32};
 };
 
 using Floats = std::vector<float>;

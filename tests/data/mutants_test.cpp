@@ -226,7 +226,7 @@ TEST_F(MutantsTest, WeightsFiles) {
     const Weights weights = read_weights(path("w"));
     const std::vector<Diagnostic> found = misfits(weights, graph, Precision::fp32);
     if (!found.empty()) throw Error(ErrorKind::input, found);
-    return parameters_of(weights).size();
+    return parameters_of(weights, Precision::fp32).size();
   };
   run(data::npz_bytes(arrays), read);
   run(data::safetensors_bytes(arrays, {{"graphrun.origin", R"({"seed": 1, "samples": 4})"}}), read);

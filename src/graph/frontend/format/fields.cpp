@@ -208,7 +208,7 @@ const Fields& train_fields() {
           "precision",
           R"(`"tf32"` allows large matrix products to round their operands to a 10-bit mantissa, for tensor cores. )"
           R"(Executors without tensor cores use `"fp32"`. `"fp64"` trains and predicts in double precision, on `cpu` and )"
-          R"(`ref`: [Double precision](../guide/training.md#double-precision))",
+          R"(`ref` ([training.md](../guide/training.md#double-precision)))",
           {}, {"fp32", "tf32", "fp64"}),
       plain<&TrainSpec::math>(
           "math",
