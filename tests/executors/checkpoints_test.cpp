@@ -250,6 +250,15 @@ TEST(Checkpoints, WithoutRegionsAndWithoutPassesToo) {
   }
 }
 
+TEST(Checkpoints, AreBitExactInDoublePrecision) {
+  const auto model = [] {
+    Model wide = small_model();
+    wide.train.precision = Precision::fp64;
+    return wide;
+  };
+  for (const char* name : {"ref", "cpu"}) expect_bit_exact_from_every_step(model, on(name));
+}
+
 TEST(Checkpoints, MoveFromOneExecutorToAnother) {
   const test::TemporaryFolder folder;
   const Trained whole = straight(small_model(), on("cpu"), folder);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 
 #include "graphrun/elements.h"
@@ -9,6 +10,7 @@
 #include "graphrun/session.h"
 #include "graphrun/verify.h"
 #include "graphrun/weights.h"
+#include "kernels/cpu/cpu_kernels.h"
 #include "support/source_folder.h"
 
 namespace graphrun {
@@ -108,6 +110,25 @@ TEST(DoublePrecision, TrainsTheExampleModels) {
       for (std::size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], wanted[i], 1e-9) << name << ": " << buffer.name;
     }
   }
+}
+
+// Instruction sets and threads do not affect a training.
+TEST(DoublePrecision, GivesTheSameBitsEverywhere) {
+  const char* const set = std::getenv("GRAPHRUN_ISA");
+  const std::string before = set == nullptr ? "" : set;
+  for (const char* name : {"models/digits.json", "models/peaks.json", "models/forecast.json"}) {
+    std::string first;
+    for (const Isa isa : available_isas()) {
+      setenv("GRAPHRUN_ISA", std::string(name_of(isa)).c_str(), 1);
+      for (const int threads : {1, 2, 3}) {
+        Session session(wide_example(name, {{"train.epochs", "1"}}), run_on("cpu", threads));
+        session.train();
+        if (first.empty()) first = session.weights_hash();
+        EXPECT_EQ(session.weights_hash(), first) << name << " on " << name_of(isa) << ", " << threads << " threads";
+      }
+    }
+  }
+  set == nullptr ? unsetenv("GRAPHRUN_ISA") : setenv("GRAPHRUN_ISA", before.c_str(), 1);
 }
 
 TEST(DoublePrecision, Verifies) {

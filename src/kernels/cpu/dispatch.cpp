@@ -71,7 +71,11 @@ KernelFn cpu_kernel(Op op, Isa isa) {
 }
 
 bool cpu_takes_f64(Op op) {
-  return traits_of(op).dtypes.find('F') == std::string_view::npos;  // only moves bytes, or has a loop for each type
+  if (traits_of(op).dtypes.find('F') == std::string_view::npos) return true;  // moves bytes
+  const cpu::IsaTableOf<double>& table = *cpu::isa_table(Isa::plain).wide;
+  if (op == Op::matmul || op == Op::pad || cpu::scalar_loop(table, op) != nullptr) return true;
+  const cpu::LineLoopOf<double>* const loop = cpu::line_loop(table, op, DType::f64);
+  return loop != nullptr && loop->along != nullptr;
 }
 
 std::uint64_t cpu_workspace(Op op, const Params& params, std::span<const TensorType> inputs, const TensorType& output) {

@@ -33,7 +33,7 @@ void plain(void* to, std::int64_t rows, std::int64_t columns, const Operand* in,
 }
 
 template <class Functor, class T, int inputs>
-void plain_loop(void* out, std::int64_t rows, std::int64_t columns, const Operand* in, float, float) {
+void plain_loop(void* out, std::int64_t rows, std::int64_t columns, const Operand* in, double, double) {
   using Value = std::conditional_t<std::is_same_v<T, std::uint8_t>, bool, T>;
   plain<std::uint8_t, T, inputs>(out, rows, columns, in, [](T x, T y) {
     return static_cast<std::uint8_t>(Functor::apply(static_cast<Value>(x), static_cast<Value>(y)));
@@ -41,7 +41,7 @@ void plain_loop(void* out, std::int64_t rows, std::int64_t columns, const Operan
 }
 
 template <class T>
-void plain_where(void* to, std::int64_t rows, std::int64_t columns, const Operand* in, float, float) {
+void plain_where(void* to, std::int64_t rows, std::int64_t columns, const Operand* in, double, double) {
   T* out = static_cast<T*>(to);
   const Strided<std::uint8_t> m = as<std::uint8_t>(in[0]);
   const Strided<T> x = as<T>(in[1]), y = as<T>(in[2]);
@@ -68,7 +68,7 @@ Out convert(In x) {
   }
 }
 template <class Out, class In>
-void cast_loop(void* out, std::int64_t rows, std::int64_t columns, const Operand* in, float, float) {
+void cast_loop(void* out, std::int64_t rows, std::int64_t columns, const Operand* in, double, double) {
   plain<Out, In, 1>(out, rows, columns, in, [](In x, In) { return convert<Out>(x); });
 }
 
@@ -83,6 +83,7 @@ ElementFn find_loop(const IsaTable& table, Op op, DType in, DType out) {
     return with_type(out, [](auto x) -> ElementFn { return plain_where<decltype(x)>; });
   }
   if (in == DType::f32) return scalar_loop(table, op);
+  if (in == DType::f64) return scalar_loop(*table.wide, op);
 #define GRAPHRUN_COMPARE_LOOP(name, Functor, ...) \
   if (op == scalar_op::name)                      \
     return with_type(in, [](auto x) -> ElementFn { return plain_loop<scalar::Functor, decltype(x), 2>; });
@@ -176,8 +177,8 @@ constexpr Entry kElementwiseKernels[] = {
 ElementLoop element_loop(const IsaTable& table, Op op, const Params& params, DType first_input, DType output) {
   ElementLoop loop{find_loop(table, op, first_input, output)};
   if (const auto* scalars = params.get_if<ScalarParams>()) {
-    loop.a = static_cast<float>(scalars->a);
-    loop.b = static_cast<float>(scalars->b);
+    loop.a = scalars->a;
+    loop.b = scalars->b;
   }
   return loop;
 }

@@ -24,8 +24,10 @@ namespace graphrun::cpu {
 
 const IsaTable& isa_table(Isa isa);
 
-// Loop for f32; null if the op has none. Loops and scalar op numbers both follow the order of scalar_op_list.h.
-inline ElementFn scalar_loop(const IsaTable& table, Op op) {
+// Loop for the type of the table; null if the op has none. Loops and scalar op numbers both follow the order of
+// scalar_op_list.h.
+template <class Real>
+ElementFn scalar_loop(const IsaTableOf<Real>& table, Op op) {
   const int i = static_cast<int>(op) - static_cast<int>(Op::add);
   return i >= 0 && i < static_cast<int>(scalar_op::Place::end) ? table.elementwise[i] : nullptr;
 }
@@ -40,7 +42,7 @@ inline constexpr int kElementInputs = 3;  // at most
 // Loop of an elementwise op or a cast for given dtypes.
 struct ElementLoop {
   ElementFn run = nullptr;  // null: not supported
-  float a = 0, b = 0;
+  double a = 0, b = 0;
   void operator()(void* out, std::int64_t rows, std::int64_t columns, const Operand* in) const {
     run(out, rows, columns, in, a, b);
   }
@@ -90,7 +92,14 @@ void fill_random(const IsaTable& table, Op op, const RandomParams& params, Rando
 // The axes along which an op's lines run, as a mask.
 std::uint32_t line_axes(const Params& params, const TensorType& in);
 // Loop of an op along lines; null: another op.
-const LineLoop* line_loop(const IsaTable& table, Op op, DType last_input);
+template <class Real>
+const LineLoopOf<Real>* line_loop(const IsaTableOf<Real>& table, Op op, DType last_input);
+
+// Calls f(number of its type, table of its type) for the type of the first input, f32 or f64.
+template <class F>
+void for_type(const KernelArgs& args, const IsaTable& table, F&& f) {
+  args.in_type[0].dtype == DType::f64 ? f(double{}, *table.wide) : f(float{}, table);
+}
 
 // Bytes of scratch; see cpu_workspace().
 using WorkspaceFn = std::uint64_t (*)(const Params& params, std::span<const TensorType> inputs,

@@ -16,29 +16,26 @@ namespace {
 
 using i64 = std::int64_t;
 
-constexpr float kInf = std::numeric_limits<float>::infinity();
-
 // NaN propagates; among equals the first wins. Branches only on NaN: which number is larger is unpredictable.
-float larger(float x, float y) {
-  const float most = y > x ? y : x;
+template <class Real>
+Real larger(Real x, Real y) {
+  const Real most = y > x ? y : x;
   return y != y ? y : most;
 }
-
-float smaller(float x, float y) {
-  const float least = y < x ? y : x;
+template <class Real>
+Real smaller(Real x, Real y) {
+  const Real least = y < x ? y : x;
   return y != y ? y : least;
-}
-float product(float x, float y) {
-  return x * y;
 }
 
 // Elements of one line, by index.
+template <class Real>
 struct Line {
-  const float* first;
+  const Real* first;
   const Dims<1>* dims;
   i64 size;
 
-  float operator[](i64 j) const { return first[dims->offset(j)]; }
+  Real operator[](i64 j) const { return first[dims->offset(j)]; }
 };
 
 // The form of a reduction: which of its axes are reduced, without those of extent 1.
@@ -82,14 +79,21 @@ LineAxes axes_of(const KernelArgs& args) {
 
 // Runs the loop on all lines, in parts. Short rows are transposed to become lanes, except for sums, which are faster
 // than that.
-void run_lines(const KernelArgs& args, const LineAxes& axes, const LineLoop& loop, int parts, const IsaTable& table) {
+template <class Real>
+void run_lines(const KernelArgs& args, const LineAxes& axes, const LineLoopOf<Real>& loop, int parts,
+               const IsaTableOf<Real>& table) {
   const i64 terms = axes.terms, last = axes.last;
   const bool maps = args.out_type.shape == args.in_type[0].shape;  // else one number per line
   const bool classes = args.inputs > 1 && args.in_type[1].dtype == DType::i32;
-  const float *const x = args.input<float>(0), *const other = args.input<float>(args.inputs - 1);
-  float* const out = args.output<float>();
-  const auto lines_at = [=](i64 line, i64 at, i64 count) -> Lines {
-    return {x + at, out + (maps ? at : line), other + (classes ? line : at), count, terms, last};
+  const Real *const x = args.input<Real>(0), *const other = args.input<Real>(args.inputs - 1);
+  Real* const out = args.output<Real>();
+  const auto lines_at = [=](i64 line, i64 at, i64 count) -> LinesOf<Real> {
+    return {x + at,
+            out + (maps ? at : line),
+            classes ? reinterpret_cast<const Real*>(args.input<std::int32_t>(args.inputs - 1) + line) : other + at,
+            count,
+            terms,
+            last};
   };
   if (axes.outputs == 0) return;
   if (axes.form == LineAxes::columns) {
@@ -105,10 +109,10 @@ void run_lines(const KernelArgs& args, const LineAxes& axes, const LineLoop& loo
   for_ranges(args.pool, parts, axes.outputs, 1, [&](i64 first, i64 end) {
     if (terms > kShortLine || end - first < 4 || &loop == &table.sum)
       return loop.along(lines_at(first, first * terms, end - first));
-    float block[kShortLine * kGrain], targets[kShortLine * kGrain];
+    Real block[kShortLine * kGrain], targets[kShortLine * kGrain];
     for (i64 i = first; i < end; i += kGrain) {
-      const Lines rows = lines_at(i, i * terms, std::min(kGrain, end - i));
-      Lines lanes = rows;
+      const LinesOf<Real> rows = lines_at(i, i * terms, std::min(kGrain, end - i));
+      LinesOf<Real> lanes = rows;
       lanes.stride = kGrain;
       lanes.x = block;
       table.transpose(block, kGrain, rows.x, terms, rows.count, terms);
@@ -127,51 +131,51 @@ void run_lines(const KernelArgs& args, const LineAxes& axes, const LineLoop& loo
 
 // Runs the loop on each chunk of kSumChunk terms, as a part of its own. Results go to the workspace: (groups, chunks,
 // last). The output is the loop's other operand.
-void run_chunks(const KernelArgs& args, const LineAxes& axes, const LineLoop& loop, int parts) {
+template <class Real>
+void run_chunks(const KernelArgs& args, const LineAxes& axes, const LineLoopOf<Real>& loop, int parts) {
   const i64 chunks = axes.chunks(), last = axes.last;
   for_ranges(args.pool, parts, axes.outputs / last * chunks, 1, [&](i64 first, i64 end) {
     for (i64 item = first; item < end; ++item) {
       const i64 group = item / chunks, begin = item % chunks * kSumChunk;
       (axes.form == LineAxes::rows ? loop.along : loop.across)(
-          {args.input<float>(0) + (group * axes.terms + begin) * last,
-           static_cast<float*>(args.workspace) + item * last, args.output<float>() + group * last, last,
-           std::min<i64>(kSumChunk, axes.terms - begin), last});
+          {args.input<Real>(0) + (group * axes.terms + begin) * last, static_cast<Real*>(args.workspace) + item * last,
+           args.output<Real>() + group * last, last, std::min<i64>(kSumChunk, axes.terms - begin), last});
     }
   });
 }
 
 // Calls finish(outputs, totals) for each group, after folding its chunks in order.
-template <class Combine, class Finish>
+template <class Real, class Combine, class Finish>
 void fold_chunks(const KernelArgs& args, const LineAxes& axes, Combine&& combine, Finish&& finish) {
   const i64 last = axes.last;
   for (i64 g = 0; g < axes.outputs / last; ++g) {
-    float* const total = static_cast<float*>(args.workspace) + g * axes.chunks() * last;
+    Real* const total = static_cast<Real*>(args.workspace) + g * axes.chunks() * last;
     for (i64 c = 1; c < axes.chunks(); ++c)
       for (i64 j = 0; j < last; ++j) total[j] = combine(total[j], total[c * last + j]);
-    finish(args.output<float>() + g * last, total);
+    finish(args.output<Real>() + g * last, total);
   }
 }
 
 // ---- lines in any layout ------------------------------------------------------------------------------------------
 
 // Sets each output to f(line).
-template <class F>
+template <class Real, class F>
 void for_any_lines(const KernelArgs& args, const LineAxes& axes, int parts, F&& f) {
   const AxisGroups<1> split({args.view_of(args.in_type[0])}, args.params.as<ReduceParams>().axes);
   for_ranges(args.pool, parts, axes.outputs, 1, [&](i64 first, i64 end) {
     for (i64 i = first; i < end; ++i)
-      args.output<float>()[i] = f(Line{args.input<float>(0) + split.kept.offset(i), &split.reduced, axes.terms});
+      args.output<Real>()[i] = f(Line<Real>{args.input<Real>(0) + split.kept.offset(i), &split.reduced, axes.terms});
   });
 }
 
 // Calls f(result of the loop) for each copied chunk of a line.
-template <class F>
-void for_copies(const Line& line, void (*loop)(const Lines&), const float* other, F&& f) {
-  float chunk[kSumChunk];
+template <class Real, class F>
+void for_copies(const Line<Real>& line, void (*loop)(const LinesOf<Real>&), const Real* other, F&& f) {
+  Real chunk[kSumChunk];
   for (i64 begin = 0; begin < line.size; begin += kSumChunk) {
     const i64 n = std::min<i64>(kSumChunk, line.size - begin);
     for (i64 j = 0; j < n; ++j) chunk[j] = line[begin + j];
-    float result = 0;
+    Real result = 0;
     loop({chunk, &result, other, 1, n, 1});
     f(result);
   }
@@ -179,22 +183,26 @@ void for_copies(const Line& line, void (*loop)(const Lines&), const float* other
 
 // ---- the ops ------------------------------------------------------------------------------------------------------
 
-void sum(const KernelArgs& args, const IsaTable& table) {
+template <class Real>
+void sum_of(const KernelArgs& args, const IsaTableOf<Real>& table) {
   const LineAxes axes = axes_of(args);
   const int parts = parts_for(axes.outputs * axes.terms);
   if (axes.form == LineAxes::other) {
-    for_any_lines(args, axes, parts, [&](const Line& line) {
-      float total = 0;
-      for_copies(line, table.sum.along, nullptr, [&](float x) { total += x; });
+    for_any_lines<Real>(args, axes, parts, [&](const Line<Real>& line) {
+      Real total = 0;
+      for_copies<Real>(line, table.sum.along, nullptr, [&](Real x) { total += x; });
       return total;
     });
   } else if (args.workspace != nullptr && axes.terms > 0) {
     run_chunks(args, axes, table.sum, parts);
-    fold_chunks(args, axes, std::plus<float>(),
-                [&](float* out, const float* total) { std::copy_n(total, axes.last, out); });
+    fold_chunks<Real>(args, axes, std::plus<Real>(),
+                      [&](Real* out, const Real* total) { std::copy_n(total, axes.last, out); });
   } else {
     run_lines(args, axes, table.sum, parts, table);
   }
+}
+void sum(const KernelArgs& args, const IsaTable& table) {
+  for_type(args, table, [&]<class Real>(Real, const IsaTableOf<Real>& own) { sum_of<Real>(args, own); });
 }
 
 int parts_of(const LineAxes& axes) {
@@ -205,67 +213,82 @@ int parts_of(const LineAxes& axes) {
 template <Op op>
 void along_lines(const KernelArgs& args, const IsaTable& table) {
   const LineAxes axes = axes_of(args);
-  run_lines(args, axes, *line_loop(table, op, args.in_type[args.inputs - 1].dtype), parts_of(axes), table);
-}
-
-template <Op op, float (*combine)(float, float)>
-void fold(const KernelArgs& args, const IsaTable& table) {
-  const LineAxes axes = axes_of(args);
-  const LineLoop& loop = *line_loop(table, op, DType::f32);
-  if (axes.form != LineAxes::other) return run_lines(args, axes, loop, parts_of(axes), table);
-  float start = 0;
-  loop.along({nullptr, &start, nullptr, 1, 0, 1});  // the result without terms
-  for_any_lines(args, axes, parts_of(axes), [&](const Line& line) {
-    float x = start;
-    for (i64 j = 0; j < line.size; ++j) x = combine(x, line[j]);
-    return x;
+  for_type(args, table, [&]<class Real>(Real, const IsaTableOf<Real>& own) {
+    run_lines<Real>(args, axes, *line_loop<Real>(own, op, args.in_type[args.inputs - 1].dtype), parts_of(axes), own);
   });
 }
 
-// log(sum(exp(x))) from the maximum of x and the sum of exp(x - maximum).
-float log_sum_exp(float top, float sum, const IsaTable& table) {
-  apply(scalar_loop(table, scalar_op::log), &sum, 1, {{&sum, 0, 1}});
-  return std::fabs(top) < kInf ? top + sum : top;
+template <Op op, class Real>
+Real combined(Real x, Real y) {
+  return op == Op::max ? larger(x, y) : op == Op::min ? smaller(x, y) : x * y;
+}
+template <Op op, class Real>
+void fold_of(const KernelArgs& args, const IsaTableOf<Real>& table) {
+  const LineAxes axes = axes_of(args);
+  const LineLoopOf<Real>& loop = *line_loop<Real>(table, op, args.in_type[0].dtype);
+  if (axes.form != LineAxes::other) return run_lines<Real>(args, axes, loop, parts_of(axes), table);
+  Real start = 0;
+  loop.along({nullptr, &start, nullptr, 1, 0, 1});  // the result without terms
+  for_any_lines<Real>(args, axes, parts_of(axes), [&](const Line<Real>& line) {
+    Real x = start;
+    for (i64 j = 0; j < line.size; ++j) x = combined<op>(x, line[j]);
+    return x;
+  });
+}
+template <Op op>
+void fold(const KernelArgs& args, const IsaTable& table) {
+  for_type(args, table, [&]<class Real>(Real, const IsaTableOf<Real>& own) { fold_of<op, Real>(args, own); });
 }
 
-void logsumexp(const KernelArgs& args, const IsaTable& table) {
+// log(sum(exp(x))) from the maximum of x and the sum of exp(x - maximum).
+template <class Real>
+Real log_sum_exp(Real top, Real sum, const IsaTableOf<Real>& table) {
+  apply(scalar_loop(table, scalar_op::log), &sum, 1, {{&sum, 0, 1}});
+  return std::fabs(top) < std::numeric_limits<Real>::infinity() ? top + sum : top;
+}
+
+template <class Real>
+void logsumexp_of(const KernelArgs& args, const IsaTableOf<Real>& table) {
   const LineAxes axes = axes_of(args);
   const int parts = parts_of(axes);
   const bool is_short = axes.terms <= kShortLine;
   if (axes.form == LineAxes::other) {
-    for_any_lines(args, axes, parts, [&](const Line& line) {
-      float top = -kInf, sum = 0;
+    for_any_lines<Real>(args, axes, parts, [&](const Line<Real>& line) {
+      Real top = -std::numeric_limits<Real>::infinity(), sum = 0;
       if (is_short) {
-        for_copies(line, table.logsumexp.along, nullptr, [&](float x) { top = x; });
+        for_copies<Real>(line, table.logsumexp.along, nullptr, [&](Real x) { top = x; });
         return top;
       }
-      for_copies(line, table.top.along, nullptr, [&](float x) { top = larger(top, x); });
-      for_copies(line, table.sum_exp.along, &top, [&](float x) { sum += x; });
+      for_copies<Real>(line, table.top.along, nullptr, [&](Real x) { top = larger(top, x); });
+      for_copies<Real>(line, table.sum_exp.along, &top, [&](Real x) { sum += x; });
       return log_sum_exp(top, sum, table);
     });
   } else if (args.workspace != nullptr && !is_short) {
     run_chunks(args, axes, table.top, parts);
-    fold_chunks(args, axes, larger, [&](float* out, const float* top) { std::copy_n(top, axes.last, out); });
+    fold_chunks<Real>(args, axes, larger<Real>, [&](Real* out, const Real* top) { std::copy_n(top, axes.last, out); });
     run_chunks(args, axes, table.sum_exp, parts);
-    fold_chunks(args, axes, std::plus<float>(), [&](float* out, const float* total) {
+    fold_chunks<Real>(args, axes, std::plus<Real>(), [&](Real* out, const Real* total) {
       for (i64 j = 0; j < axes.last; ++j) out[j] = log_sum_exp(out[j], total[j], table);
     });
   } else {
     run_lines(args, axes, table.logsumexp, parts, table);
   }
 }
+void logsumexp(const KernelArgs& args, const IsaTable& table) {
+  for_type(args, table, [&]<class Real>(Real, const IsaTableOf<Real>& own) { logsumexp_of<Real>(args, own); });
+}
 
 std::uint64_t chunk_bytes(const Params& params, std::span<const TensorType> inputs, const TensorType&) {
   const TensorType& in = inputs[0];
   const LineAxes axes(in, line_axes(params, in), in.shape.rank() == 0 ? 1 : in.shape[0]);
-  return axes.wants_chunks() ? static_cast<std::uint64_t>(axes.outputs * axes.chunks()) * sizeof(float) : 0;
+  return axes.wants_chunks() ? static_cast<std::uint64_t>(axes.outputs * axes.chunks()) * size_of(in.dtype) : 0;
 }
 
 constexpr Entry kLineKernels[] = {
     entry<sum>(Op::sum, chunk_bytes),
-    entry<fold<Op::max, larger>>(Op::max),
-    entry<fold<Op::min, smaller>>(Op::min),
-    entry<fold<Op::prod, product>>(Op::prod),
+    entry<fold<Op::max>>(Op::max),
+    entry<fold<Op::min>>(Op::min),
+    entry<fold<Op::prod>>(Op::prod),
     entry<along_lines<Op::argmax>>(Op::argmax),
     entry<along_lines<Op::argmin>>(Op::argmin),
     entry<logsumexp>(Op::logsumexp, chunk_bytes),
@@ -281,28 +304,32 @@ std::uint32_t line_axes(const Params& params, const TensorType& in) {
   return 1u << (along != nullptr ? along->axis : std::max(in.shape.rank(), 1) - 1);
 }
 
-const LineLoop* line_loop(const IsaTable& table, Op op, DType last_input) {
+template <class Real>
+const LineLoopOf<Real>* line_loop(const IsaTableOf<Real>& table, Op op, DType last_input) {
   struct Row {
     Op op;
-    LineLoop IsaTable::*loop;
+    LineLoopOf<Real> IsaTableOf<Real>::*loop;
   };
   static constexpr Row kLoops[] = {
-      {Op::sum, &IsaTable::sum},
-      {Op::max, &IsaTable::max},
-      {Op::min, &IsaTable::min},
-      {Op::prod, &IsaTable::prod},
-      {Op::argmax, &IsaTable::argmax},
-      {Op::argmin, &IsaTable::argmin},
-      {Op::logsumexp, &IsaTable::logsumexp},
-      {family_op::softmax, &IsaTable::softmax},
-      {family_op::log_softmax, &IsaTable::log_softmax},
-      {family_op::softmax_cross_entropy, &IsaTable::cross_entropy},
+      {Op::sum, &IsaTableOf<Real>::sum},
+      {Op::max, &IsaTableOf<Real>::max},
+      {Op::min, &IsaTableOf<Real>::min},
+      {Op::prod, &IsaTableOf<Real>::prod},
+      {Op::argmax, &IsaTableOf<Real>::argmax},
+      {Op::argmin, &IsaTableOf<Real>::argmin},
+      {Op::logsumexp, &IsaTableOf<Real>::logsumexp},
+      {family_op::softmax, &IsaTableOf<Real>::softmax},
+      {family_op::log_softmax, &IsaTableOf<Real>::log_softmax},
+      {family_op::softmax_cross_entropy, &IsaTableOf<Real>::cross_entropy},
   };
   if (op == family_op::softmax_cross_entropy && last_input == DType::i32) return &table.class_entropy;
   const auto* const found =
       std::find_if(std::begin(kLoops), std::end(kLoops), [op](const Row& row) { return row.op == op; });
   return found == std::end(kLoops) ? nullptr : &(table.*found->loop);
 }
+
+template const LineLoop* line_loop(const IsaTable& table, Op op, DType last_input);
+template const LineLoopOf<double>* line_loop(const IsaTableOf<double>& table, Op op, DType last_input);
 
 constinit const std::span<const Entry> line_kernels = kLineKernels;
 

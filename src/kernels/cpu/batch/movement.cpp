@@ -104,10 +104,12 @@ void copy(const KernelArgs& args, const IsaTable& table, const void* in, const V
 
 void rearrange(const KernelArgs& args, const IsaTable& table) {
   const auto* pad = args.params.get_if<PadParams>();
-  const float number = pad != nullptr ? static_cast<float>(pad->value) : 0;
+  const double value = pad != nullptr ? pad->value : 0;
+  const auto narrow = static_cast<float>(value);
+  const void* const number = size_of(args.out_type.dtype) == sizeof value ? static_cast<const void*>(&value) : &narrow;
   for_each_copy(
       args.params, args.inputs, [&](int k) { return args.input_view(k); }, args.output_view(),
-      [&](int k, const View& from, const View& to) { copy(args, table, k < 0 ? &number : args.in[k], from, to); });
+      [&](int k, const View& from, const View& to) { copy(args, table, k < 0 ? number : args.in[k], from, to); });
 }
 
 // Each part of the samples adds its windows in order.

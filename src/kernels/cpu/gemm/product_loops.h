@@ -31,7 +31,7 @@ GRAPHRUN_FN i64 whole_tiles(i64 rows) {
 // Packs as many lines as a register has lanes: element (step, line) to to[step * kWidth + line]. Stores whole
 // registers; the lanes after kWidth are overwritten by the next step.
 template <int kWidth>
-GRAPHRUN_FN void pack_square(float* to, const float* p, i64 line, i64 steps, i64 lines) {
+GRAPHRUN_FN void pack_square(Real* to, const Real* p, i64 line, i64 steps, i64 lines) {
   constexpr int kSide = GRAPHRUN_LANES;
   constexpr int kUsed = kWidth < kSide ? kWidth : kSide;
   FloatPart v[kSide];
@@ -55,7 +55,7 @@ GRAPHRUN_FN void pack_square(float* to, const float* p, i64 line, i64 steps, i64
 // Packs `lines` lines (rows of a or columns of b, zero-padded) of `depth` k steps, with the elements of a step
 // contiguous. If kWidth is not a multiple of a register, up to 15 undefined floats may follow the last step.
 template <int kWidth>
-__attribute__((noinline)) void pack(float* to, const float* p, i64 line, i64 step, i64 depth, i64 lines) {
+__attribute__((noinline)) void pack(Real* to, const Real* p, i64 line, i64 step, i64 depth, i64 lines) {
   constexpr int kSide = GRAPHRUN_LANES;
   if (line == 1) {
     for (i64 k = 0; k < depth; ++k, p += step, to += kWidth) {
@@ -70,12 +70,12 @@ __attribute__((noinline)) void pack(float* to, const float* p, i64 line, i64 ste
         pack_square<kWidth>(to + k * kWidth + l, p + l * line + k, line, depth - k, lines - l);
   } else {
     for (i64 k = 0; k < depth; ++k)
-      for (int l = 0; l < kWidth; ++l) to[k * kWidth + l] = l < lines ? p[l * line + k * step] : 0.0f;
+      for (int l = 0; l < kWidth; ++l) to[k * kWidth + l] = l < lines ? p[l * line + k * step] : Real{0};
   }
 }
 
 // Packs one strip of b, `columns` wide.
-GRAPHRUN_FN void pack_b(float* to, const float* b, const MatmulProblem& p, i64 depth, i64 columns) {
+GRAPHRUN_FN void pack_b(Real* to, const Real* b, const MatmulProblem& p, i64 depth, i64 columns) {
   if (columns > kLanes && kTileVectors > 1)
     pack<kWide>(to, b, p.b_column, p.b_k, depth, columns);
   else
@@ -84,7 +84,7 @@ GRAPHRUN_FN void pack_b(float* to, const float* b, const MatmulProblem& p, i64 d
 
 // Panel layout: strip by strip. In the block of k starting at k, the strip of column j begins at k * (columns, rounded
 // up to whole vectors) + j * depth.
-void pack_panel(const MatmulProblem& p, float* panels, i64 k, i64 column) {
+void pack_panel(const MatmulProblem& p, Real* panels, i64 k, i64 column) {
   const i64 depth = least(kProductBlock, p.k - k);
   const i64 padded = (p.n + kLanes - 1) / kLanes * kLanes;
   for (i64 j = column; j < least(column + kPanelColumns, p.n); j += kWide)
@@ -94,12 +94,12 @@ void pack_panel(const MatmulProblem& p, float* panels, i64 k, i64 column) {
 // Layout: tile by tile. In the block of k starting at k, the tile of row r begins at k * (rows, rounded up to whole
 // tiles) + r * depth. Writes only the given steps and rows. Column-major input is read sequentially, one step at a
 // time, which suits the prefetcher; other input is transposed in squares.
-void pack_left(const MatmulProblem& p, float* packed, i64 k, i64 steps, i64 row, i64 rows) {
+void pack_left(const MatmulProblem& p, Real* packed, i64 k, i64 steps, i64 row, i64 rows) {
   constexpr int kSide = GRAPHRUN_LANES;
   const i64 block = k / kProductBlock * kProductBlock;
   const i64 depth = least(kProductBlock, p.k - block);
-  float* tile = packed + block * whole_tiles(p.m) + row * depth + (k - block) * kTileRows;
-  const float* from = p.a + row * p.a_row + k * p.a_k;
+  Real* tile = packed + block * whole_tiles(p.m) + row * depth + (k - block) * kTileRows;
+  const Real* from = p.a + row * p.a_row + k * p.a_k;
   for (i64 r = 0; r < rows; r += kTileRows, tile += kTileRows * depth, from += kTileRows * p.a_row) {
     for (int l = 0; l < kTileRows; l += kSide) {
       const i64 lines = least(kTileRows, rows - r) - l;  // available in this tile
@@ -126,22 +126,22 @@ void pack_left(const MatmulProblem& p, float* packed, i64 k, i64 steps, i64 row,
 // ---- tiles --------------------------------------------------------------------------------------------------------
 
 struct Tile {
-  const float* a;
+  const Real* a;
   i64 a_row, a_k, a_tile;  // a_tile: distance between tiles of kTileRows rows
-  const float* b;          // kVectors * 16 contiguous columns for each k
+  const Real* b;           // kVectors * 16 contiguous columns for each k
   i64 b_k, k;
-  float* c;
+  Real* c;
   i64 c_row, c_column, columns;
   bool add;
 };
 
 // Stores or adds the first `width` lanes, at most all.
-GRAPHRUN_FN void put(const Tile& t, float* c, Floats x, i64 width) {
+GRAPHRUN_FN void put(const Tile& t, Real* c, Floats x, i64 width) {
   if (t.c_column != 1) {
-    float lanes[kLanes];
+    Real lanes[kLanes];
     store(lanes, x);
     for (i64 l = 0; l < least(width, kLanes); ++l) c[l * t.c_column] = t.add ? c[l * t.c_column] + lanes[l] : lanes[l];
-  } else if (GRAPHRUN_LANES < 16 && width >= kLanes) {  // AVX-512 masks are free
+  } else if (GRAPHRUN_REGISTER < 64 && width >= kLanes) {  // AVX-512 masks are free
     store(c, t.add ? load(c) + x : x);
   } else {
     width = least(width, kLanes);
@@ -154,7 +154,7 @@ enum class Left { rows, packed, any };
 
 // Processes kSteps steps of k. Rows 3 i, 3 i + 1 and 3 i + 2 share an address register.
 template <Left kLeft, int kRows, int kVectors, int kSteps, class Sums, class Addresses>
-GRAPHRUN_FN void multiply_steps(Sums& sum, Addresses& a, const float*& b, i64 a_row, i64 a_k, i64 b_k) {
+GRAPHRUN_FN void multiply_steps(Sums& sum, Addresses& a, const Real*& b, i64 a_row, i64 a_k, i64 b_k) {
   constexpr int kThirds = (kRows + 2) / 3;
   unrolled<kSteps>([&](auto s) __attribute__((always_inline)) {
     Floats column[kVectors];
@@ -179,9 +179,9 @@ GRAPHRUN_FN void tile(const Tile& t) {
   unrolled<kRows * kVectors>([&](auto i) __attribute__((always_inline)) { sum[i] = 0.0f; });
   constexpr int kThirds = (kRows + 2) / 3;
   const i64 a_row = t.a_row;
-  const float* a[kThirds];
+  const Real* a[kThirds];
   unrolled<kThirds>([&](auto i) __attribute__((always_inline)) { a[i] = t.a + 3 * i * a_row; });
-  const float* b = t.b;
+  const Real* b = t.b;
   const i64 b_k = kLeft == Left::any ? t.b_k : kVectors * kLanes;
   const i64 a_k = kLeft == Left::rows ? 1 : t.a_k;
   i64 k = 0;
@@ -189,7 +189,7 @@ GRAPHRUN_FN void tile(const Tile& t) {
     for (; k + 2 <= t.k; k += 2) multiply_steps<kLeft, kRows, kVectors, 2>(sum, a, b, a_row, a_k, b_k);
   for (; k < t.k; ++k) multiply_steps<kLeft, kRows, kVectors, 1>(sum, a, b, a_row, a_k, b_k);
   if (kLeft != Left::any && t.c_column == 1 && t.columns == kVectors * kLanes) {
-    float* c = t.c;
+    Real* c = t.c;
     if (t.add) {
       unrolled<kRows>([&](auto i) __attribute__((always_inline)) {
         unrolled<kVectors>([&](auto v) __attribute__((always_inline)) {
@@ -256,13 +256,13 @@ GRAPHRUN_FN void chains(const Tile& t) {
   constexpr int kTile = kRows * kVectors;
   Floats sum[kCount * kTile];
   unrolled<kCount * kTile>([&](auto i) __attribute__((always_inline)) { sum[i] = 0.0f; });
-  const float* a = t.a;
-  const float* b = t.b;
+  const Real* a = t.a;
+  const Real* b = t.b;
   const i64 last = t.columns - (kVectors - 1) * kLanes;
   for (i64 k = 0; k < t.k; ++k, a += t.a_k, b += t.b_k) {
     unrolled<kCount>([&](auto c) __attribute__((always_inline)) {
-      const float* a_block = a + c * kProductBlock * t.a_k;
-      const float* b_block = b + c * kProductBlock * t.b_k;
+      const Real* a_block = a + c * kProductBlock * t.a_k;
+      const Real* b_block = b + c * kProductBlock * t.b_k;
       unrolled<kVectors>([&](auto v) __attribute__((always_inline)) {
         const Floats column = v == kVectors - 1 ? load_first(b_block + v * kLanes, last) : load(b_block + v * kLanes);
         unrolled<kRows>([&](auto i) __attribute__((always_inline)) {
@@ -337,8 +337,8 @@ void matmul(const MatmulProblem& given) {
     }
     return;
   }
-  alignas(64) float panel[kProductBlock * kWide];
-  alignas(64) float block_of_a[kBlockRows * kProductBlock + kLanes];
+  alignas(64) Real panel[kProductBlock * kWide];
+  alignas(64) Real block_of_a[kBlockRows * kProductBlock + kLanes];
   // In a column-major a, consecutive k steps are far apart: packing pays if more than one strip reads it. With very
   // many strips it also pays for rows that are a multiple of a page apart and therefore conflict in the L1 cache.
   const bool packs_a = p.packed == nullptr && p.m >= kTileRows && (p.a_k != 1 ? p.n > kWide : p.n > kManyColumns);

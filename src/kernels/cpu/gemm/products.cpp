@@ -28,10 +28,11 @@ struct Extents {
 // slow to read), a group of k steps at a time, then multiply parts of the result. A part covers as many columns as fit
 // their panels in the L2 cache. Slow layouts of a: column-major, or rows a multiple of a page apart, since the rows of
 // a tile then map to one set of the L1 cache.
+template <class Real>
 struct SharedPanels {
   static constexpr std::int64_t kMinRows = 56, kMinColumns = 128, kMinDepth = 64;
-  static constexpr std::int64_t kPage = 1024;                     // floats
-  static constexpr std::int64_t kFloats = std::int64_t{1} << 20;  // packed at a time
+  static constexpr std::int64_t kPage = 4096 / sizeof(Real);
+  static constexpr std::int64_t kNumbers = std::int64_t{1} << 20;  // packed at a time
   static constexpr std::int64_t kMaxDepth = 4 * kProductBlock;
   static constexpr std::int64_t kSteps = 16;  // k steps packed at a time from a column-major a
   static constexpr std::int64_t kTiles = 4;   // row tiles packed at a time from a row-major a
@@ -44,15 +45,15 @@ struct SharedPanels {
     if (!pays) return;
     const std::int64_t blocks = divide_up(e.k, kProductBlock);
     const std::int64_t groups =
-        std::min(std::max(divide_up(e.k * width(e.m, e.n), kFloats), divide_up(e.k, kMaxDepth)), blocks);
+        std::min(std::max(divide_up(e.k * width(e.m, e.n), kNumbers), divide_up(e.k, kMaxDepth)), blocks);
     depth = divide_up(blocks, groups) * kProductBlock;
   }
-  static std::int64_t padded(std::int64_t n) { return divide_up(n, kLanes) * kLanes; }
+  static std::int64_t padded(std::int64_t n) { return divide_up(n, kLanesOf<Real>) * kLanesOf<Real>; }
   std::int64_t width(std::int64_t m, std::int64_t n) const { return padded(n) + (packs_a ? m + kMaxTileRows : 0); }
-  std::int64_t floats(const Extents& e) const { return std::min(depth, e.k) * width(e.m, e.n); }
+  std::int64_t numbers(const Extents& e) const { return std::min(depth, e.k) * width(e.m, e.n); }
   // Limits groups to the k steps that fit in `bytes`, which does not affect results. Depth 0: no step fits.
   void fit(std::uint64_t bytes, const Extents& e) {
-    const std::int64_t steps = static_cast<std::int64_t>(bytes / sizeof(float)) / width(e.m, e.n);
+    const std::int64_t steps = static_cast<std::int64_t>(bytes / sizeof(Real)) / width(e.m, e.n);
     if (steps < std::min(depth, e.k)) depth = steps / kProductBlock * kProductBlock;
   }
 };
@@ -116,7 +117,8 @@ struct Cut {
   }
 };
 
-void multiply_block(const Cut& cut, MatmulProblem p, std::int64_t block, const IsaTable& table) {
+template <class Real>
+void multiply_block(const Cut& cut, MatmulProblemOf<Real> p, std::int64_t block, const IsaTableOf<Real>& table) {
   const std::int64_t i = block / cut.column_blocks;
   const std::int64_t first_row = i * cut.rows;
   const std::int64_t first_column = block % cut.column_blocks * cut.columns;
@@ -129,15 +131,17 @@ void multiply_block(const Cut& cut, MatmulProblem p, std::int64_t block, const I
 }
 
 // Each partition's result goes to the workspace, where they are added as a tree: 1, 2, 4, … apart.
-void multiply_partitions(const KernelArgs& args, const Cut& cut, const MatmulProblem& p, const IsaTable& table) {
-  float* const partial = static_cast<float*>(args.workspace);
+template <class Real>
+void multiply_partitions(const KernelArgs& args, const Cut& cut, const MatmulProblemOf<Real>& p,
+                         const IsaTableOf<Real>& table) {
+  Real* const partial = static_cast<Real*>(args.workspace);
   const std::int64_t size = p.m * p.n;
   const std::int64_t partitions = divide_up(p.k, cut.depth);  // in the valid rows
   const std::int64_t blocks = cut.row_blocks * cut.column_blocks;
   for_ranges(args.pool, cut.parts, partitions * blocks, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t item = first; item < last; ++item) {
       const std::int64_t partition = item / blocks;
-      MatmulProblem one = p;
+      MatmulProblemOf<Real> one = p;
       one.a += partition * cut.depth * p.a_k;
       one.b += partition * cut.depth * p.b_k;
       one.c = partial + partition * size;
@@ -150,7 +154,7 @@ void multiply_partitions(const KernelArgs& args, const Cut& cut, const MatmulPro
   for_ranges(args.pool, parts_for(partitions * size), size, kGrain, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t apart = 1; apart < partitions; apart *= 2) {
       for (std::int64_t s = 0; s + apart < partitions; s += 2 * apart) {
-        float* const x = partial + s * size + first;
+        Real* const x = partial + s * size + first;
         apply(add, x, last - first, {{x, 0, 1}, {x + apart * size, 0, 1}});
       }
     }
@@ -158,14 +162,15 @@ void multiply_partitions(const KernelArgs& args, const Cut& cut, const MatmulPro
   for (std::int64_t r = 0; r < p.m; ++r) std::copy_n(partial + r * p.n, p.n, p.c + r * p.c_row);
 }
 
-void multiply_by_panels(const KernelArgs& args, const SharedPanels& shared, const MatmulProblem& p,
-                        const IsaTable& table) {
-  float* const panels = static_cast<float*>(args.workspace);
-  float* const packed = panels + std::min(shared.depth, p.k) * SharedPanels::padded(p.n);
+template <class Real>
+void multiply_by_panels(const KernelArgs& args, const SharedPanels<Real>& shared, const MatmulProblemOf<Real>& p,
+                        const IsaTableOf<Real>& table) {
+  Real* const panels = static_cast<Real*>(args.workspace);
+  Real* const packed = panels + std::min(shared.depth, p.k) * shared.padded(p.n);
   const PanelParts cut(p.m, p.n, p.k, table.tile_rows);
   const std::int64_t strips = divide_up(p.n, kPanelColumns);
   for (std::int64_t k = 0; k < p.k; k += shared.depth) {
-    MatmulProblem group = p;
+    MatmulProblemOf<Real> group = p;
     group.a += k * p.a_k;
     group.b += k * p.b_k;
     group.k = std::min(shared.depth, p.k - k);
@@ -173,8 +178,8 @@ void multiply_by_panels(const KernelArgs& args, const SharedPanels& shared, cons
     const std::int64_t of_b = strips * divide_up(group.k, kProductBlock);
     // A column-major a is packed by a few k steps of all rows, a row-major one by all k steps of a few rows.
     const bool by_columns = p.a_row == 1;
-    const std::int64_t steps = by_columns ? SharedPanels::kSteps : kProductBlock;
-    const std::int64_t rows = by_columns ? p.m : SharedPanels::kTiles * table.tile_rows;
+    const std::int64_t steps = by_columns ? SharedPanels<Real>::kSteps : kProductBlock;
+    const std::int64_t rows = by_columns ? p.m : SharedPanels<Real>::kTiles * table.tile_rows;
     const std::int64_t row_blocks = divide_up(p.m, rows);
     const std::int64_t of_a = shared.packs_a ? divide_up(group.k, steps) * row_blocks : 0;
     const int parts = parts_for(group.k * shared.width(p.m, p.n));
@@ -189,14 +194,14 @@ void multiply_by_panels(const KernelArgs& args, const SharedPanels& shared, cons
       }
     });
     group.panels = panels;
-    group.panel_columns = SharedPanels::padded(p.n);
+    group.panel_columns = shared.padded(p.n);
     if (shared.packs_a) {
       group.packed = packed;
       group.packed_rows = divide_up(p.m, table.tile_rows) * table.tile_rows;
     }
     for_ranges(args.pool, kMaxParts, cut.row_blocks * cut.column_blocks, 1, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t i = first; i < last; ++i) {
-        MatmulProblem one = group;
+        MatmulProblemOf<Real> one = group;
         one.first_row = i / cut.column_blocks * cut.rows;
         one.first_column = i % cut.column_blocks * cut.columns;
         one.m = std::min(cut.rows, p.m - one.first_row);
@@ -210,13 +215,14 @@ void multiply_by_panels(const KernelArgs& args, const SharedPanels& shared, cons
   }
 }
 
-void matmul(const KernelArgs& args, const IsaTable& table) {
+template <class Real>
+void multiply(const KernelArgs& args, const IsaTableOf<Real>& table) {
   const auto& params = args.params.as<MatmulParams>();
   const Extents extents(args.params, args.in_type[0], args.out_type);
   const View a = params.transpose_a ? transposed(args.input_view(0)) : args.input_view(0);
   const View b = params.transpose_b ? transposed(args.input_view(1)) : args.input_view(1);
   const int row_a = a.extents.rank() - 2, row_b = b.extents.rank() - 2;
-  MatmulProblem p{};
+  MatmulProblemOf<Real> p{};
   p.a_row = a.strides[row_a];
   p.a_k = a.strides[row_a + 1];
   p.b_k = b.strides[row_b];
@@ -227,20 +233,20 @@ void matmul(const KernelArgs& args, const IsaTable& table) {
   p.n = b.extents[row_b + 1];
   p.k = std::min(a.extents[row_a + 1], b.extents[row_b]);
   if (p.m == 0 || p.n == 0 || p.k == 0) {
-    std::fill_n(args.output<float>(), args.out_type.shape.elements(), 0.0f);
+    std::fill_n(args.output<Real>(), args.out_type.shape.elements(), Real{0});
     return;
   }
   const Dims<2> matrices = matrices_of(a, b);
   const auto matrix = [&](std::int64_t i) {
     const Offsets<2> at = matrices.offsets(i);
-    MatmulProblem one = p;
-    one.a = args.input<float>(0) + at[0];
-    one.b = args.input<float>(1) + at[1];
-    one.c = args.output<float>() + i * extents.m * extents.n;
+    MatmulProblemOf<Real> one = p;
+    one.a = args.input<Real>(0) + at[0];
+    one.b = args.input<Real>(1) + at[1];
+    one.c = args.output<Real>() + i * extents.m * extents.n;
     return one;
   };
   const Cut cut(extents);
-  SharedPanels shared(extents);
+  SharedPanels<Real> shared(extents);
   if (shared.pays) shared.fit(args.workspace_bytes, extents);
   if (shared.pays && shared.depth > 0) {
     for (std::int64_t i = 0; i < matrices.count; ++i) multiply_by_panels(args, shared, matrix(i), table);
@@ -255,19 +261,28 @@ void matmul(const KernelArgs& args, const IsaTable& table) {
   }
 }
 
-std::uint64_t product_bytes(const Params& params, std::span<const TensorType> inputs, const TensorType& c) {
+void matmul(const KernelArgs& args, const IsaTable& table) {
+  for_type(args, table, [&]<class Real>(Real, const IsaTableOf<Real>& own) { multiply<Real>(args, own); });
+}
+
+template <class Real>
+std::uint64_t bytes_of(const Params& params, std::span<const TensorType> inputs, const TensorType& c) {
   const Extents extents(params, inputs[0], c);
   // Small or numerous matrices are parts by themselves.
   constexpr std::int64_t kMaxMatrices = 8, kMinRowsOfEach = 168;
   const bool one = c.shape.rank() == 2, few = extents.matrices <= kMaxMatrices && extents.m >= kMinRowsOfEach;
   const Cut cut(extents);
-  const SharedPanels shared(extents);
-  std::int64_t floats = 0;
+  const SharedPanels<Real> shared(extents);
+  std::int64_t numbers = 0;
   if (shared.pays && (one || few))
-    floats = shared.floats(extents);
+    numbers = shared.numbers(extents);
   else if (one && cut.partitions > 1)
-    floats = cut.partitions * c.shape.elements();
-  return static_cast<std::uint64_t>(floats) * sizeof(float);
+    numbers = cut.partitions * c.shape.elements();
+  return static_cast<std::uint64_t>(numbers) * sizeof(Real);
+}
+
+std::uint64_t product_bytes(const Params& params, std::span<const TensorType> inputs, const TensorType& c) {
+  return (c.dtype == DType::f64 ? bytes_of<double> : bytes_of<float>)(params, inputs, c);
 }
 
 constexpr Entry kProductsKernels[] = {entry<matmul>(Op::matmul, product_bytes)};
@@ -281,7 +296,7 @@ constinit const std::span<const Entry> product_kernels = kProductsKernels;
 namespace graphrun {
 
 bool cpu_spares_workspace(Op op, const Params& params, std::span<const TensorType> inputs, const TensorType& output) {
-  return op == Op::matmul && cpu::SharedPanels(cpu::Extents(params, inputs[0], output)).pays;
+  return op == Op::matmul && cpu::SharedPanels<float>(cpu::Extents(params, inputs[0], output)).pays;  // or of double
 }
 
 }  // namespace graphrun

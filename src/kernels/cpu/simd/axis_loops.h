@@ -10,6 +10,8 @@
 namespace graphrun::cpu::GRAPHRUN_ISA {
 namespace {
 
+using scalar::exp, scalar::log;  // GRAPHRUN_WIDE: simd.h has better matches
+
 // ---- across lanes -------------------------------------------------------------------------------------------------
 
 // Moves lane i + kApart of x to lane i, for the lanes below kApart; the other lanes are undefined.
@@ -28,22 +30,22 @@ GRAPHRUN_FN Floats upper(Floats x) {
 
 // Combines the lanes as a tree.
 template <class F>
-GRAPHRUN_FN float across_lanes(Floats x, F&& combine) {
-  x = combine(x, upper<8>(x));
+GRAPHRUN_FN Real across_lanes(Floats x, F&& combine) {
+  if constexpr (kLanes > 8) x = combine(x, upper<8>(x));
   x = combine(x, upper<4>(x));
   x = combine(x, upper<2>(x));
   x = combine(x, upper<1>(x));
   return x.part[0][0];
 }
 
-GRAPHRUN_FN float larger(float x, float y) {
-  const float most = y > x ? y : x;
+GRAPHRUN_FN Real larger(Real x, Real y) {
+  const Real most = y > x ? y : x;
   return y != y ? y : most;
 }
 
 // The first n lanes; the others are zero.
 GRAPHRUN_FN Floats only_first(Floats x, i64 n) {
-  float lanes[kLanes];
+  Real lanes[kLanes];
   store(lanes, x);
   return load_first(lanes, n);
 }
@@ -70,7 +72,7 @@ GRAPHRUN_FN Floats sum_of_many(i64 count, Term&& term) {
         unrolled<kLanes>([&](auto l) __attribute__((always_inline)) { sum[l] = sum[l] + term(j + l); });
     }
     for (; j < end; ++j) sum[(j - begin) % kLanes] = sum[(j - begin) % kLanes] + term(j);
-    unrolled<8>([&](auto l) __attribute__((always_inline)) { sum[l] = sum[l] + sum[l + 8]; });
+    if constexpr (kLanes > 8) unrolled<8>([&](auto l) __attribute__((always_inline)) { sum[l] = sum[l] + sum[l + 8]; });
     unrolled<4>([&](auto l) __attribute__((always_inline)) { sum[l] = sum[l] + sum[l + 4]; });
     unrolled<2>([&](auto l) __attribute__((always_inline)) { sum[l] = sum[l] + sum[l + 2]; });
     total = total + (sum[0] + sum[1]);
@@ -79,10 +81,10 @@ GRAPHRUN_FN Floats sum_of_many(i64 count, Term&& term) {
 }
 
 // Loads 16 numbers, or the first `width` and zeros.
-GRAPHRUN_FN Floats load_some(const float* p, i64 width) {
+GRAPHRUN_FN Floats load_some(const Real* p, i64 width) {
   return width == kLanes ? load(p) : load_first(p, width);
 }
-GRAPHRUN_FN void store_some(float* p, Floats x, i64 width) {
+GRAPHRUN_FN void store_some(Real* p, Floats x, i64 width) {
   if (width == kLanes) {
     store(p, x);
   } else {
@@ -94,7 +96,7 @@ GRAPHRUN_FN void store_some(float* p, Floats x, i64 width) {
 // serve as accumulators. term(element, column, n) returns 16 elements from `element` on, of which n count; `column` is
 // its offset within the group of 16 terms.
 template <class Term>
-GRAPHRUN_FN void sum_packed(float* out, i64 n, i64 columns, Term&& term) {
+GRAPHRUN_FN void sum_packed(Real* out, i64 n, i64 columns, Term&& term) {
   for (i64 c = 0; c < columns; ++c) out[c] = 0;
   for (i64 begin = 0; begin < n; begin += kSumChunk) {
     const i64 end = begin + kSumChunk < n ? begin + kSumChunk : n;
@@ -108,9 +110,9 @@ GRAPHRUN_FN void sum_packed(float* out, i64 n, i64 columns, Term&& term) {
       const i64 width = rest - v * kLanes < kLanes ? rest - v * kLanes : kLanes;
       sum[v] = sum[v] + only_first(term(j * columns + v * kLanes, v * kLanes, width), width);
     }
-    float lanes[kLanes * kLanes];
+    Real lanes[kLanes * kLanes];
     for (i64 v = 0; v < columns; ++v) store(lanes + v * kLanes, sum[v]);
-    for (i64 apart = 8 * columns; apart >= columns; apart /= 2)
+    for (i64 apart = kLanes / 2 * columns; apart >= columns; apart /= 2)
       for (i64 i = 0; i < apart; ++i) lanes[i] += lanes[i + apart];
     for (i64 c = 0; c < columns; ++c) out[c] += lanes[c];
   }
@@ -118,11 +120,11 @@ GRAPHRUN_FN void sum_packed(float* out, i64 n, i64 columns, Term&& term) {
 
 // ---- lines --------------------------------------------------------------------------------------------------------
 
-float largest(const float* x, i64 n) {
+Real largest(const Real* x, i64 n) {
   constexpr int kParallel = 4;
-  const float lowest = -__builtin_inff();
+  const Real lowest = -__builtin_inff();
   if (n < kLanes) {
-    float top = lowest;
+    Real top = lowest;
     for (i64 j = 0; j < n; ++j) top = larger(top, x[j]);
     return top;
   }
@@ -141,19 +143,19 @@ float largest(const float* x, i64 n) {
 
 // Combinations of terms in order; NaN propagates.
 struct Larger {
-  static constexpr float kStart = -__builtin_inff();
+  static constexpr Real kStart = -__builtin_inff();
   template <class T>
   GRAPHRUN_FN static T of(T x, T y) {
     return larger(x, y);
   }
 };
 struct Smaller {
-  static constexpr float kStart = __builtin_inff();
+  static constexpr Real kStart = __builtin_inff();
   GRAPHRUN_FN static Floats of(Floats x, Floats y) { return select((x <= y) | (x != x), x, y); }
-  GRAPHRUN_FN static float of(float x, float y) { return x <= y || x != x ? x : y; }
+  GRAPHRUN_FN static Real of(Real x, Real y) { return x <= y || x != x ? x : y; }
 };
 struct Product {
-  static constexpr float kStart = 1;
+  static constexpr Real kStart = 1;
   template <class T>
   GRAPHRUN_FN static T of(T x, T y) {
     return x * y;
@@ -190,9 +192,11 @@ struct Across {
   }
   GRAPHRUN_FN Floats top() const { return fold<Larger>(); }
   GRAPHRUN_FN Floats of_class() const {
-    const Ints index = bits(load_some(l.other + first, width));
+    Real classes[kLanes] = {};  // exact up to 2^24 or more
+    for (i64 i = 0; i < width; ++i) classes[i] = (Real)((const std::int32_t*)l.other)[first + i];
+    const Floats index = load(classes);
     Floats x = __builtin_nanf("");
-    for (i64 j = 0; j < l.terms; ++j) x = select(nonzero(index ^ Ints((int)j)), x, load_some(l.x + at(j), width));
+    for (i64 j = 0; j < l.terms; ++j) x = select(index == Floats((Real)j), load_some(l.x + at(j), width), x);
     return x;
   }
   GRAPHRUN_FN Floats other() const { return load_some(l.other + first, width); }
@@ -212,7 +216,7 @@ struct Along {
   }
   template <int kAtOnce = 1, class Term>
   GRAPHRUN_FN Floats long_sum(Term&& term) const {
-    float total = 0;
+    Real total = 0;
     for (i64 begin = 0; begin < l.terms; begin += kSumChunk) {
       const i64 end = begin + kSumChunk < l.terms ? begin + kSumChunk : l.terms;
       Floats sum = 0.0f;
@@ -230,21 +234,21 @@ struct Along {
   template <class Term>
   GRAPHRUN_FN Floats sum(Term&& term) const {
     if (l.terms > kShortLine) return long_sum(term);
-    float terms[kLanes], total = 0;
+    Real terms[kLanes], total = 0;
     store(terms, term(first, l.terms));
     for (i64 j = 0; j < l.terms; ++j) total += terms[j];
     return total;
   }
   template <class F>
-  GRAPHRUN_FN float fold() const {
-    float x = F::kStart;
+  GRAPHRUN_FN Real fold() const {
+    Real x = F::kStart;
     for (i64 j = 0; j < l.terms; ++j) x = F::of(x, l.x[first + j]);
     return x;
   }
   GRAPHRUN_FN Floats top() const { return largest(l.x + first, l.terms); }
   GRAPHRUN_FN Floats of_class() const {
     std::int32_t index;
-    __builtin_memcpy(&index, l.other + line, sizeof index);
+    __builtin_memcpy(&index, (const std::int32_t*)l.other + line, sizeof index);
     return index >= 0 && index < l.terms ? l.x[first + index] : __builtin_nanf("");
   }
   GRAPHRUN_FN Floats other() const { return l.other[line]; }
@@ -268,8 +272,7 @@ void along(const Lines& given) {
 
 template <class Line>
 GRAPHRUN_FN Floats sum_of_exponentials(const Line& line, Floats top) {
-  return line.sum([&](i64 at, i64 n)
-                      __attribute__((always_inline)) { return scalar::exp(load_some(line.l.x + at, n) - top); });
+  return line.sum([&](i64 at, i64 n) __attribute__((always_inline)) { return exp(load_some(line.l.x + at, n) - top); });
 }
 
 // log(sum(exp(x))) as two parts, top + rest: more precise than their sum.
@@ -277,8 +280,8 @@ struct LogSum {
   Floats top, rest;
 
   template <class Line>
-  GRAPHRUN_FN explicit LogSum(const Line& line) : top(line.top()), rest(scalar::log(sum_of_exponentials(line, top))) {}
-  GRAPHRUN_FN LogSum(Floats t, Floats sum) : top(t), rest(scalar::log(sum)) {}
+  GRAPHRUN_FN explicit LogSum(const Line& line) : top(line.top()), rest(log(sum_of_exponentials(line, top))) {}
+  GRAPHRUN_FN LogSum(Floats t, Floats sum) : top(t), rest(log(sum)) {}
   GRAPHRUN_FN Floats total() const {
     const Floats infinity = __builtin_inff();
     return select((top < infinity) & (top > -infinity), top + rest, top);
@@ -302,9 +305,8 @@ constexpr auto kTop = [](const auto& line) __attribute__((always_inline)) {
 
 constexpr auto kSumExp = [](const auto& line) __attribute__((always_inline)) {
   const Floats top = line.other();
-  line.finish(line.long_sum([&](i64 at, i64 n) __attribute__((always_inline)) {
-    return scalar::exp(load_some(line.l.x + at, n) - top);
-  }));
+  line.finish(line.long_sum([&](i64 at, i64 n)
+                                __attribute__((always_inline)) { return exp(load_some(line.l.x + at, n) - top); }));
 };
 
 constexpr auto kLogSumExp = [](const auto& line) __attribute__((always_inline)) {
@@ -313,9 +315,9 @@ constexpr auto kLogSumExp = [](const auto& line) __attribute__((always_inline)) 
 
 constexpr auto kSoftmax = [](const auto& line) __attribute__((always_inline)) {
   const Floats top = line.top();
-  float* const out = line.l.out;
+  Real* const out = line.l.out;
   const Floats total = line.sum([&](i64 at, i64 n) __attribute__((always_inline)) {
-    const Floats e = scalar::exp(load_some(line.l.x + at, n) - top);
+    const Floats e = exp(load_some(line.l.x + at, n) - top);
     store_some(out + at, e, n);
     return e;
   });
@@ -348,22 +350,22 @@ constexpr auto kClassEntropy = [](const auto& line) __attribute__((always_inline
 // Index of the first largest (smallest) term, or of the first NaN.
 template <bool kLargest>
 struct Position {
-  static constexpr float kStart = kLargest ? Larger::kStart : Smaller::kStart;
+  static constexpr Real kStart = kLargest ? Larger::kStart : Smaller::kStart;
   GRAPHRUN_FN void operator()(const Across& line) const {
-    Floats best = kStart, index = from_bits(Ints(0));
+    Floats best = kStart, index = from_bits(Ints(Bits{0}));
     for (i64 j = 0; j < line.l.terms; ++j) {
       const Floats x = load_some(line.l.x + line.at(j), line.width);
       const Mask better = (best == best) & ((x != x) | (kLargest ? x > best : x < best));
       best = select(better, x, best);
-      index = select(better, from_bits(Ints((int)j)), index);
+      index = select(better, from_bits(Ints((Bits)j)), index);
     }
     line.finish(index);
   }
   GRAPHRUN_FN void operator()(const Along& line) const {
-    float best = kStart;
+    Real best = kStart;
     std::int32_t index = 0;
     for (i64 j = 0; j < line.l.terms; ++j) {
-      const float x = line.l.x[line.first + j];
+      const Real x = line.l.x[line.first + j];
       if (best != best || !(x != x || (kLargest ? x > best : x < best))) continue;
       best = x;
       index = (std::int32_t)j;
@@ -382,7 +384,7 @@ GRAPHRUN_FN bool is_narrow(const Lines& l) {
 
 void sum_across(const Lines& l) {
   if (!is_narrow(l)) return across<kSum>(l);
-  const float* const x = l.x;
+  const Real* const x = l.x;
   sum_packed(
       l.out, l.terms, l.count, [&](i64 i, i64, i64 n) __attribute__((always_inline)) { return load_some(x + i, n); });
 }
@@ -394,7 +396,7 @@ void top_across(const Lines& l) {
   for (Floats& t : top) t = -__builtin_inff();
   for (i64 j = 0; j < whole; j += kLanes)
     for (i64 v = 0; v < columns; ++v) top[v] = larger(top[v], load(l.x + j * columns + v * kLanes));
-  float lanes[kLanes * kLanes];
+  Real lanes[kLanes * kLanes];
   for (i64 v = 0; v < columns; ++v) store(lanes + v * kLanes, top[v]);
   for (i64 i = 0; i < (l.terms - whole) * columns; ++i) lanes[i] = larger(lanes[i], l.x[whole * columns + i]);
   for (i64 c = 0; c < columns; ++c) {
@@ -405,18 +407,18 @@ void top_across(const Lines& l) {
 
 void sum_exp_across(const Lines& l) {
   if (!is_narrow(l)) return across<kSumExp>(l);
-  float tops[kLanes * kLanes];
+  Real tops[kLanes * kLanes];
   for (i64 i = 0; i < kLanes * l.count; ++i) tops[i] = l.other[i % l.count];
-  const float* const x = l.x;
+  const Real* const x = l.x;
   sum_packed(
       l.out, l.terms, l.count, [&](i64 i, i64 column, i64 n) __attribute__((always_inline)) {
-        return scalar::exp(load_some(x + i, n) - load(tops + column));
+        return exp(load_some(x + i, n) - load(tops + column));
       });
 }
 
 void log_sum_exp_across(const Lines& l) {
   if (!is_narrow(l) || l.terms <= kShortLine) return across<kLogSumExp>(l);
-  float top[kLanes], sum[kLanes];
+  Real top[kLanes], sum[kLanes];
   Lines part = l;
   part.out = top;
   top_across(part);
@@ -427,17 +429,17 @@ void log_sum_exp_across(const Lines& l) {
 }
 
 // Class indices of a tile to one feature per class.
-void one_hot(float* out, const std::int32_t* x, i64 features, i64 classes, i64 stride) {
+[[maybe_unused]] void one_hot(Real* out, const std::int32_t* x, i64 features, i64 classes, i64 stride) {
   for (i64 f = 0; f < features; ++f, x += stride)
     for (i64 c = 0; c < classes; ++c, out += stride)
       for (i64 r = 0; r < stride; r += kLanes)
-        store(out + r, select(nonzero(bits(load((const float*)(x + r))) ^ Ints((int)c)), Floats(0.0f), Floats(1.0f)));
+        store(out + r, select(nonzero(bits(load((const Real*)(x + r))) ^ Ints((Bits)c)), Floats(0.0f), Floats(1.0f)));
 }
 
 // ---- transposition ------------------------------------------------------------------------------------------------
 
 // Processes cache-sized blocks in register-sized squares.
-void transpose_matrix(float* to, i64 to_stride, const float* from, i64 from_stride, i64 rows, i64 columns) {
+void transpose_matrix(Real* to, i64 to_stride, const Real* from, i64 from_stride, i64 rows, i64 columns) {
   constexpr i64 kSide = GRAPHRUN_LANES, kBlock = 32;
   for (i64 r0 = 0; r0 < rows; r0 += kBlock) {
     const i64 r1 = r0 + kBlock < rows ? r0 + kBlock : rows;
@@ -445,8 +447,8 @@ void transpose_matrix(float* to, i64 to_stride, const float* from, i64 from_stri
       const i64 c1 = c0 + kBlock < columns ? c0 + kBlock : columns;
       for (i64 r = r0; r < r1; r += kSide) {
         for (i64 c = c0; c < c1; c += kSide) {
-          const float* const p = from + r * from_stride + c;
-          float* const q = to + c * to_stride + r;
+          const Real* const p = from + r * from_stride + c;
+          Real* const q = to + c * to_stride + r;
           FloatPart v[kSide];
           if (r + kSide <= r1 && c + kSide <= c1) {
             unrolled<kSide>([&](auto l)

@@ -16,11 +16,11 @@ GRAPHRUN_FN Strided<T> as(const Operand& x) {
 }
 
 template <class Functor>
-void unary(void* to, i64 rows, i64 columns, const Operand* in, float a, float b) {
-  const Floats va = a;
-  const Floats vb = b;
-  float* out = (float*)to;
-  Strided<float> x = as<float>(in[0]);
+void unary(void* to, i64 rows, i64 columns, const Operand* in, double a, double b) {
+  const Floats va = (Real)a;
+  const Floats vb = (Real)b;
+  Real* out = (Real*)to;
+  Strided<Real> x = as<Real>(in[0]);
   for (; rows > 0; --rows, out += columns, x.data += x.row) {
     i64 i = 0;
     for (; i + kLanes <= columns; i += kLanes) store(out + i, Functor::apply(load(x.data + i), va, vb));
@@ -31,35 +31,35 @@ void unary(void* to, i64 rows, i64 columns, const Operand* in, float a, float b)
 
 // Address of a row's vectors of an operand. A scalar is broadcast to a vector that is then read repeatedly, so that the
 // loops do not branch on their operands.
-GRAPHRUN_FN const float* vectors(const float* p, i64 column, float* spread) {
+GRAPHRUN_FN const Real* vectors(const Real* p, i64 column, Real* spread) {
   if (column != 0) return p;
   store(spread, Floats(*p));
   return spread;
 }
-GRAPHRUN_FN const std::uint8_t* vectors(const std::uint8_t* p, i64 column, std::uint8_t* spread) {
+[[maybe_unused]] GRAPHRUN_FN const std::uint8_t* vectors(const std::uint8_t* p, i64 column, std::uint8_t* spread) {
   if (column != 0) return p;
   for (int i = 0; i < kLanes; ++i) spread[i] = *p;
   return spread;
 }
 
 // Loads fewer elements of a row than a vector has lanes.
-GRAPHRUN_FN Floats short_row(const Strided<float>& x, i64 n) {
+GRAPHRUN_FN Floats short_row(const Strided<Real>& x, i64 n) {
   return x.column != 0 ? load_first(x.data, n) : Floats(*x.data);
 }
 
 template <class Functor, class Out>
-void binary(void* to, i64 rows, i64 columns, const Operand* in, float, float) {
+void binary(void* to, i64 rows, i64 columns, const Operand* in, double, double) {
   Out* out = (Out*)to;
-  Strided<float> x = as<float>(in[0]), y = as<float>(in[1]);
-  alignas(64) float spread_x[kLanes];
-  alignas(64) float spread_y[kLanes];
+  Strided<Real> x = as<Real>(in[0]), y = as<Real>(in[1]);
+  alignas(64) Real spread_x[kLanes];
+  alignas(64) Real spread_y[kLanes];
   const i64 whole = columns / kLanes * kLanes;
   const i64 n = columns - whole;
   for (i64 r = 0; r < rows; ++r, out += columns, x.data += x.row, y.data += y.row) {
-    Strided<float> left_x = x, left_y = y;
+    Strided<Real> left_x = x, left_y = y;
     if (whole > 0) {
-      const float* px = vectors(x.data, x.column, spread_x);
-      const float* py = vectors(y.data, y.column, spread_y);
+      const Real* px = vectors(x.data, x.column, spread_x);
+      const Real* py = vectors(y.data, y.column, spread_y);
       for (i64 i = 0; i < whole; i += kLanes, px += kLanes * x.column, py += kLanes * y.column)
         store(out + i, Functor::apply(load(px), load(py)));
       left_x.data = px;
@@ -69,19 +69,46 @@ void binary(void* to, i64 rows, i64 columns, const Operand* in, float, float) {
   }
 }
 
+// Functions that scalar_functions64.h lacks have no loop for f64.
+template <class Functor>
+constexpr bool kHasLoop = true;
+#if defined(GRAPHRUN_WIDE)
+template <>
+constexpr bool kHasLoop<scalar::Mod> = false;
+template <>
+constexpr bool kHasLoop<scalar::Pow> = false;
+template <>
+constexpr bool kHasLoop<scalar::Gelu> = false;
+template <>
+constexpr bool kHasLoop<scalar::Erf> = false;
+template <>
+constexpr bool kHasLoop<scalar::Selu> = false;
+#endif
+template <class Functor>
+constexpr ElementFn loop_of() {
+  if constexpr (kHasLoop<Functor>) return unary<Functor>;
+  return nullptr;
+}
+template <class Functor, class Out>
+constexpr ElementFn loop_of() {
+  if constexpr (kHasLoop<Functor>) return binary<Functor, Out>;
+  return nullptr;
+}
+
 }  // namespace
 
-void where(void* to, i64 rows, i64 columns, const Operand* in, float, float) {
-  float* out = (float*)to;
+#if !defined(GRAPHRUN_WIDE)
+void where(void* to, i64 rows, i64 columns, const Operand* in, double, double) {
+  Real* out = (Real*)to;
   Strided<std::uint8_t> m = as<std::uint8_t>(in[0]);
-  Strided<float> x = as<float>(in[1]), y = as<float>(in[2]);
+  Strided<Real> x = as<Real>(in[1]), y = as<Real>(in[2]);
   alignas(64) std::uint8_t spread_m[kLanes];
-  alignas(64) float spread_x[kLanes];
-  alignas(64) float spread_y[kLanes];
+  alignas(64) Real spread_x[kLanes];
+  alignas(64) Real spread_y[kLanes];
   for (i64 r = 0; r < rows; ++r, out += columns, m.data += m.row, x.data += x.row, y.data += y.row) {
     const std::uint8_t* pm = vectors(m.data, m.column, spread_m);
-    const float* px = vectors(x.data, x.column, spread_x);
-    const float* py = vectors(y.data, y.column, spread_y);
+    const Real* px = vectors(x.data, x.column, spread_x);
+    const Real* py = vectors(y.data, y.column, spread_y);
     i64 i = 0;
     for (; i + kLanes <= columns;
          i += kLanes, pm += kLanes * m.column, px += kLanes * x.column, py += kLanes * y.column)
@@ -90,10 +117,11 @@ void where(void* to, i64 rows, i64 columns, const Operand* in, float, float) {
     if (n > 0) store_first(out + i, select(load_mask_first(pm, n), load_first(px, n), load_first(py, n)), n);
   }
 }
+#endif
 
-#define GRAPHRUN_UNARY_ENTRY(name, Functor, ...) unary<scalar::Functor>,
-#define GRAPHRUN_BINARY_ENTRY(name, Functor, ...) binary<scalar::Functor, float>,
-#define GRAPHRUN_COMPARE_ENTRY(name, Functor, ...) binary<scalar::Functor, std::uint8_t>,
+#define GRAPHRUN_UNARY_ENTRY(name, Functor, ...) loop_of<scalar::Functor>(),
+#define GRAPHRUN_BINARY_ENTRY(name, Functor, ...) loop_of<scalar::Functor, Real>(),
+#define GRAPHRUN_COMPARE_ENTRY(name, Functor, ...) loop_of<scalar::Functor, std::uint8_t>(),
 #define GRAPHRUN_LOGICAL_ENTRY(name, ...) nullptr,
 const ElementFn element_loops[] = {GRAPHRUN_BINARY_OPS(GRAPHRUN_BINARY_ENTRY) GRAPHRUN_UNARY_OPS(
     GRAPHRUN_UNARY_ENTRY) GRAPHRUN_COMPARE_OPS(GRAPHRUN_COMPARE_ENTRY) GRAPHRUN_LOGICAL_OPS(GRAPHRUN_LOGICAL_ENTRY)};

@@ -9,8 +9,11 @@
 
 namespace graphrun::cpu {
 
-// Numbers per vector, independent of the register width: the accumulators of a sum, the rows of a tile's vector.
-inline constexpr int kLanes = 16;
+// Numbers per vector, independent of the register width: the accumulators of a sum, the rows of a tile's vector. Loops
+// for f64 are the same source, compiled with vectors of half as many numbers.
+template <class Real>
+inline constexpr int kLanesOf = 64 / sizeof(Real);
+inline constexpr int kLanes = kLanesOf<float>;
 
 // Operand of an elementwise loop: element (r, c) of a (rows, columns) slab is at data[r * row + c * column]. `column`
 // is 0 or 1; it is 1 for unary ops other than casts.
@@ -30,29 +33,33 @@ using Operand = Strided<void>;
 inline constexpr int kProductBlock = 256;
 inline constexpr int kPanelColumns = 32;
 inline constexpr int kMaxTileRows = 14;
-struct MatmulProblem {
-  const float* a;
+template <class Real>
+struct MatmulProblemOf {
+  const Real* a;
   std::int64_t a_row, a_k;
-  const float* b;
+  const Real* b;
   std::int64_t b_k, b_column;
-  float* c;
+  Real* c;
   std::int64_t c_row, c_column;
   std::int64_t m, n, k;
   bool add = false;
-  const float* panels = nullptr;
+  const Real* panels = nullptr;
   std::int64_t panel_columns = 0, first_column = 0;
-  const float* packed = nullptr;
+  const Real* packed = nullptr;
   std::int64_t packed_rows = 0, first_row = 0;
 };
 
+using MatmulProblem = MatmulProblemOf<float>;
+
 // Sums: element j of an output goes to accumulator j mod kLanes, in order. After every kSumChunk elements the
-// accumulators are added as a tree (8, 4, 2, 1 apart) and the total is added to the result.
+// accumulators are added as a tree (half of them, ..., 2, 1 apart) and the total is added to the result.
 inline constexpr int kSumChunk = 1024;
-// Sums along a softmax line (and related ops): up to kShortLine terms are added in order, more terms as above.
+// Sums along a softmax line (and related ops): up to kShortLine terms (half as many of f64) are added in order, more
+// terms as above.
 inline constexpr int kShortLine = 16;
 
 // Writes out(rows, columns), contiguous rows, from the op's operands; a and b are the op's attributes.
-using ElementFn = void (*)(void* out, std::int64_t rows, std::int64_t columns, const Operand* in, float a, float b);
+using ElementFn = void (*)(void* out, std::int64_t rows, std::int64_t columns, const Operand* in, double a, double b);
 
 // Random words of base/random_bits.h, or values derived from them, for `rows` elements from `first` (a multiple of 4).
 // With a stride: for every lane of a tile whose row 0 is row `first`. x may alias `out`.
@@ -69,18 +76,22 @@ struct RandomDraw {
 };
 
 // Adjacent lines of `terms` numbers, for ops along lines. Across: element j of line i is at x[at(j) * stride + i], and
-// 16 lines are the lanes of a vector. Along: it is at x[i * terms + j], and 16 terms are.
-struct Lines {
-  const float* x;
-  float* out;          // laid out as x, which it may alias; or one number per line (an index is an i32)
-  const float* other;  // targets, laid out as x; or classes (i32) or maxima, one per line
+// adjacent lines are the lanes of a vector. Along: it is at x[i * terms + j], and adjacent terms are.
+template <class Real>
+struct LinesOf {
+  const Real* x;
+  Real* out;          // laid out as x, which it may alias; or one number per line (an index is an i32)
+  const Real* other;  // targets, laid out as x; or classes (i32) or maxima, one per line
   std::int64_t count, terms, stride;
   const std::int32_t* term_at = nullptr;  // at(j); null: j
 };
-struct LineLoop {
-  void (*across)(const Lines& lines);
-  void (*along)(const Lines& lines);
+template <class Real>
+struct LineLoopOf {
+  void (*across)(const LinesOf<Real>& lines);
+  void (*along)(const LinesOf<Real>& lines);
 };
+using Lines = LinesOf<float>;
+using LineLoop = LineLoopOf<float>;
 
 // ---- tiles: feature-major with `stride` floats per feature, a multiple of 16; `rows` of them are valid --------------
 
@@ -131,16 +142,22 @@ struct DenseGradientTile {
 
 // ---- the table ----------------------------------------------------------------------------------------------------
 
-struct IsaTable {
-  const ElementFn* elementwise;  // for f32 scalar ops, in the order of scalar_op_list.h; null: none (batch/families.h)
+// For f64, loops without a kernel of batch/ are null.
+template <class Real>
+struct IsaTableOf {
+  using Lines = LinesOf<Real>;
+  using LineLoop = LineLoopOf<Real>;
+  using MatmulProblem = MatmulProblemOf<Real>;
+  const IsaTableOf<double>* wide;
+  const ElementFn* elementwise;  // for scalar ops, in the order of scalar_op_list.h; null: none (batch/families.h)
   ElementFn where;               // for f32
   void (*matmul)(const MatmulProblem& problem);
   // Packs columns [column, column + kPanelColumns) of b, of the k block that starts at k, into the panels of all of b;
   // the layout depends on the ISA. Disjoint calls write disjoint memory.
-  void (*pack_panel)(const MatmulProblem& problem, float* panels, std::int64_t k, std::int64_t column);
+  void (*pack_panel)(const MatmulProblem& problem, Real* panels, std::int64_t k, std::int64_t column);
   // Packs rows [row, row + rows) of a, whole tiles except for the last, and k steps [k, k + steps) of one block. Either
   // rows (a_row == 1) or steps (a_k == 1) must be contiguous.
-  void (*pack_left)(const MatmulProblem& problem, float* packed, std::int64_t k, std::int64_t steps, std::int64_t row,
+  void (*pack_left)(const MatmulProblem& problem, Real* packed, std::int64_t k, std::int64_t steps, std::int64_t row,
                     std::int64_t rows);
   int tile_rows;
   LineLoop sum, max, min, prod, argmax, argmin;  // without terms: the identity, index 0; prod: in order
@@ -151,7 +168,7 @@ struct IsaTable {
   // Each feature of a tile, a class index, to `classes` features.
   void (*one_hot)(float* out, const std::int32_t* x, std::int64_t features, std::int64_t classes, std::int64_t stride);
   // (rows, columns) to (columns, rows); strides are those between rows.
-  void (*transpose)(float* to, std::int64_t to_stride, const float* from, std::int64_t from_stride, std::int64_t rows,
+  void (*transpose)(Real* to, std::int64_t to_stride, const Real* from, std::int64_t from_stride, std::int64_t rows,
                     std::int64_t columns);
   void (*draw)(const RandomDraw& draw);
   // Products of tiles and sums over their rows.
@@ -166,13 +183,14 @@ struct IsaTable {
   // out[i] += tree sum of element i's 16 lanes; reads lanes up to a multiple of 16 elements
   void (*add_lanes)(float* out, const float* lanes, std::int64_t n);
 };
+using IsaTable = IsaTableOf<float>;
 
-// One table per instruction set. Loops that take long to compile, or that every new scalar op changes, have their own
-// files.
+// One table per instruction set and type. Loops that take long to compile, or that every new scalar op changes, have
+// their own files.
 #define GRAPHRUN_ISA_TABLE(isa)                                                                               \
   namespace isa {                                                                                             \
   extern const ElementFn element_loops[];                                                                     \
-  void where(void* out, std::int64_t rows, std::int64_t columns, const Operand* in, float, float);            \
+  void where(void* out, std::int64_t rows, std::int64_t columns, const Operand* in, double, double);          \
   void draw(const RandomDraw& d);                                                                             \
   void dense(const DenseTile& call);                                                                          \
   void dense_gradient(const DenseGradientTile& call);                                                         \
@@ -180,6 +198,10 @@ struct IsaTable {
   void sum_rows_of_tile(float* out, bool lanes, const TileRows& x, std::int64_t features, std::int64_t rows); \
   void add_lanes_to(float* out, const float* lanes, std::int64_t n);                                          \
   extern const IsaTable table;                                                                                \
+  }                                                                                                           \
+  namespace isa##_f64 {                                                                                       \
+    extern const ElementFn element_loops[];                                                                   \
+    extern const IsaTableOf<double> table;                                                                    \
   }
 GRAPHRUN_ISA_TABLE(plain)
 #if defined(__x86_64__)

@@ -46,30 +46,30 @@ GRAPHRUN_FN void transpose(FloatPart* v) {
 }
 
 // Loads or stores the first n numbers, at most a whole register. The rest is zero, or is left unchanged in memory.
-GRAPHRUN_FN FloatPart load_part(const float* p, i64 n) {
+GRAPHRUN_FN FloatPart load_part(const Real* p, i64 n) {
   FloatPart r = {};
   if (n >= GRAPHRUN_LANES) {
     __builtin_memcpy(&r, p, sizeof r);
     return r;
   }
-#if GRAPHRUN_LANES == 16
-  return _mm512_maskz_loadu_ps(first(n), p);
-#elif GRAPHRUN_LANES == 8
-  return _mm256_maskload_ps(p, first(n));
+#if GRAPHRUN_REGISTER == 64
+  return GRAPHRUN_TYPED(_mm512_maskz_loadu_)(first(n), p);
+#elif GRAPHRUN_REGISTER == 32
+  return GRAPHRUN_TYPED(_mm256_maskload_)(p, first(n));
 #else
   for (i64 i = 0; i < n; ++i) r[i] = p[i];
   return r;
 #endif
 }
-GRAPHRUN_FN void store_part(float* p, FloatPart x, i64 n) {
+GRAPHRUN_FN void store_part(Real* p, FloatPart x, i64 n) {
   if (n >= GRAPHRUN_LANES) {
     __builtin_memcpy(p, &x, sizeof x);
     return;
   }
-#if GRAPHRUN_LANES == 16
-  _mm512_mask_storeu_ps(p, first(n), x);
-#elif GRAPHRUN_LANES == 8
-  _mm256_maskstore_ps(p, first(n), x);
+#if GRAPHRUN_REGISTER == 64
+  GRAPHRUN_TYPED(_mm512_mask_storeu_)(p, first(n), x);
+#elif GRAPHRUN_REGISTER == 32
+  GRAPHRUN_TYPED(_mm256_maskstore_)(p, first(n), x);
 #else
   for (i64 i = 0; i < n; ++i) p[i] = x[i];
 #endif

@@ -1,0 +1,203 @@
+// The loops for f64: functions within 2 ulp of long double, and the same bits on every instruction set and for any
+// number of threads.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <random>
+#include <string>
+
+#include "graphrun/family_op.h"
+#include "graphrun/op.h"
+#include "graphrun/op_traits.h"
+#include "graphrun/params.h"
+#include "graphrun/scalar_op.h"
+#include "kernels/calls.h"
+#include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cpu/threads/parallel.h"
+#include "kernels/ref.h"
+
+namespace graphrun {
+namespace {
+
+TensorType wide_type(Shape shape) {
+  return {DType::f64, shape, 0};
+}
+
+// Numbers in double with all 53 bits.
+void fill_wide(HostTensor& tensor, std::mt19937_64& random, double low, double high) {
+  std::uniform_real_distribution<double> real(low, high);
+  for (double& x : tensor.elements<double>()) x = real(random);
+}
+
+// Whether the elements have the same bits; any NaN is a NaN.
+bool same_numbers(const HostTensor& a, const HostTensor& b) {
+  if (a.dtype() != DType::f64) return test::same_bits(a, b);
+  const auto bits = [](double x) { return std::bit_cast<std::uint64_t>(x == x ? x : 0.0); };
+  return std::ranges::equal(a.elements<double>(), b.elements<double>(), {}, bits, bits);
+}
+
+// Runs the op on every instruction set, with 1, 2 and 3 threads; all give the same bits, which are returned.
+HostTensor run_everywhere(test::Call& call, Op op) {
+  std::vector<TensorType> types = call.types;
+  call.workspace = cpu_workspace(op, call.params, types, call.out_type);
+  const HostTensor first = call.run(cpu_kernel(op, Isa::plain));
+  for (const Isa isa : available_isas()) {
+    for (const int threads : {1, 2, 3}) {
+      cpu::Pool pool(threads);
+      call.pool = &pool;
+      EXPECT_TRUE(same_numbers(call.run(cpu_kernel(op, isa)), first))
+          << name_of(op) << " on " << name_of(isa) << " with " << threads << " threads";
+      call.pool = nullptr;
+    }
+  }
+  return first;
+}
+
+struct WideFunction {
+  Op op;
+  double low, high;
+  long double (*exact)(long double);
+  double ulps = 2;
+};
+
+using Long = long double;
+constexpr WideFunction kWideFunctions[] = {
+    {scalar_op::exp, -745, 709.7, [](Long x) { return std::exp(x); }},
+    {scalar_op::exp, -1, 1, [](Long x) { return std::exp(x); }},
+    {scalar_op::expm1, -50, 700, [](Long x) { return std::expm1(x); }},
+    {scalar_op::expm1, -1, 1, [](Long x) { return std::expm1(x); }},
+    {scalar_op::log, 0, 1e3, [](Long x) { return std::log(x); }},
+    {scalar_op::log, 0.5, 2, [](Long x) { return std::log(x); }},
+    {scalar_op::log1p, -1, 1e3, [](Long x) { return std::log1p(x); }},
+    {scalar_op::log1p, -1e-3, 1e-3, [](Long x) { return std::log1p(x); }},
+    {scalar_op::sin, -1e3, 1e3, [](Long x) { return std::sin(x); }},
+    {scalar_op::sin, -1e9, 1e9, [](Long x) { return std::sin(x); }},
+    {scalar_op::cos, -1e3, 1e3, [](Long x) { return std::cos(x); }},
+    {scalar_op::cos, -1e9, 1e9, [](Long x) { return std::cos(x); }},
+    {scalar_op::tan, -1e3, 1e3, [](Long x) { return std::tan(x); }, 4},
+    {scalar_op::tanh, -20, 20, [](Long x) { return std::tanh(x); }},
+    {scalar_op::tanh, -1e-2, 1e-2, [](Long x) { return std::tanh(x); }},
+    {scalar_op::sigmoid, -740, 40, [](Long x) { return 1 / (1 + std::exp(-x)); }},
+    {scalar_op::sigmoid, -4, 4, [](Long x) { return 1 / (1 + std::exp(-x)); }},
+    {scalar_op::softplus, -700, 40, [](Long x) { return std::fmax(x, 0) + std::log1p(std::exp(-std::fabs(x))); }},
+    {scalar_op::softplus, -4, 4, [](Long x) { return std::fmax(x, 0) + std::log1p(std::exp(-std::fabs(x))); }},
+    {scalar_op::silu, -700, 40, [](Long x) { return x / (1 + std::exp(-x)); }},
+};
+
+double largest_ulps(const HostTensor& x, const HostTensor& y, long double (*exact)(long double)) {
+  double worst = 0;
+  for (std::size_t i = 0; i < x.elements<double>().size(); ++i) {
+    const long double wanted = exact(x.elements<double>()[i]);
+    const double nearest = static_cast<double>(std::fabs(wanted)), above = std::nextafter(nearest, INFINITY);
+    const long double error = std::fabs(static_cast<long double>(y.elements<double>()[i]) - wanted);
+    worst = std::max(worst, static_cast<double>(error / static_cast<long double>(above - nearest)));
+  }
+  return worst;
+}
+
+TEST(DoubleLoops, FunctionsAreWithinTwoUlp) {
+  std::mt19937_64 random(7);
+  std::mt19937 any(7);
+  for (const WideFunction& function : kWideFunctions) {
+    test::Call call;
+    fill_wide(call.operand(wide_type({20011}), any), random, function.low, function.high);
+    call.out_type = wide_type({20011});
+    const HostTensor y = run_everywhere(call, function.op);
+    EXPECT_LE(largest_ulps(call.operands[0], y, function.exact), function.ulps)
+        << name_of(function.op) << " from " << function.low << " to " << function.high;
+  }
+}
+
+// Any bit pattern gives the same bits everywhere, and what ref computes: NaN, infinities and zeros included.
+TEST(DoubleLoops, AgreeWithTheReferenceForAnyBits) {
+  std::mt19937_64 random(8);
+  std::mt19937 any(8);
+  std::size_t ops = 0;
+#define GRAPHRUN_OP_OF(name, ...) scalar_op::name,
+  for (const Op op :
+       {GRAPHRUN_BINARY_OPS(GRAPHRUN_OP_OF) GRAPHRUN_UNARY_OPS(GRAPHRUN_OP_OF) GRAPHRUN_COMPARE_OPS(GRAPHRUN_OP_OF)}) {
+#undef GRAPHRUN_OP_OF
+    if (!cpu_takes_f64(op)) continue;
+    ++ops;
+    test::Call call;
+    const std::string_view letters = traits_of(op).dtypes;
+    for (std::size_t i = 0; i < letters.find('>'); ++i)
+      for (double& x : call.operand(wide_type({4003}), any).elements<double>())
+        x = random() % 16 == 0 ? static_cast<double>(random() % 5) - 2 : std::bit_cast<double>(random());
+    call.out_type = {letters.back() == 'B' ? DType::boolean : DType::f64, {4003}, 0};
+    if (traits_of(op).params == params_kind<ScalarParams>) call.params = ScalarParams{-0.1, 0.7};
+    const HostTensor y = run_everywhere(call, op), wanted = call.run(ref_kernel(op));
+    for (std::size_t i = 0; i < 4003; ++i) {
+      const double got = test::element(y, i), want = test::element(wanted, i);
+      if (want != want && got != got) continue;
+      ASSERT_LE(got == want ? 0 : std::abs(got - want), 1e-13 * std::abs(want) + 1e-300)
+          << name_of(op) << "(" << test::element(call.operands[0], i) << ")";
+    }
+  }
+  EXPECT_GT(ops, 40U);
+}
+
+TEST(DoubleLoops, ProductsAgreeWithTheReference) {
+  struct Case {
+    std::int64_t m, n, k;
+    bool transpose_a, transpose_b;
+  };
+  std::mt19937_64 random(9);
+  std::mt19937 any(9);
+  for (const Case& c : {Case{1, 1, 1, false, false},
+                        {5, 7, 3, false, true},
+                        {61, 61, 3001, true, false},
+                        {61, 1, 2050, true, false},
+                        {130, 20, 61, false, false},
+                        {60, 200, 300, true, true},
+                        {200, 150, 1030, false, false},
+                        {3, 40, 1500, false, false}}) {
+    test::Call call;
+    call.params = MatmulParams{c.transpose_a, c.transpose_b};
+    fill_wide(call.operand(wide_type(c.transpose_a ? Shape{c.k, c.m} : Shape{c.m, c.k}), any), random, -1, 1);
+    fill_wide(call.operand(wide_type(c.transpose_b ? Shape{c.n, c.k} : Shape{c.k, c.n}), any), random, -1, 1);
+    call.out_type = wide_type({c.m, c.n});
+    const HostTensor got = run_everywhere(call, Op::matmul);
+    test::expect_close(call, got, call.run(ref_kernel(Op::matmul)), 0, 1e-15 * static_cast<double>(c.k), "matmul");
+  }
+}
+
+TEST(DoubleLoops, ReductionsAgreeWithTheReference) {
+  std::mt19937_64 random(10);
+  std::mt19937 any(10);
+  for (const Shape& shape : {Shape{7, 5}, Shape{3, 16}, Shape{20000, 20}, Shape{4, 3000}, Shape{300, 61, 2}}) {
+    for (std::uint32_t axes = 1; axes < (1U << shape.rank()); ++axes) {
+      for (const Op op : {Op::sum, Op::max, Op::min, Op::prod, Op::logsumexp}) {
+        test::Call call;
+        call.params = ReduceParams{axes};
+        fill_wide(call.operand(wide_type(shape), any), random, -1, 1);
+        std::vector<std::int64_t> kept;
+        for (int d = 0; d < shape.rank(); ++d)
+          if ((axes >> d & 1U) == 0) kept.push_back(shape[d]);
+        call.out_type = wide_type(Shape(kept));
+        const HostTensor got = run_everywhere(call, op);
+        test::expect_close(call, got, call.run(ref_kernel(op)), 1e-12, 1e-11, std::string(name_of(op)));
+      }
+    }
+    for (const Op op : {Op(family_op::softmax), Op(family_op::log_softmax)}) {
+      test::Call call;
+      call.params = AxisParams{shape.rank() - 1};
+      fill_wide(call.operand(wide_type(shape), any), random, -5, 5);
+      call.out_type = wide_type(shape);
+      test::expect_close(call, run_everywhere(call, op), call.run(ref_kernel(op)), 1e-13, 1e-14,
+                         std::string(name_of(op)));
+    }
+  }
+  test::Call call;  // class numbers
+  fill_wide(call.operand(wide_type({50, 11}), any), random, -5, 5);
+  for (std::int32_t& target : call.operand({DType::i32, {50}, 0}, any).elements<std::int32_t>())
+    target = static_cast<std::int32_t>(random() % 11);
+  call.out_type = wide_type({50});
+  test::expect_close(call, run_everywhere(call, family_op::softmax_cross_entropy),
+                     call.run(ref_kernel(family_op::softmax_cross_entropy)), 1e-13, 1e-14, "softmax_cross_entropy");
+}
+
+}  // namespace
+}  // namespace graphrun
