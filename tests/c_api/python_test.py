@@ -505,6 +505,27 @@ def test_digits_beyond_float32():
     assert "too large" in refused(graphrun.Error, lambda: graphrun.Model(plain, data="none").fit([[1e300]], [1.0]))
 
 
+def test_double_precision():
+    """Data, states and predictions are float64, and agree with NumPy."""
+    x = numpy.random.default_rng(1).normal(size=(50, 2))
+    y = numpy.sin(x[:, :1]) * x[:, 1:]
+    model = {"format": 1, "data": {"train": {"csv": "t.csv", "x": ["a", "b"], "y": "y"}},
+             "inputs": {"x": ["batch", 2], "y": ["batch", 1]},
+             "graph": ["h = dense(x, units=5, activation=tanh)", "p = dense(h, units=1)", "loss = mse(p, y)"],
+             "outputs": {"p": "y"}, "train": {"precision": "fp64", "minimize": "loss", "batch": "all", "epochs": 20,
+                                              "optimizer": {"adam": {"lr": 0.05}}}}
+    fitted = graphrun.Model(model, data="none").fit(x, y)
+    names = [state["name"] for state in fitted.session.describe()["states"] if state["kind"] == "parameter"]
+    values = [fitted.session[name] for name in names]
+    assert all(one.dtype == numpy.float64 for one in values), names
+    w, b, v, c = (next(one for name, one in zip(names, values) if name.endswith(end) and (one.shape[-1] == 5) == first)
+                  for first, end in ((True, "W"), (True, "b"), (False, "W"), (False, "b")))
+    predicted = fitted.predict(x)
+    assert predicted.dtype == numpy.float64
+    assert numpy.abs(predicted - (numpy.tanh(x @ w + b) @ v + c)).max() < 1e-14
+    assert fitted.predict(x.astype("float32")).dtype == numpy.float64
+
+
 def test_data_that_are_not_finite():
     x = numpy.random.default_rng(0).random((20, 2))
     y, x[3, 1] = x[:, 0], numpy.nan
