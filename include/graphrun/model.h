@@ -158,9 +158,11 @@ struct LrPlateau : Monitor {
   double min_factor = 0;      // lower bound of the product of all factors
 };
 
-// Ends training after the first step whose loss is at most `loss`.
+// Ends training after the first step whose loss is at most `loss`, or in whose gradient no element is larger than
+// `gradient`.
 struct StopAt {
   double loss = 0;
+  double gradient = 0;  // 0: not checked
 };
 
 // One of several losses, with the parameters that only it updates. An objective sees the updates of earlier objectives

@@ -74,7 +74,8 @@ struct Report {
   bool due = true;     // false: log_every did not ask for this report; it carries `validation` or `watched`
   double seconds = 0;  // training time so far, without evaluation
   double steps_per_second = 0;
-  std::span<const double> lr = {};            // learning rate of the last step, by objective; empty for bfgs
+  std::span<const double> lr = {};            // learning rate of the last step, by objective; empty if it has none
+  std::span<const double> optimizer = {};     // in the order of Session::optimizer_numbers()
   double lr_factor = 1;                       // factor set by TrainSpec::lr_plateau
   std::span<const Statistics> watched = {};   // in the order of SessionOptions::watch; empty: not computed
   std::optional<std::uint64_t> weights = {};  // hash of the weights, if TrainOptions::hash_weights
@@ -235,6 +236,10 @@ class GRAPHRUN_API Session {
   std::vector<std::pair<std::string, HostTensor>> predict_all(
       const std::vector<std::pair<std::string, HostTensor>>& inputs);
   HostTensor predict(const std::vector<std::pair<std::string, HostTensor>>& inputs);
+
+  // State of the optimizer by name, after the last step. levenberg_marquardt: accepted (steps), damping, gradient_norm;
+  // also the states "train:accepted" and so on. Empty for other optimizers.
+  std::vector<std::pair<std::string, double>> optimizer_numbers() const;
 
   HostTensor read(std::string_view name);  // reads a state by name: parameter, moment, counter
   void write(std::string_view name, const HostTensor& value);

@@ -472,6 +472,13 @@ std::optional<std::string> Session::weights_hash(double seconds) {
   return fmt::format("{:016x}", *hash);
 }
 
+std::vector<std::pair<std::string, double>> Session::optimizer_numbers() const {
+  const Impl& impl = not_moved(impl_);
+  std::vector<std::pair<std::string, double>> numbers;
+  for (const auto& [name, state] : impl.compiled.step.optimizer) numbers.emplace_back(name, impl.read_scalar(state));
+  return numbers;
+}
+
 std::vector<std::pair<std::string, std::uint64_t>> Session::counters() const {
   return not_moved(impl_).runnable->counters();
 }

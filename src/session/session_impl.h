@@ -105,6 +105,7 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // member of an ex
   std::uint64_t steps_of_epoch() const;  // throws Error if there is nothing to train
   void see_watched(Report& report);
   void write_lr_factor(double factor);
+  double read_scalar(ir::NodeId state) const;
   void set_done(std::size_t phase, std::uint64_t steps);       // finished steps, here and in the program
   StopCause stop_cause(bool reset);                            // reads it from the program; `reset`: clears it first
   std::optional<std::uint64_t> hash_parameters(double until);  // session.cpp; nothing if time is up

@@ -291,6 +291,8 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
   // Formatted here, because nothing may allocate after the first step.
   std::string reached = model.train.stop_at ? fmt::format("loss at most {}", model.train.stop_at->loss) : std::string();
   std::string stalled = "no further descent";
+  std::string flat =
+      model.train.stop_at ? fmt::format("gradient at most {}", model.train.stop_at->gradient) : std::string();
   const std::uint64_t to_do = total - std::min(total, result.steps);
   if (options.keep_losses) result.losses.reserve(static_cast<std::size_t>(std::min(to_do, kLossesAtOnce)));
   std::vector<double> losses;  // one per step of the chunk
@@ -304,7 +306,7 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
     good.emplace(program(), buffer(phase.counter), *runnable, done[index]);
   GoodStates* const traced = good ? &*good : nullptr;
   const std::vector<Rate> rates = rates_of(model, compiled);
-  std::vector<double> means(objectives.size()), lr(rates.size());
+  std::vector<double> means(objectives.size()), lr(rates.size()), numbers(compiled.step.optimizer.size());
   const auto add_to = [&](EpochMean& mean, std::uint64_t step, float loss) {
     mean.add(static_cast<double>(loss), static_cast<double>(phase.batches.at(step)), (step + 1) % batches == 0);
   };
@@ -326,6 +328,8 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
     for (std::size_t i = 0; i < lr.size(); ++i)
       lr[i] = rates[i].at(result.steps - 1, batches, compiled, *runnable) * progress.stopping.lr_factor;
     report.lr = lr;
+    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = read_scalar(compiled.step.optimizer[i].second);
+    report.optimizer = numbers;
     if (pauses.evaluates(result.steps)) {
       if (!evaluate(*validation, metrics)) return false;
       report.validation = &metrics;
@@ -404,6 +408,7 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
   }
   if (cause == StopCause::loss) result.stopped = std::move(reached);
   if (cause == StopCause::no_descent) result.stopped = std::move(stalled);
+  if (cause == StopCause::gradient) result.stopped = std::move(flat);
   result.cancelled = result.steps < total && !result.stopped_early;
   result.lr_factor = progress.stopping.lr_factor;
   if (progress.stopping.stopping.seen != 0) {
@@ -431,6 +436,14 @@ void Session::Impl::set_done(std::size_t phase, std::uint64_t steps) {
 StopCause Session::Impl::stop_cause(bool reset) {
   if (reset) compiled.write_number(*runnable, compiled.step.stop, 0);
   return static_cast<StopCause>(compiled.read_number(*runnable, compiled.step.stop));
+}
+
+double Session::Impl::read_scalar(ir::NodeId state) const {
+  const BufferId id = buffer(state);
+  return with_type(program().buffers[id].type.dtype, [&](auto value) {
+    runnable->read(id, std::as_writable_bytes(std::span(&value, 1)));
+    return static_cast<double>(value);
+  });
 }
 
 void Session::Impl::write_lr_factor(double factor) {

@@ -35,7 +35,7 @@ constexpr std::uint64_t kStepsOfEpoch = 3;  // of batches of 3, 3 and 1
 
 // Shuffled rows, a partial batch, dropout, an evaluation after each epoch.
 Model small_model(const std::string& optimizer = "adam", std::int64_t epochs = kEpochs) {
-  const bool joint = optimizer == "bfgs";  // needs one batch, the same in every step
+  const bool joint = optimizer == "bfgs" || optimizer == "levenberg_marquardt";  // the same loss in every step
   GraphBuilder graph(joint ? kRows : 3);
   graph.input("x", {kBatch, 2});
   graph.input("y", {kBatch, 1});

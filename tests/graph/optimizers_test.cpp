@@ -75,6 +75,13 @@ const std::vector<OptimizerCase>& cases() {
        "rprop",
        {{"lr", 0.02}, {"eta_minus", 0.25}, {"eta_plus", 1.5}, {"step_min", 0.004}, {"step_max", 0.06}}},
       {"bfgs", "bfgs", {}, 0, true, false},
+      {"levenberg_marquardt", "levenberg_marquardt", {{"damping", 0.1}, {"min_damping", 0.03}}, 0, true, false},
+      {"levenberg_marquardt_l2",
+       "levenberg_marquardt",
+       {{"damping", 0.5}, {"min_damping", 1}, {"l2", 0.1}},
+       0,
+       false,
+       false},
   };
   return list;
 }
@@ -194,10 +201,16 @@ void update(const OptimizerCase& c, bool decays, int t, double& theta, double g,
   }
 }
 
+Reals residuals_of(const Parameters& p);
 double loss_of(const Parameters& p) {
+  double sum = 0;
+  for (const double residual : residuals_of(p)) sum += residual * residual;
+  return sum / static_cast<double>(kTrainingRows * kOutputs);
+}
+Reals residuals_of(const Parameters& p) {
   const Reals x = data_x(), y = data_y();
   const Reals &w1 = p.at("W1"), &b1 = p.at("b1"), &w2 = p.at("W2"), &b2 = p.at("b2");
-  double sum = 0;
+  Reals residuals;
   for (std::size_t row = 0; row < kTrainingRows; ++row) {
     Reals hidden = b1;
     for (std::size_t h = 0; h < kHidden; ++h) {
@@ -206,10 +219,10 @@ double loss_of(const Parameters& p) {
     for (std::size_t o = 0; o < kOutputs; ++o) {
       double prediction = b2[o];
       for (std::size_t h = 0; h < kHidden; ++h) prediction += std::tanh(hidden[h]) * w2[h * kOutputs + o];
-      sum += std::pow(prediction - y[row * kOutputs + o], 2);
+      residuals.push_back(prediction - y[row * kOutputs + o]);
     }
   }
-  return sum / static_cast<double>(kTrainingRows * kOutputs);
+  return residuals;
 }
 
 Reals flat(const Parameters& p) {
@@ -272,8 +285,75 @@ Parameters by_bfgs(std::size_t steps, std::size_t* rejected = nullptr) {
   return split(p);
 }
 
+// Attempts of Levenberg-Marquardt with Nielsen's rule; the Jacobian is of differences. `rejected`: number of rejected
+// attempts.
+Parameters by_levenberg_marquardt(const OptimizerCase& c, std::size_t* rejected = nullptr) {
+  Reals p = flat(start_values()), decays;
+  for (const auto& [name, values] : start_values())
+    decays.insert(decays.end(), values.size(), c.biases_decay || !is_bias(name) ? c.option("l2", 0) / 2 : 0);
+  const std::size_t n = p.size();
+  const auto total = [&](const Reals& at) {
+    double sum = loss_of(split(at));
+    for (std::size_t i = 0; i < n; ++i) sum += decays[i] * at[i] * at[i];
+    return sum;
+  };
+  double damping = c.option("damping", 1e-3), growth = 2;
+  for (std::size_t step = 0; step < kSteps; ++step) {
+    const Reals r = residuals_of(split(p));
+    const double w = 1 / static_cast<double>(r.size());
+    std::vector<Reals> J;
+    for (std::size_t i = 0; i < n; ++i) {
+      Reals above = p, below = p;
+      above[i] += 1e-6, below[i] -= 1e-6;
+      J.push_back(residuals_of(split(above)));
+      const Reals other = residuals_of(split(below));
+      for (std::size_t k = 0; k < r.size(); ++k) J[i][k] = (J[i][k] - other[k]) / 2e-6;
+    }
+    std::vector<Reals> A(n, Reals(n));
+    Reals g(n), d(n);
+    double largest = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t j = 0; j < n; ++j) A[i][j] = w * dot_of(J[i], J[j]) + (i == j ? decays[i] : 0);
+      g[i] = w * dot_of(J[i], r) + decays[i] * p[i];
+      largest = std::fmax(largest, A[i][i]);
+    }
+    const double shift = damping * largest;
+    std::vector<Reals> L = A;  // Gauss elimination
+    Reals b = g;
+    for (std::size_t i = 0; i < n; ++i) L[i][i] += shift;
+    for (std::size_t i = 0; i < n; ++i) {
+      for (std::size_t k = i + 1; k < n; ++k) {
+        const double factor = L[k][i] / L[i][i];
+        for (std::size_t j = i; j < n; ++j) L[k][j] -= factor * L[i][j];
+        b[k] -= factor * b[i];
+      }
+    }
+    for (std::size_t i = n; i-- > 0;) {
+      d[i] = b[i];
+      for (std::size_t j = i + 1; j < n; ++j) d[i] -= L[i][j] * d[j];
+      d[i] /= L[i][i];
+    }
+    Reals q = p;
+    double predicted = 0;
+    for (std::size_t i = 0; i < n; ++i) q[i] -= d[i], predicted += d[i] * (g[i] + shift * d[i]);
+    const double f = total(p), fq = total(q);
+    if (fq < f) {
+      damping *= std::fmax(1.0 / 3, 1 - std::pow(2 * (f - fq) / predicted - 1, 3));
+      growth = 2;
+      p = q;
+    } else {
+      if (rejected != nullptr) ++*rejected;
+      damping *= growth;
+      growth *= 2;
+    }
+    damping = std::fmax(damping, c.option("min_damping", 0));
+  }
+  return split(p);
+}
+
 Parameters by_equations(const OptimizerCase& c) {
   if (c.optimizer == "bfgs") return by_bfgs(kSteps);
+  if (c.optimizer == "levenberg_marquardt") return by_levenberg_marquardt(c);
   Parameters p = start_values(), m = start_values(), v = start_values();
   for (Parameters* slots : {&m, &v}) {
     for (auto& [name, values] : *slots) values.assign(values.size(), 0.0);

@@ -65,6 +65,7 @@ Results evaluated(Session& session, double seconds, bool with_curves) {
   const TrainSpec& train = session.model().train;
   if (train.early_stopping) results.monitor = train.early_stopping->monitor;
   results.lowers_lr = train.lr_plateau.has_value();
+  results.optimizer = session.optimizer_numbers();
   for (const FittedStatistic& chosen : session.model().data.thresholds)
     results.thresholds += fmt::format("{}{} {:.6g}", results.thresholds.empty() ? "" : "; ", printable(chosen.name),
                                       fmt::join(chosen.values, ", "));
@@ -142,6 +143,9 @@ std::string as_json(const Results& results) {
       json.member("restored", training->restored).end_object();
     }
     if (results.lowers_lr) json.member("lr_factor", training->lr_factor);
+    if (!results.optimizer.empty()) json.key("optimizer").begin_object();
+    for (const auto& [name, value] : results.optimizer) json.member(name, value);
+    if (!results.optimizer.empty()) json.end_object();
     if (training->first_step > 0) json.member("first_step", training->first_step);
   }
   json.member("arena_bytes", results.arena_bytes).member("weights_hash", results.weights_hash);
@@ -216,6 +220,12 @@ std::string as_text(const Results& results) {
     line("steps", training->first_step == 0 ? grouped(training->steps)
                                             : fmt::format("{} (the first {} before)", grouped(training->steps),
                                                           grouped(training->first_step)));
+    for (const auto& [name, value] : results.optimizer) {
+      std::string label = name;
+      std::ranges::replace(label, '_', ' ');
+      line(label, name == "accepted" ? fmt::format("{} steps", grouped(static_cast<std::uint64_t>(value)))
+                                     : fmt::format("{:.2g}", value));
+    }
     line("seconds", fmt::format("{:.3f}", training->seconds));
     line("steps/s", human_rate(steps_per_second(*training)));
   }

@@ -1,10 +1,10 @@
 // results.h: results of a trained model, as printed by `train` and `eval`.
 // Contract: the JSON is one object with exactly these keys in this order: model, executor, math, seed, settings, train,
 // validation, test, scores, epochs, steps, seconds, steps_per_second, interrupted, arena_bytes, weights_hash. Without
-// training the five training keys are absent. early_stopping and lr_factor follow interrupted if the model uses them; a
-// requested profile comes last. For the rows of another file, one split `data` replaces the three. A split has the
-// loss, then each metric by name. A split is null if the model lacks it or an interrupt left no time for it. `scores`
-// has an object per split, with an object per output that has a target.
+// training the five training keys are absent. early_stopping, lr_factor and optimizer follow interrupted if the model
+// uses them; a requested profile comes last. For the rows of another file, one split `data` replaces the three. A split
+// has the loss, then each metric by name. A split is null if the model lacks it or an interrupt left no time for it.
+// `scores` has an object per split, with an object per output that has a target.
 #pragma once
 
 #include <array>
@@ -34,10 +34,11 @@ struct Results {
   std::array<std::uint64_t, kSplits.size()> rows{};
   std::array<std::pair<std::string, std::string>, kSplits.size()> times;  // Split::first and last
   std::optional<TrainResult> training;
-  std::string monitor;             // monitored metric of early_stopping; empty: not used
-  std::string thresholds;          // text, as in "out 0.35"; empty: none
-  bool lowers_lr = false;          // the model uses lr_plateau
-  std::int64_t largest_batch = 0;  // batch size chosen by --batch=max; 0: not used
+  std::string monitor;                                    // monitored metric of early_stopping; empty: not used
+  std::string thresholds;                                 // text, as in "out 0.35"; empty: none
+  bool lowers_lr = false;                                 // the model uses lr_plateau
+  std::vector<std::pair<std::string, double>> optimizer;  // Session::optimizer_numbers()
+  std::int64_t largest_batch = 0;                         // batch size chosen by --batch=max; 0: not used
   std::uint64_t arena_bytes = 0;
   std::optional<BudgetSummary> budget;    // set if max_memory changed the plan
   std::vector<std::string> budget_lines;  // text about `budget`

@@ -26,7 +26,10 @@ std::vector<LogColumn> columns_of(const Session& session, bool hashes) {
   }
   const TrainSpec& train = session.model().train;
   for (const ObjectiveSpec& one : train.objectives) columns.push_back({"lr_" + one.name, "lr/" + one.name, "{:.6g}"});
-  if (train.objectives.empty() && train.optimizer.name != "bfgs") columns.push_back({"lr", "lr", "{:.6g}"});
+  const std::vector<std::pair<std::string, double>> optimizer = session.optimizer_numbers();
+  if (train.objectives.empty() && train.optimizer.name != "bfgs" && optimizer.empty())
+    columns.push_back({"lr", "lr", "{:.6g}"});
+  for (const auto& [name, value] : optimizer) columns.push_back({name, "optimizer/" + name, "{:.6g}"});
   if (train.lr_plateau) columns.push_back({"lr_factor", "lr_factor", "{}"});
   for (const std::string& value : session.watched()) {
     for (const char* figure : {"min", "max", "mean", "std", "zeros", "nonfinite"})
@@ -79,6 +82,7 @@ void History::report(const Report& report) {
       add(i == 0 ? report.validation->loss : report.validation->values[i - 1].second);
   }
   for (const double lr : report.lr) add(lr);
+  for (const double number : report.optimizer) add(number);
   if (factor_) add(report.lr_factor);
   const std::size_t figures = columns_.size() - at - (hashes_ ? 1 : 0);
   for (const Statistics& s : report.watched) {

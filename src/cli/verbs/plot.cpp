@@ -35,7 +35,8 @@ Form form_of(const std::string& path) {
 // False for the columns of a log that are not metrics.
 bool is_measure(const std::string& column, const std::string& x) {
   if (column == x) return false;
-  for (const char* other : {"epoch", "step", "seconds", "steps_per_second", "weights_hash"}) {
+  for (const char* other :
+       {"epoch", "step", "seconds", "steps_per_second", "weights_hash", "accepted", "damping", "gradient_norm"}) {
     if (column == other) return false;
   }
   return column != "lr" && !column.starts_with("lr_");

@@ -203,30 +203,39 @@ class Checker {
              "give lr a number and leave lr_plateau out");
   }
 
-  // bfgs compares losses between steps, so every step must compute the same function of the parameters.
+  // bfgs compares losses between steps, so every step must compute the same function of the parameters;
+  // levenberg_marquardt within a step.
   void check_joint() {
     const TrainSpec& train = model_.train;
+    std::string_view name = train.optimizer.name;
+    for (const ObjectiveSpec& one : train.objectives)
+      if (is_joint(one.optimizer)) name = one.optimizer.name;
+    const bool is_bfgs = name == "bfgs";
     const auto fail = [&](const std::string& what, std::string hint = {}) {
-      report("optimizer.joint", fmt::format("the optimizer bfgs: {}", what), std::move(hint));
+      report("optimizer.joint", fmt::format("the optimizer {}: {}", name, what), std::move(hint));
     };
     const auto joint = [](const ObjectiveSpec& one) { return is_joint(one.optimizer); };
     if (std::ranges::any_of(train.objectives, joint))
       return fail("it updates all parameters, so it cannot train one of several objectives",
                   "minimize a sum of losses");
     if (!train.objectives.empty() || !train.minimize.valid() || !is_joint(train.optimizer)) return;
-    if (train.shuffle) fail("shuffle would change the order of the sums between steps", "leave shuffle out");
+    if (!train.optimizer.runtime.empty()) fail("it has no runtime hyperparameters", "give its keys numbers");
+    if (train.shuffle && is_bfgs) fail("shuffle would change the order of the sums between steps", "leave shuffle out");
     if (train.clip_norm > 0 || train.clip_norm_at_run_time || train.clip_value > 0)
-      fail(fmt::format("{} is not supported: the line search limits the step",
-                       train.clip_value > 0 ? "clip_value" : "clip_norm"),
+      fail(fmt::format("{} is not supported: the {} limits the step", train.clip_value > 0 ? "clip_value" : "clip_norm",
+                       is_bfgs ? "line search" : "damping"),
            "leave it out");
-    if (train.lr_plateau) fail("lr_plateau is not supported: bfgs has no learning rate", "leave it out");
+    if (train.lr_plateau)
+      fail(fmt::format("lr_plateau is not supported: {} has no learning rate", name), "leave it out");
     if (!graph_.assignments.empty())
       fail("a state of the model changes between steps", "it supports neither batch_norm nor assignments");
     const ir::NodeId loss = train.minimize.id;
     for (const ir::NodeId id : ir::needed_nodes(graph_.graph, loss, [](ir::NodeId) { return false; })) {
       const ir::Node& node = graph_.graph[id];
-      if (ir::find_attr(node.def->attrs, "key") == nullptr) continue;
-      return fail(fmt::format("the loss depends on {}, which differs between steps", name_of(node.op)), "leave it out");
+      if (ir::find_attr(node.def->attrs, "key") == nullptr || !(is_bfgs || node.op == Op::dropout)) continue;
+      return fail(
+          fmt::format("the loss depends on {}{}", name_of(node.op), is_bfgs ? ", which differs between steps" : ""),
+          "leave it out");
     }
   }
 

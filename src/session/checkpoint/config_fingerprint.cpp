@@ -135,6 +135,7 @@ std::vector<ConfigEntry> training_config(const Model& model) {
   add("early_stopping", stopping_text(train.early_stopping));
   add("lr_plateau", plateau_text(train.lr_plateau));
   if (train.stop_at) add("stop_at", fmt::format("{}", train.stop_at->loss));
+  if (train.stop_at && train.stop_at->gradient > 0) add("stop_at gradient", fmt::format("{}", train.stop_at->gradient));
   add("clip_norm", train.clip_norm_at_run_time ? "runtime" : fmt::format("{}", train.clip_norm));
   if (train.clip_value > 0) add("clip_value", fmt::format("{}", train.clip_value));
   add("batch", fmt::format("{}", model.graph.batch()));

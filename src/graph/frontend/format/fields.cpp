@@ -280,7 +280,10 @@ const Fields& stop_at_fields() {
         "loss", "the first step with at most this training loss is the last; no later step changes the model");
     loss.required = true;
     loss.hint = R"(for instance "stop_at": {"loss": 1e-6})";
-    return Fields{std::move(loss)};
+    return Fields{
+        std::move(loss),
+        plain<&TrainSpec::stop_at, &StopAt::gradient>(
+            "gradient", "the first step in whose gradient no element is larger is the last; 0: not checked", 0)};
   }();
   return table;
 }

@@ -2,39 +2,21 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <numeric>
 
+#include "graph/frontend/library/flat_vector.h"
 #include "graph/ops/make.h"
-#include "graphrun/error.h"
-#include "graphrun/family_op.h"
 
 namespace graphrun {
 namespace {
 
-constexpr double kArmijo = 1e-4;       // fraction of the predicted decrease that a step must reach
-constexpr double kCurvature = 1e-10;   // skips an update if s.y is at most this times y.y
-constexpr double kMinLength = 1e-10;   // a shorter step restarts from the gradient
-constexpr double kMaxIdle = 100;       // steps without a lower loss that end training
-constexpr std::size_t kMaxJoined = 8;  // operands of a concat
+constexpr double kArmijo = 1e-4;      // fraction of the predicted decrease that a step must reach
+constexpr double kCurvature = 1e-10;  // skips an update if s.y is at most this times y.y
+constexpr double kMinLength = 1e-10;  // a shorter step restarts from the gradient
+constexpr double kMaxIdle = 100;      // steps without a lower loss that end training
 
-Var dot(Var a, Var b) {
-  return make::sum(a * b, {}, false);
-}
-Var choose(Var condition, Var yes, Var no) {
-  return make::op("where", {condition, yes, no});
-}
-Var both(Var a, Var b) {
-  return make::op("logical_and", {a, b});
-}
-Var negated(Var a) {
-  return make::op("logical_not", {a});
-}
 Var is_zero_scalar(Var x) {
   return make::op("equal", {x, make::like(0, x)});
-}
-Var is_below(Var a, Var b) {
-  return make::op("less", {a, b});
 }
 Var column_of(Var x) {
   return make::reshape(x, Shape{x.type().shape[0], 1});
@@ -57,42 +39,11 @@ Var identity_like(Var vector) {
   return make::op("one_hot", {rows}, {{"classes", size}});
 }
 
-// All elements as one vector. A concat has at most kMaxJoined operands, so many parts are joined as a tree.
-Var flat(ir::Builder& make, const std::vector<Var>& values) {
-  std::vector<ir::NodeId> parts;
-  for (const Var value : values) parts.push_back(make::reshape(value, Shape{value.type().shape.elements()}).id);
-  while (parts.size() > 1) {
-    std::vector<ir::NodeId> joined;
-    for (std::size_t i = 0; i < parts.size(); i += kMaxJoined) {
-      const std::size_t end = std::min(parts.size(), i + kMaxJoined);
-      std::vector<ir::NodeId> group(parts.begin() + static_cast<std::ptrdiff_t>(i),
-                                    parts.begin() + static_cast<std::ptrdiff_t>(end));
-      joined.push_back(group.size() == 1 ? group.front() : make.add("concat", std::move(group), {}));
-    }
-    parts = std::move(joined);
-  }
-  return {&make, parts.front()};
-}
-
-// The part of a flat vector that starts at `start`, in the shape of `like`.
-Var part_of(Var vector, std::int64_t start, const Shape& like) {
-  const std::int64_t stop = start + like.elements();
-  if (start == 0 && stop == vector.type().shape[0]) return make::reshape(vector, like);
-  return make::reshape(make::op("slice", {vector}, {{"start", start}, {"stop", stop}}), like);
-}
-
 }  // namespace
 
 Bfgs::Bfgs(ir::Builder& make, std::vector<Var> parameters, Var runs)
     : make_(make), parameters_(std::move(parameters)), runs_(runs) {
-  std::int64_t size = 0;
-  for (const Var parameter : parameters_) size += parameter.type().shape.elements();
-  if (size > kMaxNumbers) {
-    throw Error(ErrorKind::input, "optimizer.size",
-                fmt::format("bfgs stores the square of the number of trained numbers, at most {}; the model has {}",
-                            kMaxNumbers, size),
-                "use adam, or a smaller model");
-  }
+  const std::int64_t size = joint_size("bfgs", parameters_);
   trial_ = slot("trial", {size});
   gradient_ = slot("gradient", {size});
   inverse_ = slot("inverse_hessian", {size, size});
@@ -116,7 +67,7 @@ Var Bfgs::slot(std::string_view name, const Shape& shape) {
 }
 
 Bfgs::Result Bfgs::step(Var loss, const std::vector<Var>& gradients) {
-  const Var s = trial_, g = flat(make_, gradients);
+  const Var s = trial_, g = flat(gradients);
   const Var one = make::like(1, loss), zero = make::like(0, loss);
   const Var slope = dot(gradient_, s);
   const Var starts = is_zero_scalar(length_);

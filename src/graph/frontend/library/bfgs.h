@@ -13,7 +13,7 @@ namespace graphrun {
 class Bfgs {
  public:
   // `runs`: bool scalar; false freezes parameters and slots.
-  Bfgs(ir::Builder& make, std::vector<Var> parameters, Var runs);  // throws Error for more than kMaxNumbers
+  Bfgs(ir::Builder& make, std::vector<Var> parameters, Var runs);  // throws Error for too many, see joint_size()
 
   const std::vector<Var>& trials() const { return trials_; }  // per parameter, for the loss of the step
 
@@ -22,8 +22,6 @@ class Bfgs {
     Var stalls;  // bool: the last 100 steps, restarts included, did not lower the loss
   };
   Result step(Var loss, const std::vector<Var>& gradients);
-
-  static constexpr std::int64_t kMaxNumbers = 2048;  // the slots then take 16 MiB
 
  private:
   Var slot(std::string_view name, const Shape& shape);

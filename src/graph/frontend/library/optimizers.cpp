@@ -160,6 +160,12 @@ const std::vector<OptimizerDef>& optimizers() {
                0, "initial step size of each element")},
        rprop},
       {{"bfgs", "self-scaled BFGS with a line search, one evaluation per step; needs \"batch\": \"all\"", {}}, nullptr},
+      {{"levenberg_marquardt",
+        "damped least squares, one attempt per step; for losses that are sums of squares",
+        {number("damping", 1e-3, "initial damping, relative to the largest diagonal element of the normal equations"),
+         number("min_damping", 1e-12, "lowest damping"), number("max_damping", 1e10, "highest damping"),
+         number("l2", 0, "L2 penalty: adds l2 times each parameter to its gradient")}},
+       nullptr},
   };
   return table;
 }

@@ -1,7 +1,7 @@
 // optimizers.h: optimizers as graph fragments: from parameter and gradient to the parameter's next value.
 // Contract: PyTorch's equations and names. The memory of an optimizer is its slots, states named
-// "<parameter>:<slot>". Every optimizer except bfgs also takes weight_decay (decoupled: p - lr weight_decay p) and l2
-// (added to the gradient). A new one needs a build function and a row of the table. Defined elsewhere: the learning
+// "<parameter>:<slot>". Optimizers of single parameters also take weight_decay (decoupled: p - lr weight_decay p) and
+// l2 (added to the gradient). A new one needs a build function and a row of the table. Defined elsewhere: the learning
 // rate over time (schedules.h), the parameters that decay (step_graph.h).
 #pragma once
 
@@ -47,7 +47,8 @@ struct UpdateContext {
 };
 
 struct OptimizerDef : Entry {
-  Var (*update)(UpdateContext&);  // the parameter's next value; null: updates all parameters jointly (bfgs.h)
+  Var (*update)(
+      UpdateContext&);  // the parameter's next value; null: updates all jointly (bfgs.h, levenberg_marquardt.h)
 };
 
 const std::vector<OptimizerDef>& optimizers();

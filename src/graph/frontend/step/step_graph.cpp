@@ -13,6 +13,7 @@
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/library/bfgs.h"
 #include "graph/frontend/library/functions.h"
+#include "graph/frontend/library/levenberg_marquardt.h"
 #include "graph/frontend/library/metrics.h"
 #include "graph/frontend/library/optimizers.h"
 #include "graph/frontend/library/schedules.h"
@@ -293,10 +294,12 @@ class StepGraphBuilder {
       result_.stop = add_state("train/stop:cause", {DType::f32, {}, 0}, "slot");
       runs_ = make::op("equal", {var(result_.stop), make::like(0, var(result_.stop))});
     }
+    if (joint && objectives_.front().optimizer.name == "levenberg_marquardt") return add_least_squares(phase);
     if (joint) return add_joint_training(phase);
     std::vector<std::pair<NodeId, NodeId>> assigned;  // state, next value
     add_assignments(false, assigned);
     Var total;
+    std::vector<Var> all_gradients;
     std::vector<NodeId> losses;
     std::vector<std::pair<NodeId, NodeId>> updated;
     for (const ObjectiveSpec& objective : objectives_) {
@@ -309,6 +312,7 @@ class StepGraphBuilder {
       std::vector<Var> gradient;
       for (const NodeId id : gradients(make_, loss, parameters)) gradient.push_back(var(id));
       for (std::size_t i = 0; i < parameters.size(); ++i) name_gradient(parameters[i], gradient[i].id);
+      all_gradients.insert(all_gradients.end(), gradient.begin(), gradient.end());
       if (losses.size() == objectives_.size()) {
         add_record(phase, "loss", total.id);
         for (std::size_t i = 0; losses.size() > 1 && i < losses.size(); ++i)
@@ -323,7 +327,7 @@ class StepGraphBuilder {
     for (const auto& [state, value] : assigned)
       make_.add("assign",
                 {state, runs_.make == nullptr ? value : make::op("where", {runs_, var(value), var(state)}).id});
-    if (runs_.make != nullptr) add_stop(phase, total, {});
+    if (runs_.make != nullptr) add_stop(phase, total, {}, all_gradients);
     for (const auto& [parameter, node] : unmoved_) copied_[parameter] = node;
     finish_phase();
   }
@@ -348,16 +352,55 @@ class StepGraphBuilder {
     for (std::size_t i = 0; i < parameters.size(); ++i) name_gradient(parameters[i], gradient[i].id);
     const Bfgs::Result step = bfgs.step(make::cast(var(loss), DType::f32), gradient);
     add_record(phase, "loss", step.loss.id);
-    add_stop(phase, step.loss, step.stalls);
+    add_stop(phase, step.loss, step.stalls, gradient);
     for (std::size_t i = 0; i < parameters.size(); ++i) copied_[objective.parameters[i].id] = parameters[i];
     finish_phase();
   }
 
+  // Training with levenberg_marquardt: the forward pass runs twice on the same rows, the second time at the trial
+  // point.
+  void add_least_squares(StepPhase& phase) {
+    const ObjectiveSpec& objective = objectives_.front();
+    const OptimizerDef& optimizer = row_named("optimizer", optimizers(), objective.optimizer.name);
+    const ir::Attrs attrs(optimizer.attributes,
+                          {objective.optimizer.attributes.begin(), objective.optimizer.attributes.end()});
+    std::vector<Var> parameters;
+    std::vector<bool> decays;
+    for (const Value parameter : objective.parameters) {
+      parameters.push_back(var(copy(parameter.id)));
+      decays.push_back(source_.parameters.at(parameter.id).decay);
+    }
+    LevenbergMarquardt optimizes(make_, parameters, decays, attrs, runs_);
+    const NodeId loss = copy(objective.minimize.id);
+    const std::vector<Var> trials = optimizes.trials(var(loss)), gradient = optimizes.gradients();
+    std::vector<std::pair<NodeId, NodeId>> moved;
+    for (std::size_t i = 0; i < trials.size(); ++i) {
+      name_gradient(parameters[i].id, gradient[i].id);
+      moved.emplace_back(objective.parameters[i].id, trials[i].id);
+    }
+    take_turn("trial", moved);
+    const Var stalls = optimizes.step(var(loss), var(copy(objective.minimize.id)));
+    add_record(phase, "loss", loss);
+    add_stop(phase, var(loss), stalls, gradient);
+    for (const auto& [name, state] : optimizes.numbers()) result_.optimizer.emplace_back(name, state.id);
+    for (const auto& [parameter, node] : unmoved_) copied_[parameter] = node;
+    finish_phase();
+  }
+
   // Updates and records the cause for which training stops. `stalls`: bool scalar, or null.
-  void add_stop(StepPhase& phase, Var loss, Var stalls) {
+  void add_stop(StepPhase& phase, Var loss, Var stalls, const std::vector<Var>& gradient) {
     const auto cause = [&](StopCause one) { return make::like(static_cast<double>(one), var(result_.stop)); };
     Var next = cause(StopCause::none);
     if (stalls.make != nullptr) next = make::op("where", {stalls, cause(StopCause::no_descent), next});
+    if (model_.train.stop_at && model_.train.stop_at->gradient > 0 && !gradient.empty()) {
+      Var largest;
+      for (const Var one : gradient) {
+        const Var size = make::op("max", {make::op("abs", {one})});
+        largest = largest.make == nullptr ? size : make::op("maximum", {largest, size});
+      }
+      const Var flat = make::op("less_equal", {largest, make::like(model_.train.stop_at->gradient, largest)});
+      next = make::op("where", {flat, cause(StopCause::gradient), next});
+    }
     if (model_.train.stop_at) {
       const Var reached = make::op("less_equal", {loss, make::like(model_.train.stop_at->loss, loss)});
       next = make::op("where", {reached, cause(StopCause::loss), next});

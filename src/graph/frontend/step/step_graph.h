@@ -33,7 +33,7 @@ struct Recorded {
 };
 
 // Cause that ends training; after the step that sets it, no step changes the model.
-enum class StopCause : std::uint8_t { none, loss, no_descent };
+enum class StopCause : std::uint8_t { none, loss, no_descent, gradient };
 
 struct StepPhase {
   std::string name;                     // name of the graph phase with the same index
@@ -61,6 +61,7 @@ struct StepGraph {
   std::vector<std::pair<ir::NodeId, double>> runtime;    // f32 states that the host may write, and initial values
   std::vector<std::pair<std::string, ir::NodeId>> rows;  // split name, u64 with its rows in use; only if they vary
   ir::NodeId stop = ir::kNoNode;                         // f32 state: the StopCause as a number
+  std::vector<std::pair<std::string_view, ir::NodeId>> optimizer;  // scalar states: Session::optimizer_numbers()
   ir::NodeId lr_factor = ir::kNoNode;  // f32 state (initially 1) that the host changes; TrainSpec::lr_plateau
 };
 

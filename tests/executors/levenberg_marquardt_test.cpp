@@ -1,0 +1,168 @@
+// The optimizer levenberg_marquardt in training runs: curves that it fits, rejected steps and combinations, reports.
+// The equations are in graph/optimizers_test.cpp, Jacobians in graph/gradients_test.cpp, resuming in
+// checkpoints_test.cpp.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "graphrun/error.h"
+#include "graphrun/session.h"
+#include "graphrun/verify.h"
+#include "support/source_folder.h"
+#include "support/tensors.h"
+
+namespace graphrun::least_squares {
+namespace {
+
+using Overrides = std::vector<std::pair<std::string, std::string>>;
+
+Model example(const std::string& name, Overrides overrides = {}) {
+  LoadOptions options;
+  options.overrides = std::move(overrides);
+  return load_model(source_folder() + "/examples/" + name + ".json", options);
+}
+
+SessionOptions on_cpu() {
+  SessionOptions options;
+  options.executor = "cpu";
+  return options;
+}
+
+double value_of(const std::vector<std::pair<std::string, double>>& values, const std::string& name) {
+  for (const auto& [other, value] : values) {
+    if (other == name) return value;
+  }
+  return std::nan("");
+}
+
+TEST(LevenbergMarquardt, FindsTheDampingOfAPendulum) {
+  Session session(example("fitting/pendulum"), on_cpu());
+  const TrainResult result = session.train();
+  const Metrics metrics = session.evaluate("train");
+  EXPECT_NEAR(value_of(metrics.values, "decay"), 0.12, 0.005);  // the measurements have noise
+  EXPECT_NEAR(value_of(metrics.values, "frequency"), 3.1, 0.005);
+  EXPECT_NEAR(value_of(metrics.values, "rmse"), 0.005, 0.001);
+  EXPECT_EQ(result.stopped, "no further descent");
+}
+
+TEST(LevenbergMarquardt, FitsSincAtOtherPoints) {
+  Session session(example("fitting/sinc", {{"train.epochs", "300"}}), on_cpu());
+  (void)session.train();
+  EXPECT_LT(session.evaluate("test").loss, 1e-6);
+}
+
+TEST(LevenbergMarquardt, SolvesADifferentialEquation) {
+  Session session(example("physics/heat", {{"train.optimizer", "levenberg_marquardt"}, {"train.epochs", "300"}}),
+                  on_cpu());
+  (void)session.train();
+  EXPECT_LT(value_of(session.evaluate("test").values, "rmse"), 5e-3);
+}
+
+// A step is accepted or leaves the parameters as they are. The report has the values of the last step.
+TEST(LevenbergMarquardt, RejectedStepsKeepTheParameters) {
+  std::set<std::string> hashes;
+  double accepted = 0, damping = 0;
+  std::size_t rejected = 0;
+  Session session(example("fitting/sinc", {{"train.epochs", "60"}, {"train.log_every", "1"}}), on_cpu());
+  TrainOptions options;
+  options.hash_weights = true;
+  std::uint64_t before = 0;
+  options.on_report = [&](const Report& report) {
+    ASSERT_EQ(report.optimizer.size(), 3U);
+    const bool moved = report.weights.value() != before;
+    EXPECT_TRUE(report.step == 1 || moved == (report.optimizer[0] == accepted + 1)) << report.step;
+    if (report.step > 1 && !moved) {
+      ++rejected;
+      EXPECT_GT(report.optimizer[1], damping);
+    }
+    before = report.weights.value();
+    accepted = report.optimizer[0], damping = report.optimizer[1];
+    EXPECT_GT(report.optimizer[2], 0);
+  };
+  (void)session.train(options);
+  EXPECT_GT(rejected, 2U);
+  EXPECT_EQ(value_of(session.optimizer_numbers(), "accepted"), accepted);
+  EXPECT_EQ(value_of(session.optimizer_numbers(), "damping"), damping);
+  EXPECT_TRUE(Session(example("physics/heat"), on_cpu()).optimizer_numbers().empty());
+}
+
+// Two parameters with the same effect: without damping, the second pivot is 0.
+TEST(LevenbergMarquardt, RejectsAStepAfterAFailedPivot) {
+  Overrides overrides = {{"graph.curve", "curve = amplitude + decay + 0 * (frequency + phase) + 0 * t"},
+                         {"train.optimizer.levenberg_marquardt.damping", "1e-30"},
+                         {"train.optimizer.levenberg_marquardt.min_damping", "1e-30"},
+                         {"train.epochs", "1"}};
+  Session first(example("fitting/pendulum", overrides), on_cpu());
+  const std::string start = first.weights_hash();
+  const TrainResult result = first.train();
+  EXPECT_EQ(first.weights_hash(), start);
+  EXPECT_EQ(value_of(first.optimizer_numbers(), "accepted"), 0);
+  EXPECT_GT(value_of(first.optimizer_numbers(), "damping"), 1e-30);
+  overrides.back().second = "100";
+  Session session(example("fitting/pendulum", overrides), on_cpu());
+  EXPECT_LT(session.train().losses.back(), result.losses.front());
+}
+
+TEST(LevenbergMarquardt, TakesBatchesAndAnyNumberOfThreads) {
+  const Overrides overrides = {{"train.batch", "300"}, {"train.shuffle", "true"}, {"train.epochs", "20"}};
+  std::set<std::string> hashes;
+  for (const int threads : {1, 2, 3}) {
+    SessionOptions options = on_cpu();
+    options.threads = threads;
+    Session session(example("fitting/sinc", overrides), options);
+    (void)session.train();
+    EXPECT_LT(session.evaluate("test").loss, 1e-3);
+    hashes.insert(session.weights_hash());
+  }
+  EXPECT_EQ(hashes.size(), 1U);
+}
+
+TEST(LevenbergMarquardt, IsVerified) {
+  for (const char* name : {"fitting/pendulum", "fitting/sinc"}) {
+    Model model = example(name, {{"train.epochs", "3"}});
+    VerifyOptions options;
+    options.executor = "cpu";
+    const VerifyReport report = verify(model, options);
+    EXPECT_TRUE(report.passed()) << name;
+  }
+}
+
+TEST(LevenbergMarquardt, StopsAtASmallGradient) {
+  Session session(example("fitting/pendulum", {{"train.stop_at", R"({"loss": 0, "gradient": 1e-4})"}}), on_cpu());
+  const TrainResult result = session.train();
+  EXPECT_EQ(result.stopped, "gradient at most 0.0001");
+  EXPECT_LE(value_of(session.optimizer_numbers(), "gradient_norm"), 2e-4);  // it has four elements
+  Session adam(example("fitting/pendulum", {{"train.stop_at", R"({"loss": 0, "gradient": 100})"},
+                                            {"train.optimizer", R"({"adam": {"lr": 0.01}})"}}),
+               on_cpu());
+  EXPECT_EQ(adam.train().steps, 1U);
+}
+
+TEST(LevenbergMarquardt, NamesWhatItDoesNotSupport) {
+  const auto rejects = [](Overrides overrides, const std::string& part) {
+    try {
+      Session session(example("fitting/sinc", std::move(overrides)), on_cpu());
+      ADD_FAILURE() << "accepted; expected: " << part;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    }
+  };
+  rejects({{"graph.loss", "loss = huber(p, y)"}}, "sum of squares as the loss: 'train/mul");
+  rejects({{"graph.loss", "loss = mean(square(p - y)) + 0.01 * mean(square(W))"}}, "has an attribute l2");
+  rejects({{"graph.loss", "loss = mean(softmax_cross_entropy(p, 0 * y))"}}, "needs a sum of squares");
+  rejects({{"graph.loss", "loss = mse(p, y) * mean(square(p))"}}, "'train/loss' (mul) depends");
+  rejects({{"train.optimizer.levenberg_marquardt.damping", R"({"runtime": 0.1})"}}, "no runtime hyperparameters");
+  rejects({{"train.clip_norm", "1"}}, "clip_norm is not supported: the damping limits the step");
+  rejects({{"train.lr_plateau", "{}"}}, "lr_plateau is not supported: levenberg_marquardt has no learning rate");
+  rejects({{"train.optimizer.levenberg_marquardt.weight_decay", "0.1"}}, "unknown key 'weight_decay'");
+  rejects({{"graph.h", "h = dropout(tanh(x @ W + b), rate=0.1)"}}, "the loss depends on dropout");
+  rejects({{"graph.h", "h = batch_norm(tanh(x @ W + b))"}}, "a state of the model changes");
+  rejects({{"graph.h", "h = tanh(x @ transpose(transpose(W)) + b)"}}, "(transpose): of parameters, only");
+  rejects({{"graph.h", "h = tanh(x @ W + b) - mean(tanh(x @ W + b), axes=[0], keepdims=true)"}}, "it combines rows");
+  rejects({{"parameters.W.shape", "[1, 1000]"}, {"parameters.b.shape", "[1000]"}}, "at most 2048; the model has 3001");
+}
+
+}  // namespace
+}  // namespace graphrun::least_squares
