@@ -102,6 +102,7 @@ TEST(Canonical, FillsInEveryDefault) {
     "last_batch": "keep",
     "epochs": 1,
     "shuffle": false,
+    "shards": 1,
     "seed": 0,
     "precision": "fp32",
     "math": "fast",

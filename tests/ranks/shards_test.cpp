@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 #include <future>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -254,15 +255,16 @@ class Fault final : public Communicator {
   void gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
     of_->gather(mine, all);
     if (mine.size() < 32 || ++calls_ < 10) return;  // not an agreement
-    change_(all, mine.size(), before_);
-    before_.assign(all.begin(), all.end());
+    std::vector<std::byte>& before = before_[mine.size()];
+    change_(all, mine.size(), before);
+    before.assign(all.begin(), all.end());
   }
   void broadcast(std::span<std::byte> bytes) override { of_->broadcast(bytes); }
 
  private:
   std::shared_ptr<Communicator> of_;
   Change change_;
-  std::vector<std::byte> before_;
+  std::map<std::size_t, std::vector<std::byte>> before_;  // last gather of each size
   int calls_ = 0;
 };
 

@@ -46,12 +46,12 @@ struct Node {
 struct Phase {
   std::string name;
   std::int64_t capacity = 0;   // samples of a full batch; 0: symbolic (compiler/bind_batch.cpp)
-  std::int64_t shards = 1;     // shards of a batch (compiler/share_rows.cpp); a step then has the rows of one
   NodeId row_count = kNoNode;  // i32 scalar; kNoNode: every batch is full
   // Nodes that depend on the batch size: the constant with the steps per epoch, and ring buffers with one element per
   // step of an epoch. Until the batch is bound, the extent of a ring is its maximum.
   NodeId epoch_steps = kNoNode;
   std::vector<NodeId> rings = {};
+  std::int64_t shards = 1;  // shards of a batch (compiler/share_rows.cpp); a step then has the rows of one
 };
 
 // Nodes that run as one region of a Program (program.h, regions.md), found by regions.h. Each stage runs nodes
