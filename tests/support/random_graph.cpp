@@ -347,7 +347,7 @@ class Generator {
     const bool rows = draws ? dice_.chance(0.5) : type.rows > 0;
     for (const ir::AttrDef& def : op.attrs) {
       // Attributes of the graph are numbers: an omitted batch would be symbolic.
-      if (def.name == "shards") continue;  // of a phase whose capacity is that of a shard
+      if (def.name == "shards") continue;  // the phase would need the capacity of a shard
       if (!def.required && def.name != "rows" && def.name != "capacity" && dice_.chance(0.4)) continue;
       attrs.emplace_back(def.name, draw_attribute(op, def, type, rows));
     }

@@ -10,9 +10,9 @@
 namespace graphrun::cli {
 namespace {
 
-// Measured between two processes of one host (docs/guide/ranks.md): a round over the loopback interface, and a byte
-// that is sent, added and sent back.
-constexpr double kSecondsPerMessage = 60e-6, kSecondsPerByte = 1e-9;
+// A round over the loopback interface, measured on a busy machine of two cores (docs/guide/ranks.md), and an estimate
+// for a byte that is sent, added and sent back.
+constexpr double kSecondsPerMessage = 500e-6, kSecondsPerByte = 1e-9;
 
 }  // namespace
 
