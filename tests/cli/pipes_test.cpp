@@ -183,6 +183,27 @@ TEST_F(Pipes, KeptColumnsLabelsAndProbabilities) {
   EXPECT_EQ(none.code, 2);
 }
 
+// The numbers of the axes are columns of the result, which is that of a file with them.
+TEST_F(Pipes, AGridOfNumbersStandsForAFile) {
+  const std::string plane = file("plane.json", R"js({"format": 1,
+    "data": {"train": {"grid": {"u": [-3, 3, 9], "v a": [0, 1, 3]}, "x": ["u", "v a"], "y": "u + 1"}},
+    "inputs": {"x": ["batch", 2], "y": ["batch", 1]}, "graph": ["p = dense(x, units=1)", "loss = mse(p, y)"],
+    "outputs": {"p": "y"}, "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.1}}, "epochs": 2}})js");
+  const std::string weights = (folder_ / "plane.safetensors").string();
+  ASSERT_EQ(graphrun({plane, "--quiet", "--save-weights", weights}).code, 0);
+  const Outcome grid = graphrun({"predict", weights, "--grid", "u=-3:3:3,v a=0.1:1:2"});
+  ASSERT_EQ(grid.code, 0) << grid.err;
+  const std::string rows = file("rows.csv", "u,v a\n-3,0.1\n-3,1\n0,0.1\n0,1\n3,0.1\n3,1\n");
+  EXPECT_EQ(grid.out, graphrun({"predict", weights, rows, "--keep", "u,v a"}).out);
+  for (const char* axes : {"", "u", "u=1:2", "u=1:x:3", "u=1:2:0", "u=1:2:1.5", "u=nan:2:3", "u=1:2:9000000000"}) {
+    const Outcome wrong = graphrun({"predict", weights, "--grid", axes});
+    EXPECT_EQ(wrong.code, 2);
+    EXPECT_NE(wrong.err.find("--grid "), std::string::npos) << axes << ": " << wrong.err;
+  }
+  EXPECT_EQ(graphrun({"predict", weights, "--grid", "u=0:1:2"}).code, 2);
+  EXPECT_EQ(graphrun({"predict", weights, rows, "--grid", "u=0:1:2"}).code, 2);
+}
+
 TEST_F(Pipes, AnOutputFileIsWholeOrNotThere) {
   const std::string out = (folder_ / "p.csv").string();
   ASSERT_EQ(predict({people_, table_, "--output", out}).code, 0);

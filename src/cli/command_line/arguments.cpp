@@ -311,6 +311,7 @@ void take_words(const std::vector<std::string>& words, Arguments& arguments) {
   if (words.size() == at) throw usage("no_model", fmt::format("{} needs a model file", words[0]));
   take_model(words, at, *verb, arguments);
   if (verb->positionals == Positionals::model_and_data) {
+    if (!arguments.word.empty()) return reject_extra(words, at + 1, verb->name);  // --grid
     if (words.size() == at + 1) {
       throw usage("no_data", fmt::format("{} needs a data file: graphrun {} {} DATA", words[0], words[0], words[at]),
                   "a CSV, JSON, NPY, NPZ or IDX file with a row for each prediction, or - for stdin");
@@ -453,6 +454,7 @@ Arguments parse(int argc, const char* const* argv) {
     return arguments;
   }
   arguments.values = was_given(line, "--values");
+  if (was_given(line, "--grid")) arguments.word = "--grid";
   if (!takes_arrays(line, arguments) && !takes_buffers(line, arguments)) take_words(line.words, arguments);
   for (Given& given : line.flags) given.name = current_name(given.name, arguments.verb);
   apply_flags(line, arguments);

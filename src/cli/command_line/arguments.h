@@ -37,6 +37,7 @@ struct Arguments {
   std::string picture, split, array;      // plot: of a model; empty: automatic. show: split
   std::vector<std::string> keep;          // predict: columns
   std::vector<std::string> more_weights;  // predict: weights files after the first, load.weights
+  std::vector<std::string> grid;          // predict: axes, "u=-3:3:40"; empty: a data file
   bool has_header = true;                 // init
   std::int64_t window = 0;                // init: rows; 0: none
   std::string importance;                 // eval: a metric; empty: none

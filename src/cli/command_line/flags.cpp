@@ -184,6 +184,8 @@ constexpr Flag kFlags[] = {
      on<&Arguments::coefficients>},
     {"--importance", "METRIC", "Data", "eval", "print how much worse this metric becomes if a column is shuffled",
      set<&Arguments::importance>},
+    {"--grid", "AXES", "Data", "predict", "predict a grid instead of a file: u=-3:3:40,v=0:1:11 (first, last, points)",
+     [](Arguments& a, std::string_view v) { add_names(a.grid, v); }},
     {"--keep", "COLUMNS", "Data", "predict", "copy these columns to the output, as in id,name; may be repeated",
      [](Arguments& a, std::string_view v) { add_names(a.keep, v); }},
     {"--labels", "", "Data", "predict", "also print the class index, if classes have no names", on<&Arguments::labels>},

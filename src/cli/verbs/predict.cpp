@@ -3,6 +3,7 @@
 // files.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cmath>
@@ -15,6 +16,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/descriptor.h"
+#include "base/json_text.h"
+#include "base/text.h"
 #include "cli/command_line/open.h"
 #include "cli/command_line/verbs.h"
 #include "cli/results/forecast.h"
@@ -393,7 +397,51 @@ void print_json(InputReader& reader, InputRows rows, Predictions& predictions, D
   to.write(json.text() + "\n");
 }
 
-int run_predict(const Arguments& arguments, Diagnostics& diagnostics) {
+// Combinations of axes "u=-3:3:40" as JSON lines; the last axis varies fastest. `keep` gets the names of the axes.
+std::string grid_text(const std::vector<std::string>& axes, std::vector<std::string>& keep) {
+  constexpr std::size_t kMaxRows = std::size_t{1} << 26;
+  std::vector<std::string> rows{""};
+  std::vector<std::string> names;
+  for (const std::string& axis : axes) {
+    const std::size_t equals = axis.find('='), first = axis.find(':'), last = axis.rfind(':');
+    std::optional<double> low, high;
+    std::optional<std::int64_t> points;
+    if (equals != std::string::npos && first > equals && last > first && last != std::string::npos) {
+      low = parse_number<double>(axis.substr(equals + 1, first - equals - 1));
+      high = parse_number<double>(axis.substr(first + 1, last - first - 1));
+      points = parse_number<std::int64_t>(axis.substr(last + 1));
+    }
+    if (!low || !high || !std::isfinite(*low) || !std::isfinite(*high) || !points || *points < 1)
+      throw Error(ErrorKind::input, "usage.flags", fmt::format("--grid takes NAME=FIRST:LAST:POINTS, got '{}'", axis),
+                  "as in --grid u=-3:3:40,v=0:1:11; both ends are included");
+    if (static_cast<std::uint64_t>(*points) > kMaxRows / rows.size())
+      throw Error(ErrorKind::input, "usage.flags", fmt::format("--grid has more than {} rows", kMaxRows));
+    names.push_back(axis.substr(0, equals));
+    std::vector<std::string> longer;
+    for (const std::string& row : rows) {
+      for (std::int64_t i = 0; i < *points; ++i) {
+        const double share = *points == 1 ? 0 : static_cast<double>(i) / static_cast<double>(*points - 1);
+        longer.push_back(fmt::format("{}{}{}: {}", row, row.empty() ? "" : ", ", json::line(json::make(names.back())),
+                                     i > 0 && i + 1 == *points ? *high : *low + (*high - *low) * share));
+      }
+    }
+    rows = std::move(longer);
+  }
+  keep.insert(keep.begin(), names.begin(), names.end());
+  return fmt::format("{{{}}}\n", fmt::join(rows, "}\n{"));
+}
+
+int run_predict(const Arguments& given, Diagnostics& diagnostics) {
+  Arguments arguments = given;
+  Descriptor grid;
+  if (arguments.word == "--grid") {
+    if (arguments.grid.empty()) arguments.grid = {""};
+    grid = Descriptor(::memfd_create("grid", MFD_CLOEXEC));
+    if (!write_all(grid.number(), grid_text(arguments.grid, arguments.keep)))
+      throw Error(ErrorKind::run, "file.read", "the rows of --grid do not fit in memory");
+    arguments.word = fmt::format("/proc/self/fd/{}", grid.number());
+    arguments.load.format = "json";
+  }
   Destination to(arguments.output);
   for (const std::string& read : {arguments.model, arguments.word, arguments.load.weights}) to.reject(read);
   for (const std::string& read : arguments.more_weights) to.reject(read);
@@ -445,6 +493,9 @@ With several weights files, predict prints the mean of each output and its sampl
 column that ends in .std. It sums in double precision, in the order of the files. Classes are those of the
 mean probabilities.
 
+--grid predicts the combinations of numbers along axes, such as u=-3:3:40,v=0:1:11, instead of the rows of a
+file. The axes are columns of the output, and the last one varies fastest.
+
 graphrun predicts CSV rows and JSON lines from a pipe as they arrive. The outputs of a row depend on that row
 alone, unless the model mixes the rows of a batch. With --json, stdout is one object;
 docs/reference/command-line.md lists the keys.)",
@@ -452,6 +503,7 @@ docs/reference/command-line.md lists the keys.)",
 graphrun predict model.safetensors new.csv > predictions.csv
 graphrun predict model.json new.csv --weights networks/*.npz
 graphrun predict airline.safetensors airline.csv --steps 12
+graphrun predict peaks.safetensors --grid u=-3:3:40,v=-3:3:40 > surface.csv
 tail -n +1 -f log.csv | graphrun predict model.json - --weights model.npz --keep time)",
     run_predict};
 
