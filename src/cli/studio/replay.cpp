@@ -74,14 +74,14 @@ void Replay::write(JsonWriter& json, const Session& session) const {
     if (width == 0 || width > kMaxWidth) continue;
     json.key(split.name).begin_object();
     for (const auto& [name, tensor] : split.columns) {
-      const auto count = static_cast<std::size_t>(tensor.shape().elements() / split.samples() * rows);
-      if (tensor.dtype() == DType::f32) {
-        json.member(name, tensor.elements<float>().first(count));
-      } else {
-        std::vector<double> values = as_doubles(tensor);
-        values.resize(count);
-        json.member(name, values);
+      const std::int64_t wide = tensor.shape().elements() / split.samples();
+      const std::vector<double> all = as_doubles(tensor);
+      json.key(name).begin_array();
+      for (std::int64_t i = 0; i < rows * wide; ++i) {
+        const std::int64_t row = i / wide * split.samples() / rows;  // spread over the split, which may be sorted
+        json.value(static_cast<float>(all[static_cast<std::size_t>(row * wide + i % wide)]));
       }
+      json.end_array();
     }
     json.end_object();
   }

@@ -24,7 +24,8 @@ class Replay {
 
  private:
   static constexpr std::size_t kMaxElements = 4000;
-  static constexpr std::int64_t kMaxRows = 300, kMaxWidth = 8;  // in each split; wider rows are not sent
+  // In each split; wider rows are not sent. A prime number does not repeat the columns of a grid.
+  static constexpr std::int64_t kMaxRows = 293, kMaxWidth = 8;
 
   std::vector<std::string> parameters_;
   std::vector<ValueId> ids_;

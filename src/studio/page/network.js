@@ -58,7 +58,7 @@ function build() {
   const {left, right, between} = measures($("network").parentElement.clientWidth);
   const wide = Math.max($("network").parentElement.clientWidth, left + right + between * (columns.length - 1));
   const high = kHead + kRow * Math.max(...columns.map((one) => one.shown))
-    + (columns.some((one) => one.shown < one.units) ? 20 : 4);
+    + (columns.some((one) => one.shown < one.units) ? 26 : 4);
   const x = (i) => left + (wide - left - right) * i / (columns.length - 1), y = (k) => kHead + kRow * (k + 0.5);
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   const part = (name, attributes) => {

@@ -13,7 +13,7 @@ const kFunctions = {
   elu: (x) => x > 0 ? x : Math.expm1(x), softplus: (x) => Math.max(x, 0) + Math.log1p(Math.exp(-Math.abs(x))),
 };
 
-// The chain of dense layers from the model's input to its last dense layer, or null if there is none. `facts`: of the
+// The chain of dense layers from the model's input to an output, or null if there is none. `facts`: of the
 // training. W and b are positions in the weights of a frame.
 export function networkOf(facts) {
   const places = new Map(), layers = [];
@@ -23,7 +23,7 @@ export function networkOf(facts) {
     at += elements;
   }
   for (const {name, formula} of facts.layers ?? []) {
-    const [, from, list] = /^dense\((\w+), (.*)\)$/.exec(formula) ?? [];
+    const [, from, list] = /^dense\(([\w.]+), (.*)\)$/.exec(formula) ?? [];
     const W = places.get(`${name}.W`), b = places.get(`${name}.b`);
     if (!from || !W || (before && from !== before.name)) continue;
     const attributes = Object.fromEntries(list.split(", ").map((one) => one.split("=")));
@@ -31,16 +31,21 @@ export function networkOf(facts) {
     before = {name, from, units, inputs: W.elements / units, f, W: W.at, b: b?.at};
     layers.push(before);
   }
-  if (!layers.length) return null;
+  if (!layers.length || !isOutput(layers.at(-1).name, facts)) return null;  // other ops are between
   const input = (facts.inputs ?? []).find((one) => one.name === layers[0].from);
   const last = layers.at(-1), output = facts.outputs.find((one) => one.name === last.name) ?? facts.outputs[0];
-  const isLogit = facts.layers.some((one) => one.formula.includes(`sigmoid_cross_entropy(${last.name},`));
+  const isLogit = facts.layers.some((one) =>
+    [`sigmoid_cross_entropy(${last.name},`, `sigmoid(${last.name})`].some((use) => one.formula.includes(use)));
   const width = layers[0].inputs;
   const hasMaps = width <= 2 && last.units === 1 && layers.every((one) => one.f) && Boolean(facts.rows?.train);
   return {layers, width, hasMaps, isLogit, target: output?.target,
     names: Array.from({length: width}, (_, i) => shortName(input?.columns?.[i], layers[0].from, i)),
     units: (i, value) => input?.scale ? value * input.scale[i] + input.shift[i] : value};
 }
+
+// Whether the value is an output, or an output is a function of it, such as sigmoid(z).
+const isOutput = (name, {outputs, layers}) => outputs.some((output) => output.name === name ||
+  layers.find((one) => one.name === output.name)?.formula.split(/[^\w.]+/).includes(name));
 
 const shortName = (name, input, i) => name && name.length <= 10 ? name : `${input}${i + 1}`;
 
@@ -66,7 +71,7 @@ export function valuesOf(network, weights, inputs) {
   return made;
 }
 
-// Rows of each split, at most 300: {name, at: an array for each input, target}.
+// Rows of each split, at most 293: {name, at: an array for each input, target}.
 export function rowsOf(network, facts) {
   const input = network.layers[0].from, width = network.width;
   return Object.entries(facts.rows ?? {}).filter(([, columns]) => columns[input]).map(([name, columns]) => {

@@ -123,13 +123,13 @@ $("unzoom").addEventListener("click", () => allCurves().forEach((one) => one.set
 $("metrics").addEventListener("change", showCharts);
 $("smoothing").addEventListener("input", drawCurves);
 
-const kFirstCharts = 2;  // charts of a new model
 function showMetrics() {
+  const {splits = {}} = state.training.facts, first = splits.validation || splits.test ? 2 : 1;  // charts with data
   const names = ["loss", ...(state.training.facts.metrics || [])];
   if ($("metrics").dataset.names === names.join()) return;
   $("metrics").dataset.names = names.join();
   $("metrics").replaceChildren("Charts:", ...names.map((name, i) => element("label", {title: metricHint(name)},
-    element("input", {type: "checkbox", value: name, checked: i < kFirstCharts}), name)));
+    element("input", {type: "checkbox", value: name, checked: i < first}), name)));
   showCharts();
 }
 
@@ -245,7 +245,11 @@ $("predict").addEventListener("click", guarded(async () => {
   $("predictions").replaceChildren(table(answer.columns,
     answer.predictions.slice(0, 1000).map((row) => row.map(String))));
 }));
-on("run", () => $("predictions").replaceChildren());
+// Results of an earlier run.
+on("run", () => {
+  for (const id of ["predictions", "pictures"]) $(id).replaceChildren();
+  shown = "";
+});
 
 on("training", () => {
   const {facts, state: now} = state.training;
