@@ -98,7 +98,7 @@ ScheduleCall parse(const ScheduleSpec& spec) {
   for (const auto& [name, value] : spec.attributes) {
     if (name != "steps" && name != "epochs") continue;
     if (!parsed.unit.empty()) reject("schedule.unit", "give the length in 'steps' or in 'epochs', not both");
-    parsed.unit = name;
+    parsed.unit = name == "steps" ? "steps" : "epochs";  // not a view of the spec, which may be a temporary
   }
   const bool timed = !parsed.unit.empty();
   if (!timed && spec.name != "constant") {

@@ -39,7 +39,7 @@ struct ScheduleEnd {
 };
 std::optional<ScheduleEnd> end_at_zero(const ScheduleSpec& spec);  // nullopt: never
 
-// The value in a step, computed by the host. The spec must outlive the function, which does not allocate.
+// The value in a step, computed by the host. The function does not allocate.
 std::function<double(double step, double epoch_steps)> schedule_formula(const ScheduleSpec& spec);
 
 // The number at this step. `step` is the u64 counter; `epoch_steps` returns the number of steps per epoch as an f32
