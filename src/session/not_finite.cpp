@@ -58,7 +58,7 @@ std::string range_text(const HostTensor& tensor) {
   });
 }
 
-std::string hint_for(std::string_view op) {
+std::string hint_for(std::string_view op, DType dtype) {
   struct Hint {
     std::string_view op, text;
   };
@@ -66,7 +66,8 @@ std::string hint_for(std::string_view op) {
       "log(0) is -inf and the log of a negative number is NaN: use log(x + 1e-7), or a loss that takes logits";
   static constexpr std::string_view kDivision = "division by 0: add a small number to the divisor";
   static constexpr std::string_view kExp =
-      "exp(x) overflows f32 for x > 88.7: subtract the maximum first, as softmax and logsumexp do, or clip x";
+      "exp(x) overflows f32 for x > 88.7 and f64 for x > 709.7: subtract the maximum first, as softmax and logsumexp "
+      "do, or clip x";
   static constexpr Hint kHints[] = {
       {"log", kLog},
       {"log1p", kLog},
@@ -81,7 +82,8 @@ std::string hint_for(std::string_view op) {
   for (const Hint& hint : kHints) {
     if (hint.op == op) return std::string(hint.text);
   }
-  return "too large for f32: lower the learning rate, set clip_norm, or standardize the data";
+  return fmt::format("too large for {}: lower the learning rate, set clip_norm, or standardize the data",
+                     name_of(dtype));
 }
 
 // One training step of a loaded program, run in pieces.
@@ -206,7 +208,7 @@ class Trace {
     } else {
       told.message = fmt::format("it began in the state {}, which is {} before the step",
                                  element_name(name, values.shape(), i), unsigned_nan(element(values, i)));
-      told.hint = hint_for("");
+      told.hint = hint_for("", values.dtype());
     }
     return told;
   }
@@ -235,7 +237,7 @@ class Trace {
     const std::string value = i ? number_text(result, *i) : std::string("not finite");
     told.message = fmt::format("it began with the op {}: {} is {}; operands: {}", name_of(one.op),
                                element_name(plain_name(one.name), result.shape(), i.value_or(0)), value, operands);
-    told.hint = hint_for(name_of(one.op));
+    told.hint = hint_for(name_of(one.op), result.dtype());
     place(one.name, told);
     return told;
   }
