@@ -148,9 +148,7 @@ TEST_F(StudioRoutes, TrainsAtASpeedAndKeepsTheWeightsOfEachEpoch) {
   for (std::size_t at = 0; (at = limited.find(R"("weights":")", at)) != std::string::npos; ++at, ++frames)
     EXPECT_EQ(word_after(limited.substr(at), R"("weights":")").size(), 92u);  // 17 parameters
   EXPECT_GT(frames, 150u);
-  EXPECT_LE(frames, 301u);
-  const std::string first = R"("frames":[{"step":0,"epoch":0,"weights":)";
-  EXPECT_NE(limited.find(first), std::string::npos);
+  EXPECT_NE(limited.find(R"([{"step":0,"epoch":0,"weights":)"), std::string::npos);
   ASSERT_EQ(asked("POST", "/api/speed", R"({"value":0})").first, 200);
   ASSERT_EQ(post("/api/train", {{"text", kXor}, {"save", "no"}}).first, 200);
   const std::string free = heard(R"("state":"done","number":2)");
