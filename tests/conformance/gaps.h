@@ -26,7 +26,6 @@ struct Gap {
 
 inline const std::vector<Gap>& gaps() {
   static const std::vector<Gap> list = {
-      {"cpu", {}, {DType::f64}, "f32 is the dtype of the fast executors; ref computes in double"},
       {"cuda", {"solve_spd"}, {}, "only levenberg_marquardt uses it, which needs ref or cpu"},
       {"cuda", {}, {DType::f64}, "f32 is the dtype of the fast executors; ref computes in double"},
   };

@@ -35,7 +35,8 @@ void check_init(std::string_view name, const Shape& shape, const Init& init) {
   }
   if (init.kind == Init::Kind::values && (!is_float(init.tensor.dtype()) || !(init.tensor.shape() == shape))) {
     fail("parameter.init",
-         fmt::format("{}: the given values are {}{}, the parameter is f32{}", name, name_of(init.tensor.dtype()),
+         fmt::format("{}: the given values are {}{}, the parameter is f32{}", name,
+                     name_of(is_float(init.tensor.dtype()) ? DType::f32 : init.tensor.dtype()),
                      to_string(init.tensor.shape()), to_string(shape)),
          init.tensor.shape().rank() == 0 ? "{\"constant\": v} gives every element the same value" : "");
   }
