@@ -276,11 +276,11 @@ TEST_P(Handwritten, DeclinesWithAReason) {
   EXPECT_FALSE(unknown.yes);
   EXPECT_NE(unknown.reason.find("'reshape'"), std::string::npos);
   const bool is_ref = machine->name() == "ref";
-  for (const Support& answer :
-       {ask(Op::add, {f64, f64}, f64), ask(Op::cast, {f32}, f64), ask(Op::add, {i32, i32}, i32)}) {
-    EXPECT_EQ(answer.yes, is_ref);
-    EXPECT_EQ(answer.reason.empty(), is_ref);
-  }
+  EXPECT_TRUE(ask(Op::add, {f64, f64}, f64).yes);
+  EXPECT_TRUE(ask(Op::cast, {f32}, f64).yes);
+  const Support whole = ask(Op::add, {i32, i32}, i32);
+  EXPECT_EQ(whole.yes, is_ref);
+  EXPECT_EQ(whole.reason.empty(), is_ref);
 }
 
 INSTANTIATE_TEST_SUITE_P(Host, Handwritten, ::testing::Values("ref", "cpu"),
