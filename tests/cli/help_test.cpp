@@ -1,6 +1,7 @@
 // help_test.cpp: `graphrun help TOPIC`: every name of the registries, and examples that a model may be made of.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 
 #include "fixture.h"
@@ -154,9 +155,10 @@ TEST_F(Help, EveryFunctionHasAnExampleThatReads) {
     model["graph"].push_back("wide = concat(x, x, axis=1)");
     if (entry.is_string()) {
       const std::string text = entry;
-      model["graph"].push_back("unused_" + text.substr(0, text.find('(')) + "(" +
-                               (has(text, ", ") ? has(text, "condition") ? "x > 0, x, x" : "wide, wide" : "wide") +
-                               ")");
+      std::string operands = has(text, "condition") ? "x > 0, x, x" : "wide";
+      if (!has(text, "condition"))
+        for (auto comma = std::ranges::count(text, ','); comma > 0; --comma) operands += ", wide";
+      model["graph"].push_back("unused_" + text.substr(0, text.find('(')) + "(" + operands + ")");
     } else {
       entry["name"] = "unused";
       for (Json& input : entry["inputs"]) input = "wide";

@@ -183,18 +183,18 @@ TEST_F(Hostile, TheFirstInterruptEndsAPauseOfBench) {
   EXPECT_EQ(outcome.code, 130);
 }
 
-TEST_F(Hostile, WhatCpuDoesNotComputeIsOneMistakeWithItsPlace) {
+TEST_F(Hostile, WhatAnExecutorDoesNotComputeIsOneErrorWithItsPlace) {
   Json model = Json::parse(kLine);
   model["graph"] = Json::parse(
       R"j(["d = cast(x, dtype=f64)", {"name": "p", "op": "dense", "inputs": ["x"], "units": 1},
            "loss = mean((p - y) ^ 2) + cast(mean(d * d), dtype=f32)"])j");
   const std::string path = file("f64.json", model.dump(1));
-  const Outcome cpu = graphrun({path});
-  EXPECT_EQ(cpu.code, 2);
-  EXPECT_TRUE(has(cpu.err, path + ":")) << cpu.err;
-  EXPECT_TRUE(has(cpu.err, "d' (cast)")) << cpu.err;
-  EXPECT_TRUE(has(cpu.err, "--executor=ref")) << cpu.err;
-  EXPECT_EQ(lines(cpu.err).size(), 2u) << cpu.err;
+  const Outcome cuda = graphrun({"plan", path, "--executor=cuda"});
+  EXPECT_EQ(cuda.code, 2);
+  EXPECT_TRUE(has(cuda.err, path + ":")) << cuda.err;
+  EXPECT_TRUE(has(cuda.err, "d' (cast)")) << cuda.err;
+  EXPECT_TRUE(has(cuda.err, "--executor=ref")) << cuda.err;
+  EXPECT_EQ(lines(cuda.err).size(), 2u) << cuda.err;
   EXPECT_EQ(graphrun({path, "--executor=ref", "--quiet"}).code, 0);
 }
 

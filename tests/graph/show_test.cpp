@@ -306,9 +306,11 @@ TEST(Check, PlansWhatWouldRun) {
     SessionOptions ref;
     ref.executor = "ref";
     EXPECT_EQ(check_model(path, {}, ref).name, "wide");
+    SessionOptions cuda;
+    cuda.executor = "cuda";
     try {
-      check_model(path);
-      ADD_FAILURE() << "cpu has no f64";
+      check_model(path, {}, cuda);
+      ADD_FAILURE() << "cuda has no f64";
     } catch (const Error& error) {
       EXPECT_EQ(error.diagnostics().front().code, "step.unsupported");
     }
