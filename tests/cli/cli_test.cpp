@@ -123,7 +123,7 @@ TEST_F(Cli, EveryVerbHasHelpOfItsOwn) {
   EXPECT_FALSE(has(graphrun({"plan", "--help"}).out, "--losses"));  // a flag of train
   const std::string eval = graphrun({"eval", "--help"}).out;
   EXPECT_TRUE(has(eval, "--threads") && has(eval, "graphrun help execution") && !has(eval, "--tiling")) << eval;
-  EXPECT_TRUE(has(graphrun({"init", "--help"}).out, "output file (default: stdout)\n"));
+  EXPECT_TRUE(has(graphrun({"init", "--help"}).out, "output file; with --ensemble, a folder (default: stdout)\n"));
   EXPECT_TRUE(has(graphrun({"sweep", "--help"}).out, "(default: MODEL-sweep)\n"));
   const std::string train = graphrun({"train", "--help"}).out;
   EXPECT_TRUE(has(train, "--log FILE") && has(train, "graphrun help logs") && !has(train, "--losses")) << train;

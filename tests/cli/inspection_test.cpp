@@ -250,7 +250,7 @@ TEST_F(Cli, ErrorsOfVerifyAreRejected) {
                   {"cannot write"});
   expect_rejected(graphrun({"verify", model_, "--against=reff"}), {"reff", "ref"});
   expect_rejected(graphrun({model_, "--against=ref"}), {"--against goes with verify"});
-  expect_rejected(graphrun({"plan", model_, "--steps=3"}), {"--steps goes with verify"});
+  expect_rejected(graphrun({"plan", model_, "--steps=3"}), {"--steps goes with predict, verify, bench"});
 }
 
 }  // namespace

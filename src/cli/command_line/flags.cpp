@@ -306,8 +306,8 @@ constexpr Flag kFlags[] = {
      [](Arguments& a, std::string_view) { profile(a, Profiling::own_clock); }},
 
     {"--steps", "N", "Measurement", "verify bench predict",
-     "number of {verify: training steps (default: 3, or 0 with --dump); bench: training steps (default: enough for 2 "
-     "s); predict: rows to predict after the last row of the file}",
+     "number of training steps, or of rows to forecast {(default: 3, or 0 with --dump); bench: (default: enough for 2 "
+     "s); predict: (default: none)}",
      [](Arguments& a, std::string_view v) {
        a.steps = a.verb == "verify" ? number<std::uint64_t>(v) : number<std::uint64_t>(v, 1, 10000000);
      }},
@@ -330,7 +330,7 @@ constexpr Flag kFlags[] = {
      [](Arguments& a, std::string_view) { a.browser = false; }},
 
     {"--output", "FILE", "Output", "init train predict plan show report plot export-c export-onnx import-onnx",
-     "output file, or folder for --ensemble {(default: stdout); train: (default: none); report: (default: report.html "
+     "output file; with --ensemble, a folder {(default: stdout); train: (default: none); report: (default: report.html "
      "in the run's folder); import-onnx: (required)}",
      set<&Arguments::output>, Completes::files, "", "-o"},
     {"--columns", "NAMES", "Output", "runs sweep plot",
