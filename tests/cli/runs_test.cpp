@@ -132,6 +132,7 @@ TEST_F(Runs, OfANameAreNotWrittenOver) {
   EXPECT_TRUE(has(graphrun({"runs", runs_}).out, "unfinished"));
   EXPECT_EQ(graphrun(words).code, 0);
   fs::create_directories(fs::path(runs_) / "early" / "checkpoints");  // as a crash before run.json would leave it
+  std::ofstream(fs::path(runs_) / "early" / "run.json.12345.tmp") << "{";
   EXPECT_EQ(graphrun({model_, "--quiet", "--run-dir", runs_, "--run-name", "early", "--resume"}).code, 0);
   std::ofstream(fs::path(runs_) / "mine" / "result.json") << "{";
   expect_rejected(graphrun({"runs", runs_}), {"result.json:1:"});

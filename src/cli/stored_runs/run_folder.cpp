@@ -55,10 +55,10 @@ fs::path named(const fs::path& parent, const std::string& name, bool resumes) {
   if (is_run && !resumes && read_run(folder.string()).state == RunRecord::State::done)
     throw Error(ErrorKind::input, "runs.exists", fmt::format("the run '{}' already exists", folder.string()),
                 "choose another --run-name or remove that folder; --resume continues the run");
-  // A run that is killed early may leave an empty folder, or one with the folder of its checkpoints.
-  const bool is_empty =
-      std::ranges::all_of(fs::directory_iterator(folder, error),
-                          [](const fs::directory_entry& entry) { return entry.path().filename() == "checkpoints"; });
+  // A run that is killed early may leave the folder of its checkpoints and temporary files (output_file.h).
+  const bool is_empty = std::ranges::all_of(fs::directory_iterator(folder, error), [](const auto& entry) {
+    return entry.path().filename() == "checkpoints" || entry.path().extension() == ".tmp";
+  });
   if (!is_run && !is_empty)
     throw Error(ErrorKind::input, "runs.exists", fmt::format("'{}' already exists and is not a run", folder.string()),
                 "choose another --run-name");
