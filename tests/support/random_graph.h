@@ -28,7 +28,7 @@ struct RandomGraph {
 RandomGraph random_graph(std::uint64_t seed, const Executor& candidate, std::int64_t largest_batch = 6);
 
 // Ops that are excluded: effects on states, which have no value of their own, rows in use, whose number differs from the
-// phase's, solve_spd, which needs a positive definite matrix, and shard_step, which needs a counter and a shard.
+// phase's, solve_spd, which needs a positive definite matrix, and ops of shards, which other ranks complete.
 bool is_left_out(std::string_view op);
 
 }  // namespace graphrun::test
