@@ -2,9 +2,9 @@
 // Contract: a pure function. Minibatches and random samples with rows get the counter of the shard, kernels stop at the
 // rows of the shard, and a value that is reduced over rows is combined over the shards before anything reads it. The
 // row count of the whole batch stays for means. The graph holds the number of shards but not which shard a member has:
-// that is a number the host writes ("train/shard"). Throws Error that names a value whose rows depend on the rest of the
-// batch in a way that cannot be combined.
-// Not here: combining (session/compiling/members.h), sizes (bind_batch.cpp).
+// that is a number the host writes ("train/shard"). Throws Error that names a value whose rows depend on the rest of
+// the batch in a way that cannot be combined. Not here: combining (session/compiling/members.h), sizes
+// (bind_batch.cpp).
 #include <fmt/format.h>
 
 #include <map>

@@ -27,8 +27,8 @@ struct RandomGraph {
 // Graph for a batch capacity of 1 to `largest_batch` samples; values grow with it.
 RandomGraph random_graph(std::uint64_t seed, const Executor& candidate, std::int64_t largest_batch = 6);
 
-// Ops that are excluded: effects on states, which have no value of their own, rows in use, whose number differs from the
-// phase's, solve_spd, which needs a positive definite matrix, and ops of shards, which other ranks complete.
+// Ops that are excluded: effects on states, which have no value of their own, rows in use, whose number differs from
+// the phase's, solve_spd, which needs a positive definite matrix, and ops of shards, which other ranks complete.
 bool is_left_out(std::string_view op);
 
 }  // namespace graphrun::test

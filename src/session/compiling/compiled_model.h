@@ -57,7 +57,7 @@ CompiledModel compile_model(const Model& model, std::span<const std::shared_ptr<
 // Summary of the regions, for display.
 FusionSummary fusion_of(const CompiledModel& compiled);
 
-// Calls Executor::load(). Throws Error if it returns null. With shards (members.h), the Runnable computes the first one.
+// Calls Executor::load(). Throws Error if it returns null. With shards (members.h), the Runnable has the first one.
 std::unique_ptr<Runnable> load_program(Executor& executor, const Program& program);
 
 // Writes the data set and the initial parameter values to each runnable.
