@@ -20,7 +20,8 @@ namespace graphrun::cuda {
 namespace {
 
 // Ops of steps for which find_kernel() has no kernel. List a new op until it has one: supports() then reports it.
-constexpr Op kWithoutKernel[] = {Op::reshape, family_op::stop_gradient, family_op::solve_spd};
+constexpr Op kWithoutKernel[] = {Op::reshape, family_op::stop_gradient, family_op::solve_spd, Op::shard_step,
+                                 Op::combine_shards};
 
 Machine machine_of(const Target& target) {
   return {target.multiprocessors, target.library_workspace};
