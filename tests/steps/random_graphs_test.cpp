@@ -26,7 +26,7 @@ constexpr RowTile kGraphTiles[] = {RowTile::thread, RowTile::warp, RowTile::bloc
 constexpr std::int64_t kBatches[] = {6, 40, 150};
 
 std::uint64_t graphs() {
-  return step_graphs(all_cases() ? 1000 : cases(112));
+  return step_graphs(all_cases() ? 1000 : cases(30));
 }
 
 struct Pair {
@@ -71,9 +71,9 @@ TEST(StepKernelsOfRandomGraphs, AgreeWithTheReference) {
   for (std::uint64_t seed = first_step_graph(); seed < first_step_graph() + graphs(); ++seed) {
     const AtSeed at{seed};
     EmulationOptions options;
-    options.blocks = kShapes[seed / std::size(kGraphTiles) % std::size(kShapes)];
+    options.blocks = kShapes[seed % std::size(kShapes)];
     options.schedule = seed;
-    options.tile = kGraphTiles[seed % std::size(kGraphTiles)];
+    options.tile = kGraphTiles[seed / std::size(kShapes) % std::size(kGraphTiles)];
     const auto executor = std::make_shared<EmulatedExecutor>(options);
     const RandomGraph random = random_graph(seed, *executor, kBatches[seed % std::size(kBatches)]);
     Pair pair{seed, executor, std::make_unique<RegionCase>(random, executor, RegionCase::Keep::some),
@@ -87,10 +87,9 @@ TEST(StepKernelsOfRandomGraphs, AgreeWithTheReference) {
   }
   finish();
   EXPECT_GE(run, graphs() / 3);
-  // Each layout takes part: in 1,000 graphs, warps run 59, pairs 37.
-  EXPECT_GE(by_warps, graphs() / 30);
-  EXPECT_GE(by_blocks, graphs() / 50);
-  EXPECT_GE(by_pairs, graphs() / 50);
+  EXPECT_GE(by_warps, graphs() / 15);
+  EXPECT_GE(by_blocks, graphs() / 25);
+  EXPECT_GE(by_pairs, graphs() / 25);
   for (const std::string_view op : in_regions) ops.erase(op);
   if (!all_cases()) return;
   fmt::print("{} graphs with regions; never in one: {}\n", run, fmt::join(ops, " "));
