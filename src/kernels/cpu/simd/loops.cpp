@@ -7,66 +7,50 @@
 
 namespace graphrun::cpu::GRAPHRUN_ISA {
 
-#if defined(GRAPHRUN_WIDE)
-const IsaTableOf<double> table = {.wide = &table,
-                                  .elementwise = element_loops,
-                                  .where = nullptr,
-                                  .matmul = matmul,
-                                  .pack_panel = pack_panel,
-                                  .pack_left = pack_left,
-                                  .tile_rows = kTileRows,
-                                  .sum = {sum_across, along<kSum>},
-                                  .max = {across<kFold<Larger>>, along<kFold<Larger>>},
-                                  .min = {across<kFold<Smaller>>, along<kFold<Smaller>>},
-                                  .prod = {across<kFold<Product>>, along<kFold<Product>>},
-                                  .argmax = {},
-                                  .argmin = {},
-                                  .top = {top_across, along<kTop>},
-                                  .sum_exp = {sum_exp_across, along<kSumExp>},
-                                  .logsumexp = {log_sum_exp_across, along<kLogSumExp>},
-                                  .softmax = {across<kSoftmax>, along<kSoftmax>},
-                                  .log_softmax = {across<kLogSoftmax>, along<kLogSoftmax>},
-                                  .cross_entropy = {across<kCrossEntropy>, along<kCrossEntropy>},
-                                  .class_entropy = {across<kClassEntropy>, along<kClassEntropy>},
-                                  .one_hot = nullptr,
-                                  .transpose = transpose_matrix,
-                                  .draw = nullptr,
-                                  .dense = nullptr,
-                                  .dense_gradient = nullptr,
-                                  .wide_gradient = nullptr,
-                                  .sum_rows = nullptr,
-                                  .add_lanes = nullptr};
-#else
+namespace {
+
 #define GRAPHRUN_F64(isa) isa##_f64
 #define GRAPHRUN_F64_OF(isa) GRAPHRUN_F64(isa)
-const IsaTable table = {.wide = &GRAPHRUN_F64_OF(GRAPHRUN_ISA)::table,
-                        .elementwise = element_loops,
-                        .where = where,
-                        .matmul = matmul,
-                        .pack_panel = pack_panel,
-                        .pack_left = pack_left,
-                        .tile_rows = kTileRows,
-                        .sum = {sum_across, along<kSum>},
-                        .max = {across<kFold<Larger>>, along<kFold<Larger>>},
-                        .min = {across<kFold<Smaller>>, along<kFold<Smaller>>},
-                        .prod = {across<kFold<Product>>, along<kFold<Product>>},
-                        .argmax = {across<kArgmax>, along<kArgmax>},
-                        .argmin = {across<kArgmin>, along<kArgmin>},
-                        .top = {top_across, along<kTop>},
-                        .sum_exp = {sum_exp_across, along<kSumExp>},
-                        .logsumexp = {log_sum_exp_across, along<kLogSumExp>},
-                        .softmax = {across<kSoftmax>, along<kSoftmax>},
-                        .log_softmax = {across<kLogSoftmax>, along<kLogSoftmax>},
-                        .cross_entropy = {across<kCrossEntropy>, along<kCrossEntropy>},
-                        .class_entropy = {across<kClassEntropy>, along<kClassEntropy>},
-                        .one_hot = one_hot,
-                        .transpose = transpose_matrix,
-                        .draw = draw,
-                        .dense = dense,
-                        .dense_gradient = dense_gradient,
-                        .wide_gradient = wide_gradient,
-                        .sum_rows = sum_rows_of_tile,
-                        .add_lanes = add_lanes_to};
+
+constexpr IsaTableOf<Real> make_table() {
+  IsaTableOf<Real> made{};
+  made.elementwise = element_loops;
+  made.matmul = matmul;
+  made.pack_panel = pack_panel;
+  made.pack_left = pack_left;
+  made.tile_rows = kTileRows;
+  made.sum = {sum_across, along<kSum>};
+  made.max = {across<kFold<Larger>>, along<kFold<Larger>>};
+  made.min = {across<kFold<Smaller>>, along<kFold<Smaller>>};
+  made.prod = {across<kFold<Product>>, along<kFold<Product>>};
+  made.top = {top_across, along<kTop>};
+  made.sum_exp = {sum_exp_across, along<kSumExp>};
+  made.logsumexp = {log_sum_exp_across, along<kLogSumExp>};
+  made.softmax = {across<kSoftmax>, along<kSoftmax>};
+  made.log_softmax = {across<kLogSoftmax>, along<kLogSoftmax>};
+  made.cross_entropy = {across<kCrossEntropy>, along<kCrossEntropy>};
+  made.class_entropy = {across<kClassEntropy>, along<kClassEntropy>};
+  made.transpose = transpose_matrix;
+#if defined(GRAPHRUN_WIDE)
+  made.wide = &table;
+#else
+  made.wide = &GRAPHRUN_F64_OF(GRAPHRUN_ISA)::table;
+  made.where = where;
+  made.argmax = {across<kArgmax>, along<kArgmax>};
+  made.argmin = {across<kArgmin>, along<kArgmin>};
+  made.one_hot = one_hot;
+  made.draw = draw;
+  made.dense = dense;
+  made.dense_gradient = dense_gradient;
+  made.wide_gradient = wide_gradient;
+  made.sum_rows = sum_rows_of_tile;
+  made.add_lanes = add_lanes_to;
 #endif
+  return made;
+}
+
+}  // namespace
+
+constinit const IsaTableOf<Real> table = make_table();
 
 }  // namespace graphrun::cpu::GRAPHRUN_ISA
