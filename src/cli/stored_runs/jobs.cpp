@@ -26,6 +26,7 @@
 #include "cli/terminal/interrupt.h"
 #include "cli/training/training_run.h"
 #include "graphrun/error.h"
+#include "graphrun/executor.h"
 
 namespace graphrun::cli {
 namespace {
@@ -73,6 +74,11 @@ std::string kept_of(std::FILE* file) {
 }
 
 }  // namespace
+
+std::size_t cores() {
+  static const auto cores = static_cast<std::size_t>(find_executor("cpu")->devices().devices.at(0).units);
+  return cores;
+}
 
 pid_t start_process(const std::vector<std::string>& words) {
   return begin(words, -1);

@@ -14,6 +14,9 @@
 
 namespace graphrun::cli {
 
+// Cores that the CPU executor uses: those of the affinity mask, within the limit of a container.
+std::size_t cores();
+
 struct JobEnd {
   std::size_t job = 0;
   int code = 0;         // exit code, or 128 + the number of the fatal signal

@@ -10,7 +10,6 @@
 #include <bit>
 #include <csignal>
 #include <cstdlib>
-#include <thread>
 
 #include "cli/stored_runs/jobs.h"
 #include "graphrun/error.h"
@@ -65,8 +64,8 @@ Ranks::Ranks(const Arguments& arguments, Diagnostics& diagnostics) : arguments_(
   }
   if (!place) return;
   if (starts && arguments.session.threads == 0 && std::getenv("GRAPHRUN_THREADS") == nullptr) {
-    const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-    setenv("GRAPHRUN_THREADS", std::to_string(std::max(1, cores / place->ranks)).c_str(), 1);
+    const std::size_t threads = std::max<std::size_t>(1, cores() / static_cast<std::size_t>(place->ranks));
+    setenv("GRAPHRUN_THREADS", std::to_string(threads).c_str(), 1);
   }
   choose_shards(arguments_, place->ranks);
   if (place->secret.empty() && place->rank == 0)

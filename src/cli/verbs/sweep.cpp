@@ -179,12 +179,6 @@ bool is_done(const std::string& folder, std::int64_t epochs = 0) {
          trained->number.value_or(0) >= static_cast<double>(epochs);
 }
 
-// Cores that the CPU executor uses: those of the affinity mask, within the limit of a container.
-std::size_t cores() {
-  static const auto cores = static_cast<std::size_t>(find_executor("cpu")->devices().devices.at(0).units);
-  return cores;
-}
-
 // How many trainings fit at once, for the first and the last combination: on the CPU one per core, on an executor that
 // shares launches as many as it runs at the speed of one, if half of the free memory of the host holds the data and
 // arenas of so many. `sharing`: the executor of all runs if it shares launches between them. Others train one by one: a
