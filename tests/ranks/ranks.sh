@@ -22,7 +22,7 @@ while read -r program rest; do
   (cd guide && "$graphrun" $rest </dev/null) >"printed.$n" 2>&1 || { cat "printed.$n"; fail "failed: $program $rest"; }
 done <commands
 [ "$(cat printed.* | awk '$1 == "weights" { print $2 }' | sort -u | wc -l)" -eq 1 ] || fail "the guide's runs have other weights"
-grep -q "pay if a step" printed.4 || fail "plan does not say from when ranks pay"
+grep -q "Two ranks are faster than one with as many cores" printed.4 || fail "plan does not say from when ranks pay"
 
 # Processes of a launcher: one file, one output.
 model=$root/models/peaks.json

@@ -10,9 +10,9 @@
 namespace graphrun::cli {
 namespace {
 
-// A round over the loopback interface, measured on a busy machine of two cores (docs/guide/ranks.md), and an estimate
-// for a byte that is sent, added and sent back.
-constexpr double kSecondsPerMessage = 500e-6, kSecondsPerByte = 1e-9;
+// A round between two processes on two idle cores (docs/guide/ranks.md), and an estimate for a byte that is sent, added
+// and sent back.
+constexpr double kSecondsPerMessage = 60e-6, kSecondsPerByte = 1e-9;
 
 }  // namespace
 
@@ -48,8 +48,8 @@ std::string shards_text(const ShardsSummary& summary) {
   }
   return text + fmt::format(
                     "{} shards of up to {} rows; {} of {} bytes together per step.\n"
-                    "Two ranks of a host pay if a step of one rank (graphrun bench) takes at least {}; for "
-                    "shorter\nsteps, sweep trains several networks at a time instead.\n",
+                    "Two ranks are faster than one with as many cores as each if its step (graphrun bench) takes at "
+                    "least\n{}; for shorter steps, sweep trains several networks at a time instead.\n",
                     summary.shards, summary.rows,
                     summary.messages == 1 ? "1 message" : fmt::format("{} messages", summary.messages),
                     grouped(summary.message_bytes), human_time(summary.pays_from));

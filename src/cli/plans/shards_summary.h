@@ -15,7 +15,7 @@ struct ShardsSummary {
   std::uint64_t member_bytes = 0;   // arena of one shard; a rank has shards / ranks of them
   std::uint64_t messages = 0;       // per step and rank
   std::uint64_t message_bytes = 0;  // in all messages of a step, in each direction
-  double pays_from = 0;             // seconds per step on one rank from which two ranks on a host are faster
+  double pays_from = 0;             // seconds per step of one rank from which two with as many cores each are faster
 };
 
 ShardsSummary shards_summary(const Program& program);
