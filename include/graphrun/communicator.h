@@ -1,6 +1,6 @@
 // communicator.h: moves bytes between the ranks of one training (docs/guide/ranks.md).
 // Contract: every rank makes the same calls in the same order, one thread at a time; a rank that does not is an Error
-// of the others. A Communicator never adds numbers: what arithmetic does to them is decided by their owner (members.h).
+// of the others. A Communicator moves bytes and never adds numbers (members.h does).
 // A call waits however long another rank computes, but throws Error (kind device, code "ranks.lost") on all ranks as
 // soon as the connection to one is gone. Not here: what is sent (session).
 #pragma once

@@ -196,21 +196,21 @@ class Trace {
     const HostTensor values = step_.read(id);
     const std::size_t i = *first_not_finite(values);
     const std::string& name = step_.buffer(id).name;
-    Diagnostic told;
+    Diagnostic cause;
     const std::vector<std::int64_t> index = index_of(values.shape(), i);
     const std::string column = name.substr(name.rfind('/') + 1);
     if (name.starts_with("data/") || is_column(name, column)) {
-      told.message = fmt::format("it began in the data: {} of the split train is {}",
-                                 element_name(column, values.shape(), i), unsigned_nan(element(values, i)));
-      told.hint =
+      cause.message = fmt::format("it began in the data: {} of the split train is {}",
+                                  element_name(column, values.shape(), i), unsigned_nan(element(values, i)));
+      cause.hint =
           "rows count from 0; leave such rows out or put numbers in their place; \"missing\" next to a data source "
           "does it for tables";
     } else {
-      told.message = fmt::format("it began in the state {}, which is {} before the step",
-                                 element_name(name, values.shape(), i), unsigned_nan(element(values, i)));
-      told.hint = hint_for("", values.dtype());
+      cause.message = fmt::format("it began in the state {}, which is {} before the step",
+                                  element_name(name, values.shape(), i), unsigned_nan(element(values, i)));
+      cause.hint = hint_for("", values.dtype());
     }
-    return told;
+    return cause;
   }
 
   // Call before the step runs.
@@ -221,7 +221,7 @@ class Trace {
     step_.run(at, at + 1);
     const HostTensor result = step_.read(one.output);
     const std::optional<std::size_t> i = first_not_finite(result);
-    Diagnostic told;
+    Diagnostic cause;
     const bool by_element = op_def(one.op).rows == RowRule::elementwise && i.has_value();
     std::string operands;
     for (std::size_t k = 0; k < inputs.size(); ++k) {
@@ -235,11 +235,11 @@ class Trace {
       }
     }
     const std::string value = i ? number_text(result, *i) : std::string("not finite");
-    told.message = fmt::format("it began with the op {}: {} is {}; operands: {}", name_of(one.op),
-                               element_name(plain_name(one.name), result.shape(), i.value_or(0)), value, operands);
-    told.hint = hint_for(name_of(one.op), result.dtype());
-    place(one.name, told);
-    return told;
+    cause.message = fmt::format("it began with the op {}: {} is {}; operands: {}", name_of(one.op),
+                                element_name(plain_name(one.name), result.shape(), i.value_or(0)), value, operands);
+    cause.hint = hint_for(name_of(one.op), result.dtype());
+    place(one.name, cause);
+    return cause;
   }
 
   static std::string number_text(const HostTensor& tensor, std::size_t i) {
@@ -247,18 +247,18 @@ class Trace {
   }
 
   // Adds the node's position in the model file; for gradients and updates, only a note.
-  void place(const std::string& name, Diagnostic& told) const {
+  void place(const std::string& name, Diagnostic& cause) const {
     const ir::Graph& graph = plain_.step.graph;
     const auto node =
         std::find_if(graph.nodes.begin(), graph.nodes.end(), [&](const ir::Node& n) { return n.name == name; });
     if (node == graph.nodes.end()) return;
     if (node->source.line > 0) {
-      told.file = model_.file;
-      told.line = node->source.line;
-      told.column = node->source.column;
-      told.pointer = node->source.pointer;
+      cause.file = model_.file;
+      cause.line = node->source.line;
+      cause.column = node->source.column;
+      cause.pointer = node->source.pointer;
     } else if (!model_.file.empty()) {  // nodes of the model file have a position
-      told.message += " (of the gradients or the update)";
+      cause.message += " (of the gradients or the update)";
     }
   }
 
@@ -297,13 +297,13 @@ std::optional<Diagnostic> find_in_regions(const CompiledModel& compiled, const S
     step.run(first, last);
     for (std::uint32_t i = first; i < last; ++i) {
       if (steps[i].op == Op::record || !step.bad(steps[i].output)) continue;
-      Diagnostic told;
-      told.message = is_region
-                         ? fmt::format("with regions it shows first in the one of {} steps from '{}' to '{}', in '{}'",
-                                       last - first, plain_name(steps[first].name), plain_name(steps[last - 1].name),
-                                       plain_name(steps[i].name))
-                         : fmt::format("with regions it shows first in '{}'", plain_name(steps[i].name));
-      return told;
+      Diagnostic cause;
+      cause.message = is_region
+                          ? fmt::format("with regions it shows first in the one of {} steps from '{}' to '{}', in '{}'",
+                                        last - first, plain_name(steps[first].name), plain_name(steps[last - 1].name),
+                                        plain_name(steps[i].name))
+                          : fmt::format("with regions it shows first in '{}'", plain_name(steps[i].name));
+      return cause;
     }
     first = last;
   }

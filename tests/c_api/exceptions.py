@@ -7,4 +7,4 @@ def refused(kind, call):
         call()
     except kind as error:
         return str(error)
-    raise AssertionError("a mistake was taken")
+    raise AssertionError("the call raised no exception")

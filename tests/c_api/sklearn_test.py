@@ -101,9 +101,9 @@ def test_same_bits():
         code = ("import pickle, sys; given = pickle.load(sys.stdin.buffer); "
                 "sys.stdout.buffer.write(given[0].predict(given[1]).tobytes())")
         package = str(pathlib.Path(graphrun.__file__).parents[1])
-        told = subprocess.run([sys.executable, "-c", code], input=pickle.dumps((model, x)), capture_output=True, check=True,
+        output = subprocess.run([sys.executable, "-c", code], input=pickle.dumps((model, x)), capture_output=True, check=True,
                               cwd="/", env={**os.environ, "PYTHONPATH": package}).stdout
-        assert told == model.predict(x).tobytes(), "another process"
+        assert output == model.predict(x).tobytes(), "another process"
 
 
 def test_sample_weight():
@@ -150,8 +150,8 @@ def test_models_of_the_user():
     assert model.classes_.tolist() == ["maybe", "no", "yes"] and model.predict([[0], [1], [2]]).tolist() == ["maybe", "no", "yes"]
     assert "'nope' is not one of the classes" in refused(ValueError, lambda: model.fit([[0], [1]], ["no", "nope"]))
     for name in ("epochs", "batch_size", "patience", "early_stopping", "verbose"):
-        told = refused(TypeError, lambda: graphrun.GraphRegressor(**{name: "3"}).fit([[0.0], [1.0]], [0.0, 1.0]))
-        assert told.startswith(f"{name}: expected "), told
+        output = refused(TypeError, lambda: graphrun.GraphRegressor(**{name: "3"}).fit([[0.0], [1.0]], [0.0, 1.0]))
+        assert output.startswith(f"{name}: expected "), output
     assert "no input of this name" in refused(TypeError, lambda: model.fit([[0], [1]], ["no", "yes"], [1, 2]))
     assert "3" in refused(ValueError, lambda: GraphClassifier(model={**text, "data": {"train": {"npz": "t.npz"}}}).fit(
         [[0], [1]], ["a", "b"]))
@@ -240,9 +240,9 @@ def test_packages_are_optional():
     package = str(pathlib.Path(graphrun.__file__).parents[1])
     code = ("import sys; sys.modules.update(sklearn=None, numpy=None); import graphrun; print(graphrun.version())\n"
             "try: graphrun.GraphRegressor\nexcept ImportError as error: print(error)")
-    told = subprocess.run([sys.executable, "-c", code], text=True, check=True, capture_output=True,
+    output = subprocess.run([sys.executable, "-c", code], text=True, check=True, capture_output=True,
                           env={**os.environ, "PYTHONPATH": package}).stdout
-    assert "pip install scikit-learn" in told, told
+    assert "pip install scikit-learn" in output, output
 
 
 tests = [value for name, value in list(globals().items()) if name.startswith("test_")]

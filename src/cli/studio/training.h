@@ -32,7 +32,7 @@ class StudioTraining {
   enum class Control { pause, resume, step, stop, reset };
   void control(Control what);
 
-  // Trains at most so many epochs per second, and stores the weights of each for the page; 0: at full speed.
+  // Limits the epochs per second, and stores the weights of each epoch for the page. 0: full speed.
   void set_speed(double epochs_per_second);
 
   // Calls f with the session between two steps, or with null if there is none.

@@ -227,7 +227,7 @@ std::uint64_t memory(std::string_view key) {
 }  // namespace
 
 namespace {
-// Whether ref's kernel runs the step, because there is none for f64.
+// Returns true if ref's kernel runs the step, because cpu has no f64 kernel for it.
 bool falls_back(const StepSignature& step) {
   const auto is_wide = [](const TensorType& type) { return type.dtype == DType::f64; };
   return (is_wide(step.output) || std::ranges::any_of(step.inputs, is_wide)) && !cpu_takes_f64(step.op);

@@ -374,7 +374,7 @@ int main(void) {{
   Functions functions_;
   Names names_;
   std::vector<std::string> arguments_, results_, with_units_;
-  std::string row_;  // argument with the columns; empty if there are none
+  std::string row_;  // argument with the columns; empty without columns
   Names field_names_;
   std::vector<std::string> fields_;  // per input: its field of the row; empty if it is not a column
   std::vector<std::string> tables_;  // per input and output: its table of categories, or empty

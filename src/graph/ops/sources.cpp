@@ -149,7 +149,7 @@ std::vector<OpDef> sources() {
        .rows = RowRule::scalar,
        .pack = pack_shards},
       {.op = Op::combine_shards,
-       .doc = "x of all shards of the batch, combined in a fixed tree; what runs the shards does it, a kernel copies x",
+       .doc = "x of all shards of the batch, combined in a fixed tree by the host; a kernel only copies x",
        .operands = {"x"},
        .attrs = {shards, combine},
        .no_gradient = "shards are made from a step that has its gradients",

@@ -31,9 +31,9 @@ constexpr Meaning kMeanings[] = {
     {MinibatchParams{0, 0, false, 0, false, 2},
      "batch number b = step mod batches holds samples b * capacity to b * capacity + count - 1 of `total`; with "
      "`shuffle` sample i is number `gr_host.permuted(i, total, key, step / batches)` of the data set; `drop_last`: a "
-     "last batch that is not full is left out; `shards`, which is there if it is above 1: step / shards counts "
-     "batches, and "
-     "shard step mod shards has the next ceil(capacity / shards) samples of the batch, as far as it has them"},
+     "last batch that is not full is left out; with `shards`, an optional number above 1, step / shards "
+     "counts batches, and shard step mod shards has the next ceil(capacity / shards) samples of the batch, or fewer at "
+     "its end"},
     {PermuteParams(), "axis i of the output is axis `axes`[i] of the operand; entries past the rank are 0"},
     {SliceParams(), "the output begins at `start` of the operand along the axis"},
     {PadParams(), "the operand begins at `before` of the output along the axis; the rest is `value`"},

@@ -47,8 +47,8 @@ struct UpdateContext {
 };
 
 struct OptimizerDef : Entry {
-  Var (*update)(
-      UpdateContext&);  // the parameter's next value; null: updates all jointly (bfgs.h, levenberg_marquardt.h)
+  // The parameter's next value; null: all are updated jointly (bfgs.h, levenberg_marquardt.h).
+  Var (*update)(UpdateContext&);
 };
 
 const std::vector<OptimizerDef>& optimizers();
