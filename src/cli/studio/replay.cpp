@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/json.h"
+#include "graphrun/class_outputs.h"
 #include "graphrun/elements.h"
 #include "graphrun/program.h"
 #include "graphrun/show.h"
@@ -21,6 +23,27 @@ std::string base64(const std::vector<std::byte>& bytes) {
   }
   for (std::size_t i = 0; i < (3 - bytes.size() % 3) % 3; ++i) text[text.size() - 1 - i] = '=';
   return text;
+}
+
+// Dense layers, from the canonical form, in which a layer is an object.
+void write_layers(JsonWriter& json, const Model& model) {
+  json.key("layers").begin_array();
+  const json::Document canonical = json::parse(model.file, model.canonical());
+  for (const json::Value& entry : canonical.root.find("graph")->value.items) {
+    if (entry.kind != json::Kind::object || entry.find("op")->value.string != "dense") continue;
+    json.begin_object().member("name", entry.find("name")->value.string);
+    json.member("from", entry.find("inputs")->value.items.front().string);
+    json.member("units", entry.find("units")->value.integer);
+    const json::Member* const activation = entry.find("activation");
+    json.member("activation", activation == nullptr ? "none" : activation->value.string).end_object();
+  }
+  json.end_array();
+}
+
+std::string_view kind_of(ClassOutput::Numbers numbers) {
+  return numbers == ClassOutput::Numbers::plain            ? "probabilities"
+         : numbers == ClassOutput::Numbers::sigmoid_logits ? "logits"
+                                                           : "softmax logits";
 }
 
 }  // namespace
@@ -58,8 +81,7 @@ std::string Replay::frame(Session& session, std::uint64_t step, double epoch) {
 void Replay::write(JsonWriter& json, const Session& session) const {
   if (empty()) return;
   const Model& model = session.model();
-  json.objects("layers", graph_outline(model).values,
-               [&](const OutlineValue& value) { json.member("name", value.name).member("formula", value.formula); });
+  write_layers(json, model);
   json.key("parameters").begin_array();
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     json.begin_object().member("name", parameters_[i]);
@@ -93,8 +115,19 @@ void Replay::write(JsonWriter& json, const Session& session) const {
       json.member("shift", fitted.shift).member("scale", fitted.scale);
     }
   });
-  json.objects("outputs", model.outputs,
-               [&](const OutputSpec& output) { json.member("name", output.name).member("target", output.target); });
+  const std::vector<ClassOutput> classes = class_outputs(model);
+  const std::vector<OutlineValue> values = graph_outline(model).values;
+  std::size_t i = 0;
+  json.objects("outputs", model.outputs, [&](const OutputSpec& output) {
+    json.member("name", output.name).member("target", output.target);
+    json.member("numbers", classes[i].is_class ? kind_of(classes[i].numbers) : "values");
+    ++i;
+    json.key("reads").begin_array();
+    const auto value = std::ranges::find(values, output.name, &OutlineValue::name);
+    if (value != values.end())
+      for (const std::size_t operand : value->from) json.value(values[operand].name);
+    json.end_array();
+  });
 }
 
 }  // namespace graphrun::cli

@@ -22,30 +22,24 @@ export function networkOf(facts) {
     places.set(name, {at, elements});
     at += elements;
   }
-  for (const {name, formula} of facts.layers ?? []) {
-    const [, from, list] = /^dense\(([\w.]+), (.*)\)$/.exec(formula) ?? [];
+  for (const {name, from, units, activation} of facts.layers ?? []) {
     const W = places.get(`${name}.W`), b = places.get(`${name}.b`);
-    if (!from || !W || (before && from !== before.name)) continue;
-    const attributes = Object.fromEntries(list.split(", ").map((one) => one.split("=")));
-    const units = Number(attributes.units), f = kFunctions[attributes.activation ?? "none"];
-    before = {name, from, units, inputs: W.elements / units, f, W: W.at, b: b?.at};
+    if (!W || (before && from !== before.name)) continue;
+    before = {name, from, units, inputs: W.elements / units, f: kFunctions[activation], W: W.at, b: b?.at};
     layers.push(before);
   }
-  if (!layers.length || !isOutput(layers.at(-1).name, facts)) return null;  // other ops are between
+  // The last layer is an output, or an output is a function of it, such as sigmoid(z).
+  const last = layers.at(-1);
+  const output = facts.outputs?.find((one) => one.name === last?.name || one.reads.includes(last?.name));
+  if (!output) return null;  // other ops are between
   const input = (facts.inputs ?? []).find((one) => one.name === layers[0].from);
-  const last = layers.at(-1), output = facts.outputs.find((one) => one.name === last.name) ?? facts.outputs[0];
-  const isLogit = facts.layers.some((one) =>
-    [`sigmoid_cross_entropy(${last.name},`, `sigmoid(${last.name})`].some((use) => one.formula.includes(use)));
+  const isLogit = output.numbers === "logits" || (output.name !== last.name && output.numbers === "probabilities");
   const width = layers[0].inputs;
   const hasMaps = width <= 2 && last.units === 1 && layers.every((one) => one.f) && Boolean(facts.rows?.train);
-  return {layers, width, hasMaps, isLogit, target: output?.target,
+  return {layers, width, hasMaps, isLogit, target: output.target,
     names: Array.from({length: width}, (_, i) => shortName(input?.columns?.[i], layers[0].from, i)),
     units: (i, value) => input?.scale ? value * input.scale[i] + input.shift[i] : value};
 }
-
-// Whether the value is an output, or an output is a function of it, such as sigmoid(z).
-const isOutput = (name, {outputs, layers}) => outputs.some((output) => output.name === name ||
-  layers.find((one) => one.name === output.name)?.formula.split(/[^\w.]+/).includes(name));
 
 const shortName = (name, input, i) => name && name.length <= 10 ? name : `${input}${i + 1}`;
 
