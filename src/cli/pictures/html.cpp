@@ -34,6 +34,8 @@ pre { background: var(--soft); border-radius: .4rem; padding: .8rem; overflow-x:
 </style>
 )";
 
+}  // namespace
+
 std::string base64(std::string_view bytes) {
   constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string text;
@@ -46,8 +48,6 @@ std::string base64(std::string_view bytes) {
   }
   return text;
 }
-
-}  // namespace
 
 std::string escaped(std::string_view text) {
   std::string safe;

@@ -26,6 +26,8 @@ std::string details(std::string_view summary, std::string_view content);
 // header. Rows shorter than the header are padded with empty cells.
 std::string table(std::string_view caption, const std::vector<std::vector<std::string>>& rows);
 
+std::string base64(std::string_view bytes);
+
 // Embedded as an image, so that its styles are isolated from the page and from other pictures.
 std::string picture(std::string_view svg, std::string_view description);
 

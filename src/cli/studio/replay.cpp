@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/json.h"
+#include "cli/pictures/html.h"
 #include "graphrun/class_outputs.h"
 #include "graphrun/elements.h"
 #include "graphrun/program.h"
@@ -11,19 +12,6 @@
 
 namespace graphrun::cli {
 namespace {
-
-std::string base64(const std::vector<std::byte>& bytes) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  const auto at = [&](std::size_t i) { return i < bytes.size() ? std::to_integer<unsigned>(bytes[i]) : 0U; };
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    const unsigned three = at(i) << 16 | at(i + 1) << 8 | at(i + 2);
-    for (const unsigned shift : {18U, 12U, 6U, 0U}) text += kDigits[three >> shift & 63U];
-  }
-  for (std::size_t i = 0; i < (3 - bytes.size() % 3) % 3; ++i) text[text.size() - 1 - i] = '=';
-  return text;
-}
 
 // Dense layers, from the canonical form, in which a layer is an object.
 void write_layers(JsonWriter& json, const Model& model) {
@@ -74,7 +62,10 @@ std::string Replay::frame(Session& session, std::uint64_t step, double epoch) {
     at += size;
   }
   JsonWriter json;
-  json.begin_object().member("step", step).member("epoch", epoch).member("weights", base64(bytes_));
+  json.begin_object()
+      .member("step", step)
+      .member("epoch", epoch)
+      .member("weights", html::base64({reinterpret_cast<const char*>(bytes_.data()), bytes_.size()}));
   return json.end_object().text();
 }
 
