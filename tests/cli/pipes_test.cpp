@@ -200,7 +200,9 @@ TEST_F(Pipes, AGridOfNumbersStandsForAFile) {
     EXPECT_EQ(wrong.code, 2);
     EXPECT_NE(wrong.err.find("--grid "), std::string::npos) << axes << ": " << wrong.err;
   }
-  EXPECT_EQ(graphrun({"predict", weights, "--grid", "u=0:1:2"}).code, 2);
+  const Outcome less = graphrun({"predict", weights, "--grid", "u=0:1:2"});
+  EXPECT_EQ(less.code, 2);
+  EXPECT_TRUE(less.err.starts_with("--grid: ")) << less.err;
   EXPECT_EQ(graphrun({"predict", weights, rows, "--grid", "u=0:1:2"}).code, 2);
 }
 

@@ -431,17 +431,7 @@ std::string grid_text(const std::vector<std::string>& axes, std::vector<std::str
   return fmt::format("{{{}}}\n", fmt::join(rows, "}\n{"));
 }
 
-int run_predict(const Arguments& given, Diagnostics& diagnostics) {
-  Arguments arguments = given;
-  Descriptor grid;
-  if (arguments.word == "--grid") {
-    if (arguments.grid.empty()) arguments.grid = {""};
-    grid = Descriptor(::memfd_create("grid", MFD_CLOEXEC));
-    if (!write_all(grid.number(), grid_text(arguments.grid, arguments.keep)))
-      throw Error(ErrorKind::run, "file.read", "the rows of --grid do not fit in memory");
-    arguments.word = fmt::format("/proc/self/fd/{}", grid.number());
-    arguments.load.format = "json";
-  }
+int print_predictions(const Arguments& arguments, Diagnostics& diagnostics) {
   Destination to(arguments.output);
   for (const std::string& read : {arguments.model, arguments.word, arguments.load.weights}) to.reject(read);
   for (const std::string& read : arguments.more_weights) to.reject(read);
@@ -463,6 +453,28 @@ int run_predict(const Arguments& given, Diagnostics& diagnostics) {
   to.finish();
   predictions.warn(diagnostics);
   return kDone;
+}
+
+int run_predict(const Arguments& given, Diagnostics& diagnostics) {
+  if (given.word != "--grid") return print_predictions(given, diagnostics);
+  Arguments arguments = given;
+  const Descriptor rows(::memfd_create("grid", MFD_CLOEXEC));
+  if (!write_all(rows.number(),
+                 grid_text(given.grid.empty() ? std::vector{std::string()} : given.grid, arguments.keep)))
+    throw Error(ErrorKind::run, "file.read", "the rows of --grid do not fit in memory");
+  arguments.word = fmt::format("/proc/self/fd/{}", rows.number());
+  arguments.load.format = "json";
+  try {
+    return print_predictions(arguments, diagnostics);
+  } catch (const Error& error) {  // the file of the rows is --grid
+    std::vector<Diagnostic> all = error.diagnostics();
+    for (Diagnostic& one : all) {
+      if (one.file == arguments.word) one.file = given.word;
+      if (const std::size_t at = one.message.find(arguments.word); at != std::string::npos)
+        one.message.replace(at, arguments.word.size(), given.word);
+    }
+    throw Error(error.kind(), std::move(all));
+  }
 }
 
 }  // namespace
