@@ -46,11 +46,34 @@ class Page {
     touched_bottom_ = std::max(touched_bottom_, bottom);
   }
 
-  // Fills whole pixels, so that adjacent areas leave no gap.
+  // Adds the inside of closed polygons, by the nonzero winding rule. Each pixel row is sampled at `kLines` heights.
+  void add(const std::vector<std::vector<Point>>& polygons) {
+    constexpr int kLines = 5;
+    double low = 1e300, high = -1e300;
+    for (const std::vector<Point>& polygon : polygons)
+      for (const Point& point : polygon) low = std::min(low, point.y), high = std::max(high, point.y);
+    const int top = std::max(0, static_cast<int>(std::floor(low * kPixels)));
+    const int bottom = std::min(height_ - 1, static_cast<int>(std::floor(high * kPixels)));
+    std::vector<std::pair<double, int>> crossings;  // x in pixels, direction of the edge
+    for (int y = top; y <= bottom; ++y) {
+      for (int line = 0; line < kLines; ++line) {
+        crossings_at((y + (line + 0.5) / kLines) / kPixels, polygons, crossings);
+        int winding = 0;
+        for (std::size_t i = 0; i + 1 < crossings.size(); ++i) {
+          winding += crossings[i].second;
+          if (winding != 0) cover(y, crossings[i].first, crossings[i + 1].first, 1.0 / kLines);
+        }
+      }
+    }
+    touched_top_ = std::min(touched_top_, top);
+    touched_bottom_ = std::max(touched_bottom_, bottom);
+  }
+
+  // Fills whole pixels, so that adjacent areas leave no gap, also if rounding errors move their common edge.
   void fill(const Area& area) {
     if (area.radius > 0) return fill_rounded(area);
     const auto pixel = [](double at, int most) {
-      return static_cast<int>(std::clamp(std::round(at * kPixels), 0.0, static_cast<double>(most)));
+      return static_cast<int>(std::clamp(std::round(at * kPixels + 1e-6), 0.0, static_cast<double>(most)));
     };
     const int left = pixel(area.corner.x, width_), right = pixel(area.corner.x + area.size.x, width_);
     const int bottom = pixel(area.corner.y + area.size.y, height_);
@@ -85,6 +108,27 @@ class Page {
  private:
   std::size_t index(int x, int y) const {
     return static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) + static_cast<std::size_t>(x);
+  }
+  static void crossings_at(double y, const std::vector<std::vector<Point>>& polygons,
+                           std::vector<std::pair<double, int>>& crossings) {
+    crossings.clear();
+    for (const std::vector<Point>& polygon : polygons) {
+      for (std::size_t i = 0; i < polygon.size(); ++i) {
+        const Point a = polygon[i], b = polygon[(i + 1) % polygon.size()];
+        if ((a.y <= y) == (b.y <= y)) continue;
+        crossings.emplace_back((a.x + (y - a.y) / (b.y - a.y) * (b.x - a.x)) * kPixels, a.y < b.y ? 1 : -1);
+      }
+    }
+    std::sort(crossings.begin(), crossings.end());
+  }
+  // Adds `part` of the coverage of the pixels from `left` to `right`.
+  void cover(int y, double left, double right, double part) {
+    left = std::max(left, 0.0), right = std::min(right, static_cast<double>(width_));
+    for (int x = static_cast<int>(left); x < right; ++x) {
+      const double share = std::min(right, x + 1.0) - std::max(left, static_cast<double>(x));
+      float& covered = cover_[index(x, y)];
+      covered = std::min(1.0F, covered + static_cast<float>(share * part));
+    }
   }
   // Two rectangles that form a cross, and a disc in each corner.
   void fill_rounded(const Area& area) {
@@ -174,25 +218,27 @@ void add_dashed(Page& page, const Stroke& stroke) {
 }
 
 void add_label(Page& page, const Label& label) {
-  const double unit = 0.72 * label.size / kBaseline, advance = kAdvance * label.size;
-  const auto count = static_cast<double>(characters(label.text));
-  double at = label.anchor == Anchor::start    ? 0
-              : label.anchor == Anchor::middle ? -count * advance / 2
-                                               : -count * advance;
-  at += (advance - 4 * unit) / 2;
-  for (const char c : label.text) {
-    if ((static_cast<unsigned char>(c) & 0xC0) == 0x80) continue;  // UTF-8 continuation byte
-    for (const std::vector<Point>& points : glyph(c)) {
-      for (std::size_t i = 0; i < points.size(); ++i) {
-        const auto place = [&](Point p) -> Point {
-          const double along = at + p.x * unit, up = (kBaseline - p.y) * unit;
-          if (label.upwards) return {label.at.x - up, label.at.y - along};
-          return {label.at.x + along, label.at.y - up};
-        };
-        page.add(place(points[i == 0 ? 0 : i - 1]), place(points[i]), label.size / (label.bold ? 7 : 11));
+  const std::vector<Glyph> glyphs = glyphs_of(label.text);
+  const auto advance = [&](const Glyph& glyph) { return label.size * (label.mono ? kAdvance : glyph.advance); };
+  double width = 0, at = 0;
+  for (const Glyph& glyph : glyphs) width += advance(glyph);
+  if (label.anchor != Anchor::start) at = label.anchor == Anchor::middle ? -width / 2 : -width;
+  for (const Glyph& glyph : glyphs) {
+    const double left = at + (advance(glyph) - label.size * glyph.advance) / 2;
+    std::vector<std::vector<Point>> polygons = glyph.polygons;
+    for (std::vector<Point>& polygon : polygons) {
+      for (Point& point : polygon) {
+        const double along = left + point.x * label.size, down = point.y * label.size;
+        point =
+            label.upwards ? Point{label.at.x + down, label.at.y - along} : Point{label.at.x + along, label.at.y + down};
       }
     }
-    at += advance;
+    page.add(polygons);
+    if (label.bold)
+      for (const std::vector<Point>& polygon : polygons)
+        for (std::size_t i = 0; i < polygon.size(); ++i)
+          page.add(polygon[i], polygon[(i + 1) % polygon.size()], label.size / 16);
+    at += advance(glyph);
   }
 }
 
@@ -220,7 +266,11 @@ std::string as_png(const Drawing& drawing) {
   Page page(drawing.width, drawing.height);
   for (const Area& area : drawing.areas) page.fill(area);
   for (const Stroke& stroke : drawing.strokes) {
-    add_dashed(page, stroke);
+    if (stroke.fill) {
+      page.add({stroke.points});
+      page.paint(stroke.fill->light);
+    }
+    if (stroke.width > 0) add_dashed(page, stroke);
     page.paint(ink_of(stroke));
   }
   for (const Label& label : drawing.labels) {
