@@ -204,6 +204,23 @@ Drawing draw(const Figure& figure) {
   return drawing;
 }
 
+Drawing stacked(std::vector<Drawing> drawings) {
+  Drawing page = std::move(drawings.front());
+  for (std::size_t i = 1; i < drawings.size(); ++i) {
+    Drawing& next = drawings[i];
+    for (Area& area : next.areas) area.corner.y += page.height;
+    for (Stroke& stroke : next.strokes)
+      for (Point& point : stroke.points) point.y += page.height;
+    for (Label& label : next.labels) label.at.y += page.height;
+    page.areas.insert(page.areas.end(), next.areas.begin(), next.areas.end());
+    page.strokes.insert(page.strokes.end(), next.strokes.begin(), next.strokes.end());
+    page.labels.insert(page.labels.end(), next.labels.begin(), next.labels.end());
+    page.width = std::max(page.width, next.width);
+    page.height += next.height;
+  }
+  return page;
+}
+
 std::size_t characters(std::string_view utf8) {
   const auto begins = [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; };
   return static_cast<std::size_t>(std::count_if(utf8.begin(), utf8.end(), begins));
@@ -225,10 +242,23 @@ Colour mixed(Colour one, Colour other, double share) {
   return {of(one.light, other.light), of(one.dark, other.dark)};
 }
 
+namespace {
+
+Colour in_steps(const Colour (&stops)[3], double share) {
+  const double step = std::round(share * 40) / 40;
+  return step < 0.5 ? mixed(stops[0], stops[1], 2 * step) : mixed(stops[1], stops[2], 2 * step - 1);
+}
+
+}  // namespace
+
 Colour shade(double share) {
   static constexpr Colour kStops[3] = {{0xf2f7fc, 0x1f2a36}, {0x5ba3cf, 0x2f7fb8}, {0x08306b, 0xd9eeff}};
-  const double step = std::round(share * 40) / 40;
-  return step < 0.5 ? mixed(kStops[0], kStops[1], 2 * step) : mixed(kStops[1], kStops[2], 2 * step - 1);
+  return in_steps(kStops, share);
+}
+
+Colour signed_shade(double share) {
+  static constexpr Colour kStops[3] = {{0x0b5394, 0x6fb7f0}, {0xf4f4f2, 0x23282e}, {0xb4460a, 0xff9a5a}};
+  return in_steps(kStops, share);
 }
 
 std::string shortened(std::string_view utf8, std::size_t most) {

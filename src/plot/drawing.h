@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,7 @@ struct Stroke {
   std::size_t colour = 0, dash = 0;  // indices into the series styles
   bool dots = false;                 // a dot of this width at each point instead of a line
   Colour own = {};                   // for Ink::own
+  std::optional<Colour> fill = {};   // fills the closed polygon of the points
 };
 
 enum class Anchor { start, middle, end };
@@ -67,6 +69,9 @@ struct Drawing {
 
 Drawing draw(const Figure& figure);
 
+// One page with the drawings below each other. There is at least one.
+Drawing stacked(std::vector<Drawing> drawings);
+
 std::size_t characters(std::string_view utf8);
 
 double width_of(std::string_view text, double size);  // width to reserve for a label
@@ -76,6 +81,8 @@ Colour mixed(Colour one, Colour other, double share);
 
 // Sequential colour map in few steps, so that equal cells merge. Larger is darker on light, lighter on dark.
 Colour shade(double share);
+// Diverging colour map with as many steps: 0.5 is neutral.
+Colour signed_shade(double share);
 
 // Truncates a long text to `most` characters, with an ellipsis.
 std::string shortened(std::string_view utf8, std::size_t most);

@@ -9,6 +9,7 @@
 
 #include "plot/contour.h"
 #include "plot/scale.h"
+#include "plot/surface.h"
 
 namespace graphrun::plot {
 namespace {
@@ -29,7 +30,7 @@ double wide(std::string_view text) {
 }
 
 Stroke contour_stroke(std::vector<Point> points, const CellRange& range, double level) {
-  return {std::move(points), Ink::own, 1.1, 0, 0, false, ink_on(shade(range.share(level)))};
+  return {std::move(points), Ink::own, 1.1, 0, 0, false, ink_on(range.colour(level))};
 }
 
 double length_of(const std::vector<Point>& line) {
@@ -79,6 +80,12 @@ Margins margins_of(const HeatMap& map) {
           (map.columns.empty() ? 0 : kWords + 6) + (map.x_label.empty() ? 2 : kWords + 9)};
 }
 
+bool numbers_fit(const HeatMap& map, Point cell) {
+  for (std::size_t i = 0; i < map.cells.size(); ++i)
+    if (std::isfinite(map.cells[i]) && wide(cell_number(written_in(map, i))) >= cell.x) return false;
+  return cell.y > kWords;
+}
+
 void add_cells(Drawing& drawing, const HeatMap& map, const CellRange& range, Point corner, Point cell, bool numbers) {
   for (std::size_t y = 0; y < map.height; ++y) {
     const double top = corner.y + static_cast<double>(y) * cell.y;
@@ -86,10 +93,10 @@ void add_cells(Drawing& drawing, const HeatMap& map, const CellRange& range, Poi
       const double value = map.cells[y * map.width + x];
       const std::size_t begin = x++;
       if (!std::isfinite(value)) continue;
-      const Colour fill = shade(range.share(value));
+      const Colour fill = range.colour(value);
       const double left = corner.x + static_cast<double>(begin) * cell.x;
       const std::string number = numbers ? cell_number(written_in(map, y * map.width + begin)) : "";
-      if (numbers && wide(number) < cell.x && cell.y > kWords)
+      if (numbers)
         drawing.labels.push_back({{left + cell.x / 2, top + cell.y / 2 + 0.36 * kWords},
                                   number,
                                   kWords,
@@ -97,7 +104,7 @@ void add_cells(Drawing& drawing, const HeatMap& map, const CellRange& range, Poi
                                   false,
                                   ink_on(fill)});
       const auto is_same = [&](double other) {
-        return std::isfinite(other) && shade(range.share(other)).light == fill.light;
+        return std::isfinite(other) && range.colour(other).light == fill.light;
       };
       while (!numbers && x < map.width && is_same(map.cells[y * map.width + x])) ++x;
       drawing.areas.push_back({{left, top}, {static_cast<double>(x - begin) * cell.x, cell.y}, fill});
@@ -141,8 +148,9 @@ void add_scale(Drawing& drawing, const CellRange& range, bool contours, double l
   constexpr int kSteps = 41;
   const double step = (bottom - top) / kSteps;
   for (int i = 0; i < kSteps; ++i)
-    drawing.areas.push_back(
-        {{left, bottom - (i + 1) * step}, {12, step}, shade(static_cast<double>(i) / (kSteps - 1))});
+    drawing.areas.push_back({{left, bottom - (i + 1) * step},
+                             {12, step},
+                             range.colour(range.low + (range.high - range.low) * i / (kSteps - 1))});
   for (const Tick& tick : levels_of(range, contours ? kContourLabels : kScaleLabels)) {
     const double y = bottom - range.share(tick.value) * (bottom - top);
     if (contours) drawing.strokes.push_back(contour_stroke({{left, y}, {left + 12, y}}, range, tick.value));
@@ -178,8 +186,17 @@ void add_contours(Drawing& drawing, const HeatMap& map, const CellRange& range, 
                                 kWords - 1,
                                 Anchor::middle,
                                 false,
-                                ink_on(shade(range.share(tick.value)))});
+                                ink_on(range.colour(tick.value))});
     }
+  }
+}
+
+// A dot in the colour of its value, on a larger one in the colour of text.
+void add_points(Drawing& drawing, const HeatMap& map, const CellRange& range, Point corner, Point cell) {
+  for (std::size_t i = 0; i < map.points.size(); ++i) {
+    const Point at{corner.x + map.points[i].x * cell.x, corner.y + map.points[i].y * cell.y};
+    drawing.strokes.push_back({{at}, Ink::own, 4.5, 0, 0, true, kTextColour});
+    drawing.strokes.push_back({{at}, Ink::own, 3, 0, 0, true, range.colour(map.point_values[i])});
   }
 }
 
@@ -196,6 +213,8 @@ HeatMap pooled(const HeatMap& map, std::size_t columns, std::size_t rows) {
   small.width = parts(map.width, across);
   small.height = parts(map.height, down);
   small.cells.assign(small.width * small.height, 0);
+  for (Point& point : small.points)
+    point = {point.x / static_cast<double>(across), point.y / static_cast<double>(down)};
   small.written.clear();  // not meaningful as means
   std::vector<double> counts(small.cells.size());
   for (std::size_t i = 0; i < map.cells.size(); ++i) {
@@ -220,17 +239,25 @@ double CellRange::share(double value) const {
   return size > 0 ? std::clamp((value / 2 - low / 2) / size, 0.0, 1.0) : 0.5;
 }
 
+Colour CellRange::colour(double value) const {
+  return is_signed ? signed_shade(share(value)) : shade(share(value));
+}
+
 CellRange cell_range(const Panels& panels) {
   CellRange range;
   bool any = false;
   for (const HeatMap& map : panels.maps) {
-    for (const double value : map.cells) {
-      if (!std::isfinite(value)) continue;
-      range.low = any ? std::min(range.low, value) : value;
-      range.high = any ? std::max(range.high, value) : value;
-      any = true;
+    for (const std::vector<double>* values : {&map.cells, &map.point_values}) {
+      for (const double value : *values) {
+        if (!std::isfinite(value)) continue;
+        range.low = any ? std::min(range.low, value) : value;
+        range.high = any ? std::max(range.high, value) : value;
+        any = true;
+      }
     }
   }
+  range.is_signed = panels.is_signed && range.low < 0 && range.high > 0;
+  if (range.is_signed) range.high = std::max(range.high, -range.low), range.low = -range.high;
   return range;
 }
 
@@ -267,16 +294,21 @@ Drawing draw(const Panels& panels) {
     const Point cell{std::max(side, std::min(across, 160.0) / width / 4), std::max(side, 40 / height)};
     const Point corner{kRim + static_cast<double>(i % per_row) * (slot + kBetween) + room.left, top + room.top};
     const Point end{corner.x + cell.x * width, corner.y + cell.y * height};
-    add_cells(drawing, map, range, corner, cell, panels.numbers && cell.x > 2 * kWords);
-    if (map.contours) add_contours(drawing, map, range, corner, cell);
-    add_names(drawing, map, corner, cell);
-    drawing.strokes.push_back({{corner, {end.x, corner.y}, end, {corner.x, end.y}, corner}, Ink::axis, 0.6});
+    if (panels.is_3d) {
+      add_surface(drawing, map, range, corner, {end.x - corner.x, end.y - corner.y});
+    } else {
+      add_cells(drawing, map, range, corner, cell, panels.numbers && numbers_fit(map, cell));
+      if (map.contours) add_contours(drawing, map, range, corner, cell);
+      add_points(drawing, map, range, corner, cell);
+      add_names(drawing, map, corner, cell);
+      drawing.strokes.push_back({{corner, {end.x, corner.y}, end, {corner.x, end.y}, corner}, Ink::axis, 0.6});
+    }
     const auto fits = static_cast<std::size_t>(std::max(3.0, slot / (kAdvance * kWords)));
     if (!map.title.empty()) drawing.labels.push_back({{corner.x, corner.y - 5}, shortened(map.title, fits), kWords});
-    if (!map.x_label.empty())
+    if (!map.x_label.empty() && !panels.is_3d)
       drawing.labels.push_back(
           {{(corner.x + end.x) / 2, end.y + room.bottom - 4}, shortened(map.x_label, fits), kWords, Anchor::middle});
-    if (!map.y_label.empty())
+    if (!map.y_label.empty() && !panels.is_3d)
       drawing.labels.push_back({{corner.x - room.left + kWords, (corner.y + end.y) / 2},
                                 shortened(map.y_label, 30),
                                 kWords,

@@ -21,14 +21,19 @@ struct HeatMap {
   // Values printed in the cells if Panels::numbers is set; empty: the same as `cells`.
   std::vector<double> written;
   bool contours = false;  // contour lines at the ticks of the colour scale; not on a terminal
+  // Rows of data on top of the cells, not on a terminal: positions in cells, from the upper left corner, and values.
+  std::vector<Point> points = {};
+  std::vector<double> point_values = {};
 };
 
 struct Panels {
   std::string title;
   std::vector<HeatMap> maps;
   std::size_t per_row = 1;
-  bool numbers = false;  // print values in the cells if they fit
-  bool scale = true;     // draw the colour bar next to the maps
+  bool numbers = false;    // print values in the cells if they fit
+  bool scale = true;       // draw the colour bar next to the maps
+  bool is_signed = false;  // diverging colours around zero, if there are cells of both signs
+  bool is_3d = false;      // draw the maps as surfaces over a plane; on a terminal as maps
   std::string scale_label;
 };
 
@@ -36,8 +41,10 @@ struct Panels {
 HeatMap pooled(const HeatMap& map, std::size_t columns, std::size_t rows);
 
 struct CellRange {
-  double low = 0, high = 1;    // over all finite cells
+  double low = 0, high = 1;  // over all finite cells and points; symmetrical if signed
+  bool is_signed = false;
   double share(double) const;  // position in the range, 0 to 1
+  Colour colour(double) const;
 };
 CellRange cell_range(const Panels& panels);
 

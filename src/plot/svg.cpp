@@ -65,8 +65,10 @@ Fills fills_of(const Drawing& drawing) {
   for (const Label& label : drawing.labels) {
     if (key_of(label.colour) != key_of(kTextColour)) fills[key_of(label.colour)];
   }
-  for (const Stroke& stroke : drawing.strokes)
+  for (const Stroke& stroke : drawing.strokes) {
     if (stroke.ink == Ink::own) fills[key_of(stroke.own)].is_stroked = true;
+    if (stroke.fill) fills[key_of(*stroke.fill)];
+  }
   return fills;
 }
 
@@ -112,6 +114,7 @@ std::string svg_stroke(const Stroke& stroke, const Fills& fills) {
       text += fmt::format("l{}", class_of(fills, stroke.own));
       break;
   }
+  if (stroke.fill) text += fmt::format(" f{}", class_of(fills, *stroke.fill));
   text += fmt::format("\" stroke-width=\"{:g}\"", stroke.width);
   if (const auto& dash = dash_of(stroke.dash); !dash.empty())
     text += fmt::format(" stroke-dasharray=\"{}\"", fmt::join(dash, " "));
@@ -125,6 +128,7 @@ std::string svg_stroke(const Stroke& stroke, const Fills& fills) {
     else
       command = 'L';
   }
+  if (stroke.fill) text += 'z';
   if (stroke.points.size() == 1 && !stroke.dots) text += "h0\" stroke-linecap=\"round";  // a dot
   return text + "\"/>\n";
 }

@@ -128,10 +128,30 @@ TEST_F(ModelPictures, OfNumbers) {
   const std::string residuals = drawn({model, "--weights", weights, "--what=residuals", "--title=Mine"});
   EXPECT_TRUE(has(residuals, "Mine") && has(residuals, "predicted - actual")) << residuals;
   for (const char* name : {"a.svg", "a.png", "a.txt"}) {
-    for (const char* what : {"surface", "predicted", "residuals", "weights", "histogram"}) {
+    for (const char* what : {"surface", "surface3d", "predicted", "residuals", "weights", "histogram"}) {
       EXPECT_EQ(drawn({model, "--weights", weights, "--what", what, "-o", path(name)}), "");
       EXPECT_GT(read(path(name)).size(), 10u);
     }
+  }
+}
+
+// Rows in places of their own are points on the surface, which has the units of the table.
+TEST_F(ModelPictures, SurfacesHavePointsAndUnits) {
+  file("plane.csv", "u,v,z\n-10,0,-1\n0,30,3\n10,20,3\n-10,60,5\n10,80,9\n");
+  std::string text(kPlane);
+  const std::string grid = R"("grid": {"u": [-1, 1, 5], "v": [0, 8, 9]}, "x": ["u", "v"], "y": "u + v")";
+  text.replace(text.find(grid), grid.size(), R"("csv": "plane.csv", "x": ["u", "v"], "y": "z")");
+  const std::string x = R"("x": ["standardize"])";
+  text.replace(text.find(x), x.size(), R"("u": ["standardize"], "v": ["standardize"])");
+  const std::string model = file("points.json", text), weights = trained(model);
+  for (const char* what : {"surface", "surface3d"}) {
+    ASSERT_EQ(drawn({model, "--weights", weights, "--what", what, "-o", path("a.svg")}), "");
+    const std::string svg = read(path("a.svg"));
+    EXPECT_TRUE(has(svg, ">-10</text>") || has(svg, ">-10, 0</text>")) << svg;
+    EXPECT_TRUE(has(svg, ">80</text>") && has(svg, ">u</text>")) << svg;
+    std::size_t dots = 0;
+    for (std::size_t at = 0; (at = svg.find("stroke-linecap=\"round\"", at)) != std::string::npos; ++at) ++dots;
+    EXPECT_EQ(dots, 10u) << what;  // with rims; on both surfaces
   }
 }
 

@@ -61,6 +61,25 @@ TEST_F(Plot, RunsAreNamedByTheirFiles) {
   EXPECT_TRUE(has(read(path("two.svg")), ">run validation_loss</text>"));
 }
 
+TEST_F(Plot, EachMetricHasAPlot) {
+  const std::string log = file("metrics.csv",
+                               "epoch,step,loss,validation_loss,validation_accuracy,lr,h:min,h:max,h:zeros\n"
+                               "1,4,4,5,0.5,0.1,-1,1,0\n2,8,2,3,0.75,0.1,-2,2,0.5\n");
+  const std::string text = graphrun({"plot", log}, {.environment = {"LC_ALL=C"}}).out;
+  const std::vector<std::string> order = {"* a loss   + b validation_loss", "validation_accuracy",
+                                          "* a h:min   + b h:max", "h:zeros"};
+  std::size_t at = 0;
+  for (const std::string& part : order) {
+    const std::size_t found = text.find(part, at);
+    ASSERT_NE(found, std::string::npos) << part << "\n" << text;
+    at = found;
+  }
+  ASSERT_EQ(graphrun({"plot", log, "-o", path("all.svg"), "--title", "Mine"}).code, 0);
+  const std::string svg = read(path("all.svg"));
+  EXPECT_TRUE(has(svg, "height=\"1600\"")) << svg;
+  EXPECT_TRUE(has(svg, ">Mine</text>") && has(svg, ">validation_accuracy</text>"));
+}
+
 TEST_F(Plot, WhatALogarithmicAxisLeavesOutIsReported) {
   const std::string zero = file("zero.csv", "epoch,loss\n0,1\n1,0\n2,-1\n3,nan\n4,0.5\n");
   const Outcome outcome = graphrun({"plot", zero, "--log-scale=y"});

@@ -31,7 +31,7 @@ TEST_F(ReportPages, OfATraining) {
   const double loss = Json::parse(trained.out)["test"]["loss"];
   expect_parts(
       page, {"default-src 'none'", "<h1>line</h1>", "prefers-color-scheme: dark", "<h2>Curves</h2>",
-             "alt=\"Loss over the epochs\"", "data:image/svg+xml;base64,", "<h2>Memory</h2>", "rmse", "r2", "line.json",
+             "alt=\"loss over the epochs\"", "data:image/svg+xml;base64,", "<h2>Memory</h2>", "rmse", "r2", "line.json",
              "graphrun 0.2.0", "f32(batch, 1)", "alt=\"The graph, each value below its operands",
              "<details><summary>The graph as text</summary>", "<caption>test, p: quantiles of predicted - actual"});
   char text[32];

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -95,6 +96,84 @@ TEST(Panels, WrittenNumbersAndALabelOfTheScale) {
   EXPECT_TRUE(pooled(map, 1, 1).written.empty());
 }
 
+// Zero is neutral, also if one sign has larger values; the text has the same order.
+TEST(Panels, SignedCellsDivergeFromZero) {
+  HeatMap map = square(2);
+  map.cells = {-1, 0, 1, 4};
+  Panels panels = panels_of(map);
+  panels.is_signed = true;
+  panels.scale = false;
+  const std::vector<Area> areas = draw(panels).areas;
+  ASSERT_EQ(areas.size(), 4u);
+  EXPECT_EQ(areas[1].fill.light, signed_shade(0.5).light);
+  EXPECT_EQ(areas[0].fill.light, signed_shade(0.375).light);
+  EXPECT_EQ(areas[3].fill.light, signed_shade(1).light);
+  panels.maps[0].cells[0] = 1;  // no negative cell
+  EXPECT_EQ(draw(panels).areas.back().fill.light, shade(1).light);
+}
+
+// Numbers of 3 and of 300 cells: all or none.
+TEST(Panels, NumbersAreWrittenIfAllFit) {
+  HeatMap map = square(3);
+  map.cells[4] = 1.0 / 3;
+  Panels panels = panels_of(map);
+  panels.numbers = true;
+  panels.scale = false;
+  EXPECT_EQ(draw(panels).labels.size(), 9u);
+  map = square(30);
+  panels.maps = {map};
+  EXPECT_EQ(draw(panels).labels.size(), 0u);
+}
+
+TEST(Panels, PointsAreAboveTheCells) {
+  Panels panels = panels_of(square(2));
+  panels.maps[0].points = {{0.5, 1.5}, {2, 0}};
+  panels.maps[0].point_values = {3, 0};
+  const Drawing drawing = draw(panels);
+  std::vector<Stroke> dots;
+  for (const Stroke& stroke : drawing.strokes)
+    if (stroke.dots) dots.push_back(stroke);
+  ASSERT_EQ(dots.size(), 4u);  // each with a rim
+  const Area& lower_left = drawing.areas[2];
+  EXPECT_NEAR(dots[0].points[0].x, lower_left.corner.x + lower_left.size.x / 2, 1e-9);
+  EXPECT_NEAR(dots[0].points[0].y, lower_left.corner.y + lower_left.size.y / 2, 1e-9);
+  EXPECT_EQ(dots[1].own.light, shade(1).light);
+  EXPECT_EQ(dots[3].own.light, shade(0).light);
+}
+
+// A pyramid: the nearest face is painted last, the highest point is highest on the page; a missing cell has no face.
+TEST(Panels, SurfacesIn3d) {
+  HeatMap map = square(5);
+  for (std::size_t i = 0; i < 25; ++i)
+    map.cells[i] = 2 - std::max(std::abs(static_cast<double>(i % 5) - 2), std::abs(static_cast<double>(i / 5) - 2));
+  map.x_label = "east";
+  map.y_label = "north";
+  Panels panels = panels_of(map);
+  panels.is_3d = true;
+  std::vector<Stroke> faces;
+  const auto draw_faces = [&] {
+    faces.clear();
+    for (const Stroke& stroke : draw(panels).strokes)
+      if (stroke.fill) faces.push_back(stroke);
+  };
+  draw_faces();
+  ASSERT_EQ(faces.size(), 16u);
+  Point top = faces[0].points[0];
+  for (const Stroke& face : faces)
+    for (const Point& point : face.points)
+      if (point.y < top.y) top = point;
+  std::size_t touching = 0;
+  for (const Stroke& face : faces)
+    touching += std::ranges::any_of(face.points, [&](Point point) { return point.y == top.y; }) ? 1u : 0u;
+  EXPECT_EQ(touching, 4u);
+  EXPECT_LT(faces.front().points[0].y, faces.back().points[0].y);
+  EXPECT_TRUE(std::ranges::any_of(draw(panels).labels, [](const Label& label) { return label.text == "north"; }));
+  panels.maps[0].cells[6] = std::nan("");
+  draw_faces();
+  EXPECT_EQ(faces.size(), 12u);
+  EXPECT_GT(as_png(draw(panels)).size(), 1000u);
+}
+
 TEST(Panels, AnyMapsHaveOne) {
   constexpr double kMax = std::numeric_limits<double>::max();
   Panels panels = panels_of(square(1));
@@ -107,6 +186,8 @@ TEST(Panels, AnyMapsHaveOne) {
   for (const std::size_t per_row : {0u, 1u, 3u, 1000u}) {
     panels.per_row = per_row;
     panels.numbers = !panels.numbers;
+    panels.is_signed = per_row == 3;
+    panels.is_3d = per_row == 1000;
     const std::string svg = as_svg(draw(panels));
     EXPECT_TRUE(svg.ends_with("</svg>\n"));
     EXPECT_LT(svg.size(), 1200000u);

@@ -216,6 +216,48 @@ TEST(Png, ShowsTheDrawing) {
   }
 }
 
+// A triangle is filled with its colour, and half a pixel at its edge with half of it.
+TEST(Png, FillsPolygons) {
+  Drawing drawing;
+  drawing.width = drawing.height = 20;
+  drawing.strokes.push_back(
+      {{{2, 2}, {12.25, 2}, {12.25, 18}, {2, 18}, {2, 2}}, Ink::own, 0, 0, 0, false, {}, Colour{0x204060, 0}});
+  const Image image = decoded(as_png(drawing));
+  EXPECT_EQ(image.at(10, 20), 0x204060u);
+  EXPECT_EQ(image.at(30, 20), 0xffffffu);
+  EXPECT_EQ(image.at(24, 20) >> 16, 0x90u);
+}
+
+// Letters have the widths of their font; characters without a glyph are boxes, which have a hole.
+TEST(Png, DrawsTextInAFont) {
+  const auto inked = [](const std::string& text, std::size_t from, std::size_t to) {
+    Drawing drawing;
+    drawing.width = 60;
+    drawing.height = 20;
+    drawing.labels.push_back({{2, 15}, text, 12});
+    const Image image = decoded(as_png(drawing));
+    std::size_t dark = 0;
+    for (std::size_t y = 0; y < image.height; ++y)
+      for (std::size_t x = from; x < to; ++x) dark += image.at(x, y) != 0xffffffu ? 1u : 0u;
+    return dark;
+  };
+  EXPECT_GT(inked("il", 4, 20), 10u);
+  EXPECT_EQ(inked("il", 20, 120), 0u) << "two narrow letters";
+  EXPECT_GT(inked("mm", 26, 44), 10u);
+  EXPECT_GT(inked("\u00e4", 4, 20), inked("a", 4, 20)) << "two dots more";
+  EXPECT_GT(inked("\U0001f600", 4, 20), 10u);
+  EXPECT_GT(inked("\xff", 4, 20), 10u);
+  EXPECT_EQ(inked(" ", 0, 120), 0u);
+}
+
+TEST(Drawings, AreStacked) {
+  const Drawing one = draw(slope()), both = stacked({one, one});
+  EXPECT_EQ(both.height, 2 * one.height);
+  EXPECT_EQ(both.strokes.size(), 2 * one.strokes.size());
+  EXPECT_EQ(both.labels.back().at.y, one.labels.back().at.y + one.height);
+  EXPECT_EQ(both.strokes.back().points[0].y, one.strokes.back().points[0].y + one.height);
+}
+
 TEST(Png, AnyFigureHasOne) {
   constexpr double kMax = std::numeric_limits<double>::max();
   Figure figure = crossing();

@@ -27,7 +27,7 @@ PAGES = {
     "logistic_regression": (["--epochs=20"], ("recall", "precision", "accuracy", "average precision")),
 }
 ON_EACH = ("prefers-color-scheme: dark", "The graph, each value below", "The graph as text", "The memory plan", "parameters",
-           "Loss over the epochs")
+           "loss over the epochs")
 
 
 def browse(browser, folder, page, *flags):

@@ -18,10 +18,11 @@ constexpr std::string_view kHead = R"(<!DOCTYPE html>
 :root { color-scheme: light dark; --ink: #1c2024; --paper: #fff; --line: #d5d9de; --soft: #f4f5f7; --quiet: #5a636d }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e4e7eb; --paper: #16191d; --line: #3a4048; --soft: #20252b; --quiet: #a3adb6 } }
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 62rem;
+body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 82rem;
   margin: 0 auto; padding: 1rem }
 h1 { font-size: 1.6rem; margin: .5rem 0 0 } h2 { font-size: 1.2rem; margin: 0 0 .6rem } section { margin: 2rem 0 }
-figure { margin: 0 0 1rem } img { max-width: 100%; height: auto } p { margin: .3rem 0 } .quiet { color: var(--quiet) }
+figure { margin: 0 0 1rem } img { max-width: 100%; height: auto } p { margin: .3rem 0; max-width: 62rem }
+.columns { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 34rem), 1fr)); gap: 0 1.5rem } .quiet { color: var(--quiet) }
 .wide { overflow-x: auto } .figures { display: flex; flex-wrap: wrap; gap: .8rem; margin: 1rem 0; padding: 0 }
 .figures li { list-style: none; background: var(--soft); border-radius: .4rem; padding: .5rem .9rem }
 .figures b { display: block; font-size: 1.35rem; font-variant-numeric: tabular-nums }
@@ -117,6 +118,10 @@ std::string table(std::string_view caption, const std::vector<std::vector<std::s
     text += "</tr>\n";
   }
   return text + "</table></div>\n";
+}
+
+std::string columns(std::string_view content) {
+  return content.empty() ? "" : fmt::format("<div class=\"columns\">\n{}</div>\n", content);
 }
 
 std::string picture(std::string_view svg, std::string_view description) {

@@ -28,6 +28,9 @@ std::string table(std::string_view caption, const std::vector<std::vector<std::s
 
 std::string base64(std::string_view bytes);
 
+// Pictures side by side, as many as fit. `content` is HTML; returns "" if it is empty.
+std::string columns(std::string_view content);
+
 // Embedded as an image, so that its styles are isolated from the page and from other pictures.
 std::string picture(std::string_view svg, std::string_view description);
 

@@ -36,8 +36,8 @@ bool is_image(std::int64_t numbers) {
 }  // namespace
 
 std::vector<std::string> picture_names() {
-  return {"confusion", "roc",       "pr",      "calibration", "misclassified",
-          "predicted", "residuals", "surface", "weights",     "histogram"};
+  return {"confusion", "roc",     "pr",        "calibration", "misclassified", "predicted",
+          "residuals", "surface", "surface3d", "weights",     "histogram"};
 }
 
 std::vector<std::string> pictures_of(const Session& session) {
@@ -53,7 +53,7 @@ std::vector<std::string> pictures_of(const Session& session) {
   if (classes) names.emplace_back("confusion");
   if (has_threshold) names.insert(names.end(), {"roc", "pr", "calibration"});
   if (classes && is_image(numbers_a_row(model))) names.emplace_back("misclassified");
-  if (numbers_a_row(model) == 2 && !model.outputs.empty()) names.emplace_back("surface");
+  if (numbers_a_row(model) == 2 && !model.outputs.empty()) names.insert(names.end(), {"surface", "surface3d"});
   if (numbers) names.insert(names.end(), {"predicted", "residuals"});
   names.insert(names.end(), {"weights", "histogram"});
   return names;
@@ -75,7 +75,7 @@ Picture model_picture(Session& session, std::string_view what, const std::string
   if (what == "misclassified") return misclassified_picture(session, split);
   if (what == "predicted") return predicted_picture(session, split);
   if (what == "residuals") return residuals_picture(session, split);
-  if (what == "surface") return surface_picture(session, split);
+  if (what == "surface" || what == "surface3d") return surface_picture(session, split, what == "surface3d");
   const std::string near = nearest_name(what, picture_names());
   throw Error(ErrorKind::input, "plot.what", fmt::format("there is no plot '{}'", what),
               near.empty() ? fmt::format("there are {}", fmt::join(picture_names(), ", "))

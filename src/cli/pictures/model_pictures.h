@@ -18,8 +18,8 @@ namespace graphrun::cli {
 
 using Picture = std::variant<plot::Figure, plot::Panels>;
 
-// "confusion", "roc", "pr", "calibration", "misclassified", "predicted", "residuals", "surface", "weights",
-// "histogram".
+// "confusion", "roc", "pr", "calibration", "misclassified", "predicted", "residuals", "surface", "surface3d",
+// "weights", "histogram".
 std::vector<std::string> picture_names();
 // Pictures that this model supports, the most informative first.
 std::vector<std::string> pictures_of(const Session& session);
@@ -41,7 +41,7 @@ plot::Figure curve_picture(Session& session, std::string_view what, const std::s
 plot::Panels misclassified_picture(Session& session, const std::string& split);
 plot::Figure predicted_picture(Session& session, const std::string& split);
 plot::Figure residuals_picture(Session& session, const std::string& split);
-plot::Panels surface_picture(Session& session, const std::string& split);
+plot::Panels surface_picture(Session& session, const std::string& split, bool is_3d);
 plot::Panels weights_picture(Session& session, const std::string& array);
 plot::Figure histogram_picture(Session& session, const std::string& array);
 

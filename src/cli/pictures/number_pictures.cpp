@@ -17,7 +17,7 @@
 namespace graphrun::cli {
 namespace {
 
-constexpr std::size_t kMaxCompared = 8, kMaxCells = 48;
+constexpr std::size_t kMaxCompared = 8, kMaxCells = 48, kMaxPoints = 500;
 
 // One column of an output, with its target.
 struct Compared {
@@ -54,6 +54,7 @@ std::vector<Compared> compared(Session& session, const std::string& split) {
 struct Plane {
   std::string names[2];
   std::vector<double> at[2];
+  double shift[2] = {0, 0}, unit[2] = {1, 1};  // original value: at * unit + shift
   std::vector<std::string> inputs;
 };
 
@@ -79,8 +80,12 @@ Plane plane_of(const Model& model, const SplitRows& rows) {
       plane.names[count] = width == 1 ? name : fmt::format("{}.{}", name, column);
       for (const InputColumns& one : model.data.columns)
         if (one.input == name && one.names.size() == width) plane.names[count] = one.names[column];
-      for (const FittedStatistic& one : model.data.fitted)  // "rooms:standardize": the axis is in transformed units
-        if (one.values.size() == 2 && one.name.starts_with(plane.names[count] + ":")) plane.names[count] = one.name;
+      for (const FittedStatistic& one : model.data.fitted) {  // "rooms:standardize", "rooms:log"
+        if (one.values.size() != 2 || one.name.substr(0, one.name.rfind(':')) != plane.names[count]) continue;
+        plane.shift[count] = one.values[0], plane.unit[count] = one.values[1];
+        if (one.name.find(":log") != std::string::npos) plane.names[count] = fmt::format("log({})", plane.names[count]);
+        break;
+      }
       for (std::size_t i = column; i < values.size(); i += width) plane.at[count].push_back(values[i]);
     }
   }
@@ -103,15 +108,21 @@ struct Division {
   double middle(std::size_t cell) const {
     return low + (high - low) * (static_cast<double>(cell) + 0.5) / static_cast<double>(cells);
   }
-  std::size_t cell_of(double value) const {
-    const double share = high > low ? (value - low) / (high - low) : 0;
-    return std::min(cells - 1, static_cast<std::size_t>(std::max(0.0, share * static_cast<double>(cells))));
+  double position(double value) const {  // in cells
+    return high > low ? (value - low) / (high - low) * static_cast<double>(cells) : 0.5;
   }
-  std::vector<std::string> labels() const {
+  std::size_t cell_of(double value) const {
+    return std::min(cells - 1, static_cast<std::size_t>(std::max(0.0, position(value))));
+  }
+  std::vector<std::string> labels(double shift, double unit) const {
     std::vector<std::string> names(cells);
-    names.front() = fmt::format("{:.3g}", low);
-    names[cells / 2] = fmt::format("{:.3g}", low / 2 + high / 2);
-    names.back() = fmt::format("{:.3g}", high);
+    const auto label = [&](double at) {  // without rounding errors next to 0
+      const double value = at * unit + shift;
+      return fmt::format("{:.3g}", std::abs(value) < 1e-6 * std::abs(unit) * (high - low) ? 0.0 : value);
+    };
+    names.front() = label(low);
+    names[cells / 2] = label(low / 2 + high / 2);
+    names.back() = label(high);
     return names;
   }
 };
@@ -132,8 +143,8 @@ plot::HeatMap empty_map(const Plane& plane, const Cells& cells, std::string titl
   map.y_label = plane.names[1];
   map.width = cells.across.cells;
   map.height = cells.up.cells;
-  map.columns = cells.across.labels();
-  map.rows = cells.up.labels();
+  map.columns = cells.across.labels(plane.shift[0], plane.unit[0]);
+  map.rows = cells.up.labels(plane.shift[1], plane.unit[1]);
   std::reverse(map.rows.begin(), map.rows.end());
   return map;
 }
@@ -170,7 +181,8 @@ plot::HeatMap predicted_map(Session& session, const SplitRows& rows, const Plane
   return map;
 }
 
-// Mean target in each cell; nothing if the target is not numeric.
+// Mean target in each cell, and the rows as points if there are cells without one; nothing if the target is not
+// numeric.
 std::optional<plot::HeatMap> given_map(const Model& model, const SplitRows& rows, const Plane& plane,
                                        const Cells& cells) {
   const std::string& name = model.outputs.front().target;
@@ -189,6 +201,10 @@ std::optional<plot::HeatMap> given_map(const Model& model, const SplitRows& rows
         wide == 1 ? *row : static_cast<double>(std::max_element(row, row + static_cast<std::ptrdiff_t>(wide)) - row);
     const std::size_t cell = cells.cell_of(plane.at[0][i], plane.at[1][i]);
     map.cells[cell] += (value - map.cells[cell]) / ++seen[cell];
+    if (map.points.size() == kMaxPoints) continue;
+    map.points.push_back({cells.across.position(plane.at[0][i]),
+                          static_cast<double>(cells.up.cells) - cells.up.position(plane.at[1][i])});
+    map.point_values.push_back(value);
   }
   map.contours = !is_class;
   for (std::size_t i = 0; i < cells.count(); ++i) {
@@ -196,6 +212,7 @@ std::optional<plot::HeatMap> given_map(const Model& model, const SplitRows& rows
     map.cells[i] = std::nan("");
     map.contours = false;  // data rows are scattered
   }
+  if (std::ranges::find(seen, 0.0) == seen.end()) map.points.clear(), map.point_values.clear();
   return map;
 }
 
@@ -240,7 +257,7 @@ plot::Figure residuals_picture(Session& session, const std::string& split) {
   return figure;
 }
 
-plot::Panels surface_picture(Session& session, const std::string& split) {
+plot::Panels surface_picture(Session& session, const std::string& split, bool is_3d) {
   const Model& model = session.model();
   const SplitRows rows = predicted_rows(session, split);
   const Plane plane = plane_of(model, rows);
@@ -249,9 +266,20 @@ plot::Panels surface_picture(Session& session, const std::string& split) {
   };
   plot::Panels panels;
   panels.title = fmt::format("{}: surface on the {} split", model.name, split);
+  panels.is_3d = is_3d;
   panels.maps.push_back(predicted_map(session, rows, plane, {{plane.at[0], kMaxCells}, {plane.at[1], kMaxCells}}));
   if (std::optional<plot::HeatMap> given =
           given_map(model, rows, plane, {{plane.at[0], cells(plane.at[0])}, {plane.at[1], cells(plane.at[1])}})) {
+    plot::HeatMap& predicted = panels.maps.front();
+    if (!given->points.empty()) {  // scattered rows: also on the predicted surface
+      const Division across{plane.at[0], 1}, up{plane.at[1], 1};
+      for (std::size_t i = 0; i < given->points.size(); ++i)
+        predicted.points.push_back({across.position(plane.at[0][i]) * static_cast<double>(kMaxCells),
+                                    (1 - up.position(plane.at[1][i])) * static_cast<double>(kMaxCells)});
+      predicted.point_values = given->point_values;
+      if (is_3d) std::ranges::fill(given->cells, std::nan(""));
+      if (!is_3d) given->points.clear(), given->point_values.clear();
+    }
     panels.maps.push_back(std::move(*given));
     panels.per_row = 2;
   }

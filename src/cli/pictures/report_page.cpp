@@ -128,7 +128,7 @@ std::string model_section(Session& session, const Results& results, Pictures& pi
       if (error.kind() != ErrorKind::input) throw;
     }
   }
-  return text;
+  return html::columns(text);
 }
 
 std::string graph_section(const Model& model, const ReportSource& source, Pictures& pictures) {
@@ -153,9 +153,14 @@ std::string facts_table(const Session& session, const Results& results, const Re
   return html::table("", rows);
 }
 
-std::string curves_section(const plot::Figure& curves, Pictures& pictures) {
-  const bool any = std::ranges::any_of(curves.series, [](const plot::Series& one) { return one.x.size() > 1; });
-  return any ? pictures.of(plot::draw(curves), "Loss over the epochs") : "";
+// Curves of at least two points, side by side.
+std::string curves_section(const std::vector<plot::Figure>& curves, Pictures& pictures) {
+  std::string text;
+  for (const plot::Figure& figure : curves) {
+    if (std::ranges::any_of(figure.series, [](const plot::Series& one) { return one.x.size() > 1; }))
+      text += pictures.of(plot::draw(figure), figure.series.front().name + " over the epochs");
+  }
+  return html::columns(text);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ namespace graphrun::cli {
 // Information that the session lacks.
 struct ReportSource {
   std::string heading;                                     // next to the model's name
-  plot::Figure curves;                                     // over epochs; without series: omitted
+  std::vector<plot::Figure> curves;                        // over epochs
   std::vector<std::pair<std::string, std::string>> facts;  // name and value, about the run
   std::string graph_text;                                  // output of show_model(); empty: omitted
   std::string environment;                                 // text, or JSON for a stored run

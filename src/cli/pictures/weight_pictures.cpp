@@ -51,6 +51,7 @@ plot::Panels weights_picture(Session& session, const std::string& array) {
   panels.title = fmt::format("{} {}", chosen, to_string(shape));
   panels.maps.push_back(std::move(map));
   panels.numbers = true;
+  panels.is_signed = true;
   return panels;
 }
 

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "cli/command_line/open.h"
+#include "cli/pictures/log_pictures.h"
 #include "cli/pictures/report_page.h"
-#include "cli/stored_runs/loss_curves.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/output_files.h"
 #include "cli/terminal/progress.h"
@@ -146,7 +146,7 @@ void keep_losses(OutputFile& file, std::uint64_t steps, Diagnostics& diagnostics
 // Trains with log, losses and progress. A non-finite loss or a device failure ends the training, but log and losses
 // stay complete. A failure before the first step leaves existing files unchanged.
 TrainResult train(Session& session, const Arguments& arguments, OutputFiles& outputs, AllocationWatch& watch,
-                  Attempts& attempts, Diagnostics& diagnostics, LossCurves& curves, Checkpoints& checkpoints) {
+                  Attempts& attempts, Diagnostics& diagnostics, TrainingCurves& curves, Checkpoints& checkpoints) {
   History history(outputs, session, arguments.hash_weights, checkpoints.resumed(), checkpoints.keeps(), diagnostics);
   LineFile losses(outputs.losses);
   if (losses.wanted() && checkpoints.resumed()) keep_losses(*outputs.losses, *checkpoints.resumed(), diagnostics);
@@ -253,7 +253,7 @@ int train_and_store(const Arguments& given, Diagnostics& diagnostics, const Prin
   const Interrupt interrupt(session, checkpoints.folder());
   AllocationWatch watch;
   Attempts attempts;
-  LossCurves curves(session, outputs.report.has_value());
+  TrainingCurves curves(session, outputs.report.has_value());
   TrainResult training = [&] {
     try {
       return train(session, arguments, outputs, watch, attempts, diagnostics, curves, checkpoints);
@@ -294,7 +294,7 @@ int train_and_store(const Arguments& given, Diagnostics& diagnostics, const Prin
   if (outputs.report && !interrupted()) {
     attempts.run([&] {
       ReportSource source;
-      source.curves = curves.figure(checkpoints.resumed() ? csv_log(arguments) : "");
+      source.curves = curves.figures(checkpoints.resumed() ? csv_log(arguments) : "");
       source.facts = facts_of_training(*results.training);
       source.graph_text = graph_of(arguments);
       source.environment = described_environment(arguments.command, session);

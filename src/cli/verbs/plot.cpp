@@ -10,8 +10,8 @@
 #include "cli/command_line/open.h"
 #include "cli/command_line/stored_arguments.h"
 #include "cli/command_line/verbs.h"
+#include "cli/pictures/log_pictures.h"
 #include "cli/pictures/model_pictures.h"
-#include "cli/stored_runs/curves.h"
 #include "cli/stored_runs/run_table.h"
 #include "cli/terminal/terminal.h"
 #include "graphrun/error.h"
@@ -30,33 +30,6 @@ Form form_of(const std::string& path) {
   if (extension == ".png") return Form::png;
   throw Error(ErrorKind::input, "plot.format", fmt::format("'{}' names no format that plot writes", path),
               "the name ends in .svg, .png or .txt");
-}
-
-// False for the columns of a log that are not metrics.
-bool is_measure(const std::string& column, const std::string& x) {
-  if (column == x) return false;
-  for (const char* other :
-       {"epoch", "step", "seconds", "steps_per_second", "weights_hash", "accepted", "damping", "gradient_norm"}) {
-    if (column == other) return false;
-  }
-  return column != "lr" && !column.starts_with("lr_");
-}
-
-std::vector<std::size_t> columns_to_draw(const Table& table, const std::string& x, const Arguments& arguments) {
-  std::vector<std::size_t> columns;
-  if (!arguments.columns.empty()) {
-    for (const std::string& name : arguments.columns) columns.push_back(find_column(table, name));
-    return columns;
-  }
-  for (std::size_t i = 0; i < table.columns.size(); ++i) {
-    if (is_measure(table.columns[i], x)) columns.push_back(i);
-  }
-  if (columns.empty()) {
-    throw Error(ErrorKind::input, "plot.columns",
-                fmt::format("'{}' has no column to draw except {}", table.path, fmt::join(table.columns, ", ")),
-                "--columns names those to draw");
-  }
-  return columns;
 }
 
 // Settings in which stored runs differ; otherwise stems of the file names. If two are equal, the paths.
@@ -80,37 +53,21 @@ std::vector<std::string> names_of_runs(const std::vector<std::string>& files) {
   return std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end() ? names : files;
 }
 
-// Colour distinguishes runs; with several runs, dashes distinguish columns.
-plot::Figure figure_of(const Arguments& arguments) {
-  plot::Figure figure;
-  figure.x = {arguments.x_column, arguments.log_axes.find('x') != std::string::npos};
-  figure.y.log = arguments.log_axes.find('y') != std::string::npos;
-  const bool several = arguments.files.size() > 1;
-  const std::vector<std::string> runs = names_of_runs(arguments.files);
-  std::vector<std::string> seen;  // columns
-  for (std::size_t run = 0; run < runs.size(); ++run) {
-    const Table table = read_table(arguments.files[run]);
-    const std::vector<std::size_t> columns = columns_to_draw(table, arguments.x_column, arguments);
-    std::vector<Points> curves = read_curves(table, find_column(table, arguments.x_column), columns);
-    for (std::size_t i = 0; i < columns.size(); ++i) {
-      const std::string& column = table.columns[columns[i]];
-      const auto known = std::find(seen.begin(), seen.end(), column);
-      const auto place = static_cast<std::size_t>(known - seen.begin());
-      if (known == seen.end()) seen.push_back(column);
-      figure.series.push_back({several ? fmt::format("{} {}", runs[run], column) : column, std::move(curves[i].x),
-                               std::move(curves[i].y), several ? run : place, several ? place : 0, false,
-                               curves[i].sparse});
-    }
+std::vector<Picture> pictures_of_logs(const Arguments& arguments) {
+  const std::vector<std::string> names = names_of_runs(arguments.files);
+  std::vector<NamedLog> logs;
+  for (std::size_t i = 0; i < names.size(); ++i) logs.push_back({names[i], read_table(arguments.files[i])});
+  std::vector<Picture> pictures;
+  for (plot::Figure& figure : log_pictures(logs, arguments.x_column, arguments.columns)) {
+    figure.x.log = arguments.log_axes.find('x') != std::string::npos;
+    figure.y.log = arguments.log_axes.find('y') != std::string::npos;
+    pictures.emplace_back(std::move(figure));
   }
-  if (seen.size() == 1) {
-    figure.y.label = seen[0];
-    for (std::size_t run = 0; several && run < runs.size(); ++run) figure.series[run].name = runs[run];
-  }
-  return figure;
+  return pictures;
 }
 
-// Reports points that a logarithmic axis cannot show, and curves without points.
-void report_left_out(const plot::Figure& figure, Diagnostics& diagnostics) {
+// Reports points that a logarithmic axis cannot show, and curves without points. Returns the number of drawn points.
+std::size_t report_left_out(const plot::Figure& figure, Diagnostics& diagnostics) {
   std::size_t drawn = 0;
   for (const plot::Series& series : figure.series) {
     std::size_t low = 0, unbounded = 0;
@@ -132,20 +89,31 @@ void report_left_out(const plot::Figure& figure, Diagnostics& diagnostics) {
                                    series.x.size()));
     if (series.x.empty()) diagnostics.note(fmt::format("{}: there is no value", series.name));
   }
-  if (drawn == 0) throw Error(ErrorKind::input, "plot.nothing", "there is no point to draw", "see the notes above");
+  return drawn;
 }
 
-template <class Drawn>
-std::string rendered(const Drawn& figure, Form form, bool to_terminal) {
-  if (form == Form::svg) return plot::as_svg(plot::draw(figure));
-  if (form == Form::png) return plot::as_png(plot::draw(figure));
+// Several pictures are stacked.
+std::string rendered(const std::vector<Picture>& pictures, Form form, bool to_terminal) {
+  if (form != Form::text) {
+    std::vector<plot::Drawing> drawings;
+    for (const Picture& picture : pictures)
+      drawings.push_back(std::visit([](const auto& any) { return plot::draw(any); }, picture));
+    const plot::Drawing page = plot::stacked(std::move(drawings));
+    return form == Form::svg ? plot::as_svg(page) : plot::as_png(page);
+  }
   plot::TextOptions options;
+  if (pictures.size() > 1) options.rows /= 2;
   options.unicode = speaks_utf8();
   if (to_terminal) {
     options.columns = terminal_columns(stdout);
     options.colour = takes_colour(stdout);
   }
-  return plot::as_text(figure, options);
+  std::string text;
+  for (const Picture& picture : pictures) {
+    if (!text.empty()) text += "\n";
+    text += std::visit([&](const auto& any) { return plot::as_text(any, options); }, picture);
+  }
+  return text;
 }
 
 // A run's folder: its log, or its model with its weights.
@@ -220,12 +188,21 @@ int run_plot(const Arguments& given, Diagnostics& diagnostics) {
     throw Error(ErrorKind::input, "output.input", fmt::format("--output '{}' is a file that is read", arguments.output),
                 "an output must not replace a file that the run reads, or another output");
   }
-  Picture drawn = is_of_runs               ? picture_of_runs(arguments, form == Form::text ? 8 : 1000)
-                  : is_of_model(arguments) ? picture_of_model(arguments, diagnostics)
-                                           : Picture(figure_of(arguments));
-  if (!arguments.title.empty()) std::visit([&](auto& any) { any.title = arguments.title; }, drawn);
-  if (const auto* figure = std::get_if<plot::Figure>(&drawn)) report_left_out(*figure, diagnostics);
-  const std::string picture = std::visit([&](const auto& any) { return rendered(any, form, !file); }, drawn);
+  std::vector<Picture> drawn;
+  if (is_of_runs)
+    drawn.push_back(picture_of_runs(arguments, form == Form::text ? 8 : 1000));
+  else if (is_of_model(arguments))
+    drawn.push_back(picture_of_model(arguments, diagnostics));
+  else
+    drawn = pictures_of_logs(arguments);
+  std::size_t points = 0;
+  for (const Picture& one : drawn) {
+    const auto* figure = std::get_if<plot::Figure>(&one);
+    points += figure == nullptr ? 1 : report_left_out(*figure, diagnostics);
+  }
+  if (points == 0) throw Error(ErrorKind::input, "plot.nothing", "there is no point to draw");
+  if (!arguments.title.empty()) std::visit([&](auto& any) { any.title = arguments.title; }, drawn.front());
+  const std::string picture = rendered(drawn, form, !file);
   if (!file) {
     write_results(picture);
     return kDone;
@@ -242,15 +219,15 @@ const Verb plot_verb = {
     "",
     Positionals::tables,
     "plot training logs or a model's evaluation, as text, SVG or PNG",
-    R"(Draws the loss and the metrics over the epochs, from logs of train --log or from other CSV files (with a
-header) or JSON Lines. With several files, each run has its own colour and is named after its file. plot skips
+    R"(Draws the loss and each metric over the epochs in a plot of its own, from logs of train --log or from other
+CSV files (with a header) or JSON Lines. With several files, each has its own colour and name. plot skips
 empty cells. For the folder of a stored run, it draws the log, or with --what a plot of the model. Folders of
 several runs are named by the settings in which they differ.
 
 For a model with --weights, or a safetensors file, --what selects the plot. For classifiers: confusion, roc,
 pr (precision-recall curve), calibration or misclassified (images). For regressions: predicted (vs. actual
-values) or residuals. For two input columns: surface. For any model: weights (one matrix) or histogram. The
-default (confusion, surface, predicted) fits the model.
+values) or residuals. For two input columns: surface or surface3d. For any model: weights (one matrix) or
+histogram. The default (confusion, surface, predicted) fits the model.
 
 For a folder of runs, plot draws the metric of --sort, as mean over seeds: a heatmap over two settings (of
 --columns), or parallel coordinates of all settings. --what curves draws the mean log of the best settings.

@@ -9,10 +9,10 @@
 #include "cli/command_line/stored_arguments.h"
 #include "cli/command_line/verbs.h"
 #include "cli/pictures/html.h"
+#include "cli/pictures/log_pictures.h"
 #include "cli/pictures/model_pictures.h"
 #include "cli/pictures/report_page.h"
 #include "cli/results/results.h"
-#include "cli/stored_runs/loss_curves.h"
 #include "cli/stored_runs/run_table.h"
 #include "cli/terminal/terminal.h"
 #include "graphrun/error.h"
@@ -93,7 +93,7 @@ int run_report(const Arguments& given, Diagnostics& diagnostics) {
   const Results results = evaluated(session);
   ReportSource source;
   source.heading = "run " + run.name;
-  source.curves = loss_curves_of(in_run(folder, "log.csv"));
+  source.curves = log_pictures(in_run(folder, "log.csv"));
   source.facts = facts_of(run);
   source.graph_text = graph_of(arguments);
   source.environment = read_file(in_run(folder, "run.json"));
