@@ -43,6 +43,7 @@ set(own_version "(= ${PROJECT_VERSION}-1)")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME ${library})
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_LIBRARY_PACKAGE_RECOMMENDS libpng16-16)  # opened by name, for PNG files
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/cmake/packaging/triggers)
 set(CPACK_COMPONENT_LIBRARY_DESCRIPTION "Trains neural networks and other models that can be written as a
 computation graph. All memory is planned before a run starts.

@@ -40,7 +40,7 @@ install_packages() {
 }
 
 build_packages=(build-essential cmake ninja-build git pkg-config libfmt-dev nlohmann-json3-dev zlib1g-dev
-  libfreetype-dev fonts-liberation libgtest-dev)
+  libpng-dev libfreetype-dev fonts-liberation libgtest-dev)
 
 # One compiler process per core, limited by memory (up to 2 GB each).
 job_count() {

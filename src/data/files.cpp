@@ -99,10 +99,10 @@ Files::Files(const DataOptions& options) : on_progress_(options.on_progress) {
   }
 }
 
-std::string Files::find(const std::string& name) {
-  const auto is_file = [](const fs::path& path) {  // includes pipes
+std::string Files::find(const std::string& name, Find what) {
+  const auto is_file = [what](const fs::path& path) {  // includes pipes
     std::error_code error;
-    return fs::exists(path, error) && !fs::is_directory(path, error);
+    return fs::exists(path, error) && (what == Find::folder_too || !fs::is_directory(path, error));
   };
   if (name == "-") return "/dev/stdin";
   std::vector<std::string> tried = folders_;

@@ -32,7 +32,8 @@ class Files {
   void provide(const std::string& path, Chunk chunk) { chunks_.insert_or_assign(path, std::move(chunk)); }
   Chunk read_chunk(const std::string& path);  // the provided chunk, or the whole file
 
-  std::string find(const std::string& name);  // path of an existing file; not a folder
+  enum class Find { file, folder_too };
+  std::string find(const std::string& name, Find what = Find::file);  // path of what exists
   const std::vector<std::string>& found() const { return found_; }
   std::string read(const std::string& path);  // contents; those of a pipe are cached, as it can be read only once
   // Array of the file, read at most once even if several splits take ranges of it.

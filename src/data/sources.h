@@ -53,6 +53,7 @@ Loaded read_inline(SourceContext& context);
 Loaded read_grid(SourceContext& context);    // grid.cpp
 Loaded read_random(SourceContext& context);  // random_table.cpp
 Loaded read_idx(SourceContext& context);     // idx.cpp
+Loaded read_images(SourceContext& context);  // images.cpp
 Loaded read_npy(SourceContext& context);     // npy.cpp
 Loaded read_npz(SourceContext& context);
 Loaded read_csv(SourceContext& context);  // csv_source.cpp

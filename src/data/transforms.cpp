@@ -308,7 +308,9 @@ void Pipeline::check(const Column& column, const std::string& split, const Input
   if (!result || !column.array->width_known) return;
   const Shape& sample = *result;
   const auto one = [](const Shape& shape) { return shape == Shape{} || shape == Shape{1}; };
-  if (sample == input.sample || (one(sample) && one(input.sample))) return;
+  // Grey images may lack their channel.
+  const auto image = [](const Shape& s) { return s.rank() == 3 && s[2] == 1 ? Shape{s[0], s[1]} : s; };
+  if (image(sample) == image(input.sample) || (one(sample) && one(input.sample))) return;
   const bool keeps_rows = input.sample.rank() == 1 || (input.sample.rank() > 1 && input.sample[0] == column.length);
   if (column.length > 1 && keeps_rows && sample.elements() == input.sample.elements()) return;
   fail("data.shape",

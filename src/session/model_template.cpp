@@ -15,6 +15,7 @@
 #include "data/row_stream.h"
 #include "data/type_inference.h"
 #include "graphrun/error.h"
+#include "session/image_template.h"
 #include "session/rows/row_format.h"
 
 namespace graphrun {
@@ -404,6 +405,13 @@ std::vector<std::string> table_columns(const std::string& csv) {
 
 ModelTemplate model_template(const std::string& csv, const std::string& target, const std::string& source,
                              bool has_header, std::int64_t window) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(csv, ignored)) {
+    if (!target.empty() || !has_header || window > 0)
+      throw Error(ErrorKind::input, "init.format", fmt::format("'{}' is a folder, not a table", csv),
+                  "the class of an image is the name of its folder: a folder takes none of the options of a table");
+    return image_template(csv, source);
+  }
   const InferredTable inferred = infer_types(csv, has_header);
   const auto column = std::find_if(inferred.columns.begin(), inferred.columns.end(), [&](const InferredColumn& one) {
     return one.name == target || (!inferred.dialect.header && one.name == "c" + target);  // 2 is c2

@@ -104,7 +104,7 @@ TEST_F(Init, ErrorsOfTheCommandLine) {
       {{"init", table_, "--label=prize"}, "did you mean 'price'?"},
       {{"init", table_ + "x", "--label=price"}, "no such file"},
       {{"init", table_, "more", "--label=price"}, "does not take 'more'"},
-      {{"init", folder_.string(), "--label=price"}, "Is a directory"},
+      {{"init", folder_.string(), "--label=price"}, "is a folder, not a table"},
       {{"init", table_, "--label=price", "-o", path("none/m.json")}, "none"}};
   for (const auto& [words, says] : errors) {
     const Outcome rejected = graphrun(words);

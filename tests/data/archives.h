@@ -1,4 +1,4 @@
-// archives.h: IDX, NPY, gzip and zip files made byte by byte, so that a test can make wrong ones.
+// archives.h: IDX, NPY, PNG, gzip and zip files made byte by byte, so that a test can make wrong ones.
 #pragma once
 
 #include <zlib.h>
@@ -33,6 +33,44 @@ inline std::string deflated(const std::string& bytes, int window) {
 
 inline std::string gzip(const std::string& bytes) {
   return deflated(bytes, 15 + 16);
+}
+
+inline std::string big_endian(std::size_t number) {
+  std::string bytes;
+  for (const unsigned shift : {24u, 16u, 8u, 0u}) bytes += static_cast<char>(number >> shift & 0xFFu);
+  return bytes;
+}
+
+inline std::string png_chunk(const std::string& type, const std::string& data) {
+  const std::string body = type + data;
+  const auto crc = crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size()));
+  return big_endian(data.size()) + body + big_endian(crc);
+}
+
+// `type`: 0 grey, 2 RGB, 3 palette, 4 and 6 with alpha. `rows`: a filter byte and the samples of each row. `before`:
+// chunks in front of the pixels.
+inline std::string png(std::size_t width, std::size_t height, char depth, char type, const std::string& rows,
+                       const std::string& before = "", bool interlaced = false) {
+  const std::string header = big_endian(width) + big_endian(height) + depth + type + std::string(2, '\0');
+  return "\x89PNG\r\n\x1a\n" + png_chunk("IHDR", header + static_cast<char>(interlaced)) + before +
+         png_chunk("IDAT", deflated(rows, 15)) + png_chunk("IEND", "");
+}
+
+// Rows of the samples of an image, `channels` bytes a pixel, in file order. Interlaced: of the seven images of Adam7.
+inline std::string png_rows(std::size_t width, const std::string& samples, std::size_t channels, bool interlaced) {
+  constexpr std::size_t kAdam7[7][4] = {{0, 0, 8, 8}, {4, 0, 8, 8}, {0, 4, 4, 8}, {2, 0, 4, 4},
+                                        {0, 2, 2, 4}, {1, 0, 2, 2}, {0, 1, 1, 2}};  // x, y and their steps
+  constexpr std::size_t kPlain[1][4] = {{0, 0, 1, 1}};
+  const std::size_t height = samples.size() / (width * channels);
+  std::string rows;
+  for (std::size_t pass = 0; pass < (interlaced ? 7 : 1); ++pass) {
+    const auto [left, top, dx, dy] = interlaced ? kAdam7[pass] : kPlain[pass];
+    for (std::size_t y = top; y < height && left < width; y += dy) {
+      rows += '\0';
+      for (std::size_t x = left; x < width; x += dx) rows += samples.substr((y * width + x) * channels, channels);
+    }
+  }
+  return rows;
 }
 
 inline std::string npy(const std::string& type, const std::string& shape, const std::string& values,

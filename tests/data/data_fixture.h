@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "data/dataset.h"
+#include "data/png.h"
 #include "graphrun/error.h"
 #include "session/formulas.h"
 #include "support/temporary_folder.h"
@@ -75,5 +76,15 @@ class DataTest : public testing::Test {
 };
 
 using Floats = std::vector<float>;
+
+// Whether libpng is part of this build and loads.
+inline bool reads_png() {
+  try {
+    data::read_png("a", "\x89PNG\r\n\x1a\n", {}, nullptr);
+  } catch (const Error& error) {
+    return std::string(error.what()).find("damaged") != std::string::npos;
+  }
+  return false;
+}
 
 }  // namespace graphrun

@@ -141,7 +141,8 @@ TEST_F(DataTest, AllErrorsAreReportedAtOnce) {
                    "  \"test\": {\"inline\": {\"x\": [[1, 2]], \"y\": [1]}, \"range\": [0, 2], \"rws\": 1},\n"
                    "  \"transform\": {\"x\": [\"standardise\"]}\n"
                    "}"),
-            "model.json:2:13: /train/inlin: unknown source 'inlin'; expected one of json, inline, idx, npy, npz, csv, "
+            "model.json:2:13: /train/inlin: unknown source 'inlin'; expected one of json, inline, idx, images, npy, "
+            "npz, csv, "
             "records, grid, random\n"
             "      \"train\": {\"inlin\": {}},\n"
             "                ^\n"
@@ -176,7 +177,7 @@ TEST_F(DataTest, EachMistakeHasItsMessage) {
       {"{}", ": missing key 'train' or 'source': there is nothing to train on"},
       {"[]", "must be an object, got an array"},
       {R"({"train": {}})",
-       "/train: no source is named; expected one of json, inline, idx, npy, npz, csv, records, grid, random"},
+       "/train: no source is named; expected one of json, inline, idx, images, npy, npz, csv, records, grid, random"},
       {R"({"train": {"inline": {"x": [[1, 2]], "y": [1]}, "csv": "a"}})",
        "/train/csv: one source is enough: 'inline' and 'csv'"},
       {R"({"train": {"inline": {"x": [[1, 2]], "w": [1]}}})",

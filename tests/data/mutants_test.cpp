@@ -189,6 +189,23 @@ TEST_F(MutantsTest, Idx) {
   run_packed(good, block, test::gzip);
 }
 
+// In a palette, interlaced; damage of the chunks and, with valid checksums, of the compressed rows.
+TEST_F(MutantsTest, Png) {
+  if (!reads_png()) GTEST_SKIP() << "libpng16.so.16 does not load, or png.h was not found";
+  inputs = {{"image", Shape{5, 6, 3}, DType::f32, false}};
+  std::string samples;
+  for (char c = 0; c < 30; ++c) samples += static_cast<char>(c % 4);
+  static const std::string palette = test::png_chunk("PLTE", "abcdefghijkl");
+  const std::string rows = test::png_rows(6, samples, 1, true);
+  const std::string good = test::png(6, 5, 8, 3, rows, palette, true), block = R"({"train": {"images": "photos"}})";
+  const auto read_as = [&](const std::string& bytes) {
+    write("photos/a/1.png", bytes);
+    return this->read(block).splits.size();
+  };
+  run(good, read_as);
+  run(rows, [&](const std::string& bytes) { return read_as(test::png(6, 5, 8, 3, bytes, palette, true)); });
+}
+
 TEST_F(MutantsTest, FlatJson) {
   run_file(
       R"({"m": 3, "n": 2, "m_test": 1, "x": [1, 2, 3, 4, 5, 6], "y": [1, 2.5, 3], "x_test": [7, 8], "y_test": [4]})",

@@ -314,7 +314,7 @@ void take_words(const std::vector<std::string>& words, Arguments& arguments) {
     if (!arguments.word.empty()) return reject_extra(words, at + 1, verb->name);  // --grid
     if (words.size() == at + 1) {
       throw usage("no_data", fmt::format("{} needs a data file: graphrun {} {} DATA", words[0], words[0], words[at]),
-                  "a CSV, JSON, NPY, NPZ or IDX file with a row for each prediction, or - for stdin");
+                  "a CSV, JSON, NPY, NPZ, IDX or PNG file with a row for each prediction, or - for stdin");
     }
     arguments.word = words[at + 1];
     if (arguments.model == kStdin && (arguments.word == "-" || arguments.word == kStdin))
@@ -372,7 +372,8 @@ void reject_contradictions(const SplitLine& line, const Arguments& arguments) {
                 fmt::format("{} needs the weights of a trained model: --weights=FILE.npz", arguments.verb),
                 fmt::format("graphrun train {} --save-weights FILE.npz writes them", arguments.model));
   }
-  if (arguments.verb == "init" && arguments.column.empty()) {
+  std::error_code ignored;
+  if (arguments.verb == "init" && arguments.column.empty() && !std::filesystem::is_directory(arguments.word, ignored)) {
     throw usage("no_target", "init needs the name of the column to predict: --label=COLUMN",
                 fmt::format("graphrun init {} --label price -o model.json", arguments.word));
   }

@@ -167,7 +167,7 @@ constexpr Flag kFlags[] = {
      "largest data file to read, as in 512M or 4GiB (default: half of the free memory)", set_max_input,
      Completes::nothing, "GRAPHRUN_MAX_INPUT"},
 
-    {"--label", "COLUMN", "Data", "init", "column to predict (required)", set<&Arguments::column>},
+    {"--label", "COLUMN", "Data", "init", "column to predict (required for a table)", set<&Arguments::column>},
     {"--window", "N", "Data", "init", "predict a row from the N rows before it (default: from its other columns)",
      [](Arguments& a, std::string_view v) { a.window = number<std::int64_t>(v, 1, 1000000); }},
     {"--no-header", "", "Data", "init", "the first line is a row; name the columns c0, c1, ...",

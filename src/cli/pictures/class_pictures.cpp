@@ -22,17 +22,21 @@ std::size_t true_class(std::span<const double> row, std::size_t scores) {
   return static_cast<std::size_t>(std::max_element(row.begin(), row.end()) - row.begin());
 }
 
-// Height and width if the rows of an input are images; otherwise nothing.
-std::optional<std::pair<std::size_t, std::size_t>> image_size(const HostTensor& rows) {
+struct ImageSize {
+  std::size_t height, width, channels = 1;
+};
+
+// Nothing if the rows of an input are not images.
+std::optional<ImageSize> image_size(const HostTensor& rows) {
   const Shape& shape = rows.shape();
   const auto extent = [&](int axis) { return static_cast<std::size_t>(shape[axis]); };
-  if (shape.rank() == 3) return std::pair(extent(1), extent(2));
-  if (shape.rank() == 4 && shape[3] == 1) return std::pair(extent(1), extent(2));
-  if (shape.rank() == 4 && shape[1] == 1) return std::pair(extent(2), extent(3));
+  if (shape.rank() == 3) return ImageSize{extent(1), extent(2)};
+  if (shape.rank() == 4 && (shape[3] == 1 || shape[3] == 3)) return ImageSize{extent(1), extent(2), extent(3)};
+  if (shape.rank() == 4 && shape[1] == 1) return ImageSize{extent(2), extent(3)};
   if (shape.rank() != 2) return std::nullopt;
   const auto side = static_cast<std::size_t>(std::lround(std::sqrt(static_cast<double>(shape[1]))));
   if (side * side != extent(1) || side < 4) return std::nullopt;
-  return std::pair(side, side);
+  return ImageSize{side, side};
 }
 
 }  // namespace
@@ -84,7 +88,7 @@ plot::Panels misclassified_picture(Session& session, const std::string& split) {
         throw Error(ErrorKind::input, "plot.nothing",
                     fmt::format("not all predictions of the split '{}' are finite", split));
       const std::size_t each = scores.size() / samples, wide = truth.size() / samples,
-                        area = size->first * size->second;
+                        numbers_an_image = size->height * size->width * size->channels;
       plot::Panels panels;
       panels.scale = false;
       panels.per_row = 8;
@@ -95,10 +99,11 @@ plot::Panels misclassified_picture(Session& session, const std::string& split) {
         if (right == said || ++wrong > kMaxImages) continue;
         plot::HeatMap map;
         map.title = fmt::format("{} as {}", classes[i].label(right), classes[i].label(said));
-        map.height = size->first;
-        map.width = size->second;
-        const auto begin = pixels.begin() + static_cast<std::ptrdiff_t>(row * area);
-        map.cells.assign(begin, begin + static_cast<std::ptrdiff_t>(area));
+        map.height = size->height;
+        map.width = size->width;
+        map.cells.assign(size->height * size->width, 0);
+        for (std::size_t k = 0; k < numbers_an_image; ++k)
+          map.cells[k / size->channels] += pixels[row * numbers_an_image + k] / static_cast<double>(size->channels);
         panels.maps.push_back(std::move(map));
       }
       panels.title = fmt::format("{}: {} of {} misclassified{}", split, wrong, samples,

@@ -49,7 +49,7 @@ const Verb init_verb = {
     "init",
     "",
     Positionals::data,
-    "write a model file for a CSV file",
+    "write a model file for a CSV file or a folder of images",
     R"(Inspects a CSV file and writes a model that predicts the column --label from the others. If this column is
 categorical or contains only two distinct numbers, init writes a classifier. The first line of the file names
 the columns. A table of numbers may omit this line, and so may any table with --no-header. The columns are
@@ -57,12 +57,16 @@ then called c0, c1, ... Lines such as "1 1:0.5 3:1.2" (libsvm) have the label in
 
 With --window 12, the model predicts a row of --label from the 12 rows before it (docs/guide/forecasts.md).
 
+For a folder that contains a folder of PNG files for each class, init writes a convolutional network that
+predicts the class of an image, without --label (docs/guide/images.md).
+
 The model file contains every inferred setting: delimiter, decimal comma, column types (number, date or
 category) and imputation. init lists the omitted columns on stderr. Without --output, the model goes to
 stdout. init never overwrites an existing file.)",
     R"(graphrun init houses.csv --label price -o houses.json
 graphrun houses.json
-graphrun init airline.csv --label passengers --window 12 -o airline.json)",
+graphrun init airline.csv --label passengers --window 12 -o airline.json
+graphrun init photos -o photos.json)",
     run_init};
 
 }  // namespace graphrun::cli

@@ -493,7 +493,8 @@ data.
 
 graphrun matches columns by name: the names in the training table, or x0, x1, ... for an array x with several
 columns. It ignores other columns. A JSON file contains an array of objects, or one per line. An NPY or IDX
-file contains the model's only input; an NPZ file contains inputs by name.
+file contains the model's only input; an NPZ file contains inputs by name. A PNG file or a folder of PNG files
+contains images, in the order of their names; --keep file prints the names.
 
 If the samples of the model are windows of consecutive rows, the first column, row, is the row that a window
 predicts, counted from 0. The last one is after the end of the file. The first rows are only history.

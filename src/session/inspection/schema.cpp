@@ -280,6 +280,7 @@ Json split() {
                           {"records", type("string")},
                           {"inline", map_of(type("array"))},
                           {"idx", map_of(type("string"))},
+                          {"images", type("string")},
                           {"npy", map_of(type("string"))},
                           {"grid", map_of(exactly(3, type("number")))},
                           {"random", random_table()},

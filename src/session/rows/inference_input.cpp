@@ -45,6 +45,8 @@ std::string_view source_name(RowFormat format) {
       return "npy";
     case RowFormat::npz:
       return "npz";
+    case RowFormat::images:
+      return "images";
     default:
       return "idx";
   }
@@ -208,6 +210,8 @@ json::Value InferenceInput::split_of(const std::string& path, RowFormat format) 
     const bool has_inputs = is_array(format) || (format == RowFormat::npz && !(format_ && format_->name == "npz")) ||
                             (format == RowFormat::flat_json && !(format_ && format_->name == "json"));
     if (named.empty() && has_inputs) choice = json::make(input.name);
+    if (format == RowFormat::images && !(format_ && format_->name == "images"))
+      choice = json::make(input.is_target ? "class" : "image");
     only = named.empty() ? input.name : named.front();
     json::add(split, input.name, std::move(choice));
   }
@@ -320,7 +324,7 @@ InferenceInput::Read InferenceInput::read(const std::string& path, const std::st
                                           const std::optional<data::Chunk>& chunk,
                                           const std::vector<std::string>& keep) {
   const bool has_cells = format == RowFormat::csv || format == RowFormat::records;
-  if (!keep.empty() && !has_cells)
+  if (!keep.empty() && !has_cells && format != RowFormat::images)
     throw Error(ErrorKind::input, "predict.keep", "only a CSV or JSON file has columns to keep");
   const std::string made = path + " (rows)";
   json::Value made_section = json::make_object({{"rows", split_of(name, format)}, {"transform", transforms()}});
@@ -365,13 +369,11 @@ InferenceInput::Read InferenceInput::read(const std::string& path, const std::st
                                                         : input.sample});
     }
     data::ReadContext fitting{fit_, {}, {}, false, pipelines, &columns};
-    if (has_cells) {
-      fitting.prepare = [&](data::Table& table) {
-        result.kept = kept_of(table, keep);
-        if (order) order->see(reader, table, split);
-        gather(reader, split, table, taken);
-      };
-    }
+    fitting.prepare = [&](data::Table& table) {
+      result.kept = kept_of(table, keep);
+      if (order) order->see(reader, table, split);
+      if (has_cells) gather(reader, split, table, taken);
+    };
     data::SplitData part = data::read_source(reader, split, "data", inputs_, files, options, fitting).rows;
     reader.throw_if_failed();
     for (data::Column& column : part.columns)

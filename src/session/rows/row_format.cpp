@@ -66,6 +66,7 @@ RowFormat format_of(const std::string& path, std::string_view head, std::string_
     return named->second == RowFormat::records && is_flat(text) ? RowFormat::flat_json : named->second;
   }
   if (head.starts_with("\x93NUMPY")) return RowFormat::npy;
+  if (head.starts_with("\x89PNG")) return RowFormat::images;
   if (head.starts_with("PK\x03\x04") || head.starts_with("PK\x05\x06")) return RowFormat::npz;
   const bool is_utf32 = head.size() >= 4 && (head[2] == 0 || head.substr(2, 2) == "\xFE\xFF");
   if (head.size() >= 4 && head[0] == 0 && head[1] == 0 && !is_utf32) return RowFormat::idx;
@@ -76,6 +77,7 @@ RowFormat format_of(const std::string& path, std::string_view head, std::string_
   const bool is_json = extension == "json" || extension == "jsonl" || extension == "ndjson" || text.starts_with('{') ||
                        text.starts_with('[');
   if (is_json) return is_flat(text) ? RowFormat::flat_json : RowFormat::records;
+  if (extension == "png") return RowFormat::images;
   if (extension == "npy") return RowFormat::npy;
   if (extension == "npz") return RowFormat::npz;
   return RowFormat::csv;

@@ -1,6 +1,6 @@
 // row_format.h: detects the format of a row file by flag, first bytes, name, or first character.
-// Contract: magic numbers override names, so a pipe needs no flag; text that is not JSON is CSV. Throws Error for an
-// unknown format name.
+// Contract: magic numbers override names, so a pipe needs no flag; text that is not JSON is CSV, and a folder has
+// images. Throws Error for an unknown format name.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace graphrun {
 
-enum class RowFormat { csv, records, flat_json, npy, npz, idx };
+enum class RowFormat { csv, records, flat_json, npy, npz, idx, images };
 
 // `head`: first kFormatBytes bytes of the file, or fewer if it is shorter. `said`: "csv", "json", "npy", "npz", "idx",
 // or empty.

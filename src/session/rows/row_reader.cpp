@@ -26,18 +26,21 @@ std::string path_of(const std::string& path) {
 
 void require_file(const std::string& path) {
   std::error_code ignored;
-  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_directory(path, ignored)) return;
+  if (std::filesystem::exists(path, ignored)) return;
   const std::string near = nearest_file(path);
   throw Error(ErrorKind::input, "file.missing", fmt::format("no such file: '{}'", path),
               near.empty() ? "" : fmt::format("did you mean '{}'?", near));
 }
 
+// A folder of images, or a file that is not a pipe.
 bool is_regular(const std::string& path) {
   std::error_code ignored;
-  return std::filesystem::is_regular_file(path, ignored);
+  return std::filesystem::is_regular_file(path, ignored) || std::filesystem::is_directory(path, ignored);
 }
 
 std::string head_of(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return "\x89PNG";
   return std::string(data::RowStream(path).look(kFormatBytes));
 }
 
@@ -104,7 +107,9 @@ struct InputReader::Impl {
     }
   }
 
-  static bool is_magic(char first) { return first == '\0' || first == '\x1f' || first == '\x93' || first == 'P'; }
+  static bool is_magic(char first) {
+    return first == '\0' || first == '\x1f' || first == '\x89' || first == '\x93' || first == 'P';
+  }
   bool starts_with_bracket() { return stream->look(1) == "["; }
 
   std::optional<InputRows> next() {
