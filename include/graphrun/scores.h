@@ -84,6 +84,20 @@ struct Importance {
   double mean = 0, std_dev = 0;  // how much worse the metric becomes, over the shuffles
 };
 
+// A fitted number of a parameter, with its standard error and confidence interval.
+struct ParameterInterval {
+  std::string parameter;  // "decay"; "W[0,3]" for an element
+  double value = 0, std_error = 0, low = 0, high = 0;
+};
+
+// Confidence intervals of all trained parameters after a least-squares fit.
+struct FitIntervals {
+  std::vector<ParameterInterval> parameters;
+  std::uint64_t residuals = 0;  // those whose weight is not 0
+  double std_dev = 0;           // residual standard error, with weights scaled to a mean of 1
+  double offset = 0;            // distance from the minimum, in standard errors; 0 after a complete fit
+};
+
 // Returns whether a built-in metric has this name ("auc", "auc.TARGET") and may be undefined for some rows.
 GRAPHRUN_API bool is_score(std::string_view metric);
 // Returns whether the loss or a built-in metric of this name is better if it is larger; none for any other name.

@@ -225,6 +225,10 @@ class GRAPHRUN_API Session {
   // "(intercept)" and a coefficient per column or category ("city=Ulm") of the first output, in original units
   // (log(area) and the logarithm of the target, if those are transformed). Throws Error if the output is not linear.
   std::vector<std::pair<std::string, double>> coefficients();
+  // Confidence intervals of the parameters, from the loss of all training rows, which must be a sum of squares (as for
+  // levenberg_marquardt). Computed in fp64 on the CPU by a plan of its own. Throws Error if there are none: a singular
+  // matrix, no more residuals than parameters, l2 or weight decay.
+  FitIntervals intervals(double probability = 0.95);
   bool has_split(std::string_view split) const;
   std::vector<std::string> metric_names() const;  // names of evaluate()'s values
   std::vector<std::string> watched() const;       // SessionOptions::watch

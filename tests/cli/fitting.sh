@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# fitting.sh GRAPHRUN ROOT: the summary, --json and --log of levenberg_marquardt have its three values.
+# fitting.sh GRAPHRUN ROOT: the summary, --json and --log of levenberg_marquardt have its three values; train and eval
+# print confidence intervals.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -15,3 +16,15 @@ expect '^epoch,step,seconds,steps_per_second,loss,accepted,damping,gradient_norm
 "$1" plot "$folder/fit.csv" -o "$folder/fit.svg" >/dev/null
 if grep -q damping "$folder/fit.svg"; then echo "the plot draws the damping"; exit 1; fi
 expect '^1,1,[^,]*,[^,]*,[^,]*,1,[0-9.e-]+,[0-9.]+' "$folder/fit.csv"
+
+"$1" train "$model" --quiet --intervals --save-weights "$folder/fit.npz" >"$folder/text"
+expect '^parameter +value +std error +95 % interval$' "$folder/text"
+expect '^decay +0.1189 +0.00127 +\[0.11639[0-9]*, 0.12141[0-9]*\]$' "$folder/text"
+"$1" eval "$model" --weights "$folder/fit.npz" --intervals --json >"$folder/json"
+expect '"intervals":\{"note":"","residuals":150,"std_dev":.*"parameters":\[\{"parameter":"amplitude","value":0.297' "$folder/json"
+"$1" train "$model" --quiet --intervals --epochs 1 >"$folder/text"
+expect '^intervals +unreliable: the parameters are [0-9.e+]+ standard errors from the minimum' "$folder/text"
+"$1" train "$model" --quiet --intervals --set 'graph.curve=curve = amplitude + decay * phase * frequency + 0 * t' \
+  --run-dir "$folder/runs" >"$folder/text"
+expect '^intervals +no confidence intervals: J\^T w J is singular: .* do not determine' "$folder/text"
+"$1" runs "$folder/runs" >/dev/null

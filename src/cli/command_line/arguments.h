@@ -42,6 +42,7 @@ struct Arguments {
   std::int64_t window = 0;                // init: rows; 0: none
   std::string importance;                 // eval: a metric; empty: none
   bool coefficients = false;              // eval
+  bool intervals = false;                 // train, eval
   bool labels = false;                    // predict
   bool probabilities = false;             // predict
   std::vector<std::string> logs;          // train: paths

@@ -182,6 +182,8 @@ constexpr Flag kFlags[] = {
      [](Arguments& a, std::string_view) { a.load.accepts_unseen = true; }},
     {"--coefficients", "", "Data", "eval", "print the coefficients of a linear model, in original units",
      on<&Arguments::coefficients>},
+    {"--intervals", "", "Data", "train eval", "print 95 % confidence intervals of parameters fitted by least squares",
+     on<&Arguments::intervals>},
     {"--importance", "METRIC", "Data", "eval", "print how much worse this metric becomes if a column is shuffled",
      set<&Arguments::importance>},
     {"--grid", "AXES", "Data", "predict", "predict a grid instead of a file: u=-3:3:40,v=0:1:11 (first, last, points)",

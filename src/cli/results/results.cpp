@@ -100,6 +100,21 @@ void add_importance(Results& results, Session& session, const std::string& metri
   results.importance_metric = metric;
 }
 
+void add_intervals(Results& results, Session& session) {
+  constexpr double kMaxOffset = 0.1;
+  results.intervals.emplace();
+  try {
+    results.intervals = session.intervals();
+    if (results.intervals->offset > kMaxOffset)
+      results.intervals_note = fmt::format(
+          "unreliable: the parameters are {:.2g} standard errors from the minimum; train until no further descent",
+          results.intervals->offset);
+  } catch (const Error& error) {  // the other results are valid
+    const Diagnostic& first = error.diagnostics().front();
+    results.intervals_note = fmt::format("{}{}{}", first.message, first.hint.empty() ? "" : "; ", first.hint);
+  }
+}
+
 std::string as_json(const Results& results) {
   JsonWriter json;
   json.begin_object().member("schema", kSchema).member("model", results.model);
@@ -161,6 +176,15 @@ std::string as_json(const Results& results) {
   if (!results.coefficients.empty()) json.key("coefficients").begin_object();
   for (const auto& [column, value] : results.coefficients) json.member(column, value);
   if (!results.coefficients.empty()) json.end_object();
+  if (const auto& fit = results.intervals) {
+    json.key("intervals").begin_object().member("note", results.intervals_note).member("residuals", fit->residuals);
+    json.member("std_dev", fit->std_dev).member("offset", fit->offset).key("parameters").begin_array();
+    for (const ParameterInterval& one : fit->parameters) {
+      json.begin_object().member("parameter", one.parameter).member("value", one.value);
+      json.member("std_error", one.std_error).member("low", one.low).member("high", one.high).end_object();
+    }
+    json.end_array().end_object();
+  }
   json.end_object();
   return json.text() + "\n";
 }
@@ -235,6 +259,13 @@ std::string as_text(const Results& results) {
   for (std::size_t i = 0; i < results.regions.size(); ++i) line(i == 0 ? "regions" : "", results.regions[i]);
   if (results.weights_hash) line("weights", *results.weights_hash);
   if (!results.left_out.empty()) line("left out", fmt::format("{} (interrupted)", fmt::join(results.left_out, ", ")));
+  if (!results.intervals_note.empty()) line("intervals", results.intervals_note);
+  if (const auto& fit = results.intervals; fit && !fit->parameters.empty()) {
+    text += fmt::format("\n{:<20}{:>14}{:>14}{:>32}\n", "parameter", "value", "std error", "95 % interval");
+    for (const ParameterInterval& one : fit->parameters)
+      text += fmt::format("{:<20}{:>14.6g}{:>14.3g}{:>32}\n", printable(one.parameter), one.value, one.std_error,
+                          fmt::format("[{:.6g}, {:.6g}]", one.low, one.high));
+  }
   if (results.profile) text += "\n" + profile_table(*results.profile);
   return text;
 }

@@ -2,9 +2,9 @@
 // Contract: the JSON is one object with exactly these keys in this order: model, executor, math, seed, settings, train,
 // validation, test, scores, epochs, steps, seconds, steps_per_second, interrupted, arena_bytes, weights_hash. Without
 // training the five training keys are absent. early_stopping, lr_factor and optimizer follow interrupted if the model
-// uses them; a requested profile comes last. For the rows of another file, one split `data` replaces the three. A split
-// has the loss, then each metric by name. A split is null if the model lacks it or an interrupt left no time for it.
-// `scores` has an object per split, with an object per output that has a target.
+// uses them; a requested profile and intervals come last. For the rows of another file, one split `data` replaces the
+// three. A split has the loss, then each metric by name. A split is null if the model lacks it or an interrupt left no
+// time for it. `scores` has an object per split, with an object per output that has a target.
 #pragma once
 
 #include <array>
@@ -50,6 +50,8 @@ struct Results {
   std::string_view importance_split;                         // last available one of kSplits, as for details_text()
   std::vector<Importance> importance;                        // input columns, largest first
   std::vector<std::pair<std::string, double>> coefficients;  // empty: not requested
+  std::optional<FitIntervals> intervals;                     // empty: not requested
+  std::string intervals_note;                                // why there are none, or why they are unreliable
 };
 
 // Evaluates all splits with the current weights, and hashes them; skips the rest after `seconds`. `with_curves`:
@@ -58,6 +60,9 @@ Results evaluated(Session& session, double seconds = std::numeric_limits<double>
 
 // Permutation importance on the last available split.
 void add_importance(Results& results, Session& session, const std::string& metric);
+
+// Confidence intervals of the parameters, or the reason why there are none.
+void add_intervals(Results& results, Session& session);
 
 std::string epochs_text(const TrainResult& training);  // "12 (stopped early)"
 std::string as_json(const Results& results);

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numbers>
 
+#include "base/student_t.h"
 #include "cli/stored_runs/run_table.h"
 #include "cli/terminal/terminal.h"
 #include "graphrun/error.h"
@@ -18,23 +18,6 @@ constexpr double kConfidence = 0.95;
 std::string text_in(const RunRecord& run, std::string_view key) {
   const RunRecord::Field* field = run.find(key);
   return field == nullptr ? "-" : field->text;
-}
-
-// Value t for which a variable with Student's distribution is in [-t, t] with this probability: the finite series of
-// the distribution function in the angle atan(t / sqrt(n)) for n degrees of freedom (Abramowitz and Stegun, Handbook of
-// Mathematical Functions, 26.7.3 and 26.7.4), inverted by bisection.
-double student_t(double probability, std::size_t n) {
-  const auto inside = [&](double angle) {
-    const double cosine = std::cos(angle);
-    const bool odd = n % 2 == 1;
-    double term = odd ? cosine : 1, sum = n == 1 ? 0 : term;
-    for (std::size_t i = odd ? 3 : 2; i < n && term > 1e-18; i += 2)
-      sum += term *= cosine * cosine * static_cast<double>(i - 1) / static_cast<double>(i);
-    return odd ? 2 / std::numbers::pi * (angle + std::sin(angle) * sum) : std::sin(angle) * sum;
-  };
-  double low = 0, high = std::numbers::pi / 2;
-  for (int i = 0; i < 60; ++i) (inside((low + high) / 2) < probability ? low : high) = (low + high) / 2;
-  return std::sqrt(static_cast<double>(n)) * std::tan(low);
 }
 
 // The interval for the mean difference d of n pairs is d ± t s sqrt(1/n), with s the standard deviation of the

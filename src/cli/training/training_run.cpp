@@ -281,6 +281,7 @@ int train_and_store(const Arguments& given, Diagnostics& diagnostics, const Prin
     else
       diagnostics.warn("no threshold: no output has two classes or several labels, or it has too many rows to rank");
   }
+  if (arguments.intervals && !training.cancelled) add_intervals(results, session);
   results.training = std::move(training);
   results.settings = std::move(settings);
   if (outputs.certificate)

@@ -46,6 +46,7 @@ int run_eval(const Arguments& arguments, Diagnostics& diagnostics) {
     Results all = evaluated(session, std::numeric_limits<double>::infinity(), arguments.threshold.has_value());
     if (!arguments.importance.empty()) add_importance(all, session, arguments.importance);
     if (arguments.coefficients) all.coefficients = session.coefficients();
+    if (arguments.intervals) add_intervals(all, session);
     return all;
   }();
   if (arguments.json) results.settings = training_settings(session.model());
@@ -87,7 +88,8 @@ transform one_hot, and counts it as a miss. The loss, which is undefined for suc
 
 --importance prints the permutation importance of each column on the test split: how much worse the metric
 becomes, as mean and standard deviation of 10 shuffles of the column. One-hot parts are shuffled together.
---coefficients prints the coefficients of a linear model, in the units of its columns.
+--coefficients prints the coefficients of a linear model, in the units of its columns. --intervals prints
+standard errors and 95 % confidence intervals of all parameters, if the loss is a sum of squares.
 
 With --json, stdout is one object; docs/reference/command-line.md lists the keys.)",
     R"(graphrun train model.json --save-weights model.npz

@@ -32,6 +32,9 @@ const Verb train_verb = {
 the final weights. With early_stopping, training may end sooner, and the best weights are restored by default.
 `eval` also prints the confusion matrix. Progress goes to stderr, results to stdout.
 
+--intervals prints the standard error and the 95 % confidence interval of each parameter after a fit by least
+squares (docs/guide/fitting.md).
+
 --ensemble N -o FOLDER trains N networks that differ in their seed, several at a time, and prints the mean and
 the standard deviation of their metrics. FOLDER gets a run folder and a weights file for each network, for
 `predict --weights FOLDER/*.npz`. The same command resumes it.

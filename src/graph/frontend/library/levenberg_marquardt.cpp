@@ -136,6 +136,8 @@ std::vector<Var> LevenbergMarquardt::trials(Var loss) {
     A = A + identity * decay_;
     g = g + decay_ * at_;
   }
+  equations_ = {A.id, g.id, {}};
+  for (std::size_t i = 0; i < squares.size(); ++i) equations_.residuals.emplace_back(squares[i], weights[i]);
   gradient_ = g * 2.0;
   const Var starts = make::op("equal", {damping_, make::like(0, damping_)});
   current_damping_ = choose(starts, factor("damping"), damping_);

@@ -6,11 +6,18 @@
 // Defined elsewhere: the rejected combinations (model_check.cpp), the order of a step (step_graph.cpp).
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "graph/ops/make.h"
 
 namespace graphrun {
+
+// The loss as a sum of squares, linearized at the parameters.
+struct NormalEquations {
+  ir::NodeId matrix = ir::kNoNode, vector = ir::kNoNode;     // J^T w J (p, p) and J^T w r (p), both with l2
+  std::vector<std::pair<ir::NodeId, ir::NodeId>> residuals;  // r^2 and its weight w, each (batch, ...)
+};
 
 class LevenbergMarquardt {
  public:
@@ -29,6 +36,7 @@ class LevenbergMarquardt {
     Var state;  // scalar
   };
   const std::vector<Number>& numbers() const { return numbers_; }  // accepted (steps), damping, gradient_norm
+  const NormalEquations& equations() const { return equations_; }  // call after trials()
 
  private:
   Var slot(std::string_view name);
@@ -42,6 +50,7 @@ class LevenbergMarquardt {
   std::vector<Number> numbers_;
   Var decay_;  // half of l2 by number; null if it is 0
   Var at_, step_, gradient_, shift_, current_damping_;
+  NormalEquations equations_;
 };
 
 }  // namespace graphrun

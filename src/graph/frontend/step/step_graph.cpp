@@ -378,6 +378,7 @@ class StepGraphBuilder {
       name_gradient(parameters[i].id, gradient[i].id);
       moved.emplace_back(objective.parameters[i].id, trials[i].id);
     }
+    result_.equations = optimizes.equations();
     take_turn("trial", moved);
     const Var stalls = optimizes.step(var(loss), var(copy(objective.minimize.id)));
     add_record(phase, "loss", loss);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "graph/builder.h"
+#include "graph/frontend/library/levenberg_marquardt.h"
 #include "graph/frontend/library/metrics.h"
 #include "graph/frontend/step/metric_parts.h"
 #include "graphrun/batches.h"
@@ -62,6 +63,7 @@ struct StepGraph {
   std::vector<std::pair<std::string, ir::NodeId>> rows;  // split name, u64 with its rows in use; only if they vary
   ir::NodeId stop = ir::kNoNode;                         // f32 state: the StopCause as a number
   std::vector<std::pair<std::string_view, ir::NodeId>> optimizer;  // scalar states: Session::optimizer_numbers()
+  NormalEquations equations;                                       // training step, with levenberg_marquardt
   ir::NodeId lr_factor = ir::kNoNode;  // f32 state (initially 1) that the host changes; TrainSpec::lr_plateau
 };
 
