@@ -13,6 +13,7 @@ else:
     Array = Any
 
 _MARKERS = ("NA", "N/A", "NaN", "nan", "null", "NULL", "?")  # missing values of a CSV file (data.md)
+_PARTS_OF_DATES = tuple(f"{one}(" for one in ("seconds", "year", "month", "day", "weekday", "hour", "minute"))  # data.md
 _NAMES = {"f32": "float32", "f64": "float64", "i32": "int32", "u64": "uint64", "bool": "bool"}
 
 
@@ -174,14 +175,30 @@ def _numbers(name: str, column: Dict[str, Any], values: Any) -> Array:
         return array
     if array.dtype.kind in "OUS" and words:
         return numpy.array([_class(name, column["name"], words, one) for one in array.tolist()])
+    listed = array.astype("datetime64[us]") if array.dtype.kind == "M" else array
     try:
-        if array.dtype.kind in "mM":
+        if array.dtype.kind == "m" or array.dtype.kind == "M" and column["name"].startswith(_PARTS_OF_DATES):
             raise TypeError
-        return numpy.array([numpy.nan if is_missing(one) else one for one in array.tolist()], "float64")
+        return numpy.array([_number(one) for one in listed.tolist()], "float64")
     except (TypeError, ValueError):
-        raise TypeError(f"{name}: the column {column['name']!r} of {array.dtype} holds no numbers; words are taken where "
-                        f"the model lists its classes: \"transform\": {{\"{column['name']}\": [{{\"one_hot\": [...]}}]}}, "
-                        "and by fit(table), whose table has the targets too") from None
+        advice = ("convert it to numbers, as with .dt.total_seconds()" if array.dtype.kind in "mM" else
+                  f"words are taken where the model lists its classes: \"transform\": {{\"{column['name']}\": "
+                  "[{\"one_hot\": [...]}]}, and by fit(table), whose table has the targets too")
+        raise TypeError(f"{name}: the column {column['name']!r} of {array.dtype} holds no numbers; {advice}") from None
+
+
+def _number(value: Any) -> Any:
+    """Returns a number, and for a date the days since 1970-01-01, in UTC."""
+    from datetime import timezone
+
+    if is_missing(value):
+        return float("nan")
+    if not hasattr(value, "toordinal"):
+        return value
+    if getattr(value, "tzinfo", None):
+        value = value.astimezone(timezone.utc)
+    hours = value.hour + value.minute / 60 + (value.second + value.microsecond / 1e6) / 3600 if hasattr(value, "hour") else 0
+    return value.toordinal() - 719163 + hours / 24
 
 
 def _class(name: str, column: str, words: Sequence[str], value: Any) -> float:

@@ -32,7 +32,8 @@ _KINDS = {"epochs": _WHOLE, "batch_size": _WHOLE, "patience": _WHOLE, "early_sto
 _PARAMETERS = """
     Columns of a DataFrame (pandas, polars, pyarrow) are selected by name, in any order. Columns of strings are one-hot
     encoded, and a string that fit() has not seen has no effect on a prediction. Missing values are replaced by the
-    mean, or the most frequent string, of the training rows. Numbers are standardized.
+    mean, or the most frequent string, of the training rows. Dates become days since 1970-01-01 (in UTC). Numbers are
+    standardized.
 
     Parameters
     ----------

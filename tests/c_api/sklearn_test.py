@@ -218,6 +218,26 @@ def test_tables_in_place_of_files():
     assert "no rows" in refused(graphrun.Error, lambda: graphrun.Model(text).fit(table[:0]))
 
 
+def test_dates():
+    days = numpy.arange(19000, 19060)
+    moments = pandas.to_datetime(days, unit="D")
+    rows = pandas.DataFrame({"start": days, "a": numpy.sin(days)})
+    y = (rows["a"] > 0).astype(int)
+    wanted = GraphClassifier(epochs=3).fit(rows, y).predict_proba(rows)
+    dated = [rows.assign(start=one) for one in (moments, moments.tz_localize("UTC"), moments.date)]
+    if pyarrow is not None:
+        dated += [pyarrow.Table.from_pandas(one) for one in dated]
+    for one in dated:
+        assert numpy.array_equal(GraphClassifier(epochs=3).fit(one, y).predict_proba(one), wanted), type(one)
+    gap = rows.assign(start=moments.where(days != 19003))
+    assert numpy.isfinite(GraphClassifier(epochs=3).fit(gap, y).predict_proba(gap)).all()
+    half = rows.assign(start=(moments + pandas.Timedelta(hours=14)).tz_localize("Etc/GMT-2"))
+    assert numpy.array_equal(GraphClassifier(epochs=3).fit(half, y).predict_proba(half),
+                             GraphClassifier(epochs=3).fit(rows.assign(start=days + 0.5), y).predict_proba(rows.assign(start=days + 0.5)))
+    spans = rows.assign(start=moments - moments[0])
+    assert "total_seconds" in refused(TypeError, lambda: GraphClassifier(epochs=3).fit(spans, y))
+
+
 def test_mistakes():
     x, y = load_iris(return_X_y=True)
     refused(NotFittedError, lambda: GraphClassifier().predict(x))
@@ -247,7 +267,7 @@ def test_packages_are_optional():
 
 tests = [value for name, value in list(globals().items()) if name.startswith("test_")]
 for test in tests:
-    if pandas is None and test in (test_columns_by_name, test_tables_in_place_of_files):
+    if pandas is None and test in (test_columns_by_name, test_tables_in_place_of_files, test_dates):
         print(f"{test.__name__}: skipped, pandas is not installed")
         continue
     test()
