@@ -133,8 +133,9 @@ class _GraphEstimator(BaseEstimator):
             parts = train_test_split(*parts, test_size=self.validation_fraction, random_state=seed or 0,
                                      stratify=y if isinstance(self, ClassifierMixin) else None)
             parts, validation = parts[::2], tuple(parts[1::2])
-        model.fit(parts[0], parts[1], sample_weight=parts[2] if len(parts) > 2 else None, validation=validation,
-                  executor=self.executor, on_report=on_report, progress=bool(self.verbose))
+        self._named_errors(lambda: model.fit(
+            parts[0], parts[1], sample_weight=parts[2] if len(parts) > 2 else None, validation=validation,
+            executor=self.executor, on_report=on_report, progress=bool(self.verbose)))
         if any(columns.values()):
             _silence_unseen(model, columns)
         self.model_ = model
@@ -167,10 +168,13 @@ class _GraphEstimator(BaseEstimator):
                 pointer = one["pointer"] or re.sub(r"--set ([^=]*)=.*", lambda key: "/" + key[1].replace(".", "/"), one["file"])
                 name = next((name for key, name in _ARGUMENTS.items() if re.match(key, pointer)), None)
                 if name is None or getattr(self, name) is None or self.set or self.model is not None and "/graph" in pointer:
-                    raise
+                    break
                 hint = f"; {one['hint']}" if one["hint"] else ""
                 raise Error(error.kind, f"{name}: {one['message']}{hint}", error.diagnostics) from None
-            raise
+            if self.model is not None:
+                raise
+            message = re.sub(r"^<text>:\d+:\d+: (/graph/\d+: )?", "", str(error), flags=re.M)  # places in the built network
+            raise Error(error.kind, message, error.diagnostics) from None
 
     def _built(self, columns: Dict[str, List[str]], y: Any, targets: List[str], weighted: bool) -> Dict[str, Any]:
         """Returns a model file with a dense network over these columns, strings one-hot encoded."""

@@ -251,6 +251,8 @@ def test_mistakes():
         assert refused(graphrun.Error, lambda: GraphClassifier(**{name: value}).fit(x, y)).startswith(text), name
     assert "validation_fraction: " in refused(ValueError, lambda: GraphClassifier(validation_fraction=2).fit(x, y))
     assert GraphClassifier(hidden=numpy.array([2, 3]), epochs=1).fit(x, y).model_.session["h2.W"].shape == (2, 3)
+    diverged = refused(graphrun.Error, lambda: GraphClassifier(learning_rate=1e30).fit(x, y))
+    assert diverged.startswith("the loss is "), diverged  # without a place in a file that the user does not have
     assert "only one class, 0" in refused(ValueError, lambda: GraphClassifier().fit(x, y * 0))
     refused(ValueError, lambda: GraphRegressor().fit(x, numpy.where(y == 1, numpy.nan, y)))
     refused(AttributeError, lambda: graphrun.GraphClasifier)
