@@ -69,6 +69,7 @@ struct InputColumns {
   std::string input;
   std::vector<std::string> names;
   std::vector<std::vector<std::string>> words;  // per column: known categorical values, if any
+  std::vector<std::size_t> widths;              // per column: elements of the input; more than 1 if it is one-hot
 };
 
 // Choice of a decision threshold from the precision and recall of a class at each threshold.

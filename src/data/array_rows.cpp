@@ -99,9 +99,16 @@ std::vector<InputColumns> ArrayRows::columns(const Provenance& provenance) const
   for (const Input& input : inputs_) {
     const auto count = static_cast<std::int64_t>(input.columns.size());
     if (count == 0 || (!input.is_changed && count != input.decl.sample.elements())) continue;
-    InputColumns& one = all.emplace_back(InputColumns{input.decl.name, input.columns, {}});
-    for (const std::string& column : input.columns)
+    InputColumns& one = all.emplace_back(InputColumns{input.decl.name, input.columns, {}, {}});
+    for (const std::string& column : input.columns) {
       one.words.push_back(transforms_.labels_of(column, provenance).value_or(std::vector<std::string>()));
+      const Pipeline* pipeline = transforms_.find(column);
+      std::size_t width = 1;
+      if (pipeline && pipeline->is_one_hot())
+        width = pipeline->class_step() ? one.words.back().size()
+                                       : static_cast<std::size_t>(pipeline->result_of(Shape{1}, column)->elements());
+      one.widths.push_back(width);
+    }
   }
   return all;
 }

@@ -55,6 +55,7 @@ class Pipeline {
   bool accepts_unseen(const InputDecl& input) const {
     return input.accepts_unseen && class_step() != nullptr && has(Transform::one_hot);
   }
+  bool is_one_hot() const { return has(Transform::one_hot); }
   bool makes_classes() const { return has(Transform::one_hot) || class_step() != nullptr; }
   LogTransform log() const;
   std::span<const TransformStep> steps() const { return steps_; }

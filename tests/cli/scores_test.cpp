@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <fstream>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -121,6 +122,26 @@ TEST_F(Thresholds, AreOfEval) {
   EXPECT_TRUE(has(best.err, "out: the best F1 on the split 'validation' is at the threshold 0.")) << best.err;
   const Json chosen = Json::parse(best.out)["scores"]["validation"]["out"]["classes"][1];
   for (const Json& point : chosen["thresholds"]) EXPECT_LE(point["f1"].get<double>(), chosen["f1"].get<double>());
+}
+
+// A category as a class number next to one as several numbers.
+TEST_F(Thresholds, ImportanceNamesEachKindOfCategory) {
+  std::string table = "sex,port,age,y\n";
+  for (int i = 0; i < 24; ++i)
+    table += std::string(i % 2 == 0 ? "male" : "female") +
+             (i % 3 == 0   ? ",Bern,"
+              : i % 3 == 1 ? ",Ulm,"
+                           : ",Basel,") +
+             std::to_string(i * 7 % 31) + "," + std::to_string(i * 3 % 17) + ".5\n";
+  const std::string csv = file("kinds.csv", table), model = (folder_ / "kinds.json").string(),
+                    weights = (folder_ / "kinds.npz").string();
+  ASSERT_EQ(graphrun({"init", csv, "--label", "y", "-o", model}).code, 0);
+  ASSERT_EQ(graphrun({model, "--epochs=2", "--save-weights", weights}).code, 0);
+  const Outcome outcome = graphrun({"eval", model, "--weights", weights, "--importance=loss", "--json"});
+  const Json results = Json::parse(outcome.out);
+  std::set<std::string> columns;
+  for (const Json& one : results["importance"]["columns"]) columns.insert(one["column"]);
+  EXPECT_EQ(columns, (std::set<std::string>{"sex", "port", "age"})) << outcome.out;
 }
 
 TEST_F(Thresholds, ImportanceNeedsRowsToShuffleAndAMetricWithAValue) {

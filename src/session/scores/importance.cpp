@@ -27,8 +27,7 @@ std::vector<ColumnPart> column_parts(const DataSet& data, const std::string& inp
   for (const InputColumns& one : data.columns) {
     std::size_t first = 0;
     for (std::size_t i = 0; one.input == input && i < one.names.size(); ++i) {
-      const bool one_hot = one.names.size() != width && !one.words[i].empty();
-      parts.push_back({one.names[i], first, one_hot ? one.words[i].size() : 1, one.words[i]});
+      parts.push_back({one.names[i], first, one.widths[i], one.words[i]});
       first += parts.back().width;
     }
     if (first == width) return parts;
@@ -169,7 +168,9 @@ std::vector<std::pair<std::string, double>> Session::coefficients() {
   for (const ColumnPart& part : column_parts(impl.model.data, input, units)) {
     for (std::size_t i = 0; i < part.width; ++i) {
       double slope = scale * (y[part.first + i + 1] - y[0]), shift = 0, unit = 1;
-      std::string name = part.width == 1 ? part.name : fmt::format("{}={}", part.name, part.words[i]);
+      std::string name = part.width == 1       ? part.name
+                         : part.words.empty() ? fmt::format("{}={}", part.name, i)
+                                              : fmt::format("{}={}", part.name, part.words[i]);
       const auto change = [&](double by, double over, bool log) {
         shift = by, unit = over;
         if (log) name = fmt::format("log({})", name);
