@@ -455,7 +455,7 @@ TEST(OnnxImport, AFixedShapeMayBeAWholeCall) {
 TEST(OnnxImport, NamesADtypeThatItCannotRead) {
   onnx::File file = small();
   file.inputs[0].type = DataType::f64;
-  EXPECT_EQ(errors(onnx::encode(file)).at(0).message, "the dtype f64 of the input 'x' is not supported");
+  EXPECT_TRUE(errors(onnx::encode(file)).at(0).message.ends_with("): the dtype f64 of the input 'x' is not supported"));
   file = small();
   file.initializers[1].type = static_cast<DataType>(16);
   EXPECT_EQ(errors(onnx::encode(file)).at(0).message,

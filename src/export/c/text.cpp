@@ -13,14 +13,19 @@ namespace {
 
 constexpr std::size_t kColumns = 118;
 
-// Keywords of C99, and names that the generated functions use for arguments and counters.
+// Keywords of C99 and C++ (a C++ program may include the code), and names that the generated functions use for
+// arguments and counters.
 constexpr std::string_view kWords[] = {
-    "auto",       "break",    "case",     "char",     "const",  "continue", "default", "do",     "double",
-    "else",       "enum",     "extern",   "float",    "for",    "goto",     "if",      "inline", "int",
-    "long",       "register", "restrict", "return",   "short",  "signed",   "sizeof",  "static", "struct",
-    "switch",     "typedef",  "union",    "unsigned", "void",   "volatile", "while",   "_Bool",  "_Complex",
-    "_Imaginary", "asm",      "arena",    "main",     "bool",   "true",     "false",   "NAN",    "INFINITY",
-    "NULL",       "errno",    "stdin",    "stdout",   "stderr", "linux",    "unix",
+    "auto",       "break",    "case",     "char",     "const",    "continue",  "default",   "do",        "double",
+    "else",       "enum",     "extern",   "float",    "for",      "goto",      "if",        "inline",    "int",
+    "long",       "register", "restrict", "return",   "short",    "signed",    "sizeof",    "static",    "struct",
+    "switch",     "typedef",  "union",    "unsigned", "void",     "volatile",  "while",     "_Bool",     "_Complex",
+    "_Imaginary", "asm",      "arena",    "main",     "bool",     "true",      "false",     "NAN",       "INFINITY",
+    "NULL",       "errno",    "stdin",    "stdout",   "stderr",   "linux",     "unix",      "alignas",   "alignof",
+    "and",        "bitand",   "bitor",    "catch",    "class",    "compl",     "concept",   "constexpr", "decltype",
+    "delete",     "explicit", "export",   "friend",   "module",   "mutable",   "namespace", "new",       "noexcept",
+    "not",        "nullptr",  "operator", "or",       "private",  "protected", "public",    "requires",  "template",
+    "this",       "throw",    "try",      "typeid",   "typename", "using",     "virtual",   "xor",
 };
 
 template <class T>

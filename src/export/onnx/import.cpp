@@ -81,17 +81,24 @@ class Importer {
       unread_.emplace(tensor.name, tensor.type);
   }
 
+  // Prefix of an error about a value: a node that reads it, or the node that gives it.
+  std::string node_of(const std::string& value, std::vector<std::string> Node::*names) const {
+    const auto node = std::ranges::find_if(
+        graph_.nodes, [&](const Node& one) { return std::ranges::find(one.*names, value) != (one.*names).end(); });
+    return node == graph_.nodes.end() ? "" : shown(*node) + ": ";
+  }
+
   static std::string as_bool(const std::string& input) { return fmt::format("({} != 0)", input); }
 
   void add_input(const ValueInfo& input) {
     if (values_.contains(input.name)) return;  // an initializer that is also listed as input, as in IR version 3
-    const std::string name = printable(input.name);
+    const std::string name = printable(input.name), node = node_of(input.name, &Node::inputs);
     const bool is_integer = input.type == DataType::i32 || input.type == DataType::i64;
     if (input.type == DataType::none)
-      report("onnx.unsupported", fmt::format("the input '{}' is not a tensor", name));
+      report("onnx.unsupported", fmt::format("{}the input '{}' is not a tensor", node, name));
     else if (input.type != DataType::f32 && input.type != DataType::boolean && !is_integer)
       report("onnx.unsupported",
-             fmt::format("the dtype {} of the input '{}' is not supported", type_name(input.type), name),
+             fmt::format("{}the dtype {} of the input '{}' is not supported", node, type_name(input.type), name),
              "f32, i32, i64 and bool are");
     const std::size_t rank = input.dims.size();
     GraphValue value{at_.unique(input.name), {}, is_integer ? DType::i32 : DType::f32, true};
@@ -102,11 +109,11 @@ class Importer {
       if (is_batch ||
           (input.dims[axis].symbol.empty() && input.dims[axis].value > 0 && input.dims[axis].value <= INT32_MAX))
         continue;
-      report("onnx.unsupported", fmt::format("dimension {} of the input '{}' is not a number", axis, name),
+      report("onnx.unsupported", fmt::format("{}dimension {} of the input '{}' is not a number", node, axis, name),
              "the first one is the batch, all others have a size");
     }
     if ((rank == 0 && !at_.whole()) || rank + (at_.whole() ? 1 : 0) > static_cast<std::size_t>(kMaxRank))
-      report("onnx.unsupported", fmt::format("the input '{}' has {} dimensions", name, rank));
+      report("onnx.unsupported", fmt::format("{}the input '{}' has {} dimensions", node, name, rank));
     inputs_.push_back(value);
     if (input.type == DataType::boolean) {
       value.text = as_bool(value.text);
@@ -181,7 +188,9 @@ class Importer {
 
   void add_outputs() {
     if (graph_.outputs.empty()) report("onnx.file", "the graph has no output");
-    if (inputs_.empty()) report("onnx.file", "the graph has no input");
+    if (inputs_.empty())
+      report("onnx.file",
+             graph_.nodes.empty() ? "the graph has no input" : shown(graph_.nodes[0]) + ": the graph has no input");
     for (const ValueInfo& output : kept_) {
       const auto found = values_.find(output.name);
       if (unsaid_.contains(output.name)) continue;
@@ -191,7 +200,8 @@ class Importer {
       }
       GraphValue value = found->second;
       if (!value.by_sample || (!at_.whole() && (value.shape.empty() || value.shape[0] != kAnyRows))) {
-        report("onnx.unsupported", fmt::format("the output '{}' has no row for each sample", printable(output.name)));
+        report("onnx.unsupported", fmt::format("{}the output '{}' has no row for each sample",
+                                               node_of(output.name, &Node::outputs), printable(output.name)));
         continue;
       }
       if (!own_.contains(output.name)) value.text = "(" + at_.text(value) + ")";
