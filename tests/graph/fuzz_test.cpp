@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <random>
 
+#include "bad_cases.h"
 #include "graphrun/error.h"
 #include "graphrun/show.h"
 #include "support/rounds.h"
@@ -184,8 +185,9 @@ void expect_a_good_error(const Error& error, const std::string& text) {
 }
 
 TEST(Fuzz, ModelFiles) {
-  const std::vector<std::string> corpus = files_of({"/models", "/tests/graph/bad", "/tests/graph/failures"});
   const std::vector<std::string> models = files_of({"/models"});
+  std::vector<std::string> corpus = files_of({"/models", "/tests/graph/failures"});
+  for (test::BadCase& bad : test::bad_cases()) corpus.push_back(std::move(bad.text));
   const test::TemporaryFolder folder;
   const int n = test::rounds(1000);
   int good = 0;
