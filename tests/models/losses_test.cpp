@@ -1,7 +1,8 @@
 // The losses of the first ten training steps of every model, and of every hundredth step of the convex ones, against
 // recorded lists. tests/models/losses/ holds them, one loss a line. Those of known starts (zeros, and that of
 // mnist_mlp's reference) come from NumPy in float64 (bench/loss_lists.py); of the others, whose start our own random
-// numbers draw, from `graphrun models/NAME.json --executor=ref --losses FILE` with the overrides of kKnown.
+// numbers draw, from `graphrun models/NAME.json --executor=ref --losses FILE` with the overrides of kKnown. `ref` runs
+// only against lists from NumPy: a list that it wrote itself proves nothing about it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,10 +20,12 @@ namespace {
 
 const std::string kLists = source_folder() + "/tests/models/losses/";
 
+enum class ListFrom { ref, numpy, numpy_whole };  // numpy_whole: the list spans the whole training, of a convex model
+
 struct Known {
   const char* model;
   Overrides ten_steps;  // what makes a training of ten steps of it
-  bool convex = false;  // the list spans the whole training
+  ListFrom list = ListFrom::ref;
 };
 
 const Overrides kTenEpochs = {{"train.epochs", "10"}};
@@ -44,11 +47,11 @@ const Known kKnown[] = {{"digits", kTenOfDigits},
                         {"digits_cnn", kTenOfDigits},
                         {"forecast", kTenOfForecast},
                         {"gan", kTenOfGan},
-                        {"linear_regression", kTenEpochs, true},
-                        {"logistic_regression", kTenEpochs, true},
+                        {"linear_regression", kTenEpochs, ListFrom::numpy_whole},
+                        {"logistic_regression", kTenEpochs, ListFrom::numpy_whole},
                         {"mnist_lenet", kTenOfLenet},
-                        {"mnist_logreg", kTenBatches, true},
-                        {"mnist_mlp", both(kTenBatches, reference_start())},
+                        {"mnist_logreg", kTenBatches, ListFrom::numpy_whole},
+                        {"mnist_mlp", both(kTenBatches, reference_start()), ListFrom::numpy},
                         {"peaks", kTenEpochs},
                         {"realestate_mlp", kTenEpochs},
                         {"realestate_mlp2", kTenEpochs},
@@ -97,8 +100,16 @@ std::string name_of_run(const testing::TestParamInfo<Param>& info) {
   return std::string(std::get<0>(info.param).model) + "_" + std::get<1>(info.param);
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, FirstTen, testing::Combine(testing::ValuesIn(kKnown), testing::Values("cpu", "ref")),
-                         name_of_run<FirstTen::ParamType>);
+std::vector<std::tuple<Known, std::string>> first_ten_runs() {
+  std::vector<std::tuple<Known, std::string>> runs;
+  for (const Known& known : kKnown) {
+    runs.emplace_back(known, "cpu");
+    if (known.list != ListFrom::ref) runs.emplace_back(known, "ref");
+  }
+  return runs;
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, FirstTen, testing::ValuesIn(first_ten_runs()), name_of_run<FirstTen::ParamType>);
 
 class Whole : public testing::TestWithParam<std::tuple<Known, std::string>> {};
 
@@ -119,7 +130,7 @@ TEST_P(Whole, Losses) {
 std::vector<Known> convex() {
   std::vector<Known> models;
   std::copy_if(std::begin(kKnown), std::end(kKnown), std::back_inserter(models),
-               [](const Known& k) { return k.convex; });
+               [](const Known& k) { return k.list == ListFrom::numpy_whole; });
   return models;
 }
 INSTANTIATE_TEST_SUITE_P(Models, Whole, testing::Combine(testing::ValuesIn(convex()), testing::Values("cpu", "ref")),
@@ -154,7 +165,6 @@ TEST(Mnist, LogisticRegressionFollowsItsReference) {
   ASSERT_EQ(losses.size(), 1500u);
   for (std::size_t i = 0; i < 10; ++i) EXPECT_NEAR(losses[i], first[i], 1e-4 * first[i]) << "step " << i;
   for (std::size_t i = 0; i < 30; ++i) EXPECT_NEAR(losses[50 * i + 49], ends[i], 1e-4 * ends[i]) << "epoch " << i + 1;
-  EXPECT_EQ(figures.number("validation_accuracy"), 0.9282);
   EXPECT_NEAR(metric(run.validation, "accuracy"), figures.number("validation_accuracy"), 0.0002);
   EXPECT_NEAR(metric(run.test, "accuracy"), figures.number("test_accuracy"), 0.0002);
 }
