@@ -186,6 +186,10 @@ TEST_F(Cli, VerifyJsonHasTheseKeys) {
   EXPECT_EQ(result["passed"], true);
   EXPECT_TRUE(result["difference"].is_null());
   EXPECT_EQ(keys(result["ops"].at(0)), (std::vector<std::string>{"op", "steps", "values", "worst", "node"}));
+  for (const Json& op : result["ops"]) {  // each step compares a value or more
+    EXPECT_GT(op["steps"], 0u) << op;
+    EXPECT_LE(op["steps"], op["values"]) << op;
+  }
 }
 
 TEST_F(Cli, ATrajectoryBeyondItsBoundExitsWithThree) {

@@ -318,6 +318,12 @@ TEST_F(DataTest, CsvNamesThatAreRepeated) {
   EXPECT_NE(nameless.find("1:21: there are two columns without a name"), std::string::npos) << nameless;
 }
 
+// Words that mark missing values are names in the header.
+TEST_F(DataTest, CsvNamesThatMarkMissingValues) {
+  write("a.csv", "NA,NaN,null\n1,2,3\n");
+  EXPECT_EQ(values(read(R"({"train": {"csv": "a.csv", "y": "null"}})"), "train", "x"), (Floats{1, 2}));
+}
+
 TEST_F(DataTest, CsvLinesThatEndWithDelimiters) {
   const char* block = R"({"train": {"csv": "a.csv", "y": "y"}})";
   for (const char* text : {"a,b,y\n1,2,3,\n4,5,6,\n", "a,b,y,\n1,2,3,\n4,5,6,\n", "a,b,y,,\n1,2,3,,\n4,5,6, ,\n",

@@ -35,6 +35,8 @@ TEST(Panels, PooledCellsAreMeans) {
   EXPECT_EQ(small.cells, (std::vector<double>{10.0 / 3, 4.5, 10.5, 12.5}));
   EXPECT_EQ(small.columns, (std::vector<std::string>{"a", "c"}));
   EXPECT_EQ(pooled(map, 4, 4).cells.size(), 16u);
+  for (double& cell : map.cells) cell *= 1e-20;
+  EXPECT_DOUBLE_EQ(pooled(map, 2, 3).cells[1], 4.5e-20);
 }
 
 TEST(Panels, AsText) {
