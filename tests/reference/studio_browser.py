@@ -196,11 +196,10 @@ def odd_tables(page):
 
 def controls(page):
     """Split fractions that sum to 1, emptied boxes, invalid numbers."""
-    def choose(label, value, wanted):
-        page.run(f"(() => {{ const box = document.querySelector('[data-path=\"{label}\"], [aria-label=\"{label}\"]'); box.value = '{value}'; box.dispatchEvent(new Event('change')); }})()")
-        page.until(f"document.querySelector('#diagnostics .ok') && ({wanted})")
-        time.sleep(0.4)  # until it is checked
     text = "document.querySelector('#text').value"
+    def choose(label, value, wanted):
+        page.run(f"(() => {{ const box = document.querySelector('[data-path=\"{label}\"], [aria-label=\"{label}\"]'), before = {text}; box.value = '{value}'; box.dispatchEvent(new Event('change')); if ({text} !== before) document.querySelector('#settings').firstElementChild.dataset.old = ''; }})()")
+        page.until(f"document.querySelector('#diagnostics .ok') && ({wanted}) && !document.querySelector('[data-old]')")  # checked
     choose("data.split.0", "0.8", f"{text}.includes('\"split\": [0.8, 0.15, 0.05]')")
     choose("data.split.2", "0.1", f"{text}.includes('\"split\": [0.75, 0.15, 0.1]')")
     choose("train.clip_norm", "2", f"{text}.includes('\"clip_norm\": 2')")
