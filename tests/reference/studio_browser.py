@@ -315,12 +315,14 @@ def use(page, url, work, graphrun, folder):
     page.call("Page.reload")  # controls are as after the start
     page.until("document.documentElement?.dataset.ready === 'yes'")
 
-    # Drop a table and create a model of it.
+    # Drop a table and create a model of it: the results of the example disappear.
+    page.until("document.querySelector('#state').textContent === 'Done'")
     drop(page, "coffee.csv", coffee(2000).encode())
     page.until("!document.querySelector('#target-row').hidden")
     assert page.run("document.querySelector('#target').value") == "temperature"
     page.click("#create-model")
     page.until("document.querySelector('#diagnostics .ok')?.textContent.includes('parameters') && document.querySelector('#text').value.includes('coffee.csv')")
+    page.until("document.querySelector('#state').textContent === 'Idle' && document.querySelector('#loss').textContent === '–'")
 
     # Other tables and controls, then the first table again: the studio does not write it twice.
     odd_tables(page)
@@ -400,6 +402,14 @@ def use(page, url, work, graphrun, folder):
         shown = float(page.run(f"document.querySelector('#{split}').textContent"))
         drawn = float(re.search(rf"{split} (\S+?)(,|$)", ends).group(1))
         assert abs(drawn - shown) < 1e-4 * shown, f"the curve of {split} ends with {drawn}, the page shows {shown}"
+
+    # An edited model has no results yet.
+    page.click("#tab-model")
+    write(good.replace('"units": ', '"units": 1', 1))
+    page.until("document.querySelector('#state').textContent === 'Edited' && document.querySelector('#loss').textContent === '–'")
+    write(good)
+    page.until("document.querySelector('#state').textContent === 'Done' && document.querySelector('#loss').textContent !== '–'")
+    page.click("#tab-training")
 
     page.run("document.querySelector('#rows').value = 'minutes,start,room\\n0,90,20\\n5,90,20\\n20,90,20\\n60,90,20'")
     page.click("#predict")

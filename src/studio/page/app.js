@@ -58,6 +58,7 @@ $("train").addEventListener("click", trainAndSave);
 on("check", guarded(async () => {
   state.trained ??= state.text;
   if (!$("training").hidden && state.text !== state.trained) await train("no");
+  showStatus();
 }));
 
 const kExampleSpeed = "20";  // epochs per second: slow enough to watch
@@ -68,7 +69,12 @@ $("speed").addEventListener("change", guarded(async () => {
   isSpeedChosen = true;
   await setSpeed();
 }));
-on("opened", (isExample) => { nextSpeed = isExample ? kExampleSpeed : "0"; });
+// The results of the previous model leave the page, except during a run that is saved.
+on("opened", (isExample) => {
+  nextSpeed = isExample ? kExampleSpeed : "0";
+  const {state: now, run} = state.training, isStarted = document.documentElement.dataset.ready;
+  if (isStarted && now !== "idle" && !(isUnderWay() && run)) control("reset")();
+});
 
 $("pause").addEventListener("click", () => control(state.training.state === "paused" ? "resume" : "pause")());
 for (const action of ["step", "stop", "reset"]) $(action).addEventListener("click", control(action));
@@ -77,11 +83,11 @@ document.addEventListener("keydown", (event) => {
 });
 
 function showTraining() {
-  const {state: now, facts, error} = state.training;
-  $("state").textContent = capital(now === "stopped" ? "interrupted" : now);
-  $("state").className = now;
-  $("train").textContent = isUnderWay() ? "Restart" : "Train";
-  $("train").title = `${isUnderWay() ? "End this run and train again" : "Train"} from the initial weights (Ctrl+Enter)`;
+  const {state: now, facts, error, run} = state.training, isRestart = isUnderWay() && run;
+  $("train").textContent = isRestart ? "Restart" : "Train and save";
+  $("train").title = isRestart ? "End this run and train again from the initial weights (Ctrl+Enter)"
+    : "Train from the initial weights and save the run (Ctrl+Enter)";
+  $("stop").title = isUnderWay() && !run ? "End the run, which is not saved" : "End the run and save its results";
   $("pause").disabled = now !== "running" && now !== "paused";
   $("pause").textContent = now === "paused" ? "Resume" : "Pause";
   $("step").disabled = now !== "paused";
@@ -94,7 +100,18 @@ function showTraining() {
 }
 
 function showStatus() {
-  const last = state.points.at(-1), progress = state.progress, epochs = state.training.facts.epochs;
+  const {state: now, facts} = state.training, other = state.check && facts.model !== state.check.name && facts.model;
+  const isEdited = !other && !isUnderWay() && now !== "idle" && state.text !== (state.trained ?? state.text);
+  $("state").textContent = capital(isEdited ? "edited" : now === "stopped" ? "interrupted" : now);
+  $("state").className = isEdited ? "" : now;
+  $("state").title = isEdited ? "The model has changed since the last run" : "";
+  $("state").previousElementSibling.textContent = other ? `State of ${other}` : "State";
+  if (isEdited) {
+    for (const id of ["epoch", "steps", "loss", "validation", "test", "rate"]) $(id).textContent = "–";
+    $("progress").firstElementChild.style.width = 0;
+    return;
+  }
+  const last = state.points.at(-1), progress = state.progress, epochs = facts.epochs;
   const fresh = progress && (!last || progress.step > last.step) ? progress : null;
   const epoch = fresh || last ? Math.floor((fresh ?? last).epoch) : undefined;
   // After the run: loss of the saved weights. During it: the latest evaluation, which may be of an earlier epoch.

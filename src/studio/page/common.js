@@ -39,11 +39,14 @@ export const post = (path, body = {}) =>
   fetch(path, {method: "POST", headers: {"Content-Type": "application/json"}, body: JSON.stringify(body)})
     .then(answered, () => { throw gone(); });
 
+let closed = "";  // warning that the user has closed; it stays closed in later runs
 export function notify(error, kind = "error") {
-  const notice = $("notice");
-  notice.hidden = !error;
+  const notice = $("notice"), text = error ? String(error.message ?? error).trimEnd() : "";
+  notice.hidden = !error || (kind === "warning" && text === closed);
   notice.className = kind === "warning" ? "warning" : "";
-  notice.textContent = error ? String(error.message ?? error).trimEnd() : "";
+  const close = () => { closed = text; notice.hidden = true; };
+  notice.replaceChildren(element("span", {}, text),
+    element("button", {type: "button", "aria-label": "close", title: "Close", onclick: close}, "×"));
 }
 
 // Place of the errors of a control, behind it. Controls of the header have the notice below the header.
@@ -89,7 +92,9 @@ const kLabels = {
   early_stopping: "Early stopping", every: "Update every (steps)", split_seed: "Split seed", stratify: "Stratify by",
   split_by: "Split by",
   objectives: "Objectives", "source.csv": "CSV file", "source.y": "Column to predict",
-  "source.rows": "Number of rows", "source.random.rows": "Number of rows", "source.random.seed": "Data seed",
+  "source.rows": "Number of rows", "source.delimiter": "Separator", shards: "Shards of a batch", stop_at: "Stop at",
+  threshold: "Decision threshold",
+   "source.random.rows": "Number of rows", "source.random.seed": "Data seed",
 };
 const kParts = {monitor: "metric", mode: "direction", patience: "patience (evaluations)",
   min_delta: "minimum improvement (min_delta)",

@@ -124,7 +124,8 @@ export class Curves {
       const shown = (one) => this.log[axis] ? 10 ** one : Number(one.toPrecision(12));
       const [number, next] = [value, all[1] ?? value].map(shown);
       const apart = Math.abs(next - (this.log[axis] ? 10 ** all[0] : all[0])) || Math.abs(number);
-      return short(number, Math.min(12, Math.max(3, Math.ceil(Math.log10(Math.abs(number) / apart || 1)) + 1)));
+      return short(number, Math.min(12, Math.max(3, Math.ceil(Math.log10(Math.abs(number) / apart || 1)) + 1)))
+        .replace(/\.?0+e/, "e");
     };
     context.lineWidth = 1;
     context.fillStyle = quiet;
@@ -182,7 +183,7 @@ export class Curves {
       context.font = "13px system-ui, sans-serif";
       const any = this.series.some((one) => one.y.some(Number.isFinite));
       this.message = any ? "No positive values to show on a logarithmic axis."
-        : "No data yet. Click Train to start a run.";
+        : "No data yet. Click Train and save to start a run.";
       context.fillText(this.message, kLeft + wide / 2, kTop + tall / 2);
     } else {
       this.message = "";

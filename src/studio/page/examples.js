@@ -56,19 +56,19 @@ const kPeaks = "3 * (1 - u)^2 * exp(-u^2 - (v + 1)^2) - 10 * (u / 5 - u^3 - v^5)
 
 // The page opens on the first one.
 export const examples = [
-  {title: "Circle: one class surrounds the other", ...model({name: "circle",
+  {title: "Circle: disk and ring", ...model({name: "circle",
     description: "Points inside and outside a circle",
     data: points({...square, y: "u * u + v * v + noise < 0.4", noise: 0.05}), ...classes([6, 4])})},
-  {title: "XOR: classes in opposite quadrants", ...model({name: "exclusive_or",
+  {title: "XOR: four quadrants", ...model({name: "exclusive_or",
     description: "Two classes in opposite quadrants",
     data: points({...square, y: "u * v + noise > 0", noise: 0.03}), ...classes([6, 4])})},
   {title: "Spiral: two arms", ...model({name: "spiral", description: "Two arms of a spiral",
     data: points({...spiral, noise: 0.1}), ...classes([8, 8], 1000, 0.01)})},
-  {title: "Overfitting: few rows, much noise", ...model({name: "overfitting",
+  {title: "Overfitting: few rows", ...model({name: "overfitting",
     description: "A network with too many units for few noisy rows",
     data: points({...square, y: "u + v + noise > 0", noise: 0.6, split: "0.15, 0, 0.85"}),
     ...classes([8, 8], 600, 0.005)})},
-  {title: "Peaks: regression of a smooth surface", ...model({name: "peaks",
+  {title: "Peaks: smooth surface", ...model({name: "peaks",
     description: "Regression of the peaks function by a 2-20-8-1 network",
     data: `{
     "train": {
@@ -80,7 +80,7 @@ export const examples = [
     tail: [dense("y_hat", "h2", 1), '"loss = mean(square(y_hat - y))"'],
     outputs: '{"y_hat": "y"}', metrics: '["mse", "mae"]',
     optimizer: '{"adam": {"lr": 0.01}}', batch: 300, epochs: 400})},
-  {title: "Sine: regression of a noisy curve", ...model({name: "sine", inputs: 1,
+  {title: "Sine: noisy curve", ...model({name: "sine", inputs: 1,
     description: "Regression of a noisy sine by a 1-12-1 network",
     data: `{
     "source": {

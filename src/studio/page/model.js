@@ -206,7 +206,7 @@ function showQuick(model) {
     ...["train.batch", "lr", "l2", "train.epochs"].map((name) =>
       state.check.settings.find(({path}) => path === name
         || (/^train\.optimizer\.\w+\./.test(path) && path.endsWith(`.${name}`)))),
-  ].filter(Boolean);
+  ].filter(Boolean).map((one) => one.path.endsWith(".lr") ? {...one, label: "Initial learning rate"} : one);
   $("quick").replaceChildren(...quick.map((one) => control(one, model)).filter(Boolean));
 }
 
@@ -522,7 +522,7 @@ $("export-weights").addEventListener("click", guarded(async () => {
 $("copy-command").addEventListener("click", () => navigator.clipboard?.writeText(state.training.command));
 // Notes below the command state where it cannot reproduce the weights.
 function commandText({command, state: now, result, changes}) {
-  if (!command && !changes.length) return result ? "# this run is not saved: click Train to save the next one" : "";
+  if (!command && !changes.length) return result ? "# this run is not saved: click Train and save for one that is" : "";
   const notes = [];
   const note = command ? "replay applies the same changes" : "this run is not saved, so no command reproduces it";
   if (changes.length) notes.push(`# hyperparameters changed during training: ${note}`);

@@ -111,7 +111,7 @@ function neuron(column, unit, x, y) {
   for (const event of ["pointerleave", "blur"]) button.addEventListener(event, look(null));
   button.addEventListener("click", () => { pinned = pinned?.name === name ? null : here; draw(); });
   if (!column.isInput) return button;
-  const label = element("small", {class: "input-name"}, name);
+  const label = element("small", {class: "input-name", title: name}, name);
   label.style.top = `${y}px`;
   const both = document.createDocumentFragment();
   both.append(label, button);
@@ -181,9 +181,10 @@ function paintSurface(values) {
     context.fillText(network.width === 2 ? text(1, axis[i]) : short(axis[i], 2), left - 5, top + (i ? 9 : tall));
   });
   context.textAlign = "center";
-  context.fillText(network.names[0], left + wide / 2, height - 8);
+  const axisName = (i) => network.names[i].length > 12 ? `${network.names[i].slice(0, 11)}…` : network.names[i];
+  context.fillText(axisName(0), left + wide / 2, height - 8, wide / 2);
   context.textAlign = "right";
-  context.fillText(network.width === 2 ? network.names[1] : "", left - 5, top + tall / 2);
+  context.fillText(network.width === 2 ? axisName(1) : "", left - 5, top + tall / 2, left - 5);
   for (const split of rows) {
     const isTrain = split.name === "train";
     if (!isTrain && !$("show-test").checked) continue;
@@ -232,7 +233,7 @@ function paintWeights(weights) {
     context.textAlign = side;
     context.fillText(short(value, 3), 10 + (width - 20) * (value / size + 1) / 2, height - 8);
   });
-  context.fillText(`${most} weights`, width - 10, 10);
+  context.fillText(`Tallest bar: ${most} of ${weights.length} weights`, width - 10, 10);
 }
 
 // ---- the model of the training
@@ -245,6 +246,8 @@ function take() {
   looked = pinned = null;
   $("network-card").hidden = !network;
   $("surface-card").hidden = !network?.hasMaps;
+  $("network-note").textContent = network?.hasMaps === false
+    ? "The boxes have no maps: a map needs a network with one or two inputs and one output." : "";
   document.querySelector(".lab").classList.toggle("plain", !network);
   document.querySelector(".lab").classList.toggle("no-maps", Boolean(network) && !network.hasMaps);
   if (!network) return;

@@ -41,7 +41,8 @@ export function networkOf(facts) {
     units: (i, value) => input?.scale ? value * input.scale[i] + input.shift[i] : value};
 }
 
-const shortName = (name, input, i) => name && name.length <= 10 ? name : `${input}${i + 1}`;
+// A long formula gets a short name.
+const shortName = (name, input, i) => name && name.length <= 40 ? name : `${input}${i + 1}`;
 
 export function weightsOf(frame) {
   frame.decoded ??= new Float32Array(Uint8Array.from(atob(frame.weights), (one) => one.charCodeAt(0)).buffer);

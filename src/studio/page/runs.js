@@ -74,7 +74,7 @@ function rowOf(row, shown) {
 function show() {
   if (!runs.rows.length) {
     return $("run-table").replaceChildren(element("p", {class: "quiet"},
-      "No saved runs yet. Click Train to create the first one, as graphrun train --run-dir does."));
+      "No saved runs yet. Click Train and save to create the first one, as graphrun train --run-dir does."));
   }
   const wanted = $("run-filter").value.trim().toLowerCase();
   const has = (cell) => cell.toLowerCase().includes(wanted);

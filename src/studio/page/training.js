@@ -148,8 +148,13 @@ function showResults() {
 
 // ---- runtime hyperparameters
 
-const changeText = ({number, from, to, step}) =>
-  `${labelOf(number)} ${from} → ${to} after step ${step.toLocaleString("en")}`;
+// One text for each hyperparameter: its first and its last value.
+function changeTexts(changes) {
+  const byNumber = new Map();
+  for (const one of changes) byNumber.set(one.number, [...byNumber.get(one.number) ?? [], one]);
+  return [...byNumber.values()].map((all) => `${labelOf(all[0].number)} ${all[0].from} → ${all.at(-1).to} ` +
+    `${all.length > 1 ? `in ${all.length} changes, the last ` : ""}after step ${all.at(-1).step.toLocaleString("en")}`);
+}
 
 function showHyperparameters() {
   const {numbers = {}, changes = [], state: now} = state.training;
@@ -159,7 +164,8 @@ function showHyperparameters() {
   if (key === $("hyperparameters").dataset.key) return;
   $("hyperparameters").dataset.key = key;
   const focused = document.activeElement?.id;
-  const title = names.length ? element("span", {}, "During training:") : null;
+  const title = names.length ? element("span", {title: "Changes of this run only; the model keeps its values"},
+    "During this run:") : null;
   $("hyperparameters").replaceChildren(...[title].filter(Boolean), ...names.map((name) => {
     const set = guarded(async (event, value) => {
       try {
@@ -176,7 +182,7 @@ function showHyperparameters() {
       onclick: (event) => set(event, Number((numbers[name] * factor).toPrecision(6)))}, sign);
     const label = element("label", {for: input.id, title: name}, labelOf(name));
     return element("span", {class: "hyperparameter"}, label, times(0.5, "÷2"), input, times(2, "×2"));
-  }), element("span", {class: "quiet"}, changes.length ? `Changed: ${changes.map(changeText).join("; ")}`
+  }), element("span", {class: "quiet"}, changes.length ? `Changed: ${changeTexts(changes).join("; ")}`
     : "A change takes effect in the next step."));
   if (focused?.startsWith("hyperparameter-")) $(focused)?.focus();
 }
