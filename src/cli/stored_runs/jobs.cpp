@@ -8,20 +8,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
-#include <condition_variable>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
-#include <system_error>
-#include <thread>
 #include <utility>
 
+#include "base/at_once.h"
 #include "cli/command_line/diagnostics.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/training/training_run.h"
@@ -73,6 +69,20 @@ std::string kept_of(std::FILE* file) {
   return text;
 }
 
+struct ThreadEnd : JobEnd {
+  UnsyncedRun run;
+  bool begun = false;
+
+  // An error replaces the exit code of the run.
+  template <class F>
+  void attempt(F step) {
+    if (run.folder.empty()) return;
+    Diagnostics diagnostics(message);
+    const int failed = guarded(diagnostics, [&] { return step(run), kDone; });
+    if (failed != kDone) code = failed, run.folder.clear();
+  }
+};
+
 }  // namespace
 
 std::size_t cores() {
@@ -120,71 +130,29 @@ void run_in_processes(const std::vector<std::vector<std::string>>& jobs, std::si
   }
 }
 
-namespace {
-
-struct ThreadEnd : JobEnd {
-  UnsyncedRun run;
-
-  // An error replaces the exit code of the run.
-  template <class F>
-  void attempt(F step) {
-    if (run.folder.empty()) return;
-    Diagnostics diagnostics(message);
-    const int failed = guarded(diagnostics, [&] { return step(run), kDone; });
-    if (failed != kDone) code = failed, run.folder.clear();
-  }
-};
-
-}  // namespace
-
 void run_in_threads(const std::vector<Arguments>& trainings, std::size_t at_once, const OnJobEnd& ended) {
   const Interruptible interruptible;
-  std::atomic<std::size_t> next{0};
-  std::mutex mutex;  // protects the variables below
-  std::condition_variable changed;
-  std::vector<ThreadEnd> ends;
-  ends.reserve(trainings.size());  // the threads allocate nothing here, and this one may read while they add
-  std::size_t working = 0;
-  const auto work = [&] {
-    for (std::size_t job = next++; job < trainings.size() && !interrupted(); job = next++) {
-      ThreadEnd end{{job, kDone, {}}, {}};
-      Diagnostics diagnostics(end.message);
-      end.code = guarded(diagnostics, [&] { return train_and_store(trainings[job], diagnostics, {}, &end.run); });
-      const std::lock_guard lock(mutex);
-      ends.push_back(std::move(end));
-      changed.notify_one();
-    }
-    const std::lock_guard lock(mutex);
-    --working;
-    changed.notify_one();
+  std::vector<ThreadEnd> ends(trainings.size());
+  const auto train = [&](std::size_t job, const RunInCaller&) {
+    if (interrupted()) return;
+    ThreadEnd& end = ends[job];
+    end.begun = true;
+    end.job = job;
+    Diagnostics diagnostics(end.message);
+    end.code = guarded(diagnostics, [&] { return train_and_store(trainings[job], diagnostics, {}, &end.run); });
   };
-  std::vector<std::jthread> threads;
-  for (std::size_t i = 0; i < std::min(trainings.size(), at_once); ++i) {
-    const std::lock_guard lock(mutex);
-    try {
-      threads.emplace_back(work);
-    } catch (const std::system_error&) {  // thread limit reached: fewer train at a time
-      if (threads.empty()) reject_job("cannot start a thread");
-      break;
-    }
-    ++working;
-  }
-  std::unique_lock lock(mutex);
-  for (std::size_t reported = 0; working > 0 || reported < ends.size();) {
-    changed.wait(lock, [&] { return working == 0 || reported < ends.size(); });
+  run_at_once(trainings.size(), at_once, train, [&](std::span<const std::size_t> jobs) {
     // Completes all runs that have ended while the threads train: they never wait for the disk, and on a journaling
     // file system the first sync writes the journal for all of these runs.
-    const std::span group = std::span(ends).subspan(reported);
-    lock.unlock();
-    for (ThreadEnd& end : group) end.attempt([](const UnsyncedRun& run) { run.sync_files(); });
-    for (ThreadEnd& end : group) {
+    for (const std::size_t job : jobs) ends[job].attempt([](const UnsyncedRun& run) { run.sync_files(); });
+    for (const std::size_t job : jobs) {
+      ThreadEnd end = std::move(ends[job]);
+      if (!end.begun) continue;
       end.attempt([](const UnsyncedRun& run) { run.write_result(); });
       end.message.resize(std::min(end.message.size(), kKeptMessage));
       ended(end);
     }
-    reported += group.size();
-    lock.lock();
-  }
+  });
 }
 
 }  // namespace graphrun::cli
