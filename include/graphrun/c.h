@@ -28,7 +28,7 @@
 extern "C" {
 #endif
 
-#define GR_ABI_VERSION 4
+#define GR_ABI_VERSION 5
 #define GR_MAX_RANK 8
 
 typedef struct gr_error gr_error;
@@ -141,6 +141,24 @@ typedef struct gr_train_result {
 GR_API gr_error* gr_session_train(gr_session* session, const gr_train_options* options, gr_train_result* result);
 /* Ends a running gr_session_train after its steps in flight; otherwise no effect. */
 GR_API void gr_session_cancel(gr_session* session);
+
+typedef struct gr_train_many_options {
+  size_t struct_size;
+  size_t at_once; /* sessions that train concurrently, each in a thread; 0: one per core */
+  /* In the calling thread, one call at a time; `network` is the index of the session, which waits meanwhile. Positive
+     ends its training, negative that of all sessions. */
+  int (*on_report)(void* user, size_t network, const gr_report* report);
+  void* user;
+} gr_train_many_options;
+
+/* Trains `count` different sessions, several at a time, with the bits of gr_session_train on each. A failure of one
+   does not affect the others: errors[i] is NULL or the error of sessions[i], which the caller owns. `options` and
+   `results` may be NULL; results[0].struct_size is that of each element. Open sessions on "cpu" with {"threads": 1}. A
+   callback may use the session of its network as one of gr_session_train. On an error of the call itself nothing is
+   trained or given. Since version 5. */
+GR_API gr_error* gr_train_many(gr_session* const* sessions, size_t count, const gr_train_many_options* options,
+                               gr_train_result* results, gr_error** errors);
+
 /* Runs `steps` training steps without checking the loss. */
 GR_API gr_error* gr_session_advance(gr_session* session, uint64_t steps);
 

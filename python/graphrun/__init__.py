@@ -13,10 +13,10 @@ from typing import Any
 
 from graphrun._graph import GraphBuilder, Value
 from graphrun._library import Error, devices, help, version  # pylint: disable=redefined-builtin
-from graphrun._model import Model
-from graphrun._session import Advanced, Report, Session
+from graphrun._model import Ensemble, Model
+from graphrun._session import Advanced, Report, Session, train_many
 
-__all__ = ["Advanced", "Error", "GraphBuilder", "Model", "Report", "Session", "Value", "devices", "help", "version"]
+__all__ = ["Advanced", "Ensemble", "Error", "GraphBuilder", "Model", "Report", "Session", "Value", "devices", "help", "train_many", "version"]
 __version__ = version()
 
 

@@ -5,7 +5,7 @@ import json
 import os
 from typing import Any, Dict, List, Optional
 
-ABI_VERSION = 4
+ABI_VERSION = 5
 MAX_RANK = 8
 DTYPES = ("float32", "float64", "int32", "uint64", "bool")  # index: gr_dtype
 KINDS = {1: "run", 2: "input", 3: "check", 4: "device"}
@@ -48,6 +48,14 @@ OnReport = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(Report
 
 class TrainOptions(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("on_report", OnReport), ("user", ctypes.c_void_p)]
+
+
+OnNetworkReport = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(Report))
+
+
+class TrainManyOptions(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("at_once", ctypes.c_size_t), ("on_report", OnNetworkReport),
+                ("user", ctypes.c_void_p)]
 
 
 class TrainResult(ctypes.Structure):
@@ -118,6 +126,7 @@ _FALLIBLE = {
     "gr_session_open": [_handle, _text, _out],
     "gr_session_describe": [_handle, _out],
     "gr_session_train": [_handle, ctypes.POINTER(TrainOptions), ctypes.POINTER(TrainResult)],
+    "gr_train_many": [_out, _size, ctypes.POINTER(TrainManyOptions), ctypes.POINTER(TrainResult), _out],
     "gr_session_advance_until": [_handle, ctypes.c_uint64, ctypes.c_int64, ctypes.POINTER(Advanced)],
     "gr_session_loss": [_handle, ctypes.POINTER(ctypes.c_double)],
     "gr_session_evaluate": [_handle, _text, _out],
@@ -158,13 +167,17 @@ for _name, _arguments, _result in (
 def call(name: str, *arguments: Any) -> None:
     """Calls a function of _FALLIBLE. Raises its error."""
     error = getattr(lib, name)(*arguments)
-    if not error:
-        return
+    if error:
+        raise taken_error(error)
+
+
+def taken_error(handle: int) -> Error:
+    """Returns the error of a handle and frees the handle."""
     try:
-        raise Error(KINDS[lib.gr_error_kind(error)], lib.gr_error_message(error).decode(),
-                    json.loads(lib.gr_error_json(error)))
+        return Error(KINDS[lib.gr_error_kind(handle)], lib.gr_error_message(handle).decode(),
+                     json.loads(lib.gr_error_json(handle)))
     finally:
-        lib.gr_error_free(error)
+        lib.gr_error_free(handle)
 
 
 def text(name: str, *arguments: Any) -> str:

@@ -1,15 +1,17 @@
 """Models: a model file with its own data or with arrays, in the style of scikit-learn estimators."""
 
+import contextlib
 import ctypes
 import json
+import operator
 import os
 import tempfile
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from graphrun import _library
 from graphrun._arrays import (Array, as_array, as_table, column_names, converted, has_more_digits, in_columns, near, number_of_dtype,
                               write_table)
-from graphrun._session import OnReport, Session
+from graphrun._session import OnReport, Report, Session, train_many
 
 _OPTIONS = ("executor", "target", "tiling", "fuse", "passes", "threads", "jit", "rows_vary")  # keywords of open()
 # Replacements for keywords of other libraries.
@@ -204,6 +206,14 @@ class Model:
         on_report, progress : those of Session.train()
         """
         _check_options("fit", ("x", "y", "validation", "sample_weight", "on_report", "progress"), options)
+        session = self._fitting(x, y, validation, sample_weight, executor, options)
+        session.train(on_report, progress=progress)
+        self.session, self._executor = session, "ref" if executor == "ref" else "cpu"
+        return self
+
+    def _fitting(self, x: Any, y: Any, validation: Any, sample_weight: Any, executor: str,
+                 options: Dict[str, Any]) -> Session:
+        """Returns a session for fit(), with the given arrays."""
         if validation is not None and not (isinstance(validation, (tuple, list)) and len(validation) in (2, 3)):
             raise TypeError("fit: validation takes (x, y) or (x, y, sample_weight)")
         x, before, weights = as_table(x), (self._columns, self._weights), sample_weight
@@ -216,13 +226,10 @@ class Model:
                     self._columns[split] = {}
                     self.set_data(split, **columns)
             loaded = self._loaded_with_table(x, replaced) if replaced else self._taken()
-            session = self._opened(loaded, executor, options)
+            return self._opened(loaded, executor, options)
         except BaseException:
             self._columns, self._weights = before
             raise
-        session.train(on_report, progress=progress)
-        self.session, self._executor = session, "ref" if executor == "ref" else "cpu"
-        return self
 
     def _replaced(self, x: Any) -> str:
         """Returns the key in "data" of the table that a table x replaces: "source", "train", or "" for none."""
@@ -278,22 +285,11 @@ class Model:
 
         A multi-label target gives 0 or 1 per label, shape (rows, labels). A decision threshold of the model applies.
         """
-        import numpy
-
         output = self.describe()["outputs"][0]
         scores = self._raw(x)
         if not output["classes"]:
             return scores
-        thresholds = self._predicts().describe()["outputs"][0].get("thresholds")
-        if output["multi_label"] or scores.shape[-1] == 1 or (thresholds and scores.shape[-1] == 2):
-            above = (_probabilities(scores, output) >= thresholds if thresholds else
-                     scores > (0.5 if output["scores"] == "plain" else 0)).astype("int64")
-            if output["multi_label"]:
-                return above
-            numbers = above[..., -1]
-        else:
-            numbers = scores.argmax(axis=-1)
-        return numpy.asarray(output["labels"])[numbers] if output["labels"] else numbers
+        return _classes(scores, output, self._predicts().describe()["outputs"][0].get("thresholds"))
 
     def predict_proba(self, x: Any) -> Array:
         """Returns the probability of each class, shape (rows, classes), float64. Raises TypeError for regression."""
@@ -348,6 +344,73 @@ def _probabilities(scores: Array, output: Dict[str, Any]) -> Array:
     elif output["scores"] == "sigmoid_logits":
         scores = 1 / (1 + numpy.exp(-scores))
     return scores
+
+
+def _classes(scores: Array, output: Dict[str, Any], thresholds: Any) -> Array:
+    import numpy
+
+    if output["multi_label"] or scores.shape[-1] == 1 or (thresholds and scores.shape[-1] == 2):
+        above = (_probabilities(scores, output) >= thresholds if thresholds else
+                 scores > (0.5 if output["scores"] == "plain" else 0)).astype("int64")
+        if output["multi_label"]:
+            return above
+        numbers = above[..., -1]
+    else:
+        numbers = scores.argmax(axis=-1)
+    return numpy.asarray(output["labels"])[numbers] if output["labels"] else numbers
+
+
+class Ensemble:
+    """Networks of one model that differ in their seed. `models` are the networks, each a Model.
+
+    Parameters
+    ----------
+    source, **options : those of Model
+    networks : number of networks. The first has the seed of the model, and its split of the rows is that of all
+    """
+
+    def __init__(self, source: Any, networks: int = 8, **options: Any):
+        if operator.index(networks) < 2:
+            raise ValueError(f"Ensemble: {networks} networks are fewer than 2")
+        given = dict(options.pop("set", None) or {})
+        first = Model(source, set=given, **options)
+        seed = given.get("train.seed", first._section("train").get("seed", 0))
+        if "split_seed" not in first._section("data"):
+            with contextlib.suppress(_library.Error):  # the model does not split its rows
+                given = Model(source, set={"data.split_seed": seed, **given}, **options)._options["set"]
+        self.models = [Model(source, set={**given, "train.seed": seed + i}, **options) for i in range(networks)]
+
+    def fit(self, x: Any = None, y: Any = None, *, validation: Any = None, sample_weight: Any = None,
+            executor: str = "cpu", on_report: Optional[Callable[[int, Report], Any]] = None,
+            at_once: Optional[int] = None, **options: Any) -> "Ensemble":
+        """Trains the networks with the arguments of Model.fit() and train_many(), each with the bits of its own fit().
+        Returns self. Raises the Error of the first network that failed."""
+        _check_options("fit", ("x", "y", "validation", "sample_weight", "on_report", "at_once"), options)
+        options = {"threads": 1, **options}
+        sessions = [one._fitting(x, y, validation, sample_weight, executor, options) for one in self.models]
+        for model, session, result in zip(self.models, sessions, train_many(sessions, on_report, at_once=at_once)):
+            if result["error"] is not None:
+                raise result["error"]
+            model.session, model._executor = session, "ref" if executor == "ref" else "cpu"
+        return self
+
+    def predict(self, x: Any, return_std: bool = False) -> Any:
+        """Returns the mean over the networks of the first output, in float64; for a classifier the class of the mean
+        probabilities. With return_std, returns it and the sample standard deviation of the output or probabilities."""
+        import numpy
+
+        output = self.models[0].describe()["outputs"][0]
+        values = numpy.stack([_probabilities(one._raw(x), output) for one in self.models])
+        mean = values.mean(axis=0)
+        if output["classes"]:
+            chosen = [one._predicts().describe()["outputs"][0].get("thresholds") for one in self.models]
+            thresholds = numpy.mean(chosen, axis=0).tolist() if all(chosen) else None
+            mean = _classes(mean.astype("float32"), {**output, "scores": "plain"}, thresholds)
+        return (mean, values.std(axis=0, ddof=1)) if return_std else mean
+
+    def predict_proba(self, x: Any) -> Array:
+        """Returns the mean probability of each class, shape (rows, classes). Raises TypeError for regression."""
+        return sum(one.predict_proba(x) for one in self.models) / len(self.models)
 
 
 class _Loaded:

@@ -5,7 +5,8 @@ import json
 import math
 import operator
 import os
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+import time
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from graphrun import _library
 from graphrun._arrays import (Array, as_array, as_output, as_table, column_names, converted, empty, has_more_digits, in_columns,
@@ -85,10 +86,7 @@ class Session:
         line = Progress() if shows else None
 
         def report(_: Any, given: Any) -> int:
-            one = given.contents
-            validation = None if math.isnan(one.validation_loss) else one.validation_loss
-            made = Report(one.epoch, one.epochs, one.step, one.loss, validation, one.seconds, one.steps_per_second,
-                          dict(zip(self._objectives, one.objectives[:one.objective_count])))
+            made = self._report(given.contents)
             try:
                 if line is not None:
                     line.update(made)
@@ -106,8 +104,12 @@ class Session:
                 line.end()
         if raised:
             raise raised[0]
-        return {"epochs": result.epochs, "steps": result.steps, "seconds": result.seconds,
-                "cancelled": bool(result.cancelled)}
+        return _outcome(result)
+
+    def _report(self, one: Any) -> Report:
+        validation = None if math.isnan(one.validation_loss) else one.validation_loss
+        return Report(one.epoch, one.epochs, one.step, one.loss, validation, one.seconds, one.steps_per_second,
+                      dict(zip(self._objectives, one.objectives[:one.objective_count])))
 
     def cancel(self) -> None:
         """Stops train() after its steps in flight. Any thread may call it."""
@@ -239,3 +241,64 @@ class Session:
         text = ctypes.create_string_buffer(17)
         _library.call("gr_session_weights_hash", self._handle, text)
         return text.value.decode()
+
+
+def _outcome(result: Any) -> Dict[str, Any]:
+    return {"epochs": result.epochs, "steps": result.steps, "seconds": result.seconds,
+            "cancelled": bool(result.cancelled)}
+
+
+def train_many(sessions: Sequence[Session], on_report: Optional[Callable[[int, Report], Any]] = None, *,
+               at_once: Optional[int] = None) -> List[Dict[str, Any]]:
+    """Trains sessions at a time, each with the bits of Session.train(). Returns the results of train() in order, with
+    the key "error": the Error of a network that failed, such as by a loss that is not finite, else None.
+
+    Parameters
+    ----------
+    sessions : different sessions. Open them on the CPU with threads=1
+    on_report : called in this thread with the index of a session and its Report. It may read, predict and evaluate this
+        session. A true result stops its training; an exception or Ctrl-C stops all training and is raised here
+    at_once : number of sessions that train concurrently (default: one per core)
+    """
+    if at_once is not None and operator.index(at_once) < 1:
+        raise ValueError(f"train_many: at_once={at_once} is less than 1")
+    sessions = list(sessions)
+    for one in sessions:
+        if not isinstance(one, Session):
+            raise TypeError(f"train_many: expected sessions of Model.open(), got {type(one).__name__}")
+    raised: List[BaseException] = []
+
+    def report(_: Any, network: int, given: Any) -> int:
+        try:
+            return int(bool(on_report(network, sessions[network]._report(given.contents))))  # type: ignore[misc]
+        except BaseException as error:  # pylint: disable=broad-except
+            raised.append(error)
+            return -1
+
+    count = len(sessions)
+    callback = _library.OnNetworkReport() if on_report is None else _library.OnNetworkReport(report)
+    options = _library.TrainManyOptions(ctypes.sizeof(_library.TrainManyOptions), at_once or 0, callback, None)
+    results = (_library.TrainResult * max(count, 1))()
+    results[0].struct_size = ctypes.sizeof(_library.TrainResult)
+    errors = (ctypes.c_void_p * count)()
+    arguments = ("gr_train_many", (ctypes.c_void_p * count)(*[one._handle for one in sessions]), count,
+                 ctypes.byref(options), results, errors)
+    if on_report is not None:
+        _library.call(*arguments)
+    else:  # in another thread, so that Ctrl-C stops the sessions without a report
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(1) as pool:
+            call = pool.submit(_library.call, *arguments)
+            try:
+                call.result()
+            except KeyboardInterrupt:
+                while not call.done():
+                    for one in sessions:
+                        one.cancel()
+                    time.sleep(0.01)
+                raise
+    made = [_library.taken_error(one) if one else None for one in errors]
+    if raised:
+        raise raised[0]
+    return [{**_outcome(result), "error": error} for result, error in zip(results, made)]

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <exception>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "c_api/model.h"
 #include "c_api/options.h"
 #include "c_api/types.h"
+#include "graphrun/train_many.h"
 #include "graphrun/weights.h"
 
 using namespace graphrun;
@@ -140,6 +142,15 @@ gr_report report_of(const Report& report) {
   return all;
 }
 
+gr_train_result result_of(const TrainResult& done) {
+  gr_train_result all{};
+  all.epochs = done.epochs;
+  all.steps = done.steps;
+  all.seconds = done.seconds;
+  all.cancelled = done.cancelled ? 1 : 0;
+  return all;
+}
+
 }  // namespace
 
 gr_error* gr_session_open(gr_model* model, const char* options, gr_session** session) {
@@ -172,13 +183,34 @@ gr_error* gr_session_train(gr_session* session, const gr_train_options* options,
         if (known.on_report(known.user, &all) != 0) trained.cancel();
       };
     }
-    const TrainResult done = trained.train(train);
-    gr_train_result all{};
-    all.epochs = done.epochs;
-    all.steps = done.steps;
-    all.seconds = done.seconds;
-    all.cancelled = done.cancelled ? 1 : 0;
-    c_api::give_fields(all, result, "result");
+    c_api::give_fields(result_of(trained.train(train)), result, "result");
+  });
+}
+gr_error* gr_train_many(gr_session* const* sessions, size_t count, const gr_train_many_options* options,
+                        gr_train_result* results, gr_error** errors) {
+  return guarded([&] {
+    const gr_train_many_options known = c_api::known_fields(options, "options");
+    const std::size_t stride = c_api::known_fields(results, "results").struct_size;
+    std::vector<Session*> all;
+    if (count > 0) checked(sessions, "sessions"), checked(errors, "errors");
+    for (gr_session* session : std::span(sessions, count)) all.push_back(&of(session));
+    TrainManyOptions train;
+    train.at_once = known.at_once;
+    if (known.on_report != nullptr) {
+      train.on_report = [&](std::size_t network, const Report& report) {
+        const gr_report given = report_of(report);
+        const int answer = known.on_report(known.user, network, &given);
+        return answer == 0 ? AfterReport::resume : answer > 0 ? AfterReport::stop : AfterReport::stop_all;
+      };
+    }
+    const std::vector<NetworkResult> done = train_many(all, train);
+    for (std::size_t i = 0; i < count; ++i) {
+      errors[i] = done[i].error ? guarded([&] { std::rethrow_exception(done[i].error); }) : nullptr;
+      if (results == nullptr) continue;
+      auto* to = reinterpret_cast<gr_train_result*>(reinterpret_cast<std::byte*>(results) + i * stride);
+      to->struct_size = stride;
+      c_api::give_fields(result_of(done[i].training), to, "results");
+    }
   });
 }
 void gr_session_cancel(gr_session* session) {

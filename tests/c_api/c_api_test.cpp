@@ -171,6 +171,92 @@ TEST(CApi, ACallbackEndsTheTraining) {
   EXPECT_LT(result.steps, 200U);
 }
 
+Owned<gr_session> opened_with(const std::string& options) {
+  const Owned<gr_model> model = parsed(kPlane, options.c_str());
+  gr_session* session = nullptr;
+  good(gr_session_open(model.get(), R"({"threads": 1})", &session));
+  return Owned<gr_session>(session);
+}
+std::string hash_of(gr_session* session) {
+  std::array<char, 17> hash{};
+  good(gr_session_weights_hash(session, hash.data()));
+  return hash.data();
+}
+
+// Network 2 diverges, and a callback ends network 3.
+TEST(CApi, TrainsManyAsEachAlone) {
+  std::vector<Owned<gr_session>> owned;
+  std::vector<gr_session*> sessions;
+  std::vector<std::string> alone;
+  const auto ends = [](void*, const gr_report* report) { return report->epoch == 5 ? 1 : 0; };
+  for (int i = 0; i < 6; ++i) {
+    const std::string lr = i == 2 ? "1e30" : "0.0" + std::to_string(i + 1);
+    const std::string set = R"({"set": {"train.log_every": 1, "train.optimizer": {"sgd": {"lr": )" + lr + "}}}}";
+    owned.push_back(opened_with(set));
+    sessions.push_back(owned.back().get());
+    const Owned<gr_session> one = opened_with(set);
+    gr_train_options options{sizeof options, ends, nullptr};
+    gr_error* error = gr_session_train(one.get(), i == 3 ? &options : nullptr, nullptr);
+    i == 2 ? (void)bad(error, GR_RUN, "run.not_finite") : good(error);
+    alone.push_back(hash_of(one.get()));
+  }
+  std::array<int, 6> reports{};
+  gr_train_many_options options{};
+  options.struct_size = sizeof options;
+  options.at_once = 3;
+  options.user = &reports;
+  options.on_report = [](void* user, size_t network, const gr_report* report) {
+    ++(*static_cast<std::array<int, 6>*>(user))[network];
+    return network == 3 && report->epoch == 5 ? 1 : 0;
+  };
+  std::array<gr_train_result, 6> results{};
+  results[0].struct_size = sizeof results[0];
+  std::array<gr_error*, 6> errors{};
+  good(gr_train_many(sessions.data(), 6, &options, results.data(), errors.data()));
+  for (std::size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(hash_of(sessions[i]), alone[i]) << i;
+    if (i == 2)
+      bad(errors[i], GR_RUN, "run.not_finite");
+    else
+      good(errors[i]);
+    if (i == 2) continue;
+    EXPECT_EQ(results[i].struct_size, sizeof results[i]);
+    EXPECT_EQ(results[i].epochs, i == 3 ? 5 : 200) << i;
+    EXPECT_EQ(results[i].cancelled, i == 3 ? 1 : 0) << i;
+    EXPECT_EQ(reports[i], i == 3 ? 5 : 200) << i;
+  }
+}
+
+TEST(CApi, ManyTrainingsEndTogetherOrAreRejected) {
+  const std::vector<Owned<gr_session>> owned = [] {
+    std::vector<Owned<gr_session>> made;
+    for (int i = 0; i < 3; ++i) made.push_back(opened());
+    return made;
+  }();
+  std::vector<gr_session*> sessions = {owned[0].get(), owned[1].get(), owned[2].get()};
+  std::array<gr_error*, 3> errors{};
+  gr_train_result result{};
+  bad(gr_train_many(nullptr, 3, nullptr, nullptr, errors.data()), GR_INPUT, "c.null");
+  bad(gr_train_many(sessions.data(), 3, nullptr, nullptr, nullptr), GR_INPUT, "c.null");
+  bad(gr_train_many(sessions.data(), 3, nullptr, &result, errors.data()), GR_INPUT, "c.struct_size");
+  std::vector<gr_session*> invalid = {sessions[0], nullptr};
+  bad(gr_train_many(invalid.data(), 2, nullptr, nullptr, errors.data()), GR_INPUT, "c.null");
+  invalid[1] = sessions[0];
+  bad(gr_train_many(invalid.data(), 2, nullptr, nullptr, errors.data()), GR_INPUT, "train_many.session");
+  EXPECT_EQ(gr_session_step(sessions[0]), 0U);
+  good(gr_train_many(nullptr, 0, nullptr, nullptr, nullptr));
+
+  gr_train_many_options options{};
+  options.struct_size = sizeof options;
+  options.at_once = 1;
+  options.on_report = [](void*, size_t, const gr_report*) { return -1; };
+  std::array<gr_train_result, 3> results{};
+  results[0].struct_size = sizeof result;
+  good(gr_train_many(sessions.data(), 3, &options, results.data(), errors.data()));
+  for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(results[i].cancelled, 1) << i;
+  EXPECT_EQ(gr_session_step(sessions[2]), 0U);
+}
+
 TEST(CApi, StatesByNumberAllocateNothing) {
   const Owned<gr_session> session = opened();
   const gr_value w = found(session.get(), "W"), x = found(session.get(), "data/train/x");

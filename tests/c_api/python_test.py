@@ -8,9 +8,11 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import warnings
 
@@ -69,6 +71,96 @@ def test_a_callback_ends_it():
     except KeyError:
         return
     raise AssertionError("the exception of a callback is lost")
+
+
+def changed(i, **more):
+    """Network i of a group, of which number 2 diverges."""
+    return xor(set={"train.log_every": 10, "train.epochs": 100, "train.seed": i, **more,
+                    **({"train.optimizer.sgd.lr": 1e30} if i == 2 else {})})
+
+
+def test_many_networks_train_as_each_alone():
+    sessions = [changed(i).open(threads=1) for i in range(6)]
+    thread, seen = threading.get_ident(), {i: [] for i in range(6)}
+
+    def ends(i, report):
+        assert threading.get_ident() == thread and report.step == sessions[i].step
+        assert i == 2 or sessions[i].evaluate("train")["loss"] > 0
+        seen[i].append(report.epoch)
+        return i == 3 and report.epoch == 50
+
+    results = graphrun.train_many(sessions, ends, at_once=3)
+    for i, (session, result) in enumerate(zip(sessions, results)):
+        alone = changed(i).open()
+        try:
+            alone.train(lambda report: i == 3 and report.epoch == 50)
+        except graphrun.Error as error:
+            assert i == 2 and str(error) == str(result["error"]), (i, error, result)
+        assert session.weights_hash() == alone.weights_hash(), i
+        assert i == 2 or (result["error"] is None and result["cancelled"] == (i == 3)), result
+        assert i == 2 or result["epochs"] == (50 if i == 3 else 100), result
+        assert i == 2 or seen[i] == list(range(10, result["epochs"] + 1, 10)), seen[i]
+    assert results[2]["error"].code == "run.not_finite"
+    assert [one["epochs"] for one in graphrun.train_many([changed(0).open(), changed(1).open()])] == [100, 100]
+    assert graphrun.train_many([]) == []
+
+
+def test_an_exception_ends_many_trainings():
+    sessions = [changed(0).open() for _ in range(3)]
+    for kind in (KeyError, KeyboardInterrupt):
+        def fails(i, report):
+            raise kind("mine")
+        try:
+            graphrun.train_many(sessions, fails, at_once=1)
+        except kind:
+            assert sessions[2].step == 0
+            continue
+        raise AssertionError("the exception of a callback is lost")
+    assert "less than 1" in refused(ValueError, lambda: graphrun.train_many(sessions, at_once=0))
+    assert "got Model" in refused(TypeError, lambda: graphrun.train_many([xor()]))
+    assert "given twice" in raised("input", "train_many.session", lambda: graphrun.train_many(sessions * 2))
+
+
+def test_ctrl_c_ends_many_trainings_without_reports():
+    sessions = [changed(0, **{"train.epochs": 10**10, "train.log_every": 10**10}).open(threads=1) for _ in range(4)]
+    try:
+        threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+        graphrun.train_many(sessions, at_once=2)
+    except KeyboardInterrupt:
+        return
+    raise AssertionError("Ctrl-C is lost")
+
+
+def test_an_ensemble_predicts_the_mean():
+    changes = {"train.epochs": 300, "train.seed": 5}
+    ensemble = graphrun.Ensemble(source / "models/xor.json", 4, set=changes).fit()
+    alone = [xor(set={**changes, "train.seed": 5 + i}).fit() for i in range(4)]
+    assert [one.session.weights_hash() for one in ensemble.models] == [one.session.weights_hash() for one in alone]
+    rows = [[0, 1], [1, 1], [0.5, 0.25]]
+    values = [one.predict(rows).astype("float64") for one in alone]
+    mean, std = ensemble.predict(rows, return_std=True)
+    assert (mean == sum(values) / 4).all() and mean.dtype == numpy.float64, (mean, values)
+    assert (mean == ensemble.predict(rows)).all()
+    assert numpy.allclose(std, numpy.std(values, axis=0, ddof=1)) and (std > 0).all(), std
+    assert "no classes" in refused(TypeError, lambda: ensemble.predict_proba(rows))
+    x, y = numpy.random.default_rng(0).normal(size=(2, 40, 2)).astype("float32")
+    on_arrays = graphrun.Ensemble(source / "models/xor.json", 2, set=changes).fit(x, y[:, :1], at_once=1)
+    assert on_arrays.predict(x).shape == (40, 1)
+    broken = graphrun.Ensemble(source / "models/xor.json", 2, set={"train.optimizer.sgd.lr": 1e30})
+    raised("run", "run.not_finite", broken.fit)
+    assert "fewer than 2" in refused(ValueError, lambda: graphrun.Ensemble(source / "models/xor.json", 1))
+    assert "train.epochs" in refused(TypeError, lambda: broken.fit(epochs=3))
+
+
+def test_an_ensemble_votes_by_mean_probabilities():
+    ensemble = graphrun.Ensemble(source / "models/digits.json", 3, set={"train.epochs": 2}).fit()
+    seeds = {one._options["set"]["data.split_seed"] for one in ensemble.models}
+    assert len(seeds) == 1, "the networks share the split of the rows"
+    x = numpy.random.default_rng(1).uniform(0, 16, (20, 64))
+    probabilities = sum(one.predict_proba(x) for one in ensemble.models) / 3
+    assert (ensemble.predict_proba(x) == probabilities).all()
+    classes, std = ensemble.predict(x, return_std=True)
+    assert (classes == probabilities.argmax(axis=1)).all() and std.shape == (20, 10)
 
 
 def test_arrays():
@@ -698,9 +790,9 @@ def test_programs_of_examples():
 
 
 def test_examples():
-    text = "".join((source / "docs" / page).read_text() for page in ("guide/python.md", "reference/python.md"))
+    text = "".join((source / "docs" / page).read_text() for page in ("guide/python.md", "guide/runs.md", "reference/python.md"))
     blocks = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-    assert len(blocks) == 10
+    assert len(blocks) == 12
     for block in blocks:
         if not have(block):
             continue
