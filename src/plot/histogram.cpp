@@ -5,10 +5,12 @@
 
 namespace graphrun::plot {
 
-Series histogram(const std::vector<double>& values, double low, double high, bool share) {
-  constexpr double kMinBins = 5, kMaxBins = 60;
-  const auto bins =
-      static_cast<std::size_t>(std::clamp(std::sqrt(static_cast<double>(values.size())), kMinBins, kMaxBins));
+std::size_t histogram_bins(std::size_t values) {
+  return static_cast<std::size_t>(std::clamp(std::sqrt(static_cast<double>(values)), 5.0, 60.0));
+}
+
+Series histogram(const std::vector<double>& values, double low, double high, bool share, std::size_t bins) {
+  if (bins == 0) bins = histogram_bins(values.size());
   std::vector<double> counts(bins);
   const double width = high / static_cast<double>(bins) - low / static_cast<double>(bins);
   double all = 0;

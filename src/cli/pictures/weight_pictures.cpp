@@ -87,9 +87,11 @@ plot::Figure histogram_picture(Session& session, const std::string& array) {
     }
   }
   if (!any) throw Error(ErrorKind::input, "plot.nothing", "no element of the parameters is finite");
+  std::size_t bins = 0;
+  for (const std::vector<double>& all : values) bins = std::max(bins, plot::histogram_bins(all.size()));
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (values[i].empty()) continue;
-    plot::Series series = plot::histogram(values[i], low, high, true);
+    plot::Series series = plot::histogram(values[i], low, high, true, bins);
     series.name = names[i];
     series.colour = i;
     figure.series.push_back(std::move(series));
