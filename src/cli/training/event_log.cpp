@@ -7,8 +7,6 @@
 namespace graphrun::cli {
 namespace {
 
-using Bytes = fmt::memory_buffer;
-
 constexpr std::size_t kHeader = 12;  // length and its checksum
 
 constexpr std::array<std::uint32_t, 256> crc_table() {
@@ -31,47 +29,6 @@ template <class T>
 void store(char* to, T value) {
   for (std::size_t i = 0; i < sizeof(T); ++i) to[i] = static_cast<char>((value >> (8 * i)) & 0xFF);
 }
-template <class T>
-void add_fixed(Bytes& to, T value) {
-  char bytes[sizeof(T)];
-  store(bytes, value);
-  to.append(bytes, bytes + sizeof(T));
-}
-
-// ---- protocol buffers: field number and wire type, then a number or a length and bytes
-
-enum class Wire : std::uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
-
-constexpr char key(int field, Wire wire) {
-  return static_cast<char>(field << 3 | static_cast<int>(wire));
-}
-std::size_t varint_size(std::uint64_t value) {
-  std::size_t size = 1;
-  while ((value >>= 7) != 0) ++size;
-  return size;
-}
-void add_varint(Bytes& to, std::uint64_t value) {
-  for (; value >= 0x80; value >>= 7) to.push_back(static_cast<char>(value | 0x80));
-  to.push_back(static_cast<char>(value));
-}
-void add_bytes(Bytes& to, int field, std::string_view bytes) {
-  to.push_back(key(field, Wire::bytes));
-  add_varint(to, bytes.size());
-  to.append(bytes.data(), bytes.data() + bytes.size());
-}
-std::size_t bytes_size(std::size_t content) {
-  return 1 + varint_size(content) + content;
-}
-
-// Summary.Value: tag = 1, simple_value = 2 (float)
-std::size_t value_size(std::string_view tag) {
-  return bytes_size(tag.size()) + 1 + sizeof(float);
-}
-void add_value(Bytes& to, std::string_view tag, double number) {
-  add_bytes(to, 1, tag);
-  to.push_back(key(2, Wire::fixed32));
-  add_fixed(to, std::bit_cast<std::uint32_t>(static_cast<float>(number)));
-}
 
 double wall_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -92,56 +49,57 @@ std::uint32_t crc32c(std::string_view bytes) {
 }
 
 // Event: wall_time = 1 (double), step = 2, file_version = 3, summary = 5, session_log = 7
-void EventLog::begin_record(std::uint64_t step) {
-  Bytes& bytes = records_.line();
-  start_ = bytes.size();
-  bytes.resize(start_ + kHeader);
-  bytes.push_back(key(1, Wire::fixed64));
-  add_fixed(bytes, std::bit_cast<std::uint64_t>(wall_time()));
-  bytes.push_back(key(2, Wire::varint));
-  add_varint(bytes, step);
+void EventLog::begin_event(std::uint64_t step) {
+  event_.clear();
+  event_.float64(1, wall_time());
+  event_.number(2, static_cast<std::int64_t>(step));
 }
 
-void EventLog::end_record() {
-  Bytes& bytes = records_.line();
-  char* header = bytes.data() + start_;
-  const std::size_t length = bytes.size() - start_ - kHeader;
-  store(header, static_cast<std::uint64_t>(length));
+void EventLog::write_event() {
+  const std::string& event = event_.text();
+  char header[kHeader], checksum[4];
+  store(header, std::uint64_t{event.size()});
   store(header + 8, masked({header, 8}));
-  add_fixed(bytes, masked({header + kHeader, length}));
+  store(checksum, masked(event));
+  fmt::memory_buffer& record = records_.line();
+  record.append(header, header + sizeof header);
+  record.append(event);
+  record.append(checksum, checksum + sizeof checksum);
   records_.flush();
+}
+
+// Summary: value = 1; Summary.Value: tag = 1, simple_value = 2 (float)
+void EventLog::add_to_summary(std::string_view tag, double number) {
+  value_.clear();
+  value_.bytes(1, tag);
+  value_.float32(2, static_cast<float>(number));
+  summary_.bytes(1, value_.text());
 }
 
 bool EventLog::begin(std::span<const LogColumn> columns, std::uint64_t from) {
   columns_ = columns;
-  begin_record(0);
-  add_bytes(records_.line(), 3, "brain.Event:2");
-  end_record();
-  begin_record(from);
-  constexpr char kStart[] = {key(1, Wire::varint), 1};  // SessionLog: status = 1, START
-  add_bytes(records_.line(), 7, {kStart, sizeof kStart});
-  end_record();
+  begin_event(0);
+  event_.bytes(3, "brain.Event:2");
+  write_event();
+  begin_event(from);
+  value_.number(1, 1);  // SessionLog: status = 1, START
+  event_.bytes(7, value_.text());
+  write_event();
   records_.check();
+  begin_event(~0ull);  // the largest event, for its memory: write() allocates nothing
+  for (const LogColumn& column : columns_) add_to_summary(column.tag, 0);
+  event_.bytes(5, summary_.text());
   return false;  // always a new file
 }
 
 void EventLog::write(const LogRow& row) {
-  std::size_t summary = 0;
+  summary_.clear();
   for (std::size_t i = 0; i < columns_.size(); ++i) {
-    if (number_of(columns_[i], row.cells[i]) != nullptr) summary += bytes_size(value_size(columns_[i].tag));
+    if (const double* number = number_of(columns_[i], row.cells[i])) add_to_summary(columns_[i].tag, *number);
   }
-  begin_record(row.step);
-  Bytes& bytes = records_.line();
-  bytes.push_back(key(5, Wire::bytes));
-  add_varint(bytes, summary);
-  for (std::size_t i = 0; i < columns_.size(); ++i) {
-    const double* number = number_of(columns_[i], row.cells[i]);
-    if (number == nullptr) continue;
-    bytes.push_back(key(1, Wire::bytes));  // Summary: value = 1
-    add_varint(bytes, value_size(columns_[i].tag));
-    add_value(bytes, columns_[i].tag, *number);
-  }
-  end_record();
+  begin_event(row.step);
+  event_.bytes(5, summary_.text());
+  write_event();
 }
 
 }  // namespace graphrun::cli

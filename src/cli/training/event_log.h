@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/protobuf.h"
 #include "cli/training/line_file.h"
 #include "cli/training/log_row.h"
 
@@ -23,13 +24,14 @@ class EventLog : public LogWriter {
   void finish() override { records_.finish(); }
 
  private:
-  // Starts a record; append the Event's fields, then end_record() frames and writes it.
-  void begin_record(std::uint64_t step);
-  void end_record();
+  // Starts event_; add fields, then write_event() frames and writes it.
+  void begin_event(std::uint64_t step);
+  void write_event();
+  void add_to_summary(std::string_view tag, double number);
 
   std::span<const LogColumn> columns_;
   LineFile records_;
-  std::size_t start_ = 0;  // offset of the record in the buffer
+  protobuf::Writer event_, summary_, value_;
 };
 
 }  // namespace graphrun::cli

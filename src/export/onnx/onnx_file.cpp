@@ -12,12 +12,16 @@
 #include <system_error>
 
 #include "base/checked.h"
-#include "export/onnx/wire.h"
+#include "base/protobuf.h"
 #include "graphrun/elements.h"
 #include "graphrun/error.h"
 
 namespace graphrun::onnx {
 namespace {
+
+using protobuf::BadWire;
+using protobuf::Reader;
+using protobuf::Writer;
 
 // Values of AttributeProto.AttributeType.
 constexpr std::int64_t kFloat = 1, kInt = 2, kString = 3, kInts = 7, kStrings = 8;

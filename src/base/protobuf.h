@@ -1,7 +1,7 @@
-// wire.h: protocol buffers wire format (protobuf.dev/programming-guides/encoding), limited to what ONNX files use.
+// protobuf.h: protocol buffers wire format (protobuf.dev/programming-guides/encoding), for ONNX and TensorBoard files.
 // Contract: Writer appends fields in the order of the calls. Reader iterates over the fields of one message and never
 // reads out of bounds; it throws BadWire for an invalid varint, length or field. Not handled here: meaning of the
-// fields (onnx_file.h).
+// fields (onnx_file.h, event_log.h).
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace graphrun::onnx {
+namespace graphrun::protobuf {
 
 enum class Wire : std::uint8_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
 
@@ -17,12 +17,16 @@ class Writer {
  public:
   void number(std::uint32_t field, std::int64_t value);
   void float32(std::uint32_t field, float value);
+  void float64(std::uint32_t field, double value);
   void bytes(std::uint32_t field, std::string_view value);
   const std::string& text() const { return text_; }
+  void clear() { text_.clear(); }  // keeps the memory
 
  private:
   void varint(std::uint64_t value);
   void tag(std::uint32_t field, Wire wire);
+  template <class T>
+  void fixed(std::uint32_t field, Wire wire, T value);
   std::string text_;
 };
 
@@ -64,4 +68,4 @@ class Reader {
   Wire wire_ = Wire::varint;
 };
 
-}  // namespace graphrun::onnx
+}  // namespace graphrun::protobuf

@@ -1,9 +1,9 @@
-#include "export/onnx/wire.h"
+#include "base/protobuf.h"
 
 #include <bit>
 #include <cstring>
 
-namespace graphrun::onnx {
+namespace graphrun::protobuf {
 
 static_assert(std::endian::native == std::endian::little, "numbers are read and written in the byte order of the host");
 
@@ -21,11 +21,20 @@ void Writer::number(std::uint32_t field, std::int64_t value) {
   varint(static_cast<std::uint64_t>(value));
 }
 
-void Writer::float32(std::uint32_t field, float value) {
-  tag(field, Wire::fixed32);
+template <class T>
+void Writer::fixed(std::uint32_t field, Wire wire, T value) {
+  tag(field, wire);
   char raw[sizeof value];
   std::memcpy(raw, &value, sizeof value);
   text_.append(raw, sizeof raw);
+}
+
+void Writer::float32(std::uint32_t field, float value) {
+  fixed(field, Wire::fixed32, value);
+}
+
+void Writer::float64(std::uint32_t field, double value) {
+  fixed(field, Wire::fixed64, value);
 }
 
 void Writer::bytes(std::uint32_t field, std::string_view value) {
@@ -98,4 +107,4 @@ std::string_view Reader::bytes() const {
   return bytes_;
 }
 
-}  // namespace graphrun::onnx
+}  // namespace graphrun::protobuf
