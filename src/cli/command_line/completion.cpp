@@ -3,6 +3,10 @@
 // --settings` lists the completions of --set.
 #include <fmt/format.h>
 
+#include <string_view>
+#include <utility>
+
+#include "base/names_of.h"
 #include "cli/command_line/flags.h"
 #include "cli/command_line/help.h"
 #include "cli/command_line/verbs.h"
@@ -15,29 +19,16 @@ namespace graphrun::cli {
 namespace {
 
 std::string words_of(Completes what) {
-  switch (what) {
-    case Completes::executors:
-      return fmt::format("{}", fmt::join(executor_names(), " "));
-    case Completes::targets: {
-      std::string names;
-      for (const Target& target : targets()) names += fmt::format("{}{}", names.empty() ? "" : " ", target.name);
-      return names;
-    }
-    case Completes::formats:
-      return "text json";
-    case Completes::instruction_sets:
-      return "plain avx2 avx512";
-    case Completes::jit:
-      return "prefer require off";
-    case Completes::math:
-      return "exact fast";
-    case Completes::axes:
-      return "x y xy";
-    case Completes::nothing:
-    case Completes::files:
-    case Completes::folders:
-    case Completes::settings:
-      break;
+  static constexpr std::pair<Completes, std::string_view> kWords[] = {
+      {Completes::formats, "text json"},
+      {Completes::instruction_sets, "plain avx2 avx512"},
+      {Completes::jit, "prefer require off"},
+      {Completes::math, "exact fast"},
+      {Completes::axes, "x y xy"}};
+  if (what == Completes::executors) return fmt::format("{}", fmt::join(executor_names(), " "));
+  if (what == Completes::targets) return fmt::format("{}", fmt::join(names_of(targets()), " "));
+  for (const auto& [kind, words] : kWords) {
+    if (kind == what) return std::string(words);
   }
   return "";
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "graphrun/error.h"
 
@@ -58,28 +59,11 @@ std::string escaped(std::string_view text) {
     safe += instead;
     begin = end + 1;
   };
+  static constexpr std::pair<char, std::string_view> kSpecial[] = {{'&', "&amp;"},  {'<', "&lt;"},   {'>', "&gt;"},
+                                                                   {'"', "&quot;"}, {'\'', "&#39;"}, {'\n', "\n"}};
   for (std::size_t i = 0; i < text.size(); ++i) {
-    switch (text[i]) {
-      case '&':
-        put(i, "&amp;");
-        break;
-      case '<':
-        put(i, "&lt;");
-        break;
-      case '>':
-        put(i, "&gt;");
-        break;
-      case '"':
-        put(i, "&quot;");
-        break;
-      case '\'':
-        put(i, "&#39;");
-        break;
-      case '\n':
-        put(i, "\n");
-        break;
-      default:
-        break;
+    for (const auto& [character, instead] : kSpecial) {
+      if (text[i] == character) put(i, instead);
     }
   }
   return safe + printable(text.substr(begin));
