@@ -321,7 +321,7 @@ void take_words(const std::vector<std::string>& words, Arguments& arguments) {
       throw usage("stdin", "the model and the data cannot both come from stdin", "give one of them as a file");
     return reject_extra(words, at + 2, verb->name);
   }
-  if (arguments.values) {
+  if (arguments.show.values) {
     arguments.names.assign(words.begin() + static_cast<std::ptrdiff_t>(at) + 1, words.end());
     return;
   }
@@ -341,7 +341,7 @@ bool takes_arrays(const SplitLine& line, Arguments& arguments) {
         "flags", "show MODEL.json --weights FILE goes with --values",
         fmt::format("graphrun show {} --values --weights FILE shows what the model computes with them", words[1]));
   arguments.verb = words[0];
-  arguments.arrays = true;
+  arguments.show.arrays = true;
   arguments.names.assign(words.begin() + 1, words.end());
   return true;
 }
@@ -408,9 +408,9 @@ void reject_contradictions(const SplitLine& line, const Arguments& arguments) {
   if (arguments.svg + arguments.csv + arguments.html + arguments.program + arguments.json > 1 &&
       arguments.verb == "plan")
     throw usage("flags", "--svg, --csv, --html, --program and --json exclude each other");
-  if (arguments.buffers.empty() && (arguments.capacity || was_given(line, "--time-limit")))
+  if (arguments.plan.buffers.empty() && (arguments.plan.capacity || was_given(line, "--time-limit")))
     throw usage("flags", "--capacity and --time-limit go with --buffers");
-  if (!arguments.buffers.empty()) {
+  if (!arguments.plan.buffers.empty()) {
     for (const Given& given : line.flags) {
       const std::string_view group = find_flag(given.name)->group;
       if (group == "Execution" || group == "Model" || given.name == "--lock" || given.name == "--check" ||
@@ -418,27 +418,26 @@ void reject_contradictions(const SplitLine& line, const Arguments& arguments) {
         throw usage("flags", fmt::format("{} goes with a model, not with --buffers", given.name));
     }
   }
-  if (!arguments.save_array.empty() && arguments.names.size() != 1)
+  const Arguments::Show& show = arguments.show;
+  const bool has_form = show.dot || show.whole_step || show.rows || show.source;
+  if (!show.save_array.empty() && arguments.names.size() != 1)
     throw usage("flags", "--save-array goes with one array: graphrun show --weights FILE NAME --save-array FILE.npy");
-  if (!arguments.values && arguments.verb == "show" && (!arguments.split.empty() || !arguments.of.empty()))
-    throw usage("flags", fmt::format("{} goes with --values", arguments.of.empty() ? "--split" : "--of"));
-  if (arguments.settings && (arguments.values || arguments.gradients || arguments.dot || arguments.whole_step ||
-                             arguments.rows || arguments.source))
+  if (!show.values && arguments.verb == "show" && (!arguments.split.empty() || !show.of.empty()))
+    throw usage("flags", fmt::format("{} goes with --values", show.of.empty() ? "--split" : "--of"));
+  if (show.settings && (show.values || show.gradients || has_form))
     throw usage("flags", "show --settings goes with no other form but --json");
-  if (arguments.values && (arguments.dot || arguments.whole_step || arguments.rows || arguments.source))
-    throw usage("flags", "show --values goes with no other form");
-  if (arguments.json && !arguments.values && !arguments.settings &&
-      (arguments.gradients || arguments.dot || arguments.whole_step || arguments.rows || arguments.source))
+  if (show.values && has_form) throw usage("flags", "show --values goes with no other form");
+  if (arguments.json && !show.values && !show.settings && (show.gradients || has_form))
     throw usage("flags", "show --json prints the model file: it goes with no other form");
   if (arguments.verb == "show" && arguments.svg &&
-      (arguments.json || arguments.gradients || arguments.dot || arguments.rows || arguments.source ||
-       arguments.arrays))
+      (arguments.json || show.gradients || show.dot || show.rows || show.source || show.arrays))
     throw usage("flags", "show --svg draws the graph: it goes with no other form but --whole-step");
   if (arguments.session.executor == "auto" && !arguments.session.target.empty())
     throw usage("flags", "--executor=auto measures on this machine: it does not go with --target");
-  if (arguments.tolerance && !arguments.trajectory) throw usage("flags", "--tolerance goes with --trajectory");
-  if (!arguments.dump_to.empty() && arguments.dump.empty()) throw usage("flags", "--dump-to goes with --dump");
-  if (!arguments.dump.empty() && (arguments.trajectory || was_given(line, "--against")))
+  const Arguments::Verify& verify = arguments.verify;
+  if (verify.tolerance && !verify.trajectory) throw usage("flags", "--tolerance goes with --trajectory");
+  if (!verify.dump_to.empty() && verify.dump.empty()) throw usage("flags", "--dump-to goes with --dump");
+  if (!verify.dump.empty() && (verify.trajectory || was_given(line, "--against")))
     throw usage("flags", "--dump reads one executor: it goes neither with --trajectory nor with --against");
 }
 
@@ -454,7 +453,7 @@ Arguments parse(int argc, const char* const* argv) {
     if (!line.words.empty() && find_verb(line.words[0]) != nullptr) arguments.word = line.words[0];
     return arguments;
   }
-  arguments.values = was_given(line, "--values");
+  arguments.show.values = was_given(line, "--values");
   if (was_given(line, "--grid")) arguments.word = "--grid";
   if (!takes_arrays(line, arguments) && !takes_buffers(line, arguments)) take_words(line.words, arguments);
   for (Given& given : line.flags) given.name = current_name(given.name, arguments.verb);

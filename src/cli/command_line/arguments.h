@@ -53,28 +53,10 @@ struct Arguments {
   std::string losses;                     // train: path; empty: none
   int ranks = 0;                          // train: processes; 0: one, or those of a launcher
   std::string profile_trace;              // train: path; empty: none
-  std::string against = "ref";            // verify
   std::optional<std::uint64_t> steps;     // verify, bench, predict
-  std::optional<double> tolerance;        // verify
-  bool trajectory = false;                // verify
-  std::string dump, dump_to;              // verify: the name of a value; a path, empty: none
   bool assert_no_alloc = false;           // train, bench
   std::string certificate;                // train: path; empty: none
-  std::uint64_t warmup = 10;              // bench: number of steps before the measured ones
-  std::optional<double> idle_gap_ms;      // bench
-  std::optional<double> deadline_us;      // bench
-  bool gradients = false, dot = false;    // show
   bool svg = false, html = false;         // plan, show; plan
-  std::string buffers;                    // plan: path of a list of buffers, instead of a model
-  std::optional<std::uint64_t> capacity;  // plan --buffers: in the unit of the list
-  double time_limit = 10;                 // plan --buffers: seconds
-  std::string lock, check;                // plan: paths; empty: none
-  bool whole_step = false;                // show
-  bool rows = false;                      // show
-  bool source = false;                    // show
-  bool settings = false;                  // show
-  bool values = false;                    // show: over a batch
-  std::string of;                         // show: differentiated expression; empty: the loss
   std::string run_dir, run_name;          // train, sweep; empty: none
   std::string checkpoint_dir;             // train; empty: none
   CheckpointEvery checkpoint_every;       // train
@@ -92,13 +74,35 @@ struct Arguments {
   std::string sort;                       // runs, sweep: a column; empty: none
   bool compare = false;                   // runs: settings, over seeds
   bool csv = false;                       // plan, runs, sweep
-  bool arrays = false;                    // show: arrays of --weights, without a model
   std::vector<std::string> names;         // show: arrays; empty: all. runs: folders
-  std::string save_array;                 // show: path; empty: none
-  int port = 0;                           // studio; 0: any free port
-  bool browser = true;                    // studio
   // eval: none: as stored with the weights
   std::optional<ThresholdRule> threshold;
+  struct Show {
+    bool gradients = false, dot = false, whole_step = false, rows = false, source = false, settings = false;
+    bool values = false;     // over a batch
+    bool arrays = false;     // arrays of --weights, without a model
+    std::string of;          // differentiated expression; empty: the loss
+    std::string save_array;  // path; empty: none
+  } show;
+  struct Plan {
+    std::string lock, check;                // paths; empty: none
+    std::string buffers;                    // path of a list of buffers, instead of a model
+    std::optional<std::uint64_t> capacity;  // --buffers: in the unit of the list
+    double time_limit = 10;                 // --buffers: seconds
+  } plan;
+  struct Verify {
+    std::string against = "ref", dump, dump_to;  // dump: the name of a value; dump_to: a path, empty: none
+    std::optional<double> tolerance;
+    bool trajectory = false;
+  } verify;
+  struct Bench {
+    std::uint64_t warmup = 10;  // number of steps before the measured ones
+    std::optional<double> idle_gap_ms, deadline_us;
+  } bench;
+  struct Studio {
+    int port = 0;  // 0: any free port
+    bool browser = true;
+  } studio;
   bool json = false;
   bool program = false;
   bool quiet = false;

@@ -123,14 +123,14 @@ void set_threshold(Arguments& arguments, std::string_view value) {
   arguments.threshold->at = *at;
 }
 
-template <auto kMember>
+template <auto... kMembers>
 void set(Arguments& arguments, std::string_view value) {
-  arguments.*kMember = value;
+  (arguments.*....*kMembers) = value;
 }
 
-template <auto kMember>
+template <auto... kMembers>
 void on(Arguments& arguments, std::string_view) {
-  arguments.*kMember = true;
+  (arguments.*....*kMembers) = true;
 }
 
 // The other verbs use the last file.
@@ -195,47 +195,51 @@ constexpr Flag kFlags[] = {
     {"--split", "NAME", "Data", "show plot",
      "split to read (default: {show: train; plot: the first of test, validation, train})", set<&Arguments::split>},
 
-    {"--against", "NAME", "Verification", "verify", "executor to compare with (default: ref)", set<&Arguments::against>,
-     Completes::executors},
+    {"--against", "NAME", "Verification", "verify", "executor to compare with (default: ref)",
+     set<&Arguments::verify, &Arguments::Verify::against>, Completes::executors},
     {"--trajectory", "", "Verification", "verify",
-     "run each executor on its own, and report how the parameters diverge", on<&Arguments::trajectory>},
+     "run each executor on its own, and report how the parameters diverge",
+     on<&Arguments::verify, &Arguments::Verify::trajectory>},
     {"--tolerance", "X", "Verification", "verify",
      "with --trajectory: largest difference allowed in a parameter (default: no limit)",
-     [](Arguments& a, std::string_view v) { a.tolerance = number<double>(v, 0.0); }},
+     [](Arguments& a, std::string_view v) { a.verify.tolerance = number<double>(v, 0.0); }},
     {"--dump", "VALUE", "Verification", "verify", "print this value as computed by --executor, without a comparison",
-     set<&Arguments::dump>},
+     set<&Arguments::verify, &Arguments::Verify::dump>},
     {"--dump-to", "FILE", "Verification", "verify", "with --dump: write the value to this NPY file",
-     set<&Arguments::dump_to>, Completes::files},
+     set<&Arguments::verify, &Arguments::Verify::dump_to>, Completes::files},
 
     {"--settings", "", "Graph", "show", "print every PATH=VALUE that --set accepts, with current values and choices",
-     on<&Arguments::settings>},
+     on<&Arguments::show, &Arguments::Show::settings>},
     {"--gradients", "", "Graph", "show",
-     "print every node and the gradient nodes; with --values, the gradients of the loss", on<&Arguments::gradients>},
+     "print every node and the gradient nodes; with --values, the gradients of the loss",
+     on<&Arguments::show, &Arguments::Show::gradients>},
     {"--whole-step", "", "Graph", "show", "print all nodes of a training step and of evaluation; reads the data",
-     on<&Arguments::whole_step>},
+     on<&Arguments::show, &Arguments::Show::whole_step>},
     {"--rows", "", "Graph", "show", "print how each value depends on the batch, and the fused regions; reads the data",
-     on<&Arguments::rows>},
+     on<&Arguments::show, &Arguments::Show::rows>},
     {"--source", "", "Graph", "show", "print generated step kernels (needs --executor=cuda); reads the data",
-     on<&Arguments::source>},
-    {"--dot", "", "Graph", "show", "print the graph in the DOT language of Graphviz", on<&Arguments::dot>},
+     on<&Arguments::show, &Arguments::Show::source>},
+    {"--dot", "", "Graph", "show", "print the graph in the DOT language of Graphviz",
+     on<&Arguments::show, &Arguments::Show::dot>},
     {"--values", "", "Graph", "show",
-     "print statistics of all values, or of named ones, over one batch; reads the data", on<&Arguments::values>},
+     "print statistics of all values, or of named ones, over one batch; reads the data",
+     on<&Arguments::show, &Arguments::Show::values>},
     {"--of", "EXPRESSION", "Graph", "show", "with --values: expression to differentiate (default: the loss)",
-     set<&Arguments::of>},
+     set<&Arguments::show, &Arguments::Show::of>},
     {"--save-array", "FILE", "Graph", "show", "write the named array to this file as NPY, or as CSV if named .csv",
-     set<&Arguments::save_array>, Completes::files},
+     set<&Arguments::show, &Arguments::Show::save_array>, Completes::files},
 
-    {"--lock", "FILE", "Plan", "plan", "write a snapshot of the plan, for --check", set<&Arguments::lock>,
-     Completes::files},
+    {"--lock", "FILE", "Plan", "plan", "write a snapshot of the plan, for --check",
+     set<&Arguments::plan, &Arguments::Plan::lock>, Completes::files},
     {"--check", "FILE", "Plan", "plan", "compare the plan with this snapshot; exit with code 3 if they differ",
-     set<&Arguments::check>, Completes::files},
+     set<&Arguments::plan, &Arguments::Plan::check>, Completes::files},
     {"--buffers", "FILE", "Plan", "plan", "pack the buffers of this CSV file, without a model; - for stdin",
-     [](Arguments& a, std::string_view v) { a.buffers = v == "-" ? "/dev/stdin" : v; }, Completes::files},
+     [](Arguments& a, std::string_view v) { a.plan.buffers = v == "-" ? "/dev/stdin" : v; }, Completes::files},
     {"--capacity", "N", "Plan", "plan",
      "with --buffers: size limit, in the file's unit (default: as small as possible)",
-     [](Arguments& a, std::string_view v) { a.capacity = number<std::uint64_t>(v); }},
+     [](Arguments& a, std::string_view v) { a.plan.capacity = number<std::uint64_t>(v); }},
     {"--time-limit", "SECONDS", "Plan", "plan", "with --buffers: stop the search after this time (default: 10)",
-     [](Arguments& a, std::string_view v) { a.time_limit = number<double>(v, 0, 1e9); }},
+     [](Arguments& a, std::string_view v) { a.plan.time_limit = number<double>(v, 0, 1e9); }},
 
     {"--over", "PATH=VALUES", "Runs", "sweep", "values to try, as in 0.1,0.01 or 4:64:2x or 1:9:+2; may be repeated",
      [](Arguments& a, std::string_view v) { a.over.emplace_back(v); }, Completes::settings},
@@ -314,12 +318,12 @@ constexpr Flag kFlags[] = {
        a.steps = a.verb == "verify" ? number<std::uint64_t>(v) : number<std::uint64_t>(v, 1, 10000000);
      }},
     {"--warmup", "N", "Measurement", "bench", "number of steps before the measurement (default: 10)",
-     [](Arguments& a, std::string_view v) { a.warmup = number<std::uint64_t>(v, 1); }},
+     [](Arguments& a, std::string_view v) { a.bench.warmup = number<std::uint64_t>(v, 1); }},
     {"--idle-gap-ms", "X", "Measurement", "bench", "idle time before each step, in milliseconds (default: 0)",
-     [](Arguments& a, std::string_view v) { a.idle_gap_ms = number<double>(v, 0.0, 1e7); }},
+     [](Arguments& a, std::string_view v) { a.bench.idle_gap_ms = number<double>(v, 0.0, 1e7); }},
     {"--deadline-us", "X", "Measurement", "bench",
      "exit with code 3 if a step takes more than X microseconds (default: no limit)",
-     [](Arguments& a, std::string_view v) { a.deadline_us = number<double>(v, 0.0); }},
+     [](Arguments& a, std::string_view v) { a.bench.deadline_us = number<double>(v, 0.0); }},
     {"--assert-no-alloc", "", "Measurement", "train bench",
      "exit with code 3 if memory is allocated after the first step", on<&Arguments::assert_no_alloc>},
     {"--certificate", "FILE", "Measurement", "train",
@@ -327,9 +331,9 @@ constexpr Flag kFlags[] = {
      Completes::files},
 
     {"--port", "N", "Server", "studio", "port to listen on (default: any free port)",
-     [](Arguments& a, std::string_view v) { a.port = number<int>(v, 0, 65535); }},
+     [](Arguments& a, std::string_view v) { a.studio.port = number<int>(v, 0, 65535); }},
     {"--no-browser", "", "Server", "studio", "print the address without opening a browser",
-     [](Arguments& a, std::string_view) { a.browser = false; }},
+     [](Arguments& a, std::string_view) { a.studio.browser = false; }},
 
     {"--output", "FILE", "Output", "init train predict plan show report plot export-c export-onnx import-onnx",
      "output file; with --ensemble, a folder {(default: stdout); train: (default: none); report: (default: report.html "

@@ -33,12 +33,12 @@ Packed packed(const BufferTable& table, const Arguments& arguments) {
   const auto start = Clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
   PackingSearch search;
-  search.capacity = arguments.capacity;
+  search.capacity = arguments.plan.capacity;
   search.steps = std::numeric_limits<std::uint64_t>::max();
-  search.stop = [&] { return interrupted() || seconds() >= arguments.time_limit; };
+  search.stop = [&] { return interrupted() || seconds() >= arguments.plan.time_limit; };
   Packed result{pack_blocks(table.blocks, search), 0, true};
   result.seconds = seconds();
-  result.fits = !arguments.capacity || result.packing.height <= *arguments.capacity;
+  result.fits = !arguments.plan.capacity || result.packing.height <= *arguments.plan.capacity;
   const std::string fault = check_packing(table.blocks, result.packing);
   if (!fault.empty()) throw std::logic_error("plan --buffers: " + fault);
   return result;
@@ -57,8 +57,9 @@ std::string as_text(const BufferTable& table, const Packed& packed, const Argume
   line("proven", packed.packing.is_optimal()
                      ? "optimal"
                      : fmt::format("at least {} are needed", human_bytes(packed.packing.proven)));
-  if (arguments.capacity)
-    line("capacity", fmt::format("{}: {}", human_bytes(*arguments.capacity), packed.fits ? "fits" : "does not fit"));
+  if (arguments.plan.capacity)
+    line("capacity",
+         fmt::format("{}: {}", human_bytes(*arguments.plan.capacity), packed.fits ? "fits" : "does not fit"));
   line("seconds", fmt::format("{:.3f}", packed.seconds));
   return text;
 }
@@ -68,19 +69,20 @@ std::string as_json(const BufferTable& table, const Packed& packed, const Argume
   json.begin_object().member("buffers", table.blocks.size()).member("height", packed.packing.height);
   json.member("lower_bound", packed.packing.lower_bound).member("proven", packed.packing.proven);
   json.member("optimal", packed.packing.is_optimal());
-  if (arguments.capacity) json.member("capacity", *arguments.capacity).member("fits", packed.fits);
+  if (arguments.plan.capacity) json.member("capacity", *arguments.plan.capacity).member("fits", packed.fits);
   json.member("seconds", packed.seconds).end_object();
   return json.text() + "\n";
 }
 
 [[noreturn]] void reject(const Packed& packed, const Arguments& arguments) {
   const BlockPacking& packing = packed.packing;
-  if (packing.proven > *arguments.capacity)
-    throw Error(ErrorKind::check, "buffers.capacity",
-                fmt::format("no packing fits {} bytes: at least {} are needed", *arguments.capacity, packing.proven));
+  if (packing.proven > *arguments.plan.capacity)
+    throw Error(
+        ErrorKind::check, "buffers.capacity",
+        fmt::format("no packing fits {} bytes: at least {} are needed", *arguments.plan.capacity, packing.proven));
   throw Error(ErrorKind::check, "buffers.capacity",
-              fmt::format("no packing of at most {} bytes was found in {:.3g} s; the best has {}", *arguments.capacity,
-                          packed.seconds, packing.height),
+              fmt::format("no packing of at most {} bytes was found in {:.3g} s; the best has {}",
+                          *arguments.plan.capacity, packed.seconds, packing.height),
               "--time-limit gives the search more time");
 }
 
@@ -90,12 +92,12 @@ int plan_buffers(const Arguments& arguments) {
   std::optional<OutputFile> file;
   if (!arguments.output.empty()) {
     file.emplace(arguments.output, "buffers.write");
-    if (file->is(arguments.buffers))
+    if (file->is(arguments.plan.buffers))
       throw Error(ErrorKind::input, "output.input",
                   fmt::format("--output '{}' is a file that is read", arguments.output),
                   "an output cannot replace a file that the run reads or writes elsewhere");
   }
-  const BufferTable table = read_buffers(arguments.buffers);
+  const BufferTable table = read_buffers(arguments.plan.buffers);
   const Packed result = packed(table, arguments);
   if (!result.fits && !interrupted()) reject(result, arguments);
   if (file && result.fits) {

@@ -97,8 +97,8 @@ int show_arrays(const Arguments& arguments) {
 int show_values(const Arguments& arguments, Diagnostics& diagnostics) {
   InspectionOptions options{arguments.session};
   options.split = arguments.split;
-  options.of = arguments.of;
-  options.gradients = arguments.gradients || !arguments.of.empty() ||
+  options.of = arguments.show.of;
+  options.gradients = arguments.show.gradients || !arguments.show.of.empty() ||
                       std::any_of(arguments.names.begin(), arguments.names.end(),
                                   [](const std::string& name) { return name.ends_with(kGradient); });
   OutputFiles outputs(arguments);

@@ -414,7 +414,7 @@ std::span<const StudioRoute> studio_routes() {
 
 Studio::Studio(const Arguments& arguments)
     : model(arguments),
-      server(arguments.port),
+      server(arguments.studio.port),
       views(std::make_unique<StudioViews>()),
       training([this](std::string_view event, std::string_view json) { server.publish(event, json); }) {
   read_runs();

@@ -25,10 +25,10 @@ OutputFiles::OutputFiles(const Arguments& arguments) {
   open(losses, arguments.losses, "losses.write");
   open(weights, arguments.save_weights, "weights.write");
   open(trace, arguments.profile_trace, "profile.write");
-  open(dump, arguments.dump_to, "dump.write");
+  open(dump, arguments.verify.dump_to, "dump.write");
   open(report, arguments.report, "report.write");
   open(certificate, arguments.certificate, "certificate.write");
-  open(array, arguments.save_array, "array.write");
+  open(array, arguments.show.save_array, "array.write");
 
   const std::vector<FlagFile> entries = opened();
   for (std::size_t i = 0; i < entries.size(); ++i) {

@@ -63,7 +63,7 @@ void measure_steps(Session& session, const Arguments& arguments, Figures& figure
     progress.report("steps one at a time", arguments.steps
                                                ? static_cast<double>(figures.steps.size()) / static_cast<double>(most)
                                                : (Profiler::now() - start) / kSeconds);
-    if (arguments.idle_gap_ms) wait_or_interrupt(*arguments.idle_gap_ms * 1e-3);
+    if (arguments.bench.idle_gap_ms) wait_or_interrupt(*arguments.bench.idle_gap_ms * 1e-3);
     if (interrupted()) break;
     const double before = Profiler::now();
     session.advance(1);
@@ -94,9 +94,9 @@ Figures measure(Session& session, const Arguments& arguments, Diagnostics& diagn
   session.advance(1);
   figures.first_step = Profiler::now() - before;
   BenchProgress progress{diagnostics.chatty() && !arguments.json && is_terminal(stderr)};
-  for (std::uint64_t i = 1; i < arguments.warmup && !interrupted(); ++i) {
+  for (std::uint64_t i = 1; i < arguments.bench.warmup && !interrupted(); ++i) {
     session.advance(1);
-    progress.report("warming up", static_cast<double>(i) / static_cast<double>(arguments.warmup));
+    progress.report("warming up", static_cast<double>(i) / static_cast<double>(arguments.bench.warmup));
   }
 
   AllocationWatch watch;
@@ -114,8 +114,8 @@ Figures measure(Session& session, const Arguments& arguments, Diagnostics& diagn
       static_cast<std::size_t>(std::max_element(figures.steps.begin(), figures.steps.end()) - figures.steps.begin());
   figures.sorted = figures.steps;
   std::sort(figures.sorted.begin(), figures.sorted.end());
-  if (arguments.deadline_us) {
-    const double limit = *arguments.deadline_us * 1e-6;
+  if (arguments.bench.deadline_us) {
+    const double limit = *arguments.bench.deadline_us * 1e-6;
     figures.late = static_cast<std::uint64_t>(
         std::count_if(figures.steps.begin(), figures.steps.end(), [&](double step) { return step > limit; }));
   }
@@ -124,7 +124,7 @@ Figures measure(Session& session, const Arguments& arguments, Diagnostics& diagn
 
 // 1-based step number within the training.
 std::uint64_t number_of(const Arguments& arguments, std::size_t index) {
-  return std::max<std::uint64_t>(arguments.warmup, 1) + index + 1;
+  return std::max<std::uint64_t>(arguments.bench.warmup, 1) + index + 1;
 }
 
 constexpr std::pair<const char*, double> kShares[] = {{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}};
@@ -148,7 +148,7 @@ std::string as_json(const Session& session, const Figures& figures, const Argume
   json.begin_object().member("model", session.model().name).member("executor", session.executor());
   json.member("math", name_of(session.program().math));
   json.member("target", session.program().target).member("batch", session.model().graph.batch());
-  json.member("warmup", std::max<std::uint64_t>(arguments.warmup, 1)).member("steps", figures.steps.size());
+  json.member("warmup", std::max<std::uint64_t>(arguments.bench.warmup, 1)).member("steps", figures.steps.size());
   json.member("steps_per_second", figures.steps_per_second);
   json.key("step_us").begin_object();
   for (const auto& [name, share] : kShares) json.member(name, percentile(figures.sorted, share) * 1e6);
@@ -159,7 +159,9 @@ std::string as_json(const Session& session, const Figures& figures, const Argume
     std::replace(name.begin(), name.end(), ' ', '_');
     json.member(name, seconds * 1e6);
   });
-  json.end_object().member("idle_gap_ms", arguments.idle_gap_ms).member("deadline_us", arguments.deadline_us);
+  json.end_object()
+      .member("idle_gap_ms", arguments.bench.idle_gap_ms)
+      .member("deadline_us", arguments.bench.deadline_us);
   json.member("late", figures.late).member("arena_bytes", session.program().arena_bytes);
   json.member("lower_bound", session.program().lower_bound);
   json.key("counters").begin_object();
@@ -176,9 +178,9 @@ std::string as_text(const Session& session, const Figures& figures, const Argume
   line("steps/s",
        fmt::format("{}  ({} steps in a run)", human_rate(figures.steps_per_second), grouped(figures.run_steps)));
   const std::string gap =
-      arguments.idle_gap_ms ? fmt::format(", each after {} ms of idling", *arguments.idle_gap_ms) : "";
+      arguments.bench.idle_gap_ms ? fmt::format(", each after {} ms of idling", *arguments.bench.idle_gap_ms) : "";
   text += fmt::format("{} steps one at a time after {} to warm up{}:\n", grouped(figures.steps.size()),
-                      std::max<std::uint64_t>(arguments.warmup, 1), gap);
+                      std::max<std::uint64_t>(arguments.bench.warmup, 1), gap);
   for (const auto& [name, share] : kShares) {
     line(fmt::format("  {}", name), human_time(percentile(figures.sorted, share)));
   }
@@ -204,7 +206,7 @@ int run_bench(const Arguments& arguments, Diagnostics& diagnostics) {
   if (figures.late > 0) {
     throw Error(ErrorKind::check, "check.deadline",
                 fmt::format("--deadline-us: {} of {} steps took longer than {} µs; the worst was step {} with {}",
-                            grouped(figures.late), grouped(figures.steps.size()), *arguments.deadline_us,
+                            grouped(figures.late), grouped(figures.steps.size()), *arguments.bench.deadline_us,
                             number_of(arguments, figures.worst), human_time(figures.sorted.back())));
   }
   return interrupted() ? kInterrupted : kDone;

@@ -269,10 +269,10 @@ void plan_without(const Model& given, const Arguments& arguments, LoadOptions lo
 }
 
 int run_plan(const Arguments& arguments, Diagnostics& diagnostics) {
-  if (!arguments.buffers.empty()) return plan_buffers(arguments);
+  if (!arguments.plan.buffers.empty()) return plan_buffers(arguments);
   PictureFile file(arguments, "plan.write");
   std::optional<OutputFile> lock;
-  if (!arguments.lock.empty()) lock.emplace(arguments.lock, "plan.write");
+  if (!arguments.plan.lock.empty()) lock.emplace(arguments.plan.lock, "plan.write");
   LoadOptions load = arguments.load;
   load.data = DataUse::sizes;
   const Model model = read_model(arguments, load, diagnostics);
@@ -280,11 +280,12 @@ int run_plan(const Arguments& arguments, Diagnostics& diagnostics) {
   Fusion fusion;
   const Program program = plan_program(model, arguments.session, &fusion);
   const std::string_view executor = arguments.session.executor;
-  if (!arguments.check.empty()) {
-    if (const std::optional<std::string> difference = difference_from_lock(program, arguments.check)) {
+  if (!arguments.plan.check.empty()) {
+    if (const std::optional<std::string> difference = difference_from_lock(program, arguments.plan.check)) {
       write_results(*difference);
       throw Error(ErrorKind::check, "lock.differs",
-                  fmt::format("'{}' is the snapshot of another plan", arguments.check), "--lock writes a new snapshot");
+                  fmt::format("'{}' is the snapshot of another plan", arguments.plan.check),
+                  "--lock writes a new snapshot");
     }
   }
   if (lock) {

@@ -70,9 +70,9 @@ int show_source(const Arguments& arguments, Diagnostics& diagnostics) {
 
 int draw_graph(const Arguments& arguments, PictureFile& file) {
   LoadOptions load = arguments.load;
-  if (!arguments.whole_step) load.data = DataUse::none;
+  if (!arguments.show.whole_step) load.data = DataUse::none;
   const Model model = load_model(arguments.model, load);
-  file.write(plot::draw(graph_picture(arguments.whole_step ? step_outline(model) : graph_outline(model))));
+  file.write(plot::draw(graph_picture(arguments.show.whole_step ? step_outline(model) : graph_outline(model))));
   return kDone;
 }
 
@@ -93,17 +93,17 @@ int show_settings(const Arguments& arguments) {
 
 int run_show(const Arguments& arguments, Diagnostics& diagnostics) {
   PictureFile file(arguments, "show.write");
-  if (arguments.arrays) return show_arrays(arguments);
+  if (arguments.show.arrays) return show_arrays(arguments);
   if (arguments.svg) return draw_graph(arguments, file);
-  if (arguments.settings) return show_settings(arguments);
-  if (arguments.values) return show_values(arguments, diagnostics);
-  if (arguments.source) return show_source(arguments, diagnostics);
-  const ShowOptions options{arguments.gradients, arguments.dot};
+  if (arguments.show.settings) return show_settings(arguments);
+  if (arguments.show.values) return show_values(arguments, diagnostics);
+  if (arguments.show.source) return show_source(arguments, diagnostics);
+  const ShowOptions options{arguments.show.gradients, arguments.show.dot};
   if (arguments.json) {
     write_results(canonical_model(arguments.model, arguments.load));
-  } else if (arguments.rows) {
+  } else if (arguments.show.rows) {
     write_results(rows_text(load_model(arguments.model, arguments.load), arguments.session));
-  } else if (arguments.whole_step) {
+  } else if (arguments.show.whole_step) {
     write_results(show_step(load_model(arguments.model, arguments.load), options));
   } else {
     write_results(show_model(arguments.model, arguments.load, options));

@@ -35,7 +35,7 @@ int run_studio(const Arguments& arguments, Diagnostics& diagnostics) {
   Studio studio(arguments);
   const std::string url = studio.server.access().url();
   write_results(url + "\n");
-  if (arguments.browser) open_browser(url);
+  if (arguments.studio.browser) open_browser(url);
   diagnostics.note("Ctrl-C ends the studio; only the browser that has this address may use it");
   studio.server.run(interrupt_event(), [&](const studio::Request& request, studio::Ticket ticket) {
     return studio.answer(request, ticket);

@@ -66,7 +66,7 @@ std::string steps_text(const VerifyReport& report) {
 
 std::string as_text(const VerifyReport& report, const Arguments& arguments) {
   std::string text;
-  if (arguments.trajectory && !report.growth.empty()) text += growth_table(report);
+  if (arguments.verify.trajectory && !report.growth.empty()) text += growth_table(report);
   if (arguments.verbose && !report.ops.empty()) text += ops_table(report);
   for (const std::string& fallback : report.fallbacks) text += fallback + "\n";
   if (report.difference) {
@@ -74,7 +74,7 @@ std::string as_text(const VerifyReport& report, const Arguments& arguments) {
   }
   text += fmt::format("verified: {} values in {}", grouped(report.values), steps_text(report));
   if (report.on_device) text += fmt::format(", {} math", name_of(report.math));
-  if (arguments.trajectory) {
+  if (arguments.verify.trajectory) {
     const auto worst =
         std::max_element(report.growth.begin(), report.growth.end(),
                          [](const Divergence& a, const Divergence& b) { return a.difference < b.difference; });
@@ -127,10 +127,10 @@ std::string as_json(const VerifyReport& report, const Model& model) {
 
 int compare(const Model& model, const Arguments& arguments) {
   VerifyOptions options{arguments.session};
-  options.against = arguments.against;
+  options.against = arguments.verify.against;
   options.steps = arguments.steps.value_or(options.steps);
-  options.trajectory = arguments.trajectory;
-  options.tolerance = arguments.tolerance;
+  options.trajectory = arguments.verify.trajectory;
+  options.tolerance = arguments.verify.tolerance;
   const VerifyReport report = verify(model, options);
   write_results(arguments.json ? as_json(report, model) : as_text(report, arguments));
   return report.passed() ? kDone : kCheckFailed;
@@ -162,18 +162,18 @@ std::string dump_json(const std::string& name, const HostTensor& tensor) {
 int dump(const Model& model, const Arguments& arguments, std::optional<OutputFile>& file) {
   ValueOptions options{arguments.session};
   options.steps = arguments.steps.value_or(options.steps);
-  const HostTensor tensor = value_after(model, arguments.dump, options);
+  const HostTensor tensor = value_after(model, arguments.verify.dump, options);
   if (file) {
     save_npy(tensor, *file);
     return kDone;
   }
   if (!arguments.json && tensor.shape().elements() > kPrinted) {
     throw Error(ErrorKind::input, "dump.large",
-                fmt::format("'{}' has {} elements, more than anyone reads", arguments.dump,
+                fmt::format("'{}' has {} elements, more than anyone reads", arguments.verify.dump,
                             grouped(static_cast<std::uint64_t>(tensor.shape().elements()))),
                 "--dump-to=FILE.npy writes them to a file");
   }
-  write_results(arguments.json ? dump_json(arguments.dump, tensor) : dump_text(arguments.dump, tensor));
+  write_results(arguments.json ? dump_json(arguments.verify.dump, tensor) : dump_text(arguments.verify.dump, tensor));
   return kDone;
 }
 
@@ -181,8 +181,8 @@ int run_verify(const Arguments& arguments, Diagnostics& diagnostics) {
   OutputFiles outputs(arguments);
   const Model model = read_model(arguments, diagnostics);
   outputs.reject_read(model);
-  const SlowOperationNotice notice(diagnostics, arguments.dump.empty() ? "verifying" : "running the steps");
-  return arguments.dump.empty() ? compare(model, arguments) : dump(model, arguments, outputs.dump);
+  const SlowOperationNotice notice(diagnostics, arguments.verify.dump.empty() ? "verifying" : "running the steps");
+  return arguments.verify.dump.empty() ? compare(model, arguments) : dump(model, arguments, outputs.dump);
 }
 
 }  // namespace
