@@ -25,7 +25,7 @@ FOREIGN_FLAGS = {
     "pip": {"--no-deps"}, "vcpkg": {"--overlay-ports"}, "docker": {"--rm", "--user", "--network"}, "tensorboard": {"--logdir"},
     "cmake": {"--preset", "--build", "--install", "--prefix", "--target"}, "pkg-config": {"--cflags", "--libs"},
     "compute-sanitizer": {"--num-cuda-barriers"}, "GoogleTest": {"--gtest_filter", "--gtest_output"},
-    "an example": {"--flag"},
+    "an example": {"--flag"}, "kubectl": {"--from-literal"},
     "NVRTC": {"--fmad", "--no-cache", "--ptxas-options", "--maxrregcount", "--split-compile", "--pch", "--Ofast-compile"}}
 
 found = []

@@ -24,6 +24,21 @@ done <commands
 [ "$(cat printed.* | awk '$1 == "weights" { print $2 }' | sort -u | wc -l)" -eq 1 ] || fail "the guide's runs have other weights"
 grep -q "Two ranks are faster than one with as many cores" printed.4 || fail "plan does not say from when ranks pay"
 
+# The job for Kubernetes, with an address of this host.
+awk '/^```yaml/ { inside = 1; next } /^```/ { inside = 0 } inside' "$root/docs/guide/ranks.md" >job.yaml
+mkdir job && cp "$root/models/xor.json" job/model.json
+ranks=$(sed -n 's/.*GRAPHRUN_RANKS, value: "\(.*\)".*/\1/p' job.yaml)
+read -r program words < <(sed -n 's/.*command: \[\(.*\)\]/\1/p' job.yaml | tr -d ,)
+[ "$program" = graphrun ] && grep -q "completions: $ranks\$" job.yaml || fail "the job has other ranks than its pods"
+[ "$(grep -o 'GRAPHRUN_[A-Z_]*' job.yaml | sort | tr '\n' ' ')" = "GRAPHRUN_JOB_SECRET GRAPHRUN_RANK GRAPHRUN_RANKS GRAPHRUN_RENDEZVOUS " ] ||
+  fail "the job sets other variables"
+for ((rank = ranks - 1; rank >= 0; rank--)); do
+  (cd job && GRAPHRUN_RANK=$rank GRAPHRUN_RANKS=$ranks GRAPHRUN_RENDEZVOUS=127.0.0.1:$((20000 + ($$ + 1) % 9000)) \
+    GRAPHRUN_JOB_SECRET=s "$graphrun" $words) >"printed.$((100 + rank))" 2>&1 &
+done
+wait
+[ "$(weights printed.100)" = "$(weights printed.1)" ] || { cat printed.10?; fail "the job has other weights than the guide's runs"; }
+
 # Processes of a launcher: one file, one output.
 model=$root/models/peaks.json
 "$graphrun" train "$model" --epochs=20 --shards=4 --save-weights=alone.npz >alone 2>/dev/null
