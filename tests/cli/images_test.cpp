@@ -31,7 +31,7 @@ TEST_F(Cli, CommandsOfTheGuideForFoldersOfImages) {
   ASSERT_NE(section, std::string::npos);
   const std::string commands = page.substr(begin, page.find("```", begin) - begin);
   const std::string prepare = "cd " + folder_.string() + "; graphrun() { " GRAPHRUN_CLI " \"$@\"; }\n";
-  const Outcome all = run({"bash", "-euc", prepare + commands});
+  const Outcome all = run({"/bin/bash", "-euc", prepare + commands});
   EXPECT_EQ(all.code, 0) << all.err;
   EXPECT_TRUE(has(all.out, "file,y,logits")) << all.out;
   EXPECT_TRUE(has(all.out, "\na.png,dark,")) << all.out;

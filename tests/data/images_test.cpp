@@ -192,7 +192,7 @@ TEST_F(Images, TrainEvaluateAndPredict) {
   EXPECT_EQ(predict("new/a.png"), std::vector<float>(logits.begin(), logits.begin() + 2));
   write("new/a.png", "a text file");
   const std::string renamed = message([&] { predict("new/a.png"); });
-  EXPECT_TRUE(has(renamed, "a.png': not a PNG file")) << renamed;
+  EXPECT_TRUE(has(renamed, "a.png: not a PNG file")) << renamed;
   const auto refused = [&](const std::string& target) {
     return message([&] { model_template(path("photos"), target, "photos"); });
   };
