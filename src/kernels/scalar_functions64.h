@@ -1,6 +1,6 @@
 // scalar_functions64.h: the functions of scalar_functions.h in double precision, over a value type T: double here,
 // eight lanes in cpu/. Contract: as there, so results are bitwise equal for every instruction set and on every host; at
-// most 2 ulp from the exact value (tan: 4). Not here: erf, gelu, selu, mod and pow, which have no version in f64.
+// most 2 ulp from the exact value (tan: 4). Not here: mod, which has no version in f64.
 #pragma once
 
 #include "kernels/scalar_type.h"
@@ -308,6 +308,91 @@ GRAPHRUN_FN T gelu_tanh(T x) {  // x * sigmoid(t), t = x (c1 + c2 x^2) in two wo
   T low = fma(z, T(0x1.8c95337d724e0p-62), fma(z_low, T(0x1.2444f2a4d8b4bp-4), h.lo + p_low));
   T t = c * h.hi;
   return logistic(max(T(-40.0), x), t, fma(c, h.hi, -t) + c * low);
+}
+// u exp(u^2 / 2) times the upper tail probability of the normal distribution beyond u, u in [0.5, 40], as a polynomial
+// in w = (u - 4) / (u + 4) with a relative error of 2^-54.7. The slope corrects for the rounding of w.
+template <class T>
+GRAPHRUN_FN Pair<T> normal_tail(T u) {
+  Pair<T> a = two_sum(u, T(-4.0)), d = two_sum(u, T(4.0));
+  T w = a.hi / d.hi;
+  T w_low = (fma(-w, d.hi, a.hi) + fma(-w, d.lo, a.lo)) / d.hi;
+  T slope = horner(w, T(0.0737), -0.2208, 0.3009, -0.2523, 0.1321, -0.0331, -0.0065, 0.0071);
+  T p = horner(w, T(0x1.2dda040d62d0bp-4), -0x1.c41d6bcaf84ecp-4, 0x1.9adc525a903eep-4, -0x1.024df8efd436ap-4,
+               0x1.b0ffe01da7b35p-6, -0x1.691976f8c3256p-8, -0x1.e4abd3b6e1be9p-11, 0x1.ce76f608b889cp-11,
+               -0x1.99ff0fb007815p-15, -0x1.e8a4befa1abd9p-14, 0x1.16d05e8d2acc5p-16, 0x1.2cd5e61165d05p-16,
+               -0x1.5d6bee64bfcbcp-19, -0x1.b7c91f5bbfcc5p-19, 0x1.ae69d52e12f29p-23, 0x1.5d309d1e30b54p-21,
+               0x1.b0b0402b8503fp-25, -0x1.0d488a301e730p-23, -0x1.d00fdb55ec4c4p-26, 0x1.6698d4f546b00p-26,
+               0x1.54ba63ac6f5c7p-28, -0x1.401759166468fp-29);
+  Pair<T> y = two_sum(T(0x1.82b4bb8c94dcep-2), w * p);
+  return {y.hi, y.lo + fma(w_low, slope, fma(w, p, -(w * p)))};
+}
+// y exp(-(high + low))
+template <class T>
+GRAPHRUN_FN T decayed(Pair<T> y, T high, T low) {
+  Exp<T> e = exp_parts(-high);
+  T near = fma(e.near, -low, e.near - low);
+  return scale(y.hi + fma(y.hi, near, fma(y.lo, near, y.lo)), e.n);
+}
+template <class T>
+GRAPHRUN_FN T erf(T x) {
+  T u = min(T(6.5), abs(x)), z = u * u;
+  T near = fma(x,
+               horner(z, T(0x1.06eba8214db69p-3), -0x1.812746b0379e7p-2, 0x1.ce2f21a042bdep-4, -0x1.b82ce312889bep-6,
+                      0x1.565bcd0e650e1p-8, -0x1.c02db3feedba8p-11, 0x1.f9a326c2864b4p-14, -0x1.f4d2562282ff2p-17,
+                      0x1.b9e65114fcc87p-20, -0x1.5f6d978de772fp-23, 0x1.fc43a356a068dp-27, -0x1.4e61eb4124ecbp-30,
+                      0x1.7f0f204500b63p-34, -0x1.29cd9cfb6be5fp-38),
+               x);
+  T tail = normal_tail(u * 0x1.6a09e667f3bcdp+0).hi / u * 0x1.6a09e667f3bcdp+0;
+  return select(u < 1.0, near, copysign(1.0 - decayed(Pair<T>{tail, T(0.0)}, z, fma(u, u, -z)), x));
+}
+template <class T>
+GRAPHRUN_FN T gelu(T x) {
+  T u = min(T(40.0), abs(x)), z = u * u;
+  T near = x * fma(x,
+                   horner(z, T(0x1.9884533d43651p-2), -0x1.1058377e2cee0p-4, 0x1.46d04297691dap-7,
+                          -0x1.37403f6ba1024p-10, 0x1.e42b0d52009d0p-14, -0x1.3ce8fab6e987dp-17, 0x1.658a1b83d335ep-21,
+                          -0x1.622050cf42365p-25, 0x1.3805ee1234accp-29, -0x1.d5bfe08960f39p-34),
+                   T(0.5));
+  T below = -decayed(normal_tail(u), z * 0.5, fma(u, u, -z) * 0.5);
+  return select(u < 0.5, near, select(x > 0.0, x + below, below));
+}
+
+// As scalar::pow: exp(y log |x|), where log |x| in two words is 2 s + s^3 (2/3 + s^2 L(s^2)), s = f / (2 + f).
+template <class T>
+GRAPHRUN_FN T pow(T x, T y) {
+  const T infinity = pattern<T>(kInfinity);
+  T ax = abs(x);
+  auto tiny = ax < 0x1p-1022;
+  T scaled = select(tiny, ax * 0x1p54, ax);
+  auto exponent = log_exponent(scaled);
+  T k = exponent_number<T>(exponent) - select(tiny, T(54.0), T(0.0));
+  T f = from_bits(bits(scaled) - exponent + kOne) - 1.0;
+  T d = f + 2.0, s = f / d;
+  T s_low = fma(-s, f - (d - 2.0), fma(-s, d, f)) / d;
+  T z = s * s, z_low = fma(s, s, -z);
+  T s3 = z * s, s3_low = fma(z, s, -s3);
+  T cubic = s3 * 0x1.5555555555555p-1, cubic_low = fma(s3, T(0x1.5555555555555p-1), -cubic);
+  T rest = s3 * z *
+           horner(z, T(0x1.999999999999ap-2), 0x1.2492492492491p-2, 0x1.c71c71c71cfe8p-3, 0x1.745d174512513p-3,
+                  0x1.3b13b1bd04359p-3, 0x1.1110df83666bdp-3, 0x1.e1f807f243f32p-4, 0x1.ac4967061b283p-4,
+                  0x1.b8de22f2d179cp-4);
+  T low = fma(fma(z_low, s, s3_low), T(0x1.5555555555555p-1), fma(s3, T(0x1.5555555555555p-55), cubic_low) + rest);
+  low = fma(s_low, fma(z, T(2.0), T(2.0)), fma(k, T(-0x1.718432a1b0e26p-35), low));
+  Pair<T> h = two_sum(k * 0x1.62e42ff000000p-1, s * 2.0);
+  Pair<T> g = two_sum(h.hi, cubic);
+  h = two_sum(g.hi, g.lo + (h.lo + low));
+  h.hi = select(ax == infinity, infinity, select(ax == 0.0, -infinity, h.hi));
+  T t = y * h.hi, t_low = fma(y, h.lo, fma(y, h.hi, -t));
+  Exp<T> e = exp_parts(max(T(-746.0), min(T(710.0), t)));
+  T r = scale(select(abs(t) < 800.0, fma(e.near, t_low, e.near + t_low), e.near) + 1.0, e.n);
+  r = select(abs(t) < infinity, r, select(t > 0.0, infinity, select(t < 0.0, T(0.0), t)));
+  auto whole = round(y) == y;
+  auto odd = whole & !(round(y * 0.5) == y * 0.5);
+  r = select(odd, copysign(r, x), r);
+  r = select((x < 0.0) & (ax < infinity) & !whole, pattern<T>(kNan), r);
+  r = select(x == x, select(y == y, r, y), x);
+  r = select((ax == 1.0) & (abs(y) == infinity), T(1.0), r);
+  return select((y == 0.0) | (x == 1.0), T(1.0), r);
 }
 
 }  // namespace graphrun::scalar64

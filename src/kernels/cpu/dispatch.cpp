@@ -73,8 +73,10 @@ KernelFn cpu_kernel(Op op, Isa isa) {
 bool cpu_takes_f64(Op op) {
   if (traits_of(op).dtypes.find('F') == std::string_view::npos) return true;  // moves bytes
   const cpu::IsaTableOf<double>& table = *cpu::isa_table(Isa::plain).wide;
-  if (op == Op::matmul || op == Op::pad || op == family_op::solve_spd || cpu::scalar_loop(table, op) != nullptr)
-    return true;
+  for (const Op own : {Op::matmul, Op::pad, Op::argmax, Op::argmin, Op::dropout, Op::scatter_add, Op(family_op::fold),
+                       Op(family_op::solve_spd)})
+    if (op == own) return true;
+  if (cpu::scalar_loop(table, op) != nullptr) return true;
   const cpu::LineLoopOf<double>* const loop = cpu::line_loop(table, op, DType::f64);
   return loop != nullptr && loop->along != nullptr;
 }

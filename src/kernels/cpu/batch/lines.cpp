@@ -218,6 +218,24 @@ void along_lines(const KernelArgs& args, const IsaTable& table) {
   });
 }
 
+// Index of the first largest (smallest) term, or of the first NaN.
+template <Op op>
+void position(const KernelArgs& args, const IsaTable& table) {
+  if (args.in_type[0].dtype != DType::f64) return along_lines<op>(args, table);
+  const LineAxes axes = axes_of(args);
+  for_ranges(args.pool, parts_of(axes), axes.outputs, 1, [&](i64 first, i64 end) {
+    for (i64 line = first; line < end; ++line) {
+      const double* const x = args.input<double>(0) + line / axes.last * axes.last * axes.terms + line % axes.last;
+      i64 best = 0;
+      for (i64 j = 1; j < axes.terms; ++j) {
+        const double term = x[j * axes.last], top = x[best * axes.last];
+        if (top == top && (term != term || (op == Op::argmax ? term > top : term < top))) best = j;
+      }
+      args.output<std::int32_t>()[line] = static_cast<std::int32_t>(best);
+    }
+  });
+}
+
 template <Op op, class Real>
 Real combined(Real x, Real y) {
   return op == Op::max ? larger(x, y) : op == Op::min ? smaller(x, y) : x * y;
@@ -289,8 +307,8 @@ constexpr Entry kLineKernels[] = {
     entry<fold<Op::max>>(Op::max),
     entry<fold<Op::min>>(Op::min),
     entry<fold<Op::prod>>(Op::prod),
-    entry<along_lines<Op::argmax>>(Op::argmax),
-    entry<along_lines<Op::argmin>>(Op::argmin),
+    entry<position<Op::argmax>>(Op::argmax),
+    entry<position<Op::argmin>>(Op::argmin),
     entry<logsumexp>(Op::logsumexp, chunk_bytes),
     entry<along_lines<family_op::softmax>>(family_op::softmax),
     entry<along_lines<family_op::log_softmax>>(family_op::log_softmax),

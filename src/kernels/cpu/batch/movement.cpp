@@ -113,7 +113,8 @@ void rearrange(const KernelArgs& args, const IsaTable& table) {
 }
 
 // Each part of the samples adds its windows in order.
-void fold(const KernelArgs& args, const IsaTable&) {
+template <class Real>
+void fold_of(const KernelArgs& args) {
   const auto& params = args.params.as<WindowParams>();
   const View out = args.output_view(), to = windowed(out, params), from = args.input_view(0);
   const int leading = out.extents.rank() - 1 - params.axes;
@@ -126,14 +127,17 @@ void fold(const KernelArgs& args, const IsaTable&) {
   const std::int64_t stride = windows.rank > 0 ? windows.dim[windows.rank - 1].stride[0] : 0;
   for_ranges(args.pool, parts_for(2 * samples * windows.count), samples, 1, [&](std::int64_t first, std::int64_t last) {
     for (std::int64_t sample = first; sample < last; ++sample) {
-      float* const sums = args.output<float>() + sample * elements;
-      const float* const terms = args.input<float>(0) + sample * windows.count;
-      std::fill_n(sums, elements, 0.0f);
+      Real* const sums = args.output<Real>() + sample * elements;
+      const Real* const terms = args.input<Real>(0) + sample * windows.count;
+      std::fill_n(sums, elements, Real{0});
       for_runs(windows, 0, windows.count, [&](std::int64_t, const Offsets<2>& at, std::int64_t n) {
         for (std::int64_t i = 0; i < n; ++i) sums[at[0] + i * stride] += terms[at[1] + i];
       });
     }
   });
+}
+void fold(const KernelArgs& args, const IsaTable& table) {
+  for_type(args, table, [&]<class Real>(Real, const IsaTableOf<Real>&) { fold_of<Real>(args); });
 }
 
 void one_hot(const KernelArgs& args, const IsaTable&) {
@@ -189,18 +193,31 @@ void minibatch(const KernelArgs& args) {
   std::memset(args.output<std::byte>() + bytes, 0, args.out_type.bytes() - bytes);
 }
 
+// Dropout of f64; the elements that f32 drops, too.
+void drop_wide(const KernelArgs& args, const RandomParams& params, const IsaTable& table, RandomDraw part) {
+  float words[kGrain];
+  part.out = words;
+  for (const std::int64_t end = part.first + part.rows; part.first < end; part.first += kGrain) {
+    part.rows = std::min(kGrain, end - part.first);
+    table.draw(part);
+    for (std::int64_t i = 0; i < part.rows; ++i) {
+      const bool drops = bits::unit(std::bit_cast<bits::u32>(words[i])) < params.a;
+      args.output<double>()[part.first + i] = drops ? 0 : args.input<double>(0)[part.first + i] / (1 - params.a);
+    }
+  }
+}
+
 template <Op op>
 void draw(const KernelArgs& args, const IsaTable& table) {
-  RandomDraw all{.step = counter(args, args.inputs - 1), .out = args.output<float>()};
   const float* const x = op == Op::dropout ? args.input<float>(0) : nullptr;
   const std::int64_t n = args.valid_elements(args.out_type);
   for_ranges(args.pool, parts_for(8 * n), n, kGrain, [&](std::int64_t first, std::int64_t last) {
-    RandomDraw part = all;
-    part.out += first;
+    const RandomParams& params = args.params.as<RandomParams>();
+    RandomDraw part{.key = params.key, .step = counter(args, args.inputs - 1), .first = first, .rows = last - first};
+    if (args.out_type.dtype == DType::f64) return drop_wide(args, params, table, part);
+    part.out = args.output<float>() + first;
     part.x = x == nullptr ? x : x + first;
-    part.first = first;
-    part.rows = last - first;
-    fill_random(table, op, args.params.as<RandomParams>(), part);
+    fill_random(table, op, params, part);
   });
 }
 

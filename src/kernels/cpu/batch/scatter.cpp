@@ -45,24 +45,25 @@ struct Buckets {
 };
 
 // Sums `count` rows of updates in columns [0, n) of one output row; n is at most kStrip.
-template <i64 n>
-void sum_strip(float* out, const float* updates, i64 width, const i64* entries, i64 count, i64 columns) {
+template <i64 n, class Real>
+void sum_strip(Real* out, const Real* updates, i64 width, const i64* entries, i64 count, i64 columns) {
   const i64 wide = n > 0 ? n : columns;
-  float total[kStrip];
+  Real total[kStrip];
   for (i64 begin = 0; begin < count; begin += kSegmentBlock) {
-    float sum[kStrip];
-    std::memcpy(sum, updates + place_of(entries[begin]) * width, static_cast<std::size_t>(wide) * sizeof(float));
+    Real sum[kStrip];
+    std::memcpy(sum, updates + place_of(entries[begin]) * width, static_cast<std::size_t>(wide) * sizeof(Real));
     const i64 end = std::min(begin + kSegmentBlock, count);
     for (i64 i = begin + 1; i < end; ++i) {
-      const float* const term = updates + place_of(entries[i]) * width;
+      const Real* const term = updates + place_of(entries[i]) * width;
       for (i64 j = 0; j < wide; ++j) sum[j] += term[j];
     }
     for (i64 j = 0; j < wide; ++j) total[j] = begin == 0 ? sum[j] : total[j] + sum[j];
   }
-  std::memcpy(out, total, static_cast<std::size_t>(wide) * sizeof(float));
+  std::memcpy(out, total, static_cast<std::size_t>(wide) * sizeof(Real));
 }
 
-void sum_row(float* out, const float* updates, i64 width, const i64* entries, i64 count) {
+template <class Real>
+void sum_row(Real* out, const Real* updates, i64 width, const i64* entries, i64 count) {
   i64 column = 0;
   for (; column + kStrip <= width; column += kStrip)
     sum_strip<kStrip>(out + column, updates + column, width, entries, count, kStrip);
@@ -88,15 +89,16 @@ i64* sort_entries(i64* entries, i64* other, i64 count, int bits) {
   return entries;
 }
 
-void scatter_add(const KernelArgs& args, const IsaTable&) {
+template <class Real>
+void scatter_add_of(const KernelArgs& args) {
   const Buckets buckets(args.in_type[0], args.out_type);
   const i64 rows = buckets.rows;
   const i64 width = buckets.width;
   if (rows == 0 || width == 0) return;
   const i64 places = args.valid_elements(args.in_type[0]);
   const std::int32_t* const indices = args.input<std::int32_t>(0);
-  const float* const updates = args.input<float>(1);
-  float* const out = args.output<float>();
+  const Real* const updates = args.input<Real>(1);
+  Real* const out = args.output<Real>();
   i64* const order = static_cast<i64*>(args.workspace);
   i64* const spare = order + buckets.places;
   i64* const begins = spare + buckets.places;  // (bucket, chunk)
@@ -127,12 +129,16 @@ void scatter_add(const KernelArgs& args, const IsaTable&) {
     for (i64 i = 0, end = 0; i < count; i = end) {
       const i64 to = first + row_of(sorted[i]);
       while (end < count && row_of(sorted[end]) == to - first) ++end;
-      std::fill(out + row * width, out + to * width, 0.0f);
+      std::fill(out + row * width, out + to * width, Real{0});
       sum_row(out + to * width, updates, width, sorted + i, end - i);
       row = to + 1;
     }
-    std::fill(out + row * width, out + last * width, 0.0f);
+    std::fill(out + row * width, out + last * width, Real{0});
   });
+}
+
+void scatter_add(const KernelArgs& args, const IsaTable&) {
+  args.out_type.dtype == DType::f64 ? scatter_add_of<double>(args) : scatter_add_of<float>(args);
 }
 
 std::uint64_t sort_bytes(const Params&, std::span<const TensorType> inputs, const TensorType& out) {

@@ -6,6 +6,19 @@
 #include "kernels/scalar_ops.h"
 
 namespace graphrun::cpu::GRAPHRUN_ISA {
+
+#if defined(GRAPHRUN_WIDE)  // as those of simd.h; only these loops use them
+GRAPHRUN_FN Floats erf(Floats x) {
+  return scalar64::erf(x);
+}
+GRAPHRUN_FN Floats gelu(Floats x) {
+  return scalar64::gelu(x);
+}
+GRAPHRUN_FN Floats pow(Floats x, Floats y) {
+  return scalar64::pow(x, y);
+}
+#endif
+
 namespace {
 
 using i64 = std::int64_t;
@@ -69,31 +82,29 @@ void binary(void* to, i64 rows, i64 columns, const Operand* in, double, double) 
   }
 }
 
-// Functions that scalar_functions64.h lacks have no loop for f64.
-template <class Functor>
-constexpr bool kHasLoop = true;
-#if defined(GRAPHRUN_WIDE)
-template <>
-constexpr bool kHasLoop<scalar::Mod> = false;
-template <>
-constexpr bool kHasLoop<scalar::Pow> = false;
-template <>
-constexpr bool kHasLoop<scalar::Gelu> = false;
-template <>
-constexpr bool kHasLoop<scalar::Erf> = false;
-template <>
-constexpr bool kHasLoop<scalar::Selu> = false;
-#endif
 template <class Functor>
 constexpr ElementFn loop_of() {
-  if constexpr (kHasLoop<Functor>) return unary<Functor>;
-  return nullptr;
+  return unary<Functor>;
 }
 template <class Functor, class Out>
 constexpr ElementFn loop_of() {
-  if constexpr (kHasLoop<Functor>) return binary<Functor, Out>;
-  return nullptr;
+  return binary<Functor, Out>;
 }
+#if defined(GRAPHRUN_WIDE)
+struct WideSelu {  // scalar::Selu has constants of f32
+  GRAPHRUN_FN static Floats apply(Floats x, Floats, Floats) {
+    return select(x > 0.0, x * 0x1.0cfabd6a91132p+0, expm1(x) * 0x1.c212cc640f031p+0);
+  }
+};
+template <>
+constexpr ElementFn loop_of<scalar::Selu>() {
+  return unary<WideSelu>;
+}
+template <>
+constexpr ElementFn loop_of<scalar::Mod, Real>() {
+  return nullptr;  // not in scalar_functions64.h
+}
+#endif
 
 }  // namespace
 
