@@ -21,7 +21,7 @@ bool is_in(const ClassRange& range, const Shape& sample, std::int64_t i) {
 std::string hint_for(const ClassRange& range, double value) {
   if (std::isnan(value)) return "leave such rows out or put numbers in their place";
   if (value == -1)
-    return "labels of -1 and 1 become 0 and 1 by a formula: (y + 1) / 2, next to the source or in the loss";
+    return "labels of -1 and 1 become 0 and 1 by a formula: (y + 1) / 2, inside \"source\" or in the loss";
   if (value > 1 && value == std::floor(value) && range.kind == ClassRange::Kind::probabilities)
     return "class numbers 0, 1, 2, ... need an output for each class, softmax_cross_entropy and an i32 target";
   return "a target that the graph computes from the data is not checked";
@@ -52,6 +52,11 @@ void check_probabilities(const ClassRange& range, std::span<const T> values, con
     const std::int64_t row = static_cast<std::int64_t>(i) / width,
                        column = static_cast<std::int64_t>(i) % width + begin;
     if (!is_in(range, sample, column)) continue;
+    if (end - begin == 1)
+      throw Error(
+          ErrorKind::input, "data.value",
+          fmt::format("{}: {:.6g} is not 1, and the single class of {} must be", place(row, column), sum, range.user),
+          "for a target of one column, use sigmoid_cross_entropy in the loss");
     throw Error(ErrorKind::input, "data.value",
                 fmt::format("{}: the {} values from there on sum to {:.6g}, not to 1: the target of {} is one-hot, or "
                             "the probability of each class",

@@ -61,6 +61,7 @@ struct Missing {
   enum class Kind { error, drop, mean, median, most_frequent, value };
   Kind kind = Kind::error;
   std::string value = {};  // Kind::value: a categorical value, or a number as text
+  bool is_other = false;   // for a file other than the model's
   bool is_filled() const { return kind != Kind::error && kind != Kind::drop; }
 };
 

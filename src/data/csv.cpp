@@ -210,14 +210,17 @@ Csv::Csv(std::string path, std::string text, Dialect dialect, const std::functio
     names_.pop_back();
 }
 
-std::string Csv::delimiter_hint() const {
+std::string Csv::other_delimiter() const {
   if (names_.size() != 1) return "";
   for (const char sign : {';', '\t', '|', ','}) {
-    if (names_.front().find(sign) != std::string::npos)
-      return fmt::format("\"delimiter\": \"{}\" next to the source splits it",
-                         sign == '\t' ? "\\t" : std::string(1, sign));
+    if (names_.front().find(sign) != std::string::npos) return sign == '\t' ? "\\t" : std::string(1, sign);
   }
   return "";
+}
+
+std::string Csv::delimiter_hint() const {
+  const std::string other = other_delimiter();
+  return other.empty() ? "" : fmt::format("\"delimiter\": \"{}\" inside \"source\" splits it", other);
 }
 
 std::string_view Csv::content(const Field& field) const {

@@ -56,6 +56,7 @@ class Csv final : public TextTable {
   Error repeated_error(std::size_t column) const override;
   // Suggests another delimiter if the header is one column; empty if none fits.
   std::string delimiter_hint() const;
+  std::string other_delimiter() const;  // sign in the header of a single column: "," or "\\t"; may be empty
 
   Error error_at(std::size_t row, std::size_t column, std::string_view what, std::string hint) const override;
 

@@ -56,6 +56,7 @@ std::vector<Missing> read_policies(SourceContext& context, const std::vector<std
     missing = read_missing(context.reader, *at, names, context.is_other);
   for (Missing& one : missing) {
     if (context.is_other && one.kind == Missing::Kind::drop) one = {};
+    one.is_other = context.is_other;
   }
   return missing;
 }
@@ -109,6 +110,7 @@ Dialect read_dialect(SourceContext& context, char delimiter) {
   dialect.notation.currency = context.split.string("currency").value_or("");
   dialect.notation.na = read_words(context, "na");
   dialect.notation.dates = read_date_order(context);
+  dialect.notation.is_other = context.is_other;
   dialect.comment = context.split.string("comment").value_or("");
   const auto clash = [&](std::string_view one, std::string_view other) {
     context.reader.report(context.split.place(), "data.csv",
@@ -127,11 +129,21 @@ bool ends_with(std::string_view path, std::string_view extension) {
 }
 
 // Rejects a single-column header that contains a delimiter: the file uses another delimiter.
-void reject_one_column(const std::string& path, const Csv& csv) {
-  const std::string hint = csv.delimiter_hint();
-  if (hint.empty()) return;
+void reject_one_column(const SourceContext& context, const std::string& path, const Csv& csv, char delimiter) {
+  const std::string other = csv.other_delimiter(), &name = csv.names().front();
+  const auto is_name = [&](const json::Value& choice) { return choice.string == name; };
+  const auto chooses = [&](const json::Member& member) {
+    return is_name(member.value) || std::ranges::any_of(member.value.items, is_name);
+  };
+  if (other.empty() || (!context.is_other && context.split.find("delimiter"))) return;
+  if (context.is_other && std::ranges::any_of(context.split.place().value->members, chooses)) return;
+  if (context.is_other)
+    throw Error(ErrorKind::input, "data.csv",
+                fmt::format("'{}': the file has '{}' between columns, and the model expects '{}'", path, other,
+                            delimiter == '\t' ? "\\t" : std::string(1, delimiter)),
+                fmt::format("--set 'data.source.delimiter={}' reads it", other));
   throw Error(ErrorKind::input, "data.csv",
-              fmt::format("'{}': the first line is one column, '{}'", path, csv.names().front().substr(0, 60)), hint);
+              fmt::format("'{}': the first line is one column, '{}'", path, name.substr(0, 60)), csv.delimiter_hint());
 }
 
 }  // namespace
@@ -176,7 +188,7 @@ Loaded read_csv(SourceContext& context) {
   if (dialect.libsvm >= 0) text = csv_of_libsvm(path, text, dialect);
   const auto csv = std::make_shared<const Csv>(path, std::move(text), dialect,
                                                [&](double done) { context.files.report_progress(told, done); });
-  if (dialect.header && !context.split.find("delimiter")) reject_one_column(path, *csv);
+  if (dialect.header) reject_one_column(context, path, *csv, dialect.delimiter);
   return loaded_from(context, csv);
 }
 
@@ -185,6 +197,7 @@ Loaded read_records(SourceContext& context) {
   Notation notation;
   notation.na = read_words(context, "na");
   notation.dates = read_date_order(context);
+  notation.is_other = context.is_other;
   if (!name || !context.opens) return no_rows(context);
   const std::string path = context.files.find(*name);
   Chunk chunk = context.files.read_chunk(path);

@@ -9,6 +9,7 @@
 #include "data/column_transforms.h"
 #include "data/columns.h"
 #include "data/inputs.h"
+#include "data/sources.h"
 #include "data/splitter.h"
 #include "graphrun/error.h"
 
@@ -89,6 +90,19 @@ Transforms read_transforms(json::Reader& reader, const std::optional<json::Ref>&
   json::ObjectReader object(reader, *at);
   if (!object.is_object()) return transforms;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
+// Options of a source that are next to it.
+void report_options(json::Reader& reader, const json::Ref& at, json::ObjectReader& block) {
+  for (const json::Member* member : block.unread()) {
+    const auto has_option = [&](const data::SourceFormat& format) {
+      return std::ranges::find(format.options, member->key, &data::Doc::name) != format.options.end();
+    };
+    if (!std::ranges::any_of(data::source_formats(), has_option)) continue;
+    block.get(member->key);
+    reader.report_key(at, *member, "model.unknown_key", fmt::format("unknown key '{}'", member->key),
+                      fmt::format("it belongs inside \"source\": {{\"csv\": ..., \"{}\": ...}}", member->key));
+  }
+}
+
     const std::optional<json::Ref> list = object.get(inputs[i].name);
     if (list) transforms.inputs[i].read(reader, *list, inputs[i]);
   }
@@ -240,7 +254,10 @@ DataSet read_data(json::Reader& reader, const json::Ref& at, std::span<const Inp
     form_windows(reader, part, inputs);
   }
   set.warnings = files.warnings();
-  if (block.is_object()) block.finish();
+  if (block.is_object()) {
+    report_options(reader, at, block);
+    block.finish();
+  }
   if (!transforms_good) return set;
   const bool is_fitted = fit.is_given();
   for (std::size_t i = 0; i < inputs.size(); ++i)

@@ -80,7 +80,12 @@ void require_utf8(const std::string& path, std::string_view text, int lines_befo
   diagnostic.message = fmt::format("byte 0x{:02X} is not UTF-8", byte_at(text, at));
   diagnostic.file = path;
   const std::string_view wide = wide_encoding(text), before = text.substr(0, at);
-  if (!wide.empty()) {
+  const char* image = text.starts_with("\x89PNG") ? "PNG" : text.starts_with("\xFF\xD8\xFF") ? "JPEG" : nullptr;
+  if (image != nullptr) {
+    diagnostic.message = fmt::format("the file is a {} image, not a table or an array", image);
+    diagnostic.line = diagnostic.column = 0;
+    diagnostic.hint = "docs/guide/images.md describes how graphrun reads images";
+  } else if (!wide.empty()) {
     diagnostic.message = fmt::format("the file is {}, expected UTF-8", wide);
     diagnostic.hint = conversion(path, wide);
   } else if (zero == at) {

@@ -27,6 +27,14 @@ const NamedArray* Table::find(const std::string& name) const {
 
 namespace {
 
+// Whether the text is three numbers, such as 31.02.2023.
+bool has_form_of_date(std::string_view text) {
+  const std::string_view signs = text.substr(0, text.find_first_of(" T"));
+  const auto is_separator = [](char c) { return c == '.' || c == '/' || c == '-'; };
+  return signs.find_first_not_of("0123456789./-") == std::string_view::npos &&
+         std::ranges::count_if(signs, is_separator) == 2 && !is_separator(signs.front()) && !is_separator(signs.back());
+}
+
 // Cells of a date column, converted with a function of dates.h.
 class DateCells final : public Cells {
  public:
@@ -40,8 +48,10 @@ class DateCells final : public Cells {
     const std::string_view text = cells_->text(row);
     if (const std::optional<double> number = date_number(text, function_, order_)) return *number;
     if (!is_date(text))
-      fail(row, fmt::format("'{}' is not a date", text.substr(0, 40)), "a date is written as in 2024-02-29T12:30");
-    const char* hint = "\"dates\": \"dd/mm/yyyy\" or \"dates\": \"mm/dd/yyyy\" next to the source sets the order";
+      fail(
+          row, fmt::format("'{}' is not a date", text.substr(0, 40)),
+          has_form_of_date(text) ? "there is no such day in the calendar" : "a date is written as in 2024-02-29T12:30");
+    const char* hint = "\"dates\": \"dd/mm/yyyy\" or \"dates\": \"mm/dd/yyyy\" inside \"source\" sets the order";
     if (order_ != DateOrder::unknown)
       fail(row, fmt::format("'{}' has another order of day and month than the column", text), hint);
     decide();
@@ -107,20 +117,22 @@ std::string Files::find(const std::string& name, Find what) {
   if (name == "-") return "/dev/stdin";
   std::vector<std::string> tried = folders_;
   if (fs::path(name).is_absolute()) tried = {fs::path(name).parent_path().string()};
-  std::string nearest;
-  for (const std::string& folder : tried) {
+  std::string nearest, hint = "paths are relative to the model file, --data-dir or GRAPHRUN_DATA";
+  for (std::string& folder : tried) {
     const fs::path path = fs::path(folder) / name;  // an absolute name replaces the folder
+    const fs::path bare = fs::path(folder) / fs::path(name).filename();
+    folder = path.string();
     if (is_file(path)) {
       found_.push_back(path.string());
       return path.string();
     }
     if (nearest.empty()) nearest = nearest_file(path.string());
+    if (is_file(bare)) hint = fmt::format("'{}' exists, but the model file says '{}'", bare.string(), name);
   }
   throw Error(ErrorKind::input, "data.file_not_found",
               tried.empty() ? fmt::format("data file '{}' not found: there is no folder to look in", name)
-                            : fmt::format("data file '{}' not found; looked in {}", name, fmt::join(tried, ", ")),
-              nearest.empty() ? "paths are relative to the model file, --data-dir or GRAPHRUN_DATA"
-                              : fmt::format("did you mean '{}'?", nearest));
+                            : fmt::format("data file '{}' not found; tried {}", name, fmt::join(tried, ", ")),
+              nearest.empty() ? hint : fmt::format("did you mean '{}'?", nearest));
 }
 
 Chunk Files::read_chunk(const std::string& path) {

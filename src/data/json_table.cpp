@@ -43,6 +43,9 @@ JsonTable::JsonTable(std::string path, const Chunk& chunk, Notation notation)
     int number = chunk.lines_before;
     for (const std::string_view line : lines_of(chunk.bytes)) {
       ++number;
+      if (const std::string_view text = trimmed(line); rows_.empty() && text.starts_with('{') && !text.ends_with('}'))
+        throw error(number, 1, "expected one object per line, or an array of objects; this object has several lines",
+                    "\"json\" reads one object of flat arrays with m, n, x and y: see docs/reference/data.md");
       if (!trimmed(line).empty()) add_row(json::parse(path_, std::string(line), number).root);
     }
   }

@@ -77,7 +77,7 @@ std::vector<Missing> read_missing(json::Reader& reader, const json::Ref& at, con
 
 NamedArray column_of(std::string name, const json::Ref& place, std::shared_ptr<const Cells> cells, Missing missing) {
   const bool is_filled = missing.is_filled();
-  const auto read = [cells, is_filled, name] {
+  const auto read = [cells, is_filled, name, is_other = missing.is_other] {
     std::vector<double> values(static_cast<std::size_t>(cells->rows()));
     for (std::size_t i = 0; i < values.size(); ++i) {
       const auto row = static_cast<std::int64_t>(i);
@@ -86,8 +86,12 @@ NamedArray column_of(std::string name, const json::Ref& place, std::shared_ptr<c
       else if (is_filled)
         values[i] = std::numeric_limits<double>::quiet_NaN();
       else
-        cells->fail(row, "the value is missing",
-                    fmt::format("\"missing\": {{\"{}\": \"mean\"}} or \"drop\" next to the source handles it", name));
+        cells->fail(
+            row, "the value is missing",
+            is_other ? fmt::format("the model was trained without imputation of '{0}': write \"missing\": "
+                                   "{{\"{0}\": \"mean\"}} inside \"source\" and train again",
+                                   name)
+                     : fmt::format("\"missing\": {{\"{}\": \"mean\"}} or \"drop\" inside \"source\" handles it", name));
     }
     const auto rows = static_cast<std::int64_t>(values.size());
     return std::make_shared<const Array>(Array{Shape{rows}, std::move(values)});

@@ -21,6 +21,7 @@ struct Notation {
   std::vector<std::string> na;  // additional texts for a missing value
   DateOrder dates = DateOrder::unknown;
   std::string currency = {};  // sign before or after a number, which is negative in parentheses; empty: none
+  bool is_other = false;      // for messages about a file other than the model's
 };
 
 // Decimal and thousands separators that tables use, the simplest first, and currency signs.

@@ -44,6 +44,9 @@ std::string hint_for_shape(const Column& column, const Shape& sample, const Inpu
     return fmt::format("a window of {} rows is {} numbers: {} or {}", column.length, sample.elements(),
                        batch_shape(Shape{sample.elements()}),
                        batch_shape(Shape{column.length, sample.elements() / column.length}));
+  if (column.array->shape.elements() == input.sample.elements() && column.array->columns.empty())
+    return fmt::format("the first axis counts the rows: {} is the shape of one row",
+                       to_string(column.array->shape.with_batch(1)));
   return column.array->columns.size() > 1 ? "the columns are " + listed(column.array->columns) : "";
 }
 

@@ -181,6 +181,18 @@ void find_gaps(const TextTable& table, const std::vector<NumberColumn>& columns,
   }
 }
 
+InferredGap located(const Csv& csv, const std::string& text) {
+  InferredGap gap{text, {}};
+  for (std::size_t row = 0; row < csv.rows(); ++row) {
+    for (std::size_t column = 0; column < csv.names().size(); ++column) {
+      if (csv.text(row, column) != text || gap.count++ > 0) continue;
+      gap.column = csv.names()[column];
+      gap.line = csv.error_at(row, column, "", "").diagnostics().front().line;
+    }
+  }
+  return gap;
+}
+
 // A first line whose fields all occur in their columns is data in a file without a header; as a header it would be
 // lost. Numbers and dates prove nothing, and a line equal to the first may be a repeated header.
 void reject_row_as_header(const std::string& path, const TextTable& table) {
@@ -294,6 +306,7 @@ InferredTable infer_csv_types(const std::string& path, bool has_header) {
     columns = number_columns(csv);
   }
   find_gaps(csv, columns, dialect.notation.na);
+  for (const std::string& gap : dialect.notation.na) inferred.gaps.push_back(located(csv, gap));
   csv.read_as(dialect.notation);
   if (dialect.header) reject_row_as_header(path, csv);
   inferred.rows = static_cast<std::int64_t>(csv.rows());

@@ -30,10 +30,18 @@ struct InferredColumn {
   bool is_ambiguous = false;  // dates such as 03/04/2024, of which none shows the order of day and month
 };
 
+// A text of the file that is read as a missing value, and the first cell that has it.
+struct InferredGap {
+  std::string text, column;
+  std::int64_t count = 0;
+  int line = 0;
+};
+
 struct InferredTable {
   Dialect dialect;
   std::int64_t rows = 0;
   std::vector<InferredColumn> columns;
+  std::vector<InferredGap> gaps;  // one for each of dialect.notation.na
 };
 
 inline constexpr std::size_t kMaxCategories = 40;

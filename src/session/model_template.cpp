@@ -71,8 +71,16 @@ class ModelTemplateWriter {
                          (target_.kind == Kind::number && target_.categories.size() == 2 && rows() >= kTestRows);
     name_inputs();
     if (is_classification_) note_labels();
-    if (const std::vector<std::string>& na = inferred_.dialect.notation.na; !na.empty())
-      note(fmt::format("read as missing values: '{}'", fmt::join(na, "', '")));
+    if (is_classification_ && classes() < 3)
+      note(
+          fmt::format("probability, precision and recall are those of '{1}'; [\"{1}\", \"{0}\"] in \"classes\" makes "
+                      "them those of '{0}'",
+                      ordered_classes().front(), ordered_classes().back()));
+    for (const data::InferredGap& gap : inferred_.gaps)
+      note(fmt::format(
+          "'{}' is read as a missing value ({}line {}, column '{}'): correct the file if it is an error, or "
+          "keep it in \"na\"",
+          gap.text, gap.count > 1 ? fmt::format("{} cells, first in ", gap.count) : "", gap.line, gap.column));
     check_window();
     for (const InferredColumn& column : inferred_.columns) {
       if (&column != &target_) take(column);
@@ -293,6 +301,13 @@ class ModelTemplateWriter {
     }
   }
 
+  std::vector<std::string> ordered_classes() const {
+    std::vector<std::string> names;
+    for (const auto& one : target_.categories) names.push_back(one.first);
+    std::sort(names.begin(), names.end(), is_before);
+    return names;
+  }
+
   json::Value transforms() const {
     json::Value transforms = json::make_object();
     // A column may be in the windows and the target: its input is transformed then, not the column.
@@ -301,11 +316,9 @@ class ModelTemplateWriter {
         json::add(transforms, feature.item, feature.transform);
     }
     if (window_ > 0) json::add(transforms, x_, json::make_array({text_value("standardize")}));
-    std::vector<std::string> names;
-    for (const auto& one : target_.categories) names.push_back(one.first);
-    std::sort(names.begin(), names.end(), is_before);
     json::Value own = text_value("standardize");
-    if (is_classification_) own = json::make_object({{classes() > 2 ? "one_hot" : "classes", json::make_list(names)}});
+    if (is_classification_)
+      own = json::make_object({{classes() > 2 ? "one_hot" : "classes", json::make_list(ordered_classes())}});
     json::add(transforms, y_, json::make_array({std::move(own)}));
     return transforms;
   }
@@ -379,8 +392,12 @@ InferredTable infer_types(const std::string& path, bool has_header) {
   const bool is_json = format == RowFormat::records || format == RowFormat::flat_json;
   throw Error(ErrorKind::input, "init.format",
               fmt::format("init reads a table of text (CSV); '{}' is {}", path, is_json ? "JSON" : "binary"),
-              "save it as CSV, or write a model file: \"source\": {\"records\": ...} reads JSON, see "
-              "docs/reference/data.md");
+              fmt::format("save it as CSV, or write a model file: \"source\": {{\"{}\": ...}} reads {}, see "
+                          "docs/reference/data.md",
+                          format == RowFormat::flat_json ? "json"
+                          : is_json                      ? "records"
+                                                         : "npz",
+                          is_json ? "this JSON" : "arrays"));
 }
 
 void check_target(const InferredColumn& column) {

@@ -89,6 +89,7 @@ TEST_F(Init, NothingIsOverwritten) {
 TEST_F(Init, AFileThatIsNoTable) {
   for (const auto& [name, text, says] : {std::tuple{"a.json", "[{\"a\": 1}]", "\"source\": {\"records\": ...}"},
                                          {"a.jsonl", "{\"a\": 1}\n", "a.jsonl' is JSON"},
+                                         {"b.json", R"({"m": 1, "n": 1, "x": [1], "y": [1]})", "{\"json\": ...}"},
                                          {"a.xlsx", "PK\x03\x04", "save it as CSV"}}) {
     const Outcome rejected = graphrun({"init", file(name, text), "--label=a"});
     EXPECT_EQ(rejected.code, 2);

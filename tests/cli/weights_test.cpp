@@ -160,6 +160,12 @@ TEST_F(Weights, AnNpyFileIsTheOneInput) {
   ASSERT_EQ(rows.size(), 5u);
   for (int i = 0; i < 4; ++i) EXPECT_NEAR(std::stod(rows[static_cast<std::size_t>(i) + 1]), 2 * i + 1, 1e-2);
   expect_rejected(graphrun({"predict", houses_, npy, "--weights", weights_}), {"x.npy: input 'x'", "(batch, 2)"});
+  Json wide = Json::parse(kLine);  // 4 numbers in a row
+  wide["data"] = {{"train", {{"inline", {{"x", {{1, 2, 3, 4}}}, {"y", {1}}}}}}};
+  wide["inputs"]["x"] = {"batch", 4};
+  const std::string image = file("image.json", wide.dump()), weights = (folder_ / "image.npz").string();
+  ASSERT_EQ(graphrun({image, "-q", "--epochs=1", "--save-weights", weights}).code, 0);
+  expect_rejected(graphrun({"predict", image, npy, "--weights", weights}), {"the first axis counts the rows"});
 }
 
 TEST_F(Weights, SeveralOutputsAreColumns) {
@@ -260,7 +266,13 @@ TEST_F(Weights, ErrorsAreAnsweredWithWhatToDo) {
   expect_rejected(graphrun({"predict", houses_, "none.csv", "--weights", weights_}), {"no such file: 'none.csv'"});
   expect_rejected(predict("rows.txt", ""), {"rows.txt", "the file has no rows"});
   expect_rejected(predict("agge.csv", "rooms,agge\n1,2\n"), {"agge.csv: no column 'age'", "did you mean 'agge'?"});
-  expect_rejected(predict("ten.csv", "rooms,age\n1,ten\n"), {"ten.csv:2:3", "expected a number, got 'ten'"});
+  expect_rejected(predict("ten.csv", "rooms,age\n1,ten\n"),
+                  {"ten.csv:2:3", "expected a number, got 'ten'", "correct the value"});
+  expect_rejected(predict("gap.csv", "rooms,age\n1,\n"),
+                  {"the model was trained without imputation of 'age'", "inside \"source\" and train again"});
+  expect_rejected(predict("bare.csv", "1,2\n"), {"put a line of names above it; the model takes age, rooms"});
+  expect_rejected(predict("semicolon.csv", "rooms;age\n1;2\n"),
+                  {"has ';' between columns, and the model expects ','", "--set 'data.source.delimiter=;'"});
   expect_rejected(predict("broken.npy", "not numpy"), {"broken.npy"});
   expect_rejected(predict("rows.csv", "rooms,age\n"), {"no rows"});
   expect_rejected(graphrun({"eval", houses_, "--weights", csv_}), {"not an NPZ file"});

@@ -118,7 +118,7 @@ TEST_F(DataTest, FilesAreFoundBesideTheModelThenInTheDataFolderThenInTheEnvironm
   EXPECT_EQ(values(read(R"({"train": {"csv": ")" + path("data/a.csv") + "\"}}", options), "train", "x"), (Floats{2}));
   unsetenv("GRAPHRUN_DATA");
   EXPECT_EQ(errors(R"({"train": {"csv": "b.csv"}})", options),
-            "model.json:1:19: /train/csv: data file 'b.csv' not found; looked in DIR/model, DIR/data\n"
+            "model.json:1:19: /train/csv: data file 'b.csv' not found; tried DIR/model/b.csv, DIR/data/b.csv\n"
             "    {\"train\": {\"csv\": \"b.csv\"}}\n"
             "                      ^\n"
             "    hint: did you mean 'a.csv'?");
@@ -130,11 +130,14 @@ TEST_F(DataTest, TheCurrentDirectoryIsNeverSearched) {
   std::filesystem::current_path(path("here"));
   const std::string text = errors(R"({"train": {"csv": "a.csv"}})", DataOptions{"", path("data"), 0});
   std::filesystem::current_path(before);
-  EXPECT_NE(text.find("data file 'a.csv' not found; looked in DIR/data"), std::string::npos) << text;
+  EXPECT_NE(text.find("data file 'a.csv' not found; tried DIR/data/a.csv"), std::string::npos) << text;
 }
 
 // All errors of a block in one pass.
 TEST_F(DataTest, AllErrorsAreReportedAtOnce) {
+  EXPECT_NE(errors(R"({"train": {"csv": "below/a.csv"}})", options)
+                .find("hint: 'DIR/data/a.csv' exists, but the model file says 'below/a.csv'"),
+            std::string::npos);
   EXPECT_EQ(errors("{\n"
                    "  \"train\": {\"inlin\": {}},\n"
                    "  \"validation\": {\"inline\": {\"x\": [[1, 2], [3]], \"y\": [1, 2]}},\n"

@@ -30,6 +30,8 @@ TEST_F(EncodingTest, OneByteACharacter) {
       "DIR/a.csv:3:4: byte 0xF6 is not UTF-8; the file is likely Windows-1252 (Latin-1)\n"
       "    hint: iconv -f WINDOWS-1252 -t UTF-8 'DIR/a.csv' > 'DIR/a-utf8.csv'";
   EXPECT_EQ(says("a.csv", "a,b,y,w\n1,2,3,Ulm\n4,K\xF6ln,6,b\n", kCsv), expected);
+  EXPECT_TRUE(has(says("a.csv", "\x89PNG\r\n\x1a\n", kCsv), "a.csv: the file is a PNG image, not a table"));
+  EXPECT_TRUE(has(says("a.csv", "\xFF\xD8\xFF\xE0", kCsv), "the file is a JPEG image"));
   // A column that no input takes is text too.
   EXPECT_TRUE(has(says("a.csv", "a,b,y,w\n1,2,3,Ulm\n4,5,6,K\xF6ln\n", kCsv), "a.csv:3:8: byte 0xF6 is not UTF-8"));
   EXPECT_TRUE(has(says("a.csv", "a,b,y\nB\xC3\xBCro,2,3\n4,\xF6,6\n", kCsv), "3:3: byte 0xF6 is not UTF-8, and other"));
@@ -52,6 +54,7 @@ TEST_F(EncodingTest, SeveralBytesACharacter) {
 
 TEST_F(EncodingTest, JsonAndJsonLines) {
   const std::string records = R"({"train": {"records": "a.jsonl", "x": ["a", "b"], "y": "y"}})";
+  EXPECT_TRUE(has(says("a.jsonl", "{\n \"m\": 1\n}\n", records), "a.jsonl:1:1: expected one object per line"));
   EXPECT_TRUE(has(says("a.jsonl", "{\"a\": 1, \"b\": 2, \"y\": 3}\n{\"a\": \"K\xF6ln\"}\n", records),
                   "a.jsonl:2:9: byte 0xF6 is not UTF-8"));
   EXPECT_TRUE(

@@ -132,7 +132,7 @@ TEST_F(StartingModelTest, WhatComesLate) {
   };
   const std::string text = model_of(table("n.a.", 13900));
   EXPECT_TRUE(has(text, R"("x": ["size", "age"])")) << text;
-  EXPECT_TRUE(noted("read as missing values: 'n.a.'"));
+  EXPECT_TRUE(noted("'n.a.' is read as a missing value (line 13902, column 'size'): correct the file"));
   expect_trains();
   model_of(table("12b", 13900));
   EXPECT_TRUE(noted("'size' is omitted: it has more than 40 different strings, such as '12b'"));
@@ -225,6 +225,7 @@ TEST_F(StartingModelTest, WordsAsTargetAreAClassification) {
   EXPECT_TRUE(has(two, R"("y": [{"classes": ["no", "yes"]}])")) << two;
   EXPECT_TRUE(has(two, "sigmoid_cross_entropy")) << two;
   EXPECT_TRUE(has(two, R"("stratify": "y")")) << two;
+  EXPECT_TRUE(noted(R"(probability, precision and recall are those of 'yes'; ["yes", "no"] in "classes")"));
   expect_trains();
   const char* kinds[] = {",b", ",a", ",c"};
   const std::string three = model_of("a,y\n" + rows(40, [&](int i) { return digits(i) + kinds[i % 3]; }));
@@ -245,7 +246,8 @@ TEST_F(StartingModelTest, HowTheFileIsWritten) {
   for (const char* key : {R"("delimiter": ";")", R"("decimal": ",")", R"("thousands": ".")", R"("percent": true)",
                           R"("comment": "#")", R"("na": ["k. A.", "-999"])", R"("b": "median")", R"("y": "drop")"})
     EXPECT_TRUE(has(text, key)) << key << " in " << text;
-  EXPECT_TRUE(noted("read as missing values: 'k. A.', '-999'"));
+  EXPECT_TRUE(noted("'k. A.' is read as a missing value (5 cells, first in line 6, column 'y')"));
+  EXPECT_TRUE(noted("'-999' is read as a missing value (6 cells, first in line 7, column 'b')"));
   EXPECT_TRUE(noted("5 rows without a value of 'y' are omitted"));
   expect_trains();
 }

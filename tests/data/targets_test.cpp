@@ -36,8 +36,8 @@ TEST_F(TargetsTest, OfASigmoidAreProbabilities) {
   EXPECT_EQ(
       loaded(kSigmoid, "[[0], [1], [-1]]", 1),
       "input 'y' of train: row 2: -1 is not a probability from 0 to 1, which the target of sigmoid_cross_entropy of "
-      "'h' must be | labels of -1 and 1 become 0 and 1 by a formula: (y + 1) / 2, next to the source or in the "
-      "loss");
+      "'h' must be | labels of -1 and 1 become 0 and 1 by a formula: (y + 1) / 2, inside \"source\" or in "
+      "the loss");
   EXPECT_NE(loaded(kSigmoid, "[[0], [2], [1]]", 1).find("row 1: 2 is not a probability"), std::string::npos);
   EXPECT_NE(loaded(kSigmoid, "[[0], [2], [1]]", 1).find("softmax_cross_entropy and an i32 target"), std::string::npos);
   EXPECT_NE(loaded(kSigmoid, "[[0, 0], [1, 1.5], [1, 1]]", 2).find("row 1, column 1: 1.5 is no"), std::string::npos);
@@ -49,6 +49,8 @@ TEST_F(TargetsTest, OfASoftmaxSumToOne) {
             "input 'y' of train: row 1, column 0: the 3 values from there on sum to 1.2, not to 1: the target of "
             "softmax_cross_entropy of 'h' is one-hot, or the probability of each class | sigmoid_cross_entropy takes "
             "several labels in a row, or none");
+  EXPECT_NE(loaded(kSoftmax, "[[1], [0], [1]]", 1).find("for a target of one column, use sigmoid_cross_entropy"),
+            std::string::npos);
   EXPECT_NE(loaded(kSoftmax, "[[0, 0, 0], [0, 1, 0], [1, 0, 0]]", 3).find("row 0, column 0: the 3 values"),
             std::string::npos);
   EXPECT_NE(loaded(kSoftmax, "[[0, 1, 0], [-0.5, 1, 0.5], [1, 0, 0]]", 3).find("row 1, column 0: -0.5 is no"),

@@ -146,6 +146,8 @@ TEST_F(WordsTest, DatesByFormulas) {
   EXPECT_EQ(of("hour(e) + minute(e) / 100"), (Floats{12, 0.3f}));
   EXPECT_EQ(x_of(csv, 2, R"js("x": ["year(d)", "seconds(d) / 86400 - days(d)"])js"), (Floats{1970, 0, 2000, 0}));
   EXPECT_TRUE(contains(wrong("d\n2023-02-29\n", R"js("x": "days(d)")js"), "'2023-02-29' is not a date"));
+  EXPECT_TRUE(contains(wrong("d\n31.02.2023\n", R"js("x": "days(d)")js"), "there is no such day in the calendar"));
+  EXPECT_TRUE(contains(wrong("d\nsoon\n", R"js("x": "days(d)")js"), "a date is written as in 2024-02-29T12:30"));
   EXPECT_TRUE(contains(wrong("d\n2023-02-28\n", R"("x": "d")"), "a date becomes a number by a formula: days(d)"));
 }
 
@@ -222,8 +224,8 @@ TEST_F(WordsTest, SpacesApostrophesAndCurrencies) {
     EXPECT_TRUE(contains(wrong(std::string("a\n") + number + "\n", R"("thousands": " ", "currency": "€")"),
                          "expected a number"))
         << number;
-  EXPECT_TRUE(contains(wrong("a\n1\u00A0234\n", ""), R"("decimal": ".", "thousands": " " next to the source)"));
-  EXPECT_TRUE(contains(wrong("a\n$1'234.50\n", ""), R"("thousands": "'", "currency": "$" next to the source)"));
+  EXPECT_TRUE(contains(wrong("a\n1\u00A0234\n", ""), R"("decimal": ".", "thousands": " " inside "source")"));
+  EXPECT_TRUE(contains(wrong("a\n$1'234.50\n", ""), R"("thousands": "'", "currency": "$" inside "source")"));
 }
 
 TEST_F(WordsTest, NumbersInAnotherNotationAreReportedOf) {

@@ -9,6 +9,7 @@
 #include "base/json_reader.h"
 #include "base/json_text.h"
 #include "data/column_transforms.h"
+#include "data/columns.h"
 #include "data/gather.h"
 #include "data/inputs.h"
 #include "data/splitter.h"
@@ -138,7 +139,7 @@ json::Value InferenceInput::choice_of(const std::string& input) const {
   if (took == provenance.columns.end()) {
     throw Error(ErrorKind::input, "predict.columns",
                 fmt::format("neither the model nor the weights list the columns of the input '{}'", input),
-                fmt::format("list them next to the source, as in \"{}\": [\"a\", \"b\"]", input));
+                fmt::format("list them inside \"source\", as in \"{}\": [\"a\", \"b\"]", input));
   }
   return json::make_list(took->second);
 }
@@ -320,6 +321,23 @@ const Standardization* find_fitted(const DataSet& weights, const std::string& in
 
 }  // namespace
 
+// Same error; a missing first line lists the columns of the model.
+Error InferenceInput::with_columns(const Error& error) const {
+  std::vector<Diagnostic> diagnostics = error.diagnostics();
+  std::vector<std::string> names;
+  for (const InputDecl& input : inputs_) {
+    const json::Value choice = choice_of(input.name);
+    for (const json::Value& item : choice.items) names.push_back(item.string);
+    for (std::int64_t i = 0; choice.items.empty() && i < input.sample.elements(); ++i)
+      names.push_back(input.sample.elements() == 1 ? choice.string : fmt::format("{}{}", choice.string, i));
+  }
+  for (Diagnostic& diagnostic : diagnostics) {
+    if (diagnostic.hint.starts_with("put a line of names above it"))
+      diagnostic.hint = "put a line of names above it; the model takes " + data::listed(names);
+  }
+  return Error(error.kind(), std::move(diagnostics), error.more());
+}
+
 InferenceInput::Read InferenceInput::read(const std::string& path, const std::string& name, RowFormat format,
                                           const std::optional<data::Chunk>& chunk,
                                           const std::vector<std::string>& keep) {
@@ -394,7 +412,7 @@ InferenceInput::Read InferenceInput::read(const std::string& path, const std::st
           inputs_[i].name,
           pipelines[i].apply(part.columns[i], purpose_ == Purpose::predict ? "prediction" : "data", inputs_[i]));
   } catch (const Error& error) {
-    throw without_places(error, made, path, name);
+    throw with_columns(without_places(error, made, path, name));
   }
   result.warnings = files.warnings();
   if (purpose_ == Purpose::predict) count_far(result, files);

@@ -54,6 +54,7 @@ class InferenceInput {
  private:
   InferenceInput(const std::string& model, Purpose purpose, const LoadOptions& options);  // options from reading_once()
   void count_far(Read& read, const data::Files& files) const;
+  Error with_columns(const Error& error) const;
   bool is_wanted(const std::string& name) const;
   json::Value choice_of(const std::string& input) const;
   std::vector<std::string> array_names(const json::Value& choice) const;
