@@ -142,6 +142,9 @@ void Splitter::see(json::Reader& reader, const Table& table, const json::Ref& so
   if (array) {
     values_ = *array;
   } else if (is_input) {
+  } else if (choice && choice->kind == json::Kind::string &&
+             choice->string.find_first_of("+-*/^(<>=") == std::string::npos) {
+    return;  // the choice names a column that does not exist, which is reported there
     reader.report(*stratify_, "data.split",
                   fmt::format("the input '{}' is not a single column: name the column to stratify by", name));
   } else {

@@ -141,6 +141,11 @@ TEST_F(DivisionTest, Errors) {
       {R"("split_seed": 1)", "'split_seed' needs 'split' or 'folds'"},
       {R"("split": [1, 0, 0], "split_seed": -1)", "split_seed"}};
   for (const auto& [how, says] : all) EXPECT_NE(wrong(how).find(says), std::string::npos) << how << "\n" << wrong(how);
+  // A wrong column is reported once.
+  const std::string column =
+      errors(R"({"source": {"csv": "a.csv", "x": "x", "y": "z"}, "split": [1, 0, 0], "stratify": "y"})");
+  EXPECT_NE(column.find("no column 'z'"), std::string::npos) << column;
+  EXPECT_EQ(column.find("single column"), std::string::npos) << column;
 }
 
 // ---- with weights
