@@ -70,11 +70,19 @@ std::vector<SplitData> read_parts(json::Reader& reader, json::ObjectReader& bloc
   }
   data::SourceData read = data::read_source(reader, *source, "", inputs, files, options, fitting);
   if (is_split) {
-    if (read.test)
-      reader.report(split ? *split : *source, "data.split", "the source has its own test rows, so it cannot be split");
+    const bool keeps_test = split && split->value->items.size() == 2;
+    if (read.test && !keeps_test)
+      reader.report(split ? *split : *source, "data.split",
+                    "the source has its own test rows: its training rows can be split in two parts only",
+                    R"(for instance "split": [0.8, 0.2] of train and validation)");
+    if (!read.test && keeps_test && options.use == DataUse::values)
+      reader.report(*split, "data.split", "the source has no test rows of its own",
+                    "name three fractions: of train, validation and test");
     if (!splitter) return {};
     if (options.use == DataUse::values) fit.provenance.split = splitter->provenance(read.rows.rows, read.hash);
-    return reader.errors() == before ? splitter->parts(reader, read.rows) : std::vector<SplitData>();
+    if (reader.errors() == before) parts = splitter->parts(reader, read.rows);
+    if (read.test && !parts.empty()) parts.push_back(std::move(*read.test));
+    return parts;
   }
   read.rows.name = "train";
   parts.push_back(std::move(read.rows));
@@ -82,14 +90,6 @@ std::vector<SplitData> read_parts(json::Reader& reader, json::ObjectReader& bloc
   return parts;
 }
 
-Transforms read_transforms(json::Reader& reader, const std::optional<json::Ref>& at,
-                           std::span<const InputDecl> inputs) {
-  Transforms transforms;
-  transforms.inputs.resize(inputs.size());
-  if (!at) return transforms;
-  json::ObjectReader object(reader, *at);
-  if (!object.is_object()) return transforms;
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
 // Options of a source that are next to it.
 void report_options(json::Reader& reader, const json::Ref& at, json::ObjectReader& block) {
   for (const json::Member* member : block.unread()) {
@@ -103,6 +103,14 @@ void report_options(json::Reader& reader, const json::Ref& at, json::ObjectReade
   }
 }
 
+Transforms read_transforms(json::Reader& reader, const std::optional<json::Ref>& at,
+                           std::span<const InputDecl> inputs) {
+  Transforms transforms;
+  transforms.inputs.resize(inputs.size());
+  if (!at) return transforms;
+  json::ObjectReader object(reader, *at);
+  if (!object.is_object()) return transforms;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
     const std::optional<json::Ref> list = object.get(inputs[i].name);
     if (list) transforms.inputs[i].read(reader, *list, inputs[i]);
   }

@@ -36,7 +36,7 @@ std::vector<std::int64_t> permutation(std::int64_t first, std::int64_t rows, std
 }
 
 bool are_fractions(const std::vector<double>& fractions) {
-  return fractions.size() == 3 &&
+  return (fractions.size() == 2 || fractions.size() == 3) &&
          std::all_of(fractions.begin(), fractions.end(), [](double f) { return f >= 0 && f <= 1; }) &&
          std::abs(std::accumulate(fractions.begin(), fractions.end(), 0.0) - 1) < 1e-9;
 }
@@ -88,7 +88,8 @@ std::optional<Splitter> Splitter::read(json::Reader& reader, json::ObjectReader&
   if (split) {
     const std::optional<std::vector<double>> fractions = reader.numbers(*split);
     if (fractions && !are_fractions(*fractions))
-      reader.report(*split, "data.split", "must be three fractions that add up to 1: of train, validation and test");
+      reader.report(*split, "data.split", "must be three fractions that add up to 1: of train, validation and test",
+                    "or two, of train and validation, if the source has its own test rows");
     splitter.record_.fractions = fractions.value_or(std::vector<double>());
   } else {
     json::ObjectReader object(reader, *folds);
@@ -141,10 +142,10 @@ void Splitter::see(json::Reader& reader, const Table& table, const json::Ref& so
   const NamedArray* array = table.find(choice ? choice->string : name);
   if (array) {
     values_ = *array;
-  } else if (is_input) {
   } else if (choice && choice->kind == json::Kind::string &&
              choice->string.find_first_of("+-*/^(<>=") == std::string::npos) {
     return;  // the choice names a column that does not exist, which is reported there
+  } else if (is_input) {
     reader.report(*stratify_, "data.split",
                   fmt::format("the input '{}' is not a single column: name the column to stratify by", name));
   } else {
@@ -166,6 +167,8 @@ std::int64_t Splitter::size(std::int64_t rows, std::size_t part) const {
   const auto share = [&](double fraction) {
     return static_cast<std::int64_t>(std::floor(fraction * static_cast<double>(rows) + 1e-6));
   };
+  if (record_.fractions.size() == 2)
+    return part > 1 ? 0 : part == 1 ? rows - size(rows, 0) : share(record_.fractions[0]);
   if (part < 2) return share(record_.fractions[part]);
   return std::max<std::int64_t>(0, rows - share(record_.fractions[0]) - share(record_.fractions[1]));
 }
@@ -288,7 +291,8 @@ std::vector<SplitData> Splitter::parts(json::Reader& reader, const SplitData& al
   std::vector<SplitData> parts;
   for (std::size_t i = 0; i < std::size(kParts) && all.rows > 0; ++i) {
     const std::int64_t rows = size(all.rows, i);
-    const bool is_wanted = record_.folds > 0 ? i != 1 : i == 0 || record_.fractions[i] > 1e-9;
+    const bool is_wanted =
+        record_.folds > 0 ? i != 1 : i == 0 || (i < record_.fractions.size() && record_.fractions[i] > 1e-9);
     if (rows == 0 && is_wanted)
       reader.report(place_, "data.split", fmt::format("{} would get none of the {} rows", kParts[i], all.rows));
     if (rows == 0) continue;

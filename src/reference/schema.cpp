@@ -343,7 +343,7 @@ Json data_section() {
               {"validation", ref("split")},
               {"test", ref("split")},
               {"source", ref("split")},
-              {"split", exactly(3, type("number"))},
+              {"split", any_of({exactly(3, type("number")), exactly(2, type("number"))})},
               {"folds", closed({{"k", integer(2)}, {"fold", integer(0)}, {"stratify", type("string")}}, {"k", "fold"})},
               {"stratify", type("string")},
               {"split_by", type("string")},

@@ -244,7 +244,9 @@ std::vector<Section> sections() {
   std::string keys = "data: the section \"data\" of a model file\n\n";
   const std::pair<std::string_view, std::string> rows[] = {
       {"source", "source of the rows, one of " + formats + ", as in {\"csv\": \"houses.csv\", \"y\": \"price\"}"},
-      {"split", "fractions of the rows for train, validation and test: [0.7, 0.15, 0.15]"},
+      {"split",
+       "fractions of the rows for train, validation and test: [0.7, 0.15, 0.15]; if the source has its own test "
+       "rows, for train and validation: [0.8, 0.2]"},
       {"folds", "k folds instead of split, for cross-validation: {\"k\": 5, \"fold\": 0}"},
       {"stratify", "input or column whose values occur in the same proportions in every split"},
       {"split_by", "column of times: the split is in its order, so train has the earliest rows and test the latest"},

@@ -220,7 +220,7 @@ TEST_F(Thresholds, OfAModelAreRejected) {
   rejected(R"({"by": {"cost": [[0, 1], [5, "a"]]}})", {"number"});
   const std::string rule = R"(train.threshold={"by": "f1"})";
   expect_rejected(graphrun({sorts_, "--set", rule, "--set", "data.split=[0.8, 0, 0.2]"}),
-                  {"threshold goes by the split 'validation', which is not there"});
+                  {"threshold goes by the split 'validation', which is not there", "[0.8, 0.2] if the source has"});
   Scores::SetUp();
   expect_rejected(graphrun({kinds_, "--set", rule}), {"threshold: no output has two classes or several labels"});
 }

@@ -42,6 +42,19 @@ TEST_F(DataTest, FlatJsonGivesTrainAndTestAtOnce) {
   EXPECT_EQ(values(set, "test", "y"), (Floats{9, 10}));
 }
 
+// Two fractions divide the training rows; validation gets the remainder.
+TEST_F(DataTest, FlatJsonWithTestRowsIsSplitInTwo) {
+  write("xor.json", kXor);
+  const DataSet set = read(R"({"source": {"json": "xor.json"}, "split": [0.7, 0.3]})");
+  ASSERT_EQ(set.splits.size(), 3u);
+  EXPECT_EQ(values(set, "train", "y").size(), 2u);
+  EXPECT_EQ(values(set, "validation", "y").size(), 2u);
+  EXPECT_EQ(values(set, "test", "y"), (Floats{9, 10}));
+  const DataSet again = read(R"({"source": {"json": "xor.json"}, "split": [0.7, 0.3]})");
+  EXPECT_EQ(again.provenance, set.provenance);
+  EXPECT_NE(set.provenance.find("\"fractions\": [0.7, 0.3]"), std::string::npos) << set.provenance;
+}
+
 TEST_F(DataTest, FlatJsonUnderASplitGivesItsRows) {
   write("xor.json", kXor);
   const DataSet set =
@@ -122,6 +135,9 @@ TEST_F(DataTest, FilesAreFoundBesideTheModelThenInTheDataFolderThenInTheEnvironm
             "    {\"train\": {\"csv\": \"b.csv\"}}\n"
             "                      ^\n"
             "    hint: did you mean 'a.csv'?");
+  EXPECT_NE(errors(R"({"train": {"csv": "below/a.csv"}})", options)
+                .find("hint: 'DIR/data/a.csv' exists, but the model file says 'below/a.csv'"),
+            std::string::npos);
 }
 
 TEST_F(DataTest, TheCurrentDirectoryIsNeverSearched) {
@@ -135,9 +151,6 @@ TEST_F(DataTest, TheCurrentDirectoryIsNeverSearched) {
 
 // All errors of a block in one pass.
 TEST_F(DataTest, AllErrorsAreReportedAtOnce) {
-  EXPECT_NE(errors(R"({"train": {"csv": "below/a.csv"}})", options)
-                .find("hint: 'DIR/data/a.csv' exists, but the model file says 'below/a.csv'"),
-            std::string::npos);
   EXPECT_EQ(errors("{\n"
                    "  \"train\": {\"inlin\": {}},\n"
                    "  \"validation\": {\"inline\": {\"x\": [[1, 2], [3]], \"y\": [1, 2]}},\n"
@@ -207,8 +220,12 @@ TEST_F(DataTest, EachMistakeHasItsMessage) {
       {R"({"train": {"inline": {"x": [[1, 2]], "y": [1]}}, "source": {"json": "xor.json"}})",
        "/train: 'train' cannot be combined with 'source'"},
       {R"({"train": {"inline": {"x": [[1, 2]], "y": [1]}}, "split": [1, 0, 0]})", "/split: 'split' divides a 'source'"},
-      {R"({"source": {"json": "xor.json"}, "split": [0.5, 0.25, 0.25]})", "/split: the source has its own test rows"},
+      {R"({"source": {"json": "xor.json"}, "split": [0.5, 0.25, 0.25]})",
+       R"(hint: for instance "split": [0.8, 0.2] of train)"},
       {R"({"source": {"json": "no_test.json"}, "split": [0.5, 0.25, 0.2]})", "/split: must be three fractions"},
+      {R"({"source": {"json": "no_test.json"}, "split": [0.5, 0.5]})",
+       "/split: the source has no test rows of its own"},
+      {R"({"source": {"json": "xor.json"}, "missing": "mean"})", R"(hint: it belongs inside "source": {"csv": ...,)"},
       {R"({"source": {"json": "no_test.json"}, "split": [0.5, 0.25, 0.25]})",
        "/split: validation would get none of the 2 rows"},
       {R"({"train": {"inline": {"x": [[1, 2]], "y": [1]}}, "tset": {}})", "/tset: unknown key 'tset'"},

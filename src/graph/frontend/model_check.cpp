@@ -261,7 +261,9 @@ class Checker {
   void check_validation(std::string_view part) {
     if (model_.data.find("train") == nullptr || model_.data.find("validation") != nullptr) return;
     report("train.no_validation", fmt::format("{} goes by the split 'validation', which is not there", part),
-           R"(for instance "split": [0.7, 0.15, 0.15] in "data")");
+           model_.data.find("test") != nullptr
+               ? R"(for instance "split": [0.7, 0.15, 0.15] in "data"; [0.8, 0.2] if the source has its own test rows)"
+               : R"(for instance "split": [0.7, 0.15, 0.15] in "data")");
   }
 
   const Model& model_;
