@@ -355,6 +355,7 @@ TEST_F(ComparedRuns, AreComparedByAMetricInItsDirection) {
   store(4, {1.0, 2.0});
   store(8, {0.5, 1.4});
   EXPECT_EQ(compared({"--sort", "r2"})[0]["graph.h.units"], "8") << "more is better";
+  EXPECT_TRUE(has(graphrun({"runs", runs_, "--compare", "--sort", "r2"}).out, "validation.r2"));
   EXPECT_EQ(compared({"--sort", "-validation.loss"})[0]["graph.h.units"], "8") << "less is better in any order";
   EXPECT_EQ(compared({"--sort", "validation.gain"})[0]["graph.h.units"], "4");
   EXPECT_EQ(compared({"--sort", "-validation.gain"})[0]["graph.h.units"], "8") << "the sign says that more is better";

@@ -135,6 +135,10 @@ std::string known_key(const std::vector<RunRecord>& runs, std::string_view name)
 
 std::string known_key(const std::vector<std::string>& names, std::string_view name) {
   if (std::find(names.begin(), names.end(), name) != names.end()) return std::string(name);
+  for (const char* split : {"validation", "test"}) {
+    const std::string full = fmt::format("{}.{}", split, name);
+    if (std::find(names.begin(), names.end(), full) != names.end()) return full;
+  }
   const std::string end = fmt::format(".{}", name);
   for (const std::string& known : names) {
     if (known.ends_with(end)) return known;
