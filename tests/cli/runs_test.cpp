@@ -371,6 +371,11 @@ TEST_F(ComparedRuns, AreComparedByAMetricInItsDirection) {
   EXPECT_TRUE(rows[1]["low"].is_null());
   EXPECT_TRUE(has(graphrun({"runs", runs_, "--compare"}).out, "at least two seeds"));
   fs::remove_all(runs_);
+  store(4, {0.1, 0.1, 0.1});
+  store(8, {0.2, 0.3, 0.4});
+  const std::string text = graphrun({"runs", runs_, "--compare"}).out;
+  EXPECT_TRUE(has(text, "0.1 ± 0") && !has(text, "e-17")) << text;
+  fs::remove_all(runs_);
   store(4, {NAN});
   expect_rejected(graphrun({"runs", runs_, "--compare"}), {"no completed run has the metric 'validation.loss'"});
 }

@@ -68,7 +68,9 @@ double std_dev_of(const std::vector<double>& values) {
 
 std::string spread_text(double mean, double std_dev) {
   if (std::isnan(mean)) return "-";
-  return std::isnan(std_dev) ? fmt::format("{:.4g}", mean) : fmt::format("{:.4g} ± {:.2g}", mean, std_dev);
+  if (std::isnan(std_dev)) return fmt::format("{:.4g}", mean);
+  // Equal values have a mean with a rounding error.
+  return fmt::format("{:.4g} ± {:.2g}", mean, std_dev <= 1e-14 * std::abs(mean) ? 0 : std_dev);
 }
 
 SettingComparison compare_settings(std::vector<RunRecord> runs, std::string_view sort) {
