@@ -180,13 +180,20 @@ template <class F>
 void each_number(const Output& output, std::size_t row, F f) {
   if (output.others.empty()) return each_number_of_one(output, row, f);
   std::vector<std::vector<double>> values(width_of(output.values));
+  bool is_narrow = true;  // all in f32: so is their mean
   const auto add = [&](const Output& one) {
     std::size_t i = 0;
-    each_number_of_one(one, row, [&](auto x) { values[i++].push_back(static_cast<double>(x)); });
+    each_number_of_one(one, row, [&](auto x) {
+      values[i++].push_back(static_cast<double>(x));
+      is_narrow = is_narrow && sizeof x <= sizeof(float);
+    });
   };
   add(output);
   for (const Output& other : output.others) add(other);
-  for (const std::vector<double>& of_networks : values) f(mean_of(of_networks)), f(std_dev_of(of_networks));
+  for (const std::vector<double>& of_networks : values) {
+    for (const double number : {mean_of(of_networks), std_dev_of(of_networks)})
+      is_narrow ? f(static_cast<float>(number)) : f(number);
+  }
 }
 
 // Destination of predictions: stdout, or a file that replaces the old one when complete.
