@@ -129,15 +129,21 @@ std::string setting_hint(const std::string& path, std::string name, const LoadOp
   LoadOptions plain = options;
   plain.overrides.clear();
   std::vector<std::string> paths;
+  std::string optimizer;
   try {
-    for (const Setting& setting : model_settings(path, plain))
+    for (const Setting& setting : model_settings(path, plain)) {
       if (setting.path.ends_with("." + name)) paths.push_back(setting.path);
+      if (setting.path == "train.optimizer") optimizer = setting.value;
+    }
   } catch (const Error&) {  // the file has errors of its own
     return "";
   }
+  const auto has_name = [&](const OptimizerDef& def) { return ir::find_attr(def.attributes, name) != nullptr; };
   for (const OptimizerDef& def : optimizers())
-    if (paths.empty() && ir::find_attr(def.attributes, name))
+    if (paths.empty() && def.name == optimizer && has_name(def))
       paths.push_back(fmt::format("train.optimizer.{}.{}", def.name, name));
+  for (const OptimizerDef& def : optimizers())
+    if (paths.empty() && has_name(def)) paths.push_back(fmt::format("train.optimizer.{}.{}", def.name, name));
   if (paths.size() > 3) paths.resize(3);
   return paths.empty() ? "" : fmt::format("did you mean --set {}=VALUE?", fmt::join(paths, "=VALUE or --set "));
 }

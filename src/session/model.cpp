@@ -242,7 +242,7 @@ Error with_setting_hints(const Error& error, const std::string& path, const Load
     const std::string set = d.file.substr(0, d.file.find('='));
     const bool is_near = d.hint.starts_with("did you mean") && set.find('.') != std::string::npos;
     const std::string hint = is_near ? "" : setting_hint(path, set.substr(set.find_last_of(". ") + 1), options);
-    if (!hint.empty()) d.hint = hint;
+    if (!hint.empty() && hint.find(set + "=") == std::string::npos) d.hint = hint;
   }
   return Error(error.kind(), std::move(diagnostics), error.more());
 }

@@ -193,6 +193,12 @@ TEST_F(Cli, ErrorsOfUsageExitWithTwo) {
   expect_rejected(graphrun({model_, "--diagnostics=xml"}), {"--diagnostics", "text or json"});
   expect_rejected(graphrun({model_, "--quiet", "-v"}), {"--quiet"});
   expect_rejected(graphrun({model_, model_}), {"one model file at a time"});
+  expect_rejected(graphrun({model_, "--resume", "ck/last.safetensors"}), {"--resume=ck/last.safetensors resumes from"});
+  expect_rejected(graphrun({"show", model_, "h"}), {"graphrun show MODEL.json --values h"});
+  expect_rejected(graphrun({"predict", model_, "1.npz", "2.npz", "new.csv"}), {"weights files follow --weights"});
+  expect_rejected(graphrun({"eval", model_, "--weights", "1.npz", "2.npz"}), {"eval takes one weights file"});
+  expect_rejected(graphrun({"predict", model_, model_, "--weights", folder_.string()}), {"is a folder", "/*.npz"});
+  expect_rejected(graphrun({"studio", file("data.csv", "x,y\n")}), {"data.csv --label COLUMN -o model.json writes"});
   expect_rejected(graphrun({model_, "--set", "epochs"}), {"PATH=VALUE", "'epochs'"});
   expect_rejected(graphrun({model_, "--set", "=1"}), {"PATH=VALUE"});
   expect_rejected(graphrun({model_, "--program"}), {"--program goes with plan"});

@@ -75,6 +75,11 @@ TEST_F(Help, SectionsListTheirKeysAndGroupsTheirFlags) {
     EXPECT_FALSE(has(help.out, "`\"") || has(help.out, "](")) << help.out;
   }
   EXPECT_EQ(graphrun({"help", "initialisers"}).out, graphrun({"help", "initializers"}).out);
+  for (const char* word : {"missing", "csv"})
+    EXPECT_EQ(graphrun({"help", word}).out, graphrun({"help", "data"}).out) << word;
+  for (const char* word : {"checkpoint", "resume"})
+    EXPECT_EQ(graphrun({"help", word}).out, graphrun({"help", "train"}).out) << word;
+  EXPECT_EQ(graphrun({"help", "surface"}).out, graphrun({"help", "plot"}).out);
 }
 
 TEST_F(Help, EveryListedNameIsATopicAndEveryLineFits) {

@@ -110,7 +110,8 @@ TEST_F(ModelPictures, OfThresholds) {
   single.replace(single.find("[[0], [0]"), 9, "[[1], [1]");
   expect_rejected(graphrun({"plot", file("single.json", single), "--weights", weights, "--what=roc"}),
                   {"the split 'train' has no ROC curve"});
-  expect_rejected(graphrun({"plot", model_, "--weights", trained(model_), "--what=pr"}), {"no precision-recall curve"});
+  expect_rejected(graphrun({"plot", model_, "--weights", trained(model_), "--what=pr"}),
+                  {"a regression has no precision-recall curve", "its plots are predicted, residuals"});
 }
 
 TEST_F(ModelPictures, OfNumbers) {

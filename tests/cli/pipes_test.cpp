@@ -203,6 +203,8 @@ TEST_F(Pipes, AGridOfNumbersStandsForAFile) {
   const Outcome less = graphrun({"predict", weights, "--grid", "u=0:1:2"});
   EXPECT_EQ(less.code, 2);
   EXPECT_TRUE(less.err.starts_with("--grid: ")) << less.err;
+  const Outcome other = graphrun({"predict", weights, "--grid", "v a=0:1:2"});
+  EXPECT_TRUE(other.err.starts_with("--grid: no column 'u'; --grid has v a")) << other.err;
   EXPECT_EQ(graphrun({"predict", weights, rows, "--grid", "u=0:1:2"}).code, 2);
 }
 

@@ -49,6 +49,7 @@ TEST_F(ReportPages, OfAStoredRun) {
   const std::string page = read(path("runs/a<b>/report.html"));
   expect_parts(page, {"<h1>line: run a&lt;b&gt;</h1>", "<td>done</td>", "<h2>Curves</h2>", "&quot;command&quot;"});
   EXPECT_EQ(page.find("<b>&"), std::string::npos);
+  EXPECT_TRUE(has(outcome.err, "wrote " + path("runs/a<b>/report.html"))) << outcome.err;
   ASSERT_EQ(graphrun({"report", path("runs/a<b>"), "-o", path("other.html")}).code, 0);
   EXPECT_EQ(read(path("other.html")), page);
 }

@@ -733,6 +733,11 @@ TEST_F(Runs, OfASweepGoOverArgumentsOfFormulasAndOverNull) {
   EXPECT_EQ(losses.size(), 2u) << "with and without bias: " << swept.out;
 }
 
+TEST_F(Runs, OfASweepOfOneSayThatItIsOne) {
+  EXPECT_TRUE(
+      has(graphrun({"sweep", model_, "--run-dir", runs_}).err, "the sweep is a single run; --over PATH=VALUES"));
+}
+
 TEST_F(Runs, OfASweepThatCannotBeAreRejectedBeforeAny) {
   for (const auto& [over, says] :
        std::vector<std::pair<std::string, std::string>>{{"train.epochs", "is not PATH=VALUES"},
@@ -744,7 +749,9 @@ TEST_F(Runs, OfASweepThatCannotBeAreRejectedBeforeAny) {
                                                         {"train.seed=1,2", "--seeds"},
                                                         {"train.epoch=1,2", "epoch"},
                                                         {"train.epochs=1:99999999", "more than"},
-                                                        {"train.epochs=0:1:0x", "never reaches"}}) {
+                                                        {"train.epochs=0:1:0x", "never reaches"},
+                                                        {"train.optimizer.sgd.lr=0.1..0.3", "FIRST:LAST:+STEP"},
+                                                        {"train.batch=-1,2", "--over train.batch=-1"}}) {
     const Outcome rejected = graphrun({"sweep", model_, "--run-dir", runs_, "--over", over});
     EXPECT_EQ(rejected.code, 2) << over;
     EXPECT_TRUE(has(rejected.err, says)) << over << "\n" << rejected.err;

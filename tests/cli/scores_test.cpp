@@ -155,6 +155,8 @@ TEST_F(Thresholds, ImportanceNeedsRowsToShuffleAndAMetricWithAValue) {
       graphrun({"eval", weights_, "--data", twice, "--importance=auc", "--set=train.metrics=[\"auc\"]"});
   EXPECT_TRUE(has(alike.err, "the metric 'auc' has no value on the 2 rows of 'data'")) << alike.err;
   EXPECT_TRUE(has(alike.err, "auc needs rows of both classes")) << alike.err;
+  EXPECT_TRUE(has(graphrun({"eval", weights_, "--importance=accuracy"}).out, "decrease if a column is shuffled"));
+  EXPECT_TRUE(has(graphrun({"eval", weights_, "--importance=loss"}).out, "increase if a column is shuffled"));
   const Outcome unknown = graphrun({"eval", weights_, "--importance=auc"});
   EXPECT_TRUE(has(unknown.err, "--set train.metrics='[\"auc\"]' adds another")) << unknown.err;
 }

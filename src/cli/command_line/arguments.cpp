@@ -95,14 +95,17 @@ SplitLine split(int argc, const char* const* argv) {
   return result;
 }
 
+bool is_weights_name(std::string_view path) {
+  return path.ends_with(".npz") || path.ends_with(".safetensors");
+}
+
 // `predict MODEL DATA --weights FOLDER/*.npz`: all files but the first are words after the flag. Two words are the
 // model and the data.
 void take_weights(SplitLine& line) {
   std::vector<std::string>& words = line.words;
   const std::size_t at = line.after_weights;
   if (words.empty() || words[0] != "predict" || at == 0) return;
-  while (words.size() > 3 && at < words.size() &&
-         (words[at].ends_with(".npz") || words[at].ends_with(".safetensors"))) {
+  while (words.size() > 3 && at < words.size() && is_weights_name(words[at])) {
     line.flags.push_back({"--weights", words[at]});
     words.erase(words.begin() + static_cast<std::ptrdiff_t>(at));
   }
@@ -154,7 +157,20 @@ void apply_flags(const SplitLine& line, Arguments& arguments) {
 // ---- words other than flags
 
 void reject_extra(const std::vector<std::string>& words, std::size_t at, std::string_view verb) {
-  if (words.size() > at) throw usage("extra_word", fmt::format("{} does not take '{}'", verb, words[at]));
+  if (words.size() <= at) return;
+  throw usage("extra_word", fmt::format("{} does not take '{}'", verb, words[at]),
+              verb == "predict" && is_weights_name(words[at - 1])
+                  ? "weights files follow --weights: graphrun predict MODEL.json DATA --weights FOLDER/*.npz"
+                  : "");
+}
+
+// Hint for a word after the model.
+std::string hint_for_extra(const std::string& word, const Verb& verb) {
+  if (verb.name == "show")
+    return fmt::format("graphrun show MODEL.json --values {} prints the values of '{}'", word, word);
+  if (!is_weights_name(word)) return "";
+  if (verb.name == "train") return fmt::format("--resume={} resumes from a checkpoint", word);
+  return verb.name == "eval" ? "eval takes one weights file; predict takes several" : "--weights=FILE names weights";
 }
 
 // The most similar name of a model file in the folder of a missing path; "" if none is similar.
@@ -192,7 +208,10 @@ void reject_data(const std::string& model, const Verb& verb) {
     if (extension != known) continue;
     throw usage("no_model", fmt::format("'{}' is a file of data, not a model file", model),
                 verb.positionals == Positionals::model_and_data ? fmt::format("graphrun {} MODEL.json DATA", verb.name)
-                                                                : "a model file is JSON: graphrun MODEL.json");
+                : extension == ".csv"
+                    ? fmt::format("graphrun init {} --label COLUMN -o model.json writes a model for it{}", model,
+                                  verb.name == "studio" ? "; the page of graphrun studio takes a table, too" : "")
+                    : "a model file is JSON: graphrun MODEL.json");
   }
 }
 
@@ -262,7 +281,16 @@ void take_tables(const std::vector<std::string>& words, const Verb& verb, Argume
 
 void take_verb(const std::vector<std::string>& words, Arguments& arguments) {
   arguments.word = words.size() > 1 ? words[1] : "";
-  if (arguments.word == "initialisers") arguments.word = "initializers";
+  static constexpr std::pair<std::string_view, std::string_view> kOtherNames[] = {{"initialisers", "initializers"},
+                                                                                  {"missing", "data"},
+                                                                                  {"imputation", "data"},
+                                                                                  {"csv", "data"},
+                                                                                  {"surface", "plot"},
+                                                                                  {"checkpoint", "train"},
+                                                                                  {"checkpoints", "train"},
+                                                                                  {"resume", "train"}};
+  for (const auto& [other, name] : kOtherNames)
+    if (arguments.word == other) arguments.word = name;
   if (words.size() > 1 && find_verb(arguments.word) == nullptr) reject_help(arguments.word);
   reject_extra(words, 2, "help");
 }
@@ -327,7 +355,8 @@ void take_words(const std::vector<std::string>& words, Arguments& arguments) {
   }
   if (words.size() > at + 1) {
     throw usage("extra_word",
-                fmt::format("one model file at a time: '{}' was given, then '{}'", words[at], words[at + 1]));
+                fmt::format("one model file at a time: '{}' was given, then '{}'", words[at], words[at + 1]),
+                hint_for_extra(words[at + 1], *verb));
   }
 }
 
@@ -373,6 +402,11 @@ void reject_contradictions(const SplitLine& line, const Arguments& arguments) {
                 fmt::format("graphrun train {} --save-weights FILE.npz writes them", arguments.model));
   }
   std::error_code ignored;
+  if (std::filesystem::is_directory(arguments.load.weights, ignored))
+    throw usage("no_weights", fmt::format("--weights '{}' is a folder, not a weights file", arguments.load.weights),
+                arguments.verb == "predict"
+                    ? fmt::format("--weights {}/*.npz names the files in it", arguments.load.weights)
+                    : "");
   if (arguments.verb == "init" && arguments.column.empty() && !std::filesystem::is_directory(arguments.word, ignored)) {
     throw usage("no_target", "init needs the name of the column to predict: --label=COLUMN",
                 fmt::format("graphrun init {} --label price -o model.json", arguments.word));

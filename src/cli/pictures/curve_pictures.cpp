@@ -1,6 +1,8 @@
 // curve_pictures.cpp: pictures over all decision thresholds: ROC curve, precision-recall curve and calibration.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -114,12 +116,14 @@ plot::Figure curve_picture(Session& session, std::string_view what, const std::s
       figure.series.push_back({is_roc || is_pr ? "guessing" : "calibrated", {0, 1}, {low, is_pr ? low : 1}, 6, 1});
     return figure;
   }
+  const bool any_class = std::ranges::any_of(*all, [](const auto& one) { return one.classes.has_value(); });
   throw Error(ErrorKind::input, "plot.curve",
-              fmt::format("the split '{}' has no {}", split,
+              fmt::format("{} has no {}", any_class ? fmt::format("the split '{}'", split) : "a regression",
                           is_roc  ? "ROC curve"
                           : is_pr ? "precision-recall curve"
                                   : "calibration"),
-              "it needs finite predictions, and rows of a class as well as others");
+              any_class ? "it needs finite predictions, and rows of a class as well as others"
+                        : fmt::format("its plots are {}", fmt::join(pictures_of(session), ", ")));
 }
 
 }  // namespace graphrun::cli

@@ -279,8 +279,10 @@ std::string details_text(const Results& results) {
   for (const auto& [column, value] : results.coefficients)
     text += fmt::format("{:<20}{:>14.6g}\n", printable(column), value);
   if (results.importance_metric.empty()) return text;
-  text += fmt::format("\n{} on {}: increase of the error if a column is shuffled\n{:<20}{:>14}{:>14}\n",
-                      results.importance_metric, results.importance_split, "column", "mean", "std");
+  text += fmt::format("\n{} on {}: {} if a column is shuffled\n{:<20}{:>14}{:>14}\n", results.importance_metric,
+                      results.importance_split,
+                      more_is_better(results.importance_metric).value_or(false) ? "decrease" : "increase", "column",
+                      "mean", "std");
   for (const Importance& one : results.importance)
     text += fmt::format("{:<20}{:>14.6g}{:>14.6g}\n", printable(one.column), one.mean, one.std_dev);
   return text;

@@ -75,6 +75,9 @@ Axis axis_of(const std::string& over) {
   const std::string values = over.substr(equals + 1);
   const std::vector<std::string> range = parted(values, ':');
   const bool counts = (range.size() == 2 || range.size() == 3) && number_of(range[0]) && number_of(range[1]);
+  if (const std::size_t dots = values.find("..");
+      dots != std::string::npos && number_of(values.substr(0, dots)) && number_of(values.substr(dots + 2)))
+    reject_values(over, "is not a range: a range is FIRST:LAST:+STEP or FIRST:LAST:FACTORx");
   axis.values = counts ? counted(over, range) : parted(values, ',');
   for (std::size_t i = 0; i < axis.values.size(); ++i) {
     if (axis.values[i].empty()) reject_values(over, "has an empty value");

@@ -479,6 +479,8 @@ int run_predict(const Arguments& given, Diagnostics& diagnostics) {
       if (one.file == arguments.word) one.file = given.word;
       if (const std::size_t at = one.message.find(arguments.word); at != std::string::npos)
         one.message.replace(at, arguments.word.size(), given.word);
+      if (const std::size_t at = one.message.find("the source has"); at != std::string::npos)
+        one.message.replace(at, 14, "--grid has");
     }
     throw Error(error.kind(), std::move(all));
   }

@@ -51,7 +51,7 @@ std::vector<std::pair<std::string, std::string>> facts_of(const RunRecord& run) 
 }
 
 // Page about the runs of a sweep, from their records and logs only.
-int report_runs(const Arguments& arguments) {
+int report_runs(const Arguments& arguments, Diagnostics& diagnostics) {
   const std::string& folder = arguments.names[0];
   OutputFile file(arguments.output.empty() ? in_run(folder, "report.html") : arguments.output, "report.write");
   const SettingComparison comparison = compare_settings(read_runs(folder), arguments.sort);
@@ -70,11 +70,12 @@ int report_runs(const Arguments& arguments) {
   file.write(html::page(title, fmt::format("<h1>{}</h1>\n", html::escaped(title)) + html::section("Settings", table) +
                                    html::section("Figures", pictures)));
   file.commit();
+  diagnostics.note(fmt::format("wrote {}", file.path()));
   return kDone;
 }
 
 int run_report(const Arguments& given, Diagnostics& diagnostics) {
-  if (given.names.size() == 1 && has_runs(given.names[0])) return report_runs(given);
+  if (given.names.size() == 1 && has_runs(given.names[0])) return report_runs(given, diagnostics);
   Arguments arguments = given;
   const std::string folder = folder_of(arguments);
   OutputFile file(arguments.output.empty() ? in_run(folder, "report.html") : arguments.output, "report.write");
@@ -99,6 +100,7 @@ int run_report(const Arguments& given, Diagnostics& diagnostics) {
   source.environment = read_file(in_run(folder, "run.json"));
   file.write(report_page(session, results, source));
   file.commit();
+  diagnostics.note(fmt::format("wrote {}", file.path()));
   return kDone;
 }
 

@@ -143,8 +143,17 @@ LoadOptions options_of(const Arguments& arguments, const Plan& plan, const GridP
 
 // Reports errors once, before any training.
 void check_settings(const Arguments& arguments, const Plan& plan) {
-  for (const GridPoint& setting : plan.settings)
-    (void)canonical_model(arguments.model, options_of(arguments, plan, setting));
+  try {
+    for (const GridPoint& setting : plan.settings)
+      (void)canonical_model(arguments.model, options_of(arguments, plan, setting));
+  } catch (const Error& error) {
+    std::vector<Diagnostic> all = error.diagnostics();
+    for (Diagnostic& one : all) {
+      for (const Axis& axis : plan.axes)
+        if (one.file.starts_with(fmt::format("--set {}=", axis.path))) one.file.replace(0, 5, "--over");
+    }
+    throw Error(error.kind(), std::move(all), error.more());
+  }
 }
 
 void claim_folder(const Arguments& arguments, const Plan& plan) {
@@ -472,6 +481,8 @@ int run_sweep(const Arguments& arguments, Diagnostics& diagnostics) {
   Plan plan = plan_of(arguments, first_seed);
   check_settings(arguments, plan);
   claim_folder(arguments, plan);
+  if (plan.trials.size() == 1)
+    diagnostics.note("the sweep is a single run; --over PATH=VALUES, --seeds N and --folds make several");
   std::size_t failed = train_missing(arguments, plan, diagnostics);
   for (std::size_t rung = 2; rung <= plan.rungs.size() && !interrupted(); ++rung) {
     const std::vector<std::size_t> chosen = chosen_for(rung, arguments, plan);

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "base/json_text.h"
 #include "base/text.h"
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/format/fields.h"
@@ -55,7 +56,8 @@ class TrainSection {
     read_monitor(train.get("early_stopping"), spec_.early_stopping, early_stopping_fields());
     read_monitor(train.get("lr_plateau"), spec_.lr_plateau, lr_plateau_fields());
     read_part(train.get("stop_at"), spec_.stop_at, stop_at_fields());
-    if (const auto place = train.get("threshold"); read_part(place, spec_.threshold, threshold_fields()))
+    if (const auto place = train.get("threshold");
+        place && !rejects_rule(*place) && read_part(place, spec_.threshold, threshold_fields()))
       read_threshold(*place, *spec_.threshold);
     if (const auto place = train.get("max_memory")) read_max_memory(*place);
     train.finish();
@@ -379,6 +381,21 @@ class TrainSection {
                      "for instance \"512MiB\", \"4GiB\", or a number of bytes");
     }
   }
+
+  // A rule without its key "by", or a given threshold.
+  bool rejects_rule(const Ref& at) {
+    const json::Value& rule = *at.value;
+    const bool is_number = rule.kind == Kind::integer || rule.kind == Kind::real;
+    const bool is_rule = rule.string == "f1" || (rule.members.size() == 1 && contains_rule(rule.members.front().key));
+    if (!is_number && !is_rule) return false;
+    reader_.report(at, "model.type", "expected an object with the key \"by\"",
+                   is_number ? fmt::format("training chooses a threshold by a rule; graphrun eval --threshold {} takes "
+                                           "a given one",
+                                           json::line(rule))
+                             : fmt::format("\"threshold\": {{\"by\": {}}}", json::line(rule)));
+    return true;
+  }
+  static bool contains_rule(std::string_view key) { return key == "recall" || key == "precision" || key == "cost"; }
 
   void read_threshold(const Ref& at, ThresholdRule& rule) {
     const Member* member = at.value->find("by");

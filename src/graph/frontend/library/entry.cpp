@@ -17,6 +17,7 @@ Error unknown(std::string_view what, std::string_view name, const std::vector<st
   std::string hint = did_you_mean(name, names);
   if (hint.empty() && !names.empty() && names.size() <= kListed)
     hint = fmt::format("there are: {}", fmt::join(names, ", "));
+  if (hint.empty() && what == "function") hint = "graphrun help ops lists the functions";
   return Error(ErrorKind::input, fmt::format("{}.unknown", what), fmt::format("there is no {} named {}", what, name),
                std::move(hint));
 }
