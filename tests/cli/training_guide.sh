@@ -4,7 +4,8 @@
 # Bad settings are rejected with the reason.
 set -euo pipefail
 
-graphrun=$(readlink -f "$1") guide=$(readlink -f "$2")/docs/guide/training.md
+graphrun=$(readlink -f "$1") root=$(readlink -f "$2")
+guide=$root/docs/guide/training.md
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
@@ -40,6 +41,16 @@ rejected "must be a number > 0, got 0" xor.json --set train.clip_value=0
 rejected "lr is the initial step size" xor.json --set train.optimizer.rprop.lr='{"cosine": {"from": 1, "to": 0, "epochs": 9}}'
 rejected "there is no initializer named he_norml" xor.json --set parameters.W1.init=he_norml
 rejected "he_normal needs two extents (in, out), got (4)" xor.json --set parameters.b1.init=he_normal
+
+run "Your own loss" 2
+[ "$(grep '^weights ' printed | sort -u | wc -l)" -eq 2 ] || fail "two losses give the same weights"
+awk '$1 == "mse" && $2 > 1e-6 { exit 1 }' printed || { cat printed; fail "xor is not learned"; }
+rejected "hint: graphrun help ops lists the functions" xor.json --set graph.loss="loss = mean(logcosh(y_hat - y))"
+
+# The source has test rows of its own; the others are split in two (docs/reference/data.md).
+graphrun "$root/models/logistic_regression.json" --epochs 100 --set data.split=[0.8,0.2] \
+  --set 'train.threshold={"by": "f1"}' >printed 2>&1 || { cat printed; fail "split in two"; }
+grep -q 'train *validation *test' printed || { cat printed; fail "no validation split"; }
 
 run "Double precision" 2
 grep -q '^verified: ' printed || { cat printed; fail "fp64 is not verified"; }
