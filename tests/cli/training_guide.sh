@@ -51,6 +51,8 @@ rejected "hint: graphrun help ops lists the functions" xor.json --set graph.loss
 graphrun "$root/models/logistic_regression.json" --epochs 100 --set data.split=[0.8,0.2] \
   --set 'train.threshold={"by": "f1"}' >printed 2>&1 || { cat printed; fail "split in two"; }
 grep -q 'train *validation *test' printed || { cat printed; fail "no validation split"; }
+graphrun check "$root/models/logistic_regression.json" --set data.split=[0.8,0.2] >printed 2>&1 ||
+  { cat printed; fail "check of a split in two"; }
 
 run "Double precision" 2
 grep -q '^verified: ' printed || { cat printed; fail "fp64 is not verified"; }

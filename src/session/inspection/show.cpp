@@ -136,7 +136,10 @@ std::vector<std::string> splits_of(const json::Value& file) {
   const json::Member *split = data->value.find("split"), *folds = data->value.find("folds");
   for (const std::size_t i : {1u, 2u}) {
     const char* name = i == 1 ? "validation" : "test";
-    const bool is_part = split != nullptr ? split->value.items.at(i).real > 1e-9 : folds != nullptr && i == 2;
+    const std::vector<json::Value>* fractions = split != nullptr ? &split->value.items : nullptr;
+    // After two fractions, the source has its own test rows.
+    const bool is_part =
+        fractions != nullptr ? i >= fractions->size() || fractions->at(i).real > 1e-9 : folds != nullptr && i == 2;
     if (is_part || data->value.find(name) != nullptr) names.emplace_back(name);
   }
   return names;
