@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "data/array_rows.h"
-#include "data/column_transforms.h"
-#include "data/columns.h"
-#include "data/inputs.h"
-#include "data/sources.h"
-#include "data/splitter.h"
+#include "data/sources/array_rows.h"
+#include "data/sources/columns.h"
+#include "data/sources/inputs.h"
+#include "data/sources/sources.h"
+#include "data/splits/splitter.h"
+#include "data/transforms/column_transforms.h"
 #include "graphrun/error.h"
 
 namespace graphrun {

@@ -6,8 +6,8 @@
 #include <stdexcept>
 
 #include "base/json_text.h"
-#include "data/sources.h"
-#include "data/transforms.h"
+#include "data/sources/sources.h"
+#include "data/transforms/transforms.h"
 #include "graph/frontend/format/fields.h"
 #include "graph/frontend/format/json_values.h"
 #include "graph/frontend/library/functions.h"

@@ -6,8 +6,8 @@
 
 #include "base/json_text.h"
 #include "base/text.h"
-#include "data/sources.h"
-#include "data/transform_list.h"
+#include "data/sources/sources.h"
+#include "data/transforms/transform_list.h"
 #include "graph/frontend/format/fields.h"
 #include "graph/frontend/format/json_values.h"
 #include "graph/frontend/library/functions.h"

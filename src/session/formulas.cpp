@@ -7,7 +7,7 @@
 #include <unordered_set>
 
 #include "base/input_limit.h"
-#include "data/columns.h"
+#include "data/sources/columns.h"
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/expressions/expression.h"
 #include "graph/ir/needed.h"

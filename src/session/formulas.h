@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/formula.h"
+#include "data/sources/formula.h"
 #include "graph/ops/op_def.h"
 
 namespace graphrun {

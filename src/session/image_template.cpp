@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "base/json_text.h"
-#include "data/images.h"
+#include "data/formats/images.h"
 #include "graphrun/error.h"
 
 namespace graphrun {

@@ -16,7 +16,7 @@
 
 #include "base/class_range.h"
 #include "base/not_moved.h"
-#include "data/array_rows.h"
+#include "data/sources/array_rows.h"
 #include "graphrun/elements.h"
 #include "graphrun/session.h"
 #include "session/compiling/compiled_model.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "data/dataset.h"
-#include "data/png.h"
+#include "data/formats/png.h"
 #include "graphrun/error.h"
 #include "session/formulas.h"
 #include "support/temporary_folder.h"

@@ -7,9 +7,9 @@
 #include <thread>
 
 #include "archives.h"
-#include "data/csv.h"
-#include "data/idx.h"
-#include "data/npy.h"
+#include "data/csv/csv.h"
+#include "data/formats/idx.h"
+#include "data/formats/npy.h"
 #include "data_fixture.h"
 
 namespace graphrun {

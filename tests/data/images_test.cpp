@@ -1,5 +1,5 @@
 // Folders of PNG files: pixels, classes, errors by file, predictions, and the model that init writes.
-#include "data/images.h"
+#include "data/formats/images.h"
 
 #include <fmt/format.h>
 

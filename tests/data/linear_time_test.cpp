@@ -1,6 +1,6 @@
 // linear_time_test.cpp: data and weights of four times the size take about four times the CPU time. What grows with the
 // square would take sixteen times.
-#include "data/npy.h"
+#include "data/formats/npy.h"
 #include "data_fixture.h"
 #include "graphrun/session.h"
 #include "graphrun/weights.h"

@@ -8,8 +8,8 @@
 
 #include "archives.h"
 #include "base/philox.h"
-#include "data/npy.h"
-#include "data/safetensors.h"
+#include "data/formats/npy.h"
+#include "data/formats/safetensors.h"
 #include "data_fixture.h"
 #include "session/weights/weights_file.h"
 #include "support/memory_cap.h"

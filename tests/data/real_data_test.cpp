@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "data/npy.h"
+#include "data/formats/npy.h"
 #include "data_fixture.h"
 #include "support/source_folder.h"
 

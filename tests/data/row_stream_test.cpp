@@ -1,5 +1,5 @@
 // A CSV file that comes through a pipe in pieces of any size has the records that it has as a whole.
-#include "data/row_stream.h"
+#include "data/csv/row_stream.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 #include <random>
 #include <thread>
 
-#include "data/csv.h"
+#include "data/csv/csv.h"
 #include "graphrun/error.h"
 #include "support/temporary_folder.h"
 

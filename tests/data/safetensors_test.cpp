@@ -1,11 +1,11 @@
 // Safetensors: reads its own files and those of other writers, and rejects every inconsistent header.
-#include "data/safetensors.h"
+#include "data/formats/safetensors.h"
 
 #include <algorithm>
 
 #include "archives.h"
 #include "base/file.h"
-#include "data/npy.h"
+#include "data/formats/npy.h"
 #include "data_fixture.h"
 #include "graphrun/show.h"
 #include "graphrun/weights.h"

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/philox.h"
-#include "data/sources.h"
+#include "data/sources/sources.h"
 #include "data_fixture.h"
 
 namespace graphrun {

@@ -1,4 +1,4 @@
-#include "data/transforms.h"
+#include "data/transforms/transforms.h"
 
 #include <cmath>
 

@@ -6,7 +6,7 @@
 
 #include "archives.h"
 #include "base/file.h"
-#include "data/npy.h"
+#include "data/formats/npy.h"
 #include "data_fixture.h"
 
 namespace graphrun {

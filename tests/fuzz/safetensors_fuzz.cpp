@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "data/safetensors.h"
+#include "data/formats/safetensors.h"
 #include "graphrun/error.h"
 
 using namespace graphrun;

@@ -9,8 +9,8 @@
 
 #include "base/json.h"
 #include "base/json_text.h"
-#include "data/sources.h"
-#include "data/transforms.h"
+#include "data/sources/sources.h"
+#include "data/transforms/transforms.h"
 #include "graphrun/error.h"
 #include "graphrun/show.h"
 #include "support/source_folder.h"

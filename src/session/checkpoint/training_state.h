@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/safetensors.h"
+#include "data/formats/safetensors.h"
 #include "graphrun/checkpoint.h"
 #include "session/checkpoint/config_fingerprint.h"
 #include "session/checkpoint/session_access.h"

@@ -1,5 +1,5 @@
 // save_npy.cpp: writes a tensor to a file in NumPy's format.
-#include "data/npy.h"
+#include "data/formats/npy.h"
 #include "graphrun/verify.h"
 
 namespace graphrun {

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "base/json.h"
-#include "data/csv.h"
+#include "data/csv/csv.h"
 #include "data/dataset.h"
-#include "data/fitted_statistics.h"
-#include "data/sources.h"
+#include "data/sources/sources.h"
+#include "data/transforms/fitted_statistics.h"
 #include "graphrun/model.h"
 #include "session/rows/row_format.h"
 

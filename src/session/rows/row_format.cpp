@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/inflate.h"
+#include "data/formats/inflate.h"
 #include "graphrun/error.h"
 
 namespace graphrun {

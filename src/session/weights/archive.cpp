@@ -6,7 +6,7 @@
 #include <cctype>
 #include <filesystem>
 
-#include "data/npy.h"
+#include "data/formats/npy.h"
 #include "graphrun/error.h"
 
 namespace graphrun {

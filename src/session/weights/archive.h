@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "data/array.h"
-#include "data/safetensors.h"
+#include "data/formats/safetensors.h"
 #include "graphrun/tensor.h"
 
 namespace graphrun {

@@ -17,8 +17,8 @@
 #include <utility>
 
 #include "base/file.h"
-#include "data/columns.h"
 #include "data/provenance.h"
+#include "data/sources/columns.h"
 #include "graph/frontend/builder_impl.h"
 #include "graphrun/elements.h"
 #include "session/weights/initial_values.h"
