@@ -19,10 +19,14 @@ export GRAPHRUN_THREADS=1 GRAPHRUN_JOB_SECRET=s GRAPHRUN_RENDEZVOUS=10.77.0.1:29
 unset GRAPHRUN_RANK GRAPHRUN_RANKS
 fail() { echo "namespaces: $*"; cat err.* 2>/dev/null; exit 1; }
 train="$graphrun train $root/models/peaks.json --epochs=20 --shards=4"
-$train >train.alone 2>err.alone || fail "one process fails"
+sweep="$graphrun sweep $root/models/peaks.json --over graph.h2.units=4,5,6 --seeds 4 --epochs=60 --at-once=1 --run-dir"
+$train >train.alone 2>err.alone && $sweep alone >sweep.alone 2>err.alone || fail "one process fails"
 
-check() {  # check NAME: the output of train on two hosts
+check() {  # check NAME: the outputs of train and sweep on two hosts
   [ "$(awk '$1 == "weights"' train.$1)" = "$(awk '$1 == "weights"' train.alone)" ] || fail "$1: other weights"
+  diff sweep.alone sweep.$1 || fail "$1: another table"
+  grep -q "on rank 1\$" err.sweep.$1 || fail "$1: rank 1 has trained nothing"
+  for run in alone/0*; do cmp $run/weights.npz $1/${run#*/}/weights.npz || fail "$1: other weights of $run"; done
 }
 
 pair() {  # pair OUT ERR COMMAND...: on two hosts by variables
@@ -33,6 +37,7 @@ pair() {  # pair OUT ERR COMMAND...: on two hosts by variables
   wait $second_pid || fail "rank 1 failed: $*"
 }
 pair train.variables err.train.variables $train
+pair sweep.variables err.sweep.variables $sweep variables
 check variables
 
 # Without the secret, rank 0 listens on its loopback interface only.
@@ -57,5 +62,6 @@ mpi() {
     --mca oob_tcp_if_include gr0 -x GRAPHRUN_THREADS -x GRAPHRUN_JOB_SECRET -x GRAPHRUN_RENDEZVOUS "$@"
 }
 mpi $train >train.mpirun 2>err.train.mpirun || fail "train under mpirun"
+mpi $sweep mpirun >sweep.mpirun 2>err.sweep.mpirun || fail "sweep under mpirun"
 check mpirun
 grep -qx 10.77.0.2 agents || fail "mpirun started no process on the second host"

@@ -15,7 +15,7 @@ weights() { awk '$1 == "weights" { print $2 }' "$1"; }
 # The commands of the guide, in a folder of their own.
 mkdir guide && cp "$root/models/xor.json" guide/model.json
 awk '/^```sh/ { inside = 1; next } /^```/ { inside = 0 } inside && /^graphrun/' "$root/docs/guide/ranks.md" >commands
-[ "$(wc -l <commands)" -eq 6 ] || fail "the guide has other commands"
+[ "$(wc -l <commands)" -eq 7 ] || fail "the guide has other commands"
 n=0
 while read -r program rest; do
   n=$((n + 1))

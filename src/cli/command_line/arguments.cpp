@@ -388,7 +388,7 @@ std::vector<std::string> flags_of_trainings(const SplitLine& line) {
   std::vector<std::string> words;
   for (const Given& given : line.flags) {
     const Flag* flag = find_flag(given.name);
-    if (flag->group != "Execution" && flag->group != "Model") continue;
+    if ((flag->group != "Execution" && flag->group != "Model") || flag->name == "--ranks") continue;
     words.push_back(flag->value.empty() ? given.name : given.name + "=" + given.value);
   }
   return words;

@@ -130,23 +130,25 @@ void run_in_processes(const std::vector<std::vector<std::string>>& jobs, std::si
   }
 }
 
-void run_in_threads(const std::vector<Arguments>& trainings, std::size_t at_once, const OnJobEnd& ended) {
+void run_in_threads(const std::vector<Arguments>& trainings, std::size_t at_once, const TakeJob& take,
+                    const OnJobEnd& ended) {
   const Interruptible interruptible;
   std::vector<ThreadEnd> ends(trainings.size());
-  const auto train = [&](std::size_t job, const RunInCaller&) {
-    if (interrupted()) return;
-    ThreadEnd& end = ends[job];
+  const auto train = [&](std::size_t slot, const RunInCaller&) {
+    const std::optional<std::size_t> job = take();
+    if (!job) return;
+    ThreadEnd& end = ends[slot];
     end.begun = true;
-    end.job = job;
+    end.job = *job;
     Diagnostics diagnostics(end.message);
-    end.code = guarded(diagnostics, [&] { return train_and_store(trainings[job], diagnostics, {}, &end.run); });
+    end.code = guarded(diagnostics, [&] { return train_and_store(trainings[*job], diagnostics, {}, &end.run); });
   };
-  run_at_once(trainings.size(), at_once, train, [&](std::span<const std::size_t> jobs) {
+  run_at_once(trainings.size(), at_once, train, [&](std::span<const std::size_t> slots) {
     // Completes all runs that have ended while the threads train: they never wait for the disk, and on a journaling
     // file system the first sync writes the journal for all of these runs.
-    for (const std::size_t job : jobs) ends[job].attempt([](const UnsyncedRun& run) { run.sync_files(); });
-    for (const std::size_t job : jobs) {
-      ThreadEnd end = std::move(ends[job]);
+    for (const std::size_t slot : slots) ends[slot].attempt([](const UnsyncedRun& run) { run.sync_files(); });
+    for (const std::size_t slot : slots) {
+      ThreadEnd end = std::move(ends[slot]);
       if (!end.begun) continue;
       end.attempt([](const UnsyncedRun& run) { run.write_result(); });
       end.message.resize(std::min(end.message.size(), kKeptMessage));

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,7 @@ struct JobEnd {
   std::size_t job = 0;
   int code = 0;         // exit code, or 128 + the number of the fatal signal
   std::string message;  // first 4 KiB of stderr
+  int rank = 0;         // process that trained it (rank_jobs.h)
 };
 using OnJobEnd = std::function<void(const JobEnd&)>;
 
@@ -30,8 +32,10 @@ pid_t start_process(const std::vector<std::string>& command_line);
 // Runs command lines as processes, at most `at_once` concurrently. They end when this process does.
 void run_in_processes(const std::vector<std::vector<std::string>>& command_lines, std::size_t at_once,
                       const OnJobEnd& ended);
-// Trains in threads of this process, at most `at_once` concurrently (training_run.h). ended() is called once the run's
-// files are on the disk.
-void run_in_threads(const std::vector<Arguments>& trainings, std::size_t at_once, const OnJobEnd& ended);
+// Trains in threads of this process, at most `at_once` concurrently (training_run.h). Each thread asks `take` for the
+// index of its next training, and ends if there is none. ended() is called once the run's files are on the disk.
+using TakeJob = std::function<std::optional<std::size_t>()>;
+void run_in_threads(const std::vector<Arguments>& trainings, std::size_t at_once, const TakeJob& take,
+                    const OnJobEnd& ended);
 
 }  // namespace graphrun::cli

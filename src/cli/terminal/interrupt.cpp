@@ -27,8 +27,8 @@ struct Registered {
   std::atomic<CheckpointFolder*> checkpoints{nullptr};
 };
 std::array<Registered, kMaxInterrupts> registered;
-std::atomic<int> handling{0};         // handlers that may use an entry
-std::atomic<bool> looked_for{false};  // an Interruptible exists
+std::atomic<int> handling{0};    // handlers that may use an entry
+std::atomic<int> looked_for{0};  // number of Interruptibles
 std::atomic<bool> asked{false};
 std::atomic<std::int64_t> asked_at{0};  // in nanoseconds; 0: never
 int woken = -1;                         // eventfd that the handler signals, which ends a wait in any thread
@@ -144,11 +144,11 @@ Interrupt::~Interrupt() {
 }
 
 Interruptible::Interruptible() {
-  looked_for = true;
+  ++looked_for;
 }
 
 Interruptible::~Interruptible() {
-  looked_for = false;
+  --looked_for;
 }
 
 }  // namespace graphrun::cli

@@ -51,7 +51,7 @@ void drop_outputs(Arguments& arguments) {
 
 }  // namespace
 
-Ranks::Ranks(const Arguments& arguments, Diagnostics& diagnostics) : arguments_(arguments) {
+Ranks::Ranks(const Arguments& arguments, Diagnostics& diagnostics, Share share) : arguments_(arguments) {
   std::optional<RankPlace> place = launched_place();
   if (place && arguments.ranks > 0 && arguments.ranks != place->ranks)
     throw Error(ErrorKind::input, "ranks.launcher",
@@ -63,27 +63,30 @@ Ranks::Ranks(const Arguments& arguments, Diagnostics& diagnostics) : arguments_(
     place->secret = random_secret();
   }
   if (!place) return;
-  if (starts && arguments.session.threads == 0 && std::getenv("GRAPHRUN_THREADS") == nullptr) {
+  rank_ = place->rank;
+  const bool one_network = share == Share::batches;
+  if (one_network && starts && arguments.session.threads == 0 && std::getenv("GRAPHRUN_THREADS") == nullptr) {
     const std::size_t threads = std::max<std::size_t>(1, cores() / static_cast<std::size_t>(place->ranks));
     setenv("GRAPHRUN_THREADS", std::to_string(threads).c_str(), 1);
   }
-  choose_shards(arguments_, place->ranks);
+  if (one_network) choose_shards(arguments_, place->ranks);
   if (place->secret.empty() && place->rank == 0)
     diagnostics.note("GRAPHRUN_JOB_SECRET is not set: only ranks of this host may join");
-  if (place->rank != 0) {
-    drop_outputs(arguments_);
-    diagnostics.set_quiet(true);
-  }
+  if (one_network && rank_ != 0) drop_outputs(arguments_);
+  if (rank_ != 0) diagnostics.set_quiet(true);
   RankJob job(*place);
   place->port = job.port();
   if (starts) start(*place);
   try {
-    communicator_ = job.join(60, [&](std::string_view text) { diagnostics.note(text); });
+    const auto note = [&](std::string_view text) { diagnostics.note(text); };
+    if (one_network)
+      communicators_ = {arguments_.session.communicator = job.join(60, note)};
+    else
+      communicators_ = job.join_in_pairs(60, note);
   } catch (...) {
     for (const pid_t child : children_) ::kill(child, SIGTERM);
     throw;
   }
-  arguments_.session.communicator = communicator_;
 }
 
 void Ranks::start(const RankPlace& place) {
@@ -100,7 +103,7 @@ void Ranks::start(const RankPlace& place) {
 
 Ranks::~Ranks() {
   arguments_.session.communicator.reset();
-  communicator_.reset();
+  communicators_.clear();
   for (int waited = 0; !children_.empty(); waited += 5) {
     std::erase_if(children_, [](pid_t child) { return ::waitpid(child, nullptr, WNOHANG) != 0; });
     if (children_.empty()) return;
@@ -112,11 +115,9 @@ Ranks::~Ranks() {
 
 bool Ranks::leave(const Error& error) {
   failed_ = true;
-  if (communicator_ == nullptr) return true;
   const Diagnostic& first = error.diagnostics().front();
-  communicator_->leave(first.message);
-  const int rank = communicator_->rank();
-  return rank == 0 || (rank == 1 && first.code == "ranks.lost" && first.message == "rank 0 is gone");
+  for (const std::shared_ptr<Communicator>& one : communicators_) one->leave(first.message);
+  return rank_ == 0 || (rank_ == 1 && first.code == "ranks.lost" && first.message == "rank 0 is gone");
 }
 
 }  // namespace graphrun::cli

@@ -1,11 +1,13 @@
-// ranks.h: the processes that train one network together: --ranks, or those of a launcher (docs/guide/ranks.md).
-// Contract: rank 0 is this process if --ranks starts the others; it alone opens output files and prints. Otherwise
-// follows the launcher's variables. Without either, changes nothing. Not here: what ranks send (communicator.h).
+// ranks.h: the processes that train together: --ranks, or those of a launcher (docs/guide/ranks.md).
+// Contract: rank 0 is this process if --ranks starts the others; it alone prints, and opens the output files of one
+// network. Otherwise follows the launcher's variables. Without either, changes nothing. Not here: what ranks send
+// (communicator.h, rank_jobs.h).
 #pragma once
 
 #include <sys/types.h>
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "cli/command_line/arguments.h"
@@ -16,14 +18,17 @@ namespace graphrun::cli {
 
 class Ranks {
  public:
+  enum class Share { batches, runs };  // ranks train one network, or whole networks
   // Waits for the other ranks.
-  Ranks(const Arguments& arguments, Diagnostics& diagnostics);
+  Ranks(const Arguments& arguments, Diagnostics& diagnostics, Share share);
   ~Ranks();  // ends when the processes that it started have ended
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
 
   const Arguments& arguments() const { return arguments_; }  // those of this rank
-  bool prints() const { return communicator_ == nullptr || communicator_->rank() == 0; }
+  int rank() const { return rank_; }
+  // With Share::runs, pairs of ranks (communicator.h); none without other ranks.
+  std::span<const std::shared_ptr<Communicator>> pairs() const { return communicators_; }
   // For the handler of an exception. Returns whether this rank prints it: one does.
   bool leave(const Error& error);
 
@@ -31,7 +36,8 @@ class Ranks {
   void start(const RankPlace& place);
 
   Arguments arguments_;
-  std::shared_ptr<Communicator> communicator_;  // null: no other ranks
+  int rank_ = 0;
+  std::vector<std::shared_ptr<Communicator>> communicators_;
   std::vector<pid_t> children_;
   bool failed_ = false;
 };

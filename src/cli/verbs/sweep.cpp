@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <iterator>
+#include <numeric>
 #include <optional>
 
 #include "base/file.h"
@@ -14,12 +15,14 @@
 #include "cli/command_line/verbs.h"
 #include "cli/stored_runs/comparison.h"
 #include "cli/stored_runs/jobs.h"
+#include "cli/stored_runs/rank_jobs.h"
 #include "cli/stored_runs/run_table.h"
 #include "cli/stored_runs/sweep_plan.h"
 #include "cli/terminal/csv_cell.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/json_writer.h"
 #include "cli/terminal/terminal.h"
+#include "cli/training/ranks.h"
 #include "graphrun/error.h"
 #include "graphrun/executor.h"
 #include "graphrun/output_file.h"
@@ -156,14 +159,24 @@ void check_settings(const Arguments& arguments, const Plan& plan) {
   }
 }
 
+std::string sweep_file(const Arguments& arguments) {
+  return (std::filesystem::path(arguments.run_dir) / "sweep.json").string();
+}
+
+// Identifies the folder of a sweep, for ranks on other machines; 0 without one.
+std::int64_t folder_id(const Arguments& arguments) {
+  std::error_code error;
+  const auto written = std::filesystem::last_write_time(sweep_file(arguments), error);
+  return error ? 0 : std::int64_t{written.time_since_epoch().count()};
+}
+
 void claim_folder(const Arguments& arguments, const Plan& plan) {
   std::error_code error;
   std::filesystem::create_directories(arguments.run_dir, error);
   if (error)
     throw Error(ErrorKind::input, "runs.folder",
                 fmt::format("cannot make the folder '{}': {}", arguments.run_dir, error.message()));
-  const std::string path = (std::filesystem::path(arguments.run_dir) / "sweep.json").string(),
-                    wanted = identity(arguments, plan);
+  const std::string path = sweep_file(arguments), wanted = identity(arguments, plan);
   if (std::filesystem::exists(path, error)) {
     if (read_file(path) == wanted) return;
     throw Error(ErrorKind::input, "sweep.other", fmt::format("'{}' holds another sweep", arguments.run_dir),
@@ -188,13 +201,19 @@ bool is_done(const std::string& folder, std::int64_t epochs = 0) {
          trained->number.value_or(0) >= static_cast<double>(epochs);
 }
 
+// --ranks divides the cores of this machine.
+std::size_t cores_of(const Arguments& arguments) {
+  return std::max<std::size_t>(1, cores() / static_cast<std::size_t>(std::max(1, arguments.ranks)));
+}
+
 // How many trainings fit at once, for the first and the last combination: on the CPU one per core, on an executor that
 // shares launches as many as it runs at the speed of one, if half of the free memory of the host holds the data and
 // arenas of so many. `sharing`: the executor of all runs if it shares launches between them. Others train one by one: a
 // plug-in may not support several threads.
 std::size_t fitting_at_once(const Arguments& arguments, const Plan& plan, std::shared_ptr<Executor>& sharing) {
   const std::string& name = arguments.session.executor;
-  if (name == "auto" || (name == "cpu" && cores() == 1)) return 1;
+  const std::size_t own_cores = cores_of(arguments);
+  if (name == "auto" || (name == "cpu" && own_cores == 1)) return 1;
   const std::shared_ptr<Executor> executor = find_executor(name);
   std::size_t most = plan.trials.size();
   std::uint64_t bytes = 1;
@@ -203,7 +222,7 @@ std::size_t fitting_at_once(const Arguments& arguments, const Plan& plan, std::s
       const Program program =
           plan_program(load_model(arguments.model, options_of(arguments, plan, *setting)), arguments.session);
       bytes = std::max(bytes, 2 * program.arena_bytes);  // the data are in the model and in the arena
-      most = std::min(most, name == "cpu" ? cores() : executor->share_launches(program));
+      most = std::min(most, name == "cpu" ? own_cores : executor->share_launches(program));
     }
   } catch (const Error&) {  // the run with this setting reports it; the others train
     return 1;
@@ -223,8 +242,8 @@ std::vector<std::string> words_of(const Arguments& arguments, const Plan& plan, 
   if (plan.split_seed) words.push_back(fmt::format("--set=data.split_seed={}", *plan.split_seed));
   if (plan.folds > 0) words.push_back(fmt::format("--set=data.folds.fold={}", trial.fold));
   // Divides the CPU cores between the runs; results are bitwise identical for any thread count.
-  if (at_once > 1 && arguments.session.threads == 0)
-    words.push_back(fmt::format("--threads={}", std::max<std::size_t>(1, cores() / at_once)));
+  if ((at_once > 1 || arguments.ranks > 1) && arguments.session.threads == 0)
+    words.push_back(fmt::format("--threads={}", std::max<std::size_t>(1, cores_of(arguments) / at_once)));
   words.push_back("--run-dir=" + arguments.run_dir);
   words.push_back("--run-name=" + trial.name);
   if (!plan.rungs.empty()) {
@@ -270,6 +289,8 @@ Summary summary_of(const Arguments& arguments, const Plan& plan) {
   Summary summary;
   summary.figures.resize(plan.settings.size());
   std::vector<RunRecord> runs;
+  std::error_code ignored;
+  (void)std::filesystem::directory_iterator(arguments.run_dir, ignored);  // NFS: shows the runs of other machines
   for (const Trial& trial : plan.trials) {
     const std::string folder = folder_of(arguments, trial);
     if (!is_run_folder(folder)) continue;
@@ -383,37 +404,65 @@ std::string as_json(const Plan& plan, const Summary& summary) {
   return json.end_array().text() + "\n";
 }
 
+// Epochs of a rung; 0: all epochs.
+std::int64_t epochs_of_rung(const Plan& plan, std::size_t rung) {
+  return rung == 0 || rung == plan.rungs.size() ? 0 : plan.rungs[rung - 1].epochs;
+}
+
+// How many of `waiting` runs to train at a time. `sharing`: see fitting_at_once().
+std::size_t at_once_of(const Arguments& arguments, const Plan& plan, std::size_t waiting,
+                       std::shared_ptr<Executor>& sharing) {
+  std::size_t at_once = static_cast<std::size_t>(std::max(arguments.jobs, arguments.at_once));
+  const std::size_t fitting = waiting > 1 && arguments.jobs == 0 ? fitting_at_once(arguments, plan, sharing) : 1;
+  if (at_once == 0) at_once = fitting;
+  if (at_once == 1) sharing = nullptr;
+  return std::min(at_once, waiting);
+}
+
+// Parsed command lines, by index of their trials. Others than `jobs` stay empty.
+std::vector<Arguments> trainings_of(const Arguments& arguments, const Plan& plan, const std::vector<std::size_t>& jobs,
+                                    std::size_t at_once, const std::shared_ptr<Executor>& sharing) {
+  std::vector<Arguments> trainings(plan.trials.size());
+  for (const std::size_t job : jobs) {
+    std::vector<const char*> words;
+    const std::vector<std::string> line = words_of(arguments, plan, plan.trials[job], at_once);
+    for (const std::string& word : line) words.push_back(word.c_str());
+    trainings[job] = parse(static_cast<int>(words.size()), words.data());
+    trainings[job].session.custom_executor = sharing;
+    if (!plan.rungs.empty()) trainings[job].stop_epoch = epochs_of_rung(plan, plan.rung_of[plan.trials[job].setting]);
+  }
+  return trainings;
+}
+
 // Trains the runs that are not done, up to the rungs of their settings. Returns the number of failed ones.
-std::size_t train_missing(const Arguments& arguments, const Plan& plan, Diagnostics& diagnostics) {
-  std::vector<const Trial*> waiting;
+std::size_t train_missing(const Arguments& arguments, const Plan& plan, JobQueue& queue, Diagnostics& diagnostics) {
+  std::vector<std::size_t> waiting;  // indices of trials
   std::size_t there = 0;
   const std::size_t rung = plan.rungs.empty() ? 0 : std::ranges::max(plan.rung_of);
-  const std::int64_t epochs = rung == 0 || rung == plan.rungs.size() ? 0 : plan.rungs[rung - 1].epochs;
-  for (const Trial& trial : plan.trials) {
-    if (rung > 0 && plan.rung_of[trial.setting] < rung) continue;
-    if (is_done(folder_of(arguments, trial), epochs))
+  const std::int64_t epochs = epochs_of_rung(plan, rung);
+  for (std::size_t i = 0; i < plan.trials.size(); ++i) {
+    if (rung > 0 && plan.rung_of[plan.trials[i].setting] < rung) continue;
+    if (is_done(folder_of(arguments, plan.trials[i]), epochs))
       ++there;
     else
-      waiting.push_back(&trial);
+      waiting.push_back(i);
   }
   const std::size_t all = there + waiting.size();
   if (rung > 0)
     diagnostics.note(fmt::format("rung {} of {}: {} settings, {} epochs", rung, plan.rungs.size(),
                                  plan.rungs[rung - 1].settings, plan.rungs[rung - 1].epochs));
   if (there > 0) diagnostics.note(fmt::format("{} of {} runs were there already", there, all));
-  std::size_t at_once = static_cast<std::size_t>(std::max(arguments.jobs, arguments.at_once));
   std::shared_ptr<Executor> sharing;
-  const std::size_t fitting = waiting.size() > 1 && arguments.jobs == 0 ? fitting_at_once(arguments, plan, sharing) : 1;
-  if (at_once == 0) at_once = fitting;
-  if (at_once == 1) sharing = nullptr;
-  at_once = std::min(at_once, waiting.size());
+  const std::size_t at_once = at_once_of(arguments, plan, waiting.size(), sharing);
   if (!waiting.empty())
-    diagnostics.note(fmt::format("{} runs in {}, {} at a time", waiting.size(), printable(arguments.run_dir), at_once));
+    diagnostics.note(fmt::format("{} runs in {}, {} at a time{}", waiting.size(), printable(arguments.run_dir), at_once,
+                                 queue.ranks() > 1 ? fmt::format(" on rank 0 of {}", queue.ranks()) : ""));
   std::size_t ended = there, failed = 0;
   const auto on_end = [&](const JobEnd& end) {
-    const Trial& trial = *waiting[end.job];
-    const std::string what = fmt::format("run {},{} seed {}{}", trial.name, text_of(plan, trial.setting), trial.seed,
-                                         plan.folds > 0 ? fmt::format(" fold {}", trial.fold) : "");
+    const Trial& trial = plan.trials[end.job];
+    const std::string what = fmt::format("run {},{} seed {}{}{}", trial.name, text_of(plan, trial.setting), trial.seed,
+                                         plan.folds > 0 ? fmt::format(" fold {}", trial.fold) : "",
+                                         end.rank > 0 ? fmt::format(" on rank {}", end.rank) : "");
     ++ended;
     if (end.code == kInterrupted && (epochs == 0 || interrupted())) return;
     if (end.code == kDone || end.code == kInterrupted)
@@ -422,22 +471,42 @@ std::size_t train_missing(const Arguments& arguments, const Plan& plan, Diagnost
     diagnostics.warn(
         fmt::format("{} failed with exit code {}: {}", what, end.code, end.message.substr(0, end.message.find('\n'))));
   };
-  std::vector<std::vector<std::string>> lines;
-  for (const Trial* trial : waiting) lines.push_back(words_of(arguments, plan, *trial, at_once));
   if (arguments.jobs > 0) {
-    run_in_processes(lines, at_once, on_end);
+    std::vector<std::vector<std::string>> lines;
+    for (const std::size_t job : waiting) lines.push_back(words_of(arguments, plan, plan.trials[job], at_once));
+    run_in_processes(lines, at_once, [&](JobEnd end) {
+      end.job = waiting[end.job];
+      on_end(end);
+    });
     return failed;
   }
-  std::vector<Arguments> trainings;
-  for (const std::vector<std::string>& line : lines) {
-    std::vector<const char*> words;
-    for (const std::string& word : line) words.push_back(word.c_str());
-    trainings.push_back(parse(static_cast<int>(words.size()), words.data()));
-    trainings.back().session.custom_executor = sharing;
-    trainings.back().stop_epoch = epochs;
-  }
-  run_in_threads(trainings, at_once, on_end);
+  const std::vector<Arguments> trainings = trainings_of(arguments, plan, waiting, at_once, sharing);
+  const std::shared_ptr<void> round = queue.begin(waiting, on_end);
+  run_in_threads(
+      trainings, at_once, [&] { return queue.take(); }, [&](const JobEnd& end) { queue.end(end); });
   return failed;
+}
+
+// Trains runs that rank 0 names.
+int train_for_rank_0(const Arguments& arguments, Plan plan, const Ranks& ranks) {
+  RemoteJobs jobs(ranks.pairs()[0]);
+  if (folder_id(arguments) != jobs.folder())
+    throw Error(ErrorKind::input, "sweep.folder", fmt::format("'{}' is not the folder of rank 0", arguments.run_dir),
+                "the ranks of a sweep need --run-dir in a file system that all machines share");
+  claim_folder(arguments, plan);
+  std::vector<std::size_t> all(plan.trials.size());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  while (const std::optional<std::size_t> round = jobs.next_round()) {
+    if (!plan.rungs.empty()) plan.rung_of.assign(plan.settings.size(), *round);
+    std::shared_ptr<Executor> sharing;
+    const std::size_t at_once = at_once_of(arguments, plan, all.size(), sharing);
+    run_in_threads(
+        trainings_of(arguments, plan, all, at_once, sharing), at_once, [&] { return jobs.take(); },
+        [&](const JobEnd& end) {
+          if (!interrupted()) jobs.end(end);
+        });
+  }
+  return interrupted() ? kInterrupted : kDone;
 }
 
 // Settings of the next rung: those with the best means, as --compare computes them, and the fewest runs that diverged.
@@ -476,19 +545,28 @@ std::vector<std::size_t> chosen_for(std::size_t rung, const Arguments& arguments
   return chosen;
 }
 
-int run_sweep(const Arguments& arguments, Diagnostics& diagnostics) {
+int run_on_rank(const Arguments& arguments, const Ranks& ranks, Diagnostics& diagnostics) {
+  if (!ranks.pairs().empty() && arguments.jobs > 0)
+    throw Error(ErrorKind::input, "sweep.ranks", "--jobs does not go with ranks, which train in threads",
+                "--at-once sets the number of runs that each rank trains at a time");
   const std::uint64_t first_seed = seed_of(arguments.model, arguments.load);
   Plan plan = plan_of(arguments, first_seed);
   check_settings(arguments, plan);
+  if (ranks.rank() != 0) return train_for_rank_0(arguments, std::move(plan), ranks);
   claim_folder(arguments, plan);
   if (plan.trials.size() == 1)
     diagnostics.note("the sweep is a single run; --over PATH=VALUES, --seeds N and --folds make several");
-  std::size_t failed = train_missing(arguments, plan, diagnostics);
-  for (std::size_t rung = 2; rung <= plan.rungs.size() && !interrupted(); ++rung) {
-    const std::vector<std::size_t> chosen = chosen_for(rung, arguments, plan);
-    if (chosen.empty()) break;
-    for (const std::size_t setting : chosen) plan.rung_of.at(setting) = rung;
-    failed += train_missing(arguments, plan, diagnostics);
+  std::size_t failed = 0;
+  {
+    JobQueue queue(ranks.pairs(), folder_id(arguments),
+                   [&](std::string_view why) { diagnostics.warn(fmt::format("{}; other ranks train its runs", why)); });
+    failed = train_missing(arguments, plan, queue, diagnostics);
+    for (std::size_t rung = 2; rung <= plan.rungs.size() && !interrupted(); ++rung) {
+      const std::vector<std::size_t> chosen = chosen_for(rung, arguments, plan);
+      if (chosen.empty()) break;
+      for (const std::size_t setting : chosen) plan.rung_of.at(setting) = rung;
+      failed += train_missing(arguments, plan, queue, diagnostics);
+    }
   }
   if (arguments.ensemble > 0) link_weights(arguments, plan);
   const Summary summary = summary_of(arguments, plan);
@@ -503,6 +581,16 @@ int run_sweep(const Arguments& arguments, Diagnostics& diagnostics) {
     throw Error(ErrorKind::run, "sweep.failed", fmt::format("{} of {} runs failed", failed, plan.trials.size()),
                 "the same command tries them again");
   return kDone;
+}
+
+int run_sweep(const Arguments& arguments, Diagnostics& diagnostics) {
+  Ranks ranks(arguments, diagnostics, Ranks::Share::runs);
+  try {
+    return run_on_rank(arguments, ranks, diagnostics);
+  } catch (const Error& error) {
+    if (ranks.leave(error)) throw;
+    return exit_code(error.kind());
+  }
 }
 
 }  // namespace
@@ -526,13 +614,15 @@ split_seed. --over data.split_seed=1:5 varies the split. --executor, --set and o
 each run. To resume an interrupted sweep, repeat the command; it skips completed runs.
 
 Several runs train at a time: on the CPU one per core, on a GPU as many small networks as fill it. Each run
-ends with the same weights as a run on its own.
+ends with the same weights as a run on its own. Under mpirun, srun or torchrun, several machines share the runs
+if they share --run-dir.
 
 --json prints an array with an object for each combination. docs/reference/command-line.md lists the keys.)",
     R"(graphrun sweep model.json --over train.optimizer.adam.lr=0.1,0.01 --seeds 5
 graphrun sweep folds.json --folds
 graphrun sweep model.json --over graph.h.units=4:64:2x --run-dir units --sort validation.loss
 graphrun runs units --compare
+mpirun -n 4 graphrun sweep model.json --seeds 100
 graphrun sweep model.json --over train.optimizer.adam.lr=1e-4:1:2x --halving)",
     run_sweep};
 

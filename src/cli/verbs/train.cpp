@@ -10,10 +10,10 @@ namespace {
 
 int run_train(const Arguments& arguments, Diagnostics& diagnostics) {
   if (arguments.ensemble > 0) return sweep_verb.run(arguments, diagnostics);
-  Ranks ranks(arguments, diagnostics);
+  Ranks ranks(arguments, diagnostics, Ranks::Share::batches);
   try {
     return train_and_store(ranks.arguments(), diagnostics, [&](const Results& results) {
-      if (ranks.prints()) write_results(arguments.json ? as_json(results) : as_text(results));
+      if (ranks.rank() == 0) write_results(arguments.json ? as_json(results) : as_text(results));
     });
   } catch (const Error& error) {
     if (ranks.leave(error)) throw;

@@ -195,18 +195,49 @@ struct RankJob::Impl {
     if (polled[0].revents != 0) accept();
   }
 
-  // Returns no socket if rank 0 does not listen yet.
-  Descriptor connect() const {
+  // Returns no socket if rank 0 does not listen, or has no address, yet. `missing` says which.
+  Descriptor connect(std::string& missing) const {
     addrinfo hints{}, *found = nullptr;
     hints.ai_family = AF_INET;
     hints.ai_socktype = SOCK_STREAM;
     if (const int error = ::getaddrinfo(place.host.c_str(), std::to_string(place.port).c_str(), &hints, &found);
-        error != 0)
-      fail("ranks.host", fmt::format("no host '{}' for rank 0: {}", place.host, ::gai_strerror(error)));
+        error != 0) {
+      missing = fmt::format("rank 0 on '{}' ({})", place.host, ::gai_strerror(error));
+      return {};
+    }
+    missing = "rank 0";
     Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const bool connected = ::connect(socket.number(), found->ai_addr, found->ai_addrlen) == 0;
     ::freeaddrinfo(found);
     return connected ? std::move(socket) : Descriptor();
+  }
+
+  // Connects all ranks: fills `peers`, which on other ranks than 0 has the socket of rank 0.
+  void meet(double seconds, const std::function<void(std::string_view)>& waits) {
+    const Clock::time_point start = Clock::now();
+    bool noticed = false;
+    const auto pass = [&](const std::string& missing) {
+      if (!noticed && waits && seconds_since(start) > kNoticeSeconds) waits("waiting for " + missing);
+      noticed = noticed || seconds_since(start) > kNoticeSeconds;
+      if (seconds_since(start) > seconds)
+        fail("ranks.missing", fmt::format("{} did not join within {:g} s", missing, seconds));
+    };
+    if (place.rank == 0) {
+      while (!is_complete()) {
+        wait(50);
+        if (!is_complete()) pass(missing());
+      }
+      guests.clear();
+      listener = Descriptor();
+      return;
+    }
+    peers.resize(1);
+    std::string missing_root;
+    while ((peers[0] = connect(missing_root)).number() < 0) {
+      pass(missing_root);
+      ::poll(nullptr, 0, 50);
+    }
+    introduce(peers[0].number(), seconds);
   }
 
   void introduce(int socket, double seconds) const {
@@ -235,31 +266,20 @@ int RankJob::port() const {
 }
 
 std::shared_ptr<Communicator> RankJob::join(double seconds, const std::function<void(std::string_view)>& waits) {
-  const Clock::time_point start = Clock::now();
-  bool noticed = false;
-  const RankPlace& place = impl_->place;
-  const auto pass = [&](const std::string& missing) {
-    if (!noticed && waits && seconds_since(start) > kNoticeSeconds) waits("waiting for " + missing);
-    noticed = noticed || seconds_since(start) > kNoticeSeconds;
-    if (seconds_since(start) > seconds)
-      fail("ranks.missing", fmt::format("{} did not join within {:g} s", missing, seconds));
-  };
-  if (place.rank == 0) {
-    while (!impl_->is_complete()) {
-      impl_->wait(50);
-      if (!impl_->is_complete()) pass(impl_->missing());
-    }
-    impl_->guests.clear();
-    impl_->listener = Descriptor();
-    return socket_ranks(0, place.ranks, std::move(impl_->peers));
+  impl_->meet(seconds, waits);
+  return socket_ranks(impl_->place.rank, impl_->place.ranks, std::move(impl_->peers));
+}
+
+std::vector<std::shared_ptr<Communicator>> RankJob::join_in_pairs(double seconds,
+                                                                  const std::function<void(std::string_view)>& waits) {
+  impl_->meet(seconds, waits);
+  std::vector<std::shared_ptr<Communicator>> pairs;
+  for (Descriptor& peer : impl_->peers) {
+    std::vector<Descriptor> one;
+    one.push_back(std::move(peer));
+    pairs.push_back(socket_ranks(impl_->place.rank, 2, std::move(one), static_cast<int>(pairs.size()) + 1));
   }
-  std::vector<Descriptor> root(1);
-  while ((root[0] = impl_->connect()).number() < 0) {
-    pass("rank 0");
-    ::poll(nullptr, 0, 50);
-  }
-  impl_->introduce(root[0].number(), seconds);
-  return socket_ranks(place.rank, place.ranks, std::move(root));
+  return pairs;
 }
 
 }  // namespace graphrun

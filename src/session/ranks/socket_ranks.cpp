@@ -31,8 +31,13 @@ struct Header {
 
 class SocketRanks final : public Communicator {
  public:
-  SocketRanks(int rank, int ranks, std::vector<Descriptor> peers)
-      : rank_(rank), ranks_(ranks), peers_(std::move(peers)), arrivals_(peers_.size()), polled_(peers_.size()) {}
+  SocketRanks(int rank, int ranks, std::vector<Descriptor> peers, int first)
+      : rank_(rank),
+        ranks_(ranks),
+        first_(first),
+        peers_(std::move(peers)),
+        arrivals_(peers_.size()),
+        polled_(peers_.size()) {}
 
   int rank() const override { return rank_; }
   int ranks() const override { return ranks_; }
@@ -64,7 +69,7 @@ class SocketRanks final : public Communicator {
     std::size_t got = 0;  // bytes of the header and then of the message
   };
 
-  int rank_of(std::size_t peer) const { return rank_ == 0 ? static_cast<int>(peer) + 1 : 0; }
+  int rank_of(std::size_t peer) const { return rank_ == 0 ? static_cast<int>(peer) + first_ : 0; }
 
   // Ends the training on the ranks that are left.
   [[noreturn]] void lose(std::size_t peer, std::string reason) {
@@ -145,7 +150,7 @@ class SocketRanks final : public Communicator {
     }
   }
 
-  int rank_, ranks_;
+  int rank_, ranks_, first_;
   std::vector<Descriptor> peers_;
   std::vector<Arrival> arrivals_;
   std::vector<pollfd> polled_;
@@ -154,8 +159,8 @@ class SocketRanks final : public Communicator {
 
 }  // namespace
 
-std::shared_ptr<Communicator> socket_ranks(int rank, int ranks, std::vector<Descriptor> peers) {
-  return std::make_shared<SocketRanks>(rank, ranks, std::move(peers));
+std::shared_ptr<Communicator> socket_ranks(int rank, int ranks, std::vector<Descriptor> peers, int first) {
+  return std::make_shared<SocketRanks>(rank, ranks, std::move(peers), first);
 }
 
 std::vector<std::shared_ptr<Communicator>> thread_ranks(int ranks) {

@@ -11,7 +11,7 @@
 
 namespace graphrun {
 
-// `peers`: on rank 0 the sockets of ranks 1, 2, ...; on others the one of rank 0. They block.
-std::shared_ptr<Communicator> socket_ranks(int rank, int ranks, std::vector<Descriptor> peers);
+// `peers`: on rank 0 the sockets of ranks `first`, `first` + 1, ...; on others the one of rank 0. They block.
+std::shared_ptr<Communicator> socket_ranks(int rank, int ranks, std::vector<Descriptor> peers, int first = 1);
 
 }  // namespace graphrun
