@@ -33,7 +33,7 @@ TEST_F(ReportPages, OfATraining) {
       page, {"default-src 'none'", "<h1>line</h1>", "prefers-color-scheme: dark", "<h2>Curves</h2>",
              "alt=\"loss over the epochs\"", "data:image/svg+xml;base64,", "<h2>Memory</h2>", "rmse", "r2", "line.json",
              "graphrun 0.2.0", "f32(batch, 1)", "alt=\"The graph, each value below its operands",
-             "<details><summary>The graph as text</summary>", "<caption>test, p: quantiles of predicted - actual"});
+             "<details><summary>The graph as text</summary>", "<figcaption>test, p: quantiles of predicted - actual"});
   char text[32];
   std::snprintf(text, sizeof text, "%.6g", loss);
   EXPECT_NE(page.find(text), std::string::npos) << text;

@@ -27,7 +27,7 @@ figure { margin: 0 0 1rem } img { max-width: 100%; height: auto } p { margin: .3
 .wide { overflow-x: auto } .figures { display: flex; flex-wrap: wrap; gap: .8rem; margin: 1rem 0; padding: 0 }
 .figures li { list-style: none; background: var(--soft); border-radius: .4rem; padding: .5rem .9rem }
 .figures b { display: block; font-size: 1.35rem; font-variant-numeric: tabular-nums }
-table { border-collapse: collapse } caption { text-align: left; padding: .3rem 0; color: var(--quiet); white-space: nowrap }
+table { border-collapse: collapse } figcaption { padding: .3rem 0; color: var(--quiet) }
 th, td { border-bottom: 1px solid var(--line); padding: .25rem 1.2rem .25rem 0; text-align: left; font-weight: normal }
 td { font-variant-numeric: tabular-nums; text-align: right; white-space: nowrap } thead th { font-weight: 600; text-align: right }
 thead th:first-child { text-align: left }
@@ -87,8 +87,9 @@ std::string details(std::string_view summary, std::string_view content) {
 }
 
 std::string table(std::string_view caption, const std::vector<std::vector<std::string>>& rows) {
-  std::string text = "<div class=\"wide\"><table>";
-  if (!caption.empty()) text += fmt::format("<caption>{}</caption>\n", escaped(caption));
+  std::string text = "<figure>";
+  if (!caption.empty()) text += fmt::format("<figcaption>{}</figcaption>\n", escaped(caption));
+  text += "<div class=\"wide\"><table>";  // scrolls without its caption
   const std::vector<std::string>& heading = rows.front();
   if (std::ranges::any_of(heading, [](const std::string& cell) { return !cell.empty(); })) {
     text += "<thead><tr>";
@@ -101,7 +102,7 @@ std::string table(std::string_view caption, const std::vector<std::vector<std::s
       text += fmt::format("<td>{}</td>", k < rows[i].size() ? escaped(rows[i][k]) : "");
     text += "</tr>\n";
   }
-  return text + "</table></div>\n";
+  return text + "</table></div></figure>\n";
 }
 
 std::string columns(std::string_view content) {

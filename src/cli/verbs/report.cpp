@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "base/file.h"
@@ -64,6 +65,8 @@ int report_runs(const Arguments& arguments, Diagnostics& diagnostics) {
   }
   const std::string title = std::filesystem::path(folder).filename().string();
   std::vector<std::vector<std::string>> rows = comparison_table(comparison);
+  for (std::vector<std::string>& row : rows)  // the verdict behind the settings: a phone shows it without scrolling
+    std::rotate(row.begin() + static_cast<std::ptrdiff_t>(comparison.keys.size()), row.end() - 1, row.end());
   const std::string all = rows.size() > 21 ? html::details("All settings", html::table("", rows)) : "";
   rows.resize(std::min<std::size_t>(rows.size(), 21));
   const std::string table = html::table(comparison_note(comparison), rows) + all;
