@@ -39,6 +39,9 @@ struct Setting {
 // characters.
 GRAPHRUN_API std::vector<Setting> model_settings(const std::string& path, const LoadOptions& options = {});
 
+// Name of each number of an input: its column, "city=Bern" for a category, or "x3". Empty: no split has rows.
+GRAPHRUN_API std::vector<std::string> element_names(const DataSet& data, const std::string& input);
+
 // "did you mean --set train.optimizer.adam.lr=VALUE?": the settings whose last key matches, in any spelling
 // ("learning-rate"). Empty if none matches or the file has errors.
 GRAPHRUN_API std::string setting_hint(const std::string& path, std::string name, const LoadOptions& options = {});

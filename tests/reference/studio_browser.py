@@ -475,6 +475,7 @@ def use(page, url, work, graphrun, folder):
     pictures(page, folder, "compare")
     page.click("#tab-model")
     classes(page, folder)
+    categories(page, folder)
     with_weights = page.run("(async () => (await fetch('/api/run-file?run=0002&file=weights.npz')).arrayBuffer().then((one) => one.byteLength))()")
     assert with_weights > 500, with_weights
 
@@ -497,6 +498,40 @@ def classes(page, folder):
             page.run("document.querySelector('#pictures').scrollIntoView()")
         pictures(page, folder, name.lower())
         page.run("scrollTo(0, 0)")
+
+
+def categories(page, folder):
+    """A table with categories and gaps: names of inputs, a warning that can be closed, exports."""
+    rows = "".join(f"{('Bern', 'Basel', 'Chur')[i % 3]},{7 * i % 31 if i % 9 else ''},{i % 5},{('low', 'high')[i % 2]}\n" for i in range(80))
+    drop(page, "flats.csv", f"city,days,rooms,rent\n{rows}".encode())
+    page.until("document.querySelector('#notes').textContent.startsWith('flats.csv')")
+    page.click("#create-model")
+    page.until("document.querySelector('#diagnostics .ok')?.textContent.startsWith('flats: ')")
+    page.click("#train")
+    page.until("document.querySelector('#state').textContent === 'Done' && document.querySelector('#command').textContent.includes('runs/0005')", 90)
+    titles = page.run("[...document.querySelectorAll('.network title')].map((one) => one.textContent).join('; ')")
+    assert re.search(r"Weight from city=Basel to h\[0\]: .*Weight from days to h\[0\]", titles), titles[:500]
+    assert "no maps" in page.run("document.querySelector('#network-note').textContent")
+    notice = "document.querySelector('#notice')"
+    assert "missing" in page.run(f"{notice}.textContent")
+    pictures(page, folder, "flats")
+    page.click("#notice button")
+    page.click("#tab-model")
+    page.run("document.querySelector('#speed').dispatchEvent(new Event('change'))")  # another event of the run
+    time.sleep(0.5)
+    assert page.run(f"{notice}.hidden"), "the warning is back"
+    pictures(page, folder, "flats-model")
+    for button, wanted in (("export-c", "flats_city"), ("export-onnx", "onnx")):
+        page.run("URL.createObjectURL = (blob) => { blob.text().then((text) => { document.exported = text; }); return '#runs'; }; document.exported = '';")
+        page.click(f"#{button}")
+        page.until(f"document.exported.includes('{wanted}')")
+    # Plots name the column, errors the model and rows of the page.
+    ask = "const ask = (path, body) => fetch(path, body && {method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify(body)}).then((one) => one.text());"
+    assert "rent on test" in page.run(f"(async () => {{ {ask} return ask('/api/picture.svg?what=confusion&split=test'); }})()")
+    answer = page.run(f"(async () => {{ {ask} return ask('/api/predict', {{rows: 'city,days,rooms\\nBern,soon,2\\n'}}); }})()")
+    assert "rows:2" in answer and "rows.csv" not in answer, answer
+    page.said = [line for line in page.said if not ("422" in line and line.endswith("/api/predict"))]
+    assert '"name":"flats.json"' in page.run(f"(async () => {{ {ask} return ask('/api/model'); }})()")
 
 
 def main(graphrun, sources, folder=None):

@@ -46,8 +46,8 @@ plot::Panels confusion_picture(Session& session, const std::string& split) {
     if (!scores.classes || scores.classes->confusion.empty()) continue;
     const ClassScores& classes = *scores.classes;
     plot::Panels panels;
-    panels.title =
-        fmt::format("{} on {}: {:.4g} % of {} correct", scores.target, split, 100 * classes.accuracy, scores.rows);
+    panels.title = fmt::format("{} on {}: {:.4g} % of {} correct", column_of(session.model(), scores.target), split,
+                               100 * classes.accuracy, scores.rows);
     panels.numbers = true;
     panels.scale_label = "% of row";
     plot::HeatMap map;

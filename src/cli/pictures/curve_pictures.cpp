@@ -83,7 +83,7 @@ plot::Figure curve_picture(Session& session, std::string_view what, const std::s
   for (const OutputScores& scores : *all) {
     if (!scores.classes) continue;
     plot::Figure figure;
-    figure.title = fmt::format("{} on {}: {}", scores.target, split,
+    figure.title = fmt::format("{} on {}: {}", column_of(session.model(), scores.target), split,
                                is_roc  ? "ROC curve"
                                : is_pr ? "precision-recall curve"
                                        : "calibration");

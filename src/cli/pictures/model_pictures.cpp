@@ -7,6 +7,7 @@
 #include "cli/results/split_rows.h"
 #include "graphrun/class_outputs.h"
 #include "graphrun/error.h"
+#include "graphrun/show.h"
 
 namespace graphrun::cli {
 namespace {
@@ -64,6 +65,11 @@ std::string summary_split(const Session& session) {
     if (session.has_split(name)) return name;
   }
   return "train";
+}
+
+std::string column_of(const Model& model, const std::string& target) {
+  const std::vector<std::string> names = element_names(model.data, target);
+  return names.size() == 1 ? names[0] : target;
 }
 
 Picture model_picture(Session& session, std::string_view what, const std::string& split, const std::string& array) {

@@ -36,6 +36,7 @@ Picture sweep_picture(const SettingComparison& comparison, std::string_view what
                       std::size_t max_lines);
 
 // Called by model_picture().
+std::string column_of(const Model& model, const std::string& target);  // column of the table; else the target itself
 plot::Panels confusion_picture(Session& session, const std::string& split);
 plot::Figure curve_picture(Session& session, std::string_view what, const std::string& split);
 plot::Panels misclassified_picture(Session& session, const std::string& split);

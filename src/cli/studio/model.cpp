@@ -86,6 +86,15 @@ fs::path StudioModel::place(const std::string& name) const {
   return folder_ / name;
 }
 
+void StudioModel::set(std::string text, const std::string& name) {
+  text_ = std::move(text);
+  const fs::path named = fs::path(name).filename();
+  if (name.empty() || named == fs::path(path_).filename()) return;
+  place(named.string());
+  path_ = (fs::path(path_).parent_path() / named).string();
+  on_disk_.clear();
+}
+
 void StudioModel::open(const std::string& name) {
   text_ = on_disk_ = read_small_file(place(name));
   path_ = (fs::path(path_).parent_path() / name).string();

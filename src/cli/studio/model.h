@@ -24,7 +24,8 @@ class StudioModel {
   std::string run_dir() const;
   const std::string& executor() const { return given_.session.executor; }
 
-  void set(std::string text) { text_ = std::move(text); }
+  // `name`: file name that messages use, of a model that may not be saved; empty: unchanged.
+  void set(std::string text, const std::string& name = {});
   void open(const std::string& name);  // name: in the folder
   // Saves into the folder. Without `over`, does not overwrite a file whose content was not last read or written here.
   void save(const std::string& name, bool over);

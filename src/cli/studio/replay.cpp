@@ -100,7 +100,7 @@ void Replay::write(JsonWriter& json, const Session& session) const {
   }
   json.end_object();
   json.objects("inputs", model.data.columns, [&](const InputColumns& one) {
-    json.member("name", one.input).member("columns", one.names);
+    json.member("name", one.input).member("columns", element_names(model.data, one.input));
     for (const Standardization& fitted : model.data.standardizations) {
       if (fitted.input != one.input || fitted.log != LogTransform::none) continue;
       json.member("shift", fitted.shift).member("scale", fitted.scale);

@@ -66,7 +66,7 @@ Answer later(Studio& studio, Ticket ticket, F f) {
 }
 
 Error nothing_trained() {
-  return Error(ErrorKind::input, "studio.idle", "nothing has been trained yet: click Train first");
+  return Error(ErrorKind::input, "studio.idle", "nothing has been trained yet: click Train and save first");
 }
 
 // Answers from the training's thread, between two steps.
@@ -130,7 +130,8 @@ Answer post_save(Studio& studio, const Request& request, Ticket) {
 }
 
 Answer post_check(Studio& studio, const Request& request, Ticket ticket) {
-  studio.model.set(Body(request.body).text("text"));
+  const Body body(request.body);
+  studio.model.set(body.text("text"), body.text_or("name", ""));
   return later(studio, ticket, [arguments = studio.model.arguments("check", false)](StudioViews& views) {
     try {
       return json_response(views.check(arguments));
@@ -196,7 +197,7 @@ Answer post_init(Studio& studio, const Request& request, Ticket ticket) {
 
 Answer post_train(Studio& studio, const Request& request, Ticket) {
   const Body body(request.body);
-  studio.model.set(body.text("text"));
+  studio.model.set(body.text("text"), body.text_or("name", ""));
   Arguments arguments = studio.model.arguments("train", true);
   studio.trained_text = studio.model.text();
   arguments.hash_weights = true;
@@ -277,7 +278,14 @@ Answer post_predict(Studio& studio, const Request& request, Ticket ticket) {
                       [arguments, rows, table = body.text("rows")](StudioViews&, const std::string& weights) mutable {
                         write_whole_file(rows, table);
                         arguments.load.weights = weights;
-                        return json_response(StudioViews::predicted(arguments));
+                        try {
+                          return json_response(StudioViews::written(arguments));
+                        } catch (const Error& error) {  // the page has rows, not a file
+                          std::string text = error_json(error);
+                          for (std::size_t at = 0; (at = text.find(rows, at)) != std::string::npos;)
+                            text.replace(at, rows.size(), "rows");
+                          return Response{422, "application/json", std::move(text), {}};
+                        }
                       });
 }
 
@@ -285,6 +293,18 @@ Answer post_predict(Studio& studio, const Request& request, Ticket ticket) {
 Answer get_weights(Studio& studio, const Request&, Ticket ticket) {
   return with_weights(studio, ticket, true, [](StudioViews&, const std::string& weights) {
     return Response{200, "application/octet-stream", read_small_file(weights), {}};
+  });
+}
+
+// The trained model with its current weights, as C or ONNX by the extension of the name.
+Answer get_export(Studio& studio, const Request& request, Ticket ticket) {
+  const std::filesystem::path name = std::filesystem::path(request.argument("name")).filename();
+  Arguments arguments = studio.model.arguments(name.extension() == ".onnx" ? "export-onnx" : "export-c", true);
+  arguments.load.text = std::make_shared<std::optional<std::string>>(studio.trained_text);
+  arguments.output = studio.scratch.file(name.string());
+  return with_weights(studio, ticket, true, [arguments](StudioViews&, const std::string& weights) mutable {
+    arguments.load.weights = weights;
+    return Response{200, "application/octet-stream", StudioViews::written(arguments), {}};
   });
 }
 
@@ -396,7 +416,8 @@ constexpr StudioRoute kRoutes[] = {{"GET", "/api/model", get_model},         {"P
                                    {"GET", "/api/plan", get_plan},           {"GET", "/api/plan.svg", get_plan_svg},
                                    {"GET", "/api/values", get_values},       {"GET", "/api/costs", get_costs},
                                    {"GET", "/api/value.svg", get_value_svg}, {"POST", "/api/verify", post_verify},
-                                   {"GET", "/api/runs", get_runs},           {"GET", "/api/run-file", get_run_file}};
+                                   {"GET", "/api/runs", get_runs},           {"GET", "/api/run-file", get_run_file},
+                                   {"GET", "/api/export", get_export}};
 
 Response page_file(const Request& request) {
   const std::string_view name = request.path == "/" ? "index.html" : std::string_view(request.path).substr(1);

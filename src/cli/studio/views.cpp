@@ -229,9 +229,9 @@ std::string StudioViews::verified(const Arguments& arguments) {
   return json.member("difference", report.difference ? to_string(*report.difference) : "").end_object().text();
 }
 
-std::string StudioViews::predicted(const Arguments& arguments) {
+std::string StudioViews::written(const Arguments& arguments) {
   Diagnostics quiet(Diagnostics::Format::text, true);
-  find_verb("predict")->run(arguments, quiet);
+  find_verb(arguments.verb)->run(arguments, quiet);
   return read_small_file(arguments.output);
 }
 

@@ -25,8 +25,8 @@ struct StudioViews {
   static std::string costs(const Arguments& arguments);
   std::string value_svg(const std::string& name, bool as_histogram) const;
   static std::string verified(const Arguments& arguments);
-  static std::string predicted(const Arguments& arguments);
-  void read_runs(const std::string& folder);  // reads for a short time; RunCache::unread() counts the rest
+  static std::string written(const Arguments& arguments);  // --output of arguments.verb
+  void read_runs(const std::string& folder);               // reads for a short time; RunCache::unread() counts the rest
   std::string runs(const std::string& folder);
 };
 

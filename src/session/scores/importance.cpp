@@ -10,6 +10,7 @@
 #include "base/random_bits.h"
 #include "graph/frontend/model_check.h"
 #include "graphrun/error.h"
+#include "graphrun/show.h"
 #include "session/session_impl.h"
 
 namespace graphrun {
@@ -38,6 +39,11 @@ std::vector<ColumnPart> column_parts(const DataSet& data, const std::string& inp
   return parts;
 }
 
+std::string element_name(const ColumnPart& part, std::size_t i) {
+  if (part.width == 1) return part.name;
+  return part.words.empty() ? fmt::format("{}={}", part.name, i) : fmt::format("{}={}", part.name, part.words[i]);
+}
+
 double metric_of(const Metrics& metrics, std::string_view name) {
   if (name == "loss") return metrics.loss;
   return std::ranges::find(metrics.values, name, &std::pair<std::string, double>::first)->second;
@@ -57,6 +63,19 @@ void shuffle_column(HostTensor& to, const HostTensor& original, const ColumnPart
 }
 
 }  // namespace
+
+std::vector<std::string> element_names(const DataSet& data, const std::string& input) {
+  std::vector<std::string> names;
+  for (const Split& split : data.splits) {
+    const auto column = std::ranges::find(split.columns, input, &std::pair<std::string, HostTensor>::first);
+    if (column == split.columns.end() || split.samples() == 0) continue;
+    const std::int64_t width = column->second.shape().elements() / split.samples();
+    for (const ColumnPart& part : column_parts(data, input, static_cast<std::size_t>(width)))
+      for (std::size_t i = 0; i < part.width; ++i) names.push_back(element_name(part, i));
+    break;
+  }
+  return names;
+}
 
 std::vector<Importance> Session::importance(std::string_view split, const std::string& metric, std::uint64_t repeats) {
   Impl& impl = not_moved(impl_);
@@ -168,9 +187,7 @@ std::vector<std::pair<std::string, double>> Session::coefficients() {
   for (const ColumnPart& part : column_parts(impl.model.data, input, units)) {
     for (std::size_t i = 0; i < part.width; ++i) {
       double slope = scale * (y[part.first + i + 1] - y[0]), shift = 0, unit = 1;
-      std::string name = part.width == 1       ? part.name
-                         : part.words.empty() ? fmt::format("{}={}", part.name, i)
-                                              : fmt::format("{}={}", part.name, part.words[i]);
+      std::string name = element_name(part, i);
       const auto change = [&](double by, double over, bool log) {
         shift = by, unit = over;
         if (log) name = fmt::format("log({})", name);

@@ -47,7 +47,7 @@ async function train(save) {
     nextSpeed = null;
     await setSpeed();
   }
-  await post("/api/train", {text: state.text, save});
+  await post("/api/train", {text: state.text, name: state.name, save});
 }
 const trainAndSave = guarded(async () => {
   await train("yes");

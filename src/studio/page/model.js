@@ -43,7 +43,7 @@ async function check() {
   const mine = ++checks;
   if (state.text.trim() === "") return showDiagnostics([]);
   try {
-    const answer = await post("/api/check", {text: state.text});
+    const answer = await post("/api/check", {text: state.text, name: state.name});
     if (mine !== checks) return;
     state.check = answer;
     showDiagnostics([]);
@@ -519,6 +519,12 @@ $("export-weights").addEventListener("click", guarded(async () => {
   const run = state.training.run.split("/").at(-1) || state.training.facts.model;
   download(`${run}-weights.npz`, await askFile("/api/weights"));
 }));
+for (const kind of ["c", "onnx"]) {
+  $(`export-${kind}`).addEventListener("click", guarded(async () => {
+    const name = `${state.training.facts.model}.${kind}`;
+    download(name, await askFile(`/api/export?${new URLSearchParams({name})}`));
+  }));
+}
 $("copy-command").addEventListener("click", () => navigator.clipboard?.writeText(state.training.command));
 // Notes below the command state where it cannot reproduce the weights.
 function commandText({command, state: now, result, changes}) {
@@ -535,5 +541,6 @@ on("training", () => {
   $("command").textContent = commandText(state.training);
   $("command").hidden = !$("command").textContent;
   $("copy-command").disabled = !command;
-  $("export-weights").disabled = !["running", "paused", "done", "stopped"].includes(now);
+  const hasWeights = ["running", "paused", "done", "stopped"].includes(now);
+  for (const what of ["weights", "c", "onnx"]) $(`export-${what}`).disabled = !hasWeights;
 });
