@@ -267,7 +267,7 @@ def opening(page, folder):
     widths = "[...document.querySelectorAll('.weight')].map((one) => one.getAttribute('stroke-width')).join()"
     before = page.run(widths)
     page.until(f"{widths} !== {json.dumps(before)}")
-    assert re.match("Weight from u to h1", page.run("document.querySelector('.network title').textContent"))
+    page.until("/^Weight from u to h1/.test(document.querySelector('.network title').textContent)")
     pictures(page, folder, "begin")
     page.click("#network [aria-label='add a unit to h1']")
     page.until(f"{neurons} === 2 + 7 + 4 + 1 && document.querySelector('#state').textContent === 'Running'")
