@@ -12,6 +12,7 @@
 #include "graphrun/error.h"
 
 namespace graphrun {
+
 void run_at_once(std::size_t count, std::size_t at_once, const Job& job, const OnJobsEnd& on_end) {
   struct Call {
     const std::function<void()>& f;

@@ -11,6 +11,7 @@
 #include "graphrun/executor.h"
 
 namespace graphrun {
+
 std::vector<NetworkResult> train_many(std::span<Session* const> sessions, const TrainManyOptions& options) {
   for (auto one = sessions.begin(); one != sessions.end(); ++one) {
     if (*one != nullptr && std::find(sessions.begin(), one, *one) == one) continue;

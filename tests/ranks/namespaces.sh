@@ -6,7 +6,7 @@ set -euo pipefail
 graphrun=$(readlink -f "$1") root=$(readlink -f "$2")
 first=graphrun-a$$ second=graphrun-b$$
 folder=$(mktemp -d)
-trap 'ip netns del $first 2>/dev/null; ip netns del $second 2>/dev/null; rm -rf "$folder"' EXIT
+trap '{ ip netns del $first; ip netns del $second; } 2>/dev/null || true; rm -rf "$folder"' EXIT
 { command -v ip && ip netns add $first && ip netns add $second && ip -n $first link add gr0 type veth peer gr0 netns $second; } \
   >/dev/null 2>&1 || { echo "skipped: no permission for network namespaces"; exit 77; }
 cd "$folder"
