@@ -111,7 +111,8 @@ ImageFolder list_images(const std::string& path, bool needs_classes) {
   }
   const std::string first = file_of(all, 0);
   all.shape = {std::ssize(all.files)};
-  for (const std::int64_t extent : read_png(first, read_file(first), {}, nullptr).dims()) all.shape.push_back(extent);
+  const Shape image = read_png(first, read_file(first), {}, nullptr);
+  for (const std::int64_t extent : image.dims()) all.shape.push_back(extent);
   return all;
 }
 
