@@ -52,8 +52,11 @@ class Page {
     double low = 1e300, high = -1e300;
     for (const std::vector<Point>& polygon : polygons)
       for (const Point& point : polygon) low = std::min(low, point.y), high = std::max(high, point.y);
-    const int top = std::max(0, static_cast<int>(std::floor(low * kPixels)));
-    const int bottom = std::min(height_ - 1, static_cast<int>(std::floor(high * kPixels)));
+    if (low > high) return;  // a blank
+    const auto pixel_row = [&](double y) {
+      return static_cast<int>(std::clamp(std::floor(y * kPixels), 0.0, height_ - 1.0));
+    };
+    const int top = pixel_row(low), bottom = pixel_row(high);
     std::vector<std::pair<double, int>> crossings;  // x in pixels, direction of the edge
     for (int y = top; y <= bottom; ++y) {
       for (int line = 0; line < kLines; ++line) {
@@ -124,6 +127,7 @@ class Page {
   // Adds `part` of the coverage of the pixels from `left` to `right`.
   void cover(int y, double left, double right, double part) {
     left = std::max(left, 0.0), right = std::min(right, static_cast<double>(width_));
+    if (left >= right) return;
     for (int x = static_cast<int>(left); x < right; ++x) {
       const double share = std::min(right, x + 1.0) - std::max(left, static_cast<double>(x));
       float& covered = cover_[index(x, y)];
