@@ -112,6 +112,7 @@ FitIntervals Session::intervals(double probability) {
     const BufferId from = impl.compiled.find(buffer.name);
     if (!is_state(buffer.kind) || buffer.kind == BufferKind::constant || from == kNoBuffer) continue;
     if (buffer.kind == BufferKind::counter || buffer.kind == BufferKind::metric) continue;
+    if (impl.program().buffers[from].type.shape != buffer.type.shape) continue;  // inputs of predictions, by batch
     const std::vector<double> values = numbers_in(*impl.runnable, impl.program(), from);
     runnable->write(id, from_doubles(values, buffer.type).bytes());
   }
