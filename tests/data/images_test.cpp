@@ -39,7 +39,7 @@ class Images : public PredictionTest {
     write("one/a/1.png", bytes);
     std::string text;
     for (const float value : values(read(R"({"train": {"images": "one"}})"), "train", "image"))
-      text += static_cast<char>(value);
+      text += static_cast<char>(static_cast<unsigned char>(value));
     return text;
   }
 };

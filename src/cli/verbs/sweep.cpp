@@ -614,8 +614,8 @@ split_seed. --over data.split_seed=1:5 varies the split. --executor, --set and o
 each run. To resume an interrupted sweep, repeat the command; it skips completed runs.
 
 Several runs train at a time: on the CPU one per core, on a GPU as many small networks as fill it. Each run
-ends with the same weights as a run on its own. Under mpirun, srun or torchrun, machines share the runs if they
-share --run-dir.
+ends with the same weights as a run on its own. Under mpirun, srun or torchrun, machines that share --run-dir
+share the runs.
 
 --json prints an array with an object for each combination. docs/reference/command-line.md lists the keys.)",
     R"(graphrun sweep model.json --over train.optimizer.adam.lr=0.1,0.01 --seeds 5
