@@ -226,7 +226,7 @@ class GRAPHRUN_API Session {
   // (log(area) and the logarithm of the target, if those are transformed). Throws Error if the output is not linear.
   std::vector<std::pair<std::string, double>> coefficients();
   // Confidence intervals of the parameters, from the loss of all training rows, which must be a sum of squares (as for
-  // levenberg_marquardt). Computed in fp64 on the CPU by a plan of its own. Throws Error if there are none: a singular
+  // levenberg_marquardt). Computed in fp64 on the CPU by a separate plan. Throws Error if they do not exist: a singular
   // matrix, no more residuals than parameters, l2 or weight decay.
   FitIntervals intervals(double probability = 0.95);
   bool has_split(std::string_view split) const;

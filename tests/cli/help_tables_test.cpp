@@ -13,7 +13,7 @@
 namespace graphrun::testing {
 namespace {
 
-// The line of a flag in a help text, without its indentation; empty if there is none.
+// The line of a flag in a help text, without its indentation; empty if the flag is not listed.
 std::string_view line_of(std::string_view help, const cli::Flag& flag) {
   const std::string start = "\n  " + cli::flag_name(flag);
   for (std::size_t at = help.find(start); at != std::string_view::npos; at = help.find(start, at + 1)) {

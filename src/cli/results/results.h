@@ -51,7 +51,7 @@ struct Results {
   std::vector<Importance> importance;                        // input columns, largest first
   std::vector<std::pair<std::string, double>> coefficients;  // empty: not requested
   std::optional<FitIntervals> intervals;                     // empty: not requested
-  std::string intervals_note;                                // why there are none, or why they are unreliable
+  std::string intervals_note;                                // reason for missing or unreliable intervals
 };
 
 // Evaluates all splits with the current weights, and hashes them; skips the rest after `seconds`. `with_curves`:
@@ -61,7 +61,7 @@ Results evaluated(Session& session, double seconds = std::numeric_limits<double>
 // Permutation importance on the last available split.
 void add_importance(Results& results, Session& session, const std::string& metric);
 
-// Confidence intervals of the parameters, or the reason why there are none.
+// Confidence intervals of the parameters, or the reason for their absence.
 void add_intervals(Results& results, Session& session);
 
 std::string epochs_text(const TrainResult& training);  // "12 (stopped early)"
