@@ -9,6 +9,7 @@ trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 export GRAPHRUN_THREADS=1
 unset GRAPHRUN_JOB_SECRET GRAPHRUN_RENDEZVOUS GRAPHRUN_RANK GRAPHRUN_RANKS
+port=$((20000 + 3 * ($$ % 2900)))  # and the next one; sweep.sh may run at the same time and uses the third
 fail() { echo "ranks: $*"; exit 1; }
 weights() { awk '$1 == "weights" { print $2 }' "$1"; }
 
@@ -33,7 +34,7 @@ read -r program words < <(sed -n 's/.*command: \[\(.*\)\]/\1/p' job.yaml | tr -d
 [ "$(grep -o 'GRAPHRUN_[A-Z_]*' job.yaml | sort | tr '\n' ' ')" = "GRAPHRUN_JOB_SECRET GRAPHRUN_RANK GRAPHRUN_RANKS GRAPHRUN_RENDEZVOUS " ] ||
   fail "the job sets other variables"
 for ((rank = ranks - 1; rank >= 0; rank--)); do
-  (cd job && GRAPHRUN_RANK=$rank GRAPHRUN_RANKS=$ranks GRAPHRUN_RENDEZVOUS=127.0.0.1:$((20000 + ($$ + 1) % 9000)) \
+  (cd job && GRAPHRUN_RANK=$rank GRAPHRUN_RANKS=$ranks GRAPHRUN_RENDEZVOUS=127.0.0.1:$((port + 1)) \
     GRAPHRUN_JOB_SECRET=s "$graphrun" $words) >"printed.$((100 + rank))" 2>&1 &
 done
 wait
@@ -42,7 +43,6 @@ wait
 # Processes of a launcher: one file, one output.
 model=$root/models/peaks.json
 "$graphrun" train "$model" --epochs=20 --shards=4 --save-weights=alone.npz >alone 2>/dev/null
-port=$((20000 + $$ % 9000))
 for rank in 1 2 3 0; do
   env GRAPHRUN_RANK=$rank GRAPHRUN_RANKS=4 GRAPHRUN_JOB_SECRET=s GRAPHRUN_RENDEZVOUS=127.0.0.1:$port \
     "$graphrun" train "$model" --epochs=20 --shards=4 --save-weights=together.npz >"out.$rank" 2>"err.$rank" &
@@ -96,6 +96,7 @@ rejected() {
 }
 rejected "expected a number" env GRAPHRUN_RANK=x GRAPHRUN_RANKS=2 "$graphrun" "$model"
 rejected "rank 5 of 2 ranks" env GRAPHRUN_RANK=5 GRAPHRUN_RANKS=2 "$graphrun" "$model"
+rejected "rank 1 has ended before it joined" "$graphrun" train <(cat "$model") --ranks=2
 rejected "expected HOST:PORT" env GRAPHRUN_RANK=1 GRAPHRUN_RANKS=2 GRAPHRUN_RENDEZVOUS=here "$graphrun" "$model"
 rejected "the launcher started 2" env GRAPHRUN_RANK=1 GRAPHRUN_RANKS=2 "$graphrun" "$model" --ranks=4
 rejected "3 ranks cannot share 8 shards" "$graphrun" "$model" --ranks=3

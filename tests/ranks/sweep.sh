@@ -7,7 +7,7 @@ graphrun=$(readlink -f "$1") root=$(readlink -f "$2")
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
-export GRAPHRUN_THREADS=1 GRAPHRUN_JOB_SECRET=s GRAPHRUN_RENDEZVOUS=127.0.0.1:$((20000 + $$ % 9000))
+export GRAPHRUN_THREADS=1 GRAPHRUN_JOB_SECRET=s GRAPHRUN_RENDEZVOUS=127.0.0.1:$((20000 + 3 * ($$ % 2900) + 2))
 fail() { echo "sweep: $*"; cat err.* 2>/dev/null; exit 1; }
 cp "$root/models/peaks.json" model.json
 # sweep FOLDER EPOCHS: 24 runs

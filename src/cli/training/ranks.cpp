@@ -78,7 +78,13 @@ Ranks::Ranks(const Arguments& arguments, Diagnostics& diagnostics, Share share) 
   place->port = job.port();
   if (starts) start(*place);
   try {
-    const auto note = [&](std::string_view text) { diagnostics.note(text); };
+    const auto note = [&](std::string_view text) {
+      for (std::size_t i = 0; i < children_.size(); ++i)
+        if (::waitpid(children_[i], nullptr, WNOHANG) != 0)
+          throw Error(ErrorKind::device, "ranks.missing", fmt::format("rank {} has ended before it joined", i + 1),
+                      "every rank opens the model and its data itself: they must be files, not pipes");
+      diagnostics.note(text);
+    };
     if (one_network)
       communicators_ = {arguments_.session.communicator = job.join(60, note)};
     else
