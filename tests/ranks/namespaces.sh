@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# namespaces.sh GRAPHRUN ROOT: ranks on two hosts, which are network namespaces of this one, give the weights of one
-# process; started by mpirun where it is installed, and by variables. Exit code 77: no permission for namespaces.
+# namespaces.sh GRAPHRUN ROOT: ranks on two hosts, which are network namespaces of this one with processes of their own,
+# give the weights of one process and use TCP; started by mpirun where it is installed, and by variables. Exit code 77: no permission for namespaces.
 set -euo pipefail
 
 graphrun=$(readlink -f "$1") root=$(readlink -f "$2")
@@ -16,7 +16,8 @@ for host in $first $second; do
   ip -n $host address add 10.77.0.$n/24 dev gr0 && ip -n $host link set gr0 up && ip -n $host link set lo up
 done
 export GRAPHRUN_THREADS=1 GRAPHRUN_JOB_SECRET=s GRAPHRUN_RENDEZVOUS=10.77.0.1:29571
-unset GRAPHRUN_RANK GRAPHRUN_RANKS
+unset GRAPHRUN_RANK GRAPHRUN_RANKS GRAPHRUN_TRANSPORT
+alone="unshare --pid --fork --mount-proc --kill-child"
 fail() { echo "namespaces: $*"; cat err.* 2>/dev/null; exit 1; }
 train="$graphrun train $root/models/peaks.json --epochs=20 --shards=4"
 sweep="$graphrun sweep $root/models/peaks.json --over graph.h2.units=4,5,6 --seeds 4 --epochs=60 --at-once=1 --run-dir"
@@ -25,6 +26,7 @@ $train >train.alone 2>err.alone && $sweep alone >sweep.alone 2>err.alone || fail
 check() {  # check NAME: the outputs of train and sweep on two hosts
   [ "$(awk '$1 == "weights"' train.$1)" = "$(awk '$1 == "weights"' train.alone)" ] || fail "$1: other weights"
   diff sweep.alone sweep.$1 || fail "$1: another table"
+  grep -qx "2 ranks over TCP" err.train.$1 || fail "$1: not over TCP"
   grep -q "on rank 1\$" err.sweep.$1 || fail "$1: rank 1 has trained nothing"
   for run in alone/0*; do cmp $run/weights.npz $1/${run#*/}/weights.npz || fail "$1: other weights of $run"; done
 }
@@ -32,7 +34,7 @@ check() {  # check NAME: the outputs of train and sweep on two hosts
 pair() {  # pair OUT ERR COMMAND...: on two hosts by variables
   local out=$1 err=$2 second_pid
   shift 2
-  GRAPHRUN_RANK=1 GRAPHRUN_RANKS=2 ip netns exec $second "$@" >out.second 2>err.second & second_pid=$!
+  GRAPHRUN_RANK=1 GRAPHRUN_RANKS=2 ip netns exec $second $alone "$@" >out.second 2>err.second & second_pid=$!
   GRAPHRUN_RANK=0 GRAPHRUN_RANKS=2 ip netns exec $first "$@" >"$out" 2>"$err" || fail "rank 0 failed: $*"
   wait $second_pid || fail "rank 1 failed: $*"
 }
@@ -54,7 +56,7 @@ cat >agent <<END
 # What mpirun uses instead of ssh: agent HOST COMMAND
 echo "\$1" >>"$folder/agents"
 shift
-exec ip netns exec $second unshare --uts sh -c "hostname second; \$*"
+exec ip netns exec $second $alone --uts sh -c "hostname second; \$*"
 END
 chmod +x agent
 mpi() {

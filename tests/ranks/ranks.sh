@@ -8,7 +8,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 export GRAPHRUN_THREADS=1
-unset GRAPHRUN_JOB_SECRET GRAPHRUN_RENDEZVOUS GRAPHRUN_RANK GRAPHRUN_RANKS
+unset GRAPHRUN_JOB_SECRET GRAPHRUN_RENDEZVOUS GRAPHRUN_RANK GRAPHRUN_RANKS GRAPHRUN_TRANSPORT
 port=$((20000 + 3 * ($$ % 2900)))  # and the next one; sweep.sh may run at the same time and uses the third
 fail() { echo "ranks: $*"; exit 1; }
 weights() { awk '$1 == "weights" { print $2 }' "$1"; }
@@ -43,19 +43,42 @@ wait
 # Processes of a launcher: one file, one output.
 model=$root/models/peaks.json
 "$graphrun" train "$model" --epochs=20 --shards=4 --save-weights=alone.npz >alone 2>/dev/null
-for rank in 1 2 3 0; do
-  env GRAPHRUN_RANK=$rank GRAPHRUN_RANKS=4 GRAPHRUN_JOB_SECRET=s GRAPHRUN_RENDEZVOUS=127.0.0.1:$port \
-    "$graphrun" train "$model" --epochs=20 --shards=4 --save-weights=together.npz >"out.$rank" 2>"err.$rank" &
+for transport in "" tcp; do
+  for rank in 1 2 3 0; do
+    env GRAPHRUN_RANK=$rank GRAPHRUN_RANKS=4 GRAPHRUN_JOB_SECRET=s GRAPHRUN_RENDEZVOUS=127.0.0.1:$port GRAPHRUN_TRANSPORT=$transport \
+      "$graphrun" train "$model" --epochs=20 --shards=4 --save-weights=together.npz >"out.$rank" 2>"err.$rank" &
+  done
+  wait
+  [ -s out.0 ] || { cat err.0; fail "rank 0 printed nothing"; }
+  [ ! -s out.1 ] && [ ! -s err.2 ] && [ ! -s out.3 ] || fail "another rank than 0 prints"
+  [ "$(weights out.0)" = "$(weights alone)" ] || fail "four processes have other weights than one"
+  case $transport in tcp) name=TCP ;; *) name="shared memory" ;; esac
+  grep -qx "4 ranks over $name" err.0 || { cat err.0; fail "not over $name"; }
 done
-wait
-[ -s out.0 ] || { cat err.0; fail "rank 0 printed nothing"; }
-[ ! -s out.1 ] && [ ! -s err.2 ] && [ ! -s out.3 ] || fail "another rank than 0 prints"
-[ "$(weights out.0)" = "$(weights alone)" ] || fail "four processes have other weights than one"
 
-# A rank that is killed.
+# Rank 0 is killed.
+for transport in "" tcp; do
+  rm -f err.*
+  for rank in 0 1; do
+    env GRAPHRUN_RANK=$rank GRAPHRUN_RANKS=2 GRAPHRUN_JOB_SECRET=s GRAPHRUN_RENDEZVOUS=127.0.0.1:$port GRAPHRUN_TRANSPORT=$transport \
+      "$graphrun" train "$model" --epochs=1000000000 >"out.$rank" 2>"err.$rank" &
+    pids[rank]=$!
+  done
+  until grep -qs "ranks over" err.0; do sleep 0.05; done
+  sleep 0.5
+  kill -9 ${pids[0]}
+  code=0
+  timeout 5 tail --pid=${pids[1]} -f /dev/null || fail "rank 1 still runs 5 s after rank 0 was killed"
+  wait ${pids[1]} || code=$?
+  [ $code -eq 4 ] && [ "$(grep -c . err.1)" -le 2 ] && grep -q "rank 0 is gone" err.1 || { cat err.1; fail "exit code $code without rank 0"; }
+  wait ${pids[0]} && fail "rank 0 was not killed"
+done
+
+# Another rank is killed.
 "$graphrun" train "$model" --epochs=300 --shards=8 --quiet >whole
 for ((i = 0; i < kills; i++)); do
   rm -rf ck
+  ((i % 2)) && export GRAPHRUN_TRANSPORT=tcp || unset GRAPHRUN_TRANSPORT
   "$graphrun" train "$model" --epochs=1000000000 --ranks=4 --checkpoint-dir ck --checkpoint-every 20 --quiet >out 2>err &
   pid=$!
   until [ "$(ls ck 2>/dev/null | wc -l)" -ge 2 ]; do sleep 0.05; done
@@ -67,6 +90,8 @@ for ((i = 0; i < kills; i++)); do
   [ $code -eq 4 ] || { cat err; fail "exit code $code after a rank was killed"; }
   [ "$(grep -c . err)" -le 2 ] && grep -qE "rank [1-3] is gone" err || { cat err; fail "no line about the lost rank"; }
 done
+unset GRAPHRUN_TRANSPORT
+[ -z "$(find /dev/shm -name '*graphrun*' 2>/dev/null)" ] || fail "memory is left in /dev/shm"
 last=$(ls ck/checkpoint-* | tail -1 | grep -oE '[0-9]+' | tail -1)
 steps=$((10#$last + 40))
 "$graphrun" train "$model" --epochs=$steps --shards=8 --quiet >whole
@@ -96,6 +121,7 @@ rejected() {
 }
 rejected "expected a number" env GRAPHRUN_RANK=x GRAPHRUN_RANKS=2 "$graphrun" "$model"
 rejected "rank 5 of 2 ranks" env GRAPHRUN_RANK=5 GRAPHRUN_RANKS=2 "$graphrun" "$model"
+rejected "GRAPHRUN_TRANSPORT: expected tcp" env GRAPHRUN_TRANSPORT=rdma "$graphrun" "$model" --ranks=2
 rejected "rank 1 has ended before it joined" "$graphrun" train <(cat "$model") --ranks=2
 rejected "expected HOST:PORT" env GRAPHRUN_RANK=1 GRAPHRUN_RANKS=2 GRAPHRUN_RENDEZVOUS=here "$graphrun" "$model"
 rejected "the launcher started 2" env GRAPHRUN_RANK=1 GRAPHRUN_RANKS=2 "$graphrun" "$model" --ranks=4

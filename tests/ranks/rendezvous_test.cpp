@@ -1,19 +1,24 @@
 // Joining a job: proofs of the secret, launchers' variables, and peers that send anything.
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <future>
 #include <random>
 #include <span>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "graphrun/communicator.h"
 #include "graphrun/error.h"
 #include "session/ranks/sha256.h"
+#include "session/ranks/shared_rings.h"
 #include "session/ranks/socket_ranks.h"
 #include "support/rounds.h"
 #include "support/variable.h"
@@ -74,10 +79,15 @@ TEST(RankJob, JoinsDespiteStrangersAndWrongSecrets) {
   };
   EXPECT_EQ(code_of([&] { join(1, 3, "wrong"); }), "ranks.rejected");
   EXPECT_EQ(code_of([&] { join(1, 2, "right"); }), "ranks.rejected");
-  const auto first = join(1, 3, "right");
-  EXPECT_EQ(code_of([&] { join(1, 3, "right"); }), "ranks.rejected");  // twice
+  std::future<std::shared_ptr<Communicator>> twins[2];
+  for (auto& twin : twins) twin = std::async(std::launch::async, [&] { return join(1, 3, "right"); });
+  int rejected = 0;
+  while (twins[rejected].wait_for(std::chrono::milliseconds(10)) != std::future_status::ready) rejected ^= 1;
+  EXPECT_EQ(code_of([&] { twins[rejected].get(); }), "ranks.rejected");
   const auto second = join(2, 3, "right");
+  const auto first = twins[1 - rejected].get();
   const auto zeroth = joined.get();
+  for (const auto& one : {first, second, zeroth}) EXPECT_EQ(one->transport(), "shared memory");
   std::uint32_t all[3] = {};
   for (const auto& one : {first, second, zeroth}) {
     const auto rank = static_cast<std::uint32_t>(one->rank()) + 5;
@@ -99,8 +109,8 @@ TEST(RankJob, GivesUpWithTheMissingRanks) {
 }
 
 // Whatever a peer sends: rank 0 gets the message or throws, and never waits for more.
-TEST(SocketRanks, RejectMutatedMessages) {
-  const int mutants = rounds(20000, 100000);
+void reject_mutated_messages(const std::shared_ptr<SharedRings>& rings, int mutants) {
+  const Descriptor readable(::open("/dev/null", O_RDONLY));
   std::mt19937_64 random(7);
   const std::string message = "twelve bytes";
   std::string good(16, '\0');
@@ -125,17 +135,65 @@ TEST(SocketRanks, RejectMutatedMessages) {
       else
         bytes[at] = static_cast<char>(random());
     }
-    (void)::send(peer.number(), bytes.data(), bytes.size(), 0);
+    if (rings != nullptr)
+      rings->move(1, 0, true, std::as_writable_bytes(std::span(bytes)), -1);
+    else
+      (void)::send(peer.number(), bytes.data(), bytes.size(), 0);
     peer = Descriptor();
-    const auto root = socket_ranks(0, 2, std::move(peers));
+    const auto root = socket_ranks(0, 2, std::move(peers), 1, rings);
     std::string all(2 * message.size(), '\0');
     const std::string code =
         code_of([&] { root->gather(std::as_bytes(std::span(message)), std::as_writable_bytes(std::span(all))); });
     EXPECT_TRUE(code.empty() || code == "ranks.lost") << code;
     accepted += code.empty() ? 1 : 0;
+    for (std::byte rest[1]; rings != nullptr && rings->move(1, 0, false, rest, readable.number());) continue;
   }
   EXPECT_GT(accepted, mutants / 5);
   EXPECT_LT(accepted, mutants / 5 * 4);
+}
+
+TEST(SocketRanks, RejectMutatedMessages) {
+  reject_mutated_messages(nullptr, rounds(20000, 100000));
+}
+
+TEST(SharedRings, RejectMutatedMessages) {
+  reject_mutated_messages(SharedRings::create(2), rounds(20000, 100000));
+}
+
+// Messages of many sizes, up to several times the size of a ring, which the ranks write and read at different speeds.
+TEST(SharedRings, MoveMessagesOfAnySize) {
+  const std::vector<std::shared_ptr<Communicator>> ranks = thread_ranks(3, true);
+  const auto run = [](Communicator& one) {
+    std::mt19937 random(3);
+    for (int round = 0; round < 60; ++round) {
+      const std::size_t size = round % 20 == 19 ? 1'000'000 + random() % 1000 : random() % 5000;
+      std::vector<std::uint8_t> all(3 * size), mine(size, static_cast<std::uint8_t>(16 * round + one.rank()));
+      if (one.rank() == round % 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      one.gather(std::as_bytes(std::span(mine)),
+                 std::as_writable_bytes(std::span(all).first(one.rank() == 0 ? 3 * size : 0)));
+      one.broadcast(std::as_writable_bytes(std::span(all)));
+      for (std::size_t i = 0; i < all.size(); ++i)
+        if (all[i] != static_cast<std::uint8_t>(16 * round + static_cast<int>(i / size))) return false;
+    }
+    return true;
+  };
+  std::vector<std::future<bool>> running;
+  for (const auto& one : ranks) running.push_back(std::async(std::launch::async, [&] { return run(*one); }));
+  for (auto& one : running) EXPECT_TRUE(one.get());
+}
+
+TEST(SharedRings, AreThoseOfTheOffer) {
+  const auto rings = SharedRings::create(2);
+  ASSERT_NE(rings, nullptr);
+  EXPECT_NE(SharedRings::open(rings->offer(), 2), nullptr);
+  SharedRings::Offer other = rings->offer();
+  ++other.name[1];  // the same path on another host
+  EXPECT_EQ(SharedRings::open(other, 2), nullptr);
+  for (const std::int64_t file : {-1, 0, 1 << 30}) {
+    other = rings->offer();
+    other.file = file;
+    EXPECT_EQ(SharedRings::open(other, 2), nullptr);
+  }
 }
 
 TEST(LaunchedPlace, FollowsTheVariablesOfLaunchers) {

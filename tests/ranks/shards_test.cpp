@@ -79,11 +79,17 @@ void expect_one_hash(const std::string& path, int shards, const Overrides& overr
   const Ended alone = train(load(path, shards, overrides), nullptr, 1);
   EXPECT_EQ(train(load(path, shards, overrides), nullptr, 3).hash, alone.hash) << what;
   for (int ranks = 2; ranks <= shards; ranks *= 2)
-    for (const Ended& one : train(path, shards, thread_ranks(ranks), overrides)) {
-      EXPECT_EQ(one.hash, alone.hash) << what << " on " << ranks << " ranks: " << one.message;
-      EXPECT_EQ(one.code, alone.code) << what;
-    }
+    for (const bool share_memory : {false, true})
+      for (const Ended& one : train(path, shards, thread_ranks(ranks, share_memory), overrides)) {
+        EXPECT_EQ(one.hash, alone.hash) << what << " on " << ranks << " ranks: " << one.message;
+        EXPECT_EQ(one.code, alone.code) << what;
+      }
 }
+
+// Ranks over sockets, and in shared memory.
+class RanksOver : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(Transports, RanksOver, testing::Bool(),
+                         [](const auto& one) { return one.param ? "SharedMemory" : "Sockets"; });
 
 TEST(Shards, GiveOneHashOnAnyNumberOfRanks) {
   for (const auto& [model, epochs] : {std::pair("xor", "50"), {"peaks", "5"}, {"digits", "2"}, {"gan", "1"}})
@@ -102,7 +108,7 @@ TEST(Shards, OfRandomTrainingsGiveOneHash) {
       ++rejected;
       continue;
     }
-    for (const Ended& one : train(path, shards, thread_ranks(std::min(ranks, shards)))) {
+    for (const Ended& one : train(path, shards, thread_ranks(std::min(ranks, shards), seed / 4 % 2 == 1))) {
       EXPECT_EQ(one.hash, alone.hash) << "seed " << seed << ": " << one.message << "\n" << text;
       EXPECT_EQ(one.code, alone.code) << "seed " << seed << ": " << one.message << "\n" << text;
     }
@@ -165,10 +171,10 @@ TEST(Shards, NeedAPowerOfTwo) {
   for (const Ended& one : train(path, 1, thread_ranks(2))) EXPECT_EQ(one.code, "shards.ranks") << one.message;
 }
 
-TEST(Ranks, OfOtherTrainingsDoNotJoin) {
+TEST_P(RanksOver, OfOtherTrainingsDoNotJoin) {
   const TemporaryFolder folder;
   const std::string path = write_model(folder);
-  Ranks ranks = thread_ranks(2);
+  Ranks ranks = thread_ranks(2, GetParam());
   auto other = std::async(std::launch::async, [&, one = std::move(ranks[1])]() mutable {
     return train(load(path, 2, {{"train.seed", "5"}}), std::move(one), 1);
   });
@@ -177,11 +183,11 @@ TEST(Ranks, OfOtherTrainingsDoNotJoin) {
   EXPECT_EQ(mine.message, other.get().message);
 }
 
-TEST(Ranks, AreCancelledTogether) {
+TEST_P(RanksOver, AreCancelledTogether) {
   const TemporaryFolder folder;
   const std::string path = write_model(folder);
   std::vector<std::future<Ended>> running;
-  for (std::shared_ptr<Communicator>& one : thread_ranks(4)) {
+  for (std::shared_ptr<Communicator>& one : thread_ranks(4, GetParam())) {
     const int rank = one->rank();
     running.push_back(std::async(std::launch::async, [&, rank, one]() mutable {
       Ended ended;
@@ -207,10 +213,10 @@ TEST(Ranks, AreCancelledTogether) {
   }
 }
 
-TEST(Ranks, EndWhenOneIsGone) {
+TEST_P(RanksOver, EndWhenOneIsGone) {
   const TemporaryFolder folder;
   const std::string path = write_model(folder);
-  Ranks ranks = thread_ranks(4);
+  Ranks ranks = thread_ranks(4, GetParam());
   ranks[2].reset();
   const std::vector<Ended> ended = train(path, 4, {std::move(ranks[0]), std::move(ranks[1]), std::move(ranks[3])});
   for (const Ended& one : ended) {
@@ -219,26 +225,26 @@ TEST(Ranks, EndWhenOneIsGone) {
   }
 }
 
-TEST(Ranks, ThatAreAStepBehindEndTheTraining) {
+TEST_P(RanksOver, ThatAreAStepBehindEndTheTraining) {
   const TemporaryFolder folder;
   const std::string path = write_model(folder);
-  const auto ended = train(path, 2, thread_ranks(2), {}, [](Session& session, std::size_t rank) {
+  const auto ended = train(path, 2, thread_ranks(2, GetParam()), {}, [](Session& session, std::size_t rank) {
     if (rank == 1) session.advance(1);
   });
   for (const Ended& one : ended) EXPECT_EQ(one.code, "ranks.lost") << one.hash;
 }
 
-TEST(Ranks, ResumeOnAnotherNumberOfRanks) {
+TEST_P(RanksOver, ResumeOnAnotherNumberOfRanks) {
   const TemporaryFolder folder;
   const std::string path = write_model(folder), checkpoint = folder.path() / "checkpoint";
   const Ended whole = train(load(path, 8), nullptr, 1);
-  train(path, 8, thread_ranks(4), {{"train.epochs", "2"}});
+  train(path, 8, thread_ranks(4, GetParam()), {{"train.epochs", "2"}});
   {
     Session session(load(path, 8, {{"train.epochs", "2"}}));
     session.train();
     save_checkpoint(session, checkpoint);
   }
-  for (const Ended& one : train(path, 8, thread_ranks(2), {},
+  for (const Ended& one : train(path, 8, thread_ranks(2, GetParam()), {},
                                 [&](Session&session, std::size_t) { load_checkpoint(session, checkpoint); })) {
     EXPECT_EQ(one.hash, whole.hash) << one.message;
     EXPECT_EQ(one.steps, whole.steps);
@@ -268,12 +274,12 @@ class Fault final : public Communicator {
   int calls_ = 0;
 };
 
-TEST(Ranks, FaultsOfBlocksChangeTheHash) {
+TEST_P(RanksOver, FaultsOfBlocksChangeTheHash) {
   const TemporaryFolder folder;
   const std::string path = write_model(folder);
   const std::string good = train(load(path, 4), nullptr, 1).hash;
   const auto with = [&](Fault::Change change) {
-    Ranks ranks = thread_ranks(4);
+    Ranks ranks = thread_ranks(4, GetParam());
     ranks[0] = std::make_shared<Fault>(std::move(ranks[0]), std::move(change));
     return train(path, 4, std::move(ranks)).front().hash;
   };

@@ -133,6 +133,7 @@ std::vector<HelpRow> environment() {
   rows.push_back({"GRAPHRUN_GPU_COSTS", "file with cost factors of GPUs for the planner, from bench/calibrate"});
   rows.push_back({"GRAPHRUN_RENDEZVOUS", "HOST:PORT of rank 0, for the ranks of a launcher"});
   rows.push_back({"GRAPHRUN_JOB_SECRET", "secret that the ranks of several machines prove to each other"});
+  rows.push_back({"GRAPHRUN_TRANSPORT", "tcp: ranks of one host do not share memory"});
   rows.push_back({"NO_COLOR", "disables colour if set"});
   return rows;
 }

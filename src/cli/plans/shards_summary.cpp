@@ -10,9 +10,9 @@
 namespace graphrun::cli {
 namespace {
 
-// A round between two processes on two idle cores (docs/guide/ranks.md), and an estimate for a byte that is sent, added
-// and sent back.
-constexpr double kSecondsPerMessage = 60e-6, kSecondsPerByte = 1e-9;
+// A round in shared memory between two processes with a core each (docs/guide/ranks.md), and an estimate for a byte
+// that is sent, added and sent back.
+constexpr double kSecondsPerMessage = 2e-6, kSecondsPerByte = 1e-9;
 
 }  // namespace
 

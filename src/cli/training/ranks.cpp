@@ -89,6 +89,7 @@ Ranks::Ranks(const Arguments& arguments, Diagnostics& diagnostics, Share share) 
       communicators_ = {arguments_.session.communicator = job.join(60, note)};
     else
       communicators_ = job.join_in_pairs(60, note);
+    if (one_network) diagnostics.note(fmt::format("{} ranks over {}", place->ranks, communicators_[0]->transport()));
   } catch (...) {
     for (const pid_t child : children_) ::kill(child, SIGTERM);
     throw;

@@ -43,7 +43,8 @@ After Ctrl-C, train finishes the current steps and prints the results so far, wi
 take too long to compute. The exit code is 130. docs/reference/command-line.md lists the keys of --json.
 
 With --ranks=N, or under mpirun, srun or torchrun, several processes train one network. Weights depend on the
-number of shards of the batch (--shards; 8 with ranks), but not on the number of ranks.)",
+number of shards of the batch (--shards; 8 with ranks), but not on the number of ranks. Ranks of one machine
+share memory; others use TCP.)",
     R"(graphrun model.json
 graphrun train model.json --epochs=5 --set train.optimizer.sgd.lr=0.1
 graphrun model.json --json --quiet > result.json

@@ -32,7 +32,7 @@ namespace graphrun {
 namespace rendezvous {
 
 struct Greeting {
-  char magic[8] = {'G', 'R', 'R', 'A', 'N', 'K', 'S', '1'};
+  char magic[8] = {'G', 'R', 'R', 'A', 'N', 'K', 'S', '2'};
   std::array<char, 16> nonce;
 };
 struct Reply {
@@ -267,7 +267,9 @@ int RankJob::port() const {
 
 std::shared_ptr<Communicator> RankJob::join(double seconds, const std::function<void(std::string_view)>& waits) {
   impl_->meet(seconds, waits);
-  return socket_ranks(impl_->place.rank, impl_->place.ranks, std::move(impl_->peers));
+  auto ranks = socket_ranks(impl_->place.rank, impl_->place.ranks, std::move(impl_->peers));
+  share_memory(*ranks);
+  return ranks;
 }
 
 std::vector<std::shared_ptr<Communicator>> RankJob::join_in_pairs(double seconds,

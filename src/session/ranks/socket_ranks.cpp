@@ -6,10 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "graphrun/error.h"
 
@@ -17,6 +18,9 @@ namespace graphrun {
 
 Communicator::~Communicator() = default;
 void Communicator::leave(std::string_view) noexcept {}
+std::string Communicator::transport() const {
+  return {};
+}
 
 namespace {
 
@@ -31,16 +35,19 @@ struct Header {
 
 class SocketRanks final : public Communicator {
  public:
-  SocketRanks(int rank, int ranks, std::vector<Descriptor> peers, int first)
+  SocketRanks(int rank, int ranks, std::vector<Descriptor> peers, int first, std::shared_ptr<SharedRings> rings)
       : rank_(rank),
         ranks_(ranks),
         first_(first),
         peers_(std::move(peers)),
+        rings_(std::move(rings)),
         arrivals_(peers_.size()),
         polled_(peers_.size()) {}
 
   int rank() const override { return rank_; }
   int ranks() const override { return ranks_; }
+  std::string transport() const override { return rings_ == nullptr ? "TCP" : "shared memory"; }
+  void use(std::shared_ptr<SharedRings> rings) { rings_ = std::move(rings); }
 
   void gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
     ++number_;
@@ -93,11 +100,22 @@ class SocketRanks final : public Communicator {
     return true;
   }
   void send(std::size_t peer, const Header& header, std::span<const std::byte> bytes) {
-    if (try_send(peer, header, bytes)) return;
-    Arrival& arrival = arrivals_[peer];  // it may have said why it ended
-    arrival.got = 0;
-    std::array<std::byte, 1> none;
-    while (rank_ != 0 && arrival.got < sizeof(Header)) advance(peer, std::span(none).first(0));
+    if (rings_ == nullptr && try_send(peer, header, bytes)) return;
+    if (rings_ == nullptr) lose_ended(peer);
+    move(peer, true, std::as_bytes(std::span(&header, 1)));
+    move(peer, true, bytes);
+  }
+
+  // Through the ring to or from a peer. Its socket is readable when it has ended.
+  void move(std::size_t peer, bool writes, std::span<const std::byte> bytes) {
+    const int from = writes ? rank_ : rank_of(peer), to = writes ? rank_of(peer) : rank_;
+    const std::span<std::byte> moved(const_cast<std::byte*>(bytes.data()), bytes.size());
+    if (!rings_->move(from, to, writes, moved, peers_[peer].number())) lose_ended(peer);
+  }
+  // The peer may have said why it ended.
+  [[noreturn]] void lose_ended(std::size_t peer) {
+    arrivals_[peer].got = 0;
+    while ((rank_ != 0 || rings_ != nullptr) && arrivals_[peer].got < sizeof(Header)) advance(peer, {});
     lose(peer);
   }
 
@@ -120,7 +138,7 @@ class SocketRanks final : public Communicator {
 
   void check(std::size_t peer, std::size_t bytes) {
     const Header& header = arrivals_[peer].header;
-    if (header.kind == kEnd && header.bytes <= kMaxReason) {
+    if (header.kind == kEnd && header.bytes <= kMaxReason && arrivals_[peer].got > 0) {
       std::string reason(header.bytes, '\0');
       const ssize_t got = ::recv(peers_[peer].number(), reason.data(), reason.size(), MSG_WAITALL);
       reason.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
@@ -134,7 +152,13 @@ class SocketRanks final : public Communicator {
 
   // Gets one message of `size` bytes from each peer; they arrive in any order.
   void receive(std::span<std::byte> all, std::size_t size) {
-    std::size_t left = peers_.size();
+    for (std::size_t peer = 0; rings_ != nullptr && peer < peers_.size(); ++peer) {
+      arrivals_[peer].got = 0;
+      move(peer, false, std::as_writable_bytes(std::span(&arrivals_[peer].header, 1)));
+      check(peer, size);
+      move(peer, false, all.subspan(peer * size, size));
+    }
+    std::size_t left = rings_ == nullptr ? peers_.size() : 0;
     for (std::size_t peer = 0; peer < peers_.size(); ++peer) {
       arrivals_[peer].got = 0;
       polled_[peer] = {peers_[peer].number(), POLLIN, 0};
@@ -152,6 +176,7 @@ class SocketRanks final : public Communicator {
 
   int rank_, ranks_, first_;
   std::vector<Descriptor> peers_;
+  std::shared_ptr<SharedRings> rings_;  // null: messages go over the sockets
   std::vector<Arrival> arrivals_;
   std::vector<pollfd> polled_;
   std::uint32_t number_ = 0;
@@ -159,11 +184,30 @@ class SocketRanks final : public Communicator {
 
 }  // namespace
 
-std::shared_ptr<Communicator> socket_ranks(int rank, int ranks, std::vector<Descriptor> peers, int first) {
-  return std::make_shared<SocketRanks>(rank, ranks, std::move(peers), first);
+std::shared_ptr<Communicator> socket_ranks(int rank, int ranks, std::vector<Descriptor> peers, int first,
+                                           std::shared_ptr<SharedRings> rings) {
+  return std::make_shared<SocketRanks>(rank, ranks, std::move(peers), first, std::move(rings));
 }
 
-std::vector<std::shared_ptr<Communicator>> thread_ranks(int ranks) {
+void share_memory(Communicator& sockets) {
+  const std::string_view chosen = std::getenv("GRAPHRUN_TRANSPORT") ? std::getenv("GRAPHRUN_TRANSPORT") : "";
+  if (!chosen.empty() && chosen != "tcp")
+    throw Error(ErrorKind::input, "ranks.variable", fmt::format("GRAPHRUN_TRANSPORT: expected tcp, got '{}'", chosen));
+  const bool is_root = sockets.rank() == 0;
+  std::shared_ptr<SharedRings> rings = is_root && chosen.empty() ? SharedRings::create(sockets.ranks()) : nullptr;
+  SharedRings::Offer offer = rings == nullptr ? SharedRings::Offer() : rings->offer();
+  sockets.broadcast(std::as_writable_bytes(std::span(&offer, 1)));
+  if (!is_root && chosen.empty()) rings = SharedRings::open(offer, sockets.ranks());
+  char opened = rings != nullptr ? 1 : 0;
+  std::string all(is_root ? static_cast<std::size_t>(sockets.ranks()) : 0, '\0');
+  sockets.gather(std::as_bytes(std::span(&opened, 1)), std::as_writable_bytes(std::span(all)));
+  if (is_root) opened = std::ranges::min(all);
+  sockets.broadcast(std::as_writable_bytes(std::span(&opened, 1)));
+  if (opened != 0) static_cast<SocketRanks&>(sockets).use(std::move(rings));
+}
+
+std::vector<std::shared_ptr<Communicator>> thread_ranks(int ranks, bool share_memory) {
+  const std::shared_ptr<SharedRings> rings = share_memory ? SharedRings::create(ranks) : nullptr;
   std::vector<Descriptor> of_root;
   std::vector<std::shared_ptr<Communicator>> all(static_cast<std::size_t>(ranks));
   for (int rank = 1; rank < ranks; ++rank) {
@@ -174,9 +218,9 @@ std::vector<std::shared_ptr<Communicator>> thread_ranks(int ranks) {
     of_root.emplace_back(pair[0]);
     std::vector<Descriptor> own;
     own.emplace_back(pair[1]);
-    all[static_cast<std::size_t>(rank)] = socket_ranks(rank, ranks, std::move(own));
+    all[static_cast<std::size_t>(rank)] = socket_ranks(rank, ranks, std::move(own), 1, rings);
   }
-  all[0] = socket_ranks(0, ranks, std::move(of_root));
+  all[0] = socket_ranks(0, ranks, std::move(of_root), 1, rings);
   return all;
 }
 
