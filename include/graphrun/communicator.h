@@ -23,7 +23,7 @@ class GRAPHRUN_API Communicator {
   virtual ~Communicator();
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
-  virtual std::string transport() const;  // for messages: "TCP" or "shared memory"
+  virtual std::string transport() const;  // for messages: "TCP", "shared memory", "MPI (Open MPI)"
   // On rank 0, `all` gets the bytes of every rank, in rank order; elsewhere it may be empty. Equal sizes on all ranks.
   virtual void gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
   // Every rank gets the bytes of rank 0.
@@ -34,6 +34,8 @@ class GRAPHRUN_API Communicator {
 
 // Ranks in threads of this process: element r is for the thread of rank r.
 GRAPHRUN_API std::vector<std::shared_ptr<Communicator>> thread_ranks(int ranks, bool share_memory = false);
+// The processes of mpirun, over MPI; opens libgraphrun_mpi.so. Once per process. Throws Error (code "mpi...").
+GRAPHRUN_API std::shared_ptr<Communicator> mpi_ranks();
 
 // Place of a process among the ranks of its job, and the address at which rank 0 listens.
 struct RankPlace {

@@ -52,6 +52,7 @@ struct Arguments {
   bool nan_trace = true;                  // train
   std::string losses;                     // train: path; empty: none
   int ranks = 0;                          // train: processes; 0: one, or those of a launcher
+  bool mpi = false;                       // train: the processes of mpirun, over MPI
   std::string profile_trace;              // train: path; empty: none
   std::optional<std::uint64_t> steps;     // verify, bench, predict
   bool assert_no_alloc = false;           // train, bench

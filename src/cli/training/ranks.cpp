@@ -52,7 +52,8 @@ void drop_outputs(Arguments& arguments) {
 }  // namespace
 
 Ranks::Ranks(const Arguments& arguments, Diagnostics& diagnostics, Share share) : arguments_(arguments) {
-  std::optional<RankPlace> place = launched_place();
+  if (arguments.mpi) use_mpi(diagnostics, share);
+  std::optional<RankPlace> place = arguments.mpi ? std::nullopt : launched_place();
   if (place && arguments.ranks > 0 && arguments.ranks != place->ranks)
     throw Error(ErrorKind::input, "ranks.launcher",
                 fmt::format("--ranks={}, but the launcher started {} processes", arguments.ranks, place->ranks),
@@ -94,6 +95,18 @@ Ranks::Ranks(const Arguments& arguments, Diagnostics& diagnostics, Share share) 
     for (const pid_t child : children_) ::kill(child, SIGTERM);
     throw;
   }
+}
+
+void Ranks::use_mpi(Diagnostics& diagnostics, Share share) {
+  if (share == Share::runs)
+    throw Error(ErrorKind::input, "ranks.mpi", "--ranks=mpi is for a single network",
+                "leave it out: processes of mpirun share the runs of a sweep without it");
+  communicators_ = {arguments_.session.communicator = mpi_ranks()};
+  rank_ = communicators_[0]->rank();
+  if (rank_ != 0) diagnostics.set_quiet(true);
+  diagnostics.note(fmt::format("{} ranks over {}", communicators_[0]->ranks(), communicators_[0]->transport()));
+  choose_shards(arguments_, communicators_[0]->ranks());
+  if (rank_ != 0) drop_outputs(arguments_);
 }
 
 void Ranks::start(const RankPlace& place) {

@@ -34,6 +34,7 @@ class Ranks {
 
  private:
   void start(const RankPlace& place);
+  void use_mpi(Diagnostics& diagnostics, Share share);
 
   Arguments arguments_;
   int rank_ = 0;

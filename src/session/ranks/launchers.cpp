@@ -1,7 +1,10 @@
-// launchers.cpp: launched_place(): the variables that launchers set for the processes of a job.
+// launchers.cpp: launched_place(): the variables that launchers set for the processes of a job; mpi_ranks(): the
+// library that joins them over MPI (mpi/mpi_ranks.cpp).
+#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include "base/text.h"
@@ -80,6 +83,27 @@ std::optional<RankPlace> launched_place() {
     return place;
   }
   return std::nullopt;
+}
+
+std::shared_ptr<Communicator> mpi_ranks() {
+  Dl_info own{};
+  std::error_code ignored;
+  (void)dladdr(reinterpret_cast<const void*>(&mpi_ranks), &own);
+  const std::string path =
+      std::filesystem::weakly_canonical(own.dli_fname, ignored).replace_filename("libgraphrun_mpi.so").string();
+  if (!std::filesystem::exists(path, ignored))
+    throw Error(ErrorKind::device, "mpi.not_built", fmt::format("there is no {}", path),
+                "build graphrun where MPI is installed, or leave --ranks=mpi out: ranks of mpirun then use TCP");
+  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);  // global for the components of Open MPI
+  if (library == nullptr)
+    throw Error(ErrorKind::device, "mpi.load", fmt::format("{} does not load: {}", path, dlerror()),
+                "it needs the MPI that it was built with");
+  const auto entry = reinterpret_cast<Communicator* (*)(const char*)>(dlsym(library, "graphrun_mpi_ranks"));
+  std::shared_ptr<Communicator> ranks(entry == nullptr ? nullptr : entry(GRAPHRUN_VERSION));
+  if (ranks == nullptr)
+    throw Error(ErrorKind::device, "mpi.version", fmt::format("{} belongs to another build of graphrun", path),
+                "install both libraries from the same build");
+  return ranks;
 }
 
 }  // namespace graphrun
