@@ -61,11 +61,12 @@ class RegionFinder {
     if (nodes.empty() || graph_.phases[phase].capacity == 0) return;
     find_cuts(nodes);
     find_waits(phase, nodes);
-    find_places(phase, nodes);
-    std::stable_sort(order_.begin() + static_cast<std::ptrdiff_t>(start), order_.end(),
-                     [&](NodeId a, NodeId b) { return place_[a] < place_[b]; });
-    const std::size_t before = result_.graph.regions.size();
-    make_regions(phase, start);
+    const std::size_t before = result_.graph.regions.size(), notes = result_.notes.size();
+    make_regions(phase, nodes, start);
+    if (cut_sums_of_parts(nodes, notes)) {
+      result_.graph.regions.resize(before);
+      make_regions(phase, nodes, start);
+    }
     if (result_.graph.regions.size() == before)  // without regions, the given order is as good as any
       std::copy(nodes.begin(), nodes.end(), order_.begin() + static_cast<std::ptrdiff_t>(start));
   }
@@ -89,6 +90,28 @@ class RegionFinder {
       if (cut_[id] && reason != last) note(id, "a cut: " + reason);  // a sequence of equal reasons gets one note
       last = std::move(reason);
     }
+    spread_cuts(nodes);
+  }
+
+  // Cuts the products that sum several rows of a sample, in dissolved regions: an executor may run one alone and still
+  // reject it with the steps around it, which are then two regions. Returns whether there is one.
+  bool cut_sums_of_parts(const std::vector<NodeId>& nodes, std::size_t first_note) {
+    const std::vector<NodeId> rejected = std::exchange(dissolved_, {});
+    NodeId last = kNoNode;
+    for (const NodeId id : rejected) {
+      if (graph_[id].op != Op::matmul || kinds_[id] != RowKind::reduced || graph_[graph_[id].inputs[0]].type.rows < 2)
+        continue;
+      cut_[id] = true;
+      last = id;
+    }
+    if (last == kNoNode) return false;
+    result_.notes.resize(first_note);
+    note(last, "a cut, like other sums of several rows of a sample: " + why_dissolved_);
+    spread_cuts(nodes);
+    return true;
+  }
+
+  void spread_cuts(const std::vector<NodeId>& nodes) {
     const std::vector<bool> is_read_by_cut = read_by_cuts(nodes);
     for (NodeId id : nodes) {
       if (is_view(id) || graph_[id].def->rows != RowRule::select || cut_[id] || !is_read_by_cut[id]) continue;
@@ -204,7 +227,12 @@ class RegionFinder {
 
   // ---- rules 4 and 5: regions
 
-  void make_regions(std::uint32_t phase, std::size_t start) {
+  void make_regions(std::uint32_t phase, const std::vector<NodeId>& nodes, std::size_t start) {
+    dissolved_.clear();
+    find_places(phase, nodes);
+    std::copy(nodes.begin(), nodes.end(), order_.begin() + static_cast<std::ptrdiff_t>(start));
+    std::stable_sort(order_.begin() + static_cast<std::ptrdiff_t>(start), order_.end(),
+                     [&](NodeId a, NodeId b) { return place_[a] < place_[b]; });
     for (std::size_t i = start; i < order_.size();) {
       const std::uint32_t level = place_[order_[i]].level;
       std::size_t end = i;
@@ -243,6 +271,9 @@ class RegionFinder {
     const RegionPlan plan = question.ask(options_.plan);
     if (!plan.yes) {
       note(first_row, "region dissolved: " + plan.reason);
+      why_dissolved_ = plan.reason;
+      dissolved_.insert(dissolved_.end(), order_.begin() + static_cast<std::ptrdiff_t>(begin),
+                        order_.begin() + static_cast<std::ptrdiff_t>(end));
       return;
     }
     // Rows pass from stage to stage through the arena; a kernel that is a whole phase saves launches, which cost more.
@@ -286,7 +317,9 @@ class RegionFinder {
   std::vector<bool> cut_;
   std::vector<std::vector<NodeId>> waits_;
   std::vector<Place> place_;
-  std::vector<bool> generated_;  // rows that depend on no stored rows
+  std::vector<bool> generated_;    // rows that depend on no stored rows
+  std::vector<NodeId> dissolved_;  // nodes of dissolved regions
+  std::string why_dissolved_;
   std::vector<NodeId> order_;
   Regions result_;
 };

@@ -43,9 +43,13 @@ struct Case {
 Model load(const Case& c) {
   LoadOptions options;
   options.overrides = c.overrides;
-  const std::string folder = c.name == "xor" || c.name == "forecast" ? "/models/" : "/bench/models/";
+  const std::string folder = c.name == "xor" || c.name == "forecast" ? "/models/"
+                             : c.name == "burgers"                   ? "/examples/physics/"
+                                                                     : "/bench/models/";
   return load_model(source_folder() + folder + c.name + ".json", options);
 }
+
+constexpr const char* kAdam = R"({"adam": {"lr": 0.01}})";
 
 const std::vector<Case>& step_cases() {
   static const std::vector<Case> list = {
@@ -101,6 +105,16 @@ const std::vector<Case>& step_cases() {
        {{"data.source.random.rows", "150"}, {"graph.1.op", "rnn"}, {"graph.1.units", "4"}},
        RowTile::thread},
       {"forecast", {{32, 2, 2}}, {{"data.source.random.rows", "150"}, {"graph.1.units", "1"}}, RowTile::thread},
+      // Gradients of gradients: each weight is in five products, whose sum has one accumulator.
+      {"burgers", {{64, 2, 1}}, {{"data.train.random.rows", "90"}, {"train.optimizer", kAdam}}, RowTile::warp},
+      {"burgers",
+       {{32, 2, 2}},
+       {{"data.train.random.rows", "75"},
+        {"train.batch", "40"},
+        {"train.optimizer", kAdam},
+        {"graph.1", "h2 = dense(h1, units=13, activation=tanh)"},
+        {"graph.2", "h3 = dense(h2, units=4, activation=tanh)"}},
+       RowTile::warp},
   };
   return list;
 }

@@ -91,6 +91,23 @@ TEST(Tilings, OfAllOfAPhaseAreTakenWhateverTheyMove) {
   EXPECT_EQ(train.regions[0].last - train.regions[0].first(), train.steps.size());
 }
 
+// Gradients of gradients: values of a row that wait take more registers than a lane has, and no other tile can.
+TEST(Tilings, OfSecondDerivativesAreOneKernel) {
+  LoadOptions adam;
+  adam.overrides = {{"train.optimizer", R"({"adam": {"lr": 0.001}})"}};
+  EmulationOptions as_planned;
+  as_planned.blocks.reset();
+  SessionOptions options;
+  options.custom_executor = std::make_shared<EmulatedExecutor>(as_planned);
+  for (const char* name : {"/examples/physics/burgers.json", "/bench/physics/heat.json"}) {
+    const Program program = plan_program(load_model(source_folder() + name, adam), options);
+    const Phase& train = program.phases[0];
+    ASSERT_EQ(train.regions.size(), 1u) << name;
+    EXPECT_EQ(std::get<StepTiling>(train.regions[0].tiling).tile, RowTile::warp) << name;
+    EXPECT_EQ(train.regions[0].last - train.regions[0].first(), train.steps.size()) << name;
+  }
+}
+
 // One weight is no matrix: it is in a variable of each thread.
 TEST(Tilings, TakeProductsWithOneWeight) {
   const char* const graph =

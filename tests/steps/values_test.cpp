@@ -1,4 +1,5 @@
 // What random graphs keep away from: values that are not finite, counts of rows that are wrong.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "compiler/regions.h"
 #include "executors/ref/ref_executor.h"
 #include "graph/builder.h"
+#include "graph/ops/make.h"
 #include "session/verify/compare.h"
 #include "steps/emulated_executor.h"
 #include "support/tensors.h"
@@ -28,13 +30,15 @@ using List = std::vector<std::int64_t>;
 constexpr std::int64_t kRows = 70;
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN(), kInfinity = std::numeric_limits<double>::infinity();
 
+enum class Parts { none, together, wait };
+
 // x (rows, features), with a count of rows of its own.
 struct Extremes {
   ir::Graph graph;
   NodeId x = ir::kNoNode, count = ir::kNoNode;
   std::vector<NodeId> results;
 
-  explicit Extremes(std::int64_t features) {
+  explicit Extremes(std::int64_t features, Parts parts = Parts::none) {
     ir::Builder make(graph);
     graph.phases.push_back({"test", kRows, ir::kNoNode});
     make.enter(0);
@@ -42,6 +46,10 @@ struct Extremes {
     graph.phases[0].row_count = count;
     x = make.add("input", {}, {{"shape", List{kRows, features}}, {"rows", std::int64_t{1}}});
     const NodeId twice = make.add("add", {x, x});
+    if (parts != Parts::none) {
+      add_parts(make, features, parts == Parts::wait);
+      return;
+    }
     for (const char* op : {"sum", "prod", "max", "min"}) {
       results.push_back(make.add(op, {x}, {{"axes", List{0}}}));
       results.push_back(make.add(op, {twice}));
@@ -50,6 +58,28 @@ struct Extremes {
     for (const char* op : {"softmax", "log_softmax"}) results.push_back(make.add(op, {x}, {{"axis", std::int64_t{1}}}));
     results.push_back(make.add("logsumexp", {x}, {{"axes", List{1}}}));
     for (const char* op : {"argmax", "argmin"}) results.push_back(make.add(op, {x}, {{"axis", std::int64_t{1}}}));
+    for (const NodeId result : results) graph[result].keep = true;
+  }
+
+  // Sums over rows of four products of parts that a concat joins, one of which is kept. With `waits`, one of them waits
+  // for a sum over rows: then no region has both, and products read rows in memory.
+  void add_parts(ir::Builder& make, std::int64_t features, bool waits) {
+    const auto joined = [&](const std::vector<NodeId>& parts) {
+      return make.add("concat", parts, {{"axis", std::int64_t{1}}});
+    };
+    const auto product = [&](NodeId left, NodeId right) {
+      const auto each = [&](NodeId joint) { return make::reshape({&make, joint}, {4 * kRows, features}).id; };
+      results.push_back(make.add("matmul", {each(left), each(right)}, {{"transpose_a", true}}));
+    };
+    std::vector<NodeId> parts{x};
+    for (const char* op : {"square", "tanh", "neg"}) parts.push_back(make.add(op, {parts.back()}));
+    const NodeId left = joined(parts);
+    product(left, joined({parts[2], x, x, parts[1]}));
+    const NodeId total = make.add("sum", {x});
+    for (NodeId& part : parts) part = make.add("mul", {part, total});
+    if (waits) product(left, joined(parts));
+    results.push_back(left);
+    results.push_back(total);
     for (const NodeId result : results) graph[result].keep = true;
   }
 };
@@ -84,9 +114,9 @@ std::vector<HostTensor> values(const Extremes& of, Executor& executor, const Hos
 
 // Tells in how many groups the warps were.
 std::uint32_t expect_like_ref(const HostTensor& x, std::int32_t count, const Blocks& shape, const std::string& what,
-                              std::optional<RowTile> tile = {}) {
+                              std::optional<RowTile> tile = {}, Parts parts = Parts::none) {
   std::uint32_t groups = 0;
-  const Extremes of(x.shape()[1]);
+  const Extremes of(x.shape()[1], parts);
   EmulationOptions options;
   options.blocks = shape;
   options.tile = tile;
@@ -122,6 +152,17 @@ TEST(StepKernelValues, AreThoseOfTheRowsThatThereAre) {
     for (const Blocks& shape : {Blocks{32, 1, 1}, Blocks{32, 2, 2}})
       expect_like_ref(x, count, shape, std::to_string(count) + " rows");
   }
+}
+
+// Parts of one feature, of some in every lane, and in blocks of eight.
+TEST(StepKernelValues, OfSumsOfPartsAreTheReferences) {
+  for (const std::int64_t features : {1, 3, 6, 20, 24})
+    for (const std::int32_t count : {45, 70}) {
+      HostTensor x = random_tensor(DType::f32, {kRows, features}, 0.9, 1.1, "x");
+      clear_rows(x, 1, count);
+      for (const Parts parts : {Parts::together, Parts::wait})
+        expect_like_ref(x, count, {64, 2, 2}, fmt::format("{} features", features), RowTile::warp, parts);
+    }
 }
 
 // Sums, products, largest and smallest of 40 features: more than a thread has registers for, so groups of warps share

@@ -9,10 +9,12 @@
 
 #include "executors/cuda/nvrtc.h"
 #include "executors/cuda_planner/print/step_kernel.h"
+#include "graphrun/session.h"
 #include "steps/emulated_executor.h"
 #include "steps/region_case.h"
 #include "support/rounds.h"
 #include "support/seed.h"
+#include "support/source_folder.h"
 
 namespace graphrun::test {
 namespace {
@@ -50,6 +52,25 @@ TEST(StepKernelsOfRandomGraphs, CompileWithoutSpills) {
   EXPECT_EQ(compiled, wanted);
   // How many values of a row are alive at a time is not looked at when a region is planned: few have too many.
   EXPECT_LE(spilled, compiled * machines.size() / 100);
+}
+
+// A kernel that needs more registers than a lane has: it compiles, and spills.
+TEST(StepKernelsOfRandomGraphs, OfSecondDerivativesCompile) {
+  EmulationOptions as_planned;
+  as_planned.blocks.reset();
+  SessionOptions options;
+  options.custom_executor = std::make_shared<EmulatedExecutor>(as_planned);
+  LoadOptions load;
+  load.overrides = {{"train.optimizer", R"({"adam": {"lr": 0.001}})"},
+                    {"graph.2", "h3 = dense(h2, units=6, activation=tanh)"}};
+  const Model model = load_model(source_folder() + "/examples/physics/burgers.json", load);
+  const Program program = plan_program(model, options);
+  ASSERT_EQ(program.phases[0].regions.size(), 1u);
+  const cuda::StepKernel source = cuda::step_sources(program).at(0);
+  const cuda::CompiledCode code =
+      cuda::obtain_code({source.text, source.pieces, source.threads}, "sm_90a", cuda::KernelCache("")).code;
+  ASSERT_FALSE(code.kernels().empty());
+  EXPECT_LT(code.kernels()[0].spill_bytes, 4096u);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "executors/cuda_planner/plan/block_levels.h"
 #include "executors/cuda_planner/plan/split_plan.h"
 #include "executors/cuda_planner/print/row_text.h"
+#include "executors/cuda_planner/tiles/warp.h"
 #include "graphrun/op.h"
 #include "kernels/cuda/tile/shapes.h"
 
@@ -131,13 +132,16 @@ std::string batch_fault(const RegionSignature& region) {
   return {};
 }
 
-std::string register_fault(const RegionSignature& region) {
+std::string register_fault(const RegionSignature& region, bool parts) {
   for (const StepSignature& step : region.rows) {
-    for (std::size_t i = 0; i <= step.inputs.size(); ++i) {
+    const TextCall call = call_of(step);
+    const bool joins = parts && joins_parts(call), sums = parts && sums_parts(call);
+    for (std::size_t i = 0; i <= step.inputs.size() - (joins ? 1 : 0); ++i) {
       const TensorType& type = i < step.inputs.size() ? step.inputs[i] : step.output;
-      if (type.rows > 0 && feature_count(type) > kMaxFeatures)
-        return fmt::format("'{}' has {} numbers a row, rows in registers at most {}", name_of(step.op),
-                           feature_count(type), kMaxFeatures);
+      const std::int64_t features = feature_count(type) / (sums && type.rows > 0 ? type.rows : 1);
+      if (type.rows > 0 && features > kMaxFeatures)
+        return fmt::format("'{}' has {} numbers a row, rows in registers at most {}", name_of(step.op), features,
+                           kMaxFeatures);
     }
   }
   for (const StepSignature& step : region.once) {

@@ -63,8 +63,9 @@ constexpr std::int64_t kMaxFeatures = 64;  // per row of a value in registers
 bool is_function(const StepSignature& step);
 TextCall call_of(const StepSignature& step);
 // Reason why tiles with rows in registers (thread, pair, warp) cannot run the region; "" if they can. Each block
-// computes the values shared by all rows and keeps them in its shared memory.
-std::string register_fault(const RegionSignature& region);
+// computes the values shared by all rows and keeps them in its shared memory. `parts`: warp tiles, which keep the parts
+// of a concat apart (tiles/warp.h).
+std::string register_fault(const RegionSignature& region, bool parts = false);
 std::uint64_t shared_bytes(const RegionSignature& region);  // size of those values
 std::uint32_t stage_count(const RegionSignature& region);
 std::vector<BlockStep> block_steps(const RegionSignature& region);

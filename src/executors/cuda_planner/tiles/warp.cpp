@@ -51,7 +51,7 @@ std::string_view tile_sum_fault(const TextCall& call) {
   const TextOperand& x = call.inputs[0];
   if (call.output.dtype != DType::f32) return "its operand is not f32";
   if (call.op == Op::matmul)
-    return is_product_over_rows(call) && x.type.rows == 1 && call.inputs[1].type.rows == 1
+    return is_product_over_rows(call) && (x.type.rows == 1 || sums_parts(call))
                ? ""
                : "it is not a sum over rows of their products";
   if (!x.has_rows() || x.type.dtype != DType::f32 || call.op != Op::sum) return "it is not a sum over rows";
@@ -101,6 +101,18 @@ std::string tile_text(const TextCall& call, std::string_view weights) {
 
 }  // namespace
 
+bool joins_parts(const TextCall& call) {
+  const auto is_part = [&](const TextOperand& x) {
+    return x.has_rows() && x.type.rows == 1 && feature_count(x.type) == feature_count(call.inputs[0].type);
+  };
+  return call.op == Op::concat && call.params->as<AxisParams>().axis == 1 && call.output.shape.rank() == 2 &&
+         std::ssize(call.inputs) <= kMaxParts && std::ranges::all_of(call.inputs, is_part);
+}
+bool sums_parts(const TextCall& call) {
+  const std::int64_t rows = call.op == Op::matmul && call.output.rows == 0 ? call.inputs[0].type.rows : 0;
+  return rows > 1 && rows <= kMaxParts;
+}
+
 std::string warp_fault(const TextCall& call) {
   const auto fault = [&]() -> std::string_view {
     if (has_f64(call)) return "it computes in f32";
@@ -116,6 +128,7 @@ std::string warp_fault(const TextCall& call) {
       return why.empty() && feature_count(call.inputs[1].type) != 1 ? "it takes several rows of its table" : why;
     }
     if (is_along_row(call)) return along_row_fault(call);
+    if (joins_parts(call)) return "";
     const bool moves = !is_scalar(call.op) && !is_draw(call.op) && call.op != Op::minibatch;
     if (moves) return "it moves features between lanes";
     const auto reads = [&](const TextOperand& x) { return is_own(call, x); };
@@ -133,15 +146,17 @@ std::int64_t max_numbers(std::uint32_t threads) {
 
 WarpShape warp_shape(const TextCall& call) {
   WarpShape shape;
-  if (call.output.rows > 0) shape.features = feature_count(call.output);
+  const bool joins = joins_parts(call);
+  const std::int64_t parts = sums_parts(call) ? call.inputs[0].type.rows : 1;
+  if (call.output.rows > 0 && !joins) shape.features = feature_count(call.output);
   for (const TextOperand& operand : call.inputs)
-    if (operand.has_rows()) shape.features = std::max(shape.features, feature_count(operand.type));
-  shape.instructions = 2 * columns_of(shape.features);
+    if (operand.has_rows()) shape.features = std::max(shape.features, feature_count(operand.type) / parts);
+  shape.instructions = joins ? 0 : 2 * columns_of(shape.features);
   constexpr std::int64_t kSplit = 3, kProduct = 3;  // instructions per element; per block
   if (call.output.rows == 0) {
     const bool product = call.op == Op::matmul;
-    shape.sum_rows = product ? feature_count(call.inputs[0].type) : 1;
-    shape.sum_columns = product ? feature_count(call.inputs[1].type) : call.output.shape.elements();
+    shape.sum_rows = product ? feature_count(call.inputs[0].type) / parts : 1;
+    shape.sum_columns = product ? feature_count(call.inputs[1].type) / parts : call.output.shape.elements();
     const std::int64_t k = shape.sum_rows, n = shape.sum_columns;
     const tile::SumShape sum = tile::sum_shape(k, n);
     shape.sum_numbers = sum.numbers;
@@ -149,6 +164,7 @@ WarpShape warp_shape(const TextCall& call) {
     shape.instructions = sum.blocks ? 2 * (columns_of(k) + columns_of(n)) + sum.wide * (1 + 4 * kSplit) +
                                           sum.tall * 2 * (1 + 4 * kSplit + sum.wide * kProduct) + shape.sum_numbers
                                     : 2 * shape.sum_numbers;
+    shape.instructions *= parts;
     return shape;
   }
   if (call.op != Op::matmul) return shape;
@@ -173,6 +189,7 @@ class WarpStage : public RowStage {
   void run() {
     fetch_data();
     find_sums();
+    find_parts();
     for (const Step& step : rows()) held_left_ -= warp_shape(frame.once.call(step)).live_numbers;
     write_rows();
     const std::uint32_t blocks = tiling().blocks(), warps = tiling().threads / 32;
@@ -195,11 +212,15 @@ class WarpStage : public RowStage {
 
  private:
   // Rows of data, requested one tile ahead.
+  std::string member(DType dtype, std::int64_t features, std::string_view name, std::string_view from,
+                     std::string_view comment) {
+    members_ += fmt::format("      Row<{}, {}> {};\n", type_name(dtype), features, name);
+    fetches_ += fmt::format("      data.{} = {};  // {}\n", name, from, comment);
+    return fmt::format("data.{}", name);
+  }
   void fetch_data() {
     const auto fetch = [&](BufferId out, const std::string& from, std::string_view comment) {
-      members_ += fmt::format("      Row<{}, {}> v{};\n", type_name(buffer(out).type.dtype), features(out), out);
-      fetches_ += fmt::format("      data.v{} = {};  // {}\n", out, from, comment);
-      names[root(out)] = fmt::format("data.v{}", out);
+      names[root(out)] = member(buffer(out).type.dtype, features(out), fmt::format("v{}", out), from, comment);
     };
     for (const TileMove& move : stage.loads)
       fetch(move.tile, fmt::format("load<{}>({}, r)", features(move.tile), pointer(move.arena, "const ")),
@@ -223,11 +244,67 @@ class WarpStage : public RowStage {
     }
   }
 
+  // Part of a product's operand: a tile that a concat joins, or a loaded variable.
+  struct Part {
+    BufferId tile = kNoBuffer;
+    std::string variable = {};
+  };
+  struct PartProduct {
+    const Step* step;
+    Part x, y;
+  };
+
+  const Step* concat_of(BufferId tile) const {
+    const auto joins = [&](const Step& step) { return step.op == Op::concat && root(step.output) == root(tile); };
+    const auto found = std::ranges::find_if(rows(), joins);
+    return found == rows().end() ? nullptr : &*found;
+  }
+  std::vector<Part> parts_of(BufferId operand) {
+    std::vector<Part> parts;
+    if (const Step* const concat = concat_of(operand)) {
+      for (const BufferId input : concat->inputs) parts.push_back({input});
+      return parts;
+    }
+    const TensorType& type = buffer(operand).type;
+    const std::int64_t n = feature_count(type) / type.rows;
+    for (std::int64_t p = 0; p < type.rows; ++p)
+      for (const TileMove& move : stage.loads)
+        if (root(move.tile) == root(operand))
+          parts.push_back({kNoBuffer, member(type.dtype, n, fmt::format("v{}_{}", operand, p),
+                                             fmt::format("load<{}, {}>({} + {}, r)", n, n * type.rows,
+                                                         pointer(move.arena, "const "), n * p),
+                                             printable_name(buffer(move.tile).name))});
+    return parts;
+  }
+  void find_parts() {
+    for (const Step& step : rows()) {
+      if (!sums_parts(frame.once.call(step)) || elements(step.output) == 0) continue;
+      const std::vector<Part> x = parts_of(step.inputs[0]), y = parts_of(step.inputs[1]);
+      for (std::size_t p = 0; p < x.size(); ++p) products_.push_back({&step, x[p], y[p]});
+    }
+  }
+  // Adds the products of parts that are computed. At once, because a value that waits for a sum takes registers.
+  void add_parts() {
+    std::erase_if(products_, [&](const PartProduct& product) {
+      const auto name = [&](const Part& part) {
+        return part.tile != kNoBuffer && names.contains(root(part.tile)) ? names.at(root(part.tile)) : part.variable;
+      };
+      const std::string x = name(product.x), y = name(product.y);
+      if (x.empty() || y.empty()) return false;
+      text += fmt::format("      warp_barrier();\n      sums.add_product<{}>({}, {}, r);{}", value_of(*product.step).at,
+                          x, y, step_comment(*product.step));
+      return true;
+    });
+  }
+
   void write_rows() {
     const std::span<const Step> steps = rows();
     for (std::size_t i = 0; i < steps.size(); ++i) {
       const Step& step = steps[i];
       if (step.op == Op::minibatch) continue;
+      add_parts();
+      const TextCall call = frame.once.call(step);
+      if (joins_parts(call) || sums_parts(call)) continue;
       if (i + 1 < steps.size() && adds_bias(step, steps[i + 1])) {
         const TextCall product = row_call(step), add = row_call(steps[++i]);
         const TextOperand& bias = add.inputs[root(steps[i].inputs[0]) == root(step.output) ? 1 : 0];
@@ -241,8 +318,16 @@ class WarpStage : public RowStage {
         text += fmt::format("      {}{}", tile_sum_text(row_call(step), value_of(step).at), step_comment(step));
       }
     }
-    for (const TileMove& move : stage.stores)
-      text += fmt::format("      store({}, r, {});\n", pointer(move.arena, ""), names.at(root(move.tile)));
+    add_parts();
+    for (const TileMove& move : stage.stores) {
+      const Step* const concat = concat_of(move.tile);
+      if (concat == nullptr)
+        text += fmt::format("      store({}, r, {});\n", pointer(move.arena, ""), names.at(root(move.tile)));
+      for (std::size_t p = 0; concat != nullptr && p < concat->inputs.size(); ++p)
+        text +=
+            fmt::format("      store<{}>({} + {}, r, {});\n", features(move.tile), pointer(move.arena, ""),
+                        static_cast<std::int64_t>(p) * features(concat->inputs[p]), names.at(root(concat->inputs[p])));
+    }
   }
 
   // Whether the step after a product only adds a value shared by all rows to it, and nothing else reads the product.
@@ -274,6 +359,7 @@ class WarpStage : public RowStage {
     return fmt::format("w{}", step.output);
   }
 
+  std::vector<PartProduct> products_;  // not added yet
   std::string members_, fetches_, held_, sums_;
   std::int64_t scratch_ = 0, held_left_;
 };

@@ -1,6 +1,8 @@
 // warp.h: steps that warp tiles can run (kernels/cuda/tile/warp.h), and the registers that they take.
 // Contract: a lane has only some features of its rows, so a step that mixes features is supported only if it reads all
-// of them, or if its operand is narrow enough for each lane to have it whole. Not here: the costs (warp_costs.cpp).
+// of them, or if its operand is narrow enough for each lane to have it whole. A concat moves nothing: its operands stay
+// where they are, and only products that sum over several rows of a sample read it, one part after the other (the
+// gradient of a weight of several products, graph/gradients.cpp). Not here: the costs (warp_costs.cpp).
 #pragma once
 
 #include <cstdint>
@@ -11,6 +13,11 @@
 namespace graphrun::cuda {
 
 std::string warp_fault(const TextCall& call);  // reason why a warp cannot run a row step; "" if it can
+
+// Limit on the parts of a concat: rows of a sample that a product sums.
+constexpr std::int64_t kMaxParts = 8;
+bool joins_parts(const TextCall& call);  // whether the step is such a concat
+bool sums_parts(const TextCall& call);   // whether it is such a product
 
 // Cost of one step for a warp, and the registers that it occupies permanently.
 struct WarpShape {

@@ -68,12 +68,12 @@ struct Rows {
   }
 };
 
-// Loads consecutive features of the data row place(row).
-template <int N, class T, class Tile, class Place>
+// Loads consecutive features of the data row place(row), of `kStride` features.
+template <int N, int kStride = N, class T, class Tile, class Place>
 GRAPHRUN_TILE_FN Row<T, N> load(const T* from, const Tile& rows, Place place) {
   Row<T, N> out;
   GRAPHRUN_TILE_FOR (half, 2) {
-    const T* const row = from + place(rows.row(half)) * static_cast<unsigned long long>(N);
+    const T* const row = from + place(rows.row(half)) * static_cast<unsigned long long>(kStride);
     if constexpr (!is_narrow(N) && N % 8 == 0 && sizeof(T) == 4) {
       struct alignas(8) Two {
         T x, y;
@@ -88,15 +88,15 @@ GRAPHRUN_TILE_FN Row<T, N> load(const T* from, const Tile& rows, Place place) {
   }
   return out;
 }
-template <int N, class T, class Tile>
+template <int N, int kStride = N, class T, class Tile>
 GRAPHRUN_TILE_FN Row<T, N> load(const T* from, const Tile& rows) {
-  return load<N>(from, rows, [](unsigned row) { return static_cast<unsigned long long>(row); });
+  return load<N, kStride>(from, rows, [](unsigned row) { return static_cast<unsigned long long>(row); });
 }
-template <int N, class T, class Tile>
+template <int kStride = 0, int N, class T, class Tile>  // 0: N
 GRAPHRUN_TILE_FN void store(T* to, const Tile& rows, const Row<T, N>& x) {
   GRAPHRUN_TILE_FOR (half, 2) {
     if (!rows.live(half)) continue;
-    T* const row = to + rows.row(half) * static_cast<unsigned long long>(N);
+    T* const row = to + rows.row(half) * static_cast<unsigned long long>(kStride > 0 ? kStride : N);
     each_column<N>([&](int c, int feature, bool there) {
       if (there && (!is_narrow(N) || lane_column() == c)) row[feature] = x.v[c][half];
     });
