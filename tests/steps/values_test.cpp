@@ -78,6 +78,7 @@ struct Extremes {
     const NodeId total = make.add("sum", {x});
     for (NodeId& part : parts) part = make.add("mul", {part, total});
     if (waits) product(left, joined(parts));
+    if (waits) product(left, left);
     results.push_back(left);
     results.push_back(total);
     for (const NodeId result : results) graph[result].keep = true;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "executors/cuda_planner/print/row_text.h"
 #include "executors/cuda_planner/tiles/row_stage.h"
@@ -259,8 +260,9 @@ class WarpStage : public RowStage {
     const auto found = std::ranges::find_if(rows(), joins);
     return found == rows().end() ? nullptr : &*found;
   }
-  std::vector<Part> parts_of(BufferId operand) {
-    std::vector<Part> parts;
+  const std::vector<Part>& parts_of(BufferId operand) {
+    std::vector<Part>& parts = parts_[operand];
+    if (!parts.empty()) return parts;
     if (const Step* const concat = concat_of(operand)) {
       for (const BufferId input : concat->inputs) parts.push_back({input});
       return parts;
@@ -279,7 +281,7 @@ class WarpStage : public RowStage {
   void find_parts() {
     for (const Step& step : rows()) {
       if (!sums_parts(frame.once.call(step)) || elements(step.output) == 0) continue;
-      const std::vector<Part> x = parts_of(step.inputs[0]), y = parts_of(step.inputs[1]);
+      const std::vector<Part>&x = parts_of(step.inputs[0]), &y = parts_of(step.inputs[1]);
       for (std::size_t p = 0; p < x.size(); ++p) products_.push_back({&step, x[p], y[p]});
     }
   }
@@ -359,7 +361,8 @@ class WarpStage : public RowStage {
     return fmt::format("w{}", step.output);
   }
 
-  std::vector<PartProduct> products_;  // not added yet
+  std::map<BufferId, std::vector<Part>> parts_;  // keyed by the operand
+  std::vector<PartProduct> products_;            // not added yet
   std::string members_, fetches_, held_, sums_;
   std::int64_t scratch_ = 0, held_left_;
 };
