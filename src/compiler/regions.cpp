@@ -243,7 +243,25 @@ class RegionFinder {
     }
   }
 
+  // A region of the steps; if the executor rejects it, one without the epilogue, such as an optimizer.
   void make_region(std::uint32_t phase, std::size_t begin, std::size_t end, bool is_phase) {
+    const std::string why = try_region(phase, begin, end, is_phase);
+    if (why.empty()) return;
+    const auto at = [&](std::size_t i) { return order_.begin() + static_cast<std::ptrdiff_t>(i); };
+    std::size_t rows_end = end;
+    while (place_[order_[rows_end - 1]].at % 2 == 0) --rows_end;
+    if (rows_end < end && try_region(phase, begin, rows_end, false).empty()) {
+      note(*at(rows_end), "not in the region of the rows before it: " + why);
+      return;
+    }
+    note(*std::find_if(at(begin), at(end), [&](NodeId id) { return !is_view(id) && place_[id].at % 2 != 0; }),
+         "region dissolved: " + why);
+    why_dissolved_ = why;
+    dissolved_.insert(dissolved_.end(), at(begin), at(end));
+  }
+
+  // Makes a region of the steps if it saves something; returns the reason if the executor rejects it.
+  std::string try_region(std::uint32_t phase, std::size_t begin, std::size_t end, bool is_phase) {
     ir::Region region;
     region.phase = phase;
     region.last = static_cast<NodeId>(end);
@@ -267,23 +285,18 @@ class RegionFinder {
       if (rows && first_row == kNoNode) first_row = id;
       question.add(id, region.stage_of(static_cast<NodeId>(i)));
     }
-    if (first_row == kNoNode) return;
+    if (first_row == kNoNode) return {};
     const RegionPlan plan = question.ask(options_.plan);
-    if (!plan.yes) {
-      note(first_row, "region dissolved: " + plan.reason);
-      why_dissolved_ = plan.reason;
-      dissolved_.insert(dissolved_.end(), order_.begin() + static_cast<std::ptrdiff_t>(begin),
-                        order_.begin() + static_cast<std::ptrdiff_t>(end));
-      return;
-    }
+    if (!plan.yes) return plan.reason;
     // Rows pass from stage to stage through the arena; a kernel that is a whole phase saves launches, which cost more.
     const bool is_kernel = is_phase && region.stages.size() > 1 && std::holds_alternative<StepTiling>(plan.tiling);
     const bool saves = !options_.only_if_it_saves || is_kernel;
     if (std::string reason = saves ? "" : saves_nothing(region); !reason.empty()) {
       note(first_row, "no region: " + reason);
-      return;
+      return {};
     }
     result_.graph.regions.push_back(std::move(region));
+    return {};
   }
 
   // A region pays off if the bytes that stay in its tiles exceed those that it loads and stores.

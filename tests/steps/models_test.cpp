@@ -43,9 +43,9 @@ struct Case {
 Model load(const Case& c) {
   LoadOptions options;
   options.overrides = c.overrides;
-  const std::string folder = c.name == "xor" || c.name == "forecast" ? "/models/"
-                             : c.name == "burgers"                   ? "/examples/physics/"
-                                                                     : "/bench/models/";
+  const std::string folder = c.name == "xor" || c.name == "forecast"   ? "/models/"
+                             : c.name == "burgers" || c.name == "heat" ? "/examples/physics/"
+                                                                       : "/bench/models/";
   return load_model(source_folder() + folder + c.name + ".json", options);
 }
 
@@ -115,6 +115,16 @@ const std::vector<Case>& step_cases() {
         {"graph.1", "h2 = dense(h1, units=13, activation=tanh)"},
         {"graph.2", "h3 = dense(h2, units=4, activation=tanh)"}},
        RowTile::warp},
+      // The matrix of bfgs, in shared memory.
+      {"heat",
+       {{32, 2, 1}},
+       {{"data.train.grid.t.2", "7"},
+        {"data.train.grid.x.2", "9"},
+        {"data.test", "null"},
+        {"parameters.Wt.shape.1", "10"},
+        {"parameters.Wx.shape.1", "10"},
+        {"parameters.b.shape.0", "10"}},
+       RowTile::pair},
   };
   return list;
 }

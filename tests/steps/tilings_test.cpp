@@ -9,6 +9,7 @@
 
 #include "executors/common/load_check.h"
 #include "graphrun/error.h"
+#include "graphrun/op.h"
 #include "graphrun/session.h"
 #include "steps/emulated_executor.h"
 #include "support/source_folder.h"
@@ -106,6 +107,37 @@ TEST(Tilings, OfSecondDerivativesAreOneKernel) {
     EXPECT_EQ(std::get<StepTiling>(train.regions[0].tiling).tile, RowTile::warp) << name;
     EXPECT_EQ(train.regions[0].last - train.regions[0].first(), train.steps.size()) << name;
   }
+}
+
+// The matrix of bfgs does not fit into shared memory: its steps run after the region of the rows, which has all sums.
+TEST(Tilings, OfRowsDoNotNeedTheStepsThatFollow) {
+  EmulationOptions as_planned;
+  as_planned.blocks.reset();
+  SessionOptions options;
+  options.custom_executor = std::make_shared<EmulatedExecutor>(as_planned);
+  for (const char* name : {"heat", "burgers"}) {
+    const Program program =
+        plan_program(load_model(fmt::format("{}/examples/physics/{}.json", source_folder(), name)), options);
+    const Phase& train = program.phases[0];
+    ASSERT_FALSE(train.regions.empty()) << name;
+    const Region& rows = train.regions[0];
+    EXPECT_LT(rows.last, train.steps.size()) << name;
+    for (std::size_t i = 0; i < train.steps.size(); ++i) {
+      const Step& step = train.steps[i];
+      const bool reads_rows = std::ranges::any_of(step.inputs, [&](BufferId input) {
+        return program.buffers[input].type.rows > 0 && step.op != Op::minibatch;
+      });
+      EXPECT_TRUE(!reads_rows || (i >= rows.first() && i < rows.last)) << name << ", " << i;
+    }
+  }
+}
+
+TEST(Tilings, OfASmallMatrixOfBfgsAreOneKernel) {
+  LoadOptions ten;
+  ten.overrides = {{"parameters.Wt.shape.1", "10"}, {"parameters.Wx.shape.1", "10"}, {"parameters.b.shape.0", "10"}};
+  const Model model = load_model(source_folder() + "/examples/physics/heat.json", ten);
+  EXPECT_EQ(planned("", model).regions[0].phase, "train");
+  EXPECT_EQ(planned("pair", model).regions[0].tiling_name.substr(0, 5), "pair:");
 }
 
 // One weight is no matrix: it is in a variable of each thread.

@@ -175,7 +175,8 @@ std::string element_fault(const TextCall& call) {
       return std::ranges::all_of(call.inputs, [](const TextOperand& x) { return x.type.shape.rank() == 2; })
                  ? ""
                  : "it is a product of several matrices";
-    const bool of_rows = call.op == family_op::one_hot || call.op == family_op::gather;
+    const auto is_plain = [](const TextOperand& x) { return x.number || (is_dense(x.view) && x.view.offset == 0); };
+    const bool of_rows = call.op == family_op::gather || (call.op == family_op::one_hot && !is_plain(call.inputs[0]));
     return (is_by_element(call.op) && !of_rows) || fold_of(call.op) != nullptr
                ? ""
                : "it has no code for values shared by all rows";
