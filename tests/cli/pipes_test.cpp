@@ -208,6 +208,30 @@ TEST_F(Pipes, AGridOfNumbersStandsForAFile) {
   EXPECT_EQ(graphrun({"predict", weights, rows, "--grid", "u=0:1:2"}).code, 2);
 }
 
+// A formula over columns of a random table, which new rows do not have: they may have the input itself.
+TEST_F(Pipes, ColumnsWithTheNamesOfInputsReplaceFormulas) {
+  const std::string points = file("points.json", R"js({"format": 1,
+    "data": {"train": {"random": {"rows": 9, "columns": {"k": {"uniform": [0, 1]}, "x0": {"uniform": [-1, 1]}}},
+      "x": "where(k < 0.5, 0.5 * x0, x0)", "y": "x0 + 1"}},
+    "inputs": {"x": ["batch", 1], "y": ["batch", 1]}, "graph": ["p = dense(x, units=1)", "loss = mse(p, y)"],
+    "outputs": {"p": "y"}, "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.1}}, "epochs": 2}})js");
+  const std::string weights = (folder_ / "points.safetensors").string();
+  ASSERT_EQ(graphrun({points, "--quiet", "--save-weights", weights}).code, 0);
+  const Outcome grid = graphrun({"predict", weights, "--grid", "x=-0.5:0.5:2"});
+  ASSERT_EQ(grid.code, 0) << grid.err;
+  const std::string formula = graphrun({"predict", weights, file("f.csv", "k,x0\n0.1,-1\n0.1,1\n")}).out;
+  const std::string both = graphrun({"predict", weights, file("b.csv", "x,k,x0\n7,0.1,-1\n7,0.1,1\n")}).out;
+  const std::string input = graphrun({"predict", weights, file("x.csv", "x\n-0.5\n0.5\n")}).out;
+  EXPECT_EQ(input, formula);
+  EXPECT_EQ(both, formula);
+  EXPECT_EQ(grid.out, graphrun({"predict", weights, file("x.csv", "x\n-0.5\n0.5\n"), "--keep", "x"}).out);
+  const Outcome other = graphrun({"predict", weights, "--grid", "z=0:1:2"});
+  EXPECT_TRUE(other.err.starts_with("--grid: no column 'x'; --grid has z")) << other.err;
+  const Outcome lacks = graphrun({"predict", weights, file("k.csv", "k\n0.5\n")});
+  EXPECT_EQ(lacks.code, 2);
+  EXPECT_NE(lacks.err.find("no column 'x0'"), std::string::npos) << lacks.err;
+}
+
 TEST_F(Pipes, AnOutputFileIsWholeOrNotThere) {
   const std::string out = (folder_ / "p.csv").string();
   ASSERT_EQ(predict({people_, table_, "--output", out}).code, 0);

@@ -501,8 +501,9 @@ row, as in sport;music. predict needs --weights, or a safetensors file as the mo
 data.
 
 graphrun matches columns by name: the names in the training table, or x0, x1, ... for an array x with several
-columns. It ignores other columns. A JSON file contains an array of objects, or one per line. An NPY or IDX
-file contains the model's only input; an NPZ file contains inputs by name. A PNG file or a folder of PNG files
+columns. A column with the name of an input replaces its formula, if the file lacks a column of the formula.
+graphrun ignores other columns. A JSON file contains an array of objects, or one per line. An NPY or IDX file
+contains the model's only input; an NPZ file contains inputs by name. A PNG file or a folder of PNG files
 contains images, in the order of their names; --keep file prints the names.
 
 If the samples of the model are windows of consecutive rows, the first column, row, is the row that a window

@@ -338,6 +338,22 @@ Error InferenceInput::with_columns(const Error& error) const {
   return Error(error.kind(), std::move(diagnostics), error.more());
 }
 
+// Takes the column with the name of an input in place of a formula over columns that the table lacks, such as those of
+// a random table.
+void InferenceInput::prefer_columns(json::Value& split, const data::Table& table,
+                                    std::vector<data::Taken>& taken) const {
+  const auto lacks = [&](const std::string& name) { return table.find(name) == nullptr; };
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    const std::string& name = inputs_[i].name;
+    json::Value& choice = std::ranges::find(split.members, name, &json::Member::key)->value;
+    const std::vector<std::string> names = array_names(choice);
+    const bool unknown = format_ != nullptr && format_->name == "random" && std::ranges::all_of(names, lacks);
+    if (std::ranges::none_of(names, lacks) || (lacks(name) && !unknown)) continue;
+    choice = json::make(name);
+    taken[i].array = name;
+  }
+}
+
 InferenceInput::Read InferenceInput::read(const std::string& path, const std::string& name, RowFormat format,
                                           const std::optional<data::Chunk>& chunk,
                                           const std::vector<std::string>& keep) {
@@ -349,7 +365,7 @@ InferenceInput::Read InferenceInput::read(const std::string& path, const std::st
   const json::Member* by =
       window_length() > 0 && has_cells ? document_.root.find("data")->value.find("split_by") : nullptr;
   if (by != nullptr) json::add(made_section, "split_by", by->value);
-  const json::Document rows = json::parse(made, json::text(made_section));
+  json::Document rows = json::parse(made, json::text(made_section));
   json::Reader reader(rows);
   const ModelFormulas formulas(constants_, precision_, true);
   DataOptions options;
@@ -390,7 +406,9 @@ InferenceInput::Read InferenceInput::read(const std::string& path, const std::st
     fitting.prepare = [&](data::Table& table) {
       result.kept = kept_of(table, keep);
       if (order) order->see(reader, table, split);
-      if (has_cells) gather(reader, split, table, taken);
+      if (!has_cells) return;
+      prefer_columns(rows.root.members.front().value, table, taken);
+      gather(reader, split, table, taken);
     };
     data::SplitData part = data::read_source(reader, split, "data", inputs_, files, options, fitting).rows;
     reader.throw_if_failed();

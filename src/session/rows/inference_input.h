@@ -15,6 +15,7 @@
 #include "data/csv/csv.h"
 #include "data/dataset.h"
 #include "data/sources/sources.h"
+#include "data/splits/gather.h"
 #include "data/transforms/fitted_statistics.h"
 #include "graphrun/model.h"
 #include "session/rows/row_format.h"
@@ -55,6 +56,7 @@ class InferenceInput {
   InferenceInput(const std::string& model, Purpose purpose, const LoadOptions& options);  // options from reading_once()
   void count_far(Read& read, const data::Files& files) const;
   Error with_columns(const Error& error) const;
+  void prefer_columns(json::Value& split, const data::Table& table, std::vector<data::Taken>& taken) const;
   bool is_wanted(const std::string& name) const;
   json::Value choice_of(const std::string& input) const;
   std::vector<std::string> array_names(const json::Value& choice) const;
