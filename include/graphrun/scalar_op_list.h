@@ -25,7 +25,7 @@
                          : std::fmod(x, y) + ((std::fmod(x, y) < 0) != (y < 0) && !std::isnan(x) ? y : 0)) \
   X(pow, Pow, 2, pow(x, y), std::pow(x, y)) \
   X(relu_gradient, ReluGradient, 0.5, where_positive(x, y), x > 0 ? y : 0.0) \
-  X(tanh_gradient, TanhGradient, 1.5, fma(-x, x, T(1.0f)) * y, (1 - x * x) * y) \
+  X(tanh_gradient, TanhGradient, 1.5, fma(-x, x, T(1.0f)) * y, std::fma(-x, x, 1.0) * y) \
   X(sigmoid_gradient, SigmoidGradient, 2, x * (1.0f - x) * y, (1 - x) * x * y) \
   X(softplus_gradient, SoftplusGradient, 4, sigmoid(x) * y, 1 / (1 + std::exp(-x)) * y) \
   X(square_gradient, SquareGradient, 0.5, (x + x) * y, (x + x) * y)

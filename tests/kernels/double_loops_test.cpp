@@ -137,6 +137,26 @@ TEST(DoubleLoops, PowersAreWithinTwoUlp) {
   }
 }
 
+// 1 - y * y cancels for y near 1: both kernels keep its digits.
+TEST(DoubleLoops, GradientsOfSaturatedUnitsHaveAllDigits) {
+  std::mt19937_64 random(13);
+  std::mt19937 any(13);
+  test::Call call;
+  HostTensor& y = call.operand(wide_type({20011}), any);
+  fill_wide(y, random, 0, 45);
+  for (double& value : y.elements<double>()) value = (value < 22 ? -1 : 1) * (1 - std::exp2(-value));
+  fill_wide(call.operand(wide_type({20011}), any), random, -1, 1);
+  call.out_type = wide_type({20011});
+  const HostTensor got = run_everywhere(call, scalar_op::tanh_gradient);
+  const HostTensor of_ref = call.run(ref_kernel(scalar_op::tanh_gradient));
+  for (std::size_t i = 0; i < 20011; ++i) {
+    const Long of_y = test::element(call.operands[0], i), gradient = test::element(call.operands[1], i);
+    const Long wanted = (1 - of_y) * (1 + of_y) * gradient;
+    for (const HostTensor& one : {got, of_ref})
+      ASSERT_NEAR(static_cast<double>(test::element(one, i) / wanted), 1, 4e-16) << static_cast<double>(of_y);
+  }
+}
+
 // Any bit pattern gives the same bits everywhere, and what ref computes: NaN, infinities and zeros included.
 TEST(DoubleLoops, AgreeWithTheReferenceForAnyBits) {
   std::mt19937_64 random(8);
