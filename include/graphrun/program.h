@@ -131,7 +131,7 @@ struct HostTiling {
   std::int32_t partitions = 1;          // partition s has tiles [s * tiles / partitions, (s + 1) * tiles / partitions)
   std::uint64_t tile_bytes = 0;         // scratch of one tile, one per worker
   std::uint64_t accumulator_bytes = 0;  // per partition
-  // A partition keeps kTileLanes partial sums for each number of its accumulators, and adds them when it ends.
+  // A partition keeps kTileLanes partial sums (of f64, half as many) for each accumulator, and adds them when it ends.
   bool lanes = false;
   friend bool operator==(const HostTiling&, const HostTiling&) = default;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "graphrun/op.h"
@@ -22,6 +23,7 @@ class RegionChecker : RegionRules {
       if (region.first() < end) broken("order", "step {} belongs to two regions", region.first() + 1);
       if (region.chains.empty()) {
         check_shape(region);
+        sums_.reset();
         for (const Stage& stage : region.stages) check_stage(region, stage);
       } else {
         check_elements(region, phase_, program_, root_);
@@ -323,15 +325,17 @@ class RegionChecker : RegionRules {
       broken("in_place", "row step {} writes {} in the data set", step.name, named(step.output));
   }
 
-  void check_combine(const Region& region, const Combine& combine) const {
+  void check_combine(const Region& region, const Combine& combine) {
     const Buffer& value = buffer(combine.value);
+    const DType sums = sums_.value_or(value.type.dtype);
     if (value.kind == BufferKind::tile || value.type.rows > 0) broken("combine", "{} has rows", named(combine.value));
-    if (value.type.dtype != DType::f32 || value.bytes != value.type.bytes() || combine.op > CombineOp::min)
+    if (!is_float(sums) || value.type.dtype != sums || value.bytes != value.type.bytes() || combine.op > CombineOp::min)
       broken("combine", "{} is {}, combined by {}", named(combine.value), to_string(value.type),
              static_cast<int>(combine.op));
     if (region.accumulators != kNoBuffer && overlap(value, buffer(region.accumulators)))
       broken("accumulators", "{} overlaps its own partial results", named(combine.value));
-    if (combine.offset % sizeof(float) != 0)
+    sums_ = sums;
+    if (combine.offset % size_of(sums) != 0)
       broken("accumulators", "{} at {}: not whole numbers", named(combine.value), combine.offset);
     if (combine.offset > tiling_.accumulator_bytes || value.bytes > tiling_.accumulator_bytes - combine.offset)
       broken("accumulators", "{} is {} bytes at {} of {}", named(combine.value), value.bytes, combine.offset,
@@ -352,6 +356,7 @@ class RegionChecker : RegionRules {
 
   std::vector<bool> in_region_ = std::vector<bool>(phase_.steps.size(), false);
   HostTiling tiling_;          // the current region's
+  std::optional<DType> sums_;  // type of the current region's combined values
   bool in_registers_ = false;  // whether the tiles of the current region are in registers
 };
 

@@ -38,7 +38,7 @@ Model wide_small(const Overrides& overrides = {}) {
 Model wide_example(const std::string& path, Overrides overrides = {}) {
   LoadOptions options;
   options.overrides = std::move(overrides);
-  options.overrides.emplace_back("train.precision", "fp64");
+  options.overrides.insert(options.overrides.begin(), {"train.precision", "fp64"});
   return load_model(source_folder() + "/" + path, options);
 }
 
@@ -116,7 +116,8 @@ TEST(DoublePrecision, TrainsTheExampleModels) {
 TEST(DoublePrecision, GivesTheSameBitsEverywhere) {
   const char* const set = std::getenv("GRAPHRUN_ISA");
   const std::string before = set == nullptr ? "" : set;
-  for (const char* name : {"models/digits.json", "models/peaks.json", "models/forecast.json"}) {
+  for (const char* name : {"models/digits.json", "models/peaks.json", "models/forecast.json",
+                           "examples/physics/heat.json", "examples/fitting/sinc.json"}) {
     std::string first;
     for (const Isa isa : available_isas()) {
       setenv("GRAPHRUN_ISA", std::string(name_of(isa)).c_str(), 1);
@@ -129,6 +130,45 @@ TEST(DoublePrecision, GivesTheSameBitsEverywhere) {
     }
   }
   set == nullptr ? unsetenv("GRAPHRUN_ISA") : setenv("GRAPHRUN_ISA", before.c_str(), 1);
+}
+
+// Whole steps are one region over rows, as in fp32. Random samples are f32 in both.
+TEST(DoublePrecision, TrainsInRegions) {
+  for (const char* name :
+       {"models/xor.json", "models/peaks.json", "models/forecast.json", "models/gan.json", "examples/physics/heat.json",
+        "examples/physics/burgers.json", "examples/fitting/sinc.json", "examples/fitting/pendulum.json"}) {
+    const Session session(wide_example(name), run_on("cpu"));
+    const Phase& train = session.program().phases[0];
+    const auto over_rows = std::ranges::count_if(train.regions, [](const Region& r) { return r.chains.empty(); });
+    EXPECT_EQ(over_rows, 1) << name;
+    const Session narrow(wide_example(name, {{"train.precision", "fp32"}}), run_on("cpu"));
+    EXPECT_EQ(train.regions.size(), narrow.program().phases[0].regions.size()) << name;
+  }
+}
+
+// Ops without a kernel for f64 in tiles run alone, and the plan names them.
+TEST(DoublePrecision, NamesTheOpsOutsideOfRegions) {
+  const Session session(wide_example("models/digits.json"), run_on("cpu"));
+  const std::vector<std::string>& notes = session.fusion().notes;
+  EXPECT_TRUE(std::ranges::any_of(notes, [](const std::string& note) {
+    return note.find("a cut: cpu: no kernel runs 'argmax' of f64 over tiles") != std::string::npos;
+  }));
+}
+
+// Batches that fill no vector, as many rows as a vector of doubles has, and more partitions than rows.
+TEST(DoublePrecision, TrainsAnyNumberOfRows) {
+  for (const char* rows : {"2", "7", "8", "9", "16", "23", "24", "200", "1000"}) {
+    const Overrides overrides = {
+        {"data.train.grid.u", std::string("[-1,0.9,") + rows + "]"}, {"train.epochs", "3"}, {"train.optimizer", "sgd"}};
+    Session cpu(wide_example("examples/fitting/sinc.json", overrides), run_on("cpu")),
+        ref(wide_example("examples/fitting/sinc.json", overrides), run_on("ref"));
+    cpu.train();
+    ref.train();
+    for (const char* name : {"W", "b"}) {
+      const std::vector<double> got = as_doubles(cpu.read(name)), wanted = as_doubles(ref.read(name));
+      for (std::size_t i = 0; i < got.size(); ++i) EXPECT_NEAR(got[i], wanted[i], 1e-13) << rows << " rows: " << name;
+    }
+  }
 }
 
 TEST(DoublePrecision, Verifies) {

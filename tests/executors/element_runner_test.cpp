@@ -9,6 +9,7 @@
 #include "executors/cpu/cpu_executor.h"
 #include "graph/builder.h"
 #include "graph/frontend/library/optimizers.h"
+#include "graphrun/elements.h"
 #include "graphrun/op.h"
 #include "graphrun/target.h"
 #include "support/graph_run.h"
@@ -35,13 +36,14 @@ struct Tables {
   ir::Graph graph;
   ir::Builder make{graph};
   std::vector<NodeId> states;
+  DType dtype;
 
-  Tables() {
+  explicit Tables(DType type = DType::f32) : dtype(type) {
     graph.phases.push_back({"train", 1, ir::kNoNode});
     make.enter(0);
   }
   NodeId state(const Extents& shape, std::string_view op = "state") {
-    states.push_back(make.add(op, {}, {{"shape", shape}}));
+    states.push_back(make.add(op, {}, {{"dtype", std::string(name_of(dtype))}, {"shape", shape}}));
     return states.back();
   }
   NodeId table() { return state({kElementRows, kWidth}); }
@@ -50,11 +52,12 @@ struct Tables {
 
 void write_states(GraphRun& run, const Tables& tables) {
   std::mt19937 random(7);
-  std::uniform_real_distribution<float> uniform(0.1f, 1.0f);
+  std::uniform_real_distribution<double> uniform(0.1, 1.0);
   for (const NodeId id : tables.states) {
-    HostTensor tensor(DType::f32, tables.graph[id].type.shape);
-    for (float& x : tensor.elements<float>()) x = uniform(random);
-    run.write(id, tensor);
+    const TensorType& type = tables.graph[id].type;
+    std::vector<double> values(static_cast<std::size_t>(type.shape.elements()));
+    for (double& x : values) x = uniform(random);
+    run.write(id, from_doubles(values, type));
   }
 }
 
@@ -150,7 +153,7 @@ TEST(ElementRunner, RandomStepsLeaveTheBitsThatTheyLeaveOneByOne) {
   for (unsigned seed = 0; seed < cases(20, 40); ++seed) {
     std::mt19937 random(seed);
     const auto below = [&](std::size_t n) { return random() % n; };
-    Tables tables;
+    Tables tables(seed % 4 == 3 ? DType::f64 : DType::f32);
     std::vector<NodeId> wide, numbers, assigned;
     for (int i = 0; i < 4; ++i) wide.push_back(tables.table());
     for (int i = 0; i < 2; ++i) numbers.push_back(tables.number());

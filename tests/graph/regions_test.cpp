@@ -390,6 +390,13 @@ TEST(RegionCheck, BrokenRegionsAreFound) {
     p.buffers.back().storage = static_cast<BufferId>(p.buffers.size() - 1);
     return p.buffers.back().storage;
   };
+  broken("region.combine", [&](Program& p, Region& r) {  // partial results of two types
+    Buffer wide = p.buffers[find_buffer(p, "W")];
+    wide.type = {DType::f64, {6}, 0};
+    Combine second = r.stages[0].combines[0];
+    second.value = added(p, wide);
+    r.stages[0].combines.push_back(second);
+  });
   broken("region.accumulators", [&](Program& p, Region& r) {  // one set for two, and the rows read where the sum goes
     host(r).partitions = 2;
     p.buffers[r.accumulators].bytes = host(r).accumulator_bytes;

@@ -7,57 +7,60 @@
 
 #include "graphrun/op.h"
 #include "graphrun/params.h"
+#include "graphrun/tensor.h"
 #include "kernels/cpu/tiles/tile.h"
 
 namespace graphrun::cpu {
 namespace {
 
 constexpr std::int64_t kRows = 100, kStride = 112;
-constexpr std::size_t kGuard = 64;  // floats
+constexpr std::size_t kGuard = 64;  // numbers
 
 // The tile has x, `with` and the result; what is beyond them must stay as it is.
+template <class Real>
 struct Product {
   std::int64_t k, n;
   bool transposed = false;
-  std::vector<float> x, with, w, bias;
+  std::vector<Real> x, with, w, bias;
 
   Product(std::int64_t k_, std::int64_t n_) : k(k_), n(n_) {
     std::mt19937 random(static_cast<unsigned>(k * 1000 + n));
-    std::uniform_real_distribution<float> real(-1, 1);
-    const auto fill = [&](std::vector<float>& to, std::int64_t count) {
+    std::uniform_real_distribution<Real> real(-1, 1);
+    const auto fill = [&](std::vector<Real>& to, std::int64_t count) {
       to.resize(static_cast<std::size_t>(count));
-      for (float& value : to) value = real(random);
+      for (Real& value : to) value = real(random);
     };
     fill(x, k * kStride);
     fill(with, n * kStride);
     fill(w, k * n);
     fill(bias, n);
-    const float odd[] = {0.0f,
-                         -0.0f,
-                         std::numeric_limits<float>::infinity(),
-                         -std::numeric_limits<float>::infinity(),
-                         std::numeric_limits<float>::quiet_NaN(),
-                         1e-40f,
-                         -1e-40f,
-                         1.0f,
-                         2.0f};
+    constexpr Real kTiny = std::numeric_limits<Real>::min() / 128;
+    const Real odd[] = {Real{0},
+                        -Real{0},
+                        std::numeric_limits<Real>::infinity(),
+                        -std::numeric_limits<Real>::infinity(),
+                        std::numeric_limits<Real>::quiet_NaN(),
+                        kTiny,
+                        -kTiny,
+                        Real{1},
+                        Real{2}};
     for (std::size_t i = 0; i < std::size(odd); ++i) with[i] = odd[i];
     // Some rows of x are zero, so that sums and signs of zero are compared too, and one is not a number.
     for (std::int64_t f = 0; f < k; ++f) {
       const auto row = static_cast<std::size_t>(f * kStride);
-      x[row + 1] = 0.0f;
-      x[row + 2] = -0.0f;
-      x[row + 3] = -1e-30f;
-      x[row + 4] = f == 0 ? std::numeric_limits<float>::quiet_NaN() : x[row + 4];
+      x[row + 1] = Real{0};
+      x[row + 2] = -Real{0};
+      x[row + 3] = Real(-1e-30);
+      x[row + 4] = f == 0 ? std::numeric_limits<Real>::quiet_NaN() : x[row + 4];
     }
-    w[0] = 1e-30f;
-    bias[0] = -0.0f;
+    w[0] = Real(1e-30);
+    bias[0] = -Real{0};
   }
 
   // All features of the result, and all of the tile beside it.
-  std::vector<float> run(Isa isa, bool with_bias, std::string_view op, bool fused, bool over_with) const {
+  std::vector<Real> run(Isa isa, bool with_bias, std::string_view op, bool fused, bool over_with) const {
     const std::size_t values = x.size() + 2 * with.size();
-    std::vector<float> tile(values + kGuard, 77.0f);
+    std::vector<Real> tile(values + kGuard, Real{77});
     std::copy(x.begin(), x.end(), tile.begin());
     std::copy(with.begin(), with.end(), tile.begin() + static_cast<std::ptrdiff_t>(x.size()));
     TileContext context;
@@ -65,10 +68,10 @@ struct Product {
     context.rows = kRows;
     context.stride = kStride;
     const auto row = [&](std::int64_t width, std::size_t at) {
-      return TileOperand{{DType::f32, {kRows, width}, 1}, at * sizeof(float)};
+      return TileOperand{{dtype_of<Real>(), {kRows, width}, 1}, at * sizeof(Real)};
     };
-    const auto shared = [](const Shape& shape, const std::vector<float>& values_of) {
-      return TileOperand{{DType::f32, shape, 0}, 0, reinterpret_cast<const std::byte*>(values_of.data())};
+    const auto shared = [](const Shape& shape, const std::vector<Real>& values_of) {
+      return TileOperand{{dtype_of<Real>(), shape, 0}, 0, reinterpret_cast<const std::byte*>(values_of.data())};
     };
     MatmulParams matmul{};
     matmul.transpose_b = transposed;
@@ -108,31 +111,34 @@ struct Product {
                     tile.begin() + static_cast<std::ptrdiff_t>(x.size()));
       }
     }
-    if (over_with) std::fill_n(tile.begin() + static_cast<std::ptrdiff_t>(x.size() + with.size()), with.size(), 0.0f);
+    if (over_with)
+      std::fill_n(tile.begin() + static_cast<std::ptrdiff_t>(x.size() + with.size()), with.size(), Real{0});
     return tile;
   }
 };
 
-std::size_t first_difference(const std::vector<float>& a, const std::vector<float>& b) {
+template <class Real>
+std::size_t first_difference(const std::vector<Real>& a, const std::vector<Real>& b) {
   for (std::size_t i = 0; i < a.size(); ++i)
-    if (std::memcmp(&a[i], &b[i], sizeof(float)) != 0) return i;
+    if (std::memcmp(&a[i], &b[i], sizeof(Real)) != 0) return i;
   return a.size();
 }
 
 class Epilogues : public ::testing::TestWithParam<Isa> {};
 
-TEST_P(Epilogues, HaveTheBitsOfTheStep) {
+template <class Real>
+void expect_bits_of_the_step(Isa isa) {
   for (const std::string_view op :
        {"", "relu", "relu_gradient", "tanh_gradient", "sigmoid_gradient", "add", "sub", "mul"}) {
     for (const std::int64_t k : {0, 1, 2, 5, 20, 256}) {
       for (const std::int64_t n : {1, 2, 3, 4, 5, 6, 7, 11, 20}) {
-        Product product(std::max<std::int64_t>(k, 1), n);
+        Product<Real> product(std::max<std::int64_t>(k, 1), n);
         product.k = k;
         for (int variant = 0; variant < 8; ++variant) {
           product.transposed = (variant & 1) != 0;
           const bool bias = (variant & 2) != 0, over_with = (variant & 4) != 0;
-          const std::vector<float> one = product.run(GetParam(), bias, op, true, over_with);
-          const std::vector<float> steps = product.run(GetParam(), bias, op, false, over_with);
+          const std::vector<Real> one = product.run(isa, bias, op, true, over_with);
+          const std::vector<Real> steps = product.run(isa, bias, op, false, over_with);
           ASSERT_EQ(first_difference(one, steps), one.size())
               << op << ", k " << k << ", n " << n << ", variant " << variant;
         }
@@ -141,14 +147,24 @@ TEST_P(Epilogues, HaveTheBitsOfTheStep) {
   }
 }
 
-TEST_P(Epilogues, ComeAfterTheLastBlockOfALongProduct) {
+template <class Real>
+void expect_after_the_last_block(Isa isa) {
   for (const std::string_view op : {"", "relu", "tanh_gradient", "sub"}) {
-    const Product product(600, 7);
-    EXPECT_EQ(first_difference(product.run(GetParam(), true, op, true, false),
-                               product.run(GetParam(), true, op, false, false)),
+    const Product<Real> product(600, 7);
+    EXPECT_EQ(first_difference(product.run(isa, true, op, true, false), product.run(isa, true, op, false, false)),
               product.x.size() + 2 * product.with.size() + kGuard)
         << op;
   }
+}
+
+TEST_P(Epilogues, HaveTheBitsOfTheStep) {
+  expect_bits_of_the_step<float>(GetParam());
+  expect_bits_of_the_step<double>(GetParam());
+}
+
+TEST_P(Epilogues, ComeAfterTheLastBlockOfALongProduct) {
+  expect_after_the_last_block<float>(GetParam());
+  expect_after_the_last_block<double>(GetParam());
 }
 
 INSTANTIATE_TEST_SUITE_P(Isas, Epilogues, ::testing::ValuesIn(available_isas()),

@@ -188,8 +188,8 @@ const std::vector<OpDef>& drawn_ops() {
 
 class Generator {
  public:
-  Generator(std::uint64_t seed, const Executor& candidate, std::int64_t largest_batch)
-      : dice_(seed), candidate_(candidate), largest_batch_(largest_batch) {}
+  Generator(std::uint64_t seed, const Executor& candidate, std::int64_t largest_batch, DType real)
+      : dice_(seed), candidate_(candidate), largest_batch_(largest_batch), real_(real) {}
 
   RandomGraph run() {
     const auto size = static_cast<NodeId>(dice_.range(5, 40));
@@ -229,7 +229,7 @@ class Generator {
       rows.elements<std::int32_t>()[0] = static_cast<std::int32_t>(out_.samples);
       values_.emplace(count, RandomValue{out_.graph[count].type, rows});
     }
-    add_data(DType::f32, dice_.chance(0.7) ? List{total_, width()} : List{total_, width(), width()});
+    add_data(real_, dice_.chance(0.7) ? List{total_, width()} : List{total_, width(), width()});
   }
 
   std::int64_t width() { return dice_.one_of(List{1, 3, 4, 4, 5, 17}); }
@@ -258,23 +258,22 @@ class Generator {
     for (int i = 0; i < count; ++i) {
       switch (dice_.range(0, 13)) {
         case 0:
-          add_data(DType::f32, {total_, width()});
+          add_data(real_, {total_, width()});
           break;
         case 1:
-          add_data(DType::f32,
-                   dice_.chance(0.3) ? List{total_, width(), width(), width()} : List{total_, width(), width()});
+          add_data(real_, dice_.chance(0.3) ? List{total_, width(), width(), width()} : List{total_, width(), width()});
           break;
         case 2:
-          add_input({DType::f32, {width()}, 0}, "parameter");
+          add_input({real_, {width()}, 0}, "parameter");
           break;
         case 3:
-          add_input({DType::f32, {width(), width()}, 0}, "parameter");
+          add_input({real_, {width(), width()}, 0}, "parameter");
           break;
         case 4:
-          add_input({DType::f32, {}, 0}, "parameter");
+          add_input({real_, {}, 0}, "parameter");
           break;
         case 5:
-          add_input({DType::f32, {1, width()}, 0}, "parameter");
+          add_input({real_, {1, width()}, 0}, "parameter");
           break;
         case 6:
           add_input({DType::i32, {capacity_}, 1});
@@ -286,20 +285,20 @@ class Generator {
           add_input({DType::boolean, {capacity_, width()}, 1});
           break;
         case 9:
-          add_input({DType::f32, {2 * capacity_, width()}, 2});
+          add_input({real_, {2 * capacity_, width()}, 2});
           break;
         case 10:
           add_input({DType::boolean, {width()}, 0});
           break;
         case 11:
-          add_input({DType::f32, {2, width(), width()}, 0}, "parameter");
+          add_input({real_, {2, width(), width()}, 0}, "parameter");
           break;
         case 12:
-          add_input({DType::f32, {0, width()}, 0}, "parameter");
+          add_input({real_, {0, width()}, 0}, "parameter");
           break;
         default: {
           const double number = dice_.one_of(Reals{0, 1, 2, 0.5});
-          remember(make_.scalar(number, DType::f32), {{DType::f32, {}, 0}, tensor_of(DType::f32, {}, {number})});
+          remember(make_.scalar(number, real_), {{real_, {}, 0}, tensor_of(real_, {}, {number})});
         }
       }
     }
@@ -512,6 +511,7 @@ class Generator {
   Dice dice_;
   const Executor& candidate_;
   std::int64_t largest_batch_;
+  DType real_;
   RandomGraph out_;
   ir::Builder make_{out_.graph};
   std::map<NodeId, RandomValue> values_;
@@ -522,8 +522,8 @@ class Generator {
 
 }  // namespace
 
-RandomGraph random_graph(std::uint64_t seed, const Executor& candidate, std::int64_t largest_batch) {
-  return Generator(seed, candidate, largest_batch).run();
+RandomGraph random_graph(std::uint64_t seed, const Executor& candidate, std::int64_t largest_batch, DType real) {
+  return Generator(seed, candidate, largest_batch, real).run();
 }
 
 bool is_left_out(std::string_view op) {

@@ -24,8 +24,9 @@ struct RandomGraph {
   std::int64_t samples = 0;                               // in this batch
 };
 
-// Graph for a batch capacity of 1 to `largest_batch` samples; values grow with it.
-RandomGraph random_graph(std::uint64_t seed, const Executor& candidate, std::int64_t largest_batch = 6);
+// Graph for a batch capacity of 1 to `largest_batch` samples; values grow with it. `real`: type of the sources.
+RandomGraph random_graph(std::uint64_t seed, const Executor& candidate, std::int64_t largest_batch = 6,
+                         DType real = DType::f32);
 
 // Ops that are excluded: effects on states, which have no value of their own, rows in use, whose number differs from
 // the phase's, solve_spd, which needs a positive definite matrix, and ops of shards, which other ranks complete.

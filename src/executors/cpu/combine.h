@@ -12,23 +12,26 @@
 
 namespace graphrun {
 
-inline constexpr std::int64_t kCombineBlock = 256;  // floats
+inline constexpr std::int64_t kCombineBlock = 256;  // numbers
 
-// Results of all partitions, in floats; those of partition s begin at first + s * apart.
+// Results of all partitions, f32 or f64; those of partition s begin at first + s * apart.
+template <class Real>
 struct PartitionResults {
-  const float* first;
+  const Real* first;
   std::size_t apart;
   int partitions;
 };
 
 float identity(CombineOp op);  // initial value of a partition's results
 
-// Combines the first n <= kCombineBlock floats. Returns `block`, or the floats of the only partition.
-const float* combined(const cpu::IsaTable& table, CombineOp op, const PartitionResults& results, std::int64_t n,
-                      float* block);
+// Combines the first n <= kCombineBlock numbers. Returns `block`, or the numbers of the only partition.
+template <class Real>
+const Real* combined(const cpu::IsaTableOf<Real>& table, CombineOp op, const PartitionResults<Real>& results,
+                     std::int64_t n, Real* block);
 
 // Combines x and y, in this order, into `to`, which may be x or y.
-const float* combine_two(const cpu::IsaTable& table, CombineOp op, const float* x, const float* y, std::int64_t n,
-                         float* to);
+template <class Real>
+const Real* combine_two(const cpu::IsaTableOf<Real>& table, CombineOp op, const Real* x, const Real* y, std::int64_t n,
+                        Real* to);
 
 }  // namespace graphrun

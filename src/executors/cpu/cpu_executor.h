@@ -1,7 +1,7 @@
 // cpu_executor.h: the fast host executor: kernels for the machine's best instruction set.
 // Contract: executor.h; bitwise identical for any number of threads (set_threads, environment GRAPHRUN_THREADS, else
 // the available cores) and instruction set (environment GRAPHRUN_ISA=plain|avx2|avx512). A Runnable's threads start in
-// load() and end with it; between runs they sleep. Not here: the kernels (kernels/cpu), f64 (executors/ref).
+// load() and end with it; between runs they sleep. Not here: the kernels (kernels/cpu).
 #pragma once
 
 #include <atomic>

@@ -21,8 +21,8 @@ std::string ElementRunner::fault(const RegionSignature& region) {
     bound.args.out_type = step.output;
     bound.args.params = step.params;
     bound.find_loop(step.op, Isa::plain);
-    const bool f32 = step.output.dtype == DType::f32 && step.inputs[0].dtype == DType::f32;
-    if (!f32 || (bound.loop.run == nullptr && step.op != Op::assign))
+    const bool real = is_float(step.output.dtype) && step.inputs[0].dtype == step.output.dtype;
+    if (!real || (bound.loop.run == nullptr && step.op != Op::assign))
       return fmt::format("cpu has no loop over elements for '{}' of these types", name_of(step.op));
   }
   return {};
@@ -49,7 +49,7 @@ void ElementRunner::bind(const ElementChain& range, const Phase& phase, const Pr
   for (std::uint32_t i = range.first; i < range.last; ++i) {
     const Step& step = phase.steps[i];
     BoundStep& bound = steps[i];
-    Call call{i};
+    Call call{i, size_of(program.buffers[step.output].type.dtype)};
     const bool once = count == 1 || elements_of(program, step) == 1;
     for (std::size_t k = 0; k < step.inputs.size(); ++k) {
       if (!in_registers(step.inputs[k])) continue;
@@ -77,9 +77,10 @@ void ElementRunner::bind(const ElementChain& range, const Phase& phase, const Pr
         *free = last_reader[step.output];
     }
     chain.calls.push_back(call);
+    chain.size = std::max(chain.size, call.size);
   }
-  const auto places = static_cast<std::int64_t>(std::max<std::size_t>(until.size(), 1));
-  chain.block = std::min(kElements, kFloats / places / cpu::kGrain * cpu::kGrain);
+  const std::size_t bytes = std::max<std::size_t>(until.size(), 1) * chain.size;
+  chain.block = std::min(kElements, static_cast<std::int64_t>(kBytes / bytes) / cpu::kGrain * cpu::kGrain);
 }
 
 void ElementRunner::run(const std::vector<BoundStep>& steps) const {
@@ -98,22 +99,26 @@ void ElementRunner::run(const std::vector<BoundStep>& steps) const {
 
 void ElementRunner::run_elements(const Chain& chain, const std::vector<BoundStep>& steps, std::int64_t first,
                                  std::int64_t last) {
-  alignas(64) float registers[kFloats];
+  alignas(64) std::byte registers[kBytes];
+  const auto in_register = [&](int place) {
+    return registers + static_cast<std::size_t>(place) * static_cast<std::size_t>(chain.block) * chain.size;
+  };
   for (std::int64_t at = first; at < last; at += chain.block) {
     const std::int64_t n = std::min(chain.block, last - at);
     for (const Call& call : chain.calls) {
       const BoundStep& step = steps[call.step];
-      float* const out = call.out != kArena ? registers + call.out * chain.block : step.args.output<float>() + at;
+      const auto size = static_cast<std::int64_t>(call.size);
+      std::byte* const out = call.out != kArena ? in_register(call.out) : step.args.output<std::byte>() + at * size;
       cpu::Operand in[2];
       for (int i = 0; i < step.args.inputs; ++i) {
         const std::int64_t column = step.in[i].column;
-        in[i] = {call.in[i] != kArena ? registers + call.in[i] * chain.block : step.args.input<float>(i) + at * column,
-                 0, column};
+        in[i] = {call.in[i] != kArena ? in_register(call.in[i]) : step.args.input<std::byte>(i) + at * column * size, 0,
+                 column};
       }
       if (step.loop.run != nullptr)
         step.loop(out, 1, n, in);
       else if (in[1].data != out)  // assign
-        std::memcpy(out, in[1].data, static_cast<std::size_t>(n) * sizeof(float));
+        std::memcpy(out, in[1].data, static_cast<std::size_t>(n * size));
     }
   }
 }

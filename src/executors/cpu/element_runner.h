@@ -25,18 +25,20 @@ class ElementRunner {
   void run(const std::vector<BoundStep>& steps_of_phase) const;
 
  private:
-  static constexpr std::int64_t kElements = 1024;          // elements per block
-  static constexpr std::int64_t kFloats = 12 * kElements;  // register floats; more registers mean smaller blocks
-  static constexpr std::uint32_t kMaxSteps = 256;          // steps of a chain
+  static constexpr std::int64_t kElements = 1024;                        // elements per block
+  static constexpr std::size_t kBytes = 12 * kElements * sizeof(float);  // more registers mean smaller blocks
+  static constexpr std::uint32_t kMaxSteps = 256;                        // steps of a chain
 
   static constexpr int kArena = -1;  // place of a value in the arena
   struct Call {
     std::uint32_t step;
+    std::size_t size;  // bytes of an element
     int out = kArena, in[2] = {kArena, kArena};
   };
   struct Chain {
     std::vector<std::uint32_t> once;  // steps with a scalar result, and all steps of a chain of one element
     std::vector<Call> calls;
+    std::size_t size = sizeof(float);  // the largest of its calls
     std::int64_t block = 0;
   };
 

@@ -64,19 +64,27 @@ std::string fused_fault(const FusedSignature& fused) {
                      name_of(*fused.epilogue));
 }
 
+// Type of the region's partial results; f32 if there are none.
+DType sum_type(const RegionSignature& region) {
+  for (const StepSignature& step : region.rows)
+    if (step.output.rows == 0) return step.output.dtype;
+  return DType::f32;
+}
+
 HostTiling tiling_for(const RegionSignature& region, const RegionCosts& costs) {
   const RegionSize& size = region.size;
+  const auto numbers = static_cast<std::int64_t>(size.accumulator_bytes / size_of(sum_type(region)));
   HostTiling tiling;
   tiling.accumulator_bytes = size.accumulator_bytes;
-  // A partition has 16 lanes per accumulator if these fit the L1 cache next to a tile: lanes are then added once per
-  // partition instead of once per tile.
-  tiling.lanes = size.accumulator_bytes > 0 && size.accumulator_bytes * kTileLanes <= costs.lane_bytes;
+  // A partition has a vector of lanes per accumulator if these fit the L1 cache next to a tile: lanes are then added
+  // once per partition instead of once per tile.
+  tiling.lanes =
+      size.accumulator_bytes > 0 && numbers * cpu::kVectorBytes <= static_cast<std::int64_t>(costs.lane_bytes);
 
   // A power of two gives 2, 4, 8 or 16 threads equal shares. Combining partial results, half a unit of work for each
   // number from another core, takes at most a quarter of the time of computing them. Clearing and adding a number's
   // lanes takes four units, at most a twelfth: with more partitions, 3,000 and 10,000 rows cost a fifth more per row
   // than 100,000.
-  const auto numbers = static_cast<std::int64_t>(size.accumulator_bytes / sizeof(float));
   const std::int64_t min_work = tiling.lanes ? 12 * 4 * numbers : 4 * numbers / 2;
   const std::int64_t partitions = std::min({size.work / costs.partition_work, size.work / (min_work + 1),
                                             divide_up(region.capacity, costs.min_rows), costs.max_partitions});
@@ -106,6 +114,9 @@ std::string CpuExecutor::region_fault(const RegionSignature& region, const Targe
     for (const StepSignature& step : *steps)
       if (Support support = supports(step, target); !support.yes) return support.reason;
   if (region.over_elements()) return ElementRunner::fault(region);
+  for (const StepSignature& step : region.rows)
+    if (step.output.rows == 0 && step.output.dtype != sum_type(region))
+      return fmt::format("sums over rows are both {} and {}", name_of(sum_type(region)), name_of(step.output.dtype));
   for (const StepSignature& step : region.rows)
     if (std::string fault = row_step_fault(step); !fault.empty()) return fault;
   for (const FusedSignature& fused : region.fused)

@@ -26,17 +26,23 @@ namespace {
 static_assert(cpu::kLanes == kTileLanes);  // kernels do not depend on Program
 constexpr std::uint64_t kPage = 4096;      // scratch of two threads never shares a page
 
-// Number of partial results, in floats, that one part combines: two or three microseconds, as for a partition.
+// Number of partial results that one part combines: two or three microseconds, as for a partition.
 constexpr std::int64_t kCombinePart = 8192;
 
-std::uint64_t lane_bytes(const HostTiling& tiling) {
-  return tiling.lanes ? tiling.accumulator_bytes * kTileLanes : 0;
-}
 const HostTiling& tiling_of(const Region& region) {
   return std::get<HostTiling>(region.tiling);
 }
-// Lanes are added 16 numbers at a time, so the last step of a sum reads beyond its lanes and ignores the excess.
-constexpr std::uint64_t kBeyondLanes = (kTileLanes - 1) * kTileLanes * sizeof(float);
+// Type of the partial results, one for the whole region.
+DType sum_type(const Region& region, const Program& program) {
+  for (const Stage& stage : region.stages)
+    for (const Combine& combine : stage.combines) return program.buffers[combine.value].type.dtype;
+  return DType::f32;
+}
+std::uint64_t lane_bytes(const HostTiling& tiling, DType sums) {
+  return tiling.lanes ? tiling.accumulator_bytes / size_of(sums) * cpu::kVectorBytes : 0;
+}
+// Lanes are added kLanes numbers at a time, so the last step of a sum reads beyond its lanes and ignores the excess.
+constexpr std::uint64_t kBeyondLanes = (kTileLanes - 1) * cpu::kVectorBytes;
 std::uint64_t whole_lines(std::uint64_t bytes) {
   return (bytes + 63) / 64 * 64;
 }
@@ -91,7 +97,7 @@ TileScratch::~TileScratch() {
 }
 
 std::uint64_t RegionRunner::scratch_bytes(const Region& region, const Phase& phase, const Program& program) {
-  const std::uint64_t lanes = lane_bytes(tiling_of(region));
+  const std::uint64_t lanes = lane_bytes(tiling_of(region), sum_type(region, program));
   return lanes_at(region, phase, program) + lanes + (lanes > 0 ? kBeyondLanes : 0);
 }
 
@@ -101,6 +107,7 @@ RegionRunner::RegionRunner(const Region& region, const Phase& phase, const Progr
       capacity_(phase.capacity),
       tiling_(tiling_of(region)),
       tiles_((phase.capacity + tiling_.tile_rows - 1) / tiling_.tile_rows),
+      sums_(sum_type(region, program)),
       lanes_at_(lanes_at(region, phase, program)),
       scratch_(scratch),
       pool_(pool),
@@ -127,8 +134,8 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
     const Buffer& value = program.buffers[combine.value];
     if (value.type.bytes() == 0) continue;  // a region with nothing else to combine has no accumulators
     bound.reduced.push_back({arena + value.offset, value.bytes, combine.offset});
-    const auto first = static_cast<std::int64_t>(combine.offset / sizeof(float));
-    const auto count = static_cast<std::int64_t>(value.bytes / sizeof(float));
+    const auto first = static_cast<std::int64_t>(combine.offset / size_of(sums_));
+    const auto count = static_cast<std::int64_t>(value.bytes / size_of(sums_));
     std::vector<Alike>& alike = bound.accumulators;
     if (!alike.empty() && alike.back().op == combine.op && alike.back().first + alike.back().count == first) {
       alike.back().count += count;
@@ -217,28 +224,31 @@ void RegionRunner::bind_stage(const Stage& stage, const Phase& phase, const Prog
   }
 }
 
-float* RegionRunner::accumulators(std::uint64_t set) const {
-  return reinterpret_cast<float*>(accumulators_ + set * tiling_.accumulator_bytes);
+template <class Real>
+Real* RegionRunner::accumulators(std::uint64_t set) const {
+  return reinterpret_cast<Real*>(accumulators_ + set * tiling_.accumulator_bytes);
 }
 
 // Partial results that wait for later groups. Place 0 is the final values, which are stored elsewhere.
-float* RegionRunner::waiting(int place) const {
-  return accumulators(static_cast<std::uint64_t>(group_ + place - 1));
+template <class Real>
+Real* RegionRunner::waiting(int place) const {
+  return accumulators<Real>(static_cast<std::uint64_t>(group_ + place - 1));
 }
 
+template <class Real>
 void RegionRunner::run_partition(const BoundStage& stage, int partition) const {
   cpu::TileContext context;
   context.tile = scratch_.of(pool_ == nullptr ? 0 : cpu::Pool::current());
   if (accumulators_ != nullptr) {
-    context.accumulators = reinterpret_cast<std::byte*>(accumulators(set_of(partition)));
+    Real* const sums = accumulators<Real>(set_of(partition));
+    context.accumulators = reinterpret_cast<std::byte*>(sums);
     std::memset(context.accumulators, 0, tiling_.accumulator_bytes);
     if (tiling_.lanes) {
-      context.lanes = reinterpret_cast<float*>(context.tile + lanes_at_);
-      std::memset(context.lanes, 0, tiling_.accumulator_bytes * kTileLanes);
+      context.lanes = context.tile + lanes_at_;
+      std::memset(context.lanes, 0, lane_bytes(tiling_, sums_));
     }
     for (const Alike& alike : stage.accumulators) {
-      if (alike.op != CombineOp::sum)
-        std::fill_n(accumulators(set_of(partition)) + alike.first, alike.count, identity(alike.op));
+      if (alike.op != CombineOp::sum) std::fill_n(sums + alike.first, alike.count, Real{identity(alike.op)});
     }
   }
   std::int64_t samples =
@@ -252,7 +262,7 @@ void RegionRunner::run_partition(const BoundStage& stage, int partition) const {
     context.stride = (context.rows + kTileLanes - 1) / kTileLanes * kTileLanes;
     for (const cpu::TileStep& step : stage.steps) step(context);
   }
-  if (context.lanes != nullptr) add_lanes(stage, context);
+  if (context.lanes != nullptr) add_lanes<Real>(stage, context);
   const std::int64_t unused = std::max(begin, std::min(samples, end));
   for (const StoredRows& rows : stage.stored) {
     if (unused < end)
@@ -261,80 +271,87 @@ void RegionRunner::run_partition(const BoundStage& stage, int partition) const {
   }
 }
 
+template <class Real>
 void RegionRunner::add_lanes(const BoundStage& stage, const cpu::TileContext& partition) const {
   for (const Alike& alike : stage.accumulators) {
     if (alike.op != CombineOp::sum) continue;
-    cpu::isa_table(isa_).add_lanes(reinterpret_cast<float*>(partition.accumulators) + alike.first,
-                                   partition.lanes + alike.first * kTileLanes, alike.count);
+    cpu::table_of<Real>(isa_).add_lanes(
+        reinterpret_cast<Real*>(partition.accumulators) + alike.first,
+        reinterpret_cast<const Real*>(partition.lanes) + alike.first * cpu::kLanesOf<Real>, alike.count);
   }
 }
 
+template <class Real>
 void RegionRunner::run_stage(const BoundStage& stage) const {
-  const auto floats = static_cast<std::int64_t>(tiling_.accumulator_bytes / sizeof(float));
+  const auto numbers = static_cast<std::int64_t>(tiling_.accumulator_bytes / sizeof(Real));
   for (int group = 0; group * group_ < tiling_.partitions; ++group) {
     const int first = group * group_, count = std::min(group_, tiling_.partitions - first);
-    cpu::for_parts(pool_, count, [&](int partition) { run_partition(stage, first + partition); });
+    cpu::for_parts(pool_, count, [&](int partition) { run_partition<Real>(stage, first + partition); });
     if (stage.reduced.empty()) continue;
-    const std::int64_t parts = std::min<std::int64_t>(floats * count / kCombinePart, cpu::kMaxParts);
-    cpu::for_ranges(pool_, static_cast<int>(parts), floats, cpu::kGrain,
-                    [&](std::int64_t from, std::int64_t to) { combine_range(stage, group, from, to); });
+    const std::int64_t parts = std::min<std::int64_t>(numbers * count / kCombinePart, cpu::kMaxParts);
+    cpu::for_ranges(pool_, static_cast<int>(parts), numbers, cpu::kGrain,
+                    [&](std::int64_t from, std::int64_t to) { combine_range<Real>(stage, group, from, to); });
   }
 }
 
-// Combines floats [first, last) of the accumulators.
+// Combines numbers [first, last) of the accumulators.
+template <class Real>
 void RegionRunner::combine_range(const BoundStage& stage, int group, std::int64_t first, std::int64_t last) const {
   for (const Alike& alike : stage.accumulators) {
     const std::int64_t end = std::min(last, alike.first + alike.count);
     for (std::int64_t begin = std::max(first, alike.first); begin < end; begin += kCombineBlock)
-      combine_block(stage, alike.op, group, begin, std::min(kCombineBlock, end - begin));
+      combine_block<Real>(stage, alike.op, group, begin, std::min(kCombineBlock, end - begin));
   }
 }
 
-// Calls move(value, offset in the range, bytes) for each part of a final value in floats [first, first + count) of the
+// Calls move(value, offset in the range, bytes) for each part of a final value in numbers [first, first + count) of the
 // accumulators.
-template <class Move>
+template <class Real, class Move>
 void RegionRunner::for_values(const BoundStage& stage, std::int64_t first, std::int64_t count, Move move) {
   for (const Reduced& value : stage.reduced) {
-    const auto value_first = static_cast<std::int64_t>(value.offset / sizeof(float));
+    const auto value_first = static_cast<std::int64_t>(value.offset / sizeof(Real));
     const std::int64_t begin = std::max(first, value_first);
     const std::int64_t end =
-        std::min(first + count, value_first + static_cast<std::int64_t>(value.bytes / sizeof(float)));
+        std::min(first + count, value_first + static_cast<std::int64_t>(value.bytes / sizeof(Real)));
     if (begin < end)
-      move(reinterpret_cast<float*>(value.value) + (begin - value_first), begin - first,
-           static_cast<std::size_t>(end - begin) * sizeof(float));
+      move(reinterpret_cast<Real*>(value.value) + (begin - value_first), begin - first,
+           static_cast<std::size_t>(end - begin) * sizeof(Real));
   }
 }
 
 // Combines the results of a group with earlier ones that wait for them. The last group writes the final values.
+template <class Real>
 void RegionRunner::combine_block(const BoundStage& stage, CombineOp op, int group, std::int64_t first,
                                  std::int64_t count) const {
   const auto bits = static_cast<unsigned>(group);
   const bool is_last = (group + 1) * group_ >= tiling_.partitions;
   int waits = std::popcount(bits);
   const int merged = is_last ? waits : std::countr_one(bits);
-  const PartitionResults results{accumulators(0) + first, tiling_.accumulator_bytes / sizeof(float),
-                                 std::min(group_, tiling_.partitions - group * group_)};
-  float block[kCombineBlock], before[kCombineBlock];
-  const float* from = combined(cpu::isa_table(isa_), op, results, count, block);
+  const PartitionResults<Real> results{accumulators<Real>(0) + first, tiling_.accumulator_bytes / sizeof(Real),
+                                       std::min(group_, tiling_.partitions - group * group_)};
+  Real block[kCombineBlock], before[kCombineBlock];
+  const Real* from = combined(cpu::table_of<Real>(isa_), op, results, count, block);
   for (int i = 0; i < merged; ++i) {
     --waits;
     if (waits == 0)
-      for_values(stage, first, count,
-                 [&](float* value, std::int64_t at, std::size_t bytes) { std::memcpy(before + at, value, bytes); });
-    from = combine_two(cpu::isa_table(isa_), op, waits == 0 ? before : waiting(waits) + first, from, count, block);
+      for_values<Real>(stage, first, count, [&](Real* value, std::int64_t at, std::size_t bytes) {
+        std::memcpy(before + at, value, bytes);
+      });
+    from = combine_two<Real>(cpu::table_of<Real>(isa_), op, waits == 0 ? before : waiting<Real>(waits) + first, from,
+                             count, block);
   }
   if (waits > 0) {
-    std::memcpy(waiting(waits) + first, from, static_cast<std::size_t>(count) * sizeof(float));
+    std::memcpy(waiting<Real>(waits) + first, from, static_cast<std::size_t>(count) * sizeof(Real));
     return;
   }
-  for_values(stage, first, count,
-             [&](float* value, std::int64_t at, std::size_t bytes) { std::memcpy(value, from + at, bytes); });
+  for_values<Real>(stage, first, count,
+                   [&](Real* value, std::int64_t at, std::size_t bytes) { std::memcpy(value, from + at, bytes); });
 }
 
 void RegionRunner::run(const std::vector<BoundStep>& steps) const {
   for (const BoundStage& stage : stages_) {
     for (std::uint32_t i = stage.first; i < stage.rows; ++i) steps[i].run();
-    run_stage(stage);
+    sums_ == DType::f64 ? run_stage<double>(stage) : run_stage<float>(stage);
   }
   for (std::uint32_t i = stages_.back().last; i < last_; ++i) steps[i].run();
 }

@@ -48,7 +48,7 @@ class RegionRunner {
     std::byte* value;
     std::uint64_t bytes, offset;
   };
-  struct Alike {  // adjacent accumulators with the same operator, in floats
+  struct Alike {  // adjacent accumulators with the same operator, in numbers
     std::int64_t first, count;
     CombineOp op;
   };
@@ -71,16 +71,24 @@ class RegionRunner {
   };
 
   void bind_stage(const Stage& stage, const Phase& phase, const Program& program, std::byte* arena, Isa isa);
-  void run_partition(const BoundStage& stage, int partition) const;
   std::uint64_t set_of(int partition) const { return static_cast<std::uint64_t>(partition % group_); }
+  // Real: the type of the partial results.
+  template <class Real>
+  void run_partition(const BoundStage& stage, int partition) const;
+  template <class Real>
   void add_lanes(const BoundStage& stage, const cpu::TileContext& partition) const;
+  template <class Real>
   void run_stage(const BoundStage& stage) const;
+  template <class Real>
   void combine_range(const BoundStage& stage, int group, std::int64_t first, std::int64_t last) const;
-  template <class Move>
+  template <class Real, class Move>
   static void for_values(const BoundStage& stage, std::int64_t first, std::int64_t count, Move move);
+  template <class Real>
   void combine_block(const BoundStage& stage, CombineOp op, int group, std::int64_t first, std::int64_t count) const;
-  float* accumulators(std::uint64_t set) const;
-  float* waiting(int place) const;
+  template <class Real>
+  Real* accumulators(std::uint64_t set) const;
+  template <class Real>
+  Real* waiting(int place) const;
 
   std::uint32_t last_;
   std::vector<BoundStage> stages_;
@@ -89,6 +97,7 @@ class RegionRunner {
   std::int64_t tiles_;
   int group_ = 1;  // partitions that run at the same time (partial_results.h)
   std::byte* accumulators_ = nullptr;
+  DType sums_;              // type of the partial results
   std::uint64_t lanes_at_;  // offset in a thread's scratch
   const TileScratch& scratch_;
   cpu::Pool* pool_;

@@ -23,6 +23,13 @@ struct RandomParams;
 namespace graphrun::cpu {
 
 const IsaTable& isa_table(Isa isa);
+template <class Real>
+const IsaTableOf<Real>& table_of(Isa isa) {
+  if constexpr (sizeof(Real) == sizeof(double))
+    return *isa_table(isa).wide;
+  else
+    return isa_table(isa);
+}
 
 // Loop for the type of the table; null if the op has none. Loops and scalar op numbers both follow the order of
 // scalar_op_list.h.
@@ -95,10 +102,10 @@ std::uint32_t line_axes(const Params& params, const TensorType& in);
 template <class Real>
 const LineLoopOf<Real>* line_loop(const IsaTableOf<Real>& table, Op op, DType last_input);
 
-// Calls f(number of its type, table of its type) for the type of the first input, f32 or f64.
+// Returns f(number of the type, table of the type) for f32 or f64.
 template <class F>
-void for_type(const KernelArgs& args, const IsaTable& table, F&& f) {
-  args.in_type[0].dtype == DType::f64 ? f(double{}, *table.wide) : f(float{}, table);
+auto for_type(DType dtype, const IsaTable& table, F&& f) {
+  return dtype == DType::f64 ? f(double{}, *table.wide) : f(float{}, table);
 }
 
 // Bytes of scratch; see cpu_workspace().

@@ -202,7 +202,8 @@ void sum_of(const KernelArgs& args, const IsaTableOf<Real>& table) {
   }
 }
 void sum(const KernelArgs& args, const IsaTable& table) {
-  for_type(args, table, [&]<class Real>(Real, const IsaTableOf<Real>& own) { sum_of<Real>(args, own); });
+  for_type(args.in_type[0].dtype, table,
+           [&]<class Real>(Real, const IsaTableOf<Real>& own) { sum_of<Real>(args, own); });
 }
 
 int parts_of(const LineAxes& axes) {
@@ -213,7 +214,7 @@ int parts_of(const LineAxes& axes) {
 template <Op op>
 void along_lines(const KernelArgs& args, const IsaTable& table) {
   const LineAxes axes = axes_of(args);
-  for_type(args, table, [&]<class Real>(Real, const IsaTableOf<Real>& own) {
+  for_type(args.in_type[0].dtype, table, [&]<class Real>(Real, const IsaTableOf<Real>& own) {
     run_lines<Real>(args, axes, *line_loop<Real>(own, op, args.in_type[args.inputs - 1].dtype), parts_of(axes), own);
   });
 }
@@ -255,7 +256,8 @@ void fold_of(const KernelArgs& args, const IsaTableOf<Real>& table) {
 }
 template <Op op>
 void fold(const KernelArgs& args, const IsaTable& table) {
-  for_type(args, table, [&]<class Real>(Real, const IsaTableOf<Real>& own) { fold_of<op, Real>(args, own); });
+  for_type(args.in_type[0].dtype, table,
+           [&]<class Real>(Real, const IsaTableOf<Real>& own) { fold_of<op, Real>(args, own); });
 }
 
 // log(sum(exp(x))) from the maximum of x and the sum of exp(x - maximum).
@@ -293,7 +295,8 @@ void logsumexp_of(const KernelArgs& args, const IsaTableOf<Real>& table) {
   }
 }
 void logsumexp(const KernelArgs& args, const IsaTable& table) {
-  for_type(args, table, [&]<class Real>(Real, const IsaTableOf<Real>& own) { logsumexp_of<Real>(args, own); });
+  for_type(args.in_type[0].dtype, table,
+           [&]<class Real>(Real, const IsaTableOf<Real>& own) { logsumexp_of<Real>(args, own); });
 }
 
 std::uint64_t chunk_bytes(const Params& params, std::span<const TensorType> inputs, const TensorType&) {

@@ -137,7 +137,7 @@ void fold_of(const KernelArgs& args) {
   });
 }
 void fold(const KernelArgs& args, const IsaTable& table) {
-  for_type(args, table, [&]<class Real>(Real, const IsaTableOf<Real>&) { fold_of<Real>(args); });
+  for_type(args.in_type[0].dtype, table, [&]<class Real>(Real, const IsaTableOf<Real>&) { fold_of<Real>(args); });
 }
 
 void one_hot(const KernelArgs& args, const IsaTable&) {

@@ -262,7 +262,8 @@ void multiply(const KernelArgs& args, const IsaTableOf<Real>& table) {
 }
 
 void matmul(const KernelArgs& args, const IsaTable& table) {
-  for_type(args, table, [&]<class Real>(Real, const IsaTableOf<Real>& own) { multiply<Real>(args, own); });
+  for_type(args.in_type[0].dtype, table,
+           [&]<class Real>(Real, const IsaTableOf<Real>& own) { multiply<Real>(args, own); });
 }
 
 template <class Real>

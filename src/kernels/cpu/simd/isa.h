@@ -11,8 +11,9 @@ namespace graphrun::cpu {
 
 // Numbers per vector, independent of the register width: the accumulators of a sum, the rows of a tile's vector. Loops
 // for f64 are the same source, compiled with vectors of half as many numbers.
+inline constexpr int kVectorBytes = 64;
 template <class Real>
-inline constexpr int kLanesOf = 64 / sizeof(Real);
+inline constexpr int kLanesOf = kVectorBytes / sizeof(Real);
 inline constexpr int kLanes = kLanesOf<float>;
 
 // Operand of an elementwise loop: element (r, c) of a (rows, columns) slab is at data[r * row + c * column]. `column`
@@ -93,14 +94,17 @@ struct LineLoopOf {
 using Lines = LinesOf<float>;
 using LineLoop = LineLoopOf<float>;
 
-// ---- tiles: feature-major with `stride` floats per feature, a multiple of 16; `rows` of them are valid --------------
+// ---- tiles: feature-major with `stride` numbers per feature, a multiple of 16; `rows` of them are valid -------------
 
-// Rows to read: element (feature f, row r) is at data[f * feature + r / 16 * vector + r % 16]. In a tile, `feature` is
-// the stride and `vector` 16; in vectors of a data set they are 16 and 16 times the number of features.
-struct TileRows {
-  const float* data;
+// Rows to read: element (feature f, row r) is at data[f * feature + r / kLanes * vector + r % kLanes]. In a tile,
+// `feature` is the stride and `vector` kLanes; in vectors of a data set (f32) they are 16 and 16 times the number of
+// features.
+template <class Real>
+struct TileRowsOf {
+  const Real* data;
   std::int64_t feature, vector;
 };
+using TileRows = TileRowsOf<float>;
 
 // Ops fused into a product, applied to its sums before they are stored. They use the functors of scalar_ops.h, so
 // results are bitwise equal to a separate step. X(name of the op, index of the input that is the product, expression of
@@ -120,29 +124,32 @@ enum class Epilogue : std::int32_t { GRAPHRUN_EPILOGUES(GRAPHRUN_EPILOGUE) none 
 // out(n features) = in(k features) times w, the same for all rows: element (k, n) of w is at k * w_k + n * w_n. Each
 // element is a chain of fma over k in blocks of 256, as above. `bias` (n), if any, is added last, then the epilogue
 // is applied. `with` (n features) may alias `out` if k fits in one block. Processes `stride` rows.
-struct DenseTile {
-  TileRows in;
-  const float* w;
-  const float* bias;
+template <class Real>
+struct DenseTileOf {
+  TileRowsOf<Real> in;
+  const Real* w;
+  const Real* bias;
   Epilogue epilogue;
-  const float* with;
-  float* out;
+  const Real* with;
+  Real* out;
   std::int64_t w_k, w_n;
   std::int64_t k, n, stride;
 };
 
 // out(m, n) += a(m features) times b(n features), summed over rows.
-struct DenseGradientTile {
-  TileRows a, b;
-  float* out;
+template <class Real>
+struct DenseGradientTileOf {
+  TileRowsOf<Real> a, b;
+  Real* out;
   std::int64_t m, n, rows;
   bool lanes;
-  float* sums_of_b = nullptr;  // requires lanes: those of b's sums over rows, added as by sum_rows
+  Real* sums_of_b = nullptr;  // requires lanes: those of b's sums over rows, added as by sum_rows
 };
+using DenseGradientTile = DenseGradientTileOf<float>;
 
 // ---- the table ----------------------------------------------------------------------------------------------------
 
-// For f64, loops without a kernel of batch/ are null.
+// For f64, argmax, argmin, one_hot and draw are null.
 template <class Real>
 struct IsaTableOf {
   using Lines = LinesOf<Real>;
@@ -150,7 +157,7 @@ struct IsaTableOf {
   using MatmulProblem = MatmulProblemOf<Real>;
   const IsaTableOf<double>* wide;
   const ElementFn* elementwise;  // for scalar ops, in the order of scalar_op_list.h; null: none (batch/families.h)
-  ElementFn where;               // for f32
+  ElementFn where;               // null for f64
   void (*matmul)(const MatmulProblem& problem);
   // Packs columns [column, column + kPanelColumns) of b, of the k block that starts at k, into the panels of all of b;
   // the layout depends on the ISA. Disjoint calls write disjoint memory.
@@ -172,42 +179,40 @@ struct IsaTableOf {
                     std::int64_t columns);
   void (*draw)(const RandomDraw& draw);
   // Products of tiles and sums over their rows.
-  void (*dense)(const DenseTile& call);
-  // 16 partial sums, each over every 16th row. With `lanes` they are added to the 16 lanes of each element of `out`,
-  // otherwise tree-reduced into the element.
-  void (*dense_gradient)(const DenseGradientTile& call);
+  void (*dense)(const DenseTileOf<Real>& call);
+  // kLanes partial sums, each over every kLanes-th row. With `lanes` they are added to the lanes of each element of
+  // `out`, otherwise tree-reduced into the element.
+  void (*dense_gradient)(const DenseGradientTileOf<Real>& call);
   // Not for `lanes`. A chain of fma per 32 rows, added to the element; faster from about 8 outputs n on.
-  void (*wide_gradient)(const DenseGradientTile& call);
-  // out[f] += sum over rows of x's feature f; `lanes` as in DenseGradientTile
-  void (*sum_rows)(float* out, bool lanes, const TileRows& x, std::int64_t features, std::int64_t rows);
-  // out[i] += tree sum of element i's 16 lanes; reads lanes up to a multiple of 16 elements
-  void (*add_lanes)(float* out, const float* lanes, std::int64_t n);
+  void (*wide_gradient)(const DenseGradientTileOf<Real>& call);
+  // out[f] += sum over rows of x's feature f; `lanes` as in DenseGradientTileOf
+  void (*sum_rows)(Real* out, bool lanes, const TileRowsOf<Real>& x, std::int64_t features, std::int64_t rows);
+  // out[i] += tree sum of element i's lanes; reads lanes up to a multiple of kLanes elements
+  void (*add_lanes)(Real* out, const Real* lanes, std::int64_t n);
 };
 using IsaTable = IsaTableOf<float>;
 
 // One table per instruction set and type. Loops that take long to compile, or that every new scalar op changes, have
-// their own files.
-#define GRAPHRUN_ISA_TABLE(isa)                                                                               \
-  namespace isa {                                                                                             \
-  extern const ElementFn element_loops[];                                                                     \
-  void where(void* out, std::int64_t rows, std::int64_t columns, const Operand* in, double, double);          \
-  void draw(const RandomDraw& d);                                                                             \
-  void dense(const DenseTile& call);                                                                          \
-  void dense_gradient(const DenseGradientTile& call);                                                         \
-  void wide_gradient(const DenseGradientTile& call);                                                          \
-  void sum_rows_of_tile(float* out, bool lanes, const TileRows& x, std::int64_t features, std::int64_t rows); \
-  void add_lanes_to(float* out, const float* lanes, std::int64_t n);                                          \
-  extern const IsaTable table;                                                                                \
-  }                                                                                                           \
-  namespace isa##_f64 {                                                                                       \
-    extern const ElementFn element_loops[];                                                                   \
-    extern const IsaTableOf<double> table;                                                                    \
+// their own files. where() and draw() exist for f32 only.
+#define GRAPHRUN_ISA_LOOPS(isa, Real)                                                                                \
+  namespace isa {                                                                                                    \
+  extern const ElementFn element_loops[];                                                                            \
+  void where(void* out, std::int64_t rows, std::int64_t columns, const Operand* in, double, double);                 \
+  void draw(const RandomDraw& d);                                                                                    \
+  void dense(const DenseTileOf<Real>& call);                                                                         \
+  void dense_gradient(const DenseGradientTileOf<Real>& call);                                                        \
+  void wide_gradient(const DenseGradientTileOf<Real>& call);                                                         \
+  void sum_rows_of_tile(Real* out, bool lanes, const TileRowsOf<Real>& x, std::int64_t features, std::int64_t rows); \
+  void add_lanes_to(Real* out, const Real* lanes, std::int64_t n);                                                   \
+  extern const IsaTableOf<Real> table;                                                                               \
   }
+#define GRAPHRUN_ISA_TABLE(isa) GRAPHRUN_ISA_LOOPS(isa, float) GRAPHRUN_ISA_LOOPS(isa##_f64, double)
 GRAPHRUN_ISA_TABLE(plain)
 #if defined(__x86_64__)
 GRAPHRUN_ISA_TABLE(avx2)
 GRAPHRUN_ISA_TABLE(avx512)
 #endif
+#undef GRAPHRUN_ISA_LOOPS
 #undef GRAPHRUN_ISA_TABLE
 
 }  // namespace graphrun::cpu

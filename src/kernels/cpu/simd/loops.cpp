@@ -31,6 +31,11 @@ constexpr IsaTableOf<Real> make_table() {
   made.cross_entropy = {across<kCrossEntropy>, along<kCrossEntropy>};
   made.class_entropy = {across<kClassEntropy>, along<kClassEntropy>};
   made.transpose = transpose_matrix;
+  made.dense = dense;
+  made.dense_gradient = dense_gradient;
+  made.wide_gradient = wide_gradient;
+  made.sum_rows = sum_rows_of_tile;
+  made.add_lanes = add_lanes_to;
 #if defined(GRAPHRUN_WIDE)
   made.wide = &table;
 #else
@@ -40,11 +45,6 @@ constexpr IsaTableOf<Real> make_table() {
   made.argmin = {across<kArgmin>, along<kArgmin>};
   made.one_hot = one_hot;
   made.draw = draw;
-  made.dense = dense;
-  made.dense_gradient = dense_gradient;
-  made.wide_gradient = wide_gradient;
-  made.sum_rows = sum_rows_of_tile;
-  made.add_lanes = add_lanes_to;
 #endif
   return made;
 }

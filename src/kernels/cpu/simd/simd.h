@@ -47,6 +47,9 @@ inline constexpr int kShortLine = kLanes;  // with f64 half as many, so that one
 inline constexpr int kParts = kLanes / GRAPHRUN_LANES;
 using MatmulProblem = MatmulProblemOf<Real>;
 using Lines = LinesOf<Real>;
+using TileRows = TileRowsOf<Real>;
+using DenseTile = DenseTileOf<Real>;
+using DenseGradientTile = DenseGradientTileOf<Real>;
 
 typedef Real FloatPart __attribute__((vector_size(GRAPHRUN_REGISTER)));
 typedef Bits IntPart __attribute__((vector_size(GRAPHRUN_REGISTER)));

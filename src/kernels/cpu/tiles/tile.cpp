@@ -57,11 +57,11 @@ TileStep make_elementwise_tile(const TileCall& call, Isa isa, std::string&) {
 }
 
 // Maps the elements of each line, or reduces it to one feature.
-TileStep make_line_tile(const TileCall& call, Isa isa, std::string& reason) {
-  if (!in_tile(call.output) || call.inputs.empty()) return nullptr;
+template <class Real>
+TileStep line_tile(const TileCall& call, const IsaTableOf<Real>& table, std::string& reason) {
   const TileOperand x = call.inputs[0], other = call.inputs.back(), out = call.output;
-  const LineLoop* const loop = line_loop(isa_table(isa), call.op, other.type.dtype);
-  if (loop == nullptr) return nullptr;
+  const LineLoopOf<Real>* const loop = line_loop(table, call.op, other.type.dtype);
+  if (loop == nullptr || loop->across == nullptr) return nullptr;
   if (!in_tile(other)) {
     reason = "targets without rows";
     return nullptr;
@@ -71,17 +71,23 @@ TileStep make_line_tile(const TileCall& call, Isa isa, std::string& reason) {
   const bool reduces = feature_count(out.type) == static_cast<i64>(lines.size());
   const bool classes = other.type.dtype == DType::i32;
   return [=, run = loop->across](const TileContext& c) {
-    Lines one{nullptr, nullptr, nullptr, c.stride, static_cast<i64>(terms.size()), c.stride, terms.data()};
+    LinesOf<Real> one{nullptr, nullptr, nullptr, c.stride, static_cast<i64>(terms.size()), c.stride, terms.data()};
     i64 line = 0;
     for (const std::int32_t feature : lines) {
       const i64 first = feature * c.stride;
-      one.x = read<float>(x, c) + first;
-      one.out = written<float>(out, c) + (reduces ? line : first);
-      one.other = read<float>(other, c) + (classes ? line : first);
+      one.x = read<Real>(x, c) + first;
+      one.out = written<Real>(out, c) + (reduces ? line : first);
+      one.other =
+          classes ? reinterpret_cast<const Real*>(read<std::int32_t>(other, c) + line) : read<Real>(other, c) + first;
       run(one);
       line += c.stride;
     }
   };
+}
+TileStep make_line_tile(const TileCall& call, Isa isa, std::string& reason) {
+  if (!in_tile(call.output) || call.inputs.empty()) return nullptr;
+  return for_type(call.inputs[0].type.dtype, isa_table(isa),
+                  [&](auto, const auto& table) { return line_tile(call, table, reason); });
 }
 
 }  // namespace
@@ -100,18 +106,17 @@ View features(const TileOperand& operand) {
 TileStep make_tile_step(const TileCall& call, Isa isa, std::string& reason) {
   reason.clear();
   for (const TileOperand& input : call.inputs) {
-    if (input.type.dtype == DType::f64) reason = "tiles hold no f64";
     if (in_tile(input) && input.type.dtype == DType::u64) reason = "tiles hold no u64";
   }
-  if (call.output.type.dtype == DType::f64 || call.output.type.dtype == DType::u64)
-    reason = "tiles hold no 64-bit values";
+  if (call.output.type.dtype == DType::u64) reason = "tiles hold no u64";
   if (!reason.empty()) return nullptr;
   for (const auto make : {make_elementwise_tile, make_product_tile, make_reduction_tile, make_line_tile, make_move_tile,
                           make_draw_tile}) {
     TileStep step = make(call, isa, reason);
     if (step != nullptr || !reason.empty()) return step;
   }
-  reason = "no kernel runs '" + std::string(name_of(call.op)) + "' over tiles";
+  const bool wide = !call.inputs.empty() && call.inputs[0].type.dtype == DType::f64;
+  reason = "no kernel runs '" + std::string(name_of(call.op)) + (wide ? "' of f64" : "'") + " over tiles";
   return nullptr;
 }
 

@@ -1,5 +1,5 @@
-// tile.h: row steps of a region on one tile. Values are stored feature-major, so that 16 rows form the lanes of a
-// vector.
+// tile.h: row steps of a region on one tile. Values are stored feature-major, so that 16 rows (8 of f64) form the lanes
+// of a vector.
 // Contract: element (feature f, row r) of a tile value is at offset f * stride + r; stride is a multiple of 16. Lanes
 // from `rows` on may hold anything: elementwise ops process them, reductions over rows and stores skip them. A row
 // value with k rows per sample is stored as k features. Results are bitwise equal to the whole-batch kernels, except
@@ -29,7 +29,7 @@ namespace graphrun::cpu {
 struct TileContext {
   std::byte* tile = nullptr;          // scratch
   std::byte* accumulators = nullptr;  // the partition's accumulators
-  float* lanes = nullptr;             // 16 per accumulator element for sums over rows; null: they go to `accumulators`
+  std::byte* lanes = nullptr;         // a vector per accumulator number for sums; null: they go to `accumulators`
   std::int64_t first = 0;             // sample of the batch in lane 0
   std::int64_t rows = 0;              // samples in this tile, at least 1
   std::int64_t stride = 0;

@@ -43,17 +43,17 @@ GRAPHRUN_FN void for_block(Floats* sums, T* first, i64 stride, F&& f) {
 
 // Applies the fused step to a block.
 template <int kN, int kV>
-GRAPHRUN_FN void apply_epilogue(Floats* sums, Epilogue epilogue, const float* other, i64 stride) {
+GRAPHRUN_FN void apply_epilogue(Floats* sums, Epilogue epilogue, const Real* other, i64 stride) {
   using namespace scalar;
-#define GRAPHRUN_EPILOGUE(name, input, expression)                                              \
-  case Epilogue::name:                                                                          \
-    for_block<kN, kV>(                                                                          \
-        sums, other, stride, [&](Floats & sum, const float* p) __attribute__((always_inline)) { \
-          [[maybe_unused]] const auto with = [p]() __attribute__((always_inline)) {             \
-            return load(p);                                                                     \
-          };                                                                                    \
-          sum = expression;                                                                     \
-        });                                                                                     \
+#define GRAPHRUN_EPILOGUE(name, input, expression)                                             \
+  case Epilogue::name:                                                                         \
+    for_block<kN, kV>(                                                                         \
+        sums, other, stride, [&](Floats & sum, const Real* p) __attribute__((always_inline)) { \
+          [[maybe_unused]] const auto with = [p]() __attribute__((always_inline)) {            \
+            return load(p);                                                                    \
+          };                                                                                   \
+          sum = expression;                                                                    \
+        });                                                                                    \
     break;
   switch (epilogue) {
     GRAPHRUN_EPILOGUES(GRAPHRUN_EPILOGUE)
@@ -73,18 +73,18 @@ __attribute__((noinline)) void dense_blocks(const DenseTile& c, const DensePart&
   const i64 depth = part.depth;
   const bool first = part.k == 0, last = part.k + depth == c.k;
   const Epilogue epilogue = last ? c.epilogue : Epilogue::none;
-  const float* w = c.w + part.k * w_k + part.n * w_n;
-  const float* bias = last && c.bias != nullptr ? c.bias + part.n : nullptr;
+  const Real* w = c.w + part.k * w_k + part.n * w_n;
+  const Real* bias = last && c.bias != nullptr ? c.bias + part.n : nullptr;
   i64 at = part.n * stride + part.v * kLanes;
   for (i64 strips = part.strips; strips > 0; --strips) {
-    const float* in = c.in.data + part.k * feature + part.v * vector;
-    float* out = c.out + at;
-    const float* with = c.with + at;
+    const Real* in = c.in.data + part.k * feature + part.v * vector;
+    Real* out = c.out + at;
+    const Real* with = c.with + at;
     for (i64 blocks = part.blocks; blocks > 0; --blocks) {
       Floats sum[kN * kV];
       unrolled<kN * kV>([&](auto i) __attribute__((always_inline)) { sum[i] = 0.0f; });
-      const float* row_in = opaque(in);
-      const float* row_w = opaque(w);
+      const Real* row_in = opaque(in);
+      const Real* row_w = opaque(w);
       for (i64 k = depth; k > 0; --k, row_in += feature, row_w += w_k) {
         Floats row[kV];
         unrolled<kV>([&](auto v) __attribute__((always_inline)) { row[v] = load(row_in + v * vector); });
@@ -96,14 +96,14 @@ __attribute__((noinline)) void dense_blocks(const DenseTile& c, const DensePart&
       }
       if (!first) {
         for_block<kN, kV>(
-            sum, out, stride, [](Floats & s, const float* p) __attribute__((always_inline)) { s = load(p) + s; });
+            sum, out, stride, [](Floats & s, const Real* p) __attribute__((always_inline)) { s = load(p) + s; });
       }
       if (bias != nullptr) {
         unrolled<kN * kV>([&](auto i) __attribute__((always_inline)) { sum[i] = sum[i] + Floats(bias[i / kV]); });
       }
       apply_epilogue<kN, kV>(sum, epilogue, with, stride);
       for_block<kN, kV>(
-          sum, out, stride, [](Floats & s, float* p) __attribute__((always_inline)) { store(p, s); });
+          sum, out, stride, [](Floats & s, Real * p) __attribute__((always_inline)) { store(p, s); });
       in += kV * vector;
       out += kV * kLanes;
       with += kV * kLanes;

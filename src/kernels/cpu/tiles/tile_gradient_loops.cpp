@@ -15,7 +15,7 @@ GRAPHRUN_FN FloatPart add_halves(FloatPart a, FloatPart b, std::integer_sequence
                                  (kLane % (2 * kApart) < kApart ? kLane + kApart : GRAPHRUN_LANES + kLane - kApart)...);
 }
 
-// Reduces GRAPHRUN_LANES vectors to one: lane i is the sum of vector i, added lanes 8, 4, 2, 1 apart.
+// Reduces GRAPHRUN_LANES vectors to one: lane i is the sum of vector i, lanes added ..., 4, 2, 1 apart.
 template <int kApart>
 GRAPHRUN_FN FloatPart add_lanes(FloatPart* v) {
   unrolled<kApart>([&](auto i)
@@ -27,10 +27,10 @@ GRAPHRUN_FN FloatPart add_lanes(FloatPart* v) {
   }
 }
 
-GRAPHRUN_FN FloatPart add_parts(Floats x) {  // lanes 8 apart, then 4, down to one register
-#if GRAPHRUN_LANES == 16
+GRAPHRUN_FN FloatPart add_parts(Floats x) {  // halves of the lanes, then quarters, down to one register
+#if GRAPHRUN_REGISTER == 64
   return x.part[0];
-#elif GRAPHRUN_LANES == 8
+#elif GRAPHRUN_REGISTER == 32
   return x.part[0] + x.part[1];
 #else
   return (x.part[0] + x.part[2]) + (x.part[1] + x.part[3]);
@@ -38,7 +38,7 @@ GRAPHRUN_FN FloatPart add_parts(Floats x) {  // lanes 8 apart, then 4, down to o
 }
 
 // totals[i] = tree sum of the lanes of vectors[i].
-__attribute__((noinline)) void total_lanes(float* totals, const float* vectors) {
+__attribute__((noinline)) void total_lanes(Real* totals, const Real* vectors) {
   for (int p = 0; p < kLanes; p += GRAPHRUN_LANES) {
     FloatPart part[GRAPHRUN_LANES];
     unrolled<GRAPHRUN_LANES>([&](auto i) __attribute__((always_inline)) {
@@ -51,20 +51,20 @@ __attribute__((noinline)) void total_lanes(float* totals, const float* vectors) 
 
 // Sink for sums over tile rows: separate lanes, which are added when the partition ends.
 struct ToLanes {
-  float* lanes;
+  Real* lanes;
   GRAPHRUN_FN void add(Floats x, i64 i) { store(lanes + i * kLanes, load(lanes + i * kLanes) + x); }
   GRAPHRUN_FN void end_block() {}
   GRAPHRUN_FN void finish() {}
 };
-// Sink that adds to numbers, 16 sums at a time and between blocks, when no sums are in registers.
+// Sink that adds to numbers, kLanes sums at a time and between blocks, when no sums are in registers.
 struct ToNumbers {
-  static constexpr int kMax = 2 * kLanes + 16;
-  float* out;
+  static constexpr int kMax = kLanes + 32;
+  Real* out;
   int count = 0;
   i64 to[kMax];
-  float vectors[kMax * kLanes];
+  Real vectors[kMax * kLanes];
 
-  explicit ToNumbers(float* numbers) : out(numbers) {}
+  explicit ToNumbers(Real* numbers) : out(numbers) {}
   GRAPHRUN_FN void add(Floats x, i64 i) {
     to[count] = i;
     store(vectors + count++ * kLanes, x);
@@ -79,7 +79,7 @@ struct ToNumbers {
   }
   __attribute__((noinline)) void total(int n) {
     count -= n;
-    float totals[kLanes];
+    Real totals[kLanes];
     total_lanes(totals, vectors + count * kLanes);
     for (int i = 0; i < n; ++i) out[to[count + i]] += totals[i];
   }
@@ -103,8 +103,8 @@ inline constexpr int kColumn = GRAPHRUN_BLOCKS == 16 ? 10 : GRAPHRUN_BLOCKS == 8
 template <int kM, int kN, bool kSumOfB, class Sums>
 __attribute__((noinline)) void gradient_block(const DenseGradientTile& c, i64 m, i64 n, Sums& sums) {
   const i64 a_feature = c.a.feature, a_vector = c.a.vector, b_feature = c.b.feature, b_vector = c.b.vector;
-  const float* a = c.a.data + m * a_feature;
-  const float* b = c.b.data + n * b_feature;
+  const Real* a = c.a.data + m * a_feature;
+  const Real* b = c.b.data + n * b_feature;
   constexpr int kProducts = kM * kN, kAll = kProducts + (kSumOfB ? kN : 0);
   Floats sum[kAll];
   unrolled<kAll>([&](auto i) __attribute__((always_inline)) { sum[i] = 0.0f; });
@@ -124,8 +124,8 @@ __attribute__((noinline)) void gradient_block(const DenseGradientTile& c, i64 m,
   i64 left = c.rows;
 #pragma GCC unroll 2
   for (; left >= kLanes; left -= kLanes, a += a_vector, b += b_vector)
-    add_vector([](const float* p) __attribute__((always_inline)) { return load(p); });
-  if (left > 0) add_vector([left](const float* p) __attribute__((always_inline)) { return load_first(p, left); });
+    add_vector([](const Real* p) __attribute__((always_inline)) { return load(p); });
+  if (left > 0) add_vector([left](const Real* p) __attribute__((always_inline)) { return load_first(p, left); });
   const i64 width = c.n, first = m * width + n;
   if constexpr (kM > 0) {
     unrolled<kProducts>([&](auto i)
@@ -177,7 +177,7 @@ template <class Sums>
 GRAPHRUN_FN void sum_tile(Sums& sums, const TileRows& x, i64 features, i64 rows) {
   in_parts<kSummed>(
       features, [&](i64 f, auto count) __attribute__((always_inline)) {
-        const float* p = x.data + f * x.feature;
+        const Real* p = x.data + f * x.feature;
         Floats sum[count];
         unrolled<count>([&](auto i) __attribute__((always_inline)) { sum[i] = 0.0f; });
         i64 left = rows;
@@ -212,11 +212,11 @@ constexpr int inputs_beside(int vectors) {
 #endif
 }
 
-// Transposes rows: row r's first 16 of b's n features go to block + r * apart, padded with zeros.
-GRAPHRUN_FN void outputs_of_rows(float* block, i64 apart, const TileRows& b, i64 n, i64 rows) {
+// Transposes rows: row r's first kLanes of b's n features go to block + r * apart, padded with zeros.
+GRAPHRUN_FN void outputs_of_rows(Real* block, i64 apart, const TileRows& b, i64 n, i64 rows) {
   constexpr i64 kSide = GRAPHRUN_LANES;
   for (i64 r = 0; r < rows; r += kSide) {
-    const float* const from = b.data + r / kLanes * b.vector + r % kLanes;
+    const Real* const from = b.data + r / kLanes * b.vector + r % kLanes;
     for (i64 f = 0; f < kLanes; f += kSide) {
       FloatPart v[kSide];
       unrolled<GRAPHRUN_LANES>([&](auto i) __attribute__((always_inline)) {
@@ -232,20 +232,20 @@ GRAPHRUN_FN void outputs_of_rows(float* block, i64 apart, const TileRows& b, i64
 
 // Location of a block of the gradient: rows of `width` numbers; the last vector of outputs has `last` of them.
 struct GradientRows {
-  float* data;
+  Real* data;
   i64 width, last;
 };
 
 // out += kM features of a times kV vectors of outputs, over at most kChain rows.
 template <int kM, int kV>
-__attribute__((noinline)) void add_outer(const GradientRows& out, const TileRows& a, const float* block, i64 rows) {
+__attribute__((noinline)) void add_outer(const GradientRows& out, const TileRows& a, const Real* block, i64 rows) {
   Floats sum[kM * kV];
   unrolled<kM * kV>([&](auto i) __attribute__((always_inline)) { sum[i] = 0.0f; });
-  const float* data = a.data;
+  const Real* data = a.data;
   const i64 feature = a.feature;
   for (; rows > 0; rows -= kLanes, data += a.vector) {
     constexpr int kThirds = (kM + 2) / 3;  // an address reaches three features: x, x + feature, x + 2 * feature
-    const float* x[kThirds];
+    const Real* x[kThirds];
     unrolled<kThirds>([&](auto i) __attribute__((always_inline)) { x[i] = data + 3 * i * feature; });
     for (i64 r = rows < kLanes ? rows : kLanes; r > 0; --r, block += kV * kLanes) {
       Floats outputs[kV];
@@ -265,11 +265,11 @@ __attribute__((noinline)) void add_outer(const GradientRows& out, const TileRows
   // Read all vectors before writing any: loading a partial vector would otherwise wait for the masked store of its
   // neighbor.
   unrolled<kM * kV>([&](auto i) __attribute__((always_inline)) {
-    const float* const from = out.data + i / kV * width + i % kV * kLanes;
+    const Real* const from = out.data + i / kV * width + i % kV * kLanes;
     sum[i] = (whole(i) ? load(from) : load_first(from, last)) + sum[i];
   });
   unrolled<kM * kV>([&](auto i) __attribute__((always_inline)) {
-    float* const to = out.data + i / kV * width + i % kV * kLanes;
+    Real* const to = out.data + i / kV * width + i % kV * kLanes;
     if (whole(i)) {
       store(to, sum[i]);
     } else {
@@ -281,11 +281,11 @@ __attribute__((noinline)) void add_outer(const GradientRows& out, const TileRows
 }  // namespace
 
 void wide_gradient(const DenseGradientTile& c) {
-  alignas(64) float block[kChain * kOutputVectors * kLanes];
+  alignas(64) Real block[kChain * kOutputVectors * kLanes];
   for (i64 r = 0; r < c.rows; r += kChain) {
     const i64 rows = c.rows - r < kChain ? c.rows - r : kChain;
-    const float* const a = c.a.data + r / kLanes * c.a.vector;
-    const float* const b = c.b.data + r / kLanes * c.b.vector;
+    const Real* const a = c.a.data + r / kLanes * c.a.vector;
+    const Real* const b = c.b.data + r / kLanes * c.b.vector;
     in_parts<kOutputVectors>((c.n + kLanes - 1) / kLanes, [&](i64 v, auto vectors) __attribute__((always_inline)) {
       const i64 n = v * kLanes;
       unrolled<vectors>([&](auto i) __attribute__((always_inline)) {
@@ -303,8 +303,8 @@ void wide_gradient(const DenseGradientTile& c) {
   }
 }
 
-void add_lanes_to(float* out, const float* lanes, i64 n) {
-  float totals[kLanes];
+void add_lanes_to(Real* out, const Real* lanes, i64 n) {
+  Real totals[kLanes];
   for (; n > 0; n -= kLanes, out += kLanes, lanes += kLanes * kLanes) {
     total_lanes(totals, lanes);
     if (n >= kLanes) {
@@ -324,7 +324,7 @@ void dense_gradient(const DenseGradientTile& c) {
   c.sums_of_b != nullptr ? gradient<true>(c, sums) : gradient<false>(c, sums);
 }
 
-void sum_rows_of_tile(float* out, bool lanes, const TileRows& x, i64 features, i64 rows) {
+void sum_rows_of_tile(Real* out, bool lanes, const TileRows& x, i64 features, i64 rows) {
   if (lanes) {
     ToLanes sums{out};
     return sum_tile(sums, x, features, rows);

@@ -21,6 +21,8 @@ void transpose(const IsaTable& table, T* to, i64 to_stride, const T* from, i64 f
     return;
   }
   if constexpr (std::is_same_v<T, float>) return table.transpose(to, to_stride, from, from_stride, rows, columns);
+  if constexpr (std::is_same_v<T, double>)
+    return table.wide->transpose(to, to_stride, from, from_stride, rows, columns);
   (void)table;
   for (i64 c = 0; c < columns; ++c)
     for (i64 r = 0; r < rows; ++r) to[c * to_stride + r] = from[r * from_stride + c];
@@ -99,14 +101,15 @@ TileStep rearrange(const TileCall& call) {
 }
 
 // Adds the features of the windows in order, as the kernel for batches does.
+template <class Real>
 TileStep fold(const TileCall& call) {
   const View windows = windowed(features(call.output), call.params->as<WindowParams>());
   return [x = call.inputs[0], out = call.output, places = elements_of(windows)](const TileContext& c) {
-    float* const sums = written<float>(out, c);
-    const float* from = read<float>(x, c);
-    std::fill_n(sums, feature_count(out.type) * c.stride, 0.0f);
+    Real* const sums = written<Real>(out, c);
+    const Real* from = read<Real>(x, c);
+    std::fill_n(sums, feature_count(out.type) * c.stride, Real{});
     for (const std::int32_t place : places) {
-      float* const to = sums + place * c.stride;
+      Real* const to = sums + place * c.stride;
       for (i64 r = 0; r < c.stride; ++r) to[r] += from[r];
       from += c.stride;
     }
@@ -121,16 +124,17 @@ TileStep one_hot(const TileCall& call, const IsaTable& table) {
 }
 
 // Table rows by index; zeros for an index out of range.
+template <class Real>
 TileStep gather(const TileCall& call) {
   return [rows = call.inputs[0], indices = call.inputs[1], result = call.output](const TileContext& c) {
-    const float* const table = read<float>(rows, c);
+    const Real* const table = read<Real>(rows, c);
     const std::int32_t* index = read<std::int32_t>(indices, c);
-    float* out = written<float>(result, c);
+    Real* out = written<Real>(result, c);
     const i64 entries = rows.type.shape[0], width = rows.type.shape[1];
     for (i64 i = feature_count(indices.type); i > 0; --i, index += c.stride, out += width * c.stride) {
       for (i64 r = 0; r < c.stride; ++r) {
         const bool known = index[r] >= 0 && index[r] < entries;
-        for (i64 j = 0; j < width; ++j) out[j * c.stride + r] = known ? table[index[r] * width + j] : 0.0f;
+        for (i64 j = 0; j < width; ++j) out[j * c.stride + r] = known ? table[index[r] * width + j] : Real{};
       }
     }
   };
@@ -139,6 +143,7 @@ TileStep gather(const TileCall& call) {
 template <class Make>
 TileStep for_dtype(DType dtype, Make&& make) {
   if (dtype == DType::f32) return make(float{});
+  if (dtype == DType::f64) return make(double{});
   if (dtype == DType::i32) return make(std::int32_t{});
   return make(std::uint8_t{});
 }
@@ -203,21 +208,23 @@ TileStep make_tile_store(std::byte* arena, const TileOperand& from, Isa isa) {
 
 TileStep make_move_tile(const TileCall& call, Isa isa, std::string& reason) {
   if (!in_tile(call.output)) return nullptr;
+  const DType dtype = call.output.type.dtype;
   if (call.op == Op::minibatch) {
     const DataVectors& vectors = call.inputs[0].vectors;
     if (vectors.data != nullptr) return copy_vectors(vectors, call.output);
-    return for_dtype(call.output.type.dtype, [&](auto t) { return minibatch<decltype(t)>(call, isa_table(isa)); });
+    return for_dtype(dtype, [&](auto t) { return minibatch<decltype(t)>(call, isa_table(isa)); });
   }
   if (call.op == family_op::one_hot) return one_hot(call, isa_table(isa));
   if (call.op == family_op::gather) {
-    if (in_tile(call.inputs[1]) && call.output.type.dtype == DType::f32) return gather(call);
-    reason = "only tables of f32 are read by tiles";
+    if (in_tile(call.inputs[1]) && dtype == DType::f32) return gather<float>(call);
+    if (in_tile(call.inputs[1]) && dtype == DType::f64) return gather<double>(call);
+    reason = "only tables of real numbers are read by tiles";
     return nullptr;
   }
-  if (call.op == family_op::fold) return fold(call);
+  if (call.op == family_op::fold) return dtype == DType::f64 ? fold<double>(call) : fold<float>(call);
   for (const Op op : {Op::broadcast_to, Op::transpose, family_op::windows, Op::slice, Op::pad, Op::concat}) {
     if (call.op != op) continue;
-    return for_dtype(call.output.type.dtype, [&](auto t) { return rearrange<decltype(t)>(call); });
+    return for_dtype(dtype, [&](auto t) { return rearrange<decltype(t)>(call); });
   }
   return nullptr;
 }
@@ -225,6 +232,7 @@ TileStep make_move_tile(const TileCall& call, Isa isa, std::string& reason) {
 TileStep make_draw_tile(const TileCall& call, Isa isa, std::string&) {
   const auto* p = call.params->get_if<RandomParams>();
   if (p == nullptr || !in_tile(call.output) || call.op == family_op::permutation) return nullptr;
+  if (call.output.type.dtype == DType::f64) return nullptr;  // dropout: all others are f32
   return [inputs = call.inputs, result = call.output, op = call.op, params = *p, mask = call.mask_at,
           known = call.mask_known, &table = isa_table(isa)](const TileContext& c) {
     fill_random(table, op, params,

@@ -27,11 +27,12 @@ Epilogue epilogue_of(std::optional<Op> op) {
 }
 
 // x @ W for each row of the sample.
-TileStep dense(const TileCall& call, const IsaTable& table) {
+template <class Real>
+TileStep dense(const TileCall& call, const IsaTableOf<Real>& table) {
   const TileOperand x = call.inputs[0], w = call.inputs[1], out = call.output;
   const TileOperand with = in_tile(call.epilogue.with) ? call.epilogue.with : out;
-  DenseTile dense{};
-  dense.bias = reinterpret_cast<const float*>(call.epilogue.bias);
+  DenseTileOf<Real> dense{};
+  dense.bias = reinterpret_cast<const Real*>(call.epilogue.bias);
   dense.epilogue = epilogue_of(call.epilogue.op);
   const bool transposed = call.params->as<MatmulParams>().transpose_b;
   dense.w_k = transposed ? 1 : w.type.shape[1];
@@ -40,11 +41,11 @@ TileStep dense(const TileCall& call, const IsaTable& table) {
   dense.n = out.type.shape[out.type.shape.rank() - 1];
   const i64 rows = dense.n == 0 ? 0 : feature_count(out.type) / dense.n;
   return [=, &table](const TileContext& c) {
-    DenseTile tile = dense;
-    tile.in = rows_of(x, c);
-    tile.w = read<float>(w, c);
-    tile.with = read<float>(with, c);
-    tile.out = written<float>(out, c);
+    DenseTileOf<Real> tile = dense;
+    tile.in = rows_of<Real>(x, c);
+    tile.w = read<Real>(w, c);
+    tile.with = read<Real>(with, c);
+    tile.out = written<Real>(out, c);
     tile.stride = c.stride;
     for (i64 r = 0; r < rows; ++r) {
       table.dense(tile);
@@ -56,16 +57,19 @@ TileStep dense(const TileCall& call, const IsaTable& table) {
 }
 
 // Destination of a sum over rows: the partition's lanes, if it has them.
+template <class Real>
 struct Sums {
-  float* out;
+  Real* out;
   bool lanes;
 };
-float* lanes_of(std::uint64_t accumulators_at, const TileContext& c) {
-  return c.lanes + accumulators_at / sizeof(float) * kLanes;
+template <class Real>
+Real* lanes_of(std::uint64_t accumulators_at, const TileContext& c) {
+  return reinterpret_cast<Real*>(c.lanes) + accumulators_at / sizeof(Real) * kLanesOf<Real>;
 }
-Sums sums_of(const TileOperand& out, const TileContext& c) {
-  if (c.lanes == nullptr) return {written<float>(out, c), false};
-  return {lanes_of(out.offset, c), true};
+template <class Real>
+Sums<Real> sums_of(const TileOperand& out, const TileContext& c) {
+  if (c.lanes == nullptr) return {written<Real>(out, c), false};
+  return {lanes_of<Real>(out.offset, c), true};
 }
 
 // Returns whether a gradient is faster with outputs as lanes, if the partition has no lanes. With 64 rows per tile it
@@ -77,13 +81,20 @@ bool outputs_as_lanes(i64 inputs, i64 outputs) {
 }
 
 // x^T @ g, summed over the rows of the batch.
-TileStep dense_gradient(const TileCall& call, const IsaTable& table) {
+template <class Real>
+TileStep dense_gradient(const TileCall& call, const IsaTableOf<Real>& table) {
   return [x = call.inputs[0], g = call.inputs[1], out = call.output, sums_at = call.sums_at,
           &table](const TileContext& c) {
     const i64 m = x.type.shape[1], n = g.type.shape[1];
-    const Sums to = sums_of(out, c);
-    DenseGradientTile tile{
-        rows_of(x, c), rows_of(g, c), to.out, m, n, c.rows, to.lanes, sums_at ? lanes_of(*sums_at, c) : nullptr};
+    const Sums to = sums_of<Real>(out, c);
+    DenseGradientTileOf<Real> tile{rows_of<Real>(x, c),
+                                   rows_of<Real>(g, c),
+                                   to.out,
+                                   m,
+                                   n,
+                                   c.rows,
+                                   to.lanes,
+                                   sums_at ? lanes_of<Real>(*sums_at, c) : nullptr};
     const auto gradient = !to.lanes && outputs_as_lanes(m, n) ? table.wide_gradient : table.dense_gradient;
     for (i64 r = 0; r < x.type.rows; ++r, tile.a.data += m * tile.a.feature, tile.b.data += n * tile.b.feature)
       gradient(tile);
@@ -104,27 +115,28 @@ std::vector<std::int32_t> targets(const TileCall& call) {
   return elements_of(to);
 }
 
-TileStep sum_rows(const TileCall& call, const IsaTable& table) {
+template <class Real>
+TileStep sum_rows(const TileCall& call, const IsaTableOf<Real>& table) {
   const std::vector<std::int32_t> to = targets(call);
   bool direct = true;
   for (std::size_t i = 0; i < to.size(); ++i) direct = direct && to[i] == static_cast<std::int32_t>(i);
   return [=, from = call.inputs[0], out = call.output, &table](const TileContext& c) {
-    TileRows x = rows_of(from, c);
-    const Sums sums = sums_of(out, c);
+    TileRowsOf<Real> x = rows_of<Real>(from, c);
+    const Sums sums = sums_of<Real>(out, c);
     if (direct) return table.sum_rows(sums.out, sums.lanes, x, static_cast<i64>(to.size()), c.rows);
     for (const std::int32_t target : to) {
-      table.sum_rows(sums.out + (sums.lanes ? target * kLanes : target), sums.lanes, x, 1, c.rows);
+      table.sum_rows(sums.out + (sums.lanes ? target * kLanesOf<Real> : target), sums.lanes, x, 1, c.rows);
       x.data += x.feature;
     }
   };
 }
 
 // Extrema and products are rare in models, so plain loops suffice. NaN propagates.
-template <class F>
+template <class Real, class F>
 TileStep fold_rows(const TileCall& call, F fold) {
   return [from = call.inputs[0], result = call.output, to = targets(call), fold](const TileContext& c) {
-    const float* x = read<float>(from, c);
-    float* const out = written<float>(result, c);
+    const Real* x = read<Real>(from, c);
+    Real* const out = written<Real>(result, c);
     for (const std::int32_t target : to) {
       for (i64 r = 0; r < c.rows; ++r) out[target] = fold(out[target], x[r]);
       x += c.stride;
@@ -133,21 +145,50 @@ TileStep fold_rows(const TileCall& call, F fold) {
 }
 
 // Adds rows to the output rows selected by the indices.
+template <class Real>
 TileStep scatter_rows(const TileCall& call) {
   return [indices = call.inputs[0], updates = call.inputs[1], out = call.output](const TileContext& c) {
     const std::int32_t* index = read<std::int32_t>(indices, c);
-    const float* x = read<float>(updates, c);
-    const Sums to = sums_of(out, c);
+    const Real* x = read<Real>(updates, c);
+    const Sums to = sums_of<Real>(out, c);
     const i64 rows = out.type.shape[0], width = out.type.shape[1];
-    const i64 apart = to.lanes ? kLanes : 1;
+    const i64 apart = to.lanes ? kLanesOf<Real> : 1;
     for (i64 i = feature_count(indices.type); i > 0; --i, index += c.stride, x += width * c.stride) {
       for (i64 r = 0; r < c.rows; ++r) {
         if (index[r] < 0 || index[r] >= rows) continue;
-        float* const sums = to.out + index[r] * width * apart + (to.lanes ? r % kLanes : 0);
+        Real* const sums = to.out + index[r] * width * apart + (to.lanes ? r % kLanesOf<Real> : 0);
         for (i64 j = 0; j < width; ++j) sums[j * apart] += x[j * c.stride + r];
       }
     }
   };
+}
+
+template <class Real>
+TileStep product(const TileCall& call, const IsaTableOf<Real>& table, std::string& reason) {
+  const auto& params = call.params->as<MatmulParams>();
+  const TensorType& a = call.inputs[0].type;
+  const TensorType& b = call.inputs[1].type;
+  if (in_tile(call.output)) {
+    // One matrix for all rows: op(a) keeps the batch first, b is a plain matrix.
+    if (a.rows > 0 && b.rows == 0 && b.shape.rank() == 2 && !params.transpose_a) return dense(call, table);
+    reason = "the product of two row values, or by several matrices, has no tile kernel";
+    return nullptr;
+  }
+  if (a.rows > 0 && a.rows == b.rows && a.shape.rank() == 2 && b.shape.rank() == 2 && params.transpose_a &&
+      !params.transpose_b)
+    return dense_gradient(call, table);
+  reason = "this product over the batch has no tile kernel";
+  return nullptr;
+}
+
+template <class Real>
+TileStep reduction(const TileCall& call, const IsaTableOf<Real>& table, std::string& reason) {
+  if (call.op == Op::sum) return sum_rows(call, table);
+  if (call.op == Op::max) return fold_rows<Real>(call, [](Real x, Real y) { return x >= y || x != x ? x : y; });
+  if (call.op == Op::min) return fold_rows<Real>(call, [](Real x, Real y) { return x <= y || x != x ? x : y; });
+  if (call.op == Op::prod) return fold_rows<Real>(call, [](Real x, Real y) { return x * y; });
+  reason = "partial results of '" + std::string(name_of(call.op)) + "' cannot be combined";
+  return nullptr;
 }
 
 }  // namespace
@@ -159,32 +200,16 @@ int epilogue_input(Op op) {
 
 TileStep make_product_tile(const TileCall& call, Isa isa, std::string& reason) {
   if (call.op != Op::matmul) return nullptr;
-  const auto& params = call.params->as<MatmulParams>();
-  const TensorType& a = call.inputs[0].type;
-  const TensorType& b = call.inputs[1].type;
-  if (in_tile(call.output)) {
-    // One matrix for all rows: op(a) keeps the batch first, b is a plain matrix.
-    if (a.rows > 0 && b.rows == 0 && b.shape.rank() == 2 && !params.transpose_a) return dense(call, isa_table(isa));
-    reason = "the product of two row values, or by several matrices, has no tile kernel";
-    return nullptr;
-  }
-  if (a.rows > 0 && a.rows == b.rows && a.shape.rank() == 2 && b.shape.rank() == 2 && params.transpose_a &&
-      !params.transpose_b)
-    return dense_gradient(call, isa_table(isa));
-  reason = "this product over the batch has no tile kernel";
-  return nullptr;
+  return for_type(call.output.type.dtype, isa_table(isa),
+                  [&](auto, const auto& table) { return product(call, table, reason); });
 }
 
 TileStep make_reduction_tile(const TileCall& call, Isa isa, std::string& reason) {
   if (in_tile(call.output)) return nullptr;
-  if (call.op == Op::scatter_add) return scatter_rows(call);
-  if (call.params->get_if<ReduceParams>() == nullptr) return nullptr;
-  if (call.op == Op::sum) return sum_rows(call, isa_table(isa));
-  if (call.op == Op::max) return fold_rows(call, [](float x, float y) { return x >= y || x != x ? x : y; });
-  if (call.op == Op::min) return fold_rows(call, [](float x, float y) { return x <= y || x != x ? x : y; });
-  if (call.op == Op::prod) return fold_rows(call, [](float x, float y) { return x * y; });
-  reason = "partial results of '" + std::string(name_of(call.op)) + "' cannot be combined";
-  return nullptr;
+  return for_type(call.output.type.dtype, isa_table(isa), [&]<class Real>(Real, const IsaTableOf<Real>& table) {
+    if (call.op == Op::scatter_add) return scatter_rows<Real>(call);
+    return call.params->get_if<ReduceParams>() == nullptr ? nullptr : reduction(call, table, reason);
+  });
 }
 
 }  // namespace graphrun::cpu

@@ -35,11 +35,12 @@ T* written(const TileOperand& operand, const TileContext& context) {
   return reinterpret_cast<T*>((in_tile(operand) ? context.tile : context.accumulators) + operand.offset);
 }
 
-// Rows of an f32 operand.
-inline TileRows rows_of(const TileOperand& operand, const TileContext& context) {
-  const float* const first = read<float>(operand, context);
-  if (operand.vectors.data == nullptr) return {first, context.stride, kLanes};
-  return {first, kLanes, static_cast<std::int64_t>(operand.vectors.vector_bytes / sizeof(float))};
+// Rows of a real operand.
+template <class Real>
+TileRowsOf<Real> rows_of(const TileOperand& operand, const TileContext& context) {
+  const Real* const first = read<Real>(operand, context);
+  if (operand.vectors.data == nullptr) return {first, context.stride, kLanesOf<Real>};
+  return {first, kLanesOf<Real>, static_cast<std::int64_t>(operand.vectors.vector_bytes / sizeof(Real))};
 }
 
 // Features of an operand, or its elements if it has no rows.
