@@ -15,6 +15,7 @@
 #include "graphrun/op.h"
 #include "graphrun/params.h"
 #include "kernels/calls.h"
+#include "kernels/cpu/batch/families.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/tiles/tile.h"
 
@@ -175,6 +176,26 @@ TEST(RandomTiles, AMaskServesTheNextDropout) {
                 << scratch[at] << " on " << name_of(isa) << " with a rate of " << rate << ", known " << known;
           }
         }
+      }
+    }
+  }
+}
+
+// Every epoch has each row once, in the order of the definition.
+TEST(RandomKernels, PermuteRowsAsDefined) {
+  for (const Isa isa : available_isas()) {
+    for (const std::uint64_t total : {1u, 2u, 3u, 16u, 17u, 64u, 65u, 255u, 257u, 1000u, 20000u, 70000u, 0xfffffff0u}) {
+      for (const auto& [first, rows] : {std::pair{0, 1}, {1, 15}, {0, 1000}, {13, 129}, {0, 64}}) {
+        if (static_cast<std::uint64_t>(first) >= total) continue;
+        const auto n = std::min(static_cast<std::uint64_t>(rows), total - static_cast<std::uint64_t>(first));
+        std::vector<std::int64_t> numbers(n + 1, -1);
+        cpu::isa_table(isa).permute(
+            {kKey, kStep, total, bits::half_bits(total), first, static_cast<std::int64_t>(n), numbers.data()});
+        for (std::uint64_t i = 0; i < n; ++i)
+          ASSERT_EQ(static_cast<std::uint64_t>(numbers[i]),
+                    bits::permuted(static_cast<std::uint64_t>(first) + i, total, kKey, kStep))
+              << i << " of " << total << " on " << name_of(isa);
+        EXPECT_EQ(numbers[n], -1) << "wrote past the end";
       }
     }
   }

@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <span>
 
+#include "base/random_bits.h"
 #include "graphrun/op_traits.h"
 #include "graphrun/params.h"
 #include "graphrun/scalar_op.h"
@@ -61,8 +62,20 @@ using Batch = MinibatchParams::Rows;
 inline Batch batch_of(const MinibatchParams& p, std::uint64_t step) {
   return p.at(step);
 }
-// Number in the data set of row r of a shuffled batch.
-std::int64_t shuffled(const MinibatchParams& p, const Batch& batch, std::int64_t r);
+// Calls f(row, its number in the data set) for rows [first, last) of a shuffled batch.
+template <class F>
+void for_shuffled(const IsaTable& table, const MinibatchParams& p, const Batch& batch, std::int64_t first,
+                  std::int64_t last, F&& f) {
+  std::int64_t numbers[64];
+  Permutation some{.key = p.key, .epoch = batch.epoch, .total = static_cast<std::uint64_t>(p.total), .out = numbers};
+  some.half = bits::half_bits(some.total);
+  for (; first < last; first += some.rows) {
+    some.first = batch.first + first;
+    some.rows = std::min<std::int64_t>(last - first, 64);
+    table.permute(some);
+    for (std::int64_t i = 0; i < some.rows; ++i) f(first + i, numbers[i]);
+  }
+}
 
 // Calls copy(input, its elements, their place in `out`) for each copy that broadcast_to, transpose, slice, windows,
 // pad and concat consist of. Input -1 is the number of a pad.

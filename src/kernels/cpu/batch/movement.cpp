@@ -171,6 +171,7 @@ void gather(const KernelArgs& args, const IsaTable&) {
 
 // ---- batches, random samples ---------------------------------------------------------------------------------------
 
+template <Isa isa>
 void minibatch(const KernelArgs& args) {
   const MinibatchParams params = batch_params(args, 2);
   const Batch batch = batch_of(params, counter(args, 1));
@@ -179,9 +180,10 @@ void minibatch(const KernelArgs& args) {
   if (params.shuffle) {
     const int parts = parts_for(batch.count * (64 + static_cast<std::int64_t>(row / sizeof(float))));
     for_ranges(args.pool, parts, batch.count, 1, [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t r = first; r < last; ++r)
+      for_shuffled(isa_table(isa), params, batch, first, last, [&](std::int64_t r, std::int64_t number) {
         std::memcpy(args.output<std::byte>() + static_cast<std::size_t>(r) * row,
-                    args.input<std::byte>(0) + static_cast<std::size_t>(shuffled(params, batch, r)) * row, row);
+                    args.input<std::byte>(0) + static_cast<std::size_t>(number) * row, row);
+      });
     });
   } else {
     const std::byte* from = args.input<std::byte>(0) + static_cast<std::size_t>(batch.first) * row;
@@ -231,19 +233,15 @@ constexpr Entry kMovementKernels[] = {
     entry<fold>(family_op::fold),
     entry<one_hot>(family_op::one_hot),
     entry<gather>(family_op::gather),
-    {Op::minibatch, {minibatch, minibatch, minibatch}},  // fills all rows of the batch itself
-    {family_op::varying_minibatch, {minibatch, minibatch, minibatch}},
+    // Fills all rows of the batch itself.
+    {Op::minibatch, {minibatch<Isa::plain>, minibatch<Isa::avx2>, minibatch<Isa::avx512>}},
+    {family_op::varying_minibatch, {minibatch<Isa::plain>, minibatch<Isa::avx2>, minibatch<Isa::avx512>}},
     entry<draw<family_op::random_uniform>>(family_op::random_uniform),
     entry<draw<family_op::random_normal>>(family_op::random_normal),
     entry<draw<Op::dropout>>(Op::dropout),
 };
 
 }  // namespace
-
-std::int64_t shuffled(const MinibatchParams& p, const Batch& batch, std::int64_t r) {
-  return static_cast<std::int64_t>(bits::permuted(static_cast<std::uint64_t>(batch.first + r),
-                                                  static_cast<std::uint64_t>(p.total), p.key, batch.epoch));
-}
 
 void fill_random(const IsaTable& table, Op op, const RandomParams& params, RandomDraw draw) {
   draw.key = params.key;

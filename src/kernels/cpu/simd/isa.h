@@ -76,6 +76,15 @@ struct RandomDraw {
   std::int64_t first = 0, rows = 0, width = 1, stride = 0;
 };
 
+// Positions of numbers first to first + rows - 1 in a shuffled epoch, by bits::permuted(); half:
+// bits::half_bits(total).
+struct Permutation {
+  std::uint64_t key = 0, epoch = 0, total = 0;
+  std::uint32_t half = 0;
+  std::int64_t first = 0, rows = 0;
+  std::int64_t* out = nullptr;
+};
+
 // Adjacent lines of `terms` numbers, for ops along lines. Across: element j of line i is at x[at(j) * stride + i], and
 // adjacent lines are the lanes of a vector. Along: it is at x[i * terms + j], and adjacent terms are.
 template <class Real>
@@ -149,7 +158,7 @@ using DenseGradientTile = DenseGradientTileOf<float>;
 
 // ---- the table ----------------------------------------------------------------------------------------------------
 
-// For f64, argmax, argmin, one_hot and draw are null.
+// For f64, argmax, argmin, one_hot, draw and permute are null.
 template <class Real>
 struct IsaTableOf {
   using Lines = LinesOf<Real>;
@@ -178,6 +187,7 @@ struct IsaTableOf {
   void (*transpose)(Real* to, std::int64_t to_stride, const Real* from, std::int64_t from_stride, std::int64_t rows,
                     std::int64_t columns);
   void (*draw)(const RandomDraw& draw);
+  void (*permute)(const Permutation& permutation);
   // Products of tiles and sums over their rows.
   void (*dense)(const DenseTileOf<Real>& call);
   // kLanes partial sums, each over every kLanes-th row. With `lanes` they are added to the lanes of each element of
@@ -193,12 +203,13 @@ struct IsaTableOf {
 using IsaTable = IsaTableOf<float>;
 
 // One table per instruction set and type. Loops that take long to compile, or that every new scalar op changes, have
-// their own files. where() and draw() exist for f32 only.
+// their own files. where(), draw() and permute() exist for f32 only.
 #define GRAPHRUN_ISA_LOOPS(isa, Real)                                                                                \
   namespace isa {                                                                                                    \
   extern const ElementFn element_loops[];                                                                            \
   void where(void* out, std::int64_t rows, std::int64_t columns, const Operand* in, double, double);                 \
   void draw(const RandomDraw& d);                                                                                    \
+  void permute(const Permutation& p);                                                                                \
   void dense(const DenseTileOf<Real>& call);                                                                         \
   void dense_gradient(const DenseGradientTileOf<Real>& call);                                                        \
   void wide_gradient(const DenseGradientTileOf<Real>& call);                                                         \

@@ -45,6 +45,7 @@ constexpr IsaTableOf<Real> make_table() {
   made.argmin = {across<kArgmin>, along<kArgmin>};
   made.one_hot = one_hot;
   made.draw = draw;
+  made.permute = permute;
 #endif
   return made;
 }

@@ -31,12 +31,12 @@ GRAPHRUN_FN LongPart even_lanes(std::integer_sequence<int, kLane...>) {
 struct Words {
   LongPart key0[10], key1[10], step;
 
-  explicit Words(const RandomDraw& draw) {
+  Words(std::uint64_t key, std::uint64_t number) {
     for (std::uint32_t i = 0; i < 10; ++i) {
-      key0[i] = LongPart{} + (std::uint32_t)((std::uint32_t)draw.key + i * 0x9E3779B9u);
-      key1[i] = LongPart{} + (std::uint32_t)((std::uint32_t)(draw.key >> 32) + i * 0xBB67AE85u);
+      key0[i] = LongPart{} + (std::uint32_t)((std::uint32_t)key + i * 0x9E3779B9u);
+      key1[i] = LongPart{} + (std::uint32_t)((std::uint32_t)(key >> 32) + i * 0xBB67AE85u);
     }
-    step = LongPart{} + draw.step;
+    step = LongPart{} + number;
   }
   // Philox4x32-10: the four words of each lane's block, for even and odd lanes. Only the low half of each 64 bits
   // counts, so that nothing has to be cleared.
@@ -104,7 +104,7 @@ void draw(const RandomDraw& given) {
   const RandomDraw d = given;  // local copy: no store can alias it
   constexpr i64 kSide = GRAPHRUN_LANES;
   if (d.mask_known) return drop_masked(d);
-  const Words words(d);
+  const Words words(d.key, d.step);
   const LongPart lanes = even_lanes(std::make_integer_sequence<int, GRAPHRUN_LANES / 2>{});
   if (d.stride == 0) {  // each lane has kSide elements
     for (i64 i = 0; i < d.rows; i += kSide * kSide) {
@@ -135,6 +135,58 @@ void draw(const RandomDraw& given) {
                                           : (phase == 2 ? w[j + 2] : w[j + 3]);
         if (f + j < width) put(d, ((i64)f + j) * d.stride + r, kSide, word);
       });
+    }
+  }
+}
+
+// Numbers that have not arrived yet take one step of the cycle walk, all together, until none is left.
+void permute(const Permutation& given) {
+  const Permutation p = given;
+  constexpr i64 kWalks = 64, kHalf = GRAPHRUN_LANES / 2;
+  const std::uint64_t mask = (std::uint64_t{1} << p.half) - 1;
+  const Words words(p.key, p.epoch);
+  std::uint64_t x[kWalks] = {};
+  i64 to[kWalks];
+  for (i64 begin = 0; begin < p.rows; begin += kWalks) {
+    i64 walks = p.rows - begin < kWalks ? p.rows - begin : kWalks;
+    for (i64 i = 0; i < walks; ++i) {
+      x[i] = (std::uint64_t)(p.first + begin + i);
+      to[i] = begin + i;
+    }
+    while (walks > 0) {
+      for (i64 i = 0; i < walks; i += GRAPHRUN_LANES) {
+        LongPart left[2], right[2];
+        unrolled<2>([&](auto h) __attribute__((always_inline)) {
+          LongPart all;
+          __builtin_memcpy(&all, x + i + h * kHalf, sizeof all);
+          left[h] = all >> p.half;
+          right[h] = all & mask;
+        });
+        for (std::uint64_t round = 0; round < 4; ++round) {
+          WordPart w[4];
+          words.of_blocks(w, right[0] | (round << 32), right[1] | (round << 32));
+          const LongPart mixed[2] = {(LongPart)w[0] & mask, ((LongPart)w[0] >> 32) & mask};
+          unrolled<2>([&](auto h) __attribute__((always_inline)) {
+            const LongPart next = left[h] ^ mixed[h];
+            left[h] = right[h];
+            right[h] = next;
+          });
+        }
+        unrolled<2>([&](auto h) __attribute__((always_inline)) {
+          const LongPart all = (left[h] << p.half) | right[h];
+          __builtin_memcpy(x + i + h * kHalf, &all, sizeof all);
+        });
+      }
+      i64 on = 0;
+      for (i64 i = 0; i < walks; ++i) {
+        if (x[i] < p.total) {
+          p.out[to[i]] = (i64)x[i];
+          continue;
+        }
+        x[on] = x[i];
+        to[on++] = to[i];
+      }
+      walks = on;
     }
   }
 }

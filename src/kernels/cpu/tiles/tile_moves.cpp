@@ -57,10 +57,9 @@ TileStep minibatch(const TileCall& call, const IsaTable& table) {
     TileContext valid = c;  // the phase sets the number of rows; this data set may have fewer
     valid.rows = std::clamp<i64>(batch.count - c.first, 0, c.rows);
     if (!params.shuffle) return load_rows(table, tile, data + (batch.first + c.first) * width, width, valid);
-    for (i64 r = 0; r < valid.rows; ++r) {
-      const T* const row = data + shuffled(params, batch, c.first + r) * width;
-      for (i64 f = 0; f < width; ++f) tile[f * c.stride + r] = row[f];
-    }
+    for_shuffled(table, params, batch, c.first, c.first + valid.rows, [&](i64 r, i64 number) {
+      for (i64 f = 0; f < width; ++f) tile[f * c.stride + r - c.first] = data[number * width + f];
+    });
     for (i64 f = 0; f < width; ++f) std::fill(tile + f * c.stride + valid.rows, tile + (f + 1) * c.stride, T{});
   };
 }
