@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <new>
@@ -38,6 +39,12 @@ class Machine {
     refresh();
     const std::string found = text(name);
     return found.empty() ? fallback : std::stoull(found);
+  }
+  void log_launch(int device) {
+    const std::lock_guard lock(mutex_);
+    refresh();
+    const std::string path = text("launches");
+    if (!path.empty()) std::ofstream(path, std::ios::app) << device << '\n';
   }
   bool is_missing(std::string_view library) {
     const std::lock_guard lock(mutex_);
@@ -160,8 +167,10 @@ cudaError_t cudaGetDeviceCount(int* count) {
   *count = static_cast<int>(machine().number("devices", 1));
   return *count == 0 ? cudaErrorNoDevice : cudaSuccess;
 }
-cudaError_t cudaSetDevice(int) {
+thread_local int current_device = 0;
+cudaError_t cudaSetDevice(int device) {
   FAKE_CALL();
+  current_device = device;
   return cudaSuccess;
 }
 cudaError_t cudaSetDeviceFlags(unsigned) {
@@ -176,7 +185,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   return cudaSuccess;
 }
 cudaError_t cudaGetDevice(int* device) {
-  *device = 0;
+  *device = current_device;
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
@@ -275,6 +284,7 @@ cudaError_t cudaLaunchKernel(const void*, dim3, dim3, void**, std::size_t, cudaS
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t*, const void*, void**) {
   FAKE_CALL();
   machine().work();
+  machine().log_launch(current_device);
   return cudaSuccess;
 }
 cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) {

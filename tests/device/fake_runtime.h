@@ -5,6 +5,7 @@
 //   FUNCTION=STATUS@N                  the N-th call (from 1) of this CUDA function fails with that status
 //   sticky                             after a failing call every further one fails with its status
 //   missing=NAME                       dlopen of a library whose file name begins so fails
+//   launches=PATH                      the device of each launch of a step kernel is appended to this file, a line each
 //   products=LETTERS                   cuBLASLt is fake_cublaslt.cpp, which offers an algorithm for each letter
 // A change of the variable starts all counts from zero and mends the device. Kernels do not run; copies do. Work counts
 // as in flight until something waits for it. What was seen is told in the environment, too:

@@ -388,7 +388,8 @@ std::vector<std::string> flags_of_trainings(const SplitLine& line) {
   std::vector<std::string> words;
   for (const Given& given : line.flags) {
     const Flag* flag = find_flag(given.name);
-    if ((flag->group != "Execution" && flag->group != "Model") || flag->name == "--ranks") continue;
+    if ((flag->group != "Execution" && flag->group != "Model") || flag->name == "--ranks" || flag->name == "--gpus")
+      continue;
     words.push_back(flag->value.empty() ? given.name : given.name + "=" + given.value);
   }
   return words;
@@ -426,6 +427,8 @@ void reject_contradictions(const SplitLine& line, const Arguments& arguments) {
   if (arguments.verb == "train" && !is_ensemble && (was_given(line, "--at-once") || was_given(line, "--output")))
     throw usage("flags", fmt::format("{} goes with --ensemble", was_given(line, "--output") ? "--output" : "--at-once"),
                 "--save-weights names the file of the weights");
+  if (arguments.verb == "train" && !is_ensemble && arguments.gpus > 0)
+    throw usage("flags", "--gpus goes with --ensemble");
   if (is_ensemble && arguments.output.empty())
     throw usage("flags", "--ensemble needs a folder for the networks: -o FOLDER");
   for (const Given& given : line.flags) {
@@ -438,6 +441,8 @@ void reject_contradictions(const SplitLine& line, const Arguments& arguments) {
   if (was_given(line, "--jobs") && was_given(line, "--at-once"))
     throw usage("flags", "--jobs and --at-once exclude each other",
                 "--jobs trains in processes, --at-once in threads of one process");
+  if (was_given(line, "--jobs") && arguments.gpus > 0)
+    throw usage("flags", "--jobs and --gpus exclude each other", "--gpus divides trainings in threads: --at-once");
   if (arguments.csv && arguments.json) throw usage("flags", "--csv and --json exclude each other");
   if (arguments.svg + arguments.csv + arguments.html + arguments.program + arguments.json > 1 &&
       arguments.verb == "plan")

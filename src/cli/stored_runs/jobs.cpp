@@ -14,6 +14,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <utility>
 
@@ -130,10 +131,12 @@ void run_in_processes(const std::vector<std::vector<std::string>>& jobs, std::si
   }
 }
 
-void run_in_threads(const std::vector<Arguments>& trainings, std::size_t at_once, const TakeJob& take,
-                    const OnJobEnd& ended) {
+void run_in_threads(const std::vector<Arguments>& trainings, const Executors& executors, std::size_t at_once,
+                    const TakeJob& take, const OnJobEnd& ended) {
   const Interruptible interruptible;
   std::vector<ThreadEnd> ends(trainings.size());
+  std::mutex mutex;  // protects `running`
+  std::vector<std::size_t> running(executors.size());
   const auto train = [&](std::size_t slot, const RunInCaller&) {
     const std::optional<std::size_t> job = take();
     if (!job) return;
@@ -141,7 +144,17 @@ void run_in_threads(const std::vector<Arguments>& trainings, std::size_t at_once
     end.begun = true;
     end.job = *job;
     Diagnostics diagnostics(end.message);
-    end.code = guarded(diagnostics, [&] { return train_and_store(trainings[*job], diagnostics, {}, &end.run); });
+    Arguments training = trainings[*job];
+    std::unique_lock lock(mutex);
+    const auto fewest = std::ranges::min_element(running);
+    if (fewest != running.end()) {
+      ++*fewest;
+      training.session.custom_executor = executors[static_cast<std::size_t>(fewest - running.begin())];
+    }
+    lock.unlock();
+    end.code = guarded(diagnostics, [&] { return train_and_store(training, diagnostics, {}, &end.run); });
+    lock.lock();
+    if (fewest != running.end()) --*fewest;
   };
   run_at_once(trainings.size(), at_once, train, [&](std::span<const std::size_t> slots) {
     // Completes all runs that have ended while the threads train: they never wait for the disk, and on a journaling

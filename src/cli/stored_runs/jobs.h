@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,9 +34,11 @@ pid_t start_process(const std::vector<std::string>& command_line);
 void run_in_processes(const std::vector<std::vector<std::string>>& command_lines, std::size_t at_once,
                       const OnJobEnd& ended);
 // Trains in threads of this process, at most `at_once` concurrently (training_run.h). Each thread asks `take` for the
-// index of its next training, and ends without one. ended() is called once the run's files are on the disk.
+// index of its next training, and ends without one. Each training runs on the executor with the fewest; without
+// executors, each finds its own. ended() is called once the run's files are on the disk.
 using TakeJob = std::function<std::optional<std::size_t>()>;
-void run_in_threads(const std::vector<Arguments>& trainings, std::size_t at_once, const TakeJob& take,
-                    const OnJobEnd& ended);
+using Executors = std::vector<std::shared_ptr<Executor>>;
+void run_in_threads(const std::vector<Arguments>& trainings, const Executors& executors, std::size_t at_once,
+                    const TakeJob& take, const OnJobEnd& ended);
 
 }  // namespace graphrun::cli

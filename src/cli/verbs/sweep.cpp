@@ -206,28 +206,65 @@ std::size_t cores_of(const Arguments& arguments) {
   return std::max<std::size_t>(1, cores() / static_cast<std::size_t>(std::max(1, arguments.ranks)));
 }
 
-// How many trainings fit at once, for the first and the last combination: on the CPU one per core, on an executor that
-// shares launches as many as it runs at the speed of one, if half of the free memory of the host holds the data and
-// arenas of so many. `sharing`: the executor of all runs if it shares launches between them. Others train one by one: a
-// plug-in may not support several threads.
-std::size_t fitting_at_once(const Arguments& arguments, const Plan& plan, std::shared_ptr<Executor>& sharing) {
+// The devices of `first`, the executor `name`, if it is that of all GPUs, as executors: at most `max`. Throws Error if
+// there are fewer than --gpus.
+Executors gpus_of(const Arguments& arguments, const std::shared_ptr<Executor>& first, std::size_t max) {
+  const std::string& name = arguments.session.executor;
+  const std::size_t wanted = arguments.gpus > 0 ? static_cast<std::size_t>(arguments.gpus) : max;
+  Executors gpus{first};
+  std::size_t found = first->name() == "cuda" ? 1 : 0;
+  if (found == 1 && wanted > 1 && name.find(':', name.rfind('/') + 1) == std::string::npos) {
+    const std::vector<Device> devices = first->devices().devices;
+    found = devices.size();
+    for (std::size_t i = 1; i < std::min(found, wanted); ++i)
+      gpus.push_back(find_executor(name + devices[i].id.substr(devices[i].id.find(':'))));
+  }
+  if (arguments.gpus > 0 && found < wanted)
+    throw Error(ErrorKind::input, "sweep.gpus", fmt::format("--gpus={}: '{}' has {} GPUs", arguments.gpus, name, found),
+                "--executor=cuda --gpus=N uses the first N GPUs that `graphrun devices` lists");
+  return gpus;
+}
+
+// How many trainings fit at once, for the first and the last combination, at most `max`: on the CPU one per core, on an
+// executor that shares launches as many as it runs at the speed of one on each of its GPUs, if half of the free memory
+// of the host holds the data and arenas of so many. `executors`: those of the runs if they share launches or divide
+// several GPUs. Others train one by one: a plug-in may not support several threads.
+std::size_t fitting_at_once(const Arguments& arguments, const Plan& plan, std::size_t max, Executors& executors) {
   const std::string& name = arguments.session.executor;
   const std::size_t own_cores = cores_of(arguments);
-  if (name == "auto" || (name == "cpu" && own_cores == 1)) return 1;
-  const std::shared_ptr<Executor> executor = find_executor(name);
-  std::size_t most = plan.trials.size();
+  if (arguments.gpus == 0 && (name == "auto" || (name == "cpu" && own_cores == 1))) return 1;
+  const std::shared_ptr<Executor> executor = find_executor(name == "auto" ? "cpu" : name);
+  std::vector<Program> programs;
   std::uint64_t bytes = 1;
+  const auto fitting_on = [&](Executor& one) {
+    std::size_t most = plan.trials.size();
+    for (const Program& program : programs)
+      most = std::min(most, name == "cpu" ? own_cores : one.share_launches(program));
+    return most;
+  };
+  std::size_t most = 1;
   try {
     for (const GridPoint* setting : {&plan.settings.front(), &plan.settings.back()}) {
-      const Program program =
-          plan_program(load_model(arguments.model, options_of(arguments, plan, *setting)), arguments.session);
-      bytes = std::max(bytes, 2 * program.arena_bytes);  // the data are in the model and in the arena
-      most = std::min(most, name == "cpu" ? own_cores : executor->share_launches(program));
+      programs.push_back(
+          plan_program(load_model(arguments.model, options_of(arguments, plan, *setting)), arguments.session));
+      bytes = std::max(bytes, 2 * programs.back().arena_bytes);  // the data are in the model and in the arena
     }
+    most = fitting_on(*executor);
   } catch (const Error&) {  // the run with this setting reports it; the others train
-    return 1;
+    if (arguments.gpus == 0) return 1;
   }
-  if (most > 1 && name != "cpu") sharing = executor;
+  const bool shares = most > 1 && name != "cpu";
+  Executors gpus = gpus_of(arguments, executor, name == "cpu" ? 1 : (max + most - 1) / most);
+  for (std::size_t i = 1; i < gpus.size(); ++i) {
+    try {
+      most = std::min(most, fitting_on(*gpus[i]));
+    } catch (const Error&) {  // a GPU that other programs have filled
+      if (arguments.gpus > 0) throw;
+      gpus.resize(i);
+    }
+  }
+  most *= gpus.size();
+  if (shares || gpus.size() > 1) executors = gpus;
   return std::clamp<std::size_t>(available_host_memory() / 2 / bytes, 1, most);
 }
 
@@ -409,26 +446,25 @@ std::int64_t epochs_of_rung(const Plan& plan, std::size_t rung) {
   return rung == 0 || rung == plan.rungs.size() ? 0 : plan.rungs[rung - 1].epochs;
 }
 
-// How many of `waiting` runs to train at a time. `sharing`: see fitting_at_once().
-std::size_t at_once_of(const Arguments& arguments, const Plan& plan, std::size_t waiting,
-                       std::shared_ptr<Executor>& sharing) {
+// How many of `waiting` runs to train at a time. `executors`: see fitting_at_once().
+std::size_t at_once_of(const Arguments& arguments, const Plan& plan, std::size_t waiting, Executors& executors) {
   std::size_t at_once = static_cast<std::size_t>(std::max(arguments.jobs, arguments.at_once));
-  const std::size_t fitting = waiting > 1 && arguments.jobs == 0 ? fitting_at_once(arguments, plan, sharing) : 1;
+  const std::size_t max = at_once == 0 ? waiting : std::min(at_once, waiting);
+  const std::size_t fitting = waiting > 1 && arguments.jobs == 0 ? fitting_at_once(arguments, plan, max, executors) : 1;
   if (at_once == 0) at_once = fitting;
-  if (at_once == 1) sharing = nullptr;
+  if (at_once == 1) executors.clear();
   return std::min(at_once, waiting);
 }
 
 // Parsed command lines, by index of their trials. Others than `jobs` stay empty.
 std::vector<Arguments> trainings_of(const Arguments& arguments, const Plan& plan, const std::vector<std::size_t>& jobs,
-                                    std::size_t at_once, const std::shared_ptr<Executor>& sharing) {
+                                    std::size_t at_once) {
   std::vector<Arguments> trainings(plan.trials.size());
   for (const std::size_t job : jobs) {
     std::vector<const char*> words;
     const std::vector<std::string> line = words_of(arguments, plan, plan.trials[job], at_once);
     for (const std::string& word : line) words.push_back(word.c_str());
     trainings[job] = parse(static_cast<int>(words.size()), words.data());
-    trainings[job].session.custom_executor = sharing;
     if (!plan.rungs.empty()) trainings[job].stop_epoch = epochs_of_rung(plan, plan.rung_of[plan.trials[job].setting]);
   }
   return trainings;
@@ -452,10 +488,11 @@ std::size_t train_missing(const Arguments& arguments, const Plan& plan, JobQueue
     diagnostics.note(fmt::format("rung {} of {}: {} settings, {} epochs", rung, plan.rungs.size(),
                                  plan.rungs[rung - 1].settings, plan.rungs[rung - 1].epochs));
   if (there > 0) diagnostics.note(fmt::format("{} of {} runs were there already", there, all));
-  std::shared_ptr<Executor> sharing;
-  const std::size_t at_once = at_once_of(arguments, plan, waiting.size(), sharing);
+  Executors executors;
+  const std::size_t at_once = at_once_of(arguments, plan, waiting.size(), executors);
   if (!waiting.empty())
-    diagnostics.note(fmt::format("{} runs in {}, {} at a time{}", waiting.size(), printable(arguments.run_dir), at_once,
+    diagnostics.note(fmt::format("{} runs in {}, {} at a time{}{}", waiting.size(), printable(arguments.run_dir),
+                                 at_once, executors.size() > 1 ? fmt::format(" on {} GPUs", executors.size()) : "",
                                  queue.ranks() > 1 ? fmt::format(" on rank 0 of {}", queue.ranks()) : ""));
   std::size_t ended = there, failed = 0;
   const auto on_end = [&](const JobEnd& end) {
@@ -480,10 +517,10 @@ std::size_t train_missing(const Arguments& arguments, const Plan& plan, JobQueue
     });
     return failed;
   }
-  const std::vector<Arguments> trainings = trainings_of(arguments, plan, waiting, at_once, sharing);
+  const std::vector<Arguments> trainings = trainings_of(arguments, plan, waiting, at_once);
   const std::shared_ptr<void> round = queue.begin(waiting, on_end);
   run_in_threads(
-      trainings, at_once, [&] { return queue.take(); }, [&](const JobEnd& end) { queue.end(end); });
+      trainings, executors, at_once, [&] { return queue.take(); }, [&](const JobEnd& end) { queue.end(end); });
   return failed;
 }
 
@@ -498,10 +535,10 @@ int train_for_rank_0(const Arguments& arguments, Plan plan, const Ranks& ranks) 
   std::iota(all.begin(), all.end(), std::size_t{0});
   while (const std::optional<std::size_t> round = jobs.next_round()) {
     if (!plan.rungs.empty()) plan.rung_of.assign(plan.settings.size(), *round);
-    std::shared_ptr<Executor> sharing;
-    const std::size_t at_once = at_once_of(arguments, plan, all.size(), sharing);
+    Executors executors;
+    const std::size_t at_once = at_once_of(arguments, plan, all.size(), executors);
     run_in_threads(
-        trainings_of(arguments, plan, all, at_once, sharing), at_once, [&] { return jobs.take(); },
+        trainings_of(arguments, plan, all, at_once), executors, at_once, [&] { return jobs.take(); },
         [&](const JobEnd& end) {
           if (!interrupted()) jobs.end(end);
         });
@@ -613,9 +650,9 @@ All runs use the same split, so that they are comparable: that of the first seed
 split_seed. --over data.split_seed=1:5 varies the split. --executor, --set and other training flags apply to
 each run. To resume an interrupted sweep, repeat the command; it skips completed runs.
 
-Several runs train at a time: on the CPU one per core, on a GPU as many small networks as fill it. Each run
-ends with the same weights as a run on its own. Under mpirun, srun or torchrun, machines that share --run-dir
-share the runs.
+Several runs train at a time: on the CPU one per core, on each GPU as many small networks as fill it. Each
+run ends with the same weights as a run on its own. Under mpirun, srun or torchrun, machines that share
+--run-dir share the runs.
 
 --json prints an array with an object for each combination. docs/reference/command-line.md lists the keys.)",
     R"(graphrun sweep model.json --over train.optimizer.adam.lr=0.1,0.01 --seeds 5
