@@ -87,7 +87,9 @@ struct __attribute__((visibility("hidden"))) Session::Impl {  // member of an ex
     const std::uint64_t ring = static_cast<std::uint64_t>(compiled.step.phases[index].ring);
     const std::span<float> values(ring_values.data(), ring);
     runnable->read(buffer(ring_node), std::as_writable_bytes(values));
-    for (std::uint64_t step = done[index] - n; step < done[index]; ++step) see(step, unsigned_nan(values[step % ring]));
+    std::uint64_t at = (done[index] - n) % ring;
+    for (std::uint64_t step = done[index] - n; step < done[index]; ++step, at = at + 1 == ring ? 0 : at + 1)
+      see(step, unsigned_nan(values[at]));
   }
 
   // session.cpp: loss of the last step of the phase; NaN before the first.

@@ -307,8 +307,13 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
   GoodStates* const traced = good ? &*good : nullptr;
   const std::vector<Rate> rates = rates_of(model, compiled);
   std::vector<double> means(objectives.size()), lr(rates.size()), numbers(compiled.step.optimizer.size());
+  // Divisions per step would take longer than the steps of a small network.
+  const Batches sizes = phase.batches;
+  const auto full_batch = static_cast<double>(sizes.capacity);
+  const auto last_batch = static_cast<double>(sizes.samples() - (sizes.count() - 1) * sizes.capacity);
   const auto add_to = [&](EpochMean& mean, std::uint64_t step, float loss) {
-    mean.add(static_cast<double>(loss), static_cast<double>(phase.batches.at(step)), (step + 1) % batches == 0);
+    const bool is_last = batches == 1 || (step + 1) % batches == 0;
+    mean.add(static_cast<double>(loss), is_last ? last_batch : full_batch, is_last);
   };
   written = false;
   const Cancellable cancellable(in_train, cancelled);
