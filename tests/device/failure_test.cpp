@@ -374,8 +374,8 @@ TEST(Failure, WhatIsNotPolledIsReadFromTheDevice) {
   }
 }
 
-// Runs a network in each of eight threads. Returns their errors, and the number of launches.
-std::pair<std::vector<std::string>, std::uint64_t> share_launches() {
+// Runs a network in each of so many threads. Returns their errors, and the number of launches.
+std::pair<std::vector<std::string>, std::uint64_t> share_launches(int networks = 8) {
   const Model model = load_model(source_folder() + "/models/xor.json");
   SessionOptions options;
   options.executor = GRAPHRUN_FAKE_CUDA;
@@ -383,7 +383,7 @@ std::pair<std::vector<std::string>, std::uint64_t> share_launches() {
   const std::shared_ptr<Executor> executor = fake();
   EXPECT_GT(executor->share_launches(program), 1u);
   std::vector<std::unique_ptr<Runnable>> runnables;
-  for (int i = 0; i < 8; ++i) runnables.push_back(executor->load(program));
+  for (int i = 0; i < networks; ++i) runnables.push_back(executor->load(program));
   std::vector<std::string> errors(runnables.size());
   {
     std::vector<std::jthread> threads;
@@ -408,6 +408,12 @@ TEST(SharedLaunches, RunAllNetworks) {
   for (const std::string& error : errors) EXPECT_EQ(error, "");
   EXPECT_GE(launches, 20u);
   EXPECT_LE(launches, 8u * 20u);
+}
+
+// Threads that wake wake others, some of them at second hand.
+TEST(SharedLaunches, WakeAllThreads) {
+  const FakeCuda machine("");
+  for (const std::string& error : share_launches(300).first) EXPECT_EQ(error, "");
 }
 
 TEST(SharedLaunches, FailInTheThreadsOfTheLaunchOnly) {

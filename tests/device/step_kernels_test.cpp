@@ -21,13 +21,13 @@ namespace graphrun {
 namespace {
 
 std::vector<cuda::StepKernel> sources_of(const std::string& path, const std::string& target,
-                                         const std::string& math = "fast") {
+                                         const std::string& math = "fast", bool in_slots = false) {
   LoadOptions load;
   load.overrides = {{"train.math", math}};
   SessionOptions options;
   options.executor = "cuda";
   options.target = target;
-  return cuda::step_sources(plan_program(load_model(path, load), options));
+  return cuda::step_sources(plan_program(load_model(path, load), options), in_slots);
 }
 
 const cuda::CompiledCode& code_of(const cuda::StepKernel& source, const std::string& architecture) {
@@ -110,6 +110,18 @@ TEST(StepKernels, InPiecesAreTheSameText) {
       EXPECT_EQ(in_pieces, count(source.text, word)) << source.name << " " << word;
     }
   }
+}
+
+// A block that computes a cluster has more threads, and a thread fewer registers.
+TEST(StepKernels, InOneBlockHaveNoSpills) {
+  const std::string path = source_folder() + "/bench/models/realestate_2h.json";
+  int found = 0;
+  for (const cuda::StepKernel& source : sources_of(path, "h200", "fast", true)) {
+    if (!source.in_one_block) continue;
+    ++found;
+    expect_no_spills(source, "sm_90a", source.name);
+  }
+  EXPECT_GT(found, 0);
 }
 
 TEST(StepKernels, MathIsThatOfTheModel) {

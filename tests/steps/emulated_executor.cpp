@@ -95,6 +95,8 @@ class EmulatedRunnable final : public HostRunnable {
     part.written = written_by(program, phase, region);
     std::vector<void*> words;
     const cuda::StepKernel kernel = executor.made(program, phase, region);
+    if (kernel.in_one_block) part.tiling.cluster = 1;
+    part.tiling.threads = kernel.threads;
     for (const BufferId id : kernel.pointers) words.push_back(at(program.buffers[id]));
     if (words.empty()) words.push_back(nullptr);
     words.push_back(&fault_);
@@ -211,8 +213,9 @@ RegionPlan EmulatedExecutor::region_choices(const RegionSignature& region, const
 }
 
 cuda::StepKernel EmulatedExecutor::made(const Program& program, const Phase& phase, const Region& region) const {
-  return cuda::step_kernel(
-      {std::string(kKernelName), program, phase, region, options_.in_slots && cuda::fits_slots(phase, region)});
+  const bool in_slots = options_.in_slots && cuda::fits_slots(phase, region);
+  const std::uint32_t together = in_slots && cuda::warps_together(phase, region) > 0 ? options_.together : 0;
+  return cuda::step_kernel({std::string(kKernelName), program, phase, region, in_slots, together});
 }
 
 std::string EmulatedExecutor::text(const Program& program, const Phase& phase, const Region& region) const {

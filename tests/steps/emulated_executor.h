@@ -29,6 +29,7 @@ struct EmulationOptions {
   std::function<void(std::string& text)> edit{};  // of a kernel's text, before it is compiled
   emulation::Planted planted{};                   // a mistake of the machine
   bool in_slots = false;                          // kernels run in slots where they fit, one network per launch
+  std::uint32_t together = 0;                     // warps of a block that computes a cluster; 0: the cluster
 };
 
 class EmulatedExecutor final : public HostExecutor {

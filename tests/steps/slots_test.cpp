@@ -51,16 +51,20 @@ Model model_with(const TemporaryFolder& folder, const Overrides& overrides) {
   return load_model(folder.write("model.json", kModel), load);
 }
 
-std::string trained(Model model, bool in_slots, RowTile tile) {
-  EmulationOptions emulation;
-  emulation.in_slots = in_slots;
-  emulation.tile = tile;
-  emulation.blocks = Blocks{32, 2, 1};
+std::string trained(Model model, const EmulationOptions& emulation) {
   SessionOptions options;
   options.custom_executor = std::make_shared<EmulatedExecutor>(emulation);
   Session session(std::move(model), options);
   session.train();
   return session.weights_hash();
+}
+
+std::string trained(Model model, bool in_slots, RowTile tile) {
+  EmulationOptions emulation;
+  emulation.in_slots = in_slots;
+  emulation.tile = tile;
+  emulation.blocks = Blocks{32, 2, 1};
+  return trained(std::move(model), emulation);
 }
 
 TEST(Slots, GiveTheBitsOfANetworkAlone) {
@@ -72,6 +76,49 @@ TEST(Slots, GiveTheBitsOfANetworkAlone) {
     EXPECT_EQ(trained(model_with(folder, overrides), true, tile), trained(model_with(folder, overrides), false, tile))
         << optimizers()[i];
   }
+}
+
+// Bits of a cluster, by a block whose warps compute those of the cluster one after the other or some at a time. Batches
+// of 30 rows leave warps without rows; those of 8 with a last one of 6 vary. The table of shuffled rows is that of all
+// blocks. Forty units have more sums than the registers of a thread, so groups of warps divide them.
+TEST(Slots, InOneBlockGiveTheBitsOfACluster) {
+  const TemporaryFolder folder;
+  for (std::size_t i = 0; i < optimizers().size(); ++i) {
+    const Overrides overrides = {{"train.optimizer", optimizers()[i]},
+                                 {"train.batch", i % 3 == 0 ? "8" : "30"},
+                                 {"train.shuffle", i % 3 == 1 ? "false" : "true"},
+                                 {"graph.h.units", i < 4 ? "5" : "40"},
+                                 {"train.math", i < 3 ? "exact" : "fast"}};
+    EmulationOptions emulation;
+    emulation.in_slots = true;
+    emulation.tile = i % 2 == 0 ? RowTile::pair : RowTile::thread;
+    emulation.blocks = Blocks{i < 3 ? 32u : 64u, i % 2 == 0 ? 4u : 8u, 1};
+    const std::string cluster = trained(model_with(folder, overrides), emulation);
+    for (const std::uint32_t together : {1u, 2u, 3u}) {
+      emulation.together = together;
+      EXPECT_EQ(trained(model_with(folder, overrides), emulation), cluster) << optimizers()[i] << " " << together;
+    }
+  }
+}
+
+// All threads of a block fold the norm of the gradients, and their number decides the order.
+TEST(Slots, InOneBlockAreLeftOutWhereTheirBitsWouldDiffer) {
+  const auto has_training_in_one_block = [](const Overrides& overrides) {
+    LoadOptions load;
+    load.overrides = overrides;
+    SessionOptions options;
+    options.executor = "cuda";
+    const Program program =
+        plan_program(load_model(source_folder() + "/bench/models/realestate_2h.json", load), options);
+    const std::vector<cuda::StepKernel> kernels = cuda::step_sources(program, true);
+    EXPECT_EQ(kernels.at(0).name, "steps_0_1");
+    EXPECT_FALSE(kernels.at(0).in_one_block);
+    const cuda::StepKernel& second = kernels.at(1);
+    EXPECT_EQ(second.pointers == kernels[0].pointers, second.in_one_block);
+    return second.name == "steps_0_1_in_one_block";
+  };
+  EXPECT_TRUE(has_training_in_one_block({}));
+  EXPECT_FALSE(has_training_in_one_block({{"train.clip_norm", "1"}}));
 }
 
 std::string slot_text(const Model& model) {

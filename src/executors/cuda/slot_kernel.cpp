@@ -10,8 +10,14 @@
 #include "executors/cuda_planner/print/step_kernel.h"
 
 namespace graphrun::cuda {
+namespace {
 
-std::shared_ptr<SlotKernel> SlotKernel::find(Api& api, const std::string& name, const KernelSource& source,
+constexpr std::size_t kBlocksPerProcessor = 2;  // at a time
+constexpr std::size_t kWakes = 16;              // threads that a thread wakes
+
+}  // namespace
+
+std::shared_ptr<SlotKernel> SlotKernel::find(Api& api, const StepKernel& source, const StepKernel* in_one_block,
                                              const StepTiling& tiling, cudaStream_t stream) {
   static std::mutex mutex;
   static std::map<std::pair<int, std::string>, std::weak_ptr<SlotKernel>> kernels;
@@ -22,23 +28,31 @@ std::shared_ptr<SlotKernel> SlotKernel::find(Api& api, const std::string& name, 
   std::weak_ptr<SlotKernel>& known = kernels[{device, source.text}];
   std::shared_ptr<SlotKernel> kernel = known.lock();
   if (!kernel) {
-    kernel = std::make_shared<SlotKernel>(api, name, source, tiling, stream);
+    kernel = std::make_shared<SlotKernel>(api, source, in_one_block, tiling, stream);
     known = kernel;
   }
   return kernel;
 }
 
-SlotKernel::SlotKernel(Api& api, const std::string& name, const KernelSource& source, const StepTiling& tiling,
+SlotKernel::Code::Code(Api& api, const StepKernel& source, std::uint32_t blocks_of_cluster, cudaStream_t stream)
+    : name(source.name), blocks(blocks_of_cluster), threads(source.threads), compiled(source) {
+  kernel = compiled.find(name);
+  const Api::Memory pinned = api.allocate_pinned(sizeof(shared_bytes));
+  shared_bytes = api.read_word(compiled.find_variable(name + "_shared_bytes"), pinned.get(), stream);
+  if (shared_bytes > 48 * 1024)
+    api.check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)),
+              "cudaFuncSetAttribute");
+}
+
+SlotKernel::SlotKernel(Api& api, const StepKernel& source, const StepKernel* in_one_block, const StepTiling& tiling,
                        cudaStream_t stream)
-    : name_(name), tiling_(tiling), code_(source) {
-  kernel_ = code_.find(name);
-  fault_ = code_.find_variable("graphrun_fault");
-  const Api::Memory pinned = api.allocate_pinned(sizeof(shared_bytes_));
-  shared_bytes_ = api.read_word(code_.find_variable(name + "_shared_bytes"), pinned.get(), stream);
-  if (shared_bytes_ > 48 * 1024)
-    api.check(
-        cudaFuncSetAttribute(kernel_, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes_)),
-        "cudaFuncSetAttribute");
+    : code_(api, source, tiling.cluster, stream), fault_(code_.compiled.find_variable("graphrun_fault")) {
+  if (in_one_block == nullptr) return;
+  in_one_block_.emplace(api, *in_one_block, 1, stream);
+  int device = 0, processors = 0;
+  api.check(cudaGetDevice(&device), "cudaGetDevice");
+  api.check(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
+  max_clusters_ = kBlocksPerProcessor * static_cast<std::size_t>(processors) / tiling.cluster;
 }
 
 SlotKernel::~SlotKernel() = default;
@@ -73,8 +87,12 @@ SlotKernel::Member::~Member() {
   kernel_->look_again();
 }
 
+bool SlotKernel::can_launch(const Member& member) const {
+  return member.waits_ && !member.in_launch_ && std::ranges::any_of(tables_, &Table::free);
+}
+
 void SlotKernel::look_again() {
-  if (!waiting_.empty()) waiting_.front()->changed_.notify_one();
+  if (!waiting_.empty()) waiting_.front()->wake(Member::Wake::decide);
 }
 
 void SlotKernel::Member::run(Api& api, cudaStream_t stream, std::uint32_t steps, bool mirrored) {
@@ -87,20 +105,37 @@ void SlotKernel::Member::run(Api& api, cudaStream_t stream, std::uint32_t steps,
   if (!expected_) ++kernel.expected_;
   expected_ = true;
   kernel.waiting_.push_back(this);
-  while (waits_) {
+  for (bool done = false; !done; done = sleep(lock, deadline)) {
+    if (!lock.owns_lock()) lock.lock();
     const bool late = std::chrono::steady_clock::now() >= deadline;
     const bool complete = kernel.waiting_.size() + kernel.in_launch_ >= kernel.expected_;
-    const bool can_launch =
-        !in_launch_ && std::ranges::any_of(kernel.tables_, [](const Table& table) { return table.free; });
-    if (can_launch && (complete || late)) {
-      kernel.launch(lock, api, stream);
-    } else if (can_launch && kernel.waiting_.front() == this) {
-      changed_.wait_until(lock, deadline);
-    } else {
-      changed_.wait(lock);
-    }
+    if (kernel.can_launch(*this) && (complete || late)) kernel.launch(lock, api, stream);
   }
+  wake_next(*together_, kWakes * (index_ + 1));
   if (error_) std::rethrow_exception(error_);
+}
+
+bool SlotKernel::Member::sleep(std::unique_lock<std::mutex>& kernel_lock, Deadline deadline) {
+  const bool decides = kernel_->can_launch(*this) && kernel_->waiting_.front() == this;
+  kernel_lock.unlock();
+  std::unique_lock lock(wake_mutex_);
+  const auto is_woken = [&] { return wake_ != Wake::none; };
+  if (decides)
+    woken_.wait_until(lock, deadline, is_woken);
+  else
+    woken_.wait(lock, is_woken);
+  return std::exchange(wake_, Wake::none) == Wake::done;
+}
+
+// The thread that is woken may destroy this member as soon as it has the mutex.
+void SlotKernel::Member::wake(Wake why) {
+  const std::lock_guard lock(wake_mutex_);
+  if (wake_ != Wake::done) wake_ = why;
+  woken_.notify_one();
+}
+
+void SlotKernel::wake_next(const std::vector<Member*>& members, std::size_t first) {
+  for (std::size_t i = first; i < std::min(first + kWakes, members.size()); ++i) members[i]->wake(Member::Wake::done);
 }
 
 // Launches for all waiting members, without the lock. Members that neither wait nor run are not waited for again until
@@ -109,7 +144,8 @@ void SlotKernel::launch(std::unique_lock<std::mutex>& lock, Api& api, cudaStream
   Table& table = *std::ranges::find_if(tables_, &Table::free);
   table.free = false;
   const auto end = waiting_.begin() + static_cast<std::ptrdiff_t>(std::min(waiting_.size(), kMaxSlots));
-  const std::vector<Member*> members(waiting_.begin(), end);
+  const auto together = std::make_shared<const std::vector<Member*>>(waiting_.begin(), end);
+  const std::vector<Member*>& members = *together;
   waiting_.erase(waiting_.begin(), end);
   for (Member* member : members) member->in_launch_ = true;
   in_launch_ += members.size();
@@ -131,12 +167,16 @@ void SlotKernel::launch(std::unique_lock<std::mutex>& lock, Api& api, cudaStream
   patience_ = (std::chrono::steady_clock::now() - start) / 5;
   table.free = true;
   in_launch_ -= members.size();
-  for (Member* member : members) {
-    member->error_ = error;
-    member->waits_ = member->in_launch_ = false;
-    member->changed_.notify_one();
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    members[i]->error_ = error;
+    members[i]->together_ = together;
+    members[i]->index_ = i;
+    members[i]->waits_ = members[i]->in_launch_ = false;
   }
   look_again();
+  lock.unlock();
+  wake_next(members, 0);
+  lock.lock();
 }
 
 void SlotKernel::launch(Api& api, cudaStream_t stream, const std::vector<Member*>& members, Table& table) {
@@ -147,7 +187,8 @@ void SlotKernel::launch(Api& api, cudaStream_t stream, const std::vector<Member*
   api.copy(table.device.get(), table.pinned.get(), all, cudaMemcpyHostToDevice, stream);
   void* slots = table.device.get();
   void* arguments[] = {&slots};
-  api.launch_together(kernel_, name_.c_str(), tiling_.blocks(), tiling_.cluster, tiling_.threads, shared_bytes_,
+  const Code& code = in_one_block_ && members.size() > max_clusters_ ? *in_one_block_ : code_;
+  api.launch_together(code.kernel, code.name.c_str(), code.blocks, code.blocks, code.threads, code.shared_bytes,
                       arguments, stream, false, static_cast<std::uint32_t>(members.size()));
   if (api.read_word(fault_, fault, stream) != 0) fail_wait();
 }
@@ -165,10 +206,12 @@ std::size_t networks_at_once(const Program& program, int device) {
   std::size_t unused = 0, total = 0;
   if (cudaGetDeviceProperties(&properties, device) != cudaSuccess || cudaMemGetInfo(&unused, &total) != cudaSuccess)
     return 1;
-  // Two blocks per multiprocessor, and half of the memory: other programs may need some.
-  const auto blocks = 2 * static_cast<std::size_t>(properties.multiProcessorCount);
+  // Half of the memory: other programs may need some.
+  const auto blocks = kBlocksPerProcessor * static_cast<std::size_t>(properties.multiProcessorCount);
   const std::uint64_t memory = unused / 2 / std::max<std::uint64_t>(program.arena_bytes, 1);
-  return std::max<std::size_t>(1, std::min<std::uint64_t>(blocks / tiling->cluster, memory));
+  const std::string name = step_kernel_name(program, training, training.regions[0]) + kInOneBlock;
+  const bool in_one_block = std::ranges::count(step_sources(program, true), name, &StepKernel::name) > 0;
+  return std::max<std::size_t>(1, std::min<std::uint64_t>(in_one_block ? blocks : blocks / tiling->cluster, memory));
 }
 
 }  // namespace graphrun::cuda

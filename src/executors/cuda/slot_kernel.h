@@ -17,12 +17,14 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "executors/cuda/api.h"
 #include "executors/cuda/nvrtc.h"
+#include "executors/cuda_planner/print/step_kernel.h"
 #include "graphrun/program.h"
 
 namespace graphrun::cuda {
@@ -30,9 +32,11 @@ namespace graphrun::cuda {
 class SlotKernel {
  public:
   // The kernel of this source on the current device: an existing one, or a new one.
-  static std::shared_ptr<SlotKernel> find(Api& api, const std::string& name, const KernelSource& source,
+  // `in_one_block`: the same in a block per network (KernelRegion::together); null: there is none. It runs launches of
+  // more networks than fit the device as clusters.
+  static std::shared_ptr<SlotKernel> find(Api& api, const StepKernel& kernel, const StepKernel* in_one_block,
                                           const StepTiling& tiling, cudaStream_t stream);
-  SlotKernel(Api& api, const std::string& name, const KernelSource& source, const StepTiling& tiling,
+  SlotKernel(Api& api, const StepKernel& kernel, const StepKernel* in_one_block, const StepTiling& tiling,
              cudaStream_t stream);
   ~SlotKernel();
 
@@ -55,11 +59,23 @@ class SlotKernel {
     std::vector<std::uint64_t> arguments_;
     std::uint32_t polled_words_;
     std::size_t steps_at_;  // word of the step count and the polled words
+    enum class Wake { none, decide, done };
+    // Releases the lock of the kernel, and sleeps until there is something to do; the first member that waits, until
+    // the deadline. Returns whether the steps have run.
+    using Deadline = std::chrono::steady_clock::time_point;
+    bool sleep(std::unique_lock<std::mutex>& kernel_lock, Deadline deadline);
+    void wake(Wake why);
     // Protected by the kernel's mutex.
     bool expected_ = false;  // waited for
     bool waits_ = false, in_launch_ = false;
+    // The last launch, set before the wake.
     std::exception_ptr error_;
-    std::condition_variable changed_;
+    std::shared_ptr<const std::vector<Member*>> together_;  // members of the launch, and the index of this one
+    std::size_t index_ = 0;
+    // Each thread wakes by a mutex of its own: hundreds would line up for that of the kernel.
+    std::mutex wake_mutex_;
+    std::condition_variable woken_;
+    Wake wake_ = Wake::none;
   };
 
  private:
@@ -71,16 +87,25 @@ class SlotKernel {
     bool free = true;
   };
 
+  bool can_launch(const Member& member) const;
+  // Wakes kWakes members of a launch whose steps have run. Each of their threads wakes others: to wake hundreds takes
+  // as long as hundreds of steps.
+  static void wake_next(const std::vector<Member*>& members, std::size_t first);
   void launch(std::unique_lock<std::mutex>& lock, Api& api, cudaStream_t stream);
   void launch(Api& api, cudaStream_t stream, const std::vector<Member*>& members, Table& table);
   void look_again();  // wakes the thread that decides next
 
-  std::string name_;
-  StepTiling tiling_;
-  CompiledKernels code_;
-  const void* kernel_ = nullptr;
-  void* fault_ = nullptr;  // device address
-  std::uint32_t shared_bytes_ = 0;
+  struct Code {
+    Code(Api& api, const StepKernel& source, std::uint32_t blocks_of_cluster, cudaStream_t stream);
+    std::string name;
+    std::uint32_t blocks, threads, shared_bytes = 0;  // blocks: of the cluster that computes a network
+    CompiledKernels compiled;
+    const void* kernel = nullptr;
+  };
+  Code code_;
+  std::optional<Code> in_one_block_;
+  std::size_t max_clusters_ = 0;  // networks per launch, above which the second form is faster
+  void* fault_ = nullptr;         // device address
 
   std::mutex mutex_;                          // protects what follows, and members
   std::vector<Member*> members_;              // all
@@ -91,8 +116,8 @@ class SlotKernel {
   Table tables_[kLaunches];
 };
 
-// Number of networks that run at once at the speed of one, within the free memory of the device; 1 if the Program's
-// training phase does not run in slots.
+// Number of networks to run at once, within the free memory of the device: two blocks per multiprocessor. 1 if the
+// Program's training phase does not run in slots.
 std::size_t networks_at_once(const Program& program, int device);
 
 }  // namespace graphrun::cuda

@@ -57,7 +57,8 @@ std::future<std::vector<StepCode>> compile_steps(const Program& program, int dev
     std::vector<std::future<StepCode>> each;
     for (StepKernel& made : step_sources(program, in_slots)) {
       each.push_back(std::async(std::launch::async, [kernel = StepCode{std::move(made)}, &architecture]() mutable {
-        compiled_code(kernel, architecture, &kernel.compiled);
+        const CompiledCode& code = compiled_code(kernel, architecture, &kernel.compiled);
+        kernel.spills = std::ranges::any_of(code.kernels(), [](const auto& one) { return one.spill_bytes > 0; });
         return std::move(kernel);
       }));
     }
@@ -93,9 +94,12 @@ BoundSteps StepKernels::bind(const Program& program, const Phase& phase, const R
   std::vector<void*> words;
   for (const BufferId operand : made.kernel.pointers) words.push_back(arena.at(operand));
   if (made.kernel.in_slots) {
+    const auto in_one_block = kernels_.find(steps.name + kInOneBlock);
+    const bool fits = in_one_block != kernels_.end() && !in_one_block->second.kernel.spills;
+    const StepKernel* const second = fits ? &in_one_block->second.kernel : nullptr;
     steps.slot =
-        std::make_unique<SlotKernel::Member>(SlotKernel::find(api_, steps.name, made.kernel, steps.tiling, stream_),
-                                             words, arena.polled(), mirror, made.kernel.keys);
+        std::make_unique<SlotKernel::Member>(SlotKernel::find(api_, made.kernel, second, steps.tiling, stream_), words,
+                                             arena.polled(), mirror, made.kernel.keys);
     return steps;
   }
   steps.kernel = made.code->find(steps.name);

@@ -38,6 +38,7 @@ struct BoundSteps {
 // A compiled step kernel; `compiled` as in BoundSteps.
 struct StepCode : StepKernel {
   bool compiled = false;
+  bool spills = false;  // its threads have too few registers
 };
 // Starts to compile for a device that needs no context yet, since creating one takes about as long. The Program must
 // outlive the compilation. get() throws compilation errors. A Program without step kernels gets an invalid future.

@@ -36,7 +36,9 @@ KernelFrame::KernelFrame(const KernelRegion& of, std::string_view arrays)
       region(of.region),
       tiling(std::get<StepTiling>(region.tiling)),
       in_slots(of.in_slots),
-      kernel{{{}, {}, tiling.threads}, of.name, {}, {}, in_slots},
+      together(of.together),
+      threads(together > 0 ? 32 * together : tiling.threads),
+      kernel{{{}, {}, threads}, of.name, {}, {}, in_slots, together > 0},
       places(program, phase, region),
       once(*this, arrays),
       in_arena_(arrays.empty()) {
@@ -82,7 +84,7 @@ KernelFrame::States KernelFrame::states() {
     if (!in_arena_ && !places.is_passed(array.root))
       out.members += fmt::format("  alignas(16) {} {}[{}];{}", type_name(array.dtype), array.name,
                                  std::max<std::int64_t>(array.capacity, 1), name(array.root));
-  if (once.folds()) out.members += fmt::format("  float fold[{}];\n", tiling.threads / 32);
+  if (once.folds()) out.members += fmt::format("  float fold[{}];\n", threads / 32);
   for (const BufferId id : once.read_first()) {
     const TensorType& type = buffer(id).type;
     if (places.is_number(id))
@@ -93,7 +95,7 @@ KernelFrame::States KernelFrame::states() {
           fmt::format("  by_split::load_slice<{}, {}, {}, {}>(s.{}, {});\n", places.elements(id), places.capacity(id),
                       type.shape.elements(), tiling.threads, places.name(id), pointer(id, "const "));
     else if (!in_arena_)
-      out.loads += fmt::format("  copy<{}, {}>(s.{}, {});\n", type.shape.elements(), tiling.threads, places.name(id),
+      out.loads += fmt::format("  copy<{}, {}>(s.{}, {});\n", type.shape.elements(), threads, places.name(id),
                                pointer(id, "const "));
   }
   for (const BufferId id : once.written_back()) {
@@ -107,11 +109,17 @@ KernelFrame::States KernelFrame::states() {
       out.slices += fmt::format("    by_split::store_slice<{}, {}, {}>({}, s.{});{}", places.elements(id),
                                 type.shape.elements(), tiling.threads, pointer(id), places.name(id), name(id));
     } else if (!in_arena_ && !places.is_passed(id)) {
-      out.stores += fmt::format("    copy<{}, {}>({}, {});{}", type.shape.elements(), tiling.threads, pointer(id),
+      out.stores += fmt::format("    copy<{}, {}>({}, {});{}", type.shape.elements(), threads, pointer(id),
                                 once.array(id), name(id));
     }
   }
   return out;
+}
+
+std::int64_t warps_with_rows(const Phase& phase, const StepTiling& tiling) {
+  const std::int64_t of_block = tiling.threads / 32, blocks = divide_up(phase.capacity, tiling.block_rows());
+  if (blocks > tiling.cluster || tiling.groups > 1) return std::min<std::int64_t>(blocks, tiling.cluster) * of_block;
+  return divide_up(phase.capacity * of_block, tiling.block_rows());
 }
 
 bool counts_steps(const Program& program, const Phase& phase, BufferId number) {
@@ -129,7 +137,7 @@ bool counts_steps(const Program& program, const Phase& phase, BufferId number) {
 std::string KernelFrame::picked_table(const TextCall& call, const Step& step) {
   const auto& p = call.params->as<MinibatchParams>();
   // Rows of a block: `chunk` of every `chunk` times `blocks`.
-  const bool has_all = tiling.tile == RowTile::block || tiling.tile == RowTile::split;
+  const bool has_all = tiling.tile == RowTile::block || tiling.tile == RowTile::split || together > 0;
   const std::int64_t chunk = has_all                        ? phase.capacity
                              : tiling.tile == RowTile::warp ? tile::kTileRows
                                                             : std::int64_t{tiling.block_rows()};
@@ -141,7 +149,7 @@ std::string KernelFrame::picked_table(const TextCall& call, const Step& step) {
   const auto [found, fresh] = tables_.try_emplace(batches + number, fmt::format("picked{}", tables_.size() + 1));
   if (fresh) {
     picked_members +=
-        fmt::format("  PickedRows<{}, {}, {}, {}> {};\n", phase.capacity, tiling.threads, blocks, chunk, found->second);
+        fmt::format("  PickedRows<{}, {}, {}, {}> {};\n", phase.capacity, threads, blocks, chunk, found->second);
     picked_statements += fmt::format("    s.{}.look_ahead({}, {}, epoch, a.steps);\n", found->second, batches, number);
   }
   return "s." + found->second;
@@ -157,7 +165,7 @@ std::string KernelFrame::begin(std::string_view definitions, std::string_view me
 }
 std::string KernelFrame::definition(std::string_view body) const {
   return fmt::format("\nGRAPHRUN_{}_KERNEL({}, {}, Arguments, a, Shared, s) {{\n{}}}\n", in_slots ? "SLOT" : "STEP",
-                     kernel.name, tiling.threads, body);
+                     kernel.name, threads, body);
 }
 
 }  // namespace graphrun::cuda

@@ -29,6 +29,8 @@ class KernelFrame {
   const Region& region;
   const StepTiling tiling;
   const bool in_slots;
+  const std::uint32_t together;  // warps of a block that computes all blocks of the cluster; 0: it is one of them
+  const std::uint32_t threads;   // per block
   StepKernel kernel;
   Places places;
   OnceText once;
@@ -67,6 +69,8 @@ class KernelFrame {
   std::map<std::string, std::string> tables_;  // names of tables of picked rows
 };
 
+// Warps of a cluster that have rows in each step.
+std::int64_t warps_with_rows(const Phase& phase, const StepTiling& tiling);
 // Whether each step of the phase increments the state once and nothing else writes it, so the next value is one more.
 bool counts_steps(const Program& program, const Phase& phase, BufferId number);
 

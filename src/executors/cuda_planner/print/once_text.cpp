@@ -75,7 +75,7 @@ OnceText::OnceText(KernelFrame& frame, std::string_view arrays)
       phase_(frame.phase),
       region_(frame.region),
       places_(frame.places),
-      threads_(frame.tiling.threads),
+      threads_(frame.threads),
       arrays_(arrays) {
   find_order();
   if (program_.math == MathMode::fast) find_exact();

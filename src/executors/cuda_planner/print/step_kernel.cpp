@@ -2,12 +2,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "base/checked.h"
 #include "executors/cuda_planner/print/kernel_frame.h"
 
 namespace graphrun::cuda {
 namespace {
+
+// Maximum warps of a block that computes those of a cluster: more have too few registers for a row and its sums.
+constexpr std::int64_t kMaxTogether = 12;
 
 constexpr std::string_view kVariables = "GRAPHRUN_TILE_VARIABLE(unsigned graphrun_fault = 0)\n\n";
 
@@ -41,10 +46,17 @@ void each_kernel(const Program& program, bool in_slots, F f) {
   for (const Phase& phase : program.phases) {
     for (const Region& region : phase.regions) {
       if (!std::holds_alternative<StepTiling>(region.tiling)) continue;
-      f(region,
-        step_kernel(
-            {step_kernel_name(program, phase, region), program, phase, region, in_slots && fits_slots(phase, region)}),
-        fmt::format("// {}, {}\n", phase.name, to_string(region.tiling)));
+      KernelRegion of{step_kernel_name(program, phase, region), program, phase, region,
+                      in_slots && fits_slots(phase, region)};
+      const std::string heading = fmt::format("// {}, {}\n", phase.name, to_string(region.tiling));
+      const StepKernel made = step_kernel(of);
+      f(region, made, heading);
+      of.together = of.in_slots ? warps_together(phase, region) : 0;
+      if (of.together == 0) continue;
+      of.name += kInOneBlock;
+      const StepKernel in_one = step_kernel(of);
+      if (!in_one.text.empty() && in_one.pointers == made.pointers && in_one.keys == made.keys)
+        f(region, in_one, heading);
     }
   }
 }
@@ -60,6 +72,13 @@ bool fits_slots(const Phase& phase, const Region& region) {
   const auto& tiling = std::get<StepTiling>(region.tiling);
   return tiling.tile != RowTile::block && tiling.tile != RowTile::split && tiling.clusters == 1 &&
          tiling.scratch_bytes == 0 && region.first() == 0 && region.last == phase.steps.size();
+}
+
+std::uint32_t warps_together(const Phase& phase, const Region& region) {
+  const auto& tiling = std::get<StepTiling>(region.tiling);
+  if (!fits_slots(phase, region) || tiling.cluster == 1 || tiling.tile == RowTile::warp) return 0;
+  const std::int64_t warps = warps_with_rows(phase, tiling);
+  return static_cast<std::uint32_t>(divide_up(warps, divide_up(warps, kMaxTogether)));
 }
 
 std::string step_kernel_name(const Program& program, const Phase& phase, const Region& region) {

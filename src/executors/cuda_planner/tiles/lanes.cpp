@@ -122,6 +122,7 @@ class LaneStage : public RowStage {
   void run() {
     const std::uint64_t at_once = std::uint64_t{tiling().block_rows()} * tiling().blocks();
     turns_ = row_turns(tiling(), frame.phase.capacity, products(), same_numbers());
+    turns_.kept = turns_.kept && frame.together == 0;  // a warp has rows of several
     for (const Step& step : rows())
       if (lane_step(step, frame.once.call(step)).makes_half()) halves_.insert(root(step.output));
     find_groups();

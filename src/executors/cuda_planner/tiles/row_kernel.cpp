@@ -36,6 +36,7 @@ class RowWriter : KernelFrame {
     once.run(region.stages.back().last, region.last);
     steps += once.end_of_step();
     write(steps);
+    if (together > 0 && once.folds()) kernel.text.clear();  // a fold by all threads has another order with more of them
     return std::move(kernel);
   }
 
@@ -89,7 +90,10 @@ class RowWriter : KernelFrame {
     kept_ += rows.kept;
     kept_loads_ += rows.kept_loads;
     text += std::exchange(picked_statements, {});
-    text += fmt::format("    {{  // stage {}: rows\n{}    }}\n{}", s + 1, rows.text, clear_rows(stage));
+    if (together > 0)
+      text += warp_loop(s + 1, rows) + clear_rows(stage) + "    }\n";
+    else
+      text += fmt::format("    {{  // stage {}: rows\n{}    }}\n{}", s + 1, rows.text, clear_rows(stage));
     if (rows.sums == 0) return text;
     std::string combines;
     for (const RowStage::Value& value : rows.values) {
@@ -118,6 +122,23 @@ class RowWriter : KernelFrame {
     return text;
   }
 
+  // A loop over the warps of the cluster, without its end. The sums of warps without rows are those of the first step.
+  std::string warp_loop(std::size_t number, const RowStage& rows) const {
+    const std::int64_t all = std::int64_t{tiling.cluster} * tiling.threads / 32,
+                       with_rows = warps_with_rows(phase, tiling);
+    const std::uint32_t of_group = tiling.threads / tiling.groups / 32;
+    return fmt::format(
+        "    GRAPHRUN_TILE_LOOP\n    for (u32 warp = part; warp < {warps}; warp += {together}u) {{  // stage {number}: "
+        "rows\n"
+        "    const u32 group = warp % {all}u / {of_group}u, first_row = warp / {all}u * {rows}u + "
+        "(warp % {of_group}u * 32u + thread_index() % 32u){lanes};\n    (void)group;\n{begin}{text}",
+        "warps"_a =
+            count != kNoBuffer ? fmt::format("{}u", all) : fmt::format("(epoch == 1 ? {}u : {}u)", all, with_rows),
+        "together"_a = together, "number"_a = number, "all"_a = tiling.threads / 32, "of_group"_a = of_group,
+        "rows"_a = tiling.block_rows(), "lanes"_a = lanes(),
+        "begin"_a = rows.sums > 0 ? fmt::format("    {}.begin(warp);\n", rows.reduce()) : "", "text"_a = rows.text);
+  }
+  std::string_view lanes() const { return tiling.tile == RowTile::pair ? " / 2" : ""; }
   std::int64_t rows_at_once() const { return std::int64_t{tiling.block_rows()} * tiling.blocks(); }
   // Zeroes stored rows past the end of a partial batch, one row per thread with every tile.
   std::string clear_rows(const Stage& stage) {
@@ -141,7 +162,7 @@ class RowWriter : KernelFrame {
 
   void write(const std::string& steps) {
     // Blocks without a cross-block reduction finish together, so that none reads a state after another wrote it back.
-    const bool leave_together = reductions_.empty() && tiling.blocks() > 1;
+    const bool leave_together = reductions_.empty() && tiling.blocks() > 1 && together == 0;
     if (leave_together) reductions_.push_back({region.stages.size(), 1, "", 1});
     std::string types(tiling.tile == RowTile::warp ? kWarpNames : tiling.tile == RowTile::pair ? kPairNames : "");
     std::string members = shared_ + picked_members, body, failed, ends, scratch_before;
@@ -150,9 +171,10 @@ class RowWriter : KernelFrame {
       types += fmt::format(
           "struct Combine{number} {{\n  GRAPHRUN_TILE_FN static float apply(int v, float x, float y) {{\n"
           "    (void)v;\n{combines}    return x + y;\n  }}\n}};\n"
-          "using Reduce{number} = AllReduce<{sums}, {threads}, {cluster}, {clusters}, Combine{number}, {groups}>;\n",
-          "number"_a = r.stage + 1, "combines"_a = r.combines, "sums"_a = r.sums, "threads"_a = tiling.threads,
-          "cluster"_a = tiling.cluster, "clusters"_a = tiling.clusters, "groups"_a = r.groups);
+          "using Reduce{number} = {kind}<{sums}, {threads}, {cluster}, {clusters}, Combine{number}, {groups}>;\n",
+          "kind"_a = together > 0 ? "VirtualReduce" : "AllReduce", "number"_a = r.stage + 1, "combines"_a = r.combines,
+          "sums"_a = r.sums, "threads"_a = tiling.threads, "cluster"_a = tiling.cluster,
+          "clusters"_a = together > 0 ? threads : tiling.clusters, "groups"_a = r.groups);
       members += fmt::format("  Reduce{0}::Shared reduce{0};\n", r.stage + 1);
       const std::string at = region.accumulators == kNoBuffer
                                  ? scratch()
@@ -165,16 +187,19 @@ class RowWriter : KernelFrame {
     if (!reductions_.empty())
       types += fmt::format("static_assert(0{} <= {}, \"scratch\");\n", scratch_before, tiling.scratch_bytes);
     const States states = this->states();
-    const std::uint32_t threads = tiling.threads / tiling.groups;
-    const std::string group = fmt::format("thread_index() / {}u", threads);
+    const std::uint32_t threads_of_group = tiling.threads / tiling.groups;
+    const std::string group = fmt::format("thread_index() / {}u", threads_of_group);
+    const std::string place = together > 0
+                                  ? "part = same_in_warp(thread_index() / 32u)"
+                                  : fmt::format("group = {}, first_row = block_index() * {}u + thread_index() % {}u{}",
+                                                tiling.groups > 1 ? fmt::format("same_in_warp({})", group) : group,
+                                                tiling.block_rows(), threads_of_group, lanes());
     body += fmt::format(
-        "{numbers}{loads}  const u32 group = {group}, "
-        "first_row = block_index() * {rows}u + thread_index() % {threads}u{lanes};\n"
+        "{numbers}{loads}  const u32 {place};\n"
         "  const bool first_thread = block_index() == 0 && thread_index() == 0;\n"
-        "  const int i = 0;  // of numbers\n  (void)first_thread, (void)group, (void)i;\n",
-        "numbers"_a = states.numbers, "loads"_a = states.loads, "threads"_a = threads,
-        "group"_a = tiling.groups > 1 ? fmt::format("same_in_warp({})", group) : group, "rows"_a = tiling.block_rows(),
-        "lanes"_a = tiling.tile == RowTile::pair ? " / 2" : "");
+        "  const int i = 0;  // of numbers\n  (void)first_thread, (void){used}, (void)i;\n",
+        "numbers"_a = states.numbers, "loads"_a = states.loads, "place"_a = place,
+        "used"_a = together > 0 ? "part" : "group");
     if (!kept_.empty())
       body += kept_ + fmt::format(
                           "  GRAPHRUN_TILE_UNROLL\n  for (int turn = 0; turn < {}; ++turn) {{\n"

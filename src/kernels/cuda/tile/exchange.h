@@ -282,4 +282,48 @@ class AllReduce {
   unsigned epoch_ = 0;
 };
 
+// The all-reduce of a cluster of kCluster blocks of kThreads threads whose rows a block of kRunning threads computes,
+// each warp those of several warps of the cluster. The tree is the same, so the bits are. Sums of a warp for which none
+// calls add() stay as they are.
+template <int kValues, int kThreads, int kCluster, int kRunning, class Combine, int kGroups = 1>
+class VirtualReduce {
+  static constexpr int kWarps = kThreads / 32 / kGroups, kRow = multiple_of_4(kValues), kQuads = kRow / 4;
+
+ public:
+  struct Shared {
+    alignas(16) float rows[kCluster][kWarps][kRow];  // one for each warp of a group
+    alignas(16) float blocks[kCluster][kRow];
+  };
+  static constexpr unsigned kScratchBytes = 0;
+  GRAPHRUN_TILE_FN VirtualReduce(Shared& shared, void*, unsigned*) : shared_(shared) {}
+
+  // This warp's next add() is that of warp `warp` of the cluster.
+  GRAPHRUN_TILE_FN void begin(unsigned warp) {
+    row_ = shared_.rows[warp / (kThreads / 32)][warp % static_cast<unsigned>(kWarps)];
+  }
+  template <int N>
+  GRAPHRUN_TILE_FN void add(float (&part)[N], int first = 0, int count = N) {
+    combine_lanes<Combine>(part, row(), first, count);
+  }
+  GRAPHRUN_TILE_FN float* row() { return row_; }
+  GRAPHRUN_TILE_FN void run(unsigned) {
+    barrier();
+    for (int i = static_cast<int>(thread_index()); i < kCluster * kQuads; i += kRunning) {
+      const int v = i % kQuads * 4, block = i / kQuads;
+      *reinterpret_cast<Floats<4>*>(&shared_.blocks[block][v]) =
+          combine_rows<Combine, kWarps, 4>(v, shared_.rows[block][0] + v, kRow);
+    }
+    barrier();
+  }
+  GRAPHRUN_TILE_FN float total(int v) const {
+    return combine_rows<Combine, kCluster, 1>(v, shared_.blocks[0] + v, kRow).value[0];
+  }
+  GRAPHRUN_TILE_FN bool failed() const { return false; }
+  GRAPHRUN_TILE_FN void end() {}
+
+ private:
+  Shared& shared_;
+  float* row_ = nullptr;
+};
+
 }  // namespace graphrun::cuda::tile
