@@ -138,9 +138,11 @@ TEST_F(Device, Matmul) {
   struct Case {
     std::int64_t m, n, k;
   };
-  // Short sums, long sums in one and in several parts, tiles that stick out, and the matrix library.
-  const Case cases[] = {{1, 1, 1},     {300, 1, 6}, {6, 1, 300},  {32, 10, 784},  {784, 10, 256}, {6, 3, 20000},
-                        {17, 33, 100}, {33, 5, 33}, {64, 64, 64}, {128, 96, 200}, {100, 256, 784}};
+  // Short sums, long sums in one and in several parts, tiles that stick out, wide products with both tiles and in
+  // parts.
+  const Case cases[] = {{1, 1, 1},       {300, 1, 6},      {6, 1, 300},      {32, 10, 784},  {784, 10, 256},
+                        {6, 3, 20000},   {17, 33, 100},    {33, 5, 33},      {64, 64, 64},   {128, 96, 200},
+                        {100, 256, 784}, {3000, 1001, 70}, {4096, 640, 256}, {40, 50, 2100}, {20000, 9, 33}};
   for (const Case& c : cases) {
     for (int transposes = 0; transposes < 4; ++transposes) {
       const MatmulParams params{(transposes & 1) != 0, (transposes & 2) != 0};
@@ -154,6 +156,29 @@ TEST_F(Device, Matmul) {
       build.step("matmul", {a, b}, out, params);
       compare(build, out, 2e-5f);
     }
+  }
+}
+
+// The norm of the error is compared, because elements near zero lose digits of their terms in f32, too.
+TEST_F(Device, WideProductsOfLongSumsHaveTheAccuracyOfF32) {
+  for (const bool transpose_a : {false, true}) {
+    Builder build("wide");
+    const Shape shape_a = transpose_a ? Shape{50000, 70} : Shape{70, 50000};
+    const BufferId a = build.state("a", f32(shape_a), random_values(70 * 50000, 1));
+    const BufferId b = build.state("b", f32({50000, 130}), random_values(50000 * 130, 2));
+    const BufferId out = build.buffer("out", f32({70, 130}));
+    build.step("matmul", {a, b}, out, MatmulParams{transpose_a, false});
+    const Program program = build.finish(*cuda, ref.get());
+    const auto device = cuda->load(program), host = ref->load(program);
+    device->run(0, 1);
+    host->run(0, 1);
+    const auto got = read<float>(*device, program, out), want = read<float>(*host, program, out);
+    double error = 0, norm = 0;
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      error += std::pow(double{got[i]} - want[i], 2);
+      norm += std::pow(double{want[i]}, 2);
+    }
+    EXPECT_LT(std::sqrt(error / norm), 1e-6);
   }
 }
 

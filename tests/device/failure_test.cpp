@@ -271,7 +271,7 @@ Program wide_program(std::int64_t extent) {
   Builder build("wide");
   const BufferId a = build.state("a", f32({extent, 256}), {});
   const BufferId b = build.state("b", f32({256, 256}), {});
-  build.step("matmul", {a, b}, build.buffer("c", f32({extent, 256})), MatmulParams{});
+  build.step("matmul", {a, b}, build.buffer("c", f32({extent, 256})), MatmulParams{false, false, Precision::tf32});
   return build.finish(*fake());
 }
 

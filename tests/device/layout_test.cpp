@@ -124,6 +124,32 @@ TEST(MatmulPlan, SplitsCoverTheSum) {
   }
 }
 
+TEST(MatmulPlan, WideProductsFillTheMachine) {
+  const Machine machine{132, 1 << 20, true};
+  const auto plan = [&](std::int64_t m, std::int64_t n, std::int64_t k) {
+    return plan_matmul({}, {DType::f32, {m, k}, 0}, {DType::f32, {k, n}, 0}, machine);
+  };
+  for (const std::int64_t m : {33, 64, 1000, 20000}) {
+    for (const std::int64_t n : {8, 65, 300}) {
+      for (const std::int64_t k : {33, 700, 65536}) {
+        const MatmulPlan of = plan(m, n, k);
+        if (of.route != MatmulPlan::Route::wide) continue;
+        ASSERT_GE(of.splits * of.split, k);
+        ASSERT_LT((of.splits - 1) * of.split, k);
+        ASSERT_EQ(of.split % MatmulPlan::kWideTerms * (of.splits - 1), 0);
+        ASSERT_LE((of.splits - 1) * of.tiles_m() * of.tiles_n(), 2 * machine.multiprocessors);
+        ASSERT_EQ(of.workspace, of.splits > 1 ? static_cast<std::uint64_t>(of.splits * m * n) * sizeof(float) : 0u);
+      }
+    }
+  }
+  EXPECT_EQ(plan(8192, 4096, 4096).tile_m, 128);
+  EXPECT_EQ(plan(1024, 512, 512).tile_m, 64);
+  EXPECT_EQ(plan(65536, 64, 16).route, MatmulPlan::Route::wide) << "short sums";
+  EXPECT_EQ(plan(16384, 10, 256).route, MatmulPlan::Route::wide) << "flat";
+  EXPECT_EQ(plan(16384, 4, 256).route, MatmulPlan::Route::blocks) << "a tile would be nearly empty";
+  EXPECT_EQ(plan(100, 10, 256).route, MatmulPlan::Route::blocks) << "few multiplications";
+}
+
 // The leading dimensions of a product against NumPy's rule, one axis at a time.
 TEST(MatmulPlan, LeadingDimensionsBroadcast) {
   struct Case {

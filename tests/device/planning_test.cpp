@@ -17,9 +17,15 @@ TEST(Planning, NeedsNoDevice) {
   const auto ask = [&](Op op, const Params& params, std::vector<TensorType> inputs, TensorType output) {
     return cuda->supports({op, params, inputs, output, false}, h200);
   };
-  const Support wide = ask(Op::matmul, MatmulParams{}, {f32({256, 256}), f32({256, 256})}, f32({256, 256}));
+  const std::vector<TensorType> square{f32({256, 256}), f32({256, 256})};
+  const Support wide = ask(Op::matmul, MatmulParams{}, square, f32({256, 256}));
   EXPECT_TRUE(wide.yes);
-  EXPECT_EQ(wide.workspace_bytes, h200.library_workspace);
+  EXPECT_EQ(wide.workspace_bytes, 4u * 256u * 256u * sizeof(float)) << "16 tiles, each in 4 parts";
+  const Support rounded = ask(Op::matmul, MatmulParams{false, false, Precision::tf32}, square, f32({256, 256}));
+  EXPECT_EQ(rounded.workspace_bytes, h200.library_workspace);
+  const Target& a100 = find_target("a100");
+  EXPECT_EQ(cuda->supports({Op::matmul, MatmulParams{}, square, f32({256, 256}), false}, a100).workspace_bytes,
+            a100.library_workspace);
   // 20000 terms for 18 results: cut in parts, each with a place for every result.
   const Support skinny = ask(Op::matmul, MatmulParams{true, false}, {f32({20000, 6}), f32({20000, 3})}, f32({6, 3}));
   EXPECT_TRUE(skinny.yes);

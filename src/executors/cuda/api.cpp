@@ -90,8 +90,14 @@ void Api::launch(const void* kernel, const char* name, Grid grid, std::uint32_t 
                  cudaStream_t stream, bool capturing) {
   const Work work(profile_, Kind::kernel, name, stream, capturing);
   const Call call(profile_, "cudaLaunchKernel");
-  const cudaError_t status =
-      cudaLaunchKernel(kernel, dim3(grid.x, grid.y, grid.z), dim3(threads, 1, 1), arguments, 0, stream);
+  constexpr std::uint32_t kWithoutAsking = 48 * 1024;
+  cudaError_t status = grid.shared_bytes <= kWithoutAsking
+                           ? cudaSuccess
+                           : cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                                  static_cast<int>(grid.shared_bytes));
+  if (status == cudaSuccess)
+    status = cudaLaunchKernel(kernel, dim3(grid.x, grid.y, grid.z), dim3(threads, 1, 1), arguments, grid.shared_bytes,
+                              stream);
   if (status != cudaSuccess) fail(fmt::format("cudaLaunchKernel of {}", name).c_str(), status);
   ++(capturing ? counters_.captured_launches : counters_.launches);
 }

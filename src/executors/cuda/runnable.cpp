@@ -10,6 +10,7 @@
 #include "executors/cuda/element_kernels.h"
 #include "executors/cuda/failure.h"
 #include "executors/cuda/launch_order.h"
+#include "executors/cuda_planner/cuda_planner.h"
 #include "graphrun/error.h"
 #include "graphrun/op.h"
 #include "graphrun/params.h"
@@ -26,7 +27,7 @@ Machine machine_for(const Program& program) {
                 fmt::format("program '{}' is planned for '{}', not for a CUDA device", program.name, program.target),
                 "plan it with --executor=cuda");
   }
-  return {target.multiprocessors, target.library_workspace};
+  return machine_of(target);
 }
 
 }  // namespace

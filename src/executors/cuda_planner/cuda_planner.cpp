@@ -23,10 +23,6 @@ namespace {
 constexpr Op kWithoutKernel[] = {Op::reshape, family_op::stop_gradient, family_op::solve_spd, Op::shard_step,
                                  Op::combine_shards};
 
-Machine machine_of(const Target& target) {
-  return {target.multiprocessors, target.library_workspace};
-}
-
 std::string misfit(const StepSignature& step) {
   const std::string_view op = name_of(step.op);
   const std::span<const TensorType> inputs = step.inputs;
@@ -41,6 +37,10 @@ std::string misfit(const StepSignature& step) {
 }
 
 }  // namespace
+
+Machine machine_of(const Target& target) {
+  return {target.multiprocessors, target.library_workspace, target.compute_capability == 90};
+}
 
 bool has_kernel(Op op) {
   return std::ranges::find(kWithoutKernel, op) == std::end(kWithoutKernel);

@@ -13,6 +13,9 @@ struct Machine;  // kernels/cuda/launcher.h
 // Whether find_kernel() of kernels/cuda finds a kernel for an op that a step may have.
 bool has_kernel(Op op);
 
+// Numbers of a GPU that kernels depend on.
+Machine machine_of(const Target& target);
+
 Support supports(const StepSignature& step, const Machine& machine);
 
 class CudaPlanner : public Executor {

@@ -13,10 +13,12 @@ namespace graphrun::cuda {
 struct Machine {
   int multiprocessors = 0;
   std::uint64_t library_workspace = 0;  // bytes available to a step of the matrix library
+  bool warpgroups = false;              // whether warpgroups multiply on tensor cores (wgmma.cuh)
 };
 
 struct Grid {
   std::uint32_t x = 1, y = 1, z = 1;
+  std::uint32_t shared_bytes = 0;  // dynamic shared memory of a block
 };
 
 // op(a) @ op(b) of row-major f32 matrices for the matrix library. There are `matrices` of them, each operand's `stride`
@@ -84,6 +86,7 @@ LaunchFn find_sources(Op op);
 void launch_matmul(const KernelArgs& args, Launcher& launcher);
 
 struct MatmulPlan;
+void launch_matmul_wide(const KernelArgs& args, const MatmulPlan& plan, Launcher& launcher, float* out);
 void launch_matmul_many(const KernelArgs& args, const MatmulPlan& plan, Launcher& launcher);
 
 }  // namespace graphrun::cuda

@@ -1,7 +1,8 @@
-// matmul.cu: products with a small extent, and sums over rows. Wide products go to the matrix library, batched ones to
-// matmul_many.cu. The plan fixes the order of every sum: a thread's terms in order, then the warp's tree, then warps in
-// order, then splits in order.
+// matmul.cu: products with a small extent, and sums over rows. Wide products go to matmul_wide.cu or the matrix
+// library, batched ones to matmul_many.cu. The plan fixes the order of every sum: a thread's terms in order, then the
+// warp's tree, then warps in order, then splits in order.
 #include "graphrun/params.h"
+#include "kernels/cuda/combine.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/matmul_plan.h"
 
@@ -189,6 +190,15 @@ __global__ void matmul_combine(const float* partial, std::int64_t splits, std::u
   }
 }
 
+__global__ void __launch_bounds__(kCombineThreads)
+    matmul_combine_many(const float* partial, std::uint64_t splits, std::uint64_t count, float* out) {
+  const std::uint64_t i = std::uint64_t{blockIdx.x} * kCombineResults + threadIdx.x % kCombineResults;
+  float sum = 0.0f;
+  if (combine_parts(
+          partial, splits, count, i, [](float a, float b) { return a + b; }, sum))
+    out[i] = sum;
+}
+
 Product product_of(const KernelArgs& args, const MatmulPlan& plan, bool transpose_a) {
   Product p{args.input<float>(0), args.input<float>(1), plan.m, plan.n, plan.k, plan.a_m, plan.a_k, plan.b_k, plan.b_n};
   p.rows.all = static_cast<std::uint64_t>(plan.m);
@@ -228,14 +238,23 @@ void launch_matmul(const KernelArgs& args, Launcher& launcher) {
     };
     return plan.n == 1 ? launch_rows<1>(p, launcher, out) : kLaunch[(plan.n - 1) / 4](p, launcher, out);
   }
-  const Grid grid{static_cast<std::uint32_t>(plan.tiles_m() * plan.tiles_n()), static_cast<std::uint32_t>(plan.splits)};
   float* partial = plan.splits > 1 ? static_cast<float*>(args.workspace) : out;
-  const auto kernel = plan.tile_n == 4    ? matmul_blocks<4>
-                      : plan.tile_n == 8  ? matmul_blocks<8>
-                      : plan.tile_n == 12 ? matmul_blocks<12>
-                                          : matmul_blocks<16>;
-  launch(launcher, kernel, "matmul_blocks", grid, plan.threads, p, plan.split, partial);
-  if (plan.splits > 1)
+  if (plan.route == MatmulPlan::Route::wide) {
+    launch_matmul_wide(args, plan, launcher, partial);
+  } else {
+    const Grid grid{static_cast<std::uint32_t>(plan.tiles_m() * plan.tiles_n()),
+                    static_cast<std::uint32_t>(plan.splits)};
+    const auto kernel = plan.tile_n == 4    ? matmul_blocks<4>
+                        : plan.tile_n == 8  ? matmul_blocks<8>
+                        : plan.tile_n == 12 ? matmul_blocks<12>
+                                            : matmul_blocks<16>;
+    launch(launcher, kernel, "matmul_blocks", grid, plan.threads, p, plan.split, partial);
+  }
+  const auto splits = static_cast<std::uint64_t>(plan.splits);
+  if (splits >= kManyParts) {
+    launch(launcher, matmul_combine_many, "matmul_combine", combine_grid(count), kCombineThreads, partial, splits,
+           count, out);
+  } else if (splits > 1)
     launch(launcher, matmul_combine, "matmul_combine", linear, 128, partial, plan.splits, count, out);
 }
 

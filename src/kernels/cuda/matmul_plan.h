@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "graphrun/params.h"
 #include "graphrun/types.h"
@@ -18,15 +19,19 @@ struct MatmulPlan {
     elements,  // one thread per element of the result, short sums (k <= 32)
     rows,      // one thread per row of a narrow result, short sums
     blocks,    // one block per tile of the result, its threads share the sum; `splits` > 1: a second kernel adds them
-    library,   // no extent is small
+    wide,      // many multiplications: tiles of blocks on tensor cores, of the whole sum or of `splits` parts
+    library,   // no extent is small, and no `wide`: other machines, operands rounded to TF32, or several matrices
     many_elements,  // several matrices: one thread per element, for short sums and flat matrices
     many_tiles,     // several matrices: one block per 32 x 32 elements of a matrix
   };
   static constexpr std::int64_t kSkinny = 32;
-  static constexpr std::int64_t kTall = 16384;  // minimum number of rows for Route::rows
-  static constexpr std::int64_t kLong = 4096;   // terms from which a sum is split: a second launch has a cost
-  static constexpr std::int64_t kSplit = 1024;  // terms per split
-  static constexpr std::int64_t kFlat = 8;      // m or n below which a tile would be nearly empty
+  static constexpr std::int64_t kTall = 16384;        // minimum number of rows for Route::rows
+  static constexpr std::int64_t kLong = 4096;         // terms from which a sum is split: a second launch has a cost
+  static constexpr std::int64_t kSplit = 1024;        // terms per split
+  static constexpr std::int64_t kWideTerms = 32;      // terms of a step of a wide product
+  static constexpr std::int64_t kWideWork = 1 << 20;  // multiplications from which a flat product is a wide one
+  static constexpr std::int64_t kWideSteps = 8;       // minimum steps of each multiprocessor for the larger tile
+  static constexpr std::int64_t kFlat = 8;            // m or n below which a tile would be nearly empty
 
   Route route = Route::elements;
   std::int64_t m = 0, n = 0, k = 0;
@@ -39,7 +44,31 @@ struct MatmulPlan {
 
   std::int64_t tiles_m() const { return (m + tile_m - 1) / tile_m; }
   std::int64_t tiles_n() const { return (n + tile_n - 1) / tile_n; }
+  // Cuts the sum into `wanted` parts of a multiple of 32 terms, or fewer.
+  void cut(std::int64_t wanted) {
+    split = ((k + wanted - 1) / wanted + 31) / 32 * 32;
+    splits = (k + split - 1) / split;
+    if (splits > 1) workspace = static_cast<std::uint64_t>(splits * m * n) * sizeof(float);
+  }
 };
+
+// A large product has tiles of 128 x 128 elements, which read each operand least often; a smaller one has tiles of
+// 64 x 64. Long sums are cut so that all multiprocessors have a block, and two small ones if each has many steps.
+inline void plan_wide(MatmulPlan& plan, const Machine& machine) {
+  plan.route = MatmulPlan::Route::wide;
+  const auto set_tile = [&](std::int64_t size) {
+    plan.tile_m = plan.tile_n = size;
+    plan.threads = static_cast<std::uint32_t>(2 * size);
+    return plan.tiles_m() * plan.tiles_n();
+  };
+  const std::int64_t steps = (plan.k + MatmulPlan::kWideTerms - 1) / MatmulPlan::kWideTerms;
+  const bool large =
+      std::min(plan.m, plan.n) > 64 && set_tile(128) * steps >= MatmulPlan::kWideSteps * machine.multiprocessors;
+  const std::int64_t tiles = set_tile(large ? 128 : 64);
+  const std::int64_t one_each = std::min(machine.multiprocessors / tiles, steps / 2);
+  const std::int64_t two_each = large ? 1 : std::min(2 * machine.multiprocessors / tiles, steps / 8);
+  plan.cut(std::max<std::int64_t>({one_each, two_each, 1}));
+}
 
 inline MatmulPlan plan_matmul(const MatmulParams& params, const TensorType& a, const TensorType& b,
                               const Machine& machine) {
@@ -72,12 +101,20 @@ inline MatmulPlan plan_matmul(const MatmulParams& params, const TensorType& a, c
     }
     return plan;
   }
+  const std::int64_t narrow = std::min(plan.m, plan.n);
+  const bool library = !short_sum && narrow > MatmulPlan::kSkinny;
+  constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
+  if (machine.warpgroups && params.precision != Precision::tf32 && std::max({plan.m, plan.n, plan.k}) <= kMax &&
+      (library || (narrow >= MatmulPlan::kFlat && plan.m * plan.n * plan.k >= MatmulPlan::kWideWork))) {
+    plan_wide(plan, machine);
+    return plan;
+  }
   if (short_sum) {
     if (!params.transpose_a && plan.n <= MatmulPlan::kSkinny && plan.m >= MatmulPlan::kTall)
       plan.route = MatmulPlan::Route::rows;
     return plan;
   }
-  if (std::min(plan.m, plan.n) > MatmulPlan::kSkinny) {
+  if (library) {
     plan.route = MatmulPlan::Route::library;
     plan.workspace = machine.library_workspace;
     return plan;
@@ -91,10 +128,7 @@ inline MatmulPlan plan_matmul(const MatmulParams& params, const TensorType& a, c
   const std::int64_t tiles = std::max<std::int64_t>(plan.tiles_m() * plan.tiles_n(), 1);
   const std::int64_t room = std::max<std::int64_t>(2 * machine.multiprocessors / tiles, 1);
   const std::int64_t parts = plan.k >= MatmulPlan::kLong ? (plan.k + MatmulPlan::kSplit - 1) / MatmulPlan::kSplit : 1;
-  const std::int64_t wanted = std::min(parts, room);
-  plan.split = ((plan.k + wanted - 1) / wanted + 31) / 32 * 32;
-  plan.splits = (plan.k + plan.split - 1) / plan.split;
-  if (plan.splits > 1) plan.workspace = static_cast<std::uint64_t>(plan.splits * plan.m * plan.n) * sizeof(float);
+  plan.cut(std::min(parts, room));
   return plan;
 }
 

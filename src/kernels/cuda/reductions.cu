@@ -1,6 +1,7 @@
 // reductions.cu: sums, products, extrema, their positions, and log(sum(exp)), over any axes. The plan fixes the order
 // of terms: a thread's terms in order, then the block's tree, then splits in order. No atomics.
 #include "graphrun/op.h"
+#include "kernels/cuda/combine.cuh"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/reduce_plan.h"
 #include "kernels/scalar_functions.h"
@@ -201,6 +202,15 @@ __global__ void reduce_combine(Reduction r, const typename R::State* partial, st
 }
 
 template <class R>
+__global__ void __launch_bounds__(kCombineThreads)
+    reduce_combine_many(Reduction r, const typename R::State* partial, std::uint64_t splits, Target<R> to) {
+  const std::uint64_t i = std::uint64_t{blockIdx.x} * kCombineResults + threadIdx.x % kCombineResults;
+  typename R::State total{};
+  const auto join = [](typename R::State a, typename R::State b) { return R::join(a, b); };
+  if (combine_parts(partial, splits, r.count, i, join, total)) to.store(r, 0, i, total);
+}
+
+template <class R>
 void launch_reduction(const KernelArgs& args, Launcher& launcher) {
   using State = typename R::State;
   const std::uint32_t axes = reduced_axes(args.params);
@@ -228,7 +238,10 @@ void launch_reduction(const KernelArgs& args, Launcher& launcher) {
   const bool columns = plan.route == ReducePlan::Route::columns;
   launch(launcher, columns ? reduce_columns<R> : reduce_blocks<R>, columns ? "reduce_columns" : "reduce_blocks", grid,
          plan.threads, r, plan.split, first);
-  if (plan.splits > 1)
+  if (plan.splits >= kManyParts) {
+    launch(launcher, reduce_combine_many<R>, "reduce_combine", combine_grid(count), kCombineThreads, r, parts,
+           plan.splits, result);
+  } else if (plan.splits > 1)
     launch(launcher, reduce_combine<R>, "reduce_combine", linear, 128, r, parts, plan.splits, result);
 }
 
