@@ -3,9 +3,13 @@
 Supports only these files: a random table, a chain of dense layers, an optional embedding before them (rows of a
 parameter `table`), one of three losses, and three optimizers. Anything else is an error. The workloads of
 bench/models/steps/ are single steps over all rows with any graph; bench/torch_steps.py has their PyTorch versions.
+A name like 16-64-64-1x4096 is a workload without a file: relu layers of these widths on 4,096 random rows, the squared
+error, Adam, all rows in each step.
 """
 import json
 import pathlib
+import re
+import tempfile
 from dataclasses import dataclass
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "models"
@@ -51,7 +55,25 @@ def names_of_steps():
     return sorted(path.stem for path in FOLDER.glob("steps/*.json"))
 
 
+def dense_network(widths, rows):
+    layers = [{"name": f"h{i}" if i < len(widths) - 1 else "out", "op": "dense", "inputs": [f"h{i - 1}" if i > 1 else "x"],
+               "units": width, "activation": "relu"} for i, width in enumerate(widths) if i > 0]
+    del layers[-1]["activation"]
+    columns = {"a": {"normal": 1, "shape": [widths[0]]}, "b": {"normal": 1, "shape": [widths[-1]]}}
+    return {
+        "format": 1, "name": "network",
+        "data": {"train": {"random": {"rows": rows, "seed": 0, "columns": columns}, "x": ["a"], "y": ["b"]}},
+        "inputs": {"x": ["batch", widths[0]], "y": ["batch", widths[-1]]},
+        "graph": layers + ["loss = mean(square(out - y))"], "outputs": {"out": "y"},
+        "train": {"minimize": "loss", "optimizer": {"adam": {"lr": 0.001}}, "batch": "all", "epochs": 1, "seed": 1},
+    }
+
+
 def path_of(name):
+    if network := re.fullmatch(r"(\d+(?:-\d+)+)x(\d+)", name):
+        path = pathlib.Path(tempfile.gettempdir()) / f"{name}.json"
+        path.write_text(json.dumps(dense_network(list(map(int, network[1].split("-"))), int(network[2])), indent=2))
+        return path
     path = FOLDER / "steps" / f"{name}.json"
     return path if path.exists() else FOLDER / f"{name}.json"
 
