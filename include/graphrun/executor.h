@@ -99,6 +99,7 @@ struct RegionPlan {
   std::string reason;                      // reason if rejected; else empty
   Tiling tiling;                           // tiling for the size in the signature
   std::vector<RegionChoice> choices = {};  // alternatives, cheapest first; empty if there is only one
+  bool too_many_sums = false;              // if rejected: whether it may be one kernel with fewer sums over rows
 
   static RegionPlan with(Tiling tiling) { return {true, {}, tiling}; }
   static RegionPlan no(std::string reason) { return {false, std::move(reason), {}}; }

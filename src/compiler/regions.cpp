@@ -61,10 +61,16 @@ class RegionFinder {
     if (nodes.empty() || graph_.phases[phase].capacity == 0) return;
     find_cuts(nodes);
     find_waits(phase, nodes);
-    const std::size_t before = result_.graph.regions.size(), notes = result_.notes.size();
+    const std::size_t before = result_.graph.regions.size();
+    std::size_t notes = result_.notes.size();
+    lost_sums_ = false;
     make_regions(phase, nodes, start);
-    if (cut_sums_of_parts(nodes, notes)) {
+    while (!left_out_.empty()) {
       result_.graph.regions.resize(before);
+      result_.notes.resize(notes++);
+      note(left_out_.back(), std::exchange(why_left_out_, {}));
+      for (const NodeId id : std::exchange(left_out_, {})) cut_[id] = true;
+      spread_cuts(nodes);
       make_regions(phase, nodes, start);
     }
     if (result_.graph.regions.size() == before)  // without regions, the given order is as good as any
@@ -91,24 +97,6 @@ class RegionFinder {
       last = std::move(reason);
     }
     spread_cuts(nodes);
-  }
-
-  // Cuts the products that sum several rows of a sample, in dissolved regions: an executor may run one alone and still
-  // reject it with the steps around it, which are then two regions. Returns whether there is one.
-  bool cut_sums_of_parts(const std::vector<NodeId>& nodes, std::size_t first_note) {
-    const std::vector<NodeId> rejected = std::exchange(dissolved_, {});
-    NodeId last = kNoNode;
-    for (const NodeId id : rejected) {
-      if (graph_[id].op != Op::matmul || kinds_[id] != RowKind::reduced || graph_[graph_[id].inputs[0]].type.rows < 2)
-        continue;
-      cut_[id] = true;
-      last = id;
-    }
-    if (last == kNoNode) return false;
-    result_.notes.resize(first_note);
-    note(last, "a cut, like other sums of several rows of a sample: " + why_dissolved_);
-    spread_cuts(nodes);
-    return true;
   }
 
   void spread_cuts(const std::vector<NodeId>& nodes) {
@@ -228,7 +216,6 @@ class RegionFinder {
   // ---- rules 4 and 5: regions
 
   void make_regions(std::uint32_t phase, const std::vector<NodeId>& nodes, std::size_t start) {
-    dissolved_.clear();
     find_places(phase, nodes);
     std::copy(nodes.begin(), nodes.end(), order_.begin() + static_cast<std::ptrdiff_t>(start));
     std::stable_sort(order_.begin() + static_cast<std::ptrdiff_t>(start), order_.end(),
@@ -243,25 +230,25 @@ class RegionFinder {
     }
   }
 
-  // A region of the steps; if the executor rejects it, one without the epilogue, such as an optimizer.
+  // A region of the steps; if the executor rejects it, one without the epilogue, such as an optimizer. If it rejects
+  // that, too, some sums may have to be left out.
   void make_region(std::uint32_t phase, std::size_t begin, std::size_t end, bool is_phase) {
-    const std::string why = try_region(phase, begin, end, is_phase);
-    if (why.empty()) return;
+    const RegionPlan whole = try_region(phase, begin, end, is_phase);
+    if (whole.yes) return;
     const auto at = [&](std::size_t i) { return order_.begin() + static_cast<std::ptrdiff_t>(i); };
     std::size_t rows_end = end;
     while (place_[order_[rows_end - 1]].at % 2 == 0) --rows_end;
-    if (rows_end < end && try_region(phase, begin, rows_end, false).empty()) {
-      note(*at(rows_end), "not in the region of the rows before it: " + why);
-      return;
+    const RegionPlan rows = rows_end < end ? try_region(phase, begin, rows_end, false) : whole;
+    if (rows.yes) {
+      note(*at(rows_end), "not in the region of the rows before it: " + whole.reason);
+    } else if (!leave_out_sums({at(begin), at(rows_end)}, rows)) {
+      note(*std::find_if(at(begin), at(end), [&](NodeId id) { return !is_view(id) && place_[id].at % 2 != 0; }),
+           "region dissolved: " + whole.reason);
     }
-    note(*std::find_if(at(begin), at(end), [&](NodeId id) { return !is_view(id) && place_[id].at % 2 != 0; }),
-         "region dissolved: " + why);
-    why_dissolved_ = why;
-    dissolved_.insert(dissolved_.end(), at(begin), at(end));
   }
 
-  // Makes a region of the steps if it saves something; returns the reason if the executor rejects it.
-  std::string try_region(std::uint32_t phase, std::size_t begin, std::size_t end, bool is_phase) {
+  // Makes a region of the steps if it saves something. Returns the executor's answer.
+  RegionPlan try_region(std::uint32_t phase, std::size_t begin, std::size_t end, bool is_phase) {
     ir::Region region;
     region.phase = phase;
     region.last = static_cast<NodeId>(end);
@@ -285,18 +272,40 @@ class RegionFinder {
       if (rows && first_row == kNoNode) first_row = id;
       question.add(id, region.stage_of(static_cast<NodeId>(i)));
     }
-    if (first_row == kNoNode) return {};
+    if (first_row == kNoNode) return RegionPlan::with({});
     const RegionPlan plan = question.ask(options_.plan);
-    if (!plan.yes) return plan.reason;
+    if (!plan.yes) return plan;
     // Rows pass from stage to stage through the arena; a kernel that is a whole phase saves launches, which cost more.
+    // Rows that left-out sums read also pass through the arena.
     const bool is_kernel = is_phase && region.stages.size() > 1 && std::holds_alternative<StepTiling>(plan.tiling);
-    const bool saves = !options_.only_if_it_saves || is_kernel;
+    const bool saves = (!options_.only_if_it_saves && !lost_sums_) || is_kernel;
     if (std::string reason = saves ? "" : saves_nothing(region); !reason.empty()) {
       note(first_row, "no region: " + reason);
-      return {};
+      return plan;
     }
     result_.graph.regions.push_back(std::move(region));
-    return {};
+    return plan;
+  }
+
+  // Chooses sums without which a rejected region may be accepted: products that sum several rows of a sample, which an
+  // executor may run alone and still reject with the steps around it; then the largest ones, if the executor asks for
+  // fewer. Returns whether there are any.
+  bool leave_out_sums(std::span<const NodeId> nodes, const RegionPlan& plan) {
+    std::vector<NodeId> parts, largest;
+    const auto size = [&](NodeId id) { return graph_[id].type.shape.elements(); };
+    for (const NodeId id : nodes) {
+      if (kinds_[id] != RowKind::reduced || is_view(id)) continue;
+      if (graph_[id].op == Op::matmul && graph_[graph_[id].inputs[0]].type.rows > 1) parts.push_back(id);
+      if (!largest.empty() && size(id) > size(largest.front())) largest.clear();
+      if (largest.empty() || size(id) == size(largest.front())) largest.push_back(id);
+    }
+    const std::vector<NodeId>& sums = !parts.empty() ? parts : largest;
+    if (sums.empty() || (parts.empty() && !plan.too_many_sums)) return false;
+    lost_sums_ = lost_sums_ || parts.empty();
+    left_out_.insert(left_out_.end(), sums.begin(), sums.end());
+    why_left_out_ = parts.empty() ? "a cut, like other sums of its size: the region has too many for one kernel"
+                                  : "a cut, like other sums of several rows of a sample: " + plan.reason;
+    return true;
   }
 
   // A region pays off if the bytes that stay in its tiles exceed those that it loads and stores.
@@ -330,9 +339,10 @@ class RegionFinder {
   std::vector<bool> cut_;
   std::vector<std::vector<NodeId>> waits_;
   std::vector<Place> place_;
-  std::vector<bool> generated_;    // rows that depend on no stored rows
-  std::vector<NodeId> dissolved_;  // nodes of dissolved regions
-  std::string why_dissolved_;
+  std::vector<bool> generated_;   // rows that depend on no stored rows
+  std::vector<NodeId> left_out_;  // sums to leave out of the regions of a phase
+  std::string why_left_out_;
+  bool lost_sums_ = false;  // whether that concerned sums of one row of a sample
   std::vector<NodeId> order_;
   Regions result_;
 };

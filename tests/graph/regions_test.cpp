@@ -203,6 +203,45 @@ TEST(RegionPass, ADeclinedRegionIsDissolvedWithItsReason) {
   EXPECT_NE(regions.notes[0].text.find("one at a time"), std::string::npos);
 }
 
+// Sums that do not fit into a kernel become cuts, the largest first, as long as the executor asks for it.
+TEST(RegionPass, SumsAreCutUntilTheRestFits) {
+  ir::Graph graph;
+  ir::Builder make{graph};
+  graph.phases.push_back({"train", kBatchRows, ir::kNoNode});
+  make.enter(0);
+  const NodeId x = make.add("input", {}, {{"shape", List{kBatchRows, 3}}, {"rows", std::int64_t{1}}});
+  const NodeId h = make.add("exp", {make.add("neg", {make.add("exp", {x})})});
+  const auto keep = [&](const char* name, NodeId id) {
+    graph[id].name = name;
+    graph[id].keep = true;
+  };
+  keep("product", make.add("matmul", {h, h}, {{"transpose_a", true}}));
+  keep("columns", make.add("sum", {h}, {{"axis", std::int64_t{0}}}));
+  keep("total", make.add("sum", {h}));
+  const auto regions_with = [&](std::int64_t most) {
+    return regions_of(graph, [=](const RegionSignature& region) {
+      std::int64_t sums = 0;
+      for (const StepSignature& row : region.rows) sums += row.output.rows == 0 ? row.output.shape.elements() : 0;
+      RegionPlan plan = sums > most && region.rows.size() > 1 ? RegionPlan::no("sums") : RegionPlan::with({});
+      plan.too_many_sums = !plan.yes;
+      return plan;
+    });
+  };
+  const auto inside = [](const Regions& regions) {
+    std::string names;
+    for (const char* name : {"product", "columns", "total"})
+      if (over_rows(regions, name)) names += names.empty() ? name : std::string(" ") + name;
+    return names;
+  };
+  EXPECT_EQ(inside(regions_with(13)), "product columns total");
+  EXPECT_EQ(inside(regions_with(12)), "columns total");
+  const Regions one = regions_with(1);
+  EXPECT_EQ(inside(one), "total");
+  ASSERT_EQ(one.notes.size(), 2u);
+  EXPECT_EQ(one.notes[0].node, "product");
+  EXPECT_NE(one.notes[1].text.find("too many for one kernel"), std::string::npos) << one.notes[1].text;
+}
+
 // An assign in the middle of the list: whoever read the state before it must still see the old value.
 TEST(RegionPass, AStateIsAssignedAfterItsReaders) {
   ir::Graph graph;

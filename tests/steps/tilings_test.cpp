@@ -166,7 +166,7 @@ TEST(Tilings, MustBeARegions) {
 // A Program that is loaded has no edges, which costs depend on: without them these steps would take more than
 // single kernels.
 TEST(Tilings, AreTakenByWhoeverLoadsThePlan) {
-  const Model model = network(4096, 300, 3, R"js("h1 = dense(x, units=253, activation=sigmoid)",
+  const Model model = network(500, 300, 3, R"js("h1 = dense(x, units=253, activation=sigmoid)",
     "h2 = dense(h1, units=326, activation=gelu)", "h3 = dense(h2, units=224, activation=silu)",
     "h4 = dense(h3, units=419, activation=silu)", "h5 = dense(h4, units=499, activation=selu)",
     "out = dense(h5, units=3)", "loss = mean(abs(out - y))")js");

@@ -144,7 +144,10 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
     RegionPlan first;
     for (const std::shared_ptr<Executor>& executor : executors) {
       RegionPlan one = executor->region_choices(region, target);
-      if (!one.yes) return RegionPlan::no(fmt::format("{}: {}", executor->name(), one.reason));
+      if (!one.yes) {
+        one.reason = fmt::format("{}: {}", executor->name(), one.reason);
+        return one;
+      }
       if (executor == executors[0]) first = std::move(one);
     }
     wanted.choose(first);

@@ -168,12 +168,18 @@ RegionPlan row_choices(const RegionSignature& region, const Target& target) {
   if (std::string fault = batch_fault(region); !fault.empty()) return RegionPlan::no(std::move(fault));
   std::vector<StepCost> costs;
   std::vector<std::string> reasons;
+  bool too_many_sums = false;
   for (const auto costs_of : {thread_costs, warp_costs, block_costs, split_costs}) {
     const TileCosts tile = costs_of(region, target);
     costs.insert(costs.end(), tile.costs.begin(), tile.costs.end());
     reasons.push_back(tile.fault);
+    too_many_sums = too_many_sums || tile.too_many_sums;
   }
-  if (costs.empty()) return RegionPlan::no(joined(std::move(reasons)));
+  if (costs.empty()) {
+    RegionPlan none = RegionPlan::no(joined(std::move(reasons)));
+    none.too_many_sums = too_many_sums;
+    return none;
+  }
   std::ranges::stable_sort(costs, {}, [](const StepCost& cost) { return std::pair(cost.is_long, cost.cycles); });
   RegionPlan plan = RegionPlan::with(costs.front().tiling);
   for (const StepCost& cost : costs) plan.choices.push_back({cost.tiling, cost.cycles});

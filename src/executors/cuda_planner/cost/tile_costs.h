@@ -31,6 +31,7 @@ struct StepCost {
 struct TileCosts {
   std::string fault;  // reason if no tiling is possible; else empty
   std::vector<StepCost> costs;
+  bool too_many_sums = false;  // whether a tiling may be possible with fewer sums
 };
 // Reason why no kernel with the tile has these steps, judged without edges; "" if one may.
 std::string thread_fault(const RegionSignature& region);  // thread and pair tiles

@@ -45,8 +45,8 @@ std::string parts_fault(const RegionSignature& region) {
   return {};
 }
 
-// Largest number of registers of a lane for the sums of a stage and its values that later steps read.
-std::int64_t live_numbers(const RegionSignature& region) {
+// Largest number of registers of a lane for the sums of a stage, if they count, and its values that later steps read.
+std::int64_t live_numbers(const RegionSignature& region, bool with_sums) {
   const std::size_t n = region.rows.size();
   std::vector<std::size_t> last(n);  // last reader of a step's value
   for (std::size_t i = 0; i < n; ++i) {
@@ -69,7 +69,7 @@ std::int64_t live_numbers(const RegionSignature& region) {
   for (std::size_t i = 0; i < n; ++i) {
     const StepSignature& step = region.rows[i];
     const TextCall call = call_of(step);
-    sums[region.stages[i]] += warp_shape(call).sum_numbers;
+    if (with_sums) sums[region.stages[i]] += warp_shape(call).sum_numbers;
     if (step.output.rows == 0 || joins_parts(call)) continue;
     const std::int64_t numbers = 2 * tile::columns_of(feature_count(step.output));
     change[i] += numbers, change[last[i] + 1] -= numbers;
@@ -111,9 +111,10 @@ std::int64_t tiles_of_warp(const StepTiling& tiling, std::int64_t capacity) {
 bool fits_registers(const WarpWork& work, std::uint32_t threads) {
   return work.registers + (threads > 256 ? 16 : 0) <= max_numbers(threads);
 }
-// Whether a kernel that spills is still faster than single kernels: it uses the whole device, or has little to do.
+// Whether a kernel that spills is still faster than single kernels: it uses the whole device, or has little to do. This
+// was measured on compute capability 9.0 only.
 bool may_spill(const WarpWork& work, const StepTiling& tiling, std::int64_t capacity, const Target& target) {
-  return tiling.threads <= 128 && work.live <= kMaxLive &&
+  return target.compute_capability >= 90 && tiling.threads <= 256 && work.live <= kMaxLive &&
          (2 * static_cast<int>(tiling.blocks()) > target.multiprocessors || tiles_of_warp(tiling, capacity) <= 4);
 }
 
@@ -149,22 +150,36 @@ std::string warp_fault(const RegionSignature& region, const Target& target) {
   return fault;
 }
 
+namespace {
+
+// Whether a warp may run the region's steps over rows if other kernels compute its sums.
+bool fits_without_sums(const RegionSignature& region, const Target& target) {
+  RegionSignature rows = region;
+  rows.once.clear();
+  const auto sums = std::erase_if(rows.rows, [](const StepSignature& step) { return step.output.rows == 0; });
+  return sums > 0 && warp_fault(rows, target).empty() && live_numbers(region, false) <= kMaxLive;
+}
+
+}  // namespace
+
 TileCosts warp_costs(const RegionSignature& region, const Target& target) {
   TileCosts tile{warp_fault(region, target), {}};
-  if (!tile.fault.empty()) return tile;
-  if (tile.fault = parts_fault(region); !tile.fault.empty()) return tile;
-  WarpWork work = warp_work(region, tile.fault);
-  work.live = live_numbers(region);
-  const std::uint64_t shared = shared_bytes(region);
-  for (const std::uint32_t threads : {128u, 256u, 512u})
-    for (const StepTiling& tiling :
-         grids({threads, 1, 1, 0, 1, RowTile::warp}, region, target, work.sums > 0, target.multiprocessors))
-      if (fits(work, tiling, region.capacity, shared, target))
-        tile.costs.push_back(
-            {tiling, warp_cycles(work, tiling, region.capacity, target.gpu), !fits_registers(work, tiling.threads)});
-  if (tile.costs.empty())
-    tile.fault =
-        fmt::format("its sums over rows take {} registers and {} floats of each warp", work.registers, work.scratch);
+  if (tile.fault.empty()) tile.fault = parts_fault(region);
+  if (tile.fault.empty()) {
+    WarpWork work = warp_work(region, tile.fault);
+    work.live = live_numbers(region, true);
+    const std::uint64_t shared = shared_bytes(region);
+    for (const std::uint32_t threads : {128u, 256u, 512u})
+      for (const StepTiling& tiling :
+           grids({threads, 1, 1, 0, 1, RowTile::warp}, region, target, work.sums > 0, target.multiprocessors))
+        if (fits(work, tiling, region.capacity, shared, target))
+          tile.costs.push_back(
+              {tiling, warp_cycles(work, tiling, region.capacity, target.gpu), !fits_registers(work, tiling.threads)});
+    if (tile.costs.empty())
+      tile.fault =
+          fmt::format("its sums over rows take {} registers and {} floats of each warp", work.registers, work.scratch);
+  }
+  tile.too_many_sums = !tile.fault.empty() && parts_fault(region).empty() && fits_without_sums(region, target);
   return tile;
 }
 

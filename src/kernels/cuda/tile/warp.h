@@ -68,18 +68,25 @@ struct Rows {
   }
 };
 
+// Two adjacent features of a lane, which are aligned in rows of eights.
+template <class T>
+struct alignas(2 * sizeof(T)) Two {
+  T x, y;
+};
+template <class T>
+GRAPHRUN_TILE_CONSTEXPR bool has_pairs(int features, int stride) {
+  return !is_narrow(features) && features % 8 == 0 && stride % 8 == 0 && sizeof(T) == 4;
+}
+
 // Loads consecutive features of the data row place(row), of `kStride` features.
 template <int N, int kStride = N, class T, class Tile, class Place>
 GRAPHRUN_TILE_FN Row<T, N> load(const T* from, const Tile& rows, Place place) {
   Row<T, N> out;
   GRAPHRUN_TILE_FOR (half, 2) {
     const T* const row = from + place(rows.row(half)) * static_cast<unsigned long long>(kStride);
-    if constexpr (!is_narrow(N) && N % 8 == 0 && sizeof(T) == 4) {
-      struct alignas(8) Two {
-        T x, y;
-      };
+    if constexpr (has_pairs<T>(N, kStride)) {
       GRAPHRUN_TILE_FOR (b, N / 8) {
-        const Two two = *reinterpret_cast<const Two*>(row + 8 * b + 2 * lane_column());
+        const auto two = *reinterpret_cast<const Two<T>*>(row + 8 * b + 2 * lane_column());
         out.v[2 * b][half] = two.x, out.v[2 * b + 1][half] = two.y;
       }
     } else {
@@ -97,9 +104,14 @@ GRAPHRUN_TILE_FN void store(T* to, const Tile& rows, const Row<T, N>& x) {
   GRAPHRUN_TILE_FOR (half, 2) {
     if (!rows.live(half)) continue;
     T* const row = to + rows.row(half) * static_cast<unsigned long long>(kStride > 0 ? kStride : N);
-    each_column<N>([&](int c, int feature, bool there) {
-      if (there && (!is_narrow(N) || lane_column() == c)) row[feature] = x.v[c][half];
-    });
+    if constexpr (has_pairs<T>(N, kStride > 0 ? kStride : N)) {
+      GRAPHRUN_TILE_FOR (b, N / 8)
+        *reinterpret_cast<Two<T>*>(row + 8 * b + 2 * lane_column()) = {x.v[2 * b][half], x.v[2 * b + 1][half]};
+    } else {
+      each_column<N>([&](int c, int feature, bool there) {
+        if (there && (!is_narrow(N) || lane_column() == c)) row[feature] = x.v[c][half];
+      });
+    }
   }
 }
 
