@@ -176,6 +176,7 @@ TEST(DoublePrecision, Verifies) {
     VerifyOptions options;
     options.executor = executor;
     EXPECT_TRUE(verify(wide_small(), options).passed()) << executor;
+    EXPECT_TRUE(verify(wide_example("examples/fitting/sinc.json"), options).passed()) << executor;  // saturated units
   }
 }
 
