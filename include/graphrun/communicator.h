@@ -28,6 +28,8 @@ class GRAPHRUN_API Communicator {
   virtual void gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
   // Every rank gets the bytes of rank 0.
   virtual void broadcast(std::span<std::byte> bytes) = 0;
+  // Throws Error (code "ranks.lost") if a rank is gone or has left. Does not wait.
+  virtual void look();
   // This rank ends with an error: the next call of the others throws "rank 3: why". It makes no further calls.
   virtual void leave(std::string_view why) noexcept;
 };

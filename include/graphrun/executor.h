@@ -105,6 +105,8 @@ struct RegionPlan {
   static RegionPlan no(std::string reason) { return {false, std::move(reason), {}}; }
 };
 
+class Communicator;  // communicator.h
+
 class Runnable {
  public:
   virtual ~Runnable() = default;
@@ -182,6 +184,11 @@ class Executor {
   virtual std::string generated_source(const Program&) const { return {}; }
   // Throws Error (kind device) when the machine is not there or too small. The Program is copied where needed.
   virtual std::unique_ptr<Runnable> load(const Program& program) = 0;
+  // The same for a Program whose batches have shards (combine_shards), if the executor combines them itself: the
+  // Runnable is the shard of this rank. Null: the host combines them. Without a Communicator there is one rank.
+  virtual std::unique_ptr<Runnable> load_shard(const Program&, std::int64_t /*shards*/, std::shared_ptr<Communicator>) {
+    return nullptr;
+  }
   // Sets the host threads, including the caller's, of Runnables loaded later; 0: the executor's default. Never changes
   // results. Ignored by executors that compute elsewhere or in one thread.
   virtual void set_threads(int) {}

@@ -24,7 +24,7 @@ struct Place {
   std::uint32_t at = 0;
   friend auto operator<=>(const Place&, const Place&) = default;
 };
-constexpr std::uint32_t kCut = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint32_t kCombined = std::numeric_limits<std::uint32_t>::max(), kCut = kCombined - 1;
 
 class RegionFinder {
  public:
@@ -63,7 +63,7 @@ class RegionFinder {
     find_waits(phase, nodes);
     const std::size_t before = result_.graph.regions.size();
     std::size_t notes = result_.notes.size();
-    lost_sums_ = false;
+    lost_sums_ = combines_last_ = false;
     make_regions(phase, nodes, start);
     while (!left_out_.empty()) {
       result_.graph.regions.resize(before);
@@ -73,8 +73,14 @@ class RegionFinder {
       spread_cuts(nodes);
       make_regions(phase, nodes, start);
     }
-    if (result_.graph.regions.size() == before)  // without regions, the given order is as good as any
-      std::copy(nodes.begin(), nodes.end(), order_.begin() + static_cast<std::ptrdiff_t>(start));
+    if (result_.graph.regions.size() != before) return;
+    // Without regions, the given order is as good as any, but few messages between shards are better than many.
+    std::copy(nodes.begin(), nodes.end(), order_.begin() + static_cast<std::ptrdiff_t>(start));
+    if (graph_.phases[phase].shards == 1) return;
+    combines_last_ = true;
+    find_places(phase, nodes);
+    std::ranges::stable_sort(order_.begin() + static_cast<std::ptrdiff_t>(start), order_.end(), {},
+                             [&](NodeId id) { return place_[id]; });
   }
 
   // ---- rule 1: cuts
@@ -150,6 +156,7 @@ class RegionFinder {
   // First place at which a node of the given kind (over rows, a cut) can read the value of `id`.
   Place available(NodeId id, bool to_rows, bool to_cut) const {
     const Place from = place_[id];
+    if (from.at == kCombined) return {from.level + 1, to_cut ? kCut : 0};
     if (to_cut) return {from.level, kCut};
     if (from.at == kCut) return {from.level + 1, 0};
     if (kinds_[id] == RowKind::reduced) return {from.level, from.at + 1};
@@ -172,7 +179,7 @@ class RegionFinder {
       if (kinds_[id] == RowKind::shared && !needed[id]) continue;
       place_[id] = earliest(id);
       const Place after =
-          place_[id].at == kCut ? Place{place_[id].level + 1, 0} : Place{place_[id].level, (place_[id].at + 1) / 2 * 2};
+          place_[id].at >= kCut ? Place{place_[id].level + 1, 0} : Place{place_[id].level, (place_[id].at + 1) / 2 * 2};
       end = std::max(end, after);
     }
     for (NodeId id : nodes) {
@@ -193,7 +200,7 @@ class RegionFinder {
   void delay_generated(NodeId id) {
     if (!generated_[id] || cut_[id] || graph_[id].keep || analysis_.consumers[id].empty()) return;
     const Place place = place_[analysis_.consumers[id].front()];
-    if (place < place_[id] || place.at == kCut || place.at % 2 == 0) return;
+    if (place < place_[id] || place.at >= kCut || place.at % 2 == 0) return;
     for (NodeId reader : analysis_.consumers[id]) {
       if (place_[reader] != place) return;
     }
@@ -208,7 +215,7 @@ class RegionFinder {
     };
     for (NodeId input : graph_[id].inputs) after(input);
     for (NodeId before : waits_[id]) after(before);
-    if (cut_[id]) return {place.level, kCut};
+    if (cut_[id]) return {place.level, combines_last_ && graph_[id].op == Op::combine_shards ? kCombined : kCut};
     if (rows != (place.at % 2 != 0)) ++place.at;
     return place;
   }
@@ -339,6 +346,7 @@ class RegionFinder {
   std::vector<bool> cut_;
   std::vector<std::vector<NodeId>> waits_;
   std::vector<Place> place_;
+  bool combines_last_ = false;    // in their level, in a phase without regions
   std::vector<bool> generated_;   // rows that depend on no stored rows
   std::vector<NodeId> left_out_;  // sums to leave out of the regions of a phase
   std::string why_left_out_;

@@ -27,7 +27,6 @@ struct Gap {
 inline const std::vector<Gap>& gaps() {
   static const std::vector<Gap> list = {
       {"cuda", {"solve_spd"}, {}, "only levenberg_marquardt uses it, which needs ref or cpu"},
-      {"cuda", {"shard_step", "combine_shards"}, {}, "ranks train on ref and cpu"},
       {"cuda", {}, {DType::f64}, "f32 is the dtype of the fast executors; ref computes in double"},
   };
   return list;

@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <deque>
@@ -15,6 +16,8 @@
 #include <new>
 #include <string>
 #include <string_view>
+
+#include "kernels/cuda/combine_shards.h"
 
 namespace {
 
@@ -57,15 +60,23 @@ class Machine {
     refresh();
     return library.starts_with("libcublasLt") && !text("products").empty();
   }
+  bool is_busy() {
+    const std::lock_guard lock(mutex_);
+    refresh();
+    return has("busy") && std::getenv("FAKE_NCCL_ABORTED") == nullptr;
+  }
 
   cudaError_t allocate(void** memory, std::size_t bytes) {
-    if (bytes > number("memory", std::uint64_t{1} << 30) - used_) return cudaErrorMemoryAllocation;
+    const std::uint64_t all = number("memory", std::uint64_t{1} << 30);
+    const std::lock_guard lock(mutex_);
+    if (bytes > all - used_) return cudaErrorMemoryAllocation;
     *memory = ::operator new (bytes, std::align_val_t{256});
     sizes_[*memory] = bytes;
     used_ += bytes;
     return cudaSuccess;
   }
   void free(void* memory) {
+    const std::lock_guard lock(mutex_);
     const auto found = sizes_.find(memory);
     if (found == sizes_.end()) return;
     used_ -= found->second;
@@ -79,19 +90,30 @@ class Machine {
   void begin_capture() { capturing_ = true; }
   void end_capture() { capturing_ = false; }
   void work() {
+    const std::lock_guard lock(mutex_);
     if (!capturing_) ++work_;
   }
   void graph() {
     work();
+    const std::lock_guard lock(mutex_);
     graphs_.push_back(work_);
     if (graphs_.size() > max_graphs_) {
       max_graphs_ = graphs_.size();
       setenv("FAKE_CUDA_AHEAD", std::to_string(max_graphs_).c_str(), 1);
     }
   }
-  void mark(cudaEvent_t event) { marks_[event] = work_; }
-  void wait_for(cudaEvent_t event) { finish(marks_[event]); }
-  void wait_for_all() { finish(work_); }
+  void mark(cudaEvent_t event) {
+    const std::lock_guard lock(mutex_);
+    marks_[event] = work_;
+  }
+  void wait_for(cudaEvent_t event) {
+    const std::lock_guard lock(mutex_);
+    finish(marks_[event]);
+  }
+  void wait_for_all() {
+    const std::lock_guard lock(mutex_);
+    finish(work_);
+  }
   void gives_back(const char* function) {
     if (done_ != work_) setenv("FAKE_CUDA_FREED_IN_FLIGHT", function, 1);
   }
@@ -140,9 +162,31 @@ Machine& machine() {
 // Handles are numbers that are never zero.
 template <class Handle>
 Handle handle() {
-  static std::uintptr_t next = 0;
+  static std::atomic<std::uintptr_t> next = 0;
   return reinterpret_cast<Handle>(++next * 16);
 }
+
+// The kernels of combine_shards.cu, on the host.
+void run_kernel(const void* kernel, unsigned count, void** arguments) {
+  using namespace graphrun::cuda;
+  const CombineKernels kernels = combine_kernels();
+  if (kernel != kernels.pack && kernel != kernels.combine) return;
+  const auto* values = *static_cast<const SharedValue**>(arguments[0]);
+  for (const SharedValue* value = values; value != values + count; ++value) {
+    for (std::uint64_t i = value->begin; i < value->begin + value->count; ++i) {
+      if (kernel == kernels.pack) {
+        (*static_cast<float**>(arguments[1]))[i] = value->from[i - value->begin];
+        continue;
+      }
+      const SharedBlocks& blocks = *static_cast<SharedBlocks*>(arguments[1]);
+      if (i < blocks.first || i >= blocks.first + blocks.count) continue;
+      const float sum = combined_at(blocks, value->op, i - blocks.first);
+      (blocks.sums != nullptr ? blocks.sums[i - blocks.first] : value->to[i - value->begin]) = sum;
+    }
+  }
+}
+
+thread_local int device_of_thread = 0;
 
 }  // namespace
 
@@ -167,25 +211,25 @@ cudaError_t cudaGetDeviceCount(int* count) {
   *count = static_cast<int>(machine().number("devices", 1));
   return *count == 0 ? cudaErrorNoDevice : cudaSuccess;
 }
-thread_local int current_device = 0;
 cudaError_t cudaSetDevice(int device) {
   FAKE_CALL();
-  current_device = device;
+  device_of_thread = device;
   return cudaSuccess;
 }
 cudaError_t cudaSetDeviceFlags(unsigned) {
   FAKE_CALL();
   return cudaSuccess;
 }
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   *properties = {};
+  properties->uuid.bytes[0] = static_cast<char>(device);
   std::strcpy(properties->name, "Fake GPU");
   properties->major = 6;
   properties->multiProcessorCount = 132;
   return cudaSuccess;
 }
 cudaError_t cudaGetDevice(int* device) {
-  *device = current_device;
+  *device = device_of_thread;
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
@@ -276,15 +320,19 @@ cudaError_t cudaStreamSynchronize(cudaStream_t) {
   machine().wait_for_all();
   return cudaSuccess;
 }
-cudaError_t cudaLaunchKernel(const void*, dim3, dim3, void**, std::size_t, cudaStream_t) {
+cudaError_t cudaStreamQuery(cudaStream_t) {
+  return machine().is_busy() ? cudaErrorNotReady : cudaSuccess;
+}
+cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3, void** arguments, std::size_t, cudaStream_t) {
   FAKE_CALL();
   machine().work();
+  run_kernel(kernel, grid.y, arguments);
   return cudaSuccess;
 }
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t*, const void*, void**) {
   FAKE_CALL();
   machine().work();
-  machine().log_launch(current_device);
+  machine().log_launch(device_of_thread);
   return cudaSuccess;
 }
 cudaError_t cudaFuncSetAttribute(const void*, cudaFuncAttribute, int) {
@@ -338,6 +386,9 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
   FAKE_CALL();
   machine().mark(event);
   return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t) {
+  return machine().is_busy() ? cudaErrorNotReady : cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   FAKE_CALL();
@@ -475,7 +526,8 @@ void* dlopen(const char* name, int flags) {
   using Open = void* (*)(const char*, int);
   static const auto real = reinterpret_cast<Open>(dlsym(RTLD_NEXT, "dlopen"));
   if (name != nullptr && machine().fakes(name)) return real(GRAPHRUN_FAKE_CUBLASLT, flags);
-  if (name == nullptr || !machine().is_missing(name)) return real(name, flags);
+  if (name == nullptr || !machine().is_missing(name))
+    return real(name != nullptr && std::string_view(name).starts_with("libnccl") ? GRAPHRUN_FAKE_NCCL : name, flags);
   return real((std::string("/nowhere/") + name).c_str(), flags);  // fails, and leaves its reason to dlerror()
 }
 

@@ -7,8 +7,10 @@
 //   missing=NAME                       dlopen of a library whose file name begins so fails
 //   launches=PATH                      the device of each launch of a step kernel is appended to this file, a line each
 //   products=LETTERS                   cuBLASLt is fake_cublaslt.cpp, which offers an algorithm for each letter
-// A change of the variable starts all counts from zero and mends the device. Kernels do not run; copies do. Work counts
-// as in flight until something waits for it. What was seen is told in the environment, too:
+//   busy                               the work of a shard does not end before its NCCL communicator is aborted
+// NCCL is fake_nccl.cpp, whose members are threads. A change of the variable starts all counts from zero and mends the
+// device. Kernels do not run, but for those of kernels/cuda/combine_shards.h; copies do. Work counts as in flight until
+// something waits for it. What was seen is told in the environment, too:
 //   FAKE_CUDA_AHEAD                    the most graphs that were in flight at a time
 //   FAKE_CUDA_FREED_IN_FLIGHT          a function that gave something back while work was in flight
 //   FAKE_CUDA_PRODUCT                  the algorithm, from 0 on, of the last product

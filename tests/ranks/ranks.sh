@@ -16,14 +16,16 @@ weights() { awk '$1 == "weights" { print $2 }' "$1"; }
 # The commands of the guide, in a folder of their own.
 mkdir guide && cp "$root/models/xor.json" guide/model.json
 awk '/^```sh/ { inside = 1; next } /^```/ { inside = 0 } inside && /^graphrun/' "$root/docs/guide/ranks.md" >commands
-[ "$(wc -l <commands)" -eq 7 ] || fail "the guide has other commands"
+[ "$(wc -l <commands)" -eq 10 ] || fail "the guide has other commands"
+sed -i -E '/--gpus|train .*--executor=cuda/d' commands  # the last lines of this file run those
 n=0
 while read -r program rest; do
   n=$((n + 1))
   (cd guide && "$graphrun" $rest </dev/null) >"printed.$n" 2>&1 || { cat "printed.$n"; fail "failed: $program $rest"; }
 done <commands
 [ "$(cat printed.* | awk '$1 == "weights" { print $2 }' | sort -u | wc -l)" -eq 1 ] || fail "the guide's runs have other weights"
-grep -q "Two ranks are faster than one with as many cores" printed.4 || fail "plan does not say from when ranks pay"
+grep -q "2 GPUs are faster than one" printed.4 || fail "plan does not say from when GPUs pay"
+grep -q "Two ranks are faster than one with as many cores" printed.5 || fail "plan does not say from when ranks pay"
 
 # The job for Kubernetes, with an address of this host.
 awk '/^```yaml/ { inside = 1; next } /^```/ { inside = 0 } inside' "$root/docs/guide/ranks.md" >job.yaml
@@ -127,4 +129,16 @@ rejected "expected HOST:PORT" env GRAPHRUN_RANK=1 GRAPHRUN_RANKS=2 GRAPHRUN_REND
 rejected "the launcher started 2" env GRAPHRUN_RANK=1 GRAPHRUN_RANKS=2 "$graphrun" "$model" --ranks=4
 rejected "3 ranks cannot share 8 shards" "$graphrun" "$model" --ranks=3
 rejected "not a power of two" "$graphrun" "$model" --shards=6
-rejected "members of a training are on hosts only" "$graphrun" plan "$model" --shards=2 --executor=cuda --target=h200
+
+# Ranks on GPUs: one shard each. Where there is none, the reason.
+"$graphrun" plan "$model" --shards=4 --executor=cuda --target=h200 >printed || fail "no plan of shards for a GPU"
+grep -q "4 GPUs are faster than one" printed || { cat printed; fail "plan does not say from when GPUs pay"; }
+rejected "--gpus starts threads" "$graphrun" "$model" --ranks=2 --gpus=2
+rejected "--gpus starts threads" env GRAPHRUN_RANK=0 GRAPHRUN_RANKS=2 "$graphrun" "$model" --gpus=2
+rejected "3 is not a power of two" "$graphrun" "$model" --shards=3 --gpus=2
+for how in --gpus=2 "--ranks=2 --executor=cuda"; do
+  code=0
+  "$graphrun" train "$model" --epochs=5 $how >printed 2>&1 || code=$?
+  [ $code -eq 4 ] && grep -qE "no CUDA device|not installed|libnccl|same GPU" printed || [ $code -eq 0 ] ||
+    { cat printed; fail "exit code $code of $how"; }
+done

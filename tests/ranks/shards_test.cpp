@@ -8,12 +8,15 @@
 #include <future>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "graphrun/checkpoint.h"
 #include "graphrun/communicator.h"
 #include "graphrun/error.h"
+#include "graphrun/op.h"
+#include "graphrun/program.h"
 #include "graphrun/session.h"
 #include "graphrun/verify.h"
 #include "steps/random_trainings.h"
@@ -161,6 +164,27 @@ TEST(Shards, RejectWhatNeedsAllRowsAtOnce) {
   EXPECT_EQ(train(load(path, 1, bad), nullptr, 1).code, "");
 }
 
+// The ranks combine values within the step, so no phase has step kernels. Values that do not depend on each other share
+// a message.
+TEST(Shards, ArePlannedForGpus) {
+  SessionOptions options;
+  options.executor = "cuda";
+  options.target = "h200";
+  const std::pair<const char*, int> cases[] = {{"peaks", 1}, {"digits_cnn", 1}, {"gan", 2}};
+  for (const auto& [name, messages] : cases) {
+    const Program program = plan_program(load(fmt::format("{}/models/{}.json", source_folder(), name), 4), options);
+    int found = 0;
+    Op before = Op::assign;
+    for (const Step& step : program.phases[0].steps) {
+      if (step.op == Op::combine_shards && before != Op::combine_shards) ++found;
+      before = step.op;
+    }
+    EXPECT_EQ(found, messages) << name;
+    for (const Phase& phase : program.phases)
+      for (const Region& region : phase.regions) EXPECT_TRUE(region.stages.empty()) << name << ": " << phase.name;
+  }
+}
+
 TEST(Shards, NeedAPowerOfTwo) {
   const TemporaryFolder folder;
   const std::string path = write_model(folder);
@@ -223,6 +247,28 @@ TEST_P(RanksOver, EndWhenOneIsGone) {
     EXPECT_EQ(one.code, "ranks.lost") << one.hash;
     EXPECT_EQ(one.message, "rank 2 is gone");
   }
+}
+
+TEST(Ranks, LookForLostOnesWithoutWaiting) {
+  const auto seen = [](Communicator& rank) -> std::string {
+    try {
+      rank.look();
+    } catch (const Error& error) {
+      return error.diagnostics().front().code + ": " + error.diagnostics().front().message;
+    }
+    return "";
+  };
+  Ranks ranks = thread_ranks(3);
+  for (const auto& rank : ranks) EXPECT_EQ(seen(*rank), "");
+  const std::uint64_t number = 1;
+  ranks[2]->gather(std::as_bytes(std::span(&number, 1)), {});  // a message that waits is not an end
+  EXPECT_EQ(seen(*ranks[0]), "");
+  ranks[1]->leave("no memory");
+  EXPECT_EQ(seen(*ranks[0]), "ranks.lost: rank 1: no memory");
+  EXPECT_EQ(seen(*ranks[2]), "ranks.lost: rank 1: no memory");
+  ranks = thread_ranks(2);
+  ranks[0].reset();
+  EXPECT_EQ(seen(*ranks[1]), "ranks.lost: rank 0 is gone");
 }
 
 TEST_P(RanksOver, ThatAreAStepBehindEndTheTraining) {

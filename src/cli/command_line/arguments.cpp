@@ -427,8 +427,6 @@ void reject_contradictions(const SplitLine& line, const Arguments& arguments) {
   if (arguments.verb == "train" && !is_ensemble && (was_given(line, "--at-once") || was_given(line, "--output")))
     throw usage("flags", fmt::format("{} goes with --ensemble", was_given(line, "--output") ? "--output" : "--at-once"),
                 "--save-weights names the file of the weights");
-  if (arguments.verb == "train" && !is_ensemble && arguments.gpus > 0)
-    throw usage("flags", "--gpus goes with --ensemble");
   if (is_ensemble && arguments.output.empty())
     throw usage("flags", "--ensemble needs a folder for the networks: -o FOLDER");
   for (const Given& given : line.flags) {

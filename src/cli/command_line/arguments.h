@@ -72,7 +72,7 @@ struct Arguments {
   std::int64_t stop_epoch = 0;            // train: interrupt after this epoch; 0: never. No flag: set by sweep
   int ensemble = 0;                       // train: number of networks; 0: a single training
   int at_once = 0, jobs = 0;              // sweep: trainings in threads; 0: automatic. Processes; 0: threads
-  int gpus = 0;                           // sweep: GPUs of its trainings; 0: automatic
+  int gpus = 0;                           // train, sweep: GPUs; 0: automatic
   std::string sort;                       // runs, sweep: a column; empty: none
   bool compare = false;                   // runs: settings, over seeds
   bool csv = false;                       // plan, runs, sweep

@@ -6,19 +6,24 @@
 
 #include "cli/terminal/terminal.h"
 #include "graphrun/op.h"
+#include "graphrun/target.h"
 
 namespace graphrun::cli {
 namespace {
 
-// A round in shared memory between two processes with a core each (docs/guide/ranks.md), and an estimate for a byte
-// that is sent, added and sent back.
-constexpr double kSecondsPerMessage = 2e-6, kSecondsPerByte = 1e-9;
+// A round in shared memory between two processes with a core each, or between two GPUs (docs/guide/ranks.md), and a
+// byte that is sent and added: between processes an estimate.
+struct MessageCost {
+  double seconds, seconds_per_byte;
+};
+constexpr MessageCost kBetweenProcesses = {2e-6, 1e-9}, kBetweenGpus = {30e-6, 5e-12};
 
 }  // namespace
 
 ShardsSummary shards_summary(const Program& program) {
   ShardsSummary summary;
   summary.member_bytes = program.arena_bytes;
+  summary.on_gpus = find_target(program.target).multiprocessors > 0;
   for (const Phase& phase : program.phases) {
     bool follows = false;  // another combined value, in the same message
     for (const Step& step : phase.steps) {
@@ -32,9 +37,13 @@ ShardsSummary shards_summary(const Program& program) {
       follows = combines;
     }
   }
-  // Two ranks halve the time of a step and add that of the messages.
-  summary.pays_from = 2 * (static_cast<double>(summary.messages) * kSecondsPerMessage +
-                           static_cast<double>(summary.message_bytes) * kSecondsPerByte);
+  if (summary.on_gpus) summary.member_bytes += 2 * summary.message_bytes;  // at least: blocks of other ranks
+  // Two ranks halve the time of a step and add that of the messages; a GPU computes one shard.
+  const MessageCost& cost = summary.on_gpus ? kBetweenGpus : kBetweenProcesses;
+  const double ranks = summary.on_gpus ? static_cast<double>(summary.shards) : 2;
+  summary.pays_from = ranks / std::max(ranks - 1, 1.0) *
+                      (static_cast<double>(summary.messages) * cost.seconds +
+                       static_cast<double>(summary.message_bytes) * cost.seconds_per_byte);
   return summary;
 }
 
@@ -42,17 +51,20 @@ std::string shards_text(const ShardsSummary& summary) {
   if (summary.shards == 1) return {};
   std::string text =
       paint(stdout, Style::bold, fmt::format("\n{:<24}{:>6}{:>18}\n", "ranks", "shards", "bytes of a rank"));
-  for (std::int64_t ranks = 1; ranks <= summary.shards; ranks *= 2) {
+  for (std::int64_t ranks = summary.on_gpus ? summary.shards : 1; ranks <= summary.shards; ranks *= 2) {
     const auto members = static_cast<std::uint64_t>(summary.shards / ranks);
     text += fmt::format("{:<24}{:>6}{:>18}\n", ranks, members, grouped(summary.member_bytes * members));
   }
   return text + fmt::format(
                     "{} shards of up to {} rows; {} of {} bytes together per step.\n"
-                    "Two ranks are faster than one with as many cores as each if its step (graphrun bench) takes at "
+                    "{} if its step (graphrun bench) takes at "
                     "least\n{}; for shorter steps, sweep trains several networks at a time instead.\n",
                     summary.shards, summary.rows,
                     summary.messages == 1 ? "1 message" : fmt::format("{} messages", summary.messages),
-                    grouped(summary.message_bytes), human_time(summary.pays_from));
+                    grouped(summary.message_bytes),
+                    summary.on_gpus ? fmt::format("{} GPUs are faster than one", summary.shards)
+                                    : "Two ranks are faster than one with as many cores as each",
+                    human_time(summary.pays_from));
 }
 
 }  // namespace graphrun::cli

@@ -12,7 +12,10 @@
 #include <cstdlib>
 
 #include "cli/stored_runs/jobs.h"
+#include "cli/training/training_run.h"
 #include "graphrun/error.h"
+#include "graphrun/executor.h"
+#include "graphrun/target.h"
 
 namespace graphrun::cli {
 namespace {
@@ -29,12 +32,19 @@ std::string random_secret() {
   return text;
 }
 
-// Without a number of shards from the model or a flag, there are at least eight.
+bool on_gpus(const SessionOptions& session) {
+  if (session.executor == "auto") return false;
+  const std::string_view target = session.target;
+  return find_target(target.empty() ? find_executor(session.executor)->default_target() : target).multiprocessors > 0;
+}
+
+// Without a number of shards from the model or a flag, there are at least eight; on GPUs, one per rank.
 void choose_shards(Arguments& arguments, int ranks) {
   LoadOptions load = arguments.load;
   load.data = DataUse::none;
   if (load_model(arguments.model, load).train.shards > 1) return;
-  const auto shards = std::max(kShards, static_cast<std::int64_t>(std::bit_ceil(static_cast<unsigned>(ranks))));
+  const auto one_each = static_cast<std::int64_t>(std::bit_ceil(static_cast<unsigned>(ranks)));
+  const std::int64_t shards = on_gpus(arguments.session) ? one_each : std::max(kShards, one_each);
   arguments.load.overrides.emplace_back("train.shards", std::to_string(shards));
 }
 
@@ -52,6 +62,14 @@ void drop_outputs(Arguments& arguments) {
 }  // namespace
 
 Ranks::Ranks(const Arguments& arguments, Diagnostics& diagnostics, Share share) : arguments_(arguments) {
+  if (arguments.gpus > 0 && share == Share::batches) {
+    if (arguments.mpi || arguments.ranks > 0 || launched_place())
+      throw Error(ErrorKind::input, "ranks.gpus", "--gpus starts threads, but there are several processes already",
+                  "leave it out: with --executor=cuda, each of them uses another GPU");
+    if (arguments_.session.executor == "cpu") arguments_.session.executor = "cuda";
+    if (arguments.gpus > 1) start_threads();
+    return;
+  }
   if (arguments.mpi) use_mpi(diagnostics, share);
   std::optional<RankPlace> place = arguments.mpi ? std::nullopt : launched_place();
   if (place && arguments.ranks > 0 && arguments.ranks != place->ranks)
@@ -121,9 +139,33 @@ void Ranks::start(const RankPlace& place) {
     unsetenv(name);
 }
 
+void Ranks::start_threads() {
+  choose_shards(arguments_, arguments_.gpus);
+  std::vector<std::shared_ptr<Communicator>> ranks = thread_ranks(arguments_.gpus);
+  for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
+    Arguments arguments = arguments_;
+    drop_outputs(arguments);
+    arguments.session.communicator = std::move(ranks[rank]);
+    threads_.emplace_back([arguments = std::move(arguments)]() mutable {
+      Communicator& own = *arguments.session.communicator;
+      Diagnostics quiet(Diagnostics::Format::text, true);
+      try {
+        train_and_store(arguments, quiet, {});
+      } catch (const Error& error) {
+        own.leave(error.diagnostics().front().message);
+      } catch (...) {
+        own.leave("it failed");
+      }
+      arguments.session.communicator.reset();  // the other ranks see that it has ended
+    });
+  }
+  communicators_ = {arguments_.session.communicator = std::move(ranks[0])};
+}
+
 Ranks::~Ranks() {
   arguments_.session.communicator.reset();
   communicators_.clear();
+  threads_.clear();
   for (int waited = 0; !children_.empty(); waited += 5) {
     std::erase_if(children_, [](pid_t child) { return ::waitpid(child, nullptr, WNOHANG) != 0; });
     if (children_.empty()) return;

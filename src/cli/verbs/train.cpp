@@ -44,12 +44,14 @@ take too long to compute. The exit code is 130. docs/reference/command-line.md l
 
 With --ranks=N, or under mpirun, srun or torchrun, several processes train one network. Weights depend on the
 number of shards of the batch (--shards; 8 with ranks), but not on the number of ranks. Ranks of one machine
-share memory; others use TCP, or MPI with --ranks=mpi under mpirun.)",
+share memory; others use TCP, or MPI with --ranks=mpi under mpirun. With --executor=cuda, each rank has a GPU
+and one shard. --gpus=N does the same in one process.)",
     R"(graphrun model.json
 graphrun train model.json --epochs=5 --set train.optimizer.sgd.lr=0.1
 graphrun model.json --json --quiet > result.json
 graphrun train model.json --ranks=2
 mpirun -n 4 graphrun train model.json
+graphrun train model.json --gpus=2
 graphrun train model.json --ensemble 8 -o networks)",
     run_train};
 

@@ -13,7 +13,7 @@
 
 namespace graphrun {
 
-inline constexpr std::uint32_t kExecutorLibraryVersion = 12;
+inline constexpr std::uint32_t kExecutorLibraryVersion = 13;
 
 // Exported as extern "C" const graphrun::ExecutorLibrary* graphrun_executor_library().
 struct ExecutorLibrary {

@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstring>
 
 #include "executors/cuda/failure.h"
+#include "executors/cuda/rank_group.h"
 #include "graphrun/executor.h"
 
 namespace graphrun::cuda {
@@ -147,7 +149,18 @@ ExecutableGraph Api::instantiate(cudaGraph_t graph, cudaStream_t stream) {
   return result;
 }
 
+void Api::watch(const auto& is_busy) {
+  using Clock = std::chrono::steady_clock;
+  constexpr auto kPause = std::chrono::milliseconds(1);
+  for (auto next = Clock::now() + kPause; group_ != nullptr && is_busy();) {
+    if (Clock::now() < next) continue;
+    group_->look();
+    next = Clock::now() + kPause;
+  }
+}
+
 void Api::synchronize(cudaStream_t stream) {
+  watch([&] { return cudaStreamQuery(stream) == cudaErrorNotReady; });
   {
     const Call call(profile_, "cudaStreamSynchronize");
     check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
@@ -162,6 +175,7 @@ void Api::record(cudaEvent_t event, cudaStream_t stream) {
 }
 
 void Api::wait(cudaEvent_t event) {
+  watch([&] { return cudaEventQuery(event) == cudaErrorNotReady; });
   const Call call(profile_, "cudaEventSynchronize");
   check(cudaEventSynchronize(event), "cudaEventSynchronize");
 }

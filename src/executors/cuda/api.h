@@ -21,6 +21,8 @@
 
 namespace graphrun::cuda {
 
+class RankGroup;  // rank_group.h
+
 // Owner of a CUDA object, such as Owned<cudaStream_t, cudaStreamDestroy>.
 template <auto destroy>
 struct Destroy {
@@ -69,6 +71,8 @@ class Api {
   void set_profile(DeviceProfile* profile) { profile_ = profile; }  // null for no profile
   // From now on, memory comes from this pool where it has some, and returns to it. Null: no pool.
   void set_pool(std::shared_ptr<MemoryPool> pool) { pool_ = std::move(pool); }
+  // While the device works for other ranks too, waits for it call look() of the group, which may throw. Null: no group.
+  void set_group(RankGroup* group) { group_ = group; }
 
   // Sets the purpose of the next calls for messages, such as "phase 'train', step 3 (h1.W)". The text must outlive the
   // calls: run() copies no strings.
@@ -105,10 +109,13 @@ class Api {
   }
 
  private:
+  void watch(const auto& is_busy);  // returns when it is not, or at once without a group
+
   Counters counters_;
   std::string_view doing_;
   DeviceProfile* profile_ = nullptr;
   std::shared_ptr<MemoryPool> pool_;
+  RankGroup* group_ = nullptr;
 };
 
 }  // namespace graphrun::cuda

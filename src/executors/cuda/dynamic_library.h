@@ -16,20 +16,18 @@ namespace graphrun::cuda {
 
 class DynamicLibrary {
  public:
-  // `folder`: searched after the usual places.
+  // `folder`: searched after the usual places. `package`: has the library.
   DynamicLibrary(const std::string& name, std::string_view need, std::string_view hint = {},
-                 const std::string& folder = {})
+                 const std::string& folder = {},
+                 std::string_view package = "the CUDA Toolkit, and of graphrun[cuda13] for Python")
       : name_(fmt::format("{} {}", need, name)), library_(dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {
     if (library_ != nullptr) return;
     const char* const why = dlerror();  // error of the search in the usual places
     const std::string reason = why != nullptr ? why : "it does not load";
     if (!folder.empty()) library_ = dlopen((folder + name).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library_ != nullptr) return;
-    throw Error(
-        ErrorKind::device, "cuda.library", fmt::format("{}: {}", name_, reason),
-        fmt::format("it is part of the CUDA Toolkit, and of graphrun[cuda13] for Python; LD_LIBRARY_PATH can name "
-                    "its folder{}",
-                    hint));
+    throw Error(ErrorKind::device, "cuda.library", fmt::format("{}: {}", name_, reason),
+                fmt::format("it is part of {}; LD_LIBRARY_PATH can name its folder{}", package, hint));
   }
 
   template <class Function>

@@ -15,9 +15,12 @@ class LaunchBatching {
  public:
   static constexpr double kLaunchSeconds = 0.05;
 
-  explicit LaunchBatching(std::size_t launches)  // launches per step
-      : unroll_(static_cast<std::uint32_t>(
-            std::clamp<std::size_t>(kNodesOfBlock / std::max<std::size_t>(launches, 1), 1, kMaxUnrolled))) {}
+  // `launches` per step. `from_host`: the host makes each of them, and must not fill the device's queue.
+  explicit LaunchBatching(std::size_t launches, bool from_host = false)
+      : limit_(from_host ? std::max<std::uint64_t>(kQueued / std::max<std::size_t>(launches, 1), 1) : kMaxSteps),
+        unroll_(from_host ? 1
+                          : static_cast<std::uint32_t>(std::clamp<std::size_t>(
+                                kNodesOfBlock / std::max<std::size_t>(launches, 1), 1, kMaxUnrolled))) {}
 
   std::uint32_t unroll() const { return unroll_; }  // steps in the body of a graph's block loop
   // Upper limit; whole blocks if they fit.
@@ -26,7 +29,7 @@ class LaunchBatching {
   void took(std::uint64_t steps, double seconds) {
     const double fitting = static_cast<double>(steps) * kLaunchSeconds / std::max(seconds, 1e-9);
     const double known = static_cast<double>(std::max(max_, steps * kGrowth));
-    const double wanted = std::clamp(std::min(fitting, known), 1.0, double{kMaxSteps});
+    const double wanted = std::clamp(std::min(fitting, known), 1.0, static_cast<double>(limit_));
     // A power of two, so that noise in the times does not change it and the counts on the device.
     max_ = std::bit_floor(static_cast<std::uint64_t>(wanted));
   }
@@ -36,7 +39,9 @@ class LaunchBatching {
   static constexpr std::uint64_t kGrowth = 8;        // few steps predict the time of many poorly
   static constexpr std::size_t kNodesOfBlock = 128;  // a loop iteration costs about a kernel; this hides it
   static constexpr std::uint32_t kMaxUnrolled = 16;
+  static constexpr std::uint64_t kQueued = 256;  // twice, and the queue has about 1,000
 
+  std::uint64_t limit_;
   std::uint32_t unroll_ = 1;
   std::uint64_t max_ = 1;
 };

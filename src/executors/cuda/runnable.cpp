@@ -59,11 +59,13 @@ class CudaRunnable::StreamLauncher final : public Launcher {
   Mode mode_;
 };
 
-CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profiling, std::shared_ptr<MemoryPool> pool)
+CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profiling, std::shared_ptr<MemoryPool> pool,
+                           std::shared_ptr<Communicator> ranks)
     : program_(program),
       device_(device),
       machine_(machine_for(program)),
-      use_graphs_(!debug_option("GRAPHRUN_DEBUG_GRAPHS", "off", "cuda.debug_graphs")) {
+      use_graphs_(!debug_option("GRAPHRUN_DEBUG_GRAPHS", "off", "cuda.debug_graphs")),
+      ranks_(std::move(ranks)) {
   if (profiling != Profiling::off) profile_ = std::make_unique<DeviceProfile>(profiling);
   api_.set_profile(profile_.get());
   double last = Profiler::now();
@@ -100,6 +102,9 @@ CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profili
   api_.doing("load");
   api_.synchronize(stream_.get());
   took("capture_ns");
+  if (std::ranges::none_of(phases_, &BoundPhase::combines)) return;
+  group_.emplace(api_, ranks_, device_, max_elements_, stream_.get());
+  took("ranks_ns");
 }
 
 CudaRunnable::~CudaRunnable() = default;
@@ -143,6 +148,11 @@ CudaRunnable::BoundStep CudaRunnable::bind(const Phase& phase, std::size_t index
   return bound;
 }
 
+SharedValue CudaRunnable::shared_value(const Step& step) const {
+  return {reinterpret_cast<const float*>(arena_->at(step.inputs[0])), reinterpret_cast<float*>(arena_->at(step.output)),
+          0, program_.buffers[step.output].type.bytes() / sizeof(float), step.params.as<ShardParams>().combine};
+}
+
 // Adds the region's kernel to the source of this program.
 CudaRunnable::BoundRegion CudaRunnable::bind(const Phase& phase, const Region& region, std::string& source) {
   BoundRegion bound;
@@ -168,10 +178,20 @@ std::string CudaRunnable::bind_phases(std::future<std::vector<StepCode>> steps) 
     auto region = phase.regions.begin();
     for (std::uint32_t step = 0; step < phase.steps.size();) {
       const bool alone = region == phase.regions.end() || step < region->first();
-      const std::uint32_t last = alone ? step + 1 : region->last;
+      std::vector<SharedValue> shared;
+      for (std::uint32_t i = step; ranks_ && i < phase.steps.size() && phase.steps[i].op == Op::combine_shards; ++i)
+        shared.push_back(shared_value(phase.steps[i]));
+      const std::uint32_t last = !shared.empty() ? step + static_cast<std::uint32_t>(shared.size())
+                                 : alone         ? step + 1
+                                                 : region->last;
       LaunchAccess& access = accesses.emplace_back();
       for (std::uint32_t i = step; i < last; ++i) access.add(program_, phase.steps[i]);
-      if (alone) {
+      if (!shared.empty()) {
+        SharedSet set(api_, std::move(shared), ranks_->ranks(), machine_, stream_.get());
+        max_elements_ = std::max(max_elements_, set.elements());
+        bound.launches.push_back({step, last, std::move(set)});
+        bound.combines = true;
+      } else if (alone) {
         bound.launches.push_back({step, last, bind(phase, step)});
       } else {
         const Region& of = *region++;
@@ -187,7 +207,7 @@ std::string CudaRunnable::bind_phases(std::future<std::vector<StepCode>> steps) 
     }
     std::vector<std::vector<std::uint32_t>> order = launch_order(accesses);
     for (std::size_t i = 0; i < order.size(); ++i) bound.launches[i].after = std::move(order[i]);
-    bound.batching = LaunchBatching(bound.launches.size());
+    bound.batching = LaunchBatching(bound.launches.size(), bound.combines);
     phases_.push_back(std::move(bound));
   }
   return source;
@@ -222,6 +242,11 @@ void CudaRunnable::enqueue(BoundSteps& steps, bool capturing) {
   api_.doing(steps.label);
   if (steps.slot) return steps.slot->run(api_, stream_.get(), 1, false);
   step_kernels_->launch(steps, 1, capturing);
+}
+
+// Not captured: the graph of such a phase only loads the code of its kernels.
+void CudaRunnable::enqueue(const SharedSet& set, bool capturing) {
+  if (!capturing) group_->combine(set, stream_.get());
 }
 
 void CudaRunnable::enqueue(BoundLaunch& launch, bool capturing) {
@@ -311,6 +336,7 @@ void CudaRunnable::write_rows(BufferId buffer, std::int64_t first, std::span<con
 void CudaRunnable::copy(const Buffer& what, void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   api_.doing(what.name);
   api_.use_device(device_);
+  api_.set_group(nullptr);
   api_.copy(to, from, bytes, kind, stream_.get());
   api_.synchronize(stream_.get());
 }
@@ -320,6 +346,7 @@ void CudaRunnable::run(PhaseId phase, std::uint64_t n) {
   api_.doing(bound.label);
   api_.use_device(device_);
   mirrored_ = false;
+  api_.set_group(bound.combines ? &*group_ : nullptr);
   const std::string& name = program_.phases[phase].name;
   const double start = profile_ ? Profiler::now() : 0;
   std::uint64_t begun = 0;
@@ -396,7 +423,7 @@ void CudaRunnable::launch_steps(PhaseId phase, std::uint64_t steps) {
     auto& kernel = std::get<BoundSteps>(phases_[phase].launches.front().work);
     return step_kernels_->launch(kernel, steps, false);
   }
-  if (!use_graphs_) {
+  if (!use_graphs_ || phases_[phase].combines) {
     for (; steps > 0; --steps) enqueue(phases_[phase]);
     return;
   }
@@ -428,6 +455,7 @@ void CudaRunnable::run_steps(PhaseId phase, std::uint32_t first, std::uint32_t l
   }
   api_.use_device(device_);
   mirrored_ = false;
+  api_.set_group(bound.combines ? &*group_ : nullptr);
   for (BoundLaunch& launch : bound.launches) {
     if (launch.last <= first || launch.first >= last) continue;
     if (launch.first < first || launch.last > last) {

@@ -17,6 +17,7 @@
 #include "executors/cuda/in_flight.h"
 #include "executors/cuda/launch_batching.h"
 #include "executors/cuda/nvrtc.h"
+#include "executors/cuda/rank_group.h"
 #include "executors/cuda/step_graph.h"
 #include "executors/cuda/step_kernels.h"
 #include "graphrun/executor.h"
@@ -26,7 +27,9 @@ namespace graphrun::cuda {
 class CudaRunnable final : public Runnable {
  public:
   // With a pool, launches are shared with other runnables (slot_kernel.h), which leave their memory to each other.
-  CudaRunnable(const Program& program, int device, Profiling profiling, std::shared_ptr<MemoryPool> pool);
+  // With ranks, it is one shard of the Program, and combines values with those of the others.
+  CudaRunnable(const Program& program, int device, Profiling profiling, std::shared_ptr<MemoryPool> pool,
+               std::shared_ptr<Communicator> ranks = nullptr);
   ~CudaRunnable() override;
 
   void write(BufferId buffer, std::span<const std::byte> bytes) override;
@@ -62,13 +65,14 @@ class CudaRunnable final : public Runnable {
   };
   struct BoundLaunch {
     std::uint32_t first = 0, last = 0;  // steps of the phase
-    std::variant<BoundStep, BoundRegion, BoundSteps> work;
+    std::variant<BoundStep, BoundRegion, BoundSteps, SharedSet> work;
     std::vector<std::uint32_t> after = {};  // earlier launches to wait for
   };
   struct BoundPhase {
     std::string label;
     std::vector<BoundLaunch> launches;
     LaunchBatching batching{1};
+    bool combines = false;  // has a SharedSet: the host makes every launch
     // Whether all steps are one kernel, which repeats them by itself.
     bool repeats_itself() const {
       return launches.size() == 1 && std::holds_alternative<BoundSteps>(launches.front().work);
@@ -77,6 +81,7 @@ class CudaRunnable final : public Runnable {
   class StreamLauncher;
 
   BoundStep bind(const Phase& phase, std::size_t index);
+  SharedValue shared_value(const Step& step) const;
   BoundRegion bind(const Phase& phase, const Region& region, std::string& source);
   std::string bind_phases(std::future<std::vector<StepCode>> steps);  // returns the source of kernels to generate
   void compile_kernels(const std::string& source);
@@ -84,6 +89,7 @@ class CudaRunnable final : public Runnable {
   void enqueue(const BoundStep& step, bool capturing);
   void enqueue(const BoundRegion& region, bool capturing);
   void enqueue(BoundSteps& steps, bool capturing);
+  void enqueue(const SharedSet& set, bool capturing);
   void enqueue(BoundLaunch& launch, bool capturing);
   void sample(PhaseId phase);
   void enqueue(BoundPhase& phase);                        // runs a step launch by launch, without a graph
@@ -114,6 +120,9 @@ class CudaRunnable final : public Runnable {
   std::vector<std::pair<std::string, std::uint64_t>> load_times_;  // parts of load(), reported by counters()
   std::vector<BoundPhase> phases_;
   std::vector<StepGraph> graphs_;
+  std::shared_ptr<Communicator> ranks_;  // null: the batch has no shards
+  std::optional<RankGroup> group_;
+  std::uint64_t max_elements_ = 0;  // largest block of a SharedSet
   std::optional<InFlight> in_flight_;
   WaitForLaunches wait_for_launches_{this};  // last member: destroyed before the members that launches use
 };

@@ -20,8 +20,7 @@ namespace graphrun::cuda {
 namespace {
 
 // Ops of steps for which find_kernel() has no kernel. List a new op until it has one: supports() then reports it.
-constexpr Op kWithoutKernel[] = {Op::reshape, family_op::stop_gradient, family_op::solve_spd, Op::shard_step,
-                                 Op::combine_shards};
+constexpr Op kWithoutKernel[] = {Op::reshape, family_op::stop_gradient, family_op::solve_spd};
 
 std::string misfit(const StepSignature& step) {
   const std::string_view op = name_of(step.op);

@@ -1,4 +1,5 @@
-// movement.cu: copies and conversions: broadcast_to, cast, assign.
+// movement.cu: copies and conversions: broadcast_to, cast, assign, combine_shards (for one shard: combine_shards.cu has
+// the rest).
 #include "graphrun/op.h"
 #include "kernels/cuda/elementwise.cuh"
 
@@ -16,6 +17,10 @@ void launch_broadcast(const KernelArgs& args, Launcher& launcher) {
 
 void launch_assign(const KernelArgs& args, Launcher& launcher) {
   if (args.in[1] != args.out) move(args, launcher, "assign", 1);  // the value may have been computed in place
+}
+
+void launch_combine_shards(const KernelArgs& args, Launcher& launcher) {
+  if (args.in[0] != args.out) move(args, launcher, "combine_shards", 0);
 }
 
 // Destination type of casts to boolean; distinct from the byte type that casts from boolean read.
@@ -48,6 +53,7 @@ void launch_cast(const KernelArgs& args, Launcher& launcher) {
 LaunchFn find_movement(Op op) {
   if (op == Op::broadcast_to) return launch_broadcast;
   if (op == Op::assign) return launch_assign;
+  if (op == Op::combine_shards) return launch_combine_shards;
   if (op == Op::cast) return launch_cast;
   return nullptr;
 }

@@ -1,5 +1,5 @@
-// sources.cu: input rows and records of a step: minibatch, row_count, increment, record. The counter is read on the
-// device, so a captured step selects different rows on each run.
+// sources.cu: input rows and records of a step: minibatch, row_count, shard_step, increment, record. The counter is
+// read on the device, so a captured step selects different rows on each run.
 #include <algorithm>
 
 #include "base/random_bits.h"
@@ -17,6 +17,7 @@ struct Batches {
 
   bool drop_last = false;
   const std::uint64_t* rows = nullptr;  // device address of the number of rows in use, at most `total`; null: all
+  std::uint64_t shards = 1, share = 0;  // share: rows of a shard; without shards, of the batch
 
   // Batches of the rows in use (MinibatchParams::of_rows).
   __device__ Batches now() const {
@@ -28,11 +29,27 @@ struct Batches {
     if (some.batches == 0) some.batches = 1;
     return some;
   }
-  __device__ int count(std::uint64_t step) const { return batch_rows(step, total, capacity, batches); }
-  // Data set row of row r of the step's batch.
+  // MinibatchParams::at()
+  __device__ std::uint64_t batch(std::uint64_t step) const { return shards == 1 ? step : step / shards; }
+  __device__ std::uint64_t end(std::uint64_t step) const {
+    const std::uint64_t full = (batch(step) % batches + 1) * capacity;
+    return full < total ? full : total;
+  }
+  __device__ std::uint64_t first(std::uint64_t step) const {
+    const std::uint64_t begin = batch(step) % batches * capacity;
+    if (shards == 1) return begin;
+    const std::uint64_t own = begin + step % shards * share, last = end(step);
+    return own < last ? own : last;
+  }
+  __device__ int count(std::uint64_t step) const {
+    if (shards == 1) return batch_rows(step, total, capacity, batches);
+    const std::uint64_t left = end(step) - first(step);
+    return static_cast<int>(left < share ? left : share);
+  }
+  // Data set row of row r of the step's batch or shard.
   __device__ std::uint64_t row(std::uint64_t step, std::uint64_t r) const {
-    const std::uint64_t at = step % batches * capacity + r;
-    return shuffle ? bits::permuted(at, total, key, step / batches) : at;
+    const std::uint64_t at = first(step) + r;
+    return shuffle ? bits::permuted(at, total, key, batch(step) / batches) : at;
   }
 };
 
@@ -45,7 +62,9 @@ Batches batches_of(const KernelArgs& args, int rows) {
           params.shuffle,
           params.key,
           params.drop_last,
-          rows < 0 ? nullptr : args.input<std::uint64_t>(rows)};
+          rows < 0 ? nullptr : args.input<std::uint64_t>(rows),
+          static_cast<std::uint64_t>(params.shards),
+          static_cast<std::uint64_t>(params.rows())};
 }
 
 // `lanes` adjacent threads copy a row of `row` units, or one part of it if the grid's y has several. Each thread
@@ -59,7 +78,7 @@ __global__ void minibatch_kernel(const Unit* data, const std::uint64_t* step, Ba
   const std::uint64_t rows_at_once = thread_count() / lanes;
   const std::uint64_t begin = static_cast<std::uint64_t>(blockIdx.y) * lanes + threadIdx.x % lanes;
   const std::uint64_t stride = static_cast<std::uint64_t>(gridDim.y) * lanes;
-  for (std::uint64_t r = thread_index() / lanes; r < batches.capacity; r += rows_at_once) {
+  for (std::uint64_t r = thread_index() / lanes; r < batches.share; r += rows_at_once) {
     const bool live = r < count;
     const Unit* from = data + (live ? batches.row(now, r) * row : 0);
     for (std::uint64_t i = begin; i < row; i += stride) out[r * row + i] = live ? from[i] : Unit{};
@@ -74,7 +93,7 @@ void copy_batch(const KernelArgs& args, Launcher& launcher, std::uint64_t row) {
   const std::uint64_t units = row / sizeof(Unit);
   std::uint32_t lanes = 1;
   while (lanes < kThreads && lanes < units) lanes *= 2;
-  Grid grid = linear_grid(launcher.machine(), batches.capacity * lanes, kThreads);
+  Grid grid = linear_grid(launcher.machine(), batches.share * lanes, kThreads);
   const std::uint64_t room = static_cast<std::uint64_t>(launcher.machine().multiprocessors) * 4 / grid.x;
   grid.y = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(units / (lanes * 4), 1, room > 1 ? room : 1));
   launch(launcher, minibatch_kernel<Unit>, "minibatch", grid, kThreads, args.input<Unit>(0),
@@ -85,7 +104,7 @@ void launch_minibatch(const KernelArgs& args, Launcher& launcher) {
   const auto& params = args.params.as<MinibatchParams>();
   const std::uint64_t bytes = args.out_type.bytes();
   if (bytes == 0) return;
-  const std::uint64_t row = bytes / static_cast<std::uint64_t>(params.capacity);
+  const std::uint64_t row = bytes / static_cast<std::uint64_t>(params.rows());
   const auto fits = [&](std::uint64_t unit) {
     return row % unit == 0 && is_aligned(args.in[0], unit) && is_aligned(args.out, unit);
   };
@@ -101,6 +120,15 @@ void launch_row_count(const KernelArgs& args, Launcher& launcher) {
   const Batches batches = batches_of(args, args.inputs == 2 ? 1 : -1);
   launch(launcher, row_count_kernel, "row_count", Grid{}, 1, args.input<std::uint64_t>(0), batches,
          args.output<std::int32_t>());
+}
+
+__global__ void shard_step_kernel(const std::uint64_t* step, const std::uint64_t* shard, std::uint64_t shards,
+                                  std::uint64_t* out) {
+  *out = *step * shards + *shard;
+}
+void launch_shard_step(const KernelArgs& args, Launcher& launcher) {
+  launch(launcher, shard_step_kernel, "shard_step", Grid{}, 1, args.input<std::uint64_t>(0),
+         args.input<std::uint64_t>(1), args.params.as<ShardParams>().shards, args.output<std::uint64_t>());
 }
 
 __global__ void increment_kernel(const std::uint64_t* in, std::uint64_t* out) {
@@ -124,6 +152,7 @@ void launch_record(const KernelArgs& args, Launcher& launcher) {
 LaunchFn find_sources(Op op) {
   if (op == Op::minibatch || op == family_op::varying_minibatch) return launch_minibatch;
   if (op == Op::row_count || op == family_op::varying_row_count) return launch_row_count;
+  if (op == Op::shard_step) return launch_shard_step;
   if (op == Op::increment) return launch_increment;
   if (op == Op::record) return launch_record;
   return nullptr;

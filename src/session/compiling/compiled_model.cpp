@@ -91,12 +91,9 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
   const std::string target_name = options.target.empty() ? std::string(executors[0]->default_target()) : options.target;
   const Target& target = find_target(target_name);
   reject_foreign(target, *executors[0]);
-  const bool trains = std::ranges::any_of(built.phases, [](const StepPhase& phase) { return phase.name == "train"; });
-  if (trains && model.train.shards > 1 && target.multiprocessors > 0)
-    throw Error(ErrorKind::input, "shards.executor",
-                fmt::format("{} cannot compute shards of a batch: members of a training are on hosts only",
-                            executors[0]->name()),
-                "--executor=cpu can; with --shards=1 and without --ranks, the whole batch is on one device");
+  const bool has_shards = model.train.shards > 1 && std::ranges::any_of(built.phases, [](const StepPhase& phase) {
+                            return phase.name == "train";
+                          });
   bool ref_runs = true;  // ref supports all steps that these executors do not
   const auto tell_ref = [&](const StepSignature& step) {
     static const std::shared_ptr<Executor> ref = find_executor("ref");
@@ -139,8 +136,10 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
   compiling.fuse = options.passes && options.fuse;
   const WantedTiling wanted(options.tiling);
   compiling.plan_region = [&](const RegionSignature& region) {
-    if (options.jit == Jit::off && target.multiprocessors > 0 && !region.over_elements())
-      return RegionPlan::no("whole steps are not wanted as one kernel");
+    if (target.multiprocessors > 0 && !region.over_elements()) {
+      if (options.jit == Jit::off) return RegionPlan::no("whole steps are not wanted as one kernel");
+      if (has_shards) return RegionPlan::no("a step in shards is not one kernel: its ranks combine values");
+    }
     RegionPlan first;
     for (const std::shared_ptr<Executor>& executor : executors) {
       RegionPlan one = executor->region_choices(region, target);

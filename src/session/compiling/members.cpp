@@ -90,6 +90,13 @@ std::vector<SharedSection> sections_of(const Program& program, const Phase& phas
   return sections;
 }
 
+// Sets the shard of a member.
+void write_shard(Runnable& member, const Program& program, std::uint64_t shard) {
+  for (const Phase& phase : program.phases)
+    for (const Step& step : phase.steps)
+      if (step.op == Op::shard_step) member.write(step.inputs[1], std::as_bytes(std::span(&shard, 1)));
+}
+
 class MemberRunnable final : public Runnable {
  public:
   MemberRunnable(Executor& executor, const Program& program, std::int64_t shards,
@@ -107,10 +114,7 @@ class MemberRunnable final : public Runnable {
     }
     for (std::int64_t member = 0; member < own; ++member) {
       members_.push_back(load_program(executor, program));
-      const auto shard = static_cast<std::uint64_t>(first + member);
-      for (const Phase& phase : program.phases)
-        for (const Step& step : phase.steps)
-          if (step.op == Op::shard_step) members_.back()->write(step.inputs[1], std::as_bytes(std::span(&shard, 1)));
+      write_shard(*members_.back(), program, static_cast<std::uint64_t>(first + member));
     }
     const bool gathers = communicator_ != nullptr && communicator_->rank() == 0;
     blocks_.resize(largest * members_.size());
@@ -202,6 +206,10 @@ std::unique_ptr<Runnable> load_members(Executor& executor, const Program& progra
                                        std::shared_ptr<Communicator> communicator) {
   const std::int64_t shards = shards_of(program);
   if (shards == 1 && communicator == nullptr) return load_program(executor, program);
+  if (std::unique_ptr<Runnable> own = shards == 1 ? nullptr : executor.load_shard(program, shards, communicator)) {
+    write_shard(*own, program, static_cast<std::uint64_t>(communicator == nullptr ? 0 : communicator->rank()));
+    return own;
+  }
   return std::make_unique<MemberRunnable>(executor, program, shards, std::move(communicator));
 }
 

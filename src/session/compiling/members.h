@@ -2,7 +2,8 @@
 // Contract: executor.h. A rank has shards / ranks members: Runnables of the same Program, one per shard. A step runs on
 // each member up to a combine_shards, whose values are then combined over all shards in a fixed tree, over neighbours
 // first: results depend on the number of shards, but not on the number of ranks. States are equal on all members, so
-// they are read from the first; phases without shards run only there. Without shards, returns the executor's Runnable.
+// they are read from the first; phases without shards run only there. Without shards, or if the executor combines them
+// itself (Executor::load_shard), returns the executor's Runnable.
 // Not here: moving bytes between ranks (communicator.h), the same decisions on all ranks (train.cpp).
 #pragma once
 

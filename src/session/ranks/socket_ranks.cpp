@@ -17,6 +17,7 @@
 namespace graphrun {
 
 Communicator::~Communicator() = default;
+void Communicator::look() {}
 void Communicator::leave(std::string_view) noexcept {}
 std::string Communicator::transport() const {
   return {};
@@ -62,6 +63,20 @@ class SocketRanks final : public Communicator {
     ++number_;
     if (rank_ != 0) return receive(bytes, bytes.size());
     for (std::size_t peer = 0; peer < peers_.size(); ++peer) send(peer, {kData, number_, bytes.size()}, bytes);
+  }
+
+  void look() override {
+    for (std::size_t peer = 0; peer < peers_.size(); ++peer) {
+      pollfd polled{peers_[peer].number(), POLLIN | POLLRDHUP, 0};
+      if (::poll(&polled, 1, 0) <= 0) continue;
+      Header header{};
+      const bool whole = ::recv(polled.fd, &header, sizeof header, MSG_PEEK | MSG_DONTWAIT) == sizeof header;
+      if (!whole && (polled.revents & ~POLLIN) == 0) continue;
+      if (whole && header.kind == kData) continue;  // for the next call
+      arrivals_[peer].got = 0;
+      while (whole && arrivals_[peer].got < sizeof header) advance(peer, {});  // says why it has left
+      lose(peer);
+    }
   }
 
   void leave(std::string_view why) noexcept override {
