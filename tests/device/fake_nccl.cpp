@@ -29,9 +29,12 @@ struct Id {
   std::array<char, 128> bytes;
 };
 
-bool is_busy() {
+bool has(const char* setting) {
   const char* settings = std::getenv("FAKE_CUDA");
-  return settings != nullptr && std::string(settings).find("busy") != std::string::npos;
+  return settings != nullptr && std::string(settings).find(setting) != std::string::npos;
+}
+bool is_busy() {
+  return has("busy");
 }
 
 void send(const Member& member, int to, const void* bytes, std::size_t size) {
@@ -66,6 +69,7 @@ int ncclGetUniqueId(Id* id) {
   return 0;
 }
 int ncclCommInitRank(void** comm, int count, Id id, int rank) {
+  if (rank == 1 && has("unjoined")) return 6;
   std::shared_ptr<Group> group;
   {
     const std::lock_guard lock(mutex);
@@ -81,8 +85,8 @@ int ncclCommInitRank(void** comm, int count, Id id, int rank) {
   return 0;
 }
 int ncclCommAbort(void* comm) {
-  delete static_cast<Member*>(comm);
-  if (is_busy()) setenv("FAKE_NCCL_ABORTED", "1", 1);
+  const std::unique_ptr<Member> member(static_cast<Member*>(comm));
+  if (is_busy() && member->rank == 0) setenv("FAKE_NCCL_ABORTED", "1", 1);
   return 0;
 }
 int ncclCommGetAsyncError(void*, int* status) {

@@ -7,7 +7,8 @@
 //   missing=NAME                       dlopen of a library whose file name begins so fails
 //   launches=PATH                      the device of each launch of a step kernel is appended to this file, a line each
 //   products=LETTERS                   cuBLASLt is fake_cublaslt.cpp, which offers an algorithm for each letter
-//   busy                               the work of a shard does not end before its NCCL communicator is aborted
+//   unjoined                           rank 1 cannot join the others of an NCCL communicator
+//   busy                               the work of a shard does not end before rank 0 aborts NCCL
 // NCCL is fake_nccl.cpp, whose members are threads. A change of the variable starts all counts from zero and mends the
 // device. Kernels do not run, but for those of kernels/cuda/combine_shards.h; copies do. Work counts as in flight until
 // something waits for it. What was seen is told in the environment, too:

@@ -166,6 +166,16 @@ TEST(RankGroupDeathTest, NcclIsMissing) {
   EXPECT_EXIT(run(), ::testing::ExitedWithCode(1), "ranks on GPUs send their values with libnccl.so.2: .*libnccl2");
 }
 
+TEST(RankGroup, ARankThatDoesNotJoinEndsTheOthers) {
+  const FakeCuda machine("devices=4,unjoined");
+  const Combining what = combining({8}, 4, CombineOp::sum);
+  const auto errors = on_ranks(4, [&](std::size_t, const std::shared_ptr<Communicator>& own) {
+    (void)fake_gpus()->load_shard(what.program, 4, own);
+  });
+  ASSERT_EQ(errors.size(), 1u);  // the others end because of it
+  EXPECT_EQ(errors[0].message, "ncclCommInitRank failed: as NCCL puts it");
+}
+
 TEST(RankGroup, ALostRankEndsTheWait) {
   const Combining what = combining({8}, 2, CombineOp::sum);
   std::vector<std::shared_ptr<Communicator>> ranks = thread_ranks(2);

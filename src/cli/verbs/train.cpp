@@ -45,7 +45,7 @@ take too long to compute. The exit code is 130. docs/reference/command-line.md l
 With --ranks=N, or under mpirun, srun or torchrun, several processes train one network. Weights depend on the
 number of shards of the batch (--shards; 8 with ranks), but not on the number of ranks. Ranks of one machine
 share memory; others use TCP, or MPI with --ranks=mpi under mpirun. With --executor=cuda, each rank has a GPU
-and one shard. --gpus=N does the same in one process.)",
+and one shard. --gpus=N trains on N GPUs in one process.)",
     R"(graphrun model.json
 graphrun train model.json --epochs=5 --set train.optimizer.sgd.lr=0.1
 graphrun model.json --json --quiet > result.json

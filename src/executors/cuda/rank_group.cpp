@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -16,6 +19,11 @@
 #include "graphrun/error.h"
 
 namespace graphrun::cuda {
+
+struct NcclId {
+  std::array<char, 128> bytes;
+};
+
 namespace {
 
 // From this size of a block on, each rank adds up one slice of it, and sends the sums. Between two ranks, whole blocks
@@ -23,9 +31,6 @@ namespace {
 constexpr std::uint64_t kSliceBytes = std::uint64_t{1} << 20;
 constexpr std::uint32_t kCombineThreads = 256;
 
-struct NcclId {
-  std::array<char, 128> bytes;
-};
 enum : int { kNcclSuccess = 0, kNcclFloat = 7 };
 
 // Functions of NCCL 2, whose interface is stable: its header is not needed to build.
@@ -146,9 +151,30 @@ RankGroup::RankGroup(Api& api, std::shared_ptr<Communicator> ranks, int device, 
   NcclId id{};
   if (rank_ == 0) check_nccl(f.GetUniqueId(&id), "ncclGetUniqueId");
   ranks_->broadcast(std::as_writable_bytes(std::span(&id, 1)));
-  check_nccl(f.CommInitRank(&comm_, count_, id, rank_), "ncclCommInitRank");
+  comm_ = join(id, device);
+  api_.set_group(this);
   exchange(1, true, stream);  // connects the ranks, which no step waits for then
   api_.synchronize(stream);
+  api_.set_group(nullptr);
+}
+
+// In a thread of its own, which stays behind if a rank is lost meanwhile: NCCL would wait for it.
+void* RankGroup::join(const NcclId& id, int device) {
+  struct Joined {
+    void* comm = nullptr;
+    std::atomic<int> status{-1};
+  };
+  const auto joined = std::make_shared<Joined>();
+  std::thread([joined, id, device, count = count_, rank = rank_] {
+    cudaSetDevice(device);
+    joined->status = nccl().CommInitRank(&joined->comm, count, id, rank);
+  }).detach();
+  while (joined->status < 0) {
+    ranks_->look();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  check_nccl(joined->status, "ncclCommInitRank");
+  return joined->comm;
 }
 
 RankGroup::~RankGroup() {
@@ -163,15 +189,19 @@ void RankGroup::abort() noexcept {
 // ranges the receiver puts behind the block.
 void RankGroup::exchange(std::uint64_t count, bool gathers, cudaStream_t stream) {
   const NcclFunctions& f = nccl();
-  check_nccl(f.GroupStart(), "ncclGroupStart");
+  const auto check = [&](int status, const char* call) {
+    if (status != kNcclSuccess) ranks_->look();  // the cause, if a rank is lost
+    check_nccl(status, call);
+  };
+  check(f.GroupStart(), "ncclGroupStart");
   for (int peer = 0; peer < count_; ++peer) {
     if (peer == rank_) continue;
     float* const from = block(count * static_cast<std::uint64_t>(gathers ? rank_ : peer));
     float* const to = block(count * static_cast<std::uint64_t>(gathers ? peer : count_ + peer));
-    check_nccl(f.Send(from, count, kNcclFloat, peer, comm_, stream), "ncclSend");
-    check_nccl(f.Recv(to, count, kNcclFloat, peer, comm_, stream), "ncclRecv");
+    check(f.Send(from, count, kNcclFloat, peer, comm_, stream), "ncclSend");
+    check(f.Recv(to, count, kNcclFloat, peer, comm_, stream), "ncclRecv");
   }
-  check_nccl(f.GroupEnd(), "ncclGroupEnd");
+  check(f.GroupEnd(), "ncclGroupEnd");
 }
 
 void RankGroup::combine(const SharedSet& set, cudaStream_t stream) {

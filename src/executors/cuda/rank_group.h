@@ -46,12 +46,13 @@ class RankGroup {
   void combine(const SharedSet& set, cudaStream_t stream);  // asynchronous
   // Throws Error if another rank is lost; the work on the stream then ends.
   void look();
+  void abort() noexcept;  // ends the work on the stream, and the use of the group
 
  private:
   bool is_sliced(std::uint64_t elements) const { return elements * sizeof(float) >= slices_from_; }
   float* block(std::uint64_t element) const { return reinterpret_cast<float*>(blocks_.get()) + element; }
+  void* join(const struct NcclId& id, int device);
   void exchange(std::uint64_t count, bool gathers, cudaStream_t stream);
-  void abort() noexcept;
 
   Api& api_;
   std::shared_ptr<Communicator> ranks_;

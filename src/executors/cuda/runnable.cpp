@@ -112,6 +112,7 @@ CudaRunnable::~CudaRunnable() = default;
 CudaRunnable::WaitForLaunches::~WaitForLaunches() {
   if (!owner->stream_) return;
   cudaSetDevice(owner->device_);  // device of the members destroyed next
+  if (owner->group_) owner->group_->abort();
   cudaStreamSynchronize(owner->stream_.get());
 }
 
