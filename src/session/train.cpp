@@ -290,7 +290,7 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
   if (phase.stop_ring != ir::kNoNode) cause = stop_cause(result.first_step == 0);
   // Formatted here, because nothing may allocate after the first step.
   std::string reached = model.train.stop_at ? fmt::format("loss at most {}", model.train.stop_at->loss) : std::string();
-  std::string stalled = "no further descent";
+  std::string stalled = "no further descent", lost = "the gradient is not a number: start at other values";
   std::string flat =
       model.train.stop_at ? fmt::format("gradient at most {}", model.train.stop_at->gradient) : std::string();
   const std::uint64_t to_do = total - std::min(total, result.steps);
@@ -412,7 +412,11 @@ TrainResult Session::Impl::train(const TrainOptions& options) {
     if (good && good->due() && !good->look(*runnable, done[index])) reject_not_finite(traced, done[index] - 1, {});
   }
   if (cause == StopCause::loss) result.stopped = std::move(reached);
-  if (cause == StopCause::no_descent) result.stopped = std::move(stalled);
+  if (cause == StopCause::no_descent) {
+    const bool finite = std::ranges::all_of(
+        compiled.step.optimizer, [&](const auto& number) { return std::isfinite(read_scalar(number.second)); });
+    result.stopped = std::move(finite ? stalled : lost);
+  }
   if (cause == StopCause::gradient) result.stopped = std::move(flat);
   result.cancelled = result.steps < total && !result.stopped_early;
   result.lr_factor = progress.stopping.lr_factor;

@@ -243,6 +243,12 @@ TEST(Intervals, NameElementsOfAMatrix) {
   EXPECT_NEAR(fit.parameters[1].std_error, std::sqrt((55 - 35.0 * 35 / 55) / 8 / 55), 1e-5);
 }
 
+// The square root has a value at 0, and no slope: no step can be right.
+TEST(LevenbergMarquardt, SaysWhenTheGradientIsNotANumber) {
+  Session session(misra("mse(b1 + sqrt(abs(b2 - 0.5)) * x, y)"), on_cpu());
+  EXPECT_EQ(session.train().stopped, "the gradient is not a number: start at other values");
+}
+
 TEST(Intervals, SayWhyThereAreNone) {
   const auto rejects = [](Model model, const std::string& part) {
     Session session(std::move(model), on_cpu());

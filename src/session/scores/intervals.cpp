@@ -145,7 +145,9 @@ FitIntervals Session::intervals(double probability) {
   std::vector<double> matrix = read(equations.matrix), vector = read(equations.vector), scale(p);
   for (std::size_t i = 0; i < p; ++i) {
     scale[i] = std::sqrt(matrix[i * p + i]);
-    if (!std::isfinite(scale[i]) || !std::isfinite(s)) reject_fit("the residuals are not finite");
+    if (!std::isfinite(s)) reject_fit("the residuals are not finite");
+    if (!std::isfinite(scale[i]))
+      reject_fit("the derivatives of the residuals are not finite", "start the fit at other values");
   }
   for (std::size_t i = 0; i < p * p; ++i) matrix[i] /= scale[i / p] * scale[i % p];
   const std::vector<double> inverse = inverse_factor(std::move(matrix), fit);
