@@ -509,6 +509,7 @@ def categories(page, folder):
     page.until("document.querySelector('#diagnostics .ok')?.textContent.startsWith('flats: ')")
     page.click("#train")
     page.until("document.querySelector('#state').textContent === 'Done' && document.querySelector('#command').textContent.includes('runs/0005')", 90)
+    page.until("[...document.querySelectorAll('.network title')].some((one) => one.textContent)")  # after the last report
     titles = page.run("[...document.querySelectorAll('.network title')].map((one) => one.textContent).join('; ')")
     assert re.search(r"Weight from city=Basel to h\[0\]: .*Weight from days to h\[0\]", titles), titles[:500]
     assert "no maps" in page.run("document.querySelector('#network-note').textContent")
