@@ -371,7 +371,7 @@ constexpr Flag kFlags[] = {
      "start N processes that share {the shards of each batch (mpi: use MPI); sweep: the runs}",
      [](Arguments& a, std::string_view v) { a.ranks = (a.mpi = v == "mpi") ? 0 : number<int>(v, 1, 256); }},
     {"--gpus", "N", "Execution", "train sweep",
-     "use N GPUs: train: for one network, or those of --ensemble; sweep: for the runs",
+     "use N GPUs {for one network, or for those of --ensemble; sweep: for the runs}",
      [](Arguments& a, std::string_view v) { a.gpus = number<int>(v, 1, 1024); }},
     {"--isa", "NAME", "Execution", kRunning,
      "instruction set of the cpu executor: plain, avx2 or avx512 (default: the widest)", set_isa,

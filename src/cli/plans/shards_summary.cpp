@@ -17,7 +17,7 @@ struct MessageCost {
   double seconds, seconds_per_byte;
 };
 constexpr MessageCost kBetweenProcesses = {2e-6, 1e-9}, kBetweenGpus = {30e-6, 7e-12};
-// For the host, which launches each step of a shard on a GPU: digits_cnn and forecast on two H100.
+// For the host, which launches each step of a shard on a GPU: digits_cnn and forecast on two H200.
 constexpr double kSecondsPerLaunch = 1.1e-6;
 
 }  // namespace

@@ -63,7 +63,7 @@ __global__ void __launch_bounds__(128 * kWarpgroups) matmul_wide(WideProduct p, 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   constexpr int kGroup = 8;  // tiles of rows that follow each other: blocks that run together share columns
   constexpr int kThreads = 128 * kWarpgroups, kRows = 64 * kWarpgroups, kPart = N * kTerms;
-  static_assert(2 * N == kThreads, "a thread brings 16 terms of a column");
+  static_assert(2 * N == kThreads, "a thread loads 16 terms of a column");
   extern __shared__ __align__(128) float shared[];  // two buffers of two parts: (8, N, 4)
   const int tiles_n = (p.n + N - 1) / N, tiles_m = (p.m + kRows - 1) / kRows, block = static_cast<int>(blockIdx.x);
   const int group = block / (kGroup * tiles_n) * kGroup;
