@@ -78,16 +78,16 @@ class ColumnGraph {
  public:
   ColumnGraph(SessionAccess::Impl& session, const std::string& text)
       : session_(session),
-        old_(session.model.graph.impl()),
-        document_(json::parse(session.model.file, text)),
-        fit_(session.model.data),
-        graph_(session.model.graph.batch()) {}
+        old_(session.loaded.model.graph.impl()),
+        document_(json::parse(session.loaded.model.file, text)),
+        fit_(session.loaded.model.data),
+        graph_(session.loaded.model.graph.batch()) {}
 
   std::optional<ColumnModel> run() {
     read_section();
-    const std::vector<ClassOutput> classes = class_outputs(session_.model);
+    const std::vector<ClassOutput> classes = class_outputs(session_.loaded.model);
     bool is_changed = false;
-    for (const auto& [name, node] : session_.predicting().inputs) is_changed = add_input(name) || is_changed;
+    for (const auto& [name, node] : session_.predictor.predicting().inputs) is_changed = add_input(name) || is_changed;
     for (const ClassOutput& output : classes) is_changed = is_changed || has_label(output);
     if (!is_changed) return std::nullopt;
     for (const NodeId input : old_.inputs) {
@@ -95,7 +95,7 @@ class ColumnGraph {
     }
     const ir::Graph source = with_phase_choices(old_.builder, false);
     std::vector<OutputSpec> outputs;
-    for (const OutputSpec& output : session_.model.outputs)
+    for (const OutputSpec& output : session_.loaded.model.outputs)
       outputs.push_back({impl().value(copy(source, output.value.id)), output.name, output.target});
     for (std::size_t i = 0; i < classes.size(); ++i) {
       if (!has_label(classes[i])) continue;
@@ -104,10 +104,10 @@ class ColumnGraph {
       columns_[name] = {outputs[i].target, {"code of the class; -1 if the numbers are NaN", classes[i].words}};
     }
     ColumnModel result{Model(std::move(graph_)), std::move(columns_)};
-    result.model.name = session_.model.name;
-    result.model.train.precision = session_.model.train.precision;
+    result.model.name = session_.loaded.model.name;
+    result.model.train.precision = session_.loaded.model.train.precision;
     result.model.outputs = std::move(outputs);
-    for (const Standardization& one : session_.model.data.standardizations) {
+    for (const Standardization& one : session_.loaded.model.data.standardizations) {
       if (!done_.contains(one.input)) result.model.data.standardizations.push_back(one);
     }
     return result;
@@ -186,7 +186,7 @@ class ColumnGraph {
     if (!is_changed) return false;
     const NodeId old = old_.builder.find(name);
     const TensorType type = old_.graph[old].type;
-    const Standardization* units = session_.fitted_of(name);
+    const Standardization* units = session_.loaded.fitted_of(name);
     Var all;
     if (classes != nullptr) {
       all = classes_of(items.front(), name, list->second, type.dtype);
@@ -251,7 +251,7 @@ class ColumnGraph {
     while (const std::vector<double>* known =
                fit_.find(fmt::format("{}:aggregate.{} of {}", input, aggregates.size(), text)))
       aggregates.push_back(*known);
-    return ModelFormulas(old_.constants, session_.model.train.precision).build(text, columns, aggregates);
+    return ModelFormulas(old_.constants, session_.loaded.model.train.precision).build(text, columns, aggregates);
   }
 
   // Column of the table as an input of the graph, (batch).
@@ -410,7 +410,7 @@ class ColumnGraph {
         GraphBuilder::Impl::Parameter parameter;
         if (found != old_.parameters.end()) parameter = found->second;
         HostTensor now(node.type.dtype, node.type.shape);
-        session_.runnable->read(find_buffer(session_.program(), node.name), now.bytes());
+        session_.loaded.runnable->read(find_buffer(session_.loaded.program(), node.name), now.bytes());
         parameter.init = Init::values(std::move(now));
         moved_[id] = impl().parameter(node.name, node.type.shape, parameter);
         continue;
@@ -446,7 +446,7 @@ class ColumnGraph {
 }  // namespace
 
 std::optional<ColumnModel> with_columns(SessionAccess::Impl& session) {
-  const std::string text = session.model.canonical ? session.model.canonical() : "";
+  const std::string text = session.loaded.model.canonical ? session.loaded.model.canonical() : "";
   return text.empty() ? std::nullopt : ColumnGraph(session, text).run();
 }
 

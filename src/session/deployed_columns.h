@@ -10,7 +10,7 @@
 
 #include "graphrun/deployment.h"
 #include "graphrun/model.h"
-#include "session/checkpoint/session_access.h"
+#include "session/session_access.h"
 
 namespace graphrun {
 

@@ -11,8 +11,8 @@
 #include "base/philox.h"
 #include "graphrun/error.h"
 #include "session/batch_dependence.h"
-#include "session/checkpoint/session_access.h"
 #include "session/deployed_columns.h"
+#include "session/session_access.h"
 
 namespace graphrun {
 namespace {
@@ -31,9 +31,9 @@ HostTensor example_of(const Impl& session, const std::string& name, const Tensor
   std::vector<float> drawn(static_cast<std::size_t>(shape.elements()));
   fill_normal(Stream::named(1, "example/" + name), 0, 0, 1, drawn);
   std::int64_t classes = 2;
-  for (const ClassRange& range : session.predicted_classes)
+  for (const ClassRange& range : session.predictor.classes())
     if (range.input == name) classes = range.count;
-  const Standardization* units = session.fitted_of(name);
+  const Standardization* units = session.loaded.fitted_of(name);
   if (const auto range = ranges.find(name); range != ranges.end() && !range->second.units.scale.empty())
     units = &range->second.units;
   with_elements(tensor, [&](auto elements) {
@@ -60,13 +60,13 @@ HostTensor tensor_of(const Buffer& buffer, std::span<const std::byte> bytes) {
   return tensor;
 }
 
-std::optional<Standardization> units_of(const Impl& session, std::string_view input) {
-  const Standardization* found = session.fitted_of(input);
+std::optional<Standardization> units_of(const LoadedModel& loaded, std::string_view input) {
+  const Standardization* found = loaded.fitted_of(input);
   return found == nullptr ? std::nullopt : std::optional(*found);
 }
 
 // Adds the states that the phase reads: constants from the Program, all others with their current value.
-void add_values(Impl& session, Deployment& result) {
+void add_values(LoadedModel& loaded, Deployment& result) {
   std::set<BufferId> given{result.row_count};
   for (const DeployedValue& input : result.inputs) given.insert(input.buffer);
   std::set<BufferId> wanted;
@@ -86,10 +86,10 @@ void add_values(Impl& session, Deployment& result) {
       result.values.emplace_back(id, tensor_of(buffer, initial->bytes));
       continue;
     }
-    const BufferId own = find_buffer(session.program(), buffer.name);
+    const BufferId own = find_buffer(loaded.program(), buffer.name);
     if (own == kNoBuffer) throw std::logic_error("deployment: no state " + buffer.name);
-    std::vector<std::byte> bytes(session.program().buffers[own].type.bytes());
-    session.runnable->read(own, bytes);
+    std::vector<std::byte> bytes(loaded.program().buffers[own].type.bytes());
+    loaded.runnable->read(own, bytes);
     result.values.emplace_back(id, tensor_of(buffer, bytes));
   }
 }
@@ -114,33 +114,35 @@ void add_examples(Impl& session, const StepPhase& phase, std::int64_t samples, c
                   Deployment& result) {
   std::vector<std::pair<std::string, HostTensor>> inputs;
   for (const auto& [name, node] : phase.inputs)
-    inputs.emplace_back(name, example_of(session, name, session.compiled.step.graph[node].type, samples, ranges));
-  for (auto& [name, tensor] : session.predict(inputs, result.outputs.size()))
+    inputs.emplace_back(name,
+                        example_of(session, name, session.loaded.compiled.step.graph[node].type, samples, ranges));
+  for (auto& [name, tensor] : session.predictor.predict(inputs, result.outputs.size()))
     result.example_outputs.push_back(std::move(tensor));
   for (auto& [name, tensor] : inputs) result.example_inputs.push_back(std::move(tensor));
 }
 
 Deployment deploy(Impl& session, const DeploymentOptions& options, const Ranges& ranges) {
-  const StepPhase& phase = session.predicting();
-  PlanOptions plan = session.planned;
+  LoadedModel& loaded = session.loaded;
+  const StepPhase& phase = session.predictor.predicting();
+  PlanOptions plan = loaded.planned;
   plan.fuse = false;
   plan.views = options.views;
   plan.target.clear();
   const std::shared_ptr<Executor> ref = find_executor("ref");
-  const CompiledModel compiled = compile_step(session.compiled.step, options.rows, session.model, {&ref, 1}, plan);
+  const CompiledModel compiled = compile_step(loaded.compiled.step, options.rows, loaded.model, {&ref, 1}, plan);
   Deployment result;
-  result.model = session.model.name;
+  result.model = loaded.model.name;
   result.program = compiled.program;
   result.row_count = compiled.buffer(phase.count);
   for (const auto& [name, node] : phase.inputs)
-    result.inputs.push_back({name, compiled.buffer(node), units_of(session, name)});
-  for (std::size_t i = 0; i < session.model.outputs.size(); ++i) {
-    session.type_of_output(phase, i);
-    const OutputSpec& output = session.model.outputs[i];
-    result.outputs.push_back({output.name, compiled.buffer(phase.outputs[i]), units_of(session, output.target)});
+    result.inputs.push_back({name, compiled.buffer(node), units_of(loaded, name)});
+  for (std::size_t i = 0; i < loaded.model.outputs.size(); ++i) {
+    session.predictor.type_of_output(phase, i);
+    const OutputSpec& output = loaded.model.outputs[i];
+    result.outputs.push_back({output.name, compiled.buffer(phase.outputs[i]), units_of(loaded, output.target)});
   }
-  result.columns = column_lines(session.model.data);
-  add_values(session, result);
+  result.columns = column_lines(loaded.model.data);
+  add_values(loaded, result);
   add_examples(session, phase, options.examples, ranges, result);
   return result;
 }
@@ -149,8 +151,8 @@ Deployment deploy(Impl& session, const DeploymentOptions& options, const Ranges&
 
 Deployment deployment(Session& given, const DeploymentOptions& options) {
   Impl& session = SessionAccess::impl(given);
-  session.predicting();
-  if (const std::string coupled = batch_dependent_output(session.model); !coupled.empty()) {
+  session.predictor.predicting();
+  if (const std::string coupled = batch_dependent_output(session.loaded.model); !coupled.empty()) {
     throw Error(ErrorKind::input, "export.coupled",
                 fmt::format("the output '{}' depends on the rest of its batch", coupled),
                 "an exported model predicts each row separately");

@@ -18,6 +18,7 @@
 #include "data/dataset.h"
 #include "data/formats/npy.h"
 #include "data/provenance.h"
+#include "data/sources/array_rows.h"
 #include "data/sources/files.h"
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/format/model_file.h"
@@ -258,6 +259,34 @@ Model load_model(const std::string& path, const LoadOptions& given) {
     return read_model(document, options);
   } catch (const Error& error) {
     throw with_setting_hints(blame(error, overrides), path, options);
+  }
+}
+
+// Converts columns that stay f32 or f64 without a transform to the type of their input.
+void change_original(Model& model) {
+  std::set<std::pair<std::string, std::string>> given;
+  for (const Split& split : model.data.splits)
+    for (const std::string& input : split.original) given.emplace(split.name, input);
+  if (model.data.arrays) model.data.arrays->change(model.data);
+  for (Split& split : model.data.splits) {
+    for (auto& [input, column] : split.columns) {
+      const bool is_f32 = std::ranges::any_of(model.graph.impl().graph.nodes, [&name = input](const ir::Node& node) {
+        return node.op == Op::input && node.name == name && node.type.dtype == DType::f32;
+      });
+      const bool is_wide = model.train.precision == Precision::fp64;
+      if (is_wide && is_f32 && column.dtype() == DType::f32)
+        column = from_doubles(as_doubles(column), {DType::f64, column.shape(), 0});
+      if (is_wide || column.dtype() != DType::f64 || !is_f32 || !given.contains({split.name, input})) continue;
+      HostTensor rounded(DType::f32, column.shape());
+      for (std::size_t i = 0; i < rounded.elements<float>().size(); ++i) {
+        const double value = column.elements<double>()[i];
+        rounded.elements<float>()[i] = static_cast<float>(value);
+        if (std::isfinite(value) && !std::isfinite(rounded.elements<float>()[i]))
+          throw Error(ErrorKind::input, "data.value",
+                      fmt::format("input '{}' of {}: {} is too large for f32", input, split.name, value));
+      }
+      column = std::move(rounded);
+    }
   }
 }
 

@@ -1,6 +1,6 @@
 // state_copy.h: snapshot of some states of a loaded program in host memory.
 // Contract: only the constructor allocates. take() and put() are exact. Not during run().
-// Not here: choice of states and time (train.cpp, stopping.h, not_finite.h).
+// Not here: choice of states and time (trainer.cpp, stopping.h, not_finite.h).
 #pragma once
 
 #include <cstddef>

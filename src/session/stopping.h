@@ -1,6 +1,6 @@
 // stopping.h: early stopping and learning-rate plateaus, based on evaluations of `validation`.
 // Contract: depends on metrics only, not on time: equal evaluations give equal decisions. Resuming needs StoppingState
-// and, with restore_best, the parameters of the best evaluation, which Session::Impl keeps (`best`). The program state
+// and, with restore_best, the parameters of the best evaluation, which TrainerState keeps. The program state
 // train/lr:factor also stores the factor.
 #pragma once
 

@@ -237,7 +237,7 @@ def check_counts():
         ("regions.md", r"a host fuses steps from ([\d,]+) elements", constant(r"kHostElements\{(\d+)", target)),
         ("regions.md", r"runs them ([\d,]+) elements at a time", constant(r"kElements = (\d+)", elements)),
         ("security.md", r"(\d+) connections, 16 KiB of head", constant(r"connections = (\d+)", "src/studio/server.h")),
-        ("checkpoints.md", r"Training stops within (\d+) ms", constant(r"kSeconds = 0\.0(\d+)", "src/session/session.cpp")),
+        ("checkpoints.md", r"Training stops within (\d+) ms", constant(r"kSeconds = 0\.0(\d+)", "src/session/loaded_model.cpp")),
     ]
     for page, pattern, expected in rows:
         page = page if page in PAGES else DOCS[page]

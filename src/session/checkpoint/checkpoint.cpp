@@ -8,8 +8,8 @@
 #include "base/checksum.h"
 #include "graphrun/error.h"
 #include "graphrun/output_file.h"
-#include "session/checkpoint/session_access.h"
 #include "session/checkpoint/training_state.h"
+#include "session/session_access.h"
 
 namespace graphrun {
 
@@ -32,7 +32,7 @@ void save_checkpoint(Session& session, const std::string& path) {
 }
 
 CheckpointInfo load_checkpoint(Session& session, const std::string& path) {
-  SessionAccess::impl(session).reject_in_train("load_checkpoint");
+  SessionAccess::impl(session).loaded.reject_in_train("load_checkpoint");
   return TrainingState(SessionAccess::impl(session)).restore(CheckpointFile(path));
 }
 

@@ -20,8 +20,8 @@
 #include "graphrun/checkpoint.h"
 #include "graphrun/error.h"
 #include "graphrun/output_file.h"
-#include "session/checkpoint/session_access.h"
 #include "session/checkpoint/training_state.h"
+#include "session/session_access.h"
 
 namespace graphrun {
 namespace {

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "graph/frontend/builder_impl.h"
 #include "graphrun/error.h"
-#include "session/checkpoint/session_access.h"
+#include "session/session_access.h"
 #include "session/weights/initial_values.h"
 #include "session/weights/weights_file.h"
 
@@ -90,17 +90,17 @@ CheckpointFile::CheckpointFile(const std::string& path)
 }
 
 TrainingState::TrainingState(SessionAccess::Impl& session)
-    : session_(session), config_(training_config(session.model)) {
-  session.training();  // throws if there is nothing to train
-  const Model& model = session.model;
+    : loaded_(session.loaded), trainer_(session.trainer.state()), config_(training_config(loaded_.model)) {
+  loaded_.training();  // throws if there is nothing to train
+  const Model& model = loaded_.model;
   const GraphBuilder::Impl& graph = model.graph.impl();
-  const std::unordered_map<std::string, ir::NodeId> trained(session.compiled.step.parameters.begin(),
-                                                            session.compiled.step.parameters.end());
+  const std::unordered_map<std::string, ir::NodeId> trained(loaded_.compiled.step.parameters.begin(),
+                                                            loaded_.compiled.step.parameters.end());
   for (const auto& [id, parameter] : graph.parameters) {
     const ir::Node& node = graph.graph[id];
     if (const auto used = trained.find(node.name); used != trained.end())
       parts_.push_back(
-          {node.name, session.program().buffers[session.buffer(used->second)].type, session.buffer(used->second)});
+          {node.name, loaded_.program().buffers[loaded_.buffer(used->second)].type, loaded_.buffer(used->second)});
     else  // unused, so it keeps its initial value
       add_constant(node.name,
                    initial_value(parameter.init, node.name, {parameter_type(model.train.precision), node.type.shape, 0},
@@ -112,12 +112,12 @@ TrainingState::TrainingState(SessionAccess::Impl& session)
   add_progress();
   parts_.push_back({state_name("checksum"), kSumType});
 
-  data::Texts texts = safetensors_texts(notes_of(model, session.program().math, true));
+  data::Texts texts = safetensors_texts(notes_of(model, loaded_.program().math, true));
   const auto add = [&](std::string_view key, std::string text) { texts.emplace_back(key, std::move(text)); };
   add(kText, std::string(kFormat));
-  add(kExecutor, std::string(session.executor->name()));
+  add(kExecutor, std::string(loaded_.executor->name()));
   add(kModel, fingerprint_of(config_));
-  add(kPlan, plan_hash(session.program()));
+  add(kPlan, plan_hash(loaded_.program()));
   for (const ConfigEntry& entry : config_) add(text_key(entry.key), entry.text);
 
   std::vector<std::pair<std::string, TensorType>> types;
@@ -131,7 +131,7 @@ TrainingState::TrainingState(SessionAccess::Impl& session)
 }
 
 void TrainingState::add_states(BufferKind kind) {
-  const std::vector<Buffer>& buffers = session_.program().buffers;
+  const std::vector<Buffer>& buffers = loaded_.program().buffers;
   for (BufferId id = 0; id < buffers.size(); ++id) {
     if (buffers[id].kind == kind && buffers[id].storage == id)
       parts_.push_back({state_name(buffers[id].name), buffers[id].type, id});
@@ -139,22 +139,22 @@ void TrainingState::add_states(BufferKind kind) {
 }
 
 void TrainingState::add_progress() {
-  TrainingProgress& progress = session_.progress;
+  TrainingProgress& progress = trainer_.progress;
   for (const ProgressField& field : kProgress) {
     StoredValue part{state_name(field.name), field.real ? kReal : kCount};
     part.host = field.real ? std::as_writable_bytes(std::span(&field.real(progress), 1))
                            : std::as_writable_bytes(std::span(&field.count(progress), 1));
     parts_.push_back(std::move(part));
   }
-  if (std::vector<EpochMean>& means = session_.objectives; !means.empty()) {
+  if (std::vector<EpochMean>& means = trainer_.objectives; !means.empty()) {
     StoredValue part{state_name("objectives"), {DType::f64, {static_cast<std::int64_t>(means.size()), 3}, 0}};
     part.host = std::as_writable_bytes(std::span(means));
     parts_.push_back(std::move(part));
   }
   // Parameters that early_stopping would restore at the end.
-  for (std::size_t i = 0; i < session_.best.buffers().size(); ++i) {
-    const Buffer& buffer = session_.program().buffers[session_.best.buffers()[i]];
-    parts_.push_back({state_name("best:" + buffer.name), buffer.type, kNoBuffer, session_.best.bytes(i)});
+  for (std::size_t i = 0; i < trainer_.best.buffers().size(); ++i) {
+    const Buffer& buffer = loaded_.program().buffers[trainer_.best.buffers()[i]];
+    parts_.push_back({state_name("best:" + buffer.name), buffer.type, kNoBuffer, trainer_.best.bytes(i)});
   }
 }
 
@@ -166,17 +166,17 @@ void TrainingState::add_constant(std::string name, HostTensor value) {
 }
 
 std::uint64_t TrainingState::step() const {
-  return session_.done[session_.training()];
+  return loaded_.done[loaded_.training()];
 }
 
 void TrainingState::read(const StoredValue& part, std::uint64_t first, std::span<std::byte> to) const {
-  if (part.buffer != kNoBuffer) return session_.runnable->read_range(part.buffer, first, to);
+  if (part.buffer != kNoBuffer) return loaded_.runnable->read_range(part.buffer, first, to);
   const auto from = part.host.subspan(first, to.size());
   std::copy(from.begin(), from.end(), to.begin());
 }
 
 bool TrainingState::write(const std::function<void(std::string_view)>& sink) {
-  if (!parameters_finite(session_.program(), *session_.runnable, piece_)) return false;
+  if (!loaded_.parameters_finite()) return false;
   Checksum sum;
   const auto put = [&](std::span<const std::byte> bytes) {
     sum.add(bytes);
@@ -224,7 +224,7 @@ CheckpointInfo TrainingState::restore(const CheckpointFile& file) {
   check_parts(file);
   const auto bytes_of = [&](const auto& part) { return std::as_bytes(std::span(file.contents().values(part.name))); };
   const auto number_of = [&](ir::NodeId counter) -> std::optional<std::uint64_t> {
-    const BufferId id = session_.buffer(counter);
+    const BufferId id = loaded_.buffer(counter);
     for (const StoredValue& part : parts_) {
       if (part.buffer != id || !file.contents().has(part.name)) continue;
       std::uint64_t number = 0;
@@ -234,17 +234,17 @@ CheckpointInfo TrainingState::restore(const CheckpointFile& file) {
     return std::nullopt;
   };
 
-  const std::size_t training = session_.training();
-  const std::uint64_t of_epoch = session_.steps_of_epoch();
+  const std::size_t training = loaded_.training();
+  const std::uint64_t of_epoch = loaded_.steps_of_epoch();
   CheckpointInfo info;
   info.path = file.path();
-  info.step = number_of(session_.compiled.step.phases[training].counter).value();
+  info.step = number_of(loaded_.phases()[training].counter).value();
   info.epoch = static_cast<std::int64_t>(info.step / of_epoch);
   info.executor = file.contents().text(std::string(kExecutor));
   info.model_hash = file.contents().text(std::string(kModel));
   info.plan_hash = file.contents().text(std::string(kPlan));
-  info.same_plan = info.plan_hash == plan_hash(session_.program());
-  const auto epochs = static_cast<std::uint64_t>(session_.model.train.epochs);
+  info.same_plan = info.plan_hash == plan_hash(loaded_.program());
+  const auto epochs = static_cast<std::uint64_t>(loaded_.model.train.epochs);
   if (info.step / of_epoch > epochs || (info.step / of_epoch == epochs && info.step % of_epoch != 0))
     reject(file.path(), "checkpoint.beyond",
            fmt::format("is of step {}, in epoch {}: beyond the {} epochs of this training", info.step, info.epoch + 1,
@@ -255,18 +255,17 @@ CheckpointInfo TrainingState::restore(const CheckpointFile& file) {
     if (!part.is_state || &part == &parts_.back() || !file.contents().has(part.name)) continue;
     const std::span<const std::byte> bytes = bytes_of(part);
     if (part.buffer != kNoBuffer)
-      session_.runnable->write(part.buffer, bytes);
+      loaded_.runnable->write(part.buffer, bytes);
     else
       std::copy(bytes.begin(), bytes.end(), part.host.begin());
   }
-  for (std::size_t phase = 0; phase < session_.done.size(); ++phase) {
-    const ir::NodeId counter = session_.compiled.step.phases[phase].counter;
+  for (std::size_t phase = 0; phase < loaded_.done.size(); ++phase) {
+    const ir::NodeId counter = loaded_.phases()[phase].counter;
     if (counter == ir::kNoNode) continue;
-    if (const auto steps = number_of(counter)) session_.done[phase] = *steps;
+    if (const auto steps = number_of(counter)) loaded_.set_done(phase, *steps);
   }
-  session_.steps_before.store(info.step);
-  session_.resumes = true;
-  info.best_step = session_.progress.best_step;
+  trainer_.resumes = true;
+  info.best_step = trainer_.progress.best_step;
   return info;
 }
 

@@ -18,7 +18,7 @@
 #include "data/formats/safetensors.h"
 #include "graphrun/checkpoint.h"
 #include "session/checkpoint/config_fingerprint.h"
-#include "session/checkpoint/session_access.h"
+#include "session/session_access.h"
 
 namespace graphrun {
 
@@ -48,9 +48,9 @@ class TrainingState {
   CheckpointInfo restore(const CheckpointFile& file);
 
   std::uint64_t step() const;                                             // finished training steps
-  bool is_reported() const { return session_.progress.unreported == 0; }  // reports due after that step
-  std::uint64_t steps_of_epoch() const { return session_.steps_of_epoch(); }
-  std::int64_t epochs() const { return session_.model.train.epochs; }
+  bool is_reported() const { return trainer_.progress.unreported == 0; }  // reports due after that step
+  std::uint64_t steps_of_epoch() const { return loaded_.steps_of_epoch(); }
+  std::int64_t epochs() const { return loaded_.model.train.epochs; }
 
  private:
   struct StoredValue {
@@ -66,7 +66,8 @@ class TrainingState {
   void read(const StoredValue& part, std::uint64_t first, std::span<std::byte> to) const;
   void check_parts(const CheckpointFile& file) const;
 
-  SessionAccess::Impl& session_;
+  LoadedModel& loaded_;
+  TrainerState& trainer_;
   std::vector<ConfigEntry> config_;
   std::vector<HostTensor> constants_;
   std::vector<StoredValue> parts_;  // in file order; the last one is the checksum

@@ -171,7 +171,7 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
 namespace {
 
 // Memory limit of a plan in bytes; 0: no limit. Without a budget, host memory limits the largest batch, with a tenth
-// reserved for other uses; a device is queried on load (Session::Impl::load).
+// reserved for other uses; a device is queried on load (LoadedModel::load).
 std::uint64_t limit_of(const Model& model, const Executor& executor, const PlanOptions& options) {
   if (model.train.max_memory > 0) return model.train.max_memory;
   const std::string target = options.target.empty() ? std::string(executor.default_target()) : options.target;

@@ -4,7 +4,7 @@
 // first: results depend on the number of shards, but not on the number of ranks. States are equal on all members, so
 // they are read from the first; phases without shards run only there. Without shards, or if the executor combines them
 // itself (Executor::load_shard), returns the executor's Runnable.
-// Not here: moving bytes between ranks (communicator.h), the same decisions on all ranks (train.cpp).
+// Not here: moving bytes between ranks (communicator.h), the same decisions on all ranks (trainer.cpp).
 #pragma once
 
 #include <cstdint>

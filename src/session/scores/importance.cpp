@@ -78,13 +78,14 @@ std::vector<std::string> element_names(const DataSet& data, const std::string& i
 }
 
 std::vector<Importance> Session::importance(std::string_view split, const std::string& metric, std::uint64_t repeats) {
-  Impl& impl = not_moved(impl_);
+  LoadedModel& loaded = not_moved(impl_).loaded;
+  Predictor& predictor = impl_->predictor;
   std::vector<std::string> names = metric_names();
   names.insert(names.begin(), "loss");
   if (std::ranges::find(names, metric) == names.end())
     throw Error(ErrorKind::input, "importance.metric", fmt::format("'{}' is not a metric of the model", metric),
                 fmt::format("it has {}; --set train.metrics='[\"{}\"]' adds another", fmt::join(names, ", "), metric));
-  const Split* const shuffled = impl.model.data.find(split);
+  const Split* const shuffled = loaded.model.data.find(split);
   if (shuffled != nullptr && shuffled->samples() < 2)
     throw Error(ErrorKind::input, "importance.rows",
                 fmt::format("the split '{}' has one row; importance needs two rows or more to shuffle", split));
@@ -95,10 +96,10 @@ std::vector<Importance> Session::importance(std::string_view split, const std::s
                 metric == "auc" ? "auc needs rows of both classes" : "");
   Monitor monitor;
   monitor.monitor = metric;
-  const double sign = monitor_rises(impl.model, monitor).value_or(false) ? -1 : 1;
+  const double sign = monitor_rises(loaded.model, monitor).value_or(false) ? -1 : 1;
   std::vector<Importance> all;
-  for (const auto& [input, node] : impl.predicting().inputs) {
-    Split& rows = *std::ranges::find(impl.model.data.splits, split, &Split::name);
+  for (const auto& [input, node] : predictor.predicting().inputs) {
+    Split& rows = *std::ranges::find(loaded.model.data.splits, split, &Split::name);
     if (!rows.windows.empty())
       throw Error(
           ErrorKind::input, "importance.windows",
@@ -106,9 +107,10 @@ std::vector<Importance> Session::importance(std::string_view split, const std::s
     HostTensor& column = std::ranges::find(rows.columns, input, &std::pair<std::string, HostTensor>::first)->second;
     const std::string state = fmt::format("data/{}/{}", split, input);
     const auto on_device =
-        std::ranges::find(impl.compiled.step.data, state, &std::pair<std::string, ir::NodeId>::first);
+        std::ranges::find(loaded.compiled.step.data, state, &std::pair<std::string, ir::NodeId>::first);
     const auto write = [&] {
-      if (on_device != impl.compiled.step.data.end()) impl.write(impl.buffer(on_device->second), column);
+      if (on_device != loaded.compiled.step.data.end())
+        loaded.runnable->write(loaded.buffer(on_device->second), column.bytes());
     };
     const HostTensor original = column;
     const auto restore = [&] {
@@ -116,9 +118,9 @@ std::vector<Importance> Session::importance(std::string_view split, const std::s
       write();
     };
     const auto width = static_cast<std::size_t>(column.shape().elements() / column.shape()[0]);
-    for (const ColumnPart& part : column_parts(impl.model.data, input, width)) {
+    for (const ColumnPart& part : column_parts(loaded.model.data, input, width)) {
       std::vector<double> increases;
-      const Stream stream = Stream::named(impl.model.train.seed, fmt::format("importance/{}", part.name));
+      const Stream stream = Stream::named(loaded.model.train.seed, fmt::format("importance/{}", part.name));
       for (std::uint64_t i = 0; i < repeats; ++i) {
         shuffle_column(column, original, part, stream.key, i);
         write();
@@ -143,15 +145,16 @@ std::vector<Importance> Session::importance(std::string_view split, const std::s
 
 // Coefficients are differences of outputs. Two more rows check that the output is linear.
 std::vector<std::pair<std::string, double>> Session::coefficients() {
-  Impl& impl = not_moved(impl_);
-  const StepPhase& phase = impl.predicting();
+  LoadedModel& loaded = not_moved(impl_).loaded;
+  Predictor& predictor = impl_->predictor;
+  const StepPhase& phase = predictor.predicting();
   const std::string& input = phase.inputs[0].first;
-  const TensorType& in = impl.program().buffers[impl.buffer(phase.inputs[0].second)].type;
-  const TensorType& out = impl.type_of_output(phase, 0);
+  const TensorType& in = loaded.program().buffers[loaded.buffer(phase.inputs[0].second)].type;
+  const TensorType& out = predictor.type_of_output(phase, 0);
   const std::int64_t width = in.shape.elements() / std::max<std::int64_t>(in.shape[0], 1);
   const auto reject = [&](std::string_view why) {
     throw Error(ErrorKind::input, "coefficients.linear",
-                fmt::format("the output '{}' {}, so it has no coefficients", impl.model.outputs[0].name, why));
+                fmt::format("the output '{}' {}, so it has no coefficients", loaded.model.outputs[0].name, why));
   };
   if (phase.inputs.size() != 1 || !is_float(in.dtype)) reject("depends on several inputs or on class numbers");
   if (out.shape.elements() != out.shape[0] || width > 4096) reject("or its input has too many numbers per row");
@@ -164,7 +167,7 @@ std::vector<std::pair<std::string, double>> Session::coefficients() {
   }
   std::vector<double> y;
   const GivenRows rows[] = {given_rows(points, nullptr)};
-  impl.each_batch(*impl.phase_index("predict"), rows, 1, [&](std::int64_t count, std::span<const HostTensor> batch) {
+  predictor.each_batch(phase, rows, 1, [&](std::int64_t count, std::span<const HostTensor> batch) {
     const std::vector<double> numbers = as_doubles(batch[0]);
     y.insert(y.end(), numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(count));
     return true;
@@ -179,12 +182,12 @@ std::vector<std::pair<std::string, double>> Session::coefficients() {
     if (!(std::abs(y[mixture] - expected) <= 1e-4 * size)) reject("is not linear in its inputs");
   }
 
-  const Standardization* const whole = impl.fitted_of(input);
-  const Standardization* const target = impl.fitted_of(impl.model.outputs[0].target);
+  const Standardization* const whole = loaded.fitted_of(input);
+  const Standardization* const target = loaded.fitted_of(loaded.model.outputs[0].target);
   const double scale = target == nullptr ? 1 : target->scale[0];
   std::vector<std::pair<std::string, double>> all = {{"(intercept)", scale * y[0]}};
   if (target != nullptr) all[0].second += target->shift[0];
-  for (const ColumnPart& part : column_parts(impl.model.data, input, units)) {
+  for (const ColumnPart& part : column_parts(loaded.model.data, input, units)) {
     for (std::size_t i = 0; i < part.width; ++i) {
       double slope = scale * (y[part.first + i + 1] - y[0]), shift = 0, unit = 1;
       std::string name = element_name(part, i);
@@ -194,7 +197,7 @@ std::vector<std::pair<std::string, double>> Session::coefficients() {
       };
       if (whole != nullptr)
         change(whole->shift[part.first + i], whole->scale[part.first + i], whole->log != LogTransform::none);
-      for (const FittedStatistic& one : impl.model.data.fitted)
+      for (const FittedStatistic& one : loaded.model.data.fitted)
         if (one.name.substr(0, one.name.rfind(':')) == part.name && one.values.size() == 2)
           change(one.values[0], one.values[1], one.name.find(":log") != std::string::npos);
       slope /= unit;

@@ -79,11 +79,11 @@ struct RestoredTraining {
 }  // namespace
 
 FitIntervals Session::intervals(double probability) {
-  Impl& impl = not_moved(impl_);
-  impl.reject_in_train("intervals");
-  const RestoredTraining restored{impl.model.train, impl.model.train};
+  LoadedModel& loaded = not_moved(impl_).loaded;
+  loaded.reject_in_train("intervals");
+  const RestoredTraining restored{loaded.model.train, loaded.model.train};
   const TrainSpec& given = restored.given;
-  const Split* const rows = impl.model.data.find("train");
+  const Split* const rows = loaded.model.data.find("train");
   if (!given.minimize.valid() || !given.objectives.empty() || rows == nullptr || rows->rows_vary)
     reject_fit("they need one loss, and training rows whose number does not vary");
   const ir::Attrs attrs(row_named("optimizer", optimizers(), given.optimizer.name).attributes,
@@ -98,33 +98,33 @@ FitIntervals Session::intervals(double probability) {
   fitting.precision = Precision::fp64;
   fitting.optimizer.name = "levenberg_marquardt";
   fitting.optimizer.attributes.clear();
-  impl.model.train = fitting;
-  StepGraph step = build_step_graph(impl.model);
+  loaded.model.train = fitting;
+  StepGraph step = build_step_graph(loaded.model);
   const NormalEquations equations = step.equations;
   step.graph[equations.matrix].keep = step.graph[equations.vector].keep = true;
   for (const auto& [square, weight] : equations.residuals) step.graph[square].keep = step.graph[weight].keep = true;
   const std::shared_ptr<Executor> cpu = find_executor("cpu");
   const CompiledModel compiled =
-      compile_step(std::move(step), rows->samples(), impl.model, {&cpu, 1}, plain_steps(SessionOptions()));
+      compile_step(std::move(step), rows->samples(), loaded.model, {&cpu, 1}, plain_steps(SessionOptions()));
   const std::unique_ptr<Runnable> runnable = load_program(*cpu, compiled.program);
   for (BufferId id = 0; id < compiled.program.buffers.size(); ++id) {
     const Buffer& buffer = compiled.program.buffers[id];
-    const BufferId from = impl.compiled.find(buffer.name);
+    const BufferId from = loaded.compiled.find(buffer.name);
     if (!is_state(buffer.kind) || buffer.kind == BufferKind::constant || from == kNoBuffer) continue;
     if (buffer.kind == BufferKind::counter || buffer.kind == BufferKind::metric) continue;
-    if (impl.program().buffers[from].type.shape != buffer.type.shape) continue;  // inputs of predictions, by batch
-    const std::vector<double> values = numbers_in(*impl.runnable, impl.program(), from);
+    if (loaded.program().buffers[from].type.shape != buffer.type.shape) continue;  // inputs of predictions, by batch
+    const std::vector<double> values = numbers_in(*loaded.runnable, loaded.program(), from);
     runnable->write(id, from_doubles(values, buffer.type).bytes());
   }
   runnable->run(0, 1);
   const auto read = [&](ir::NodeId node) { return numbers_in(*runnable, compiled.program, compiled.buffer(node)); };
 
   FitIntervals fit;
-  const ObjectiveSpec objective = objectives_of(impl.model).front();
+  const ObjectiveSpec objective = objectives_of(loaded.model).front();
   for (const Value parameter : objective.parameters) {
-    const ir::Node& node = impl.model.graph.impl().graph[parameter.id];
-    const BufferId id = impl.compiled.find(node.name);
-    add_elements(fit, node.name, node.type.shape, numbers_in(*impl.runnable, impl.program(), id));
+    const ir::Node& node = loaded.model.graph.impl().graph[parameter.id];
+    const BufferId id = loaded.compiled.find(node.name);
+    add_elements(fit, node.name, node.type.shape, numbers_in(*loaded.runnable, loaded.program(), id));
   }
   double sum = 0, total_weight = 0;
   for (const auto& [square, weight] : equations.residuals) {

@@ -5,10 +5,10 @@
 
 #include "graphrun/class_outputs.h"
 #include "graphrun/elements.h"
+#include "session/evaluator.h"
 #include "session/scores/class_counter.h"
 #include "session/scores/ranking.h"
 #include "session/scores/residuals.h"
-#include "session/session_impl.h"
 
 namespace graphrun {
 namespace {
@@ -104,7 +104,7 @@ const HostTensor* column_of(const Split& split, std::string_view input) {
 
 }  // namespace
 
-bool Session::Impl::evaluate_scores(const StepPhase& phase, Metrics& metrics, double until) {
+bool Evaluator::evaluate_scores(const StepPhase& phase, Metrics& metrics, double until) {
   std::vector<std::size_t> left;
   for (std::size_t i = 0; i < phase.recorded.size(); ++i) {
     if (phase.recorded[i].score != nullptr) left.push_back(i);
@@ -112,7 +112,7 @@ bool Session::Impl::evaluate_scores(const StepPhase& phase, Metrics& metrics, do
   while (!left.empty()) {  // all metrics of one output at a time
     const Recorded& first = phase.recorded[left.front()];
     const ScoredAs as{first.target, first.score->of_classes != nullptr};
-    const std::optional<std::vector<OutputScores>> found = scores(phase.split, until, &as);
+    const std::optional<std::vector<OutputScores>> found = scores_as(&as, phase.split, until, false);
     if (!found) return false;
     std::erase_if(left, [&](std::size_t i) {
       const Recorded& one = phase.recorded[i];
@@ -126,13 +126,13 @@ bool Session::Impl::evaluate_scores(const StepPhase& phase, Metrics& metrics, do
   return true;
 }
 
-std::optional<std::vector<OutputScores>> Session::Impl::scores(std::string_view name, double until, const ScoredAs* as,
-                                                               bool with_curves) {
+std::optional<std::vector<OutputScores>> Evaluator::scores_as(const ScoredAs* as, std::string_view name, double until,
+                                                              bool with_curves) {
   std::vector<OutputScores> found;
-  const std::optional<std::size_t> index = phase_index("predict");
-  const Split* split = model.data.find(name);
+  const std::optional<std::size_t> index = loaded_.phase_index("predict");
+  const Split* split = loaded_.model.data.find(name);
   if (!index || split == nullptr || split->columns.empty() || split->samples() == 0) return found;
-  const StepPhase& phase = compiled.step.phases[*index];
+  const StepPhase& phase = loaded_.phases()[*index];
   std::vector<GivenRows> given;
   for (const auto& [input, node] : phase.inputs) {
     const HostTensor* column = column_of(*split, input);
@@ -141,22 +141,22 @@ std::optional<std::vector<OutputScores>> Session::Impl::scores(std::string_view 
   }
   if (given.empty()) return found;
 
-  std::vector<ClassOutput> how = class_outputs(model);
+  std::vector<ClassOutput> how = class_outputs(loaded_.model);
   std::vector<ScoredOutput> outputs;
   std::size_t count = 0;
-  for (std::size_t i = 0; i < model.outputs.size(); ++i) {
-    const OutputSpec& spec = model.outputs[i];
+  for (std::size_t i = 0; i < loaded_.model.outputs.size(); ++i) {
+    const OutputSpec& spec = loaded_.model.outputs[i];
     if (as != nullptr && spec.target != as->target) continue;
     if (as != nullptr) {
       how[i].is_class = as->is_class;
       how[i].thresholds.clear();  // the model's metrics stay comparable between runs
     }
     const HostTensor* target = spec.target.empty() ? nullptr : column_of(*split, spec.target);
-    const TensorType& type = program().buffers[buffer(phase.outputs[i])].type;
+    const TensorType& type = loaded_.program().buffers[loaded_.buffer(phase.outputs[i])].type;
     if (target == nullptr || type.rows == 0 || !is_float(type.dtype)) continue;
     Shape row;
     for (int axis = 1; axis < type.shape.rank(); ++axis) row.push_back(type.shape[axis]);
-    ScoredOutput output(i, spec, how[i], *target, row, fitted_of(spec.target));
+    ScoredOutput output(i, spec, how[i], *target, row, loaded_.fitted_of(spec.target));
     if (type.rows != 1 || !output.is_known()) continue;
     outputs.push_back(std::move(output));
     count = i + 1;
@@ -164,19 +164,19 @@ std::optional<std::vector<OutputScores>> Session::Impl::scores(std::string_view 
   if (outputs.empty()) return found;
   const auto see = [&](std::int64_t rows, std::span<const HostTensor> batches) {
     for (ScoredOutput& output : outputs) output.add(rows, batches[output.index()]);
-    const bool unwanted = in_train.load(std::memory_order_relaxed) && cancelled.load(std::memory_order_relaxed);
+    const bool unwanted = loaded_.is_training() && loaded_.is_cancelled();
     return Profiler::now() <= until && !(as != nullptr && unwanted);
   };
-  if (!each_batch(*index, given, count, see)) return std::nullopt;
+  if (!predictor_.each_batch(phase, given, count, see)) return std::nullopt;
   for (const ScoredOutput& output : outputs) {
     if (std::optional<OutputScores> scores = output.scores(with_curves)) found.push_back(std::move(*scores));
   }
   return found;
 }
 
-bool Session::Impl::choose_thresholds(const ThresholdRule& rule, std::string_view split, double until) {
-  model.data.thresholds.clear();
-  const std::optional<std::vector<OutputScores>> all = scores(split, until, nullptr, true);
+bool Evaluator::choose_thresholds(const ThresholdRule& rule, std::string_view split, double until) {
+  loaded_.model.data.thresholds.clear();
+  const std::optional<std::vector<OutputScores>> all = scores(split, until, true);
   for (std::size_t i = 0; all && i < all->size(); ++i) {
     const std::optional<ClassScores>& of = (*all)[i].classes;
     if (!of || of->kind == ClassScores::Kind::several) continue;
@@ -186,9 +186,9 @@ bool Session::Impl::choose_thresholds(const ThresholdRule& rule, std::string_vie
     if (rule.by != ThresholdRule::By::value && std::ranges::any_of(labels, is_unknown)) continue;
     FittedStatistic chosen{(*all)[i].output, {}};
     for (const PerClassScores& label : labels) chosen.values.push_back(threshold_by(rule, label.curve));
-    model.data.thresholds.push_back(std::move(chosen));
+    loaded_.model.data.thresholds.push_back(std::move(chosen));
   }
-  return !model.data.thresholds.empty();
+  return !loaded_.model.data.thresholds.empty();
 }
 
 }  // namespace graphrun

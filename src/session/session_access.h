@@ -1,4 +1,4 @@
-// session_access.h: gives checkpoints access to the implementation of a Session.
+// session_access.h: gives checkpoints and exports access to the implementation of a Session.
 // Contract: throws Error if the Session was moved from.
 #pragma once
 
