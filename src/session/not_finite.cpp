@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "graph/frontend/library/optimizers.h"
 #include "graph/ops/op_def.h"
 #include "graphrun/elements.h"
 #include "graphrun/op.h"
@@ -58,7 +59,7 @@ std::string range_text(const HostTensor& tensor) {
   });
 }
 
-std::string hint_for(std::string_view op, DType dtype) {
+std::string hint_for(std::string_view op, DType dtype, const Model& model) {
   struct Hint {
     std::string_view op, text;
   };
@@ -82,8 +83,7 @@ std::string hint_for(std::string_view op, DType dtype) {
   for (const Hint& hint : kHints) {
     if (hint.op == op) return std::string(hint.text);
   }
-  return fmt::format("too large for {}: lower the learning rate, set clip_norm, or standardize the data",
-                     name_of(dtype));
+  return fmt::format("too large for {}: {}", name_of(dtype), hint_for_large(model));
 }
 
 // One training step of a loaded program, run in pieces.
@@ -208,7 +208,7 @@ class Trace {
     } else {
       cause.message = fmt::format("it began in the state {}, which is {} before the step",
                                   element_name(name, values.shape(), i), unsigned_nan(element(values, i)));
-      cause.hint = hint_for("", values.dtype());
+      cause.hint = hint_for("", values.dtype(), model_);
     }
     return cause;
   }
@@ -237,7 +237,7 @@ class Trace {
     const std::string value = i ? number_text(result, *i) : std::string("not finite");
     cause.message = fmt::format("it began with the op {}: {} is {}; operands: {}", name_of(one.op),
                                 element_name(plain_name(one.name), result.shape(), i.value_or(0)), value, operands);
-    cause.hint = hint_for(name_of(one.op), result.dtype());
+    cause.hint = hint_for(name_of(one.op), result.dtype(), model_);
     place(one.name, cause);
     return cause;
   }
@@ -270,6 +270,12 @@ class Trace {
 };
 
 }  // namespace
+
+std::string hint_for_large(const Model& model) {
+  const bool joint = model.train.objectives.empty() && is_joint(model.train.optimizer);
+  return joint ? "start from other parameters, or standardize the data"
+               : "lower the learning rate, set clip_norm, or standardize the data";
+}
 
 std::optional<Diagnostic> trace_not_finite(const Model& model, const CompiledModel& compiled, const StateCopy& states,
                                            const std::shared_ptr<Executor>& executor, PlanOptions options) {

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "graphrun/error.h"
 #include "session/compiling/compiled_model.h"
@@ -18,6 +19,9 @@ namespace graphrun {
 // message is "it began with ...", with the position of the formula if there is one.
 std::optional<Diagnostic> trace_not_finite(const Model& model, const CompiledModel& compiled, const StateCopy& states,
                                            const std::shared_ptr<Executor>& executor, PlanOptions options);
+
+// "lower the learning rate, ..." for a loss that is too large, with settings of the model's optimizer.
+std::string hint_for_large(const Model& model);
 
 // Runs the loaded program's step in parts: "the region of 12 steps from 'h' to 'loss'". Changes its states.
 std::optional<Diagnostic> find_in_regions(const CompiledModel& compiled, const StateCopy& states, Runnable& runnable);

@@ -402,7 +402,7 @@ void Trainer::reject_not_finite(GoodStates* good, std::uint64_t step, std::optio
   told.message = loss ? fmt::format("the loss is {} at {}", *loss, place(step))
                       : fmt::format("a parameter is not finite after {}", place(step));
   if (good == nullptr) {
-    told.hint = "lower the learning rate, set clip_norm, or standardize the data";
+    told.hint = hint_for_large(loaded_.model);
     throw NotFinite(std::move(told), 0);
   }
   const std::uint64_t first = first_nonfinite_step(*good, step);
@@ -420,7 +420,7 @@ void Trainer::reject_not_finite(GoodStates* good, std::uint64_t step, std::optio
     told.message += "; " + untold;
     found = find_in_regions(loaded_.compiled, good->states(), *loaded_.runnable);
     good->put(*loaded_.runnable);
-    if (found) found->hint = "sums in another order may overflow: --no-fuse, a smaller learning rate, or clip_norm";
+    if (found) found->hint = "sums in another order may overflow: set --no-fuse, " + hint_for_large(loaded_.model);
   }
   if (found) {
     found->code = told.code;

@@ -358,6 +358,11 @@ void read_optimizer(Reader& reader, const Ref& at, OptimizerSpec& to) {
   to.name = optimizer->name;
   to.attributes.clear();
   to.runtime.clear();
+  for (const std::string_view key : {"lr", "weight_decay"})
+    if (optimizer->update == nullptr && fields.find(key) != nullptr)
+      reader.report(*fields.get(key), "optimizer.joint",
+                    fmt::format("{} has no {}", optimizer->name, key == "lr" ? "learning rate" : key),
+                    fmt::format("leave {} out", key));
   for (const ir::AttrDef& def : optimizer->attributes) {
     const auto at_key = fields.get(def.name);
     if (!at_key || !is_runtime(*at_key->value)) continue;
