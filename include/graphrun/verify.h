@@ -42,6 +42,7 @@ struct Difference {
     parameter,  // trajectory: a parameter is out of bounds, or not finite
     fused,      // an output of a region, or of a whole phase, is out of tolerance
     repeat,     // steps in one run() leave other bits in a state than single steps
+    loss,       // the training loss is NaN or infinite on both, so equal values verify nothing
   };
   Kind kind = Kind::value;
   std::string executor, against;

@@ -94,7 +94,7 @@ std::string as_text(const VerifyReport& report, const Arguments& arguments) {
 }
 
 JsonWriter& write_difference(JsonWriter& json, const Difference& difference) {
-  static constexpr std::string_view kinds[] = {"value", "outside", "start", "parameter", "fused", "repeat"};
+  static constexpr std::string_view kinds[] = {"value", "outside", "start", "parameter", "fused", "repeat", "loss"};
   json.begin_object().member("kind", kinds[static_cast<std::size_t>(difference.kind)]);
   json.member("phase", difference.phase).member("step", difference.phase_step).member("program_step", difference.step);
   json.member("op", difference.op).member("node", difference.node).member("buffer", difference.buffer);
@@ -196,7 +196,8 @@ const Verb verify_verb = {
 within the op's tolerance. Then it compares whole runs that start from equal states: the program with its
 fused regions, each phase in one call, and predictions of full and partial batches. It also checks that many
 training steps in one call give the same bits as single steps. If values differ, verify prints the training
-step, the op and the element, and exits with code 3. --dump prints one value instead.)",
+step, the op and the element, and exits with code 3. It also fails if the training loss is NaN or infinite,
+because equal values then verify nothing. --dump prints one value instead.)",
     R"(graphrun verify model.json --executor=cuda
 graphrun verify model.json --steps=10 -v
 graphrun verify model.json --trajectory --steps=500 --tolerance=1e-4

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "graph/ops/op_def.h"
+#include "graphrun/elements.h"
 #include "session/verify/elements.h"
 
 namespace graphrun {
@@ -86,7 +87,8 @@ double element(DType dtype, std::span<const std::byte> bytes, std::size_t i) {
 }
 
 std::string element_text(DType dtype, std::span<const std::byte> bytes, std::size_t i) {
-  return with_type(dtype, [&](auto zero) { return fmt::format("{}", load_element<decltype(zero)>(bytes, i)); });
+  return with_type(dtype,
+                   [&](auto zero) { return fmt::format("{}", unsigned_nan(load_element<decltype(zero)>(bytes, i))); });
 }
 
 Residual residual_of(DType dtype, std::span<const std::vector<std::byte>> operands, std::span<const std::byte> x) {

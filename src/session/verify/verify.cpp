@@ -150,6 +150,10 @@ std::string to_string(const Difference& d) {
           "many steps in one run leave another {} than the same steps one by one, on {}\n  {} is {}, one by one {}\n",
           d.buffer, d.executor, place, d.got, d.expected);
       break;
+    case Difference::Kind::loss:
+      text +=
+          fmt::format("{} is {} on {} and on {}: equal values verify nothing\n", place, d.got, d.executor, d.against);
+      break;
     case Difference::Kind::parameter:
       text += "the parameter " + d.buffer + " went astray\n" + both;
       text += d.tolerance > 0 ? fmt::format(", more than {:.3g} of the largest element apart\n", d.tolerance) : "\n";

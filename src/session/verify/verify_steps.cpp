@@ -2,10 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <set>
 
 #include "base/checked.h"
+#include "graphrun/op.h"
 #include "graphrun/params.h"
 #include "session/verify/verify_parts.h"
 
@@ -162,6 +164,7 @@ class StepVerification {
     }
     const Agreement compared = rule == Agreement::residual ? Agreement::scaled : rule;
     compare_step(phase, index, {buffer(step.output).type, got_, expected_, compared, scaled_, precision});
+    if (!report_.difference) check_loss(phase, step);
     if (report_.difference) return std::nullopt;
     for (std::size_t i = 0; i < neighbours.size(); ++i) {
       if (read(neighbours[i]) == before[i]) continue;
@@ -174,6 +177,17 @@ class StepVerification {
       break;
     }
     return std::nullopt;
+  }
+
+  void check_loss(PhaseId phase, const Step& step) {
+    const StepPhase& of = compiled_.step.phases[phase];
+    if (step.op != Op::record || of.name != "train") return;
+    if (buffer(step.inputs[0]).storage != buffer(compiled_.buffer(of.recorded[0].ring)).storage) return;
+    const Buffer& loss = buffer(step.inputs[1]);
+    const Bytes bytes = read(*reference_, step.inputs[1]);
+    if (std::isfinite(element(loss.type.dtype, bytes, 0))) return;
+    report_.difference =
+        describe(v_, Difference::Kind::loss, program().phases[phase], at_, loss, {loss.type, bytes, bytes}, 0);
   }
 
   void poison(BufferId id) {
