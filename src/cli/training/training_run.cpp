@@ -281,7 +281,13 @@ int train_and_store(const Arguments& given, Diagnostics& diagnostics, const Prin
     else
       diagnostics.warn("no threshold: no output has two classes or several labels, or it has too many rows to rank");
   }
-  if (arguments.intervals && !training.cancelled) add_intervals(results, session);
+  if (arguments.intervals && training.cancelled) {
+    results.intervals.emplace();
+    results.intervals_note =
+        "none: the training was interrupted; eval --weights --intervals prints those of saved weights";
+  } else if (arguments.intervals) {
+    add_intervals(results, session);
+  }
   results.training = std::move(training);
   results.settings = std::move(settings);
   if (outputs.certificate)
