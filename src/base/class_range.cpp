@@ -20,8 +20,7 @@ bool is_in(const ClassRange& range, const Shape& sample, std::int64_t i) {
 
 std::string hint_for(const ClassRange& range, double value) {
   if (std::isnan(value)) return "leave such rows out or put numbers in their place";
-  if (value == -1)
-    return "labels of -1 and 1 become 0 and 1 by a formula: (y + 1) / 2, inside \"source\" or in the loss";
+  if (value == -1) return "labels of -1 and 1 become 0 and 1 by a formula: (y + 1) / 2, in the data or in the loss";
   if (value > 1 && value == std::floor(value) && range.kind == ClassRange::Kind::probabilities)
     return "class numbers 0, 1, 2, ... need an output for each class, softmax_cross_entropy and an i32 target";
   return "a target that the graph computes from the data is not checked";

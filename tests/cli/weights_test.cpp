@@ -269,7 +269,7 @@ TEST_F(Weights, ErrorsAreAnsweredWithWhatToDo) {
   expect_rejected(predict("ten.csv", "rooms,age\n1,ten\n"),
                   {"ten.csv:2:3", "expected a number, got 'ten'", "correct the value"});
   expect_rejected(predict("gap.csv", "rooms,age\n1,\n"),
-                  {"the model was trained without imputation of 'age'", "inside \"source\" and train again"});
+                  {"the model was trained without imputation of 'age'", "next to the file name and train again"});
   expect_rejected(predict("bare.csv", "1,2\n"), {"put a line of names above it; the model takes age, rooms"});
   expect_rejected(predict("semicolon.csv", "rooms;age\n1;2\n"),
                   {"has ';' between columns, and the model expects ','", "--set 'data.source.delimiter=;'"});

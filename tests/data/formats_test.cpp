@@ -376,7 +376,7 @@ TEST_F(DataTest, CsvErrorsHaveLineAndColumn) {
   const std::string words = "\n    hint: words become numbers by \"transform\": {\"y\": [\"one_hot\"]}";
   EXPECT_EQ(says("a,b,y\n1,2,3\n4,,6\n"),
             "DIR/a.csv:3:3: row 1, column 'b': the value is missing\n"
-            "    hint: \"missing\": {\"b\": \"mean\"} or \"drop\" inside \"source\" handles it");
+            "    hint: \"missing\": {\"b\": \"mean\"} or \"drop\" next to the file name handles it");
   EXPECT_EQ(says("a,b,y\r\n1,2,3\r\n\r\n\r\n4,5,x\r\n"),
             "DIR/a.csv:5:5: row 1, column 'y': expected a number, got 'x'" + words);
   EXPECT_EQ(says("a,b,y\r1,2,3\r4,5,x\r"), "DIR/a.csv:3:5: row 1, column 'y': expected a number, got 'x'" + words);

@@ -36,7 +36,7 @@ TEST_F(TargetsTest, OfASigmoidAreProbabilities) {
   EXPECT_EQ(
       loaded(kSigmoid, "[[0], [1], [-1]]", 1),
       "input 'y' of train: row 2: -1 is not a probability from 0 to 1, which the target of sigmoid_cross_entropy of "
-      "'h' must be | labels of -1 and 1 become 0 and 1 by a formula: (y + 1) / 2, inside \"source\" or in "
+      "'h' must be | labels of -1 and 1 become 0 and 1 by a formula: (y + 1) / 2, in the data or in "
       "the loss");
   EXPECT_NE(loaded(kSigmoid, "[[0], [2], [1]]", 1).find("row 1: 2 is not a probability"), std::string::npos);
   EXPECT_NE(loaded(kSigmoid, "[[0], [2], [1]]", 1).find("softmax_cross_entropy and an i32 target"), std::string::npos);

@@ -224,8 +224,8 @@ TEST_F(WordsTest, SpacesApostrophesAndCurrencies) {
     EXPECT_TRUE(contains(wrong(std::string("a\n") + number + "\n", R"("thousands": " ", "currency": "€")"),
                          "expected a number"))
         << number;
-  EXPECT_TRUE(contains(wrong("a\n1\u00A0234\n", ""), R"("decimal": ".", "thousands": " " inside "source")"));
-  EXPECT_TRUE(contains(wrong("a\n$1'234.50\n", ""), R"("thousands": "'", "currency": "$" inside "source")"));
+  EXPECT_TRUE(contains(wrong("a\n1\u00A0234\n", ""), R"("decimal": ".", "thousands": " " next to the file name)"));
+  EXPECT_TRUE(contains(wrong("a\n$1'234.50\n", ""), R"("thousands": "'", "currency": "$" next to the file name)"));
 }
 
 TEST_F(WordsTest, NumbersInAnotherNotationAreReportedOf) {

@@ -67,7 +67,7 @@ InputRows forecast_windows(Session& session, const InputRows& history, std::uint
                            const std::vector<std::optional<Standardization>>& units) {
   if (history.window_length == 0)
     reject_steps("the samples of the model are rows, not windows of consecutive rows",
-                 "\"window\" inside \"source\" makes windows; see docs/guide/forecasts.md");
+                 "\"window\" next to the file name makes windows; see docs/guide/forecasts.md");
   const std::vector<FedColumn> sources = fed_columns(session, history);
   const std::int64_t length = history.window_length, target = history.target_row - length + 1;
   const std::int64_t first = history.rows() - target;  // first row of the first window

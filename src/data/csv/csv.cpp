@@ -220,7 +220,7 @@ std::string Csv::other_delimiter() const {
 
 std::string Csv::delimiter_hint() const {
   const std::string other = other_delimiter();
-  return other.empty() ? "" : fmt::format("\"delimiter\": \"{}\" inside \"source\" splits it", other);
+  return other.empty() ? "" : fmt::format("\"delimiter\": \"{}\" next to the file name splits it", other);
 }
 
 std::string_view Csv::content(const Field& field) const {

@@ -88,10 +88,11 @@ NamedArray column_of(std::string name, const json::Ref& place, std::shared_ptr<c
       else
         cells->fail(
             row, "the value is missing",
-            is_other ? fmt::format("the model was trained without imputation of '{0}': write \"missing\": "
-                                   "{{\"{0}\": \"mean\"}} inside \"source\" and train again",
-                                   name)
-                     : fmt::format("\"missing\": {{\"{}\": \"mean\"}} or \"drop\" inside \"source\" handles it", name));
+            is_other
+                ? fmt::format("the model was trained without imputation of '{0}': write \"missing\": "
+                              "{{\"{0}\": \"mean\"}} next to the file name and train again",
+                              name)
+                : fmt::format("\"missing\": {{\"{}\": \"mean\"}} or \"drop\" next to the file name handles it", name));
     }
     const auto rows = static_cast<std::int64_t>(values.size());
     return std::make_shared<const Array>(Array{Shape{rows}, std::move(values)});

@@ -137,19 +137,19 @@ std::string TextTable::hint_for(std::string_view text, const std::string& column
   const auto would_do = [&](const Notation& other) { return parse(text, other).is_whole; };
   Notation other = notation_;
   other.percent = true;
-  if (would_do(other)) return "\"percent\": true inside \"source\" reads it as a share of 1";
+  if (would_do(other)) return "\"percent\": true next to the file name reads it as a share of 1";
   if (other = {'.', notation_.decimal, false, {}}; notation_.decimal != '.' && would_do(other))
     return fmt::format("the source says that '{}' is the decimal sign", notation_.decimal);
   for (const auto& [decimal, thousands] : kSeparators) {
     std::string options = fmt::format("\"decimal\": \"{}\"", decimal);
     if (thousands != '\0') options += fmt::format(", \"thousands\": \"{}\"", thousands);
     other = {decimal, thousands, false, {}};
-    if (would_do(other)) return options + " inside \"source\" reads it";
+    if (would_do(other)) return options + " next to the file name reads it";
     const auto* sign = std::find_if(std::begin(kCurrencies), std::end(kCurrencies),
                                     [&](std::string_view one) { return text.find(one) != std::string_view::npos; });
     if (sign == std::end(kCurrencies)) continue;
     other.currency = *sign;
-    if (would_do(other)) return fmt::format("{}, \"currency\": \"{}\" inside \"source\" reads it", options, *sign);
+    if (would_do(other)) return fmt::format("{}, \"currency\": \"{}\" next to the file name reads it", options, *sign);
   }
   if (notation_.is_other) return "correct the value: the model takes numbers from this column";
   return fmt::format("words become numbers by \"transform\": {{\"{}\": [\"one_hot\"]}}", column);

@@ -51,7 +51,7 @@ class DateCells final : public Cells {
       fail(
           row, fmt::format("'{}' is not a date", text.substr(0, 40)),
           has_form_of_date(text) ? "there is no such day in the calendar" : "a date is written as in 2024-02-29T12:30");
-    const char* hint = "\"dates\": \"dd/mm/yyyy\" or \"dates\": \"mm/dd/yyyy\" inside \"source\" sets the order";
+    const char* hint = "\"dates\": \"dd/mm/yyyy\" or \"dates\": \"mm/dd/yyyy\" next to the file name sets the order";
     if (order_ != DateOrder::unknown)
       fail(row, fmt::format("'{}' has another order of day and month than the column", text), hint);
     decide();
