@@ -227,6 +227,13 @@ TEST_F(Pipes, ColumnsWithTheNamesOfInputsReplaceFormulas) {
   EXPECT_EQ(grid.out, graphrun({"predict", weights, file("x.csv", "x\n-0.5\n0.5\n"), "--keep", "x"}).out);
   const Outcome other = graphrun({"predict", weights, "--grid", "z=0:1:2"});
   EXPECT_TRUE(other.err.starts_with("--grid: no column 'x'; --grid has z")) << other.err;
+  const std::string arrays = (folder_ / "arrays.npz").string();  // weights of a model whose parameter has that name
+  const std::string saves = file("saves.json", R"js({"format": 1,
+    "data": {"train": {"grid": {"u": [0, 1, 2]}, "u": "u"}}, "inputs": {"u": ["batch", 1]},
+    "parameters": {"x": {"shape": [2, 1], "init": [[-0.5], [0.5]]}}, "graph": ["loss = sum(x) + mean(u)"],
+    "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0}}, "epochs": 1}})js");
+  ASSERT_EQ(graphrun({saves, "--quiet", "--save-weights", arrays}).code, 0);
+  EXPECT_EQ(graphrun({"predict", weights, arrays}).out, formula);
   const Outcome lacks = graphrun({"predict", weights, file("k.csv", "k\n0.5\n")});
   EXPECT_EQ(lacks.code, 2);
   EXPECT_NE(lacks.err.find("no column 'x0'"), std::string::npos) << lacks.err;

@@ -139,7 +139,7 @@ json::Value InferenceInput::choice_of(const std::string& input) const {
   if (took == provenance.columns.end()) {
     throw Error(ErrorKind::input, "predict.columns",
                 fmt::format("neither the model nor the weights list the columns of the input '{}'", input),
-                fmt::format("list them inside \"source\", as in \"{}\": [\"a\", \"b\"]", input));
+                fmt::format("list them next to the file name, as in \"{}\": [\"a\", \"b\"]", input));
   }
   return json::make_list(took->second);
 }
@@ -406,9 +406,8 @@ InferenceInput::Read InferenceInput::read(const std::string& path, const std::st
     fitting.prepare = [&](data::Table& table) {
       result.kept = kept_of(table, keep);
       if (order) order->see(reader, table, split);
-      if (!has_cells) return;
       prefer_columns(rows.root.members.front().value, table, taken);
-      gather(reader, split, table, taken);
+      if (has_cells) gather(reader, split, table, taken);
     };
     data::SplitData part = data::read_source(reader, split, "data", inputs_, files, options, fitting).rows;
     reader.throw_if_failed();
