@@ -316,4 +316,65 @@ std::optional<Diagnostic> find_in_regions(const CompiledModel& compiled, const S
   return std::nullopt;
 }
 
+namespace {
+
+// First training step up to `last` that left a parameter non-finite, or `last`. On return, the program and `good` hold
+// the states before it.
+std::uint64_t first_nonfinite_step(LoadedModel& loaded, GoodStates& good, std::uint64_t last) {
+  const std::size_t index = loaded.training();
+  const auto go_to = [&](std::uint64_t step) {
+    good.put(*loaded.runnable);
+    loaded.set_done(index, good.step());
+    while (loaded.done[index] < step)
+      loaded.run(index, std::min(step - loaded.done[index], static_cast<std::uint64_t>(loaded.phases()[index].ring)));
+    return good.look(*loaded.runnable, step);
+  };
+  if (go_to(last)) return last;
+  std::uint64_t bad = last;  // number of steps
+  // The first guess is usually right.
+  for (std::uint64_t step = bad - 1; bad - good.step() > 1; step = good.step() + (bad - good.step()) / 2) {
+    if (!go_to(step)) bad = step;
+  }
+  (void)go_to(good.step());
+  return good.step();
+}
+
+}  // namespace
+
+void reject_not_finite(LoadedModel& loaded, GoodStates* good, std::uint64_t step, std::optional<double> loss) {
+  const std::uint64_t batches = loaded.steps_of_epoch();
+  const auto place = [&](std::uint64_t at) { return fmt::format("step {} (epoch {})", at + 1, at / batches + 1); };
+  Diagnostic told;
+  told.code = "run.not_finite";
+  told.message = loss ? fmt::format("the loss is {} at {}", *loss, place(step))
+                      : fmt::format("a parameter is not finite after {}", place(step));
+  if (good == nullptr) {
+    told.hint = hint_for_large(loaded.model);
+    throw NotFinite(std::move(told), 0);
+  }
+  const std::uint64_t first = first_nonfinite_step(loaded, *good, step);
+  if (!loss) told.message = fmt::format("a parameter is not finite after {}", place(first));
+  if (loss && first < step) told.message += fmt::format("; a parameter is not finite after {}", place(first));
+  std::optional<Diagnostic> found;
+  std::string untold;
+  try {
+    found = trace_not_finite(loaded.model, loaded.compiled, good->states(), loaded.executor, loaded.planned);
+  } catch (const OutOfMemory&) {
+    untold = "there is no memory for a second plan, to run the step op by op";
+  }
+  if (!found) {
+    if (untold.empty()) untold = "run op by op, without regions, the same step stays finite";
+    told.message += "; " + untold;
+    found = find_in_regions(loaded.compiled, good->states(), *loaded.runnable);
+    good->put(*loaded.runnable);
+    if (found) found->hint = "sums in another order may overflow: set --no-fuse, " + hint_for_large(loaded.model);
+  }
+  if (found) {
+    found->code = told.code;
+    found->message = fmt::format("{}; {}", told.message, found->message);
+    told = std::move(*found);
+  }
+  throw NotFinite(std::move(told), first);
+}
+
 }  // namespace graphrun

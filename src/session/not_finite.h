@@ -2,15 +2,16 @@
 // Contract: trace_not_finite() compiles the model without regions and loads it next to the running program, so it needs
 // memory for a second plan. It follows a non-finite loss or parameter update back to the op with only finite operands;
 // intentional infinities that reach neither are ignored. If the plan without regions stays finite, find_in_regions()
-// finds the part of the fused step. Not here: choice of step and states (trainer.cpp).
+// finds the part of the fused step. Not here: when states are looked at (trainer.cpp).
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "graphrun/error.h"
-#include "session/compiling/compiled_model.h"
+#include "session/loaded_model.h"
 #include "session/state_copy.h"
 
 namespace graphrun {
@@ -25,5 +26,10 @@ std::string hint_for_large(const Model& model);
 
 // Runs the loaded program's step in parts: "the region of 12 steps from 'h' to 'loss'". Changes its states.
 std::optional<Diagnostic> find_in_regions(const CompiledModel& compiled, const StateCopy& states, Runnable& runnable);
+
+// Throws NotFinite for a non-finite loss at `step`, or for a parameter if `loss` is nothing. `good`: null if the step
+// is not to be traced.
+[[noreturn]] void reject_not_finite(LoadedModel& loaded, GoodStates* good, std::uint64_t step,
+                                    std::optional<double> loss);
 
 }  // namespace graphrun

@@ -24,9 +24,6 @@
 #include "session/stopping.h"
 
 namespace graphrun {
-namespace {
-
-constexpr std::uint64_t kLossesAtOnce = std::uint64_t{1} << 24;  // 128 MiB, committed as they are used
 
 // Steps at which the loop returns to the host: multiples of each number; 0: never.
 struct Pauses {
@@ -57,6 +54,23 @@ struct Pauses {
   static bool is_multiple(std::uint64_t step, std::uint64_t every) { return every > 0 && step % every == 0; }
 };
 
+// Learning rate of one optimizer, without the factor of lr_plateau.
+struct Rate {
+  double number = 0;
+  std::function<double(double, double)> schedule = {};
+  ir::NodeId state = ir::kNoNode;  // a runtime hyperparameter
+
+  double at(std::uint64_t step, std::uint64_t batches, const CompiledModel& compiled, Runnable& runnable) const {
+    if (state == ir::kNoNode)
+      return schedule ? schedule(static_cast<double>(step), static_cast<double>(batches)) : number;
+    return compiled.read_number(runnable, state);
+  }
+};
+
+namespace {
+
+constexpr std::uint64_t kLossesAtOnce = std::uint64_t{1} << 24;  // 128 MiB, committed as they are used
+
 std::uint64_t total_steps(std::int64_t epochs, std::uint64_t batches) {
   if (batches > 0 && static_cast<std::uint64_t>(epochs) > (std::uint64_t{1} << 62) / batches) {
     throw Error(ErrorKind::input, "train.steps",
@@ -84,19 +98,6 @@ Pauses pauses_of(const TrainSpec& train, std::uint64_t batches, bool validation,
   pauses.watch = in_reach(watch);
   return pauses;
 }
-
-// Learning rate of one optimizer, without the factor of lr_plateau.
-struct Rate {
-  double number = 0;
-  std::function<double(double, double)> schedule = {};
-  ir::NodeId state = ir::kNoNode;  // a runtime hyperparameter
-
-  double at(std::uint64_t step, std::uint64_t batches, const CompiledModel& compiled, Runnable& runnable) const {
-    if (state == ir::kNoNode)
-      return schedule ? schedule(static_cast<double>(step), static_cast<double>(batches)) : number;
-    return compiled.read_number(runnable, state);
-  }
-};
 
 std::vector<Rate> rates_of(const Model& model, const CompiledModel& compiled) {
   std::vector<Rate> rates;
@@ -157,176 +158,238 @@ Trainer::Trainer(LoadedModel& loaded, Evaluator& evaluator, const std::vector<st
   prepare_state();
 }
 
-TrainResult Trainer::train(const TrainOptions& options) {
-  const std::size_t index = loaded_.training();
-  const TrainSpec& train = loaded_.model.train;
-  Runnable& runnable = *loaded_.runnable;
-  const std::uint64_t& done = loaded_.done[index];
-  TrainingProgress& progress = state_.progress;
-  const StepPhase& phase = loaded_.phases()[index];
-  const std::uint64_t batches = loaded_.steps_of_epoch();
-  const std::optional<std::size_t> validation = evaluator_.phase_of("validation");
-  const std::uint64_t watch_every = watched_.empty() ? 0 : options.watch_every;
-  const Pauses pauses = pauses_of(train, batches, validation.has_value(), watch_every);
-  const std::uint64_t total = pauses.total;
-  const std::uint64_t ring = static_cast<std::uint64_t>(phase.ring);
+// One call of train(). The constructor prepares all buffers, because nothing may allocate after the first step.
+class Trainer::Run {
+ public:
+  Run(Trainer& trainer, const TrainOptions& options);
+  TrainResult result();
 
-  if (loaded_.communicator != nullptr) {  // all ranks begin with the state of rank 0, which may have been resumed
-    std::vector<std::byte> state(saved_bytes_);
-    if (loaded_.communicator->rank() == 0) save_state(state);
-    loaded_.communicator->broadcast(state);
-    if (loaded_.communicator->rank() != 0) load_state(state);
+ private:
+  // Reports this step, if that is due. Returns false, without reporting, if its evaluation was cancelled.
+  bool report();
+  bool evaluate(Report& report);  // same
+  // Calls back after a step, or before the first if `told` a pending report. Returns true if training ends here.
+  bool ends_here(bool is_first, bool reports, bool told);
+  void run_steps(std::uint64_t n);
+  std::uint64_t steps_to_run(bool is_first) const;
+  void add_to(EpochMean& mean, std::uint64_t step, float loss) const {
+    const bool is_last = batches_ == 1 || (step + 1) % batches_ == 0;
+    mean.add(static_cast<double>(loss), is_last ? last_batch_ : full_batch_, is_last);
   }
-  TrainResult result;
+  [[noreturn]] void reject(std::uint64_t step, std::optional<double> loss = {}) {
+    reject_not_finite(loaded_, good_ ? &*good_ : nullptr, step, loss);
+  }
+
+  Trainer& trainer_;
+  LoadedModel& loaded_;
+  TrainerState& state_;
+  const TrainOptions& options_;
+  const std::size_t index_;
+  const StepPhase& phase_;
+  const TrainSpec& train_;
+  const std::uint64_t& done_;  // finished steps
+  const std::uint64_t batches_;
+  const std::optional<std::size_t> validation_;  // phase
+  const Pauses pauses_;
+  // Divisions per step would take longer than the steps of a small network.
+  const double full_batch_, last_batch_;
+  const std::vector<Rate> rates_;
+  TrainResult result_;
+  StopCause cause_ = StopCause::none;
+  std::string reached_, flat_, stalled_ = "no further descent",
+                               lost_ = "the gradient is not a number: start at other values";
+  std::vector<double> losses_;  // one per step of the chunk
+  Metrics metrics_;
+  std::optional<Stopping> stopping_;
+  std::optional<GoodStates> good_;
+  std::vector<double> means_, lr_, numbers_;  // of a report
+};
+
+Trainer::Run::Run(Trainer& trainer, const TrainOptions& options)
+    : trainer_(trainer),
+      loaded_(trainer.loaded_),
+      state_(trainer.state_),
+      options_(options),
+      index_(loaded_.training()),
+      phase_(loaded_.phases()[index_]),
+      train_(loaded_.model.train),
+      done_(loaded_.done[index_]),
+      batches_(loaded_.steps_of_epoch()),
+      validation_(trainer.evaluator_.phase_of("validation")),
+      pauses_(pauses_of(train_, batches_, validation_.has_value(), trainer.watched_.empty() ? 0 : options.watch_every)),
+      full_batch_(static_cast<double>(phase_.batches.capacity)),
+      last_batch_(static_cast<double>(phase_.batches.samples()) - static_cast<double>(batches_ - 1) * full_batch_),
+      rates_(rates_of(loaded_.model, loaded_.compiled)) {
+  if (Communicator* const ranks = loaded_.communicator.get()) {  // all begin with the state of rank 0, maybe resumed
+    std::vector<std::byte> state(trainer.saved_bytes_);
+    if (ranks->rank() == 0) trainer.save_state(state);
+    ranks->broadcast(state);
+    if (ranks->rank() != 0) trainer.load_state(state);
+  }
   if (std::exchange(state_.resumes, false)) {
-    result.first_step = result.steps = done;
-    result.epochs = static_cast<std::int64_t>(result.steps / batches);
+    result_.first_step = result_.steps = done_;
+    result_.epochs = static_cast<std::int64_t>(result_.steps / batches_);
   } else {
-    progress = {};
+    state_.progress = {};
     std::fill(state_.objectives.begin(), state_.objectives.end(), EpochMean{});
   }
-  StopCause cause = StopCause::none;
-  if (phase.stop_ring != ir::kNoNode) cause = stop_cause(result.first_step == 0);
-  // Formatted here, because nothing may allocate after the first step.
-  std::string reached = train.stop_at ? fmt::format("loss at most {}", train.stop_at->loss) : std::string();
-  std::string stalled = "no further descent", lost = "the gradient is not a number: start at other values";
-  std::string flat = train.stop_at ? fmt::format("gradient at most {}", train.stop_at->gradient) : std::string();
-  const std::uint64_t to_do = total - std::min(total, result.steps);
-  if (options.keep_losses) result.losses.reserve(static_cast<std::size_t>(std::min(to_do, kLossesAtOnce)));
-  std::vector<double> losses;  // one per step of the chunk
-  losses.reserve(static_cast<std::size_t>(ring));
-  Metrics metrics = validation ? evaluator_.named_metrics(*validation) : Metrics{};
-  Stopping stopping(loaded_.model, metrics, progress.stopping);
-  result.stopped_early = stopping.stops() || cause != StopCause::none;
-  std::optional<GoodStates> good;
-  // A trace reads rows, and each shard has its own.
-  if (options.trace_not_finite && train.shards == 1)
-    good.emplace(loaded_.program(), loaded_.buffer(phase.counter), runnable, done);
-  GoodStates* const traced = good ? &*good : nullptr;
-  const std::vector<Rate> rates = rates_of(loaded_.model, loaded_.compiled);
-  std::vector<double> means(state_.objectives.size()), lr(rates.size()),
-      numbers(loaded_.compiled.step.optimizer.size());
-  // Divisions per step would take longer than the steps of a small network.
-  const Batches sizes = phase.batches;
-  const auto full_batch = static_cast<double>(sizes.capacity);
-  const auto last_batch = static_cast<double>(sizes.samples() - (sizes.count() - 1) * sizes.capacity);
-  const auto add_to = [&](EpochMean& mean, std::uint64_t step, float loss) {
-    const bool is_last = batches == 1 || (step + 1) % batches == 0;
-    mean.add(static_cast<double>(loss), is_last ? last_batch : full_batch, is_last);
-  };
-  written_ = false;
-  const Cancellable cancellable(loaded_.in_train, loaded_.cancelled);
-
-  // Makes the reports due after this step. Returns false, without reporting, if its evaluation was cancelled.
-  const auto tell = [&] {
-    Report report;
-    report.epoch = result.epochs;
-    report.epochs = train.epochs;
-    report.step = result.steps;
-    report.loss = progress.epoch.mean;
-    for (std::size_t i = 0; i < means.size(); ++i) means[i] = state_.objectives[i].mean;
-    report.objectives = means;
-    report.seconds = result.seconds;
-    report.steps_per_second =
-        result.seconds > 0 ? static_cast<double>(result.steps - result.first_step) / result.seconds : 0;
-    for (std::size_t i = 0; i < lr.size(); ++i)
-      lr[i] = rates[i].at(result.steps - 1, batches, loaded_.compiled, runnable) * progress.stopping.lr_factor;
-    report.lr = lr;
-    for (std::size_t i = 0; i < numbers.size(); ++i)
-      numbers[i] = loaded_.read_scalar(loaded_.compiled.step.optimizer[i].second);
-    report.optimizer = numbers;
-    if (pauses.evaluates(result.steps)) {
-      if (!evaluator_.evaluate(*validation, metrics)) return false;
-      report.validation = &metrics;
-      const Stopping::Decision decision = stopping.see(metrics, result.epochs, result.steps);
-      const bool is_lowest = metrics.loss < progress.best_loss;
-      if (is_lowest) progress.best_loss = metrics.loss;
-      if (train.early_stopping ? decision.is_best : is_lowest) progress.best_step = result.steps;
-      if (decision.is_best) state_.best.take(runnable);
-      if (decision.lowers_lr) write_lr_factor(progress.stopping.lr_factor);
-      result.stopped_early = decision.stops || cause != StopCause::none;
-    }
-    report.due = pauses.logs(result.steps) || result.stopped_early;
-    report.lr_factor = progress.stopping.lr_factor;
-    if (watch_every == 0 || pauses.watches(result.steps)) see_watched(report);
-    if (options.hash_weights) report.weights = loaded_.hash_parameters(kForever);
-    progress.unreported = 0;
-    if (options.on_report) options.on_report(report);
-    return true;
-  };
-
-  for (bool first = true;; first = false) {
-    loaded_.ranks_cancelled =
-        agreed_cancel(loaded_.communicator.get(), loaded_.cancelled.load(std::memory_order_relaxed), done);
-    const bool tells = progress.unreported != 0 && (pauses.at(result.steps) || cause != StopCause::none);
-    const bool told = !tells || tell();
-    const auto ends = [&] { return !told || result.steps >= total || result.stopped_early || loaded_.is_cancelled(); };
-    const auto at_step_end = [&](bool last) {
-      // Training ends with finite parameters or throws.
-      if (last && result.steps > result.first_step && !loaded_.parameters_finite())
-        reject_not_finite(traced, done - 1, {});
-      // In the first iteration, only after a pending report: its evaluation may be the best.
-      if (options.on_step_end && (!first || tells))
-        options.on_step_end({result.steps, batches, progress.best_step == result.steps, last});
-      return last;
-    };
-    if (!first && options.on_first_step && result.steps == result.first_step + 1) options.on_first_step();
-    if (at_step_end(ends())) break;
-    if (ends() && at_step_end(true)) break;  // the callback cancelled
-    std::uint64_t most = std::min(pauses.after(result.steps) - result.steps, ring);
-    if (const std::uint64_t every = options.step_end_every; every > 0)
-      most = std::min(most, every - result.steps % every);
-    // A step is traced from its initial states, including changes made by callbacks.
-    if (good && std::exchange(written_, false) && !good->look(runnable, done)) reject_not_finite(traced, done - 1, {});
-    const bool alone = first && options.on_first_step;
-    std::uint64_t n = agreed_number(loaded_.communicator.get(), alone ? 1 : loaded_.steps_per_poll(index, most));
-    const double before = Profiler::now();
-    loaded_.run(index, n);
-    result.seconds += Profiler::now() - before;
-    losses.clear();
-    if (phase.stop_ring != ir::kNoNode) {
-      std::uint64_t unchanged = 0;  // steps after the one that stopped
-      loaded_.observe(index, phase.stop_ring, n, [&](std::uint64_t, float value) {
-        if (cause != StopCause::none) ++unchanged;
-        cause = static_cast<StopCause>(value);
-      });
-      if (unchanged > 0) loaded_.set_done(index, done - unchanged);
-      n -= unchanged;
-      result.stopped_early = cause != StopCause::none;
-    }
-    loaded_.observe(index, phase.recorded[0].ring, n, [&](std::uint64_t step, float value) {
-      if (!losses.empty() && !std::isfinite(losses.back())) return;
-      losses.push_back(static_cast<double>(value));
-      add_to(progress.epoch, step, value);
-    });
-    if (options.on_losses) options.on_losses(losses);
-    if (!std::isfinite(losses.back())) reject_not_finite(traced, done - n + losses.size() - 1, losses.back());
-    for (std::size_t i = 0; i < state_.objectives.size(); ++i) {
-      loaded_.observe(index, phase.recorded[i + 1].ring, n,
-                      [&](std::uint64_t step, float value) { add_to(state_.objectives[i], step, value); });
-    }
-    if (options.keep_losses) result.losses.insert(result.losses.end(), losses.begin(), losses.end());
-    result.steps += n;
-    result.epochs = static_cast<std::int64_t>(result.steps / batches);
-    progress.unreported = 1;
-    if (good && good->due() && !good->look(runnable, done)) reject_not_finite(traced, done - 1, {});
+  if (phase_.stop_ring != ir::kNoNode) {
+    const CompiledModel& compiled = loaded_.compiled;
+    if (result_.first_step == 0) compiled.write_number(*loaded_.runnable, compiled.step.stop, 0);
+    cause_ = static_cast<StopCause>(compiled.read_number(*loaded_.runnable, compiled.step.stop));
   }
-  if (cause == StopCause::loss) result.stopped = std::move(reached);
-  if (cause == StopCause::no_descent) {
+  if (train_.stop_at) {
+    reached_ = fmt::format("loss at most {}", train_.stop_at->loss);
+    flat_ = fmt::format("gradient at most {}", train_.stop_at->gradient);
+  }
+  const std::uint64_t to_do = pauses_.total - std::min(pauses_.total, result_.steps);
+  if (options.keep_losses) result_.losses.reserve(static_cast<std::size_t>(std::min(to_do, kLossesAtOnce)));
+  losses_.reserve(static_cast<std::size_t>(phase_.ring));
+  if (validation_) metrics_ = trainer.evaluator_.named_metrics(*validation_);
+  stopping_.emplace(loaded_.model, metrics_, state_.progress.stopping);
+  result_.stopped_early = stopping_->stops() || cause_ != StopCause::none;
+  // A trace reads rows, and each shard has its own.
+  if (options.trace_not_finite && train_.shards == 1)
+    good_.emplace(loaded_.program(), loaded_.buffer(phase_.counter), *loaded_.runnable, done_);
+  means_.resize(state_.objectives.size());
+  lr_.resize(rates_.size());
+  numbers_.resize(loaded_.compiled.step.optimizer.size());
+  trainer.written_ = false;
+}
+
+TrainResult Trainer::Run::result() {
+  const Cancellable cancellable(loaded_.in_train, loaded_.cancelled);
+  for (bool is_first = true;; is_first = false) {
+    loaded_.ranks_cancelled =
+        agreed_cancel(loaded_.communicator.get(), loaded_.cancelled.load(std::memory_order_relaxed), done_);
+    const bool reports = state_.progress.unreported != 0 && (pauses_.at(result_.steps) || cause_ != StopCause::none);
+    if (ends_here(is_first, reports, !reports || report())) break;
+    // A step is traced from its initial states, including changes made by callbacks.
+    if (good_ && std::exchange(trainer_.written_, false) && !good_->look(*loaded_.runnable, done_)) reject(done_ - 1);
+    run_steps(agreed_number(loaded_.communicator.get(), steps_to_run(is_first)));
+    if (good_ && good_->due() && !good_->look(*loaded_.runnable, done_)) reject(done_ - 1);
+  }
+  if (cause_ == StopCause::loss) result_.stopped = std::move(reached_);
+  if (cause_ == StopCause::gradient) result_.stopped = std::move(flat_);
+  if (cause_ == StopCause::no_descent) {
     const bool finite = std::ranges::all_of(loaded_.compiled.step.optimizer, [&](const auto& number) {
       return std::isfinite(loaded_.read_scalar(number.second));
     });
-    result.stopped = std::move(finite ? stalled : lost);
+    result_.stopped = std::move(finite ? stalled_ : lost_);
   }
-  if (cause == StopCause::gradient) result.stopped = std::move(flat);
-  result.cancelled = result.steps < total && !result.stopped_early;
-  result.lr_factor = progress.stopping.lr_factor;
-  if (progress.stopping.stopping.seen != 0) {
-    result.best = stopping.best();
-    result.restored = !state_.best.buffers().empty();
-    state_.best.put(runnable);
+  result_.cancelled = result_.steps < pauses_.total && !result_.stopped_early;
+  result_.lr_factor = state_.progress.stopping.lr_factor;
+  if (state_.progress.stopping.stopping.seen != 0) {
+    result_.best = stopping_->best();
+    result_.restored = !state_.best.buffers().empty();
+    state_.best.put(*loaded_.runnable);
   }
-  return result;
+  return std::move(result_);
+}
+
+bool Trainer::Run::ends_here(bool is_first, bool reports, bool told) {
+  const auto ends = [&] {
+    return !told || result_.steps >= pauses_.total || result_.stopped_early || loaded_.is_cancelled();
+  };
+  const auto at_step_end = [&](bool last) {
+    // Training ends with finite parameters or throws.
+    if (last && result_.steps > result_.first_step && !loaded_.parameters_finite()) reject(done_ - 1);
+    // In the first iteration, only after a pending report: its evaluation may be the best.
+    if (options_.on_step_end && (!is_first || reports))
+      options_.on_step_end({result_.steps, batches_, state_.progress.best_step == result_.steps, last});
+    return last;
+  };
+  if (!is_first && options_.on_first_step && result_.steps == result_.first_step + 1) options_.on_first_step();
+  return at_step_end(ends()) || (ends() && at_step_end(true));  // the second time if the callback cancelled
+}
+
+std::uint64_t Trainer::Run::steps_to_run(bool is_first) const {
+  if (is_first && options_.on_first_step) return 1;
+  std::uint64_t most = std::min(pauses_.after(result_.steps) - result_.steps, static_cast<std::uint64_t>(phase_.ring));
+  if (const std::uint64_t every = options_.step_end_every; every > 0)
+    most = std::min(most, every - result_.steps % every);
+  return loaded_.steps_per_poll(index_, most);
+}
+
+void Trainer::Run::run_steps(std::uint64_t n) {
+  const double before = Profiler::now();
+  loaded_.run(index_, n);
+  result_.seconds += Profiler::now() - before;
+  if (phase_.stop_ring != ir::kNoNode) {
+    std::uint64_t unchanged = 0;  // steps after the one that stopped
+    loaded_.observe(index_, phase_.stop_ring, n, [&](std::uint64_t, float value) {
+      if (cause_ != StopCause::none) ++unchanged;
+      cause_ = static_cast<StopCause>(value);
+    });
+    if (unchanged > 0) loaded_.set_done(index_, done_ - unchanged);
+    n -= unchanged;
+    result_.stopped_early = cause_ != StopCause::none;
+  }
+  losses_.clear();
+  loaded_.observe(index_, phase_.recorded[0].ring, n, [&](std::uint64_t step, float value) {
+    if (!losses_.empty() && !std::isfinite(losses_.back())) return;
+    losses_.push_back(static_cast<double>(value));
+    add_to(state_.progress.epoch, step, value);
+  });
+  if (options_.on_losses) options_.on_losses(losses_);
+  if (!std::isfinite(losses_.back())) reject(done_ - n + losses_.size() - 1, losses_.back());
+  for (std::size_t i = 0; i < state_.objectives.size(); ++i) {
+    loaded_.observe(index_, phase_.recorded[i + 1].ring, n,
+                    [&](std::uint64_t step, float value) { add_to(state_.objectives[i], step, value); });
+  }
+  if (options_.keep_losses) result_.losses.insert(result_.losses.end(), losses_.begin(), losses_.end());
+  result_.steps += n;
+  result_.epochs = static_cast<std::int64_t>(result_.steps / batches_);
+  state_.progress.unreported = 1;
+}
+
+bool Trainer::Run::report() {
+  Report report;
+  report.epoch = result_.epochs;
+  report.epochs = train_.epochs;
+  report.step = result_.steps;
+  report.loss = state_.progress.epoch.mean;
+  std::ranges::transform(state_.objectives, means_.begin(), &EpochMean::mean);
+  report.objectives = means_;
+  report.seconds = result_.seconds;
+  report.steps_per_second =
+      result_.seconds > 0 ? static_cast<double>(result_.steps - result_.first_step) / result_.seconds : 0;
+  for (std::size_t i = 0; i < lr_.size(); ++i)
+    lr_[i] = rates_[i].at(result_.steps - 1, batches_, loaded_.compiled, *loaded_.runnable) *
+             state_.progress.stopping.lr_factor;
+  report.lr = lr_;
+  for (std::size_t i = 0; i < numbers_.size(); ++i)
+    numbers_[i] = loaded_.read_scalar(loaded_.compiled.step.optimizer[i].second);
+  report.optimizer = numbers_;
+  if (pauses_.evaluates(result_.steps) && !evaluate(report)) return false;
+  report.due = pauses_.logs(result_.steps) || result_.stopped_early;
+  report.lr_factor = state_.progress.stopping.lr_factor;
+  if (options_.watch_every == 0 || pauses_.watches(result_.steps)) trainer_.see_watched(report);
+  if (options_.hash_weights) report.weights = loaded_.hash_parameters(kForever);
+  state_.progress.unreported = 0;
+  if (options_.on_report) options_.on_report(report);
+  return true;
+}
+
+bool Trainer::Run::evaluate(Report& report) {
+  if (!trainer_.evaluator_.evaluate(*validation_, metrics_)) return false;
+  report.validation = &metrics_;
+  TrainingProgress& progress = state_.progress;
+  const Stopping::Decision decision = stopping_->see(metrics_, result_.epochs, result_.steps);
+  const bool is_lowest = metrics_.loss < progress.best_loss;
+  if (is_lowest) progress.best_loss = metrics_.loss;
+  if (train_.early_stopping ? decision.is_best : is_lowest) progress.best_step = result_.steps;
+  if (decision.is_best) state_.best.take(*loaded_.runnable);
+  if (decision.lowers_lr) {
+    loaded_.compiled.write_number(*loaded_.runnable, loaded_.compiled.step.lr_factor, progress.stopping.lr_factor);
+    trainer_.written_ = true;
+  }
+  result_.stopped_early = decision.stops || cause_ != StopCause::none;
+  return true;
+}
+
+TrainResult Trainer::train(const TrainOptions& options) {
+  return Run(*this, options).result();
 }
 
 std::uint64_t Trainer::run_until(std::chrono::steady_clock::time_point deadline, std::uint64_t max_steps) {
@@ -362,72 +425,6 @@ void Trainer::see_watched(Report& report) {
     watched_statistics_[i] = statistics(loaded_.program().buffers[one.buffer].type.dtype, one.bytes);
   }
   report.watched = watched_statistics_;
-}
-
-StopCause Trainer::stop_cause(bool reset) {
-  if (reset) loaded_.compiled.write_number(*loaded_.runnable, loaded_.compiled.step.stop, 0);
-  return static_cast<StopCause>(loaded_.compiled.read_number(*loaded_.runnable, loaded_.compiled.step.stop));
-}
-
-void Trainer::write_lr_factor(double factor) {
-  loaded_.compiled.write_number(*loaded_.runnable, loaded_.compiled.step.lr_factor, factor);
-  written_ = true;
-}
-
-std::uint64_t Trainer::first_nonfinite_step(GoodStates& good, std::uint64_t last) {
-  const std::size_t index = loaded_.training();
-  const auto go_to = [&](std::uint64_t step) {
-    good.put(*loaded_.runnable);
-    loaded_.set_done(index, good.step());
-    while (loaded_.done[index] < step)
-      loaded_.run(index,
-                  std::min(step - loaded_.done[index], static_cast<std::uint64_t>(loaded_.phases()[index].ring)));
-    return good.look(*loaded_.runnable, step);
-  };
-  if (go_to(last)) return last;
-  std::uint64_t bad = last;  // number of steps
-  // The first guess is usually right.
-  for (std::uint64_t step = bad - 1; bad - good.step() > 1; step = good.step() + (bad - good.step()) / 2) {
-    if (!go_to(step)) bad = step;
-  }
-  (void)go_to(good.step());
-  return good.step();
-}
-
-void Trainer::reject_not_finite(GoodStates* good, std::uint64_t step, std::optional<double> loss) {
-  const std::uint64_t batches = loaded_.steps_of_epoch();
-  const auto place = [&](std::uint64_t at) { return fmt::format("step {} (epoch {})", at + 1, at / batches + 1); };
-  Diagnostic told;
-  told.code = "run.not_finite";
-  told.message = loss ? fmt::format("the loss is {} at {}", *loss, place(step))
-                      : fmt::format("a parameter is not finite after {}", place(step));
-  if (good == nullptr) {
-    told.hint = hint_for_large(loaded_.model);
-    throw NotFinite(std::move(told), 0);
-  }
-  const std::uint64_t first = first_nonfinite_step(*good, step);
-  if (!loss) told.message = fmt::format("a parameter is not finite after {}", place(first));
-  if (loss && first < step) told.message += fmt::format("; a parameter is not finite after {}", place(first));
-  std::optional<Diagnostic> found;
-  std::string untold;
-  try {
-    found = trace_not_finite(loaded_.model, loaded_.compiled, good->states(), loaded_.executor, loaded_.planned);
-  } catch (const OutOfMemory&) {
-    untold = "there is no memory for a second plan, to run the step op by op";
-  }
-  if (!found) {
-    if (untold.empty()) untold = "run op by op, without regions, the same step stays finite";
-    told.message += "; " + untold;
-    found = find_in_regions(loaded_.compiled, good->states(), *loaded_.runnable);
-    good->put(*loaded_.runnable);
-    if (found) found->hint = "sums in another order may overflow: set --no-fuse, " + hint_for_large(loaded_.model);
-  }
-  if (found) {
-    found->code = told.code;
-    found->message = fmt::format("{}; {}", told.message, found->message);
-    told = std::move(*found);
-  }
-  throw NotFinite(std::move(told), first);
 }
 
 }  // namespace graphrun

@@ -67,16 +67,10 @@ class Trainer {
   void load_state(std::span<const std::byte> from);
 
  private:
+  class Run;
+
   void prepare_state();  // for the three functions above
   void see_watched(Report& report);
-  void write_lr_factor(double factor);
-  StopCause stop_cause(bool reset);  // reads it from the program; `reset`: clears it first
-  // Throws NotFinite for a non-finite loss at `step`, or for a parameter if `loss` is nothing. `good`: null if the step
-  // is not to be traced.
-  [[noreturn]] void reject_not_finite(GoodStates* good, std::uint64_t step, std::optional<double> loss);
-  // First training step up to `last` that left a parameter non-finite, or `last`. On return, the program and `good`
-  // hold the states before it.
-  std::uint64_t first_nonfinite_step(GoodStates& good, std::uint64_t last);
 
   LoadedModel& loaded_;
   Evaluator& evaluator_;
