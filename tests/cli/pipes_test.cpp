@@ -231,7 +231,7 @@ TEST_F(Pipes, ColumnsWithTheNamesOfInputsReplaceFormulas) {
   const std::string saves = file("saves.json", R"js({"format": 1,
     "data": {"train": {"grid": {"u": [0, 1, 2]}, "u": "u"}}, "inputs": {"u": ["batch", 1]},
     "parameters": {"x": {"shape": [2, 1], "init": [[-0.5], [0.5]]}}, "graph": ["loss = sum(x) + mean(u)"],
-    "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0}}, "epochs": 1}})js");
+    "outputs": ["u"], "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0}}, "epochs": 1}})js");
   ASSERT_EQ(graphrun({saves, "--quiet", "--save-weights", arrays}).code, 0);
   EXPECT_EQ(graphrun({"predict", weights, arrays}).out, formula);
   const Outcome lacks = graphrun({"predict", weights, file("k.csv", "k\n0.5\n")});

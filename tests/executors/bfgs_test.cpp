@@ -72,7 +72,7 @@ TEST(Bfgs, RejectsWhatChangesTheLossBetweenSteps) {
   rejects({{"train.clip_norm", "1"}}, "clip_norm is not supported");
   rejects({{"train.clip_value", "1"}}, "clip_value is not supported");
   rejects({{"train.lr_plateau", "{}"}}, "lr_plateau is not supported");
-  rejects({{"train.optimizer.bfgs.lr", "0.1"}}, "unknown key 'lr'");
+  rejects({{"train.optimizer.bfgs.lr", "0.1"}}, "bfgs has no learning rate");
   rejects({{"graph.h", "h = dropout(tanh(t @ Wt + x @ Wx + b), rate=0.1)"}}, "the loss depends on dropout");
   rejects({{"graph.h", "h = batch_norm(tanh(t @ Wt + x @ Wx + b))"}}, "a state of the model changes");
   rejects(
