@@ -20,6 +20,7 @@ struct ModelSummary {
   std::vector<std::pair<std::string, TensorType>> inputs, parameters, outputs;
   std::int64_t parameter_elements = 0;
   std::size_t entries = 0;  // graph entries
+  std::vector<std::string> warnings;
 };
 
 // Parses the file, infers every shape, finds losses without a gradient and plans all phases for the session's executor.

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,6 +38,9 @@ class Builder {
   NodeId training_or_none() const { return training_; }  // kNoNode before the first training()
   Graph& graph() { return graph_; }
   const Graph& graph() const { return graph_; }
+
+  std::vector<NodeId> slopes;  // results of gradient(y, x) in a model
+  std::set<NodeId> kinks;      // its piecewise-linear activations that a second derivative passes
 
  private:
   Graph& graph_;

@@ -9,6 +9,7 @@
 
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/library/schedules.h"
+#include "graph/frontend/model_check.h"
 #include "graphrun/elements.h"
 #include "session/trainer.h"
 
@@ -45,7 +46,7 @@ std::string sorted_target(const Model& model) {
 }  // namespace
 
 std::vector<std::string> training_warnings(const LoadedModel& loaded) {
-  std::vector<std::string> warnings;
+  std::vector<std::string> warnings = graph_warnings(loaded.model);
   const std::optional<std::size_t> index = loaded.phase_index("train");
   if (!index) return warnings;
   const Batches& batches = loaded.phases()[*index].batches;

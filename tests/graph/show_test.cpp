@@ -292,6 +292,34 @@ TEST(Check, NeedsNoDataAndCountsParameters) {
   EXPECT_EQ(to_string(s.outputs[0].second), "f32(batch, 5)");
 }
 
+// relu has a second derivative of 0. Nothing is left of the derivative, or only the part of the factor.
+TEST(Check, WarnsAboutSecondDerivativesOfRelu) {
+  const auto checked = [](std::string_view activation, std::string_view u, std::string_view by) {
+    return check_model(test::write_model(fmt::format(R"json({{"format": 1,
+ "data": {{"train": {{"grid": {{"x": [0, 1, 9]}}, "x": "x"}}}}, "inputs": {{"x": ["batch", 1]}},
+ "graph": ["h = dense(x, units=8, activation={})", "n = dense(h, units=1)", "u = {}", "u_x = gradient(sum(u), x)",
+           "u_xx = gradient(sum(u_x), {})", "loss = mean(square(u_xx + u))"],
+ "outputs": ["u"],
+ "train": {{"minimize": "loss", "optimizer": {{"sgd": {{"lr": 0.1}}}}, "batch": "all", "epochs": 1}}}})json",
+                                                     activation, u, by)));
+  };
+  const std::vector<std::string> warnings = checked("relu", "n * x * (1 - x)", "x").warnings;
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_TRUE(warnings[0].starts_with("the second derivative of 'h' (relu) is 0,")) << warnings[0];
+  EXPECT_EQ(checked("leaky_relu", "n * x", "x").warnings.size(), 1u);
+  EXPECT_TRUE(checked("tanh", "n * x", "x").warnings.empty());
+  EXPECT_TRUE(checked("softplus", "n * clip(x, low=0, high=2)", "x").warnings.empty());  // no activation
+  EXPECT_TRUE(checked("relu", "n", "n.W").warnings.empty());                             // a parameter
+  try {
+    (void)checked("relu", "n", "x");
+    ADD_FAILURE() << "nothing depends on x";
+  } catch (const Error& error) {
+    const Diagnostic& first = error.diagnostics().front();
+    EXPECT_EQ(first.message, "the second derivative is 0 everywhere, because 'h' is a relu");
+    EXPECT_EQ(first.hint, "tanh, softplus and sin have second derivatives");
+  }
+}
+
 // What an executor cannot run is a mistake that check finds: for a size that is known and for one that is assumed.
 TEST(Check, PlansWhatWouldRun) {
   const char* known =

@@ -111,8 +111,9 @@ int run_show(const Arguments& arguments, Diagnostics& diagnostics) {
   return kDone;
 }
 
-int run_check(const Arguments& arguments, Diagnostics&) {
+int run_check(const Arguments& arguments, Diagnostics& diagnostics) {
   const ModelSummary summary = check_model(arguments.model, arguments.load, arguments.session);
+  for (const std::string& warning : summary.warnings) diagnostics.warn(warning);
   write_results(arguments.json ? as_json(summary) : as_text(arguments.model, summary));
   return kDone;
 }

@@ -314,6 +314,17 @@ std::optional<Diagnostic> monitor_problem(const Model& model, const Monitor& mon
                     .hint = R"("mode": "min" or "mode": "max")"};
 }
 
+std::vector<std::string> graph_warnings(const Model& model) {
+  const ir::Builder& builder = model.graph.impl().builder;
+  std::vector<std::string> warnings;
+  for (const ir::NodeId id : builder.kinks)
+    warnings.push_back(
+        fmt::format("the second derivative of '{}' ({}) is 0, so a loss with second derivatives trains nothing through "
+                    "it; use tanh, softplus or sin",
+                    builder.graph()[id].name, name_of(builder.graph()[id].op)));
+  return warnings;
+}
+
 std::vector<std::string> reported_names(const Model& model, const MetricSpec& metric) {
   const MetricDef* def = metric.value.valid() ? nullptr : find_metric(metric.name);
   if (def == nullptr) return {metric.name};

@@ -17,6 +17,9 @@ namespace graphrun {
 
 void check_usable(const Model& model);
 
+// Warnings about the graph: activations without a second derivative in a model that needs it.
+std::vector<std::string> graph_warnings(const Model& model);
+
 // Names of a metric in results: its own name, or one per target ("mse.price") if there are several.
 std::vector<std::string> reported_names(const Model& model, const MetricSpec& metric);
 

@@ -12,6 +12,7 @@
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/format/model_file.h"
 #include "graph/frontend/format/overrides.h"
+#include "graph/frontend/model_check.h"
 #include "graph/frontend/step/step_graph.h"
 #include "graph/gradients.h"
 #include "graph/ir/dot.h"
@@ -67,6 +68,7 @@ ModelSummary summary(const Described& described) {
     s.outputs.emplace_back(output.name, graph.graph[output.value.id].type);
   }
   for (const auto& [name, type] : s.parameters) s.parameter_elements += type.shape.elements();
+  s.warnings = graph_warnings(described.model);
   s.entries = described.canonical.find("graph")->value.items.size();
   return s;
 }

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "graph/gradients.h"
+#include "graph/ir/needed.h"
 #include "graph/ops/make.h"
 #include "graphrun/error.h"
 #include "graphrun/op.h"
+#include "graphrun/scalar_op.h"
 
 namespace graphrun {
 namespace {
@@ -241,6 +244,27 @@ Var random_samples(std::string_view name, Operands x, const ir::Attrs& attrs) {
   return op(name, {step_of(x[0])}, all);
 }
 
+// Piecewise-linear activations through which derivatives within y depend on x: their second derivative is 0.
+std::set<ir::NodeId> kinks_in(const ir::Builder& make, ir::NodeId y, ir::NodeId x) {
+  const ir::Graph& graph = make.graph();
+  std::set<ir::NodeId> kinks;
+  if (make.slopes.empty() || graph[x].type.rows == 0) return kinks;
+  std::vector<ir::NodeId> slopes, parameters;
+  const std::vector<bool> in_y = ir::needed_by(graph, {&y, 1}), by_x = ir::depending_on(graph, {&x, 1});
+  for (const ir::NodeId id : make.slopes)
+    if (in_y[id] && by_x[id]) slopes.push_back(id);
+  for (ir::NodeId id = 0; id < graph.size(); ++id)
+    if (graph[id].op == Op::parameter) parameters.push_back(id);
+  const std::vector<bool> in_slopes = ir::needed_by(graph, slopes), trained = ir::depending_on(graph, parameters);
+  for (ir::NodeId id = 0; id < graph.size(); ++id) {
+    if (!in_slopes[id] || !by_x[id] || !trained[id]) continue;
+    for (const Op op : {Op(scalar_op::relu), Op(scalar_op::leaky_relu), Op(scalar_op::abs), Op(scalar_op::clip),
+                        Op::minimum, Op::maximum})
+      if (graph[id].op == op) kinks.insert(id);
+  }
+  return kinks;
+}
+
 // d(y)/d(x), as nodes: it can be differentiated again.
 Var gradient(Operands x, const ir::Attrs&) {
   const TensorType y = x[0].type(), by = x[1].type();
@@ -252,13 +276,23 @@ Var gradient(Operands x, const ir::Attrs&) {
   if (!is_float(by.dtype)) {
     throw Error(ErrorKind::input, "dtype.float", fmt::format("the gradient is by a float, got {}", to_string(by)));
   }
-  const ir::NodeId found = gradient_or_none(*x[0].make, x[0].id, x[1].id);
+  ir::Builder& make = *x[0].make;
+  const std::set<ir::NodeId> kinks = kinks_in(make, x[0].id, x[1].id);
+  const ir::NodeId found = gradient_or_none(make, x[0].id, x[1].id);
+  if (found == ir::kNoNode && !kinks.empty()) {
+    const ir::Node& kink = make.graph()[*kinks.begin()];
+    throw Error(ErrorKind::input, "gradient.independent",
+                fmt::format("the second derivative is 0 everywhere, because '{}' is a {}", kink.name, name_of(kink.op)),
+                "tanh, softplus and sin have second derivatives");
+  }
+  make.kinks.insert(kinks.begin(), kinks.end());
   if (found == ir::kNoNode) {
     throw Error(ErrorKind::input, "gradient.independent",
                 "the first operand does not depend on the second one: there is no gradient",
                 "the second is a value that the first was computed from; stop_gradient ends a gradient");
   }
-  return {x[0].make, found};
+  make.slopes.push_back(found);
+  return {&make, found};
 }
 
 Var in_training(Operands x, const ir::Attrs&) {
