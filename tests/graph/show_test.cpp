@@ -298,7 +298,7 @@ TEST(Check, WarnsAboutSecondDerivativesOfRelu) {
     return check_model(test::write_model(fmt::format(R"json({{"format": 1,
  "data": {{"train": {{"grid": {{"x": [0, 1, 9]}}, "x": "x"}}}}, "inputs": {{"x": ["batch", 1]}},
  "graph": ["h = dense(x, units=8, activation={})", "n = dense(h, units=1)", "u = {}", "u_x = gradient(sum(u), x)",
-           "u_xx = gradient(sum(u_x), {})", "loss = mean(square(u_xx + u))"],
+           "u_xx = gradient(sum(u_x), {})", "loss = mean(square(u)) + sum(square(u_xx))"],
  "outputs": ["u"],
  "train": {{"minimize": "loss", "optimizer": {{"sgd": {{"lr": 0.1}}}}, "batch": "all", "epochs": 1}}}})json",
                                                      activation, u, by)));
