@@ -12,7 +12,8 @@
   X(one_hot) X(gather) X(stop_gradient) X(solve_spd)    \
   X(windows) X(fold)                                    \
   X(random_uniform) X(random_normal) X(permutation)     \
-  X(varying_minibatch) X(varying_row_count)
+  X(varying_minibatch) X(varying_row_count)             \
+  X(divide_step)
 // clang-format on
 
 namespace graphrun::family_op {

@@ -150,6 +150,10 @@ void increment(const KernelArgs& args) {
   *args.output<std::uint64_t>() = counter(args, 0) + 1;
 }
 
+void divide_step(const KernelArgs& args) {
+  *args.output<std::uint64_t>() = counter(args, 0) / static_cast<std::uint64_t>(args.params.as<ScalarParams>().a);
+}
+
 void record(const KernelArgs& args) {
   const auto length = static_cast<std::uint64_t>(args.out_type.shape.elements());
   out(args, static_cast<i64>(counter(args, 2) % length), in(args, 1, 0));
@@ -211,6 +215,7 @@ constexpr Entry kMovements[] = {
     {family_op::varying_minibatch, minibatch},
     {family_op::varying_row_count, row_count},
     {Op::increment, increment},
+    {family_op::divide_step, divide_step},
     {Op::shard_step, shard_step},
     {Op::combine_shards, combine_shards},
     {Op::record, record},

@@ -20,7 +20,9 @@ struct Meaning {
   std::string_view text;
 };
 constexpr Meaning kMeanings[] = {
-    {ScalarParams(), "the op's numbers, in the order of its formula: leaky_relu: slope; elu: alpha; clip: low, high"},
+    {ScalarParams(),
+     "the op's numbers, in the order of its formula: leaky_relu: slope; elu: alpha; clip: low, high; divide_step: "
+     "every"},
     {MatmulParams{false, false, Precision::tf32},
      "out(m, n) = op(a) @ op(b), where op() swaps the last two axes if the flag is set. `tf32`: operands may be "
      "rounded to 10 bits after the point; sums stay f32"},

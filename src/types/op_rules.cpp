@@ -475,6 +475,13 @@ TensorType random_uniform(const InferContext& context) {
   return random_normal(context);
 }
 
+TensorType divide_step(const InferContext& context) {
+  const double every = context.params.as<ScalarParams>().a;
+  if (!(every >= 1 && every <= std::numeric_limits<std::int32_t>::max()))
+    context.fail("attribute.range", "'every' must be from 1 to 2^31 - 1");
+  return same(context);
+}
+
 TensorType permutation(const InferContext& context) {
   const std::int64_t n = declared_extent(context, 0);
   if (n > std::numeric_limits<std::int32_t>::max()) {
@@ -562,6 +569,7 @@ constexpr NamedRule kStructured[] = {
     {family_op::random_normal, {{"U>S", params_kind<RandomParams>}, random_normal}},
     {family_op::permutation, {{"U>I", params_kind<RandomParams>}, permutation}},
     {Op::dropout, {{"FU>F", params_kind<RandomParams>, Overlay::reuse}, dropout}},
+    {family_op::divide_step, {{"U>U", params_kind<ScalarParams>, Overlay::reuse}, divide_step, true}},
     {Op::shard_step, {{"UU>U", params_kind<ShardParams>}, same}},
     {Op::combine_shards, {{"F>F", params_kind<ShardParams>, Overlay::reuse}, same}},
 };

@@ -10,6 +10,7 @@
 #include "executors/verify_models.h"
 #include "graphrun/error.h"
 #include "graphrun/session.h"
+#include "support/tensors.h"
 
 namespace graphrun {
 namespace {
@@ -58,6 +59,41 @@ TEST(ValueAfter, AWrongNameIsAnsweredWithTheNearest) {
   };
   EXPECT_EQ(code("train/leakx"), "value.unknown did you mean 'train/leaky'?");
   EXPECT_EQ(code("predict/h").substr(0, 13), "value.predict");
+}
+
+// `every` divides the counter of the samples: they change after as many steps, on every executor.
+TEST(ValueAfter, RandomSamplesAreKeptForEverySteps) {
+  GraphBuilder graph(4);
+  graph.input("x", {kBatch, 2});
+  graph.expression("noise = random_uniform(x, every=3) + random_normal(x, every=2)");
+  graph.expression("kept = random_uniform(x, every=3)");
+  graph.expression("p = dense(x * noise + kept, units=1)");
+  graph.expression("loss = mean(square(p - 1))");
+  Model model(std::move(graph));
+  model.train.minimize = model.graph.find("loss");
+  model.train.optimizer = {"sgd", {{"lr", 0.1}}, {}};
+  model.data.splits = {{"train", {{"x", test::random_tensor(DType::f32, {12, 2}, -1, 1, "x")}}}};
+  std::vector<HostTensor> kept;
+  for (const char* executor : {"cpu", "ref"}) {
+    ValueOptions options;
+    options.executor = executor;
+    for (options.steps = 0; options.steps < 7; ++options.steps)
+      kept.push_back(value_after(model, "train/kept", options));
+  }
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    EXPECT_TRUE(same_bytes(kept[i], kept[i % 7])) << i;
+    EXPECT_EQ(same_bytes(kept[i % 7], kept[0]), i % 7 < 3) << i;
+    EXPECT_EQ(same_bytes(kept[i % 7], kept[3]), i % 7 / 3 == 1) << i;
+  }
+  VerifyOptions options;
+  options.executor = "cpu";
+  options.steps = 7;
+  const VerifyReport report = verify(model, options);
+  EXPECT_TRUE(report.passed()) << to_string(*report.difference);
+  GraphBuilder wrong(4);
+  wrong.input("x", {kBatch, 2});
+  EXPECT_THROW(wrong.expression("n = random_uniform(x, every=0)"), Error);
+  EXPECT_THROW(wrong.expression("n = random_uniform(x, every=1.5)"), Error);
 }
 
 }  // namespace

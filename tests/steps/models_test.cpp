@@ -16,6 +16,7 @@
 #include "steps/states.h"
 #include "support/rounds.h"
 #include "support/source_folder.h"
+#include "support/temporary_folder.h"
 
 namespace graphrun::test {
 namespace {
@@ -170,6 +171,24 @@ TEST_P(StepKernelsOfTiles, AreVerified) {
   expect_verified(verified_model("momentum"), {32, 1, 1}, GetParam());
   expect_verified(verified_model("adam"), {32, 2, 1}, GetParam());
   expect_verified(classifier(), {32, 2, 2}, GetParam());
+}
+
+TEST_P(StepKernelsOfTiles, KeepRandomSamplesForSeveralSteps) {
+  if (is_too_slow()) GTEST_SKIP() << "takes minutes under a sanitizer: runs in builds without one";
+  const TemporaryFolder folder;
+  const Model model = load_model(folder.write("every.json", R"json({"format": 1,
+ "data": {"train": {"random": {"rows": 90, "seed": 1, "columns": {"a": {"normal": 1, "shape": [4]}}}, "x": ["a"]}},
+ "inputs": {"x": ["batch", 4]},
+ "graph": ["z = x + random_normal(x, every=2)", "h = dense(z, units=8, activation=tanh)", "p = dense(h, units=4)",
+           "loss = mse(p, x)"],
+ "outputs": ["p"],
+ "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.1}}, "batch": 30, "epochs": 2}})json"));
+  VerifyOptions options;
+  options.custom_executor = emulated(Blocks{32, 1, 2}, GetParam(), 7);
+  options.steps = 5;
+  const VerifyReport report = verify(model, options);
+  EXPECT_TRUE(report.passed()) << to_string(*report.difference);
+  EXPECT_GT(report.regions, 0u);
 }
 
 // A norm of all gradients, which no block has: the step goes on after all have told theirs. Adam's moments are made

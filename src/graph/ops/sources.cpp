@@ -155,6 +155,15 @@ std::vector<OpDef> sources() {
        .no_gradient = "shards are made from a step that has its gradients",
        .rows = RowRule::scalar,
        .pack = pack_shards},
+      {.op = family_op::divide_step,
+       .doc = "step / every, rounded down: the counter of random samples that are kept for several steps",
+       .operands = {"step"},
+       .attrs = {{"every", 1.0, "steps", true, 1.0}},
+       .no_gradient = kNotFloat,
+       .rows = RowRule::scalar,
+       .pack = [](const OpCall& call) -> Params {
+         return ScalarParams{call.attrs.real("every"), 0};
+       }},
       {.op = Op::increment, .doc = "step + 1", .operands = {"step"}, .no_gradient = kNotFloat, .rows = RowRule::scalar},
       {.op = Op::record,
        .doc = "ring with element (step mod size) replaced by value",

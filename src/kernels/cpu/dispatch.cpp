@@ -65,7 +65,7 @@ KernelFn cpu_kernel(Op op, Isa isa) {
   if (const cpu::Entry* const entry = find(op)) return entry->kernels[static_cast<int>(isa)];
   // Counters, states and permutations gain nothing from kernels of their own.
   for (const Op plain : {Op::row_count, family_op::varying_row_count, Op::increment, Op::record, Op::assign,
-                         Op::shard_step, Op::combine_shards, family_op::permutation})
+                         Op::shard_step, Op::combine_shards, family_op::permutation, family_op::divide_step})
     if (op == plain) return ref_kernel(op);
   return nullptr;
 }

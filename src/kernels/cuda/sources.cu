@@ -1,5 +1,5 @@
-// sources.cu: input rows and records of a step: minibatch, row_count, shard_step, increment, record. The counter is
-// read on the device, so a captured step selects different rows on each run.
+// sources.cu: input rows and records of a step: minibatch, row_count, shard_step, divide_step, increment, record. The
+// counter is read on the device, so a captured step selects different rows on each run.
 #include <algorithm>
 
 #include "base/random_bits.h"
@@ -139,6 +139,14 @@ void launch_increment(const KernelArgs& args, Launcher& launcher) {
          args.output<std::uint64_t>());
 }
 
+__global__ void divide_step_kernel(const std::uint64_t* in, std::uint64_t every, std::uint64_t* out) {
+  *out = *in / every;
+}
+void launch_divide_step(const KernelArgs& args, Launcher& launcher) {
+  launch(launcher, divide_step_kernel, "divide_step", Grid{}, 1, args.input<std::uint64_t>(0),
+         static_cast<std::uint64_t>(args.params.as<ScalarParams>().a), args.output<std::uint64_t>());
+}
+
 __global__ void record_kernel(const float* value, const std::uint64_t* step, std::uint64_t size, float* ring) {
   ring[*step % size] = *value;
 }
@@ -154,6 +162,7 @@ LaunchFn find_sources(Op op) {
   if (op == Op::row_count || op == family_op::varying_row_count) return launch_row_count;
   if (op == Op::shard_step) return launch_shard_step;
   if (op == Op::increment) return launch_increment;
+  if (op == family_op::divide_step) return launch_divide_step;
   if (op == Op::record) return launch_record;
   return nullptr;
 }

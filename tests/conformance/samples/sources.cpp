@@ -159,6 +159,7 @@ std::vector<Sample> sources() {
        .operands = {step(5), step(3)},
        .attributes = {{"shards", std::int64_t{8}}},
        .expected = {43}},
+      {.op = "divide_step", .name = "keeps", .operands = {step(11)}, .attributes = {{"every", 4.0}}, .expected = {2}},
       {.op = "combine_shards",
        .name = "copies",
        .operands = {{f32({3}), 0, 0, {1, 2, 3}}},

@@ -129,7 +129,7 @@ std::string joined_text(const TextCall& call, const Shape& space) {
 }  // namespace
 
 bool is_scalar(Op op) {
-  return op == Op::cast || op == Op::row_count ||
+  return op == Op::cast || op == Op::row_count || op == family_op::divide_step ||
          std::ranges::find(kScalarTexts, op, &ScalarText::op) != std::end(kScalarTexts);
 }
 
@@ -153,6 +153,7 @@ std::string scalar_text(const TextCall& call, std::vector<std::string> x, TextDi
     return fmt::format("batch_rows({}, {}u, {}u, {}u)", x[0], p.total, p.capacity,
                        std::max<std::int64_t>(p.batches(), 1));
   }
+  if (call.op == family_op::divide_step) return fmt::format("{} / {}u", x[0], call.params->as<ScalarParams>().a);
   const auto row = std::ranges::find(kScalarTexts, call.op, &ScalarText::op);
   if (row == std::end(kScalarTexts)) throw std::logic_error(fmt::format("{} is not a scalar op", name_of(call.op)));
   x.resize(3, "0");  // logical_not ignores its second operand

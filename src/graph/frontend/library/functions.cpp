@@ -231,7 +231,7 @@ Var dropout(Operands x, const ir::Attrs& attrs) {
 Var random_samples(std::string_view name, Operands x, const ir::Attrs& attrs) {
   TensorType type = x[0].type();
   AttrList all = attrs.list();
-  std::erase_if(all, [](const auto& attr) { return attr.first == "shape"; });
+  std::erase_if(all, [](const auto& attr) { return attr.first == "shape" || attr.first == "every"; });
   if (const Axes& extents = attrs.integers("shape"); !extents.empty()) {
     if (*std::min_element(extents.begin(), extents.end()) < 1) {
       throw ir::AttrError("shape", "attribute.range", "'shape' must be extents >= 1", "the batch is not among them");
@@ -241,7 +241,10 @@ Var random_samples(std::string_view name, Operands x, const ir::Attrs& attrs) {
     type = {DType::f32, Shape(whole), type.rows > 0};
   }
   all.insert(all.end(), {{"shape", make::dims(type.shape)}, {"rows", type.rows}});
-  return op(name, {step_of(x[0])}, all);
+  Var step = step_of(x[0]);
+  if (const std::int64_t every = attrs.integer("every"); every > 1)
+    step = op("divide_step", {step}, {{"every", static_cast<double>(every)}});
+  return op(name, {step}, all);
 }
 
 // Piecewise-linear activations through which derivatives within y depend on x: their second derivative is 0.
@@ -320,6 +323,11 @@ std::vector<Function> made_of_ops() {
        .doc = "size of a window along each axis; one number applies to all axes",
        .required = true},
       {.name = "stride", .fallback = Axes{}, .doc = "distance between consecutive windows (default: their size)"}};
+  const ir::AttrDef every{.name = "every",
+                          .fallback = std::int64_t{1},
+                          .doc = "steps that keep the same samples",
+                          .low = 1.0,
+                          .high = 2147483647.0};
   const ir::AttrDef extents{.name = "shape", .fallback = Axes{}, .doc = "extents of a row, instead of those of `like`"};
   return {
       made(
@@ -358,12 +366,14 @@ std::vector<Function> made_of_ops() {
            [](Operands x, const ir::Attrs& attrs) { return random_samples("random_uniform", x, attrs); },
            {{.name = "low", .fallback = 0.0, .doc = "lower bound"},
             {.name = "high", .fallback = 1.0, .doc = "upper bound, exclusive"},
-            extents}),
+            extents,
+            every}),
       made("random_normal", "normal random samples, shaped like `like`, new in each step", {"like"},
            [](Operands x, const ir::Attrs& attrs) { return random_samples("random_normal", x, attrs); },
            {{.name = "mean", .fallback = 0.0, .doc = "mean of the distribution"},
             {.name = "deviation", .fallback = 1.0, .doc = "standard deviation", .low = 0.0},
-            extents}),
+            extents,
+            every}),
       made("gradient", "gradient of the scalar y with respect to x; it can be differentiated again", {"y", "x"},
            gradient),
       made("in_training", "x in training steps, `otherwise` in evaluation and prediction", {"x", "otherwise"},
