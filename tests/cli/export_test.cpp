@@ -1,7 +1,12 @@
 // `graphrun export-c`, `export-onnx` and `import-onnx`: atomic writes, and unsupported models.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <cstdlib>
+
+#include "data/archives.h"
 #include "fixture.h"
+#include "support/source_folder.h"
 
 namespace graphrun::testing {
 namespace {
@@ -68,6 +73,35 @@ TEST_F(Export, TakesTheColumnsOfATable) {
   const Outcome read = graphrun({"import-onnx", path("flats.onnx"), "-o", path("back.safetensors")});
   EXPECT_NE(read.err.find("LabelEncoder"), std::string::npos) << read.err;
   EXPECT_EQ(graphrun({"export-c", path("line.safetensors")}).err, "");
+}
+
+// Convolutions, pooling and a transposed convolution, exported by PyTorch: reference/cnn_torch.py.
+TEST_F(Export, ImportsANetworkOfPyTorchAndTrainsOn) {
+  std::string x, wanted;
+  for (int i = 0; i < 128; ++i) x += test::raw<float>({std::sin(static_cast<float>(i))});
+  for (const float y : {0.5f, 0.25f, 0.0f, -0.5f, 0.0f, 1.0f}) wanted += test::raw<float>({y});
+  file("x.npy", test::npy("<f4", "(2, 1, 8, 8)", x));
+  file("y.npy", test::npy("<f4", "(2, 3)", wanted));
+  const std::string weights = path("cnn.safetensors"), trained = path("trained.safetensors");
+  const Outcome import = graphrun({"import-onnx", source_folder() + "/tests/reference/cnn_torch.onnx", "-o", weights});
+  ASSERT_EQ(import.code, 0) << import.err;
+  const Outcome predicted = graphrun({"predict", weights, path("x.npy")});
+  ASSERT_EQ(predicted.code, 0) << predicted.err;
+  const char* at = predicted.out.c_str() + predicted.out.find('\n') + 1;
+  for (const double by_torch : {0.05898136, -0.00846039, -0.17411701, 0.0636408, -0.00952869, -0.17756353}) {
+    char* end = nullptr;
+    EXPECT_NEAR(std::strtod(at, &end), by_torch, 1e-6) << predicted.out;
+    at = end + 1;
+  }
+  const Outcome model = graphrun({"show", weights, "--json"});
+  file("model.json", model.out);
+  const Outcome further = graphrun({"train", path("model.json"), "--weights", weights, "--save-weights", trained,
+                                    "--epochs", "200", "--batch", "2", "--set",
+                                    R"(data={"train": {"npy": {"x": "x.npy", "logits_target": "y.npy"}}})", "--json"});
+  ASSERT_EQ(further.code, 0) << further.err;
+  const std::size_t loss = further.out.find("\"loss\":");
+  ASSERT_NE(loss, std::string::npos) << further.out;
+  EXPECT_LT(std::atof(further.out.c_str() + loss + 7), 0.01) << further.out;
 }
 
 TEST_F(Export, NeverReplacesWhatItReads) {

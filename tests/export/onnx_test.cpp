@@ -222,6 +222,23 @@ TEST_P(OnnxRoundTrip, PredictsTheSame) {
   }
 }
 
+// reference/onnx_files.py compares exported folds with onnxruntime.
+TEST(OnnxRoundTrip, OfFold) {
+  Session session = test::formulas_session(
+      R"j("f = fold(reshape(x, shape=[-1, 2, 2, 3]), extents=[7], size=[2], stride=[3], dilation=[2])",
+          "g = fold(reshape(x, shape=[-1, 1, 2, 2, 3, 1]), extents=[3, 5], size=[2, 3], stride=[2, 2])")j",
+      R"j("f", "g")j");
+  Session back = opened(onnx::imported(exported(session), "net.onnx"));
+  HostTensor x(DType::f32, Shape{5, 4, 3});
+  for (std::size_t i = 0; i < x.elements<float>().size(); ++i) x.elements<float>()[i] = static_cast<float>(i % 7);
+  const auto wanted = session.predict_all({{"x", x}}), got = back.predict_all({{"x", x}});
+  ASSERT_EQ(got.size(), 2u);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(got[i].second.shape(), wanted[i].second.shape());
+    EXPECT_TRUE(std::ranges::equal(got[i].second.bytes(), wanted[i].second.bytes()));
+  }
+}
+
 TEST(OnnxExport, SaysEveryOpAndTheSameBytesTwice) {
   Session session = test::odd_session();
   const std::string bytes = exported(session);
@@ -265,7 +282,7 @@ TEST(OnnxImport, ReportsConvolutionsThatItCannotRead) {
     file.inputs[0].dims = {{0, "batch"}, {2, ""}, {5, ""}};
     file.initializers = {onnx::tensor("w", HostTensor(DType::f32, weights))};
     std::vector<std::string> inputs = {"x"};
-    if (std::string(op) == "Conv") inputs.push_back("w");
+    if (std::string(op).starts_with("Conv")) inputs.push_back("w");
     file.nodes = {{"n", op, "", inputs, {"y"}, std::move(attributes)}};
     return errors(onnx::encode(file)).at(0).message;
   };
@@ -277,6 +294,17 @@ TEST(OnnxImport, ReportsConvolutionsThatItCannotRead) {
   EXPECT_EQ(message({attribute("group", std::int64_t{2})}, {3, 2, 3}),
             "node 'n' (Conv): its groups do not fit its weights");
   EXPECT_EQ(message({}, {1, 1, 1}, "MaxPool"), "node 'n' (MaxPool): its windows do not fit its input");
+  const auto transposed = [&](std::vector<onnx::Attribute> attributes, Shape weights = {2, 3, 2}) {
+    return message(std::move(attributes), weights, "ConvTranspose");
+  };
+  EXPECT_EQ(transposed({}, {3, 2, 2}), "node 'n' (ConvTranspose): its groups do not fit its weights");
+  EXPECT_EQ(transposed({}, {2, 2}), "node 'n' (ConvTranspose): its weights do not fit its input");
+  for (const char* name : {"strides", "dilations"})
+    EXPECT_EQ(transposed({attribute(name, List{0})}), "node 'n' (ConvTranspose): its windows do not fit its input");
+  EXPECT_EQ(transposed({attribute("pads", List{3, 3})}), "node 'n' (ConvTranspose): its windows do not fit its input");
+  EXPECT_EQ(transposed({attribute("output_shape", List{7})}), "node 'n' (ConvTranspose): its padding is negative");
+  EXPECT_EQ(message({attribute("kernel_shape", List{2}), attribute("p", std::int64_t{0})}, {1, 1, 1}, "LpPool"),
+            "node 'n' (LpPool): its p is not positive");
 }
 
 TEST(OnnxImport, RejectsWhatIsNoGraph) {

@@ -182,6 +182,9 @@ def check_every_op(x, k):
         "gather": "gather(E, k)", "one_hot": "one_hot(k, classes=5)", "pad": "pad(x, axis=2, before=1, after=2)",
         "concat": "concat(x, x * 2, axis=1)", "slice": "slice(x, axis=1, start=1, stop=3)",
         "where": "where((x >= 0 and x < 1) or not (x <= 2), x, E0)",
+        "windows": "windows(x, size=[2], dilation=[2])", "fold": "fold(windows(x, size=[2]), extents=[4], size=[2])",
+        "fold_apart": "fold(reshape(x, shape=[-1, 2, 2, 3]), extents=[7], size=[2], stride=[3], dilation=[2])",
+        "fold_image": "fold(reshape(x, shape=[-1, 1, 2, 2, 3, 1]), extents=[3, 5], size=[2, 3], stride=[2, 2])",
         "products": "x @ transpose(E)", "pairs": "transpose(x, axes=[0, 2, 1]) @ x",
         "a": "clip(silu(elu(softplus(selu(x)))), low=0.1, high=2.0) - erf(x) + mod(x, 0.7) + pow(abs(x), 1.5)",
         "b": "sin(x) * cos(x) / (2 + tan(x / 4)) + sqrt(exp(x)) - rsqrt(square(x) + 1) + log(1 + square(x)) + log1p(abs(x))",
@@ -240,7 +243,8 @@ def check_import(random):
 
 
 def check_convolutions(random):
-    """Random networks Conv, pooling, Conv, global average: graphrun imports them, onnxruntime evaluates them."""
+    """Random networks Conv, pooling, ConvTranspose, Conv, global average: graphrun imports them, onnxruntime evaluates
+    them."""
     helper, types = onnx.helper, onnx.TensorProto
     for case in range(16):
         axes = 1 + case % 3 if case % 3 < 2 else 2
@@ -249,7 +253,11 @@ def check_convolutions(random):
         x = random.normal(size=(7, groups * channels, *pick(9, 13))).astype(np.float32)
         w1 = random.normal(size=(4 * groups, channels, *pick(1, 3))).astype(np.float32)
         b1 = random.normal(size=4 * groups).astype(np.float32)
-        w2 = random.normal(size=(3, 4 * groups, *pick(1, 2))).astype(np.float32)
+        w2 = random.normal(size=(3, 2 * groups, *pick(1, 2))).astype(np.float32)
+        w3 = random.normal(size=(4 * groups, 2, *pick(3 if case < 4 else 1, 3))).astype(np.float32)
+        b3 = random.normal(size=2 * groups).astype(np.float32)
+        crop = ({"auto_pad": "SAME_UPPER"}, {"pads": pick(0, 1) + pick(0, 1)}, {"output_padding": [1] * axes},
+                {"pads": [1] * (2 * axes), "output_padding": pick(0, 1)})[case // 4]
         padding = {"auto_pad": "SAME_UPPER"} if case % 4 == 0 else {"pads": pick(0, 2) + pick(0, 2)}
         largest = case % 2 == 0
         pool = {"kernel_shape": pick(2, 3), "strides": pick(1, 2), "pads": [1] * (2 * axes)}
@@ -260,10 +268,13 @@ def check_convolutions(random):
                              dilations=pick(1, 1 if case % 4 == 0 else 2), **padding),
             helper.make_node("Relu", ["c1"], ["r1"]),
             helper.make_node("MaxPool" if largest else "AveragePool", ["r1"], ["p1"], **pool),
-            helper.make_node("Conv", ["p1", "w2"], ["c2"]),
+            helper.make_node("ConvTranspose", ["p1", "w3", "b3"], ["t1"], group=groups, strides=pick(2, 3),
+                             dilations=pick(1, 2), **crop),
+            helper.make_node("Conv", ["t1", "w2"], ["c2"]),
             helper.make_node("GlobalAveragePool", ["c2"], ["mean"]),
             helper.make_node("Flatten", ["mean"], ["p"])]
-        tensors = [onnx.numpy_helper.from_array(value, name) for name, value in (("w1", w1), ("b1", b1), ("w2", w2))]
+        tensors = [onnx.numpy_helper.from_array(value, name) for name, value in
+                   (("w1", w1), ("b1", b1), ("w2", w2), ("w3", w3), ("b3", b3))]
         graph = helper.make_graph(
             nodes, "cnn", [helper.make_tensor_value_info("x", types.FLOAT, ["N", *x.shape[1:]])],
             [helper.make_tensor_value_info("p", types.FLOAT, ["N", 3])], tensors)

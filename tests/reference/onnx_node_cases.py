@@ -3,8 +3,8 @@
 
     onnx_node_cases.py GRAPHRUN LIBRARY SOURCES [--list] [--op NAME]
 
-A case is a file with one or a few nodes, inputs and reference outputs. An imported case must equal the reference in
-shape and value. A rejection must exit with code 2 and name the node with its op. At least 450 cases must be equal. Where onnxruntime is installed and evaluates an imported case, it must
+A case is a file with one or a few nodes, inputs and reference outputs. Weights of convolutions, which the cases pass as
+inputs, become initializers, as in other files. An imported case must equal the reference in shape and value. A rejection must exit with code 2 and name the node with its op. At least 450 cases must be equal. Where onnxruntime is installed and evaluates an imported case, it must
 agree too. --list prints a line for each case; --op limits the run to the cases with this op.
 Exit code: 0 all agree, 1 they do not, 77 the package onnx is missing.
 """
@@ -86,19 +86,29 @@ def predicted(path, inputs, outputs):
     return [results[renamed(name)][0] if by_call else results[renamed(name)] for name in outputs]
 
 
+def with_weights(case):
+    """The model of a case, and its inputs by name."""
+    model, inputs = case.model, dict(zip([info.name for info in case.model.graph.input], case.data_sets[0][0]))
+    if len(model.graph.node) == 1 and model.graph.node[0].op_type in ("Conv", "ConvTranspose"):
+        for name in list(inputs)[1:]:
+            model.graph.initializer.append(onnx.numpy_helper.from_array(array(inputs.pop(name)), name))
+        del model.graph.input[1:]
+    return model, inputs
+
+
 def tried(case):
     """("equal" | "rejected" | "wrong", details) of a case."""
     source, target = os.path.join(FOLDER, "case.onnx"), os.path.join(FOLDER, "case.safetensors")
+    model, inputs = with_weights(case)
     with open(source, "wb") as file:
-        file.write(case.model.SerializeToString())
+        file.write(model.SerializeToString())
     done = subprocess.run([arguments.graphrun, "import-onnx", source, "-o", target], capture_output=True, text=True)
     if done.returncode != 0:
         message = done.stderr.strip().replace(source + ": ", "").split("\n")[0]
         return ("rejected" if done.returncode == 2 and NAMED.search(done.stderr) else "wrong"), message
-    given, wanted = case.data_sets[0]
-    names = [info.name for info in case.model.graph.input]
+    wanted = case.data_sets[0][1]
     try:
-        got = predicted(target, list(zip(names, given)), [info.name for info in case.model.graph.output])
+        got = predicted(target, list(inputs.items()), [info.name for info in model.graph.output])
     except Exception as error:  # pylint: disable=broad-except
         return "wrong", f"{type(error).__name__}: {error}"
     for one, reference in zip(got, wanted):
@@ -107,7 +117,7 @@ def tried(case):
     if onnxruntime:
         try:
             session = onnxruntime.InferenceSession(source, providers=["CPUExecutionProvider"])
-            peers = session.run(None, dict(zip(names, given)))
+            peers = session.run(None, inputs)
         except Exception:  # pylint: disable=broad-except
             return "equal", "onnxruntime does not support it"
         for one, peer in zip(got, peers):

@@ -98,17 +98,21 @@ void require_channels(const Call& call) {
     throw Rejection{"its input is not f32 (batch, channels, extents)"};
 }
 
+void require_weights(const Call& call) {
+  if (call.x(1).by_sample || (call.has(2) && call.x(2).by_sample)) throw Rejection{"its weights are not constant"};
+  if (call.rank(1) != call.rank()) throw Rejection{"its weights do not fit its input"};
+}
+
 GraphValue convolution(Call& call) {
   require_channels(call);
+  require_weights(call);
   const List &of = call.x().shape, weights = call.x(1).shape;
-  if (weights.size() != of.size()) throw Rejection{"its weights do not fit its input"};
   const List size(weights.begin() + 2, weights.end());
   const Windows windows = read_windows(call, {of.begin() + 2, of.end()}, size);
   const std::int64_t filters = weights[0], width = weights[1], groups = call.integer("group", 1);
   if (windows.size != size) throw Rejection{"its weights do not fit its input"};
   if (groups < 1 || groups > 64 || width < 1 || filters < 1 || width * groups != of[1] || filters % groups != 0)
     throw Rejection{"its groups do not fit its weights"};
-  if (call.x(1).by_sample || (call.has(2) && call.x(2).by_sample)) throw Rejection{"its weights are not constant"};
   const std::string x = step(call, padded(channels_last(call, call.x()), windows, ""));
   const std::int64_t part = filters / groups;
   List order = axes_from(2, weights);
@@ -127,6 +131,75 @@ GraphValue convolution(Call& call) {
   if (call.has(2)) text = fmt::format("{} + {}", text, call.graph.text(call.x(2)));
   text = fmt::format("reshape({}, shape=[-1, {}, {}])", text, listing(windows.positions), filters);
   return channels_first(call, text, filters, windows.positions, is_weights(call.x(1)) || call.x(1).trained);
+}
+
+// Rows times weights are windows, which fold adds. The result is then cropped.
+GraphValue transposed_convolution(Call& call) {
+  require_channels(call);
+  require_weights(call);
+  const List &of = call.x().shape, weights = call.x(1).shape;
+  const std::size_t axes = of.size() - 2;
+  const List extents(of.begin() + 2, of.end()), size(weights.begin() + 2, weights.end());
+  const std::int64_t groups = call.integer("group", 1), part = weights[1];
+  if (groups < 1 || groups > 64 || weights[0] != of[1] || of[1] % groups != 0)
+    throw Rejection{"its groups do not fit its weights"};
+  List reached;  // extents of the result before it is cropped
+  Windows to;
+  to.size = call.list("kernel_shape", size);
+  to.stride = call.list("strides", List(axes, 1)), to.dilation = call.list("dilations", List(axes, 1));
+  const List pads = call.list("pads", List(2 * axes, 0)), more = call.list("output_padding", List(axes, 0));
+  const List wanted = call.list("output_shape", {});
+  const std::string automatic = call.word("auto_pad", "NOTSET");
+  const bool same = automatic == "SAME_UPPER" || automatic == "SAME_LOWER";
+  const auto invalid = [&](const List& list, std::size_t count, std::int64_t low) {
+    return list.size() != count || std::any_of(list.begin(), list.end(), [&](auto n) { return n < low || n > 4096; });
+  };
+  if (invalid(size, axes, 1) || invalid(to.stride, axes, 1) || invalid(to.dilation, axes, 1) ||
+      invalid(pads, 2 * axes, 0) || invalid(more, axes, 0) || to.size != size ||
+      (!wanted.empty() && invalid(wanted, axes, 1)))
+    throw Rejection{"its windows do not fit its input"};
+  for (std::size_t i = 0; i < axes; ++i) {
+    reached.push_back(to.stride[i] * (extents[i] - 1) + to.dilation[i] * (size[i] - 1) + 1);
+    const std::int64_t all = reached[i] + more[i];
+    std::int64_t before = pads[i];
+    to.positions.push_back(all - pads[i] - pads[axes + i]);
+    if (same || !wanted.empty()) {
+      to.positions[i] = wanted.empty() ? extents[i] * to.stride[i] : wanted[i];
+      const std::int64_t total = all - to.positions[i];
+      if (total < 0) throw Rejection{"its padding is negative"};  // runtimes disagree on the result
+      before = automatic == "SAME_UPPER" ? total / 2 : total - total / 2;
+    }
+    if (to.positions[i] < 1) throw Rejection{"its windows do not fit its input"};
+    to.before.push_back(before);
+    to.after.push_back(std::max<std::int64_t>(before + to.positions[i] - reached[i], 0));
+  }
+  const std::string x = step(call, channels_last(call, call.x()));
+  const std::int64_t width = of[1] / groups;
+  List order = {0};
+  for (const std::int64_t axis : axes_from(2, weights)) order.push_back(axis);
+  order.push_back(1);
+  std::string text;
+  for (std::int64_t group = 0; group < groups; ++group) {
+    GraphValue matrix =
+        call.graph.take(call.x(1), 0, axes_from(group * width, List(static_cast<std::size_t>((group + 1) * width))));
+    matrix = call.graph.reshape(call.graph.transpose(matrix, order), {width, elements_of(weights) / weights[0]});
+    const std::string source =
+        groups == 1 ? x : fmt::format("slice({}, start={}, stop={})", x, group * width, (group + 1) * width);
+    const std::string rows = fmt::format("reshape({}, shape=[-1, {}]) @ {}", source, width, call.graph.text(matrix));
+    const std::string sum = fmt::format("fold(reshape({}, shape=[-1, {}, {}, {}]), extents=[{}], {})", step(call, rows),
+                                        listing(extents), listing(size), part, listing(reached), to.attributes());
+    text = group == 0 ? sum : fmt::format("concat({}, {})", step(call, text), step(call, sum));
+  }
+  Windows end = to;
+  end.before.assign(axes, 0);
+  text = padded(step(call, text), end, "");
+  for (std::size_t i = 0; i < axes; ++i)
+    if (to.before[i] > 0 || to.positions[i] < reached[i])
+      text = fmt::format("slice({}, axis={}, start={}, stop={})", text, i + 1, to.before[i],
+                         to.before[i] + to.positions[i]);
+  if (call.has(2)) text = fmt::format("{} + {}", text, call.graph.text(call.x(2)));
+  return channels_first(call, step(call, text), part * groups, to.positions,
+                        is_weights(call.x(1)) || call.x(1).trained);
 }
 
 // Taps of each window that count for a mean, as a factor of the mean over all taps.
@@ -171,7 +244,12 @@ GraphValue pooling(Call& call) {
   const std::string axes =
       listing(axes_from(static_cast<std::int64_t>(extents.size()) + 1, List(2 * extents.size() + 1)));
   std::string text = fmt::format("{}({}, axis=[{}])", largest ? "max" : "mean", taps, axes);
-  if (!largest) text += counted(call, windows, extents, call.integer("count_include_pad", 0) != 0);
+  if (call.node.op == "LpPool") {
+    const std::int64_t p = call.integer("p", 2);
+    if (p < 1) throw Rejection{"its p is not positive"};
+    text = fmt::format("sum(abs({})^{}, axis=[{}])^{}", taps, p, axes, 1 / static_cast<double>(p));
+  } else if (!largest)
+    text += counted(call, windows, extents, call.integer("count_include_pad", 0) != 0);
   return channels_first(call, step(call, text), of[1], windows.positions, false);
 }
 
@@ -185,7 +263,9 @@ GraphValue global_pooling(Call& call, const char* function) {
 Rules window_rules() {
   return {
       {"Conv", 2, 3, convolution},
+      {"ConvTranspose", 2, 3, transposed_convolution},
       {"MaxPool", 1, 1, pooling},
+      {"LpPool", 1, 1, pooling},
       {"AveragePool", 1, 1, pooling},
       {"GlobalAveragePool", 1, 1, [](Call& call) { return global_pooling(call, "mean"); }},
       {"GlobalMaxPool", 1, 1, [](Call& call) { return global_pooling(call, "max"); }},

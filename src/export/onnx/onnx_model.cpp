@@ -345,6 +345,7 @@ class Exporter {
       return gives("Pad", {in[0], numbers(pads), number(params.value, to.dtype)});
     }
     if (step.op == family_op::windows) return windows(step, in[0], to);
+    if (step.op == family_op::fold) return fold(step, in[0], to);
     if (step.op == Op::concat)
       return gives("Concat", in, {attribute("axis", std::int64_t{step.params.as<AxisParams>().axis})});
     if (step.op == Op::argmax || step.op == Op::argmin) {
@@ -387,6 +388,41 @@ class Exporter {
                    {attribute("axis", std::int64_t{first + 2 * i})});
     }
     node("Transpose", {value}, {attribute("perm", order)}, out_);
+    return "";
+  }
+
+  // A transposed convolution of each channel: weight (channel and tap, 0, tap) is 1.
+  std::string fold(const Step& step, std::string value, const TensorType& to) {
+    const auto& params = step.params.as<WindowParams>();
+    const int first = to.shape.rank() - 1 - params.axes, last = to.shape.rank() - 1 + params.axes;
+    const Shape& from = type(step.inputs[0]).shape;
+    if (to.dtype != DType::f32) return "fold of other numbers than f32";
+    std::vector<std::int64_t> order, sizes, strides, dilations, rest, flat = {-1, 0}, back = {0};
+    std::int64_t taps = 1;
+    for (int axis = 0; axis < first; ++axis) order.push_back(axis);
+    order.push_back(last);
+    for (const int part : {1, 0})
+      for (int i = 0; i < params.axes; ++i) order.push_back(first + part * params.axes + i);
+    for (int i = 0; i < params.axes; ++i) {
+      sizes.push_back(params.size[i]), strides.push_back(params.stride[i]), dilations.push_back(params.dilation[i]);
+      rest.push_back(to.shape[first + i] - (from[first + i] - 1) * params.stride[i] -
+                     (params.size[i] - 1) * params.dilation[i] - 1);
+      taps *= params.size[i];
+      flat.push_back(from[first + i]), back.push_back(i + 2);
+    }
+    const std::int64_t channels = from[last];
+    flat[1] = channels * taps, back.push_back(1);
+    Shape shape{channels * taps, 1};
+    for (const std::int64_t size : sizes) shape.push_back(size);
+    HostTensor weights(DType::f32, shape);
+    for (std::int64_t i = 0; i < channels * taps; ++i)
+      weights.elements<float>()[static_cast<std::size_t>(i * taps + i % taps)] = 1;
+    value = node("Reshape", {node("Transpose", {value}, {attribute("perm", order)}), numbers(flat)});
+    value = node("ConvTranspose", {value, constant(onnx::tensor("", weights))},
+                 {attribute("group", channels), attribute("kernel_shape", sizes), attribute("strides", strides),
+                  attribute("dilations", dilations), attribute("output_padding", rest)});
+    value = node("Transpose", {value}, {attribute("perm", back)});
+    node("Reshape", {value, numbers(extents(to, -1))}, {}, out_);
     return "";
   }
 
