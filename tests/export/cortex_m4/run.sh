@@ -18,8 +18,8 @@ size_of() {  # object: bytes of code and constants, bytes of variables
   arm-none-eabi-size "$1" | awk 'NR == 2 { print $1 " bytes of flash, " $2 + $3 " bytes of RAM" }'
 }
 
-for name in xor peaks digits realestate_mlp2; do
-  "$graphrun" train "$sources/models/$name.json" --quiet --epochs=2 --save-weights="$folder/net.safetensors" > /dev/null
+for name in models/xor models/peaks models/digits models/realestate_mlp2 examples/signals/waves; do
+  "$graphrun" train "$sources/$name.json" --quiet --epochs=2 --save-weights="$folder/net.safetensors" > /dev/null
   "$graphrun" export-c "$folder/net.safetensors" -o "$folder/net.c"
   for real in double float; do
     ulps=1 how=
