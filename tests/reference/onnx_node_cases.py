@@ -3,9 +3,11 @@
 
     onnx_node_cases.py GRAPHRUN LIBRARY SOURCES [--list] [--op NAME]
 
-A case is a file with one or a few nodes, inputs and reference outputs. Weights of convolutions, which the cases pass as
-inputs, become initializers, as in other files. An imported case must equal the reference in shape and value. A rejection must exit with code 2 and name the node with its op. At least 450 cases must be equal. Where onnxruntime is installed and evaluates an imported case, it must
-agree too. --list prints a line for each case; --op limits the run to the cases with this op.
+A case is a file with one or a few nodes, inputs and reference outputs. Weights of convolutions, which the cases pass
+as inputs, become initializers, as in other files. An imported case must equal the reference in shape and value. A
+rejection must exit with code 2 and name the node with its op, or an input with its dtype. At least 480 cases must be
+equal. Where onnxruntime is installed and evaluates an imported case, it must agree too. --list prints a line for each
+case; --op limits the run to the cases with this op.
 Exit code: 0 all agree, 1 they do not, 77 the package onnx is missing.
 """
 
@@ -43,8 +45,8 @@ os.environ["GRAPHRUN_LIBRARY"] = arguments.library
 sys.path.insert(0, os.path.join(arguments.sources, "python"))
 import graphrun  # noqa: E402  pylint: disable=wrong-import-position
 
-MIN_EQUAL = 450
-NAMED = re.compile(r"node '[^']*' \(\w+\): ")
+MIN_EQUAL = 480
+NAMED = re.compile(r"node '[^']*' \(\w+\): |dtype \w+ of the input '")
 
 
 def renamed(name):
