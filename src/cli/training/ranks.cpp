@@ -102,7 +102,7 @@ Ranks::Ranks(const Arguments& arguments, Diagnostics& diagnostics, Share share) 
         if (::waitpid(children_[i], nullptr, WNOHANG) != 0)
           throw Error(ErrorKind::device, "ranks.missing", fmt::format("rank {} has ended before it joined", i + 1),
                       "every rank opens the model and its data itself: they must be files, not pipes");
-      diagnostics.note(text);
+      if (!text.empty()) diagnostics.note(text);
     };
     if (one_network)
       communicators_ = {arguments_.session.communicator = job.join(60, note)};

@@ -217,8 +217,9 @@ struct RankJob::Impl {
     const Clock::time_point start = Clock::now();
     bool noticed = false;
     const auto pass = [&](const std::string& missing) {
-      if (!noticed && waits && seconds_since(start) > kNoticeSeconds) waits("waiting for " + missing);
-      noticed = noticed || seconds_since(start) > kNoticeSeconds;
+      const bool late = seconds_since(start) > kNoticeSeconds;
+      if (waits) waits(late && !noticed ? "waiting for " + missing : "");
+      noticed = late;
       if (seconds_since(start) > seconds)
         fail("ranks.missing", fmt::format("{} did not join within {:g} s", missing, seconds));
     };
