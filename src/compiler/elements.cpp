@@ -473,7 +473,16 @@ class Elements {
            !std::ranges::all_of(readers, [&](NodeId reader) { return chain.count(reader) > 0; });
   }
 
+  // Chains of a level in as few regions as the limits allow. With shards, one over a large value is a region of its
+  // own, the last values first, whose gradients are complete first: an optimizer then starts while the gradients of
+  // other parameters are on their way between ranks.
   void share_regions(std::vector<ChainNodes> chains) {
+    constexpr std::int64_t kLarge = 4 << 20;  // smaller ones take less time than a launch saves
+    const auto alone = [&](const ChainNodes& chain) {
+      const NodeId last = chain.items.back().node;
+      return limits_.chains > 1 && graph_.phases[graph_[last].phase].shards > 1 && facts_.count(last) >= kLarge;
+    };
+    std::reverse(chains.begin(), std::stable_partition(chains.begin(), chains.end(), alone));
     ElementUnit unit;
     std::size_t operands = 0, steps = 0;
     const auto close = [&] {
@@ -482,7 +491,8 @@ class Elements {
       operands = steps = 0;
     };
     for (ChainNodes& chain : chains) {
-      if (unit.chains.size() == limits_.chains || operands + chain.operands.size() > limits_.operands) close();
+      const std::size_t limit = !unit.chains.empty() && alone(unit.chains.back()) ? 1 : limits_.chains;
+      if (unit.chains.size() >= limit || operands + chain.operands.size() > limits_.operands) close();
       operands += chain.operands.size();
       steps += chain.steps;
       unit.chains.push_back(std::move(chain));

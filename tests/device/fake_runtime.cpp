@@ -49,6 +49,7 @@ class Machine {
     const std::string path = text("launches");
     if (!path.empty()) std::ofstream(path, std::ios::app) << device << '\n';
   }
+  void log_order(const char* what, const void* stream, const void* event = nullptr);
   bool is_missing(std::string_view library) {
     const std::lock_guard lock(mutex_);
     refresh();
@@ -188,6 +189,13 @@ void run_kernel(const void* kernel, unsigned count, void** arguments) {
 
 thread_local int device_of_thread = 0;
 
+void Machine::log_order(const char* what, const void* stream, const void* event) {
+  const std::lock_guard lock(mutex_);
+  refresh();
+  if (const std::string path = text("order"); !path.empty() && device_of_thread == 0 && !capturing_)
+    std::ofstream(path, std::ios::app) << what << ' ' << stream << ' ' << event << '\n';
+}
+
 }  // namespace
 
 #define FAKE_CALL() \
@@ -310,6 +318,16 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   *stream = handle<cudaStream_t>();
   return cudaSuccess;
 }
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned, int) {
+  FAKE_CALL();
+  *stream = handle<cudaStream_t>();
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetStreamPriorityRange(int* lowest, int* highest) {
+  FAKE_CALL();
+  *lowest = 0, *highest = -5;
+  return cudaSuccess;
+}
 cudaError_t cudaStreamDestroy(cudaStream_t) {
   machine().gives_back(__func__);
   FAKE_CALL();
@@ -323,9 +341,10 @@ cudaError_t cudaStreamSynchronize(cudaStream_t) {
 cudaError_t cudaStreamQuery(cudaStream_t) {
   return machine().is_busy() ? cudaErrorNotReady : cudaSuccess;
 }
-cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3, void** arguments, std::size_t, cudaStream_t) {
+cudaError_t cudaLaunchKernel(const void* kernel, dim3 grid, dim3, void** arguments, std::size_t, cudaStream_t stream) {
   FAKE_CALL();
   machine().work();
+  machine().log_order("launch", stream);
   run_kernel(kernel, grid.y, arguments);
   return cudaSuccess;
 }
@@ -378,13 +397,24 @@ cudaError_t cudaEventCreate(cudaEvent_t* event) {
   *event = handle<cudaEvent_t>();
   return cudaSuccess;
 }
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  FAKE_CALL();
+  *event = handle<cudaEvent_t>();
+  return cudaSuccess;
+}
 cudaError_t cudaEventDestroy(cudaEvent_t) {
   FAKE_CALL();
   return cudaSuccess;
 }
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   FAKE_CALL();
   machine().mark(event);
+  machine().log_order("record", stream, event);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  FAKE_CALL();
+  machine().log_order("wait", stream, event);
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t) {

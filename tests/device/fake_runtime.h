@@ -6,6 +6,8 @@
 //   sticky                             after a failing call every further one fails with its status
 //   missing=NAME                       dlopen of a library whose file name begins so fails
 //   launches=PATH                      the device of each launch of a step kernel is appended to this file, a line each
+//   order=PATH                         calls for device 0, outside of captures, are appended to this file, a line each:
+//                                      launch STREAM, record STREAM EVENT, wait STREAM EVENT
 //   products=LETTERS                   cuBLASLt is fake_cublaslt.cpp, which offers an algorithm for each letter
 //   unjoined                           rank 1 cannot join the others of an NCCL communicator
 //   busy                               the work of a shard does not end before rank 0 aborts NCCL

@@ -96,6 +96,39 @@ TEST(LaunchOrder, TakesManyLaunches) {
   for (std::uint32_t i = 1; i < count; ++i) EXPECT_EQ(order[count + i], (std::vector<std::uint32_t>{i, i - 1}));
 }
 
+TEST(LaunchOrder, MessagesBeginEarlyAndNoDependencyIsLost) {
+  for (std::uint32_t seed = 0; seed < 300; ++seed) {
+    SCOPED_TRACE(seed);
+    const Order order = launch_order(random_launches(seed, 40, 400));
+    std::vector<bool> messages(order.size());
+    for (std::size_t i = 0; i < messages.size(); ++i) messages[i] = i % 7 == seed % 7;
+    const std::vector<std::uint32_t> sequence = message_order(order, messages);
+    std::vector<std::size_t> place(order.size(), order.size());
+    for (std::size_t i = 0; i < sequence.size(); ++i) place[sequence[i]] = i;
+    for (std::size_t launch = 0; launch < order.size(); ++launch) {
+      ASSERT_LT(place[launch], order.size());
+      for (const std::uint32_t before : order[launch]) EXPECT_LT(place[before], place[launch]);
+    }
+    const auto ended = closure_of(order);
+    for (std::size_t message = 0; message < order.size(); ++message) {
+      if (!messages[message]) continue;
+      for (std::size_t i = 0; i < place[message]; ++i) {  // this message or an earlier one needs it
+        bool needed = false;
+        for (std::size_t m = 0; m <= message; ++m) needed |= messages[m] && (m == sequence[i] || ended[m][sequence[i]]);
+        EXPECT_TRUE(needed) << sequence[i] << " delays message " << message;
+      }
+    }
+  }
+}
+
+// The update whose message ends first comes first. Without messages, nothing moves.
+TEST(LaunchOrder, ReadersOfLateMessagesComeLast) {
+  const Order order = {{}, {}, {0}, {1}, {3}, {2}, {}};
+  EXPECT_EQ(message_order(order, {false, false, true, true, false, false, false}),
+            (std::vector<std::uint32_t>{0, 2, 1, 3, 6, 5, 4}));
+  EXPECT_EQ(message_order(order, std::vector<bool>(7)), (std::vector<std::uint32_t>{0, 1, 2, 3, 4, 5, 6}));
+}
+
 TEST(LaunchOrder, SeesAllThatAStepTouches) {
   using namespace graphrun::testing;
   Program program;

@@ -1,10 +1,14 @@
 // Ranks on GPUs, over the fake runtime and the fake NCCL: values are combined in the tree of the CPU's ranks, whatever
 // their number and size; whoever has no GPU, no NCCL, or no other ranks any more hears a clear Error.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdio>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <future>
+#include <map>
 #include <optional>
 #include <thread>
 
@@ -207,6 +211,56 @@ TEST(RankGroup, ALostRankEndsTheWait) {
 // The whole of a training but its kernels.
 TEST(RankGroup, AModelTrainsInShards) {
   const FakeCuda machine("devices=4,products=r");
+// Launches on the streams of device 0. M: on the main one, C: on the one that combines values and computes them.
+// c<N: the latter waits for the first N on the main one; m<N: the reverse.
+std::string order_of(const std::string& path) {
+  std::ifstream file(path);
+  std::string order, what, stream, event, main;
+  std::map<std::string, int> launches, recorded;
+  while (file >> what >> stream >> event) {
+    if (main.empty()) main = stream;
+    const bool on_main = stream == main;
+    if (what == "launch") order += on_main ? " M" : " C", ++launches[stream];
+    if (what == "record") recorded[event] = launches[stream];
+    if (what == "wait") order += (on_main ? " m<" : " c<") + std::to_string(recorded[event]);
+  }
+  return order;
+}
+
+// The host makes other launches while values are combined. Readers and the next step wait.
+TEST(RankGroup, OtherWorkHidesMessages) {
+  constexpr std::int64_t kLarge = 4 << 20;  // a message of its own
+  Builder build("hiding");
+  const auto state = [&](const char* name, std::int64_t size) { return build.state(name, f32({size}), {}); };
+  const auto result = [&](const char* name, std::int64_t size) { return build.result(name, f32({size})); };
+  const BufferId w = state("w", kLarge), x = state("x", kLarge), v = state("v", 8);
+  const BufferId first = build.step("relu", {w}, result("first", kLarge));
+  build.step("relu", {x}, w);  // overwrites what the launch before it reads
+  const BufferId unrelated = build.step("relu", {v}, result("unrelated", 8));
+  const BufferId second = build.step("relu", {unrelated}, result("second", 8));
+  const ShardParams params{2, static_cast<std::int32_t>(CombineOp::sum)};
+  const BufferId all_second = result("all second", 8), all_first = result("all first", kLarge);
+  build.step("combine_shards", {first}, all_first, params);
+  build.step("combine_shards", {second}, all_second, params);
+  build.step("relu", {all_second}, result("late", 8));
+  build.step("relu", {all_first}, result("early", kLarge));
+  build.step("relu", {v}, result("no reader", 8));
+  const Program program = build.finish(*fake_gpus());
+
+  const std::string path = ::testing::TempDir() + "graphrun_order_" + std::to_string(::getpid());
+  const FakeCuda machine(("devices=2,order=" + path).c_str());
+  const auto errors = on_ranks(2, [&](std::size_t rank, const std::shared_ptr<Communicator>& own) {
+    const auto member = fake_gpus()->load_shard(program, 2, own);
+    if (rank == 0) std::remove(path.c_str());  // without the work of load_shard()
+    member->run(0, 2);
+  });
+  for (const Diagnostic& error : errors) ADD_FAILURE() << error.message;
+  EXPECT_EQ(order_of(path),
+            " c<0 C c<0 C C M c<1 C c<1 C C m<1 M M m<3 M m<6 M m<6"
+            " c<5 C c<5 C C M c<6 C c<6 C C m<7 M M m<9 M m<12 M m<12");
+  std::remove(path.c_str());
+}
+
   const auto errors = on_ranks(4, [](std::size_t, const std::shared_ptr<Communicator>& own) {
     LoadOptions load;
     load.overrides = {{"train.shards", "4"}, {"train.epochs", "3"}};

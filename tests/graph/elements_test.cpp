@@ -95,6 +95,23 @@ TEST(Elements, UpdatesWaitForEachOtherAndNeedNoMemory) {
   EXPECT_EQ(regions_of(step.program({65, 1, 64, 200, 0})), ChainNames{});
 }
 
+// The update of a large parameter does not wait for the gradients of others, of which the last are complete first.
+TEST(Elements, LargeUpdatesOfAShardAreRegionsOfTheirOwn) {
+  ElementStep step;
+  const std::pair<const char*, std::int64_t> parameters[] = {{"a", 4 << 20}, {"b", 64}, {"c", 4 << 20}, {"d", 64}};
+  for (const auto& [w, size] : parameters) {
+    const std::string name = w;
+    const NodeId state = step.state(name, {size});
+    const NodeId by = step.named("by" + name, step.make.add("neg", {step.state("g" + name, {size})}));
+    step.make.add("assign", {state, step.named("new" + name, step.make.add("add", {state, by}))});
+  }
+  const ChainNames together = {{{"bya", "newa"}, {"byb", "newb"}, {"byc", "newc"}, {"byd", "newd"}}};
+  EXPECT_EQ(regions_of(step.program()), together);
+  step.graph.phases[0].shards = 2;
+  EXPECT_EQ(regions_of(step.program()),
+            (ChainNames{{{"byc", "newc"}}, {{"bya", "newa"}}, {{"byb", "newb"}, {"byd", "newd"}}}));
+}
+
 TEST(Elements, NumbersAreComputedAnewInEachChain) {
   ElementStep step;
   const NodeId t = step.state("t", {});

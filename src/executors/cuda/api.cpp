@@ -174,6 +174,11 @@ void Api::record(cudaEvent_t event, cudaStream_t stream) {
   check(cudaEventRecord(event, stream), "cudaEventRecord");
 }
 
+void Api::wait_on_stream(cudaStream_t stream, cudaEvent_t event) {
+  const Call call(profile_, "cudaStreamWaitEvent");
+  check(cudaStreamWaitEvent(stream, event, 0), "cudaStreamWaitEvent");
+}
+
 void Api::wait(cudaEvent_t event) {
   watch([&] { return cudaEventQuery(event) == cudaErrorNotReady; });
   const Call call(profile_, "cudaEventSynchronize");

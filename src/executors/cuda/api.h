@@ -102,6 +102,7 @@ class Api {
   void synchronize(cudaStream_t stream);
   void record(cudaEvent_t event, cudaStream_t stream);
   void wait(cudaEvent_t event);
+  void wait_on_stream(cudaStream_t stream, cudaEvent_t event);  // asynchronous
   void count_library_call() { ++counters_.library_calls; }
   void count_generated_kernel(bool compiled) {
     ++counters_.generated_kernels;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <numeric>
 
 namespace graphrun::cuda {
 namespace {
@@ -107,6 +108,26 @@ std::vector<std::vector<std::uint32_t>> launch_order(std::span<const LaunchAcces
     }
   }
   return order;
+}
+
+std::vector<std::uint32_t> message_order(std::span<const std::vector<std::uint32_t>> order,
+                                         const std::vector<bool>& messages) {
+  const auto count = static_cast<std::uint32_t>(order.size());
+  std::vector<std::uint32_t> reader(count, count);  // first message that needs the launch, `count` if there is none
+  std::vector<std::uint32_t> read(count, 0);        // 1 + last message that the launch needs
+  for (std::uint32_t launch = 0; launch < count; ++launch)
+    for (const std::uint32_t before : order[launch])
+      read[launch] = std::max(read[launch], messages[before] ? before + 1 : read[before]);
+  for (std::uint32_t launch = count; launch-- > 0;) {
+    if (messages[launch]) reader[launch] = launch;
+    for (const std::uint32_t before : order[launch]) reader[before] = std::min(reader[before], reader[launch]);
+  }
+  std::vector<std::uint32_t> sequence(count);
+  std::iota(sequence.begin(), sequence.end(), 0u);
+  std::ranges::stable_sort(sequence, {}, [&](std::uint32_t launch) {
+    return reader[launch] < count ? reader[launch] : count + read[launch];
+  });
+  return sequence;
 }
 
 }  // namespace graphrun::cuda

@@ -1,4 +1,4 @@
-// launch_order.h: dependencies between the launches of a step.
+// launch_order.h: dependencies between the launches of a step, and their order around messages to other ranks.
 // Contract: a pure function of the bytes that launches read and write. Two launches keep their order if one of them
 // writes bytes that the other accesses, since the plan reuses memory; all others may run at the same time. Time is near
 // linear in the number of ranges.
@@ -25,5 +25,11 @@ struct LaunchAccess {
 
 // Returns for each launch the earlier ones that it waits for, latest first, without indirect dependencies.
 std::vector<std::vector<std::uint32_t>> launch_order(std::span<const LaunchAccess> launches);
+
+// Returns the sequence of the launches in which those marked as messages begin as early as possible, and a launch comes
+// the later the later the message is that it waits for: other work hides the messages. `order` is that of
+// launch_order().
+std::vector<std::uint32_t> message_order(std::span<const std::vector<std::uint32_t>> order,
+                                         const std::vector<bool>& messages);
 
 }  // namespace graphrun::cuda

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <stdexcept>
 
 #include "executors/cuda/device.h"
@@ -30,6 +31,16 @@ Machine machine_for(const Program& program) {
   return machine_of(target);
 }
 
+// Combined values up to this size share a message. Larger ones run next to other launches: for smaller ones, events
+// between two streams take longer than they save (40 us of a step of 330).
+constexpr std::uint64_t kMessageElements = std::uint64_t{4} << 20;
+
+Owned<cudaEvent_t, cudaEventDestroy> make_event(Api& api) {
+  cudaEvent_t event = nullptr;
+  api.check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
+  return Owned<cudaEvent_t, cudaEventDestroy>(event);
+}
+
 }  // namespace
 
 // Launches on the runnable's stream, with library products through cuBLASLt.
@@ -41,10 +52,10 @@ class CudaRunnable::StreamLauncher final : public Launcher {
 
   void launch(const void* kernel, const char* name, Grid grid, std::uint32_t threads, void** arguments) override {
     if (mode_ == Mode::choose) return;
-    owner_.api_.launch(kernel, name, grid, threads, arguments, owner_.stream_.get(), mode_ == Mode::capture);
+    owner_.api_.launch(kernel, name, grid, threads, arguments, owner_.now_, mode_ == Mode::capture);
   }
   void matmul(const LibraryMatmul& product) override {
-    const cudaStream_t stream = owner_.stream_.get();
+    const cudaStream_t stream = owner_.now_;
     if (mode_ == Mode::choose)
       return owner_.library_->choose(product, step_.workspace_bytes, owner_.api_, stream, step_.label);
     const DeviceProfile::Work work(owner_.profile_.get(), DeviceProfile::Kind::kernel, "cublasLt", stream,
@@ -81,7 +92,14 @@ CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profili
   api_.doing("load");
   cudaStream_t stream = nullptr;
   api_.check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
-  stream_.reset(stream);
+  stream_.reset(now_ = stream);
+  if (ranks_) {  // with priority: a message waits for the end of a block of another kernel, not of the kernel
+    int lowest = 0, highest = 0;
+    api_.check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "cudaDeviceGetStreamPriorityRange");
+    api_.check(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, highest), "cudaStreamCreateWithPriority");
+    second_.reset(stream);
+    turn_ = make_event(api_);
+  }
   in_flight_.emplace(api_);
   arena_.emplace(api_, program_);
   polled_ = poll_block(program_);
@@ -114,6 +132,7 @@ CudaRunnable::WaitForLaunches::~WaitForLaunches() {
   cudaSetDevice(owner->device_);  // device of the members destroyed next
   if (owner->group_) owner->group_->abort();
   cudaStreamSynchronize(owner->stream_.get());
+  if (owner->second_) cudaStreamSynchronize(owner->second_.get());
 }
 
 CudaRunnable::BoundStep CudaRunnable::bind(const Phase& phase, std::size_t index) {
@@ -180,8 +199,11 @@ std::string CudaRunnable::bind_phases(std::future<std::vector<StepCode>> steps) 
     for (std::uint32_t step = 0; step < phase.steps.size();) {
       const bool alone = region == phase.regions.end() || step < region->first();
       std::vector<SharedValue> shared;
-      for (std::uint32_t i = step; ranks_ && i < phase.steps.size() && phase.steps[i].op == Op::combine_shards; ++i)
-        shared.push_back(shared_value(phase.steps[i]));
+      std::uint64_t elements = 0;
+      for (std::uint32_t i = step; ranks_ && i < phase.steps.size() && phase.steps[i].op == Op::combine_shards; ++i) {
+        if (elements >= kMessageElements) break;
+        elements += shared.emplace_back(shared_value(phase.steps[i])).count;
+      }
       const std::uint32_t last = !shared.empty() ? step + static_cast<std::uint32_t>(shared.size())
                                  : alone         ? step + 1
                                                  : region->last;
@@ -206,12 +228,41 @@ std::string CudaRunnable::bind_phases(std::future<std::vector<StepCode>> steps) 
       }
       step = last;
     }
-    std::vector<std::vector<std::uint32_t>> order = launch_order(accesses);
-    for (std::size_t i = 0; i < order.size(); ++i) bound.launches[i].after = std::move(order[i]);
+    order_launches(phase, bound, launch_order(accesses));
     bound.batching = LaunchBatching(bound.launches.size(), bound.combines);
     phases_.push_back(std::move(bound));
   }
   return source;
+}
+
+// Brings the launches into the order of message_order(), in which the host makes them. With large messages, those and
+// the launches that make their values are on the second stream, next to the rest of the step. The plan does not know
+// that and reuses memory: by `order`, a launch that uses the bytes of another one still comes before or after it.
+void CudaRunnable::order_launches(const Phase& phase, BoundPhase& bound,
+                                  const std::vector<std::vector<std::uint32_t>>& order) {
+  std::vector<bool> messages;
+  for (const BoundLaunch& launch : bound.launches) {
+    const auto* const set = std::get_if<SharedSet>(&launch.work);
+    messages.push_back(set != nullptr);
+    bound.aside = bound.aside || (set != nullptr && set->elements() >= kMessageElements);
+  }
+  std::set<BufferId> sent;
+  for (const Step& step : phase.steps)
+    if (step.op == Op::combine_shards) sent.insert(step.inputs[0]);
+  std::vector<std::uint32_t> place(order.size());
+  std::vector<BoundLaunch> ordered;
+  for (const std::uint32_t from : message_order(order, messages)) {
+    place[from] = static_cast<std::uint32_t>(ordered.size());
+    BoundLaunch& launch = ordered.emplace_back(std::move(bound.launches[from]));
+    launch.aside = bound.aside && (messages[from] || (std::holds_alternative<BoundStep>(launch.work) &&
+                                                      sent.contains(phase.steps[launch.first].output)));
+    if (launch.aside) launch.ended = make_event(api_);
+    for (const std::uint32_t before : order[from]) launch.after.push_back(place[before]);
+    std::ranges::sort(launch.after);
+    for (const std::uint32_t before : launch.after)
+      if (ordered[before].aside && !launch.aside) launch.waits = ordered[before].ended.get();
+  }
+  bound.launches = std::move(ordered);
 }
 
 void CudaRunnable::compile_kernels(const std::string& source) {
@@ -247,15 +298,26 @@ void CudaRunnable::enqueue(BoundSteps& steps, bool capturing) {
 
 // Not captured: the graph of such a phase only loads the code of its kernels.
 void CudaRunnable::enqueue(const SharedSet& set, bool capturing) {
-  if (!capturing) group_->combine(set, stream_.get());
+  if (!capturing) group_->combine(set, now_);
 }
 
 void CudaRunnable::enqueue(BoundLaunch& launch, bool capturing) {
+  const bool aside = launch.aside && !capturing;
+  now_ = (aside ? second_ : stream_).get();
+  if (aside) follow(now_, stream_.get());
+  if (launch.waits != nullptr && !capturing) api_.wait_on_stream(now_, launch.waits);
   std::visit([&](auto& work) { enqueue(work, capturing); }, launch.work);
+  if (aside) api_.record(launch.ended.get(), now_);
+}
+
+void CudaRunnable::follow(cudaStream_t stream, cudaStream_t before) {
+  api_.record(turn_.get(), before);
+  api_.wait_on_stream(stream, turn_.get());
 }
 
 void CudaRunnable::enqueue(BoundPhase& phase) {
   for (BoundLaunch& launch : phase.launches) enqueue(launch, false);
+  if (phase.aside) follow(stream_.get(), second_.get());
 }
 
 // The arena is still empty, so trials fill the operands with random numbers and write results in place.
@@ -465,6 +527,7 @@ void CudaRunnable::run_steps(PhaseId phase, std::uint32_t first, std::uint32_t l
     }
     enqueue(launch, false);
   }
+  if (bound.aside) follow(stream_.get(), second_.get());
   api_.synchronize(stream_.get());
 }
 

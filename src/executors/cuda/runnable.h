@@ -67,12 +67,16 @@ class CudaRunnable final : public Runnable {
     std::uint32_t first = 0, last = 0;  // steps of the phase
     std::variant<BoundStep, BoundRegion, BoundSteps, SharedSet> work;
     std::vector<std::uint32_t> after = {};  // earlier launches to wait for
+    bool aside = false;                     // on the second stream: a large message, or makes one of its values
+    Owned<cudaEvent_t, cudaEventDestroy> ended = {};  // after a launch aside
+    cudaEvent_t waits = nullptr;                      // end of the last launch aside among `after`, for others
   };
   struct BoundPhase {
     std::string label;
     std::vector<BoundLaunch> launches;
     LaunchBatching batching{1};
     bool combines = false;  // has a SharedSet: the host makes every launch
+    bool aside = false;     // has launches aside
     // Whether all steps are one kernel, which repeats them by itself.
     bool repeats_itself() const {
       return launches.size() == 1 && std::holds_alternative<BoundSteps>(launches.front().work);
@@ -84,6 +88,7 @@ class CudaRunnable final : public Runnable {
   SharedValue shared_value(const Step& step) const;
   BoundRegion bind(const Phase& phase, const Region& region, std::string& source);
   std::string bind_phases(std::future<std::vector<StepCode>> steps);  // returns the source of kernels to generate
+  void order_launches(const Phase& phase, BoundPhase& bound, const std::vector<std::vector<std::uint32_t>>& order);
   void compile_kernels(const std::string& source);
   void choose_algorithms();
   void enqueue(const BoundStep& step, bool capturing);
@@ -92,6 +97,7 @@ class CudaRunnable final : public Runnable {
   void enqueue(const SharedSet& set, bool capturing);
   void enqueue(BoundLaunch& launch, bool capturing);
   void sample(PhaseId phase);
+  void follow(cudaStream_t stream, cudaStream_t before);  // later work on the stream waits for work on the other
   void enqueue(BoundPhase& phase);                        // runs a step launch by launch, without a graph
   void launch_steps(PhaseId phase, std::uint64_t steps);  // asynchronous
   void run_in_slot(PhaseId phase, std::uint64_t n);
@@ -109,6 +115,9 @@ class CudaRunnable final : public Runnable {
   std::unique_ptr<DeviceProfile> profile_;  // null without profiling
   Api api_;
   Owned<cudaStream_t, cudaStreamDestroy> stream_;
+  Owned<cudaStream_t, cudaStreamDestroy> second_;  // with ranks
+  Owned<cudaEvent_t, cudaEventDestroy> turn_;      // end of earlier work, for follow()
+  cudaStream_t now_ = nullptr;                     // stream of the launch that is enqueued
   std::optional<Arena> arena_;
   Api::Memory pinned_;
   PollBlock polled_;       // polled block of the arena; pinned_ mirrors it
