@@ -104,6 +104,7 @@ int ncclGroupEnd() {
   return 0;
 }
 int ncclSend(const void* from, std::size_t count, int, int peer, void* comm, void*) {
+  if (static_cast<Member*>(comm)->rank == 1 && has("unconnected")) return 6;
   send(*static_cast<Member*>(comm), peer, from, count * sizeof(float));
   return 0;
 }

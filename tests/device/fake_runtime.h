@@ -10,6 +10,7 @@
 //                                      launch STREAM, record STREAM EVENT, wait STREAM EVENT
 //   products=LETTERS                   cuBLASLt is fake_cublaslt.cpp, which offers an algorithm for each letter
 //   unjoined                           rank 1 cannot join the others of an NCCL communicator
+//   unconnected                        rank 1 joins, but sends nothing to the others, which wait
 //   busy                               the work of a shard does not end before rank 0 aborts NCCL
 // NCCL is fake_nccl.cpp, whose members are threads. A change of the variable starts all counts from zero and mends the
 // device. Kernels do not run, but for those of kernels/cuda/combine_shards.h; copies do. Work counts as in flight until

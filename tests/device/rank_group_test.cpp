@@ -171,13 +171,16 @@ TEST(RankGroupDeathTest, NcclIsMissing) {
 }
 
 TEST(RankGroup, ARankThatDoesNotJoinEndsTheOthers) {
-  const FakeCuda machine("devices=4,unjoined");
-  const Combining what = combining({8}, 4, CombineOp::sum);
-  const auto errors = on_ranks(4, [&](std::size_t, const std::shared_ptr<Communicator>& own) {
-    (void)fake_gpus()->load_shard(what.program, 4, own);
-  });
-  ASSERT_EQ(errors.size(), 1u);  // the others end because of it
-  EXPECT_EQ(errors[0].message, "ncclCommInitRank failed: as NCCL puts it");
+  for (const char* const fault : {"devices=4,unjoined", "devices=4,unconnected"}) {
+    SCOPED_TRACE(fault);
+    const FakeCuda machine(fault);
+    const Combining what = combining({8}, 4, CombineOp::sum);
+    const auto errors = on_ranks(4, [&](std::size_t, const std::shared_ptr<Communicator>& own) {
+      (void)fake_gpus()->load_shard(what.program, 4, own);
+    });
+    ASSERT_EQ(errors.size(), 1u);  // the others end because of it
+    EXPECT_EQ(errors[0].message, "ncclCommInitRank failed: as NCCL puts it");
+  }
 }
 
 TEST(RankGroup, ALostRankEndsTheWait) {
@@ -208,9 +211,6 @@ TEST(RankGroup, ALostRankEndsTheWait) {
   unsetenv("FAKE_NCCL_ABORTED");
 }
 
-// The whole of a training but its kernels.
-TEST(RankGroup, AModelTrainsInShards) {
-  const FakeCuda machine("devices=4,products=r");
 // Launches on the streams of device 0. M: on the main one, C: on the one that combines values and computes them.
 // c<N: the latter waits for the first N on the main one; m<N: the reverse.
 std::string order_of(const std::string& path) {
@@ -261,6 +261,9 @@ TEST(RankGroup, OtherWorkHidesMessages) {
   std::remove(path.c_str());
 }
 
+// The whole of a training but its kernels.
+TEST(RankGroup, AModelTrainsInShards) {
+  const FakeCuda machine("devices=4,products=r");
   const auto errors = on_ranks(4, [](std::size_t, const std::shared_ptr<Communicator>& own) {
     LoadOptions load;
     load.overrides = {{"train.shards", "4"}, {"train.epochs", "3"}};

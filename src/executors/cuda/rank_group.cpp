@@ -30,6 +30,7 @@ namespace {
 // are as few bytes.
 constexpr std::uint64_t kSliceBytes = std::uint64_t{1} << 20;
 constexpr std::uint32_t kCombineThreads = 256;
+constexpr std::chrono::milliseconds kLookPause{1};
 
 enum : int { kNcclSuccess = 0, kNcclFloat = 7 };
 
@@ -58,6 +59,23 @@ void check_nccl(int status, const char* call) {
   if (status == kNcclSuccess) return;
   throw Error(ErrorKind::device, "cuda.nccl", fmt::format("{} failed: {}", call, nccl().GetErrorString(status)),
               "NCCL_DEBUG=WARN prints the cause");
+}
+
+// Every rank sends each other one a range of `count` elements. Gathering: its own range. Else range r of a block, whose
+// ranges the receiver puts behind the block. Returns a status of NCCL.
+int send_ranges(void* comm, int rank, int ranks, float* blocks, std::uint64_t count, bool gathers,
+                cudaStream_t stream) {
+  const NcclFunctions& f = nccl();
+  int status = f.GroupStart();
+  for (int peer = 0; peer < ranks && status == kNcclSuccess; ++peer) {
+    if (peer == rank) continue;
+    float* const from = blocks + count * static_cast<std::uint64_t>(gathers ? rank : peer);
+    float* const to = blocks + count * static_cast<std::uint64_t>(gathers ? peer : ranks + peer);
+    status = f.Send(from, count, kNcclFloat, peer, comm, stream);
+    if (status == kNcclSuccess) status = f.Recv(to, count, kNcclFloat, peer, comm, stream);
+  }
+  const int ended = f.GroupEnd();
+  return status != kNcclSuccess ? status : ended;
 }
 
 // Values that the ranks give, in their order.
@@ -151,30 +169,36 @@ RankGroup::RankGroup(Api& api, std::shared_ptr<Communicator> ranks, int device, 
   NcclId id{};
   if (rank_ == 0) check_nccl(f.GetUniqueId(&id), "ncclGetUniqueId");
   ranks_->broadcast(std::as_writable_bytes(std::span(&id, 1)));
-  comm_ = join(id, device);
+  join(id, device, stream);
   api_.set_group(this);
-  exchange(1, true, stream);  // connects the ranks, which no step waits for then
   api_.synchronize(stream);
   api_.set_group(nullptr);
 }
 
-// In a thread of its own, which stays behind if a rank is lost meanwhile: NCCL would wait for it.
-void* RankGroup::join(const NcclId& id, int device) {
+// In a thread of its own, which may stay behind if a rank is lost meanwhile: NCCL can wait for it forever.
+void RankGroup::join(const NcclId& id, int device, cudaStream_t stream) {
   struct Joined {
     void* comm = nullptr;
     std::atomic<int> status{-1};
   };
   const auto joined = std::make_shared<Joined>();
-  std::thread([joined, id, device, count = count_, rank = rank_] {
+  std::thread([joined, id, device, count = count_, rank = rank_, blocks = block(0), stream] {
     cudaSetDevice(device);
-    joined->status = nccl().CommInitRank(&joined->comm, count, id, rank);
+    int status = nccl().CommInitRank(&joined->comm, count, id, rank);
+    // Connects the ranks: no step waits for that then.
+    if (status == kNcclSuccess) status = send_ranges(joined->comm, rank, count, blocks, 1, true, stream);
+    joined->status = status;
   }).detach();
-  while (joined->status < 0) {
-    ranks_->look();
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  try {
+    for (; joined->status < 0; std::this_thread::sleep_for(kLookPause)) ranks_->look();
+    check(joined->status, "ncclCommInitRank");
+  } catch (...) {  // a process that ends while the thread is at work in CUDA could crash
+    for (int i = 0; i < 1000 && joined->status < 0; ++i) std::this_thread::sleep_for(kLookPause);
+    if (joined->status >= 0) comm_ = joined->comm;
+    abort();
+    throw;
   }
-  check_nccl(joined->status, "ncclCommInitRank");
-  return joined->comm;
+  comm_ = joined->comm;
 }
 
 RankGroup::~RankGroup() {
@@ -185,23 +209,14 @@ void RankGroup::abort() noexcept {
   if (comm_ != nullptr) (void)nccl().CommAbort(std::exchange(comm_, nullptr));
 }
 
-// Every rank sends each other one a range of `count` elements. Gathering: its own range. Else range r of a block, whose
-// ranges the receiver puts behind the block.
 void RankGroup::exchange(std::uint64_t count, bool gathers, cudaStream_t stream) {
-  const NcclFunctions& f = nccl();
-  const auto check = [&](int status, const char* call) {
-    if (status != kNcclSuccess) ranks_->look();  // the cause, if a rank is lost
-    check_nccl(status, call);
-  };
-  check(f.GroupStart(), "ncclGroupStart");
-  for (int peer = 0; peer < count_; ++peer) {
-    if (peer == rank_) continue;
-    float* const from = block(count * static_cast<std::uint64_t>(gathers ? rank_ : peer));
-    float* const to = block(count * static_cast<std::uint64_t>(gathers ? peer : count_ + peer));
-    check(f.Send(from, count, kNcclFloat, peer, comm_, stream), "ncclSend");
-    check(f.Recv(to, count, kNcclFloat, peer, comm_, stream), "ncclRecv");
-  }
-  check(f.GroupEnd(), "ncclGroupEnd");
+  check(send_ranges(comm_, rank_, count_, block(0), count, gathers, stream), "ncclSend or ncclRecv");
+}
+
+// NCCL may see earlier than the connections between ranks that one is lost, which is then the cause.
+void RankGroup::check(int status, const char* call) {
+  for (int i = 0; status != kNcclSuccess && i < 500; ++i, std::this_thread::sleep_for(kLookPause)) ranks_->look();
+  check_nccl(status, call);
 }
 
 void RankGroup::combine(const SharedSet& set, cudaStream_t stream) {

@@ -51,7 +51,8 @@ class RankGroup {
  private:
   bool is_sliced(std::uint64_t elements) const { return elements * sizeof(float) >= slices_from_; }
   float* block(std::uint64_t element) const { return reinterpret_cast<float*>(blocks_.get()) + element; }
-  void* join(const struct NcclId& id, int device);
+  void join(const struct NcclId& id, int device, cudaStream_t stream);
+  void check(int status, const char* call);  // throws Error unless the call of NCCL succeeded
   void exchange(std::uint64_t count, bool gathers, cudaStream_t stream);
 
   Api& api_;
