@@ -41,7 +41,7 @@ ShardsSummary shards_summary(const Program& program) {
       follows = combines;
     }
   }
-  if (summary.on_gpus) summary.member_bytes += 2 * summary.message_bytes;  // at least: blocks of other ranks
+  if (summary.on_gpus) summary.member_bytes += 2 * summary.message_bytes;  // two blocks, if all values share a message
   // Two ranks halve the time of a step and add that of the messages; a GPU computes one shard.
   const MessageCost& cost = summary.on_gpus ? kBetweenGpus : kBetweenProcesses;
   const double ranks = summary.on_gpus ? static_cast<double>(summary.shards) : 2;
@@ -64,7 +64,8 @@ std::string shards_text(const ShardsSummary& summary) {
                     "{} if its step (graphrun bench) takes at "
                     "least\n{}; for shorter steps, sweep trains several networks at a time instead.\n",
                     summary.shards, summary.rows,
-                    summary.messages == 1 ? "1 message" : fmt::format("{} messages", summary.messages),
+                    fmt::format("{}{} message{}", summary.on_gpus ? "at least " : "", summary.messages,
+                                summary.messages == 1 ? "" : "s"),
                     grouped(summary.message_bytes),
                     summary.on_gpus ? fmt::format("{} GPUs are faster than one", summary.shards)
                                     : "Two ranks are faster than one with as many cores as each",

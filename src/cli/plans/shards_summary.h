@@ -13,7 +13,7 @@ struct ShardsSummary {
   std::int64_t shards = 1;          // 1: the plan has none
   std::int64_t rows = 0;            // per shard
   std::uint64_t member_bytes = 0;   // arena of one shard, on GPUs with its messages; a rank has shards / ranks
-  std::uint64_t messages = 0;       // per step and rank
+  std::uint64_t messages = 0;       // per step and rank, at least: GPUs send large values alone
   std::uint64_t message_bytes = 0;  // in all messages of a step, in each direction
   bool on_gpus = false;
   // Seconds per step of one rank from which two with as many cores each, or a GPU for each shard, are faster.
