@@ -191,6 +191,7 @@ constexpr std::int64_t whole_lanes(std::int64_t rows) {  // number of rows, roun
 // Reads: a step reads the result of an earlier step of the chain, or a view of it, as that value. Values that only the
 // chain reads are in Layout::registers; numbers always are. All other operands are read from memory. If an operand's
 // memory overlaps a write of the chain, it is read at the element that is written.
+// Products: the first step of a region's only chain may be a matmul. Only the chain reads its result.
 struct ElementChain {
   std::uint32_t first = 0, last = 0;
   friend bool operator==(const ElementChain&, const ElementChain&) = default;

@@ -47,10 +47,13 @@ Compiled compile(const ir::Graph& given, const CompileOptions& options) {
     result.regions = find_regions(values, regions);
     result.regions.graph = fuse(std::move(result.regions.graph), regions);
     const ElementLimits limits = options.tiles.elements.value_or(find_target(options.target).elements);
+    const auto rewrite = [&](Rewritten next) {
+      result.regions.graph = std::move(next.graph);
+      result.regions.ids = result.regions.ids.then(next.ids);
+    };
     if (limits.least > 0) {
-      Rewritten elements = fuse_elements(result.regions.graph, regions, limits);
-      result.regions.graph = std::move(elements.graph);
-      result.regions.ids = result.regions.ids.then(elements.ids);
+      rewrite(fuse_products(result.regions.graph, regions, limits.least));
+      rewrite(fuse_elements(result.regions.graph, regions, limits));
     }
     verify(result.regions.graph);
   } else {

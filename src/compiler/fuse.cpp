@@ -1,5 +1,6 @@
-// Fuses row steps of a region: a product takes the addition of a bias and then one more step on its
-// result, and does both before it stores anything (FusedSteps of program.h, regions.md).
+// Fuses products with the steps that follow. A product in a region over rows takes the addition of a bias and then one
+// more step on its result, and does both before it stores anything (FusedSteps of program.h, regions.md). Another
+// product begins a region over elements (ElementChain), if the executor accepts that.
 // Contract: the same graph, with RegionStage::fused filled in. Intermediate results have one reader and are neither
 // kept nor polled, so they need no memory; this is decided before memory is laid out. `plan` of the region options is
 // asked about each group, first whether its result may overwrite the last step's other operand.
@@ -84,7 +85,60 @@ class Fuser {
   GraphAnalysis analysis_;
 };
 
+// Returns the step outside of regions that is the only reader of `value` and can run right after `product`: its other
+// operands are older, and no state that it reads is written in between. kNoNode if there is none.
+NodeId follower(const Graph& graph, const GraphAnalysis& analysis, NodeId value, NodeId product) {
+  const std::vector<NodeId>& readers = analysis.consumers[value];
+  if (graph[value].keep || graph[value].poll || readers.size() != 1) return kNoNode;
+  const NodeId next = readers.front();
+  const Node& node = graph[next];
+  if (node.phase != graph[value].phase || analysis.places[next].region != kNoNode || !is_elementwise(node.op) ||
+      analysis.is_view(next) || node.def->effect || std::ranges::count(node.inputs, value) != 1 ||
+      !(node.type == graph[value].type))
+    return kNoNode;
+  const bool moves = std::ranges::all_of(node.inputs, [&](NodeId input) {
+    const std::vector<NodeId>& writers = analysis.writers[analysis.roots[input]];
+    return input == value || (input < product && std::ranges::none_of(writers, [&](NodeId writer) {
+                                return writer > product && writer < next;
+                              }));
+  });
+  return moves ? next : kNoNode;
+}
+
 }  // namespace
+
+Rewritten fuse_products(const Graph& graph, const RegionOptions& options, std::int64_t least) {
+  const GraphAnalysis analysis = analyze(graph);
+  std::vector<std::vector<NodeId>> chains;
+  std::vector<NodeId> order;
+  std::vector<bool> taken(graph.size(), false);
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    if (taken[id]) continue;
+    std::vector<NodeId> chain{id};
+    const bool can =
+        graph[id].op == Op::matmul && analysis.places[id].region == kNoNode && elements_of(graph[id]) >= least;
+    while (can) {
+      const NodeId next = follower(graph, analysis, chain.back(), id);
+      if (next == kNoNode) break;
+      chain.push_back(next);
+      RegionQuestion question(graph, analysis, graph[id].phase);
+      question.add_chain(chain);
+      if (question.ask(options.plan).yes) continue;
+      chain.pop_back();
+      break;
+    }
+    for (const NodeId step : chain) taken[step] = true;
+    order.insert(order.end(), chain.begin(), chain.end());
+    if (chain.size() > 1) chains.push_back(std::move(chain));
+  }
+  Rewritten result = reordered(graph, order);
+  for (const std::vector<NodeId>& chain : chains) {
+    const NodeId first = result.ids[chain.front()], last = first + static_cast<NodeId>(chain.size());
+    result.graph.regions.push_back({graph[chain.front()].phase, {}, last, {{first, last}}});
+  }
+  std::ranges::sort(result.graph.regions, {}, &ir::Region::first);
+  return result;
+}
 
 Graph fuse(Graph graph, const RegionOptions& options) {
   const Fuser fuser(graph, options);

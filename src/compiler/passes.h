@@ -22,6 +22,8 @@ Rewritten simplify(const ir::Graph& graph);     // merges equal nodes; drops ide
 Rewritten remove_dead(const ir::Graph& graph);  // drops nodes that no effect, kept or polled node needs
 
 ir::Graph fuse(ir::Graph graph, const RegionOptions& options);  // row steps of regions
+// Other products of at least `least` elements, each with the elementwise steps after it.
+Rewritten fuse_products(const ir::Graph& graph, const RegionOptions& options, std::int64_t least);
 Rewritten fuse_elements(const ir::Graph& graph, const RegionOptions& options, const ElementLimits& limits);
 
 }  // namespace graphrun

@@ -149,7 +149,7 @@ class Assigner {
   }
 
   // Whether all readers of `of` in the writer's region are in the writer's chain, not after the writer, and read
-  // element by element, which readers through a shown view do not.
+  // element by element, which products and readers through a shown view do not.
   bool reads_last(NodeId writer, NodeId of, bool by_element = true) const {
     if (!analysis_.in_chain(writer)) return true;
     const std::vector<NodeId>& readers = analysis_.consumers[of];
@@ -158,7 +158,7 @@ class Assigner {
       if (views_.shown[reader]) return reads_last(writer, reader, false);
       const bool names = graph_[reader].def->effect && graph_[reader].inputs[0] == of;
       return names || storage_.time[reader] != storage_.time[writer] ||
-             (by_element && chain(reader) == chain(writer) && reader <= writer &&
+             (by_element && is_elementwise(graph_[reader].op) && chain(reader) == chain(writer) && reader <= writer &&
               graph_[reader].type.shape.elements() == graph_[of].type.shape.elements());
     });
   }

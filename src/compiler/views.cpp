@@ -102,7 +102,8 @@ class ViewFinder {
     for (const NodeId input : graph_[reader].inputs)
       signature.views.push_back(input == value ? view : views_.view[input]);
     signature.in_chain = analysis_.in_chain(reader);
-    return takes_views_(signature);
+    const bool after_product = signature.in_chain && graph_[analysis_.places[reader].chain].op == Op::matmul;
+    return !after_product && takes_views_(signature);
   }
 
   const Graph& graph_;

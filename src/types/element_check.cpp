@@ -18,7 +18,7 @@ class ElementChecker : RegionRules {
     for (const ElementChain& chain : region.chains) {
       if (chain.first != at || chain.last <= chain.first || chain.last > phase_.steps.size())
         RegionRules::broken("elements", "a chain of steps {} to {} follows step {}", chain.first + 1, chain.last, at);
-      check_chain(chain);
+      check_chain(chain, region.chains.size() == 1);
       at = chain.last;
     }
     if (region.last != at)
@@ -53,7 +53,7 @@ class ElementChecker : RegionRules {
     if (b.bytes > 0) accesses_.push_back({b.offset, b.offset + b.bytes, root_[id], chain, step, written, aligned});
   }
 
-  void check_chain(const ElementChain& chain) {
+  void check_chain(const ElementChain& chain, bool alone) {
     const Step& last = phase_.steps[chain.last - 1];
     const std::int64_t count = elements_of(program_, last);
     const bool rows = buffer(last.output).type.rows > 0;
@@ -64,7 +64,8 @@ class ElementChecker : RegionRules {
       const Buffer& output = buffer(step.output);
       const bool number = elements_of(program_, step) == 1 && (count > 1 || (rows && output.type.rows == 0));
       const bool in_registers = output.kind == BufferKind::tile;
-      if (!is_elementwise(step.op) || step.workspace != kNoBuffer) broken(i, "does not go by elements");
+      const bool product = step.op == Op::matmul && i == chain.first && alone && in_registers;
+      if (!(is_elementwise(step.op) || product) || step.workspace != kNoBuffer) broken(i, "does not go by elements");
       if (!number && (elements_of(program_, step) != count || (output.type.rows > 0) != rows))
         broken(i, "has other elements than step {}, the last of its chain", chain.last);
       if (number && (!in_registers || output.type.rows > 0)) broken(i, "gives a number that is not in registers");
@@ -77,7 +78,8 @@ class ElementChecker : RegionRules {
         const std::int64_t has = buffer(input).type.shape.elements();
         const auto value = values.find(root_[input]);
         if (value == values.end()) {
-          access(input, chain.first, i, false, !number && has == count && buffer(input).layout == Layout::rows);
+          access(input, chain.first, i, false,
+                 !number && !product && has == count && buffer(input).layout == Layout::rows);
         } else if (!is_same(buffer(input), buffer(value->second)) ||
                    (number && (has > 1 || buffer(value->second).type.rows > 0)))
           broken(i, "cannot read {} as {} of its chain", named(input), named(value->second));

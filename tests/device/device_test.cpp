@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "device.h"
@@ -155,6 +156,60 @@ TEST_F(Device, Matmul) {
       const BufferId out = build.buffer("out", f32({c.m, c.n}));
       build.step("matmul", {a, b}, out, params);
       compare(build, out, 2e-5f);
+    }
+  }
+}
+
+// Tiles of both sizes and tiles that stick out, with rows past the count, which are zero.
+TEST_F(Device, ProductsWithTheStepsAfterThemGiveTheBitsOfSingleSteps) {
+  struct Last {
+    const char* op;
+    int operands;
+    bool first = false;  // whether the other operand comes first
+  };
+  const Last lasts[] = {{"", 0},
+                        {"relu", 1},
+                        {"tanh", 1},
+                        {"sigmoid", 1},
+                        {"relu_gradient", 2, true},
+                        {"add", 2},
+                        {"sub", 2},
+                        {"mul", 2},
+                        {"tanh_gradient", 2, true},
+                        {"sigmoid_gradient", 2},
+                        {"sub", 2, true}};
+  for (const auto& [m, n, k] :
+       {std::array{2000, 64, 40}, {530, 129, 40}, {4500, 132, 490}, {4500, 129, 490}, {20000, 10, 33}}) {
+    const auto left = random_values(m * k, 1), right = random_values(n * k, 2), added = random_values(n, 3);
+    const auto other = random_values(m * n, 4);
+    for (const Last& last : lasts) {
+      for (const bool bias : {false, true}) {
+        if (!bias && last.operands == 0) continue;
+        std::vector<std::vector<float>> results;
+        for (const bool region : {false, true}) {
+          Builder build("product", m);
+          build.rows(m - 3);
+          const TensorType type = f32({m, n}, 1);
+          const BufferId a = build.state("a", f32({m, k}, 1), left), b = build.state("b", f32({n, k}), right);
+          const BufferId c = build.state("c", f32({n}), added), with = build.state("with", type, other);
+          const BufferId y = build.result("y", type);
+          const auto value = [&](const char* name) {
+            return region ? build.inside(name, type) : build.result(name, type);
+          };
+          if (region) build.begin_region();
+          BufferId z = build.step("matmul", {a, b}, value("z"), MatmulParams{false, true});
+          if (bias) z = build.step("add", {z, c}, last.operands == 0 ? y : value("sum"));
+          if (last.operands == 1) build.step(last.op, {z}, y);
+          if (last.operands == 2) build.step(last.op, last.first ? std::vector{with, z} : std::vector{z, with}, y);
+          if (region) build.end_chain();
+          const Program program = build.finish(*cuda);
+          const auto device = cuda->load(program);
+          device->run(0, 1);
+          results.push_back(read<float>(*device, program, y));
+        }
+        EXPECT_EQ(results[0], results[1]) << m << " x " << n << " x " << k << " " << last.op << " " << bias;
+        EXPECT_EQ(results[1].back(), 0.0f);
+      }
     }
   }
 }

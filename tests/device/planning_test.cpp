@@ -69,6 +69,40 @@ TEST(Planning, ARegionOverElementsIsOneLaunch) {
   EXPECT_NE(plan(*find_op("neg"), {1000}, "host").reason, "");
 }
 
+// A wide product runs a bias and one more step in its kernel, on machines that have the kernel.
+TEST(Planning, AProductRunsTheStepsAfterIt) {
+  const auto cuda = find_executor("cuda");
+  const TensorType x = f32({4096, 128}, 1), w = f32({128, 96}), b = f32({96}), y = f32({4096, 96}, 1);
+  const StepSignature product{Op::matmul, MatmulParams{}, {x, w}, y, true}, bias{Op::add, NoParams{}, {y, b}, y, true};
+  const auto step = [&](std::string_view op, std::vector<TensorType> inputs) {
+    return StepSignature{*find_op(op), NoParams{}, std::move(inputs), y, true};
+  };
+  const auto plan = [&](std::vector<StepSignature> rows, std::string_view target = "h200") {
+    RegionSignature region;
+    region.chains = {4096 * 96};
+    region.rows = std::move(rows);
+    const RegionPlan answer = cuda->region_choices(region, find_target(target));
+    EXPECT_EQ(answer.yes, answer.reason.empty());
+    EXPECT_EQ(answer.reason, cuda->region_fault(region, find_target(target)));
+    return answer;
+  };
+  for (const auto& rows : {std::vector{product, bias}, std::vector{product, step("relu", {y})},
+                           std::vector{product, bias, step("relu", {y})}, std::vector{product, step("mul", {y, y})},
+                           std::vector{product, bias, step("tanh_gradient", {y, y})}})
+    EXPECT_EQ(std::get<GpuTiling>(plan(rows).tiling), (GpuTiling{128, 64 * 2}));
+  EXPECT_EQ(plan({product, step("relu", {y}), bias}).reason, "'add' does not run in the kernel of a product");
+  EXPECT_EQ(plan({product, step("exp", {y})}).reason, "'exp' does not run in the kernel of a product");
+  EXPECT_FALSE(plan({product, bias, step("relu", {y}), step("relu", {y})}).yes);
+  EXPECT_FALSE(plan({product, step("mul", {y, b})}).yes);
+  EXPECT_FALSE(plan({product, bias}, "a100").yes) << "the matrix library's";
+  StepSignature narrow = product, rounded = product;
+  narrow.params = MatmulParams{true, false};
+  narrow.inputs[0] = f32({128, 4096});
+  EXPECT_FALSE(plan({narrow, bias}).yes) << "a weight gradient";
+  rounded.params = MatmulParams{false, false, Precision::tf32};
+  EXPECT_FALSE(plan({rounded, bias}).yes) << "the matrix library's";
+}
+
 TEST(Planning, BadDeviceNumbersAreErrors) {
   for (const char* name : {"cuda:x", "cuda:-1", "cuda:1x"}) {
     try {

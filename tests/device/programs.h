@@ -123,6 +123,12 @@ class Builder {
       for (const ElementChain& chain : region.chains) {
         const Step& last = program_.phases[0].steps[chain.last - 1];
         signature.chains.push_back(last.op == Op::record ? 1 : program_.buffers[last.output].type.shape.elements());
+        for (std::uint32_t i = chain.first; i < chain.last; ++i) {
+          const Step& step = program_.phases[0].steps[i];
+          StepSignature& one = signature.rows.emplace_back(
+              StepSignature{step.op, step.params, {}, program_.buffers[step.output].type, true});
+          for (const BufferId input : step.inputs) one.inputs.push_back(program_.buffers[input].type);
+        }
       }
       region.tiling = executor.region_choices(signature, find_target(program_.target)).tiling;
     }

@@ -338,6 +338,68 @@ TEST(Elements, OrderManyNodes) {
 
 // ---- what a Program must keep
 
+// A product begins a region of its own. The steps after it move up to it, past readers of their other operands, and
+// nothing takes the memory that the product reads, whatever its type.
+TEST(Products, RunTheStepsAfterThem) {
+  ElementStep step;
+  const NodeId data = step.state("data", {16, 16}), w = step.state("w", {16, 16}), b = step.state("b", {16});
+  const NodeId x = step.named("x", step.make.add("exp", {data}));
+  const auto product = [&](const std::string& name, NodeId left) {
+    return step.named(name, step.make.add("matmul", {left, w}));
+  };
+  const NodeId z = product("z", x);
+  const NodeId h = step.named("h", step.make.add("relu", {step.named("a", step.make.add("add", {z, b}))}));
+  const NodeId d = product("d", h);
+  const NodeId total = step.named("total", step.sum(h));
+  const NodeId r = step.named("r", step.make.add("relu_gradient", {h, d}));
+  const NodeId last = step.named("last", step.sum(r));
+  step.graph[total].keep = step.graph[last].keep = true;
+  const Program program = step.program();
+  check(program);
+  EXPECT_EQ(regions_of(program), (ChainNames{{{"z", "a", "h"}}, {{"d", "r"}}}));
+  for (const char* inside : {"z", "a", "d"}) EXPECT_TRUE(in_registers(program, inside)) << inside;
+  EXPECT_NE(buffer(program, "h").storage, buffer(program, "x").storage);
+  EXPECT_NE(buffer(program, "r").storage, buffer(program, "h").storage);
+}
+
+TEST(Products, KeepValuesThatOthersRead) {
+  for (const bool keep : {false, true}) {
+    ElementStep step;
+    const NodeId x = step.state("x", {8, 8}), late = step.state("late", {8, 8});
+    const NodeId z = step.named("z", step.make.add("matmul", {x, x}));
+    const NodeId other = step.named("other", step.make.add("matmul", {late, late}));
+    const NodeId y = step.named("y", step.make.add("mul", {z, other}));  // after `other`, which is not there before z
+    const NodeId end = step.named("end", step.sum(y));
+    step.graph[end].keep = true;
+    step.graph[other].keep = keep;
+    EXPECT_EQ(regions_of(step.program()), keep ? ChainNames{} : (ChainNames{{{"other", "y"}}}));
+  }
+}
+
+TEST(ElementCheck, AProductIsTheFirstStepOfItsRegion) {
+  ElementStep step;
+  const NodeId x = step.state("x", {8, 8});
+  const NodeId h = step.named("h", step.make.add("relu", {step.named("z", step.make.add("matmul", {x, x}))}));
+  step.graph[h].keep = true;
+  const Program good = step.program();
+  check(good);
+  const auto broken = [&](std::string_view rule, const std::function<void(Program&)>& change) {
+    Program program = good;
+    change(program);
+    try {
+      check(program);
+      ADD_FAILURE() << "not found: " << rule;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(rule), std::string::npos) << error.what();
+    }
+  };
+  const auto id = [&](std::string_view name) { return find_buffer(good, name); };
+  broken("overlaps memory", [&](Program& p) { p.phases[0].steps[1].output = id("x"); });
+  broken("has not written", [&](Program& p) { std::swap(p.phases[0].steps[0], p.phases[0].steps[1]); });
+  broken("does not go by elements", [&](Program& p) { p.phases[0].regions[0].chains = {{0, 1}, {1, 2}}; });
+  broken("does not go by elements", [&](Program& p) { p.phases[0].steps[0].output = id("h"); });
+}
+
 TEST(ElementCheck, BrokenRegionsAreFound) {
   ElementStep step;
   const NodeId t = step.state("t", {});

@@ -188,6 +188,32 @@ CudaRunnable::BoundRegion CudaRunnable::bind(const Phase& phase, const Region& r
   return bound;
 }
 
+// A product and the steps of its region that its kernel runs.
+CudaRunnable::BoundStep CudaRunnable::bind_product(const Phase& phase, const Region& region) {
+  BoundStep bound = bind(phase, region.first());
+  ProductEpilogue& epilogue = bound.epilogue;
+  epilogue.steps = true;
+  for (std::uint32_t i = region.first() + 1; i < region.last; ++i) {
+    const Step& step = phase.steps[i];
+    const auto is_value = [&](BufferId id) {
+      return storage_root(program_, id) == storage_root(program_, phase.steps[i - 1].output);
+    };
+    const auto other = std::ranges::find_if_not(step.inputs, is_value);
+    const float* const operand = other == step.inputs.end() ? nullptr : reinterpret_cast<float*>(arena_->at(*other));
+    if ((operand == nullptr) != (step.inputs.size() == 1) || std::ranges::none_of(step.inputs, is_value))
+      throw std::logic_error(fmt::format("{}: step {} reads other values", bound.label, i + 1));
+    if (operand != nullptr && !(program_.buffers[*other].type == program_.buffers[step.output].type)) {
+      epilogue.bias = operand;
+    } else {
+      epilogue.op = step.op;
+      epilogue.with = operand;
+      epilogue.with_first = other == step.inputs.begin();
+    }
+  }
+  bound.args.out = arena_->at(phase.steps[region.last - 1].output);
+  return bound;
+}
+
 std::string CudaRunnable::bind_phases(std::future<std::vector<StepCode>> steps) {
   std::string source;
   if (steps.valid()) step_kernels_ = std::make_unique<StepKernels>(api_, steps.get(), stream_.get());
@@ -223,6 +249,8 @@ std::string CudaRunnable::bind_phases(std::future<std::vector<StepCode>> steps) 
           BoundSteps bound_steps = step_kernels_->bind(program_, phase, of, *arena_, pinned_.get());
           api_.count_generated_kernel(bound_steps.compiled);
           bound.launches.push_back({step, last, std::move(bound_steps)});
+        } else if (phase.steps[step].op == Op::matmul) {
+          bound.launches.push_back({step, last, bind_product(phase, of)});
         } else
           bound.launches.push_back({step, last, bind(phase, of, source)});
       }
@@ -281,6 +309,7 @@ void CudaRunnable::compile_kernels(const std::string& source) {
 void CudaRunnable::enqueue(const BoundStep& step, bool capturing) {
   api_.doing(step.label);
   StreamLauncher launcher(*this, step, capturing ? StreamLauncher::Mode::capture : StreamLauncher::Mode::run);
+  if (step.epilogue.steps) return launch_matmul(step.args, step.epilogue, launcher);
   step.launch(step.args, launcher);
 }
 

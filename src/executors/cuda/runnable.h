@@ -54,6 +54,7 @@ class CudaRunnable final : public Runnable {
     KernelArgs args;
     std::uint64_t workspace_bytes = 0;
     std::string label;  // "phase 'train', step 3 (h1.W)"
+    ProductEpilogue epilogue = {};
   };
   // A kernel compiled for a region, and its only parameter.
   struct BoundRegion {
@@ -87,6 +88,7 @@ class CudaRunnable final : public Runnable {
   BoundStep bind(const Phase& phase, std::size_t index);
   SharedValue shared_value(const Step& step) const;
   BoundRegion bind(const Phase& phase, const Region& region, std::string& source);
+  BoundStep bind_product(const Phase& phase, const Region& region);
   std::string bind_phases(std::future<std::vector<StepCode>> steps);  // returns the source of kernels to generate
   void order_launches(const Phase& phase, BoundPhase& bound, const std::vector<std::vector<std::uint32_t>>& order);
   void compile_kernels(const std::string& source);

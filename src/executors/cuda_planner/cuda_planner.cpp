@@ -10,6 +10,7 @@
 #include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params.h"
+#include "graphrun/scalar_op.h"
 #include "kernels/cuda/launcher.h"
 #include "kernels/cuda/matmul_plan.h"
 #include "kernels/cuda/reduce_plan.h"
@@ -33,6 +34,28 @@ std::string misfit(const StepSignature& step) {
   }
   const std::string fault = step_fault(step.op, inputs, step.output, step.params);
   return fault.empty() ? fault : fmt::format("{}: there is no CUDA kernel for it: {}", op, fault);
+}
+
+// Reason why a product does not run the steps after it in its kernel (ProductEpilogue); "" if it does.
+std::string product_fault(const RegionSignature& region, const Machine& machine) {
+#define GRAPHRUN_OP(name, F) scalar_op::name,
+  constexpr Op kEpilogues[] = {GRAPHRUN_UNARY_EPILOGUES(GRAPHRUN_OP) GRAPHRUN_BINARY_EPILOGUES(GRAPHRUN_OP)};
+#undef GRAPHRUN_OP
+  const std::vector<StepSignature>& steps = region.rows;
+  const auto& params = steps[0].params.as<MatmulParams>();
+  if (region.chains.size() > 1 ||
+      !plan_matmul(params, steps[0].inputs[0], steps[0].inputs[1], machine).takes_epilogue(params))
+    return "only wide products run other steps in their kernel";
+  std::size_t next = 1;
+  if (next < steps.size() && steps[next].op == Op::add && is_bias(steps[next].inputs[1], steps[next].output)) ++next;
+  if (next < steps.size() && std::ranges::find(kEpilogues, steps[next].op) != std::end(kEpilogues) &&
+      std::ranges::all_of(steps[next].inputs, [&](const TensorType& type) { return type == steps[0].output; }))
+    ++next;
+  for (const StepSignature& step : steps)
+    for (const View& view : step.views)
+      if (!is_dense(view)) return "the kernel of a product reads dense operands";
+  return next == steps.size() ? ""
+                              : fmt::format("'{}' does not run in the kernel of a product", name_of(steps[next].op));
 }
 
 }  // namespace
@@ -82,17 +105,25 @@ bool CudaPlanner::takes_views(const StepSignature& step) const {
 
 std::string CudaPlanner::region_fault(const RegionSignature& region, const Target& target) const {
   if (!region.over_elements()) return row_fault(region, target);
+  const bool product = !region.rows.empty() && region.rows[0].op == Op::matmul;
   for (const StepSignature& step : region.rows) {
-    if (!is_elementwise(step.op)) return fmt::format("'{}' is not elementwise", name_of(step.op));
+    if (!is_elementwise(step.op) && !(product && &step == region.rows.data()))
+      return fmt::format("'{}' is not elementwise", name_of(step.op));
     if (Support support = supports(step, target); !support.yes) return support.reason;
   }
-  return {};
+  return product ? product_fault(region, machine_of(target)) : std::string();
 }
 
 RegionPlan CudaPlanner::region_choices(const RegionSignature& region, const Target& target) const {
   if (!region.over_elements()) return row_choices(region, target);
   if (std::string fault = region_fault(region, target); !fault.empty()) return RegionPlan::no(std::move(fault));
   GpuTiling tiling;
+  if (!region.rows.empty() && region.rows[0].op == Op::matmul) {
+    const StepSignature& first = region.rows[0];
+    const MatmulPlan plan =
+        plan_matmul(first.params.as<MatmulParams>(), first.inputs[0], first.inputs[1], machine_of(target));
+    return RegionPlan::with(GpuTiling{plan.threads, static_cast<std::uint32_t>(plan.tiles_m() * plan.tiles_n())});
+  }
   tiling.threads = kElementThreads;
   for (const std::int64_t elements : region.chains)
     tiling.blocks += element_grid(static_cast<std::uint64_t>(elements), machine_of(target)).blocks;

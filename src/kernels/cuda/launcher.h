@@ -71,6 +71,16 @@ inline ElementGrid element_grid(std::uint64_t elements, const Machine& machine) 
 
 using LaunchFn = void (*)(const KernelArgs&, Launcher&);
 
+// Steps that a wide product applies to its result before it stores it: the addition of `bias`, one number per column,
+// then `op`, whose other operand, if any, has the shape of the result.
+struct ProductEpilogue {
+  const float* bias = nullptr;
+  const float* with = nullptr;
+  bool with_first = false;  // `with` is the first operand of `op`
+  Op op = {};               // table in matmul_plan.h; 0: none
+  bool steps = false;       // whether there is any step
+};
+
 // The launch function of an op; null if CUDA has no kernel for it. supports() accepts no other op.
 LaunchFn find_kernel(Op op);
 
@@ -84,9 +94,11 @@ LaunchFn find_random(Op op);
 LaunchFn find_scatter(Op op);
 LaunchFn find_sources(Op op);
 void launch_matmul(const KernelArgs& args, Launcher& launcher);
+void launch_matmul(const KernelArgs& args, const ProductEpilogue& epilogue, Launcher& launcher);  // a wide product
 
 struct MatmulPlan;
-void launch_matmul_wide(const KernelArgs& args, const MatmulPlan& plan, Launcher& launcher, float* out);
+void launch_matmul_wide(const KernelArgs& args, const MatmulPlan& plan, const ProductEpilogue& epilogue,
+                        Launcher& launcher, float* out);
 void launch_matmul_many(const KernelArgs& args, const MatmulPlan& plan, Launcher& launcher);
 
 }  // namespace graphrun::cuda

@@ -240,7 +240,7 @@ void launch_matmul(const KernelArgs& args, Launcher& launcher) {
   }
   float* partial = plan.splits > 1 ? static_cast<float*>(args.workspace) : out;
   if (plan.route == MatmulPlan::Route::wide) {
-    launch_matmul_wide(args, plan, launcher, partial);
+    launch_matmul_wide(args, plan, {}, launcher, partial);
   } else {
     const Grid grid{static_cast<std::uint32_t>(plan.tiles_m() * plan.tiles_n()),
                     static_cast<std::uint32_t>(plan.splits)};
@@ -256,6 +256,12 @@ void launch_matmul(const KernelArgs& args, Launcher& launcher) {
            count, out);
   } else if (splits > 1)
     launch(launcher, matmul_combine, "matmul_combine", linear, 128, partial, plan.splits, count, out);
+}
+
+void launch_matmul(const KernelArgs& args, const ProductEpilogue& epilogue, Launcher& launcher) {
+  const auto& params = args.params.as<MatmulParams>();
+  const MatmulPlan plan = plan_matmul(params, args.in_type[0], args.in_type[1], launcher.machine());
+  launch_matmul_wide(args, plan, epilogue, launcher, args.output<float>());
 }
 
 }  // namespace graphrun::cuda

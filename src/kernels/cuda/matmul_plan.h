@@ -8,11 +8,19 @@
 #include <limits>
 
 #include "graphrun/params.h"
+#include "graphrun/scalar_op.h"
 #include "graphrun/types.h"
 #include "kernels/cuda/launcher.h"
 #include "kernels/dims.h"
 
 namespace graphrun::cuda {
+
+// X(op, functor): elementwise steps with which a wide product may end (ProductEpilogue), of the result, or of the
+// result and another value.
+#define GRAPHRUN_UNARY_EPILOGUES(X) X(relu, Relu) X(tanh, Tanh) X(sigmoid, Sigmoid)
+#define GRAPHRUN_BINARY_EPILOGUES(X) \
+  X(relu_gradient, ReluGradient)     \
+  X(tanh_gradient, TanhGradient) X(sigmoid_gradient, SigmoidGradient) X(add, Add) X(sub, Sub) X(mul, Mul)
 
 struct MatmulPlan {
   enum class Route : std::uint8_t {
@@ -42,6 +50,9 @@ struct MatmulPlan {
   std::int64_t tile_m = 8, tile_n = 4;  // per block
   std::uint64_t workspace = 0;
 
+  bool takes_epilogue(const MatmulParams& params) const {
+    return route == Route::wide && splits == 1 && !params.transpose_a;
+  }
   std::int64_t tiles_m() const { return (m + tile_m - 1) / tile_m; }
   std::int64_t tiles_n() const { return (n + tile_n - 1) / tile_n; }
   // Cuts the sum into `wanted` parts of a multiple of 32 terms, or fewer.

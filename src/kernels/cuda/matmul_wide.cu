@@ -6,10 +6,13 @@
 // A block has a tile of 64 rows per warpgroup. Rows go from memory to registers, columns through registers to shared
 // memory in two parts, both a step of 32 terms ahead of the products. In shared memory, terms r, r + 4, r + 8, r + 12
 // of 16 are adjacent: a lane of the left factor then reads four terms that are adjacent in memory.
+// Elementwise steps that follow (ProductEpilogue) have the functions of single steps. Their tile goes through shared
+// memory, so that a lane has four adjacent columns, and a loop over rows is short code.
 #include "graphrun/params.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/matmul_plan.h"
 #include "kernels/cuda/wgmma.cuh"
+#include "kernels/scalar_ops.h"
 
 namespace graphrun::cuda {
 namespace {
@@ -23,7 +26,13 @@ struct WideProduct {
   int split = 0;                          // terms of a block
   Extent rows, terms;                     // limits of m and k
   bool packs_a = false, packs_b = false;  // four adjacent terms are aligned
+  bool packs_out = false;                 // so are four adjacent results and the operands of the epilogue
+  ProductEpilogue epilogue;
 };
+
+// Distance of rows of a tile in shared memory: lanes that store a result each use all banks.
+template <int N>
+constexpr int kRowDistance = N + 8;
 
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 
@@ -53,6 +62,73 @@ __device__ __forceinline__ void load_column(const float* from, int columns, int 
 #pragma unroll
   for (int i = 0; i < 4 * N; ++i) {
     to[i] = kWhole || first + i < end ? at[static_cast<std::int64_t>(i) * columns] : 0.0f;
+  }
+}
+
+__device__ __forceinline__ void load_columns(const float* from, int columns, bool packs, float (&to)[4]) {
+  if (packs) return load4(from, to);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) to[i] = i < columns ? from[i] : 0.0f;
+}
+
+// The last step, of four adjacent elements.
+template <bool kBinary>
+__device__ __forceinline__ void apply_step(const ProductEpilogue& e, float (&x)[4], const float (&y)[4]) {
+  const auto each = [&](auto f) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) x[i] = e.with_first ? f(y[i], x[i]) : f(x[i], y[i]);
+  };
+#define GRAPHRUN_EPILOGUE(name, F) \
+  if (!kBinary && e.op == scalar_op::name) each([](float z, float) { return scalar::F::apply(z, 0.0f, 0.0f); });
+  GRAPHRUN_UNARY_EPILOGUES(GRAPHRUN_EPILOGUE)
+#undef GRAPHRUN_EPILOGUE
+#define GRAPHRUN_EPILOGUE(name, F) \
+  if (kBinary && e.op == scalar_op::name) each([](float z, float w) { return scalar::F::apply(z, w); });
+  GRAPHRUN_BINARY_EPILOGUES(GRAPHRUN_EPILOGUE)
+#undef GRAPHRUN_EPILOGUE
+}
+
+// Finishes and stores the 16 rows of a warp, from (row, column) on, whose sums are in shared memory. A lane has four
+// columns. If the last step has another operand, four rows of it are loaded at a time.
+template <int N, bool kBinary>
+__device__ __forceinline__ void finish(const WideProduct& p, const float* tile, int row, int column, float* out) {
+  constexpr int kLanes = N / 4, kRows = 32 / kLanes, kTurns = kBinary ? 4 : 1;
+  const ProductEpilogue& e = p.epilogue;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  row += lane / kLanes, column += lane % kLanes * 4;
+  if (column >= p.n) return;
+  tile += lane / kLanes * kRowDistance<N> + lane % kLanes * 4;
+  const auto rows = static_cast<std::int64_t>(p.rows.valid());
+  float bias[4] = {}, with[kTurns][4] = {};
+  if (e.bias != nullptr) load_columns(e.bias + column, p.n - column, p.packs_out, bias);
+#pragma unroll 1
+  for (int i = 0; i < 16; i += kTurns * kRows) {
+    const auto place = [&](int turn) { return static_cast<std::int64_t>(row + i + turn * kRows) * p.n + column; };
+#pragma unroll
+    for (int turn = 0; turn < kTurns; ++turn) {
+      if (kBinary && row + i + turn * kRows < p.m)
+        load_columns(e.with + place(turn), p.n - column, p.packs_out, with[turn]);
+    }
+#pragma unroll
+    for (int turn = 0; turn < kTurns; ++turn) {
+      const int r = row + i + turn * kRows;
+      if (r >= p.m) return;
+      float x[4];
+      load4(tile + (i + turn * kRows) * kRowDistance<N>, x);
+#pragma unroll
+      for (int k = 0; k < 4; ++k) x[k] = e.bias != nullptr ? scalar::Add::apply(x[k], bias[k]) : x[k];
+      apply_step<kBinary>(e, x, with[turn]);
+#pragma unroll
+      for (int k = 0; k < 4; ++k) x[k] = r < rows ? x[k] : 0.0f;
+      if (p.packs_out) {
+        store4(out + place(turn), x);
+        continue;
+      }
+#pragma unroll
+      for (int k = 0; k < 4; ++k) {
+        if (column + k < p.n) out[place(turn) + k] = x[k];
+      }
+    }
   }
 }
 
@@ -163,6 +239,20 @@ __global__ void __launch_bounds__(128 * kWarpgroups) matmul_wide(WideProduct p, 
     }
   }
 
+  if constexpr (!kTransposeA) {
+    if (p.epilogue.steps) {
+      __syncthreads();  // all products have read shared memory
+      float* const tile = shared + thread / 32 * 16 * kRowDistance<N>;
+#pragma unroll
+      for (int i = 0; i < N / 2; i += 2) {
+        float* const to = tile + (g + i % 4 / 2 * 8) * kRowDistance<N> + i / 4 * 8 + 2 * t;
+        *reinterpret_cast<float2*>(to) = make_float2(sum[i], sum[i + 1]);
+      }
+      __syncwarp();
+      return p.epilogue.with != nullptr ? finish<N, true>(p, tile, row - g, column0, out)
+                                        : finish<N, false>(p, tile, row - g, column0, out);
+    }
+  }
   out += static_cast<std::int64_t>(blockIdx.y) * p.m * p.n;
   const auto rows = static_cast<std::int64_t>(p.rows.valid());
 #pragma unroll
@@ -194,14 +284,16 @@ void launch_tiles(const WideProduct& p, const MatmulParams& params, const Matmul
   constexpr void (*kKernels[2][2])(WideProduct, float*) = {
       {matmul_wide<kWarpgroups, N, false, false>, matmul_wide<kWarpgroups, N, false, true>},
       {matmul_wide<kWarpgroups, N, true, false>, matmul_wide<kWarpgroups, N, true, true>}};
-  const Grid grid{static_cast<std::uint32_t>(plan.tiles_m() * plan.tiles_n()), static_cast<std::uint32_t>(plan.splits),
-                  1, static_cast<std::uint32_t>(4 * N * kTerms * sizeof(float))};
+  const Grid grid{
+      static_cast<std::uint32_t>(plan.tiles_m() * plan.tiles_n()), static_cast<std::uint32_t>(plan.splits), 1,
+      static_cast<std::uint32_t>(std::max(4 * N * kTerms, 64 * kWarpgroups * kRowDistance<N>) * sizeof(float))};
   launch(launcher, kKernels[params.transpose_a][params.transpose_b], "matmul_wide", grid, plan.threads, p, out);
 }
 
 }  // namespace
 
-void launch_matmul_wide(const KernelArgs& args, const MatmulPlan& plan, Launcher& launcher, float* out) {
+void launch_matmul_wide(const KernelArgs& args, const MatmulPlan& plan, const ProductEpilogue& epilogue,
+                        Launcher& launcher, float* out) {
   const auto& params = args.params.as<MatmulParams>();
   WideProduct p;
   p.a = args.input<float>(0), p.b = args.input<float>(1);
@@ -213,6 +305,9 @@ void launch_matmul_wide(const KernelArgs& args, const MatmulPlan& plan, Launcher
       extent_of(args, args.in_type[0], static_cast<std::uint64_t>(params.transpose_a ? plan.k : plan.m));
   p.packs_a = plan.k % 4 == 0 && is_aligned(p.a, 16);
   p.packs_b = plan.k % 4 == 0 && is_aligned(p.b, 16);
+  p.epilogue = epilogue;
+  p.packs_out =
+      plan.n % 4 == 0 && is_aligned(out, 16) && is_aligned(epilogue.with, 16) && is_aligned(epilogue.bias, 16);
   plan.tile_n == 128 ? launch_tiles<2, 128>(p, params, plan, launcher, out)
                      : launch_tiles<1, 64>(p, params, plan, launcher, out);
 }
