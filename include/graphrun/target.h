@@ -61,7 +61,9 @@ struct GpuCosts {
   std::int64_t once_level = 4500;           // level of steps that run once: combining sums of blocks, grid barrier
   std::int64_t once_elements = 300;         // one element per thread of all blocks in such steps
   std::int64_t block_overhead = 120;        // percent of all phases
-  std::int64_t max_block_cycles = 200'000;  // launches of single kernels cost little in longer steps
+  // The same row steps as single kernels: by steps that are not elementwise; multiplications of all products per cycle.
+  LinearCost single_kernels = {15'000, 4'500};
+  std::int64_t single_products = 20'000;
   std::int64_t max_block_turns = 16;        // with more row tiles per block, single kernels read weights less often
   std::int64_t max_number_cycles = 30'000;  // limit on one block's sums to single numbers, while all others wait
   // Split tiles.

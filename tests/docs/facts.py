@@ -230,7 +230,6 @@ def check_counts():
         ("cuda.md", r"summed to at most (\d+) numbers", constant(r"kMaxSums = (\d+)", planner + "cost/thread_costs.cpp")),
         ("cuda.md", r"multiply more than ([\d,]+) times", constant(r"kLongProducts = (\d+)", planner + "cost/thread_costs.cpp")),
         ("cuda.md", r"takes at most (\d+) KiB of shared", constant(r"kMaxShared = (\d+) \* 1024", planner + "cost/tile_costs.cpp")),
-        ("cuda.md", r"up to ([\d,]+) cycles by the model", constant(r"max_block_cycles = ([\d']+)", "include/graphrun/target.h")),
         ("regions.md", r"one for every (\d+) units of work", constant(r"\.partition_work = (\d+)", target)),
         ("regions.md", r"There are at most (\d+), each", constant(r"\.max_partitions = (\d+)", target)),
         ("regions.md", r"`tile_bytes` \((\d+) KiB\)", constant(r"\.tile_bytes = (\d+) \* kKiB", target)),

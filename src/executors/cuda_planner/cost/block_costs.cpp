@@ -155,6 +155,16 @@ class OnceCheck {
   std::set<std::int64_t> sizes_;     // numbers of elements of arrays with slices
 };
 
+// Cycles of the row steps as single kernels, with the elementwise steps after products in the products' kernels.
+std::int64_t single_cycles(const RegionSignature& region, const GpuCosts& costs) {
+  std::int64_t kernels = 0, products = 0;
+  for (const StepSignature& step : region.rows) {
+    kernels += is_elementwise(step.op) ? 0 : 1;
+    if (step.op == Op::matmul) products += row_products(call_of(step));
+  }
+  return costs.single_kernels(kernels) + products * region.capacity / costs.single_products;
+}
+
 }  // namespace
 
 std::vector<BlockStep> block_steps(const RegionSignature& region) {
@@ -199,18 +209,18 @@ TileCosts block_costs(const RegionSignature& region, const Target& target) {
     const BlockPlan plan = block_phases(steps, region.capacity, blocks, threads, costs);
     const std::uint64_t shared = plan.shared_bytes + levels.shared_bytes(threads);
     const std::uint64_t scratch = plan.bytes + levels.scratch_bytes(blocks);
+    const std::int64_t once = static_cast<std::int64_t>(levels.sums.size()) * costs.once_level +
+                              divide_up(levels.elements, std::int64_t{threads} * blocks) * costs.once_elements;
+    const std::int64_t cycles = plan.cycles * costs.block_overhead / 100, single = single_cycles(region, costs);
     if (shared + 2048 > target.shared_memory) {
       tile.fault = fmt::format("tiles of blocks take {} bytes of shared memory", shared);
-    } else if (scratch > kMaxScratch + kBlockFlagBytes || plan.cycles > costs.max_block_cycles) {
-      tile.fault = fmt::format("its products take {} cycles a step, single kernels are as fast from {} on", plan.cycles,
-                               costs.max_block_cycles);
+    } else if (scratch > kMaxScratch + kBlockFlagBytes || cycles > single) {
+      tile.fault = fmt::format("tiles of blocks take {} cycles for its rows, single kernels {}", cycles, single);
     } else if (plan.number_cycles > costs.max_number_cycles) {
       tile.fault = fmt::format("a block would sum rows to single numbers for {} cycles", plan.number_cycles);
     } else {
       const StepTiling tiling{threads, 1, blocks, scratch, 1, RowTile::block};
-      const std::int64_t once = static_cast<std::int64_t>(levels.sums.size()) * costs.once_level +
-                                divide_up(levels.elements, std::int64_t{threads} * blocks) * costs.once_elements;
-      tile.costs.push_back({tiling, plan.cycles * costs.block_overhead / 100 + once});
+      tile.costs.push_back({tiling, cycles + once});
     }
   }
   if (!tile.costs.empty()) tile.fault.clear();
