@@ -78,6 +78,24 @@ def path_of(name):
     return path if path.exists() else FOLDER / f"{name}.json"
 
 
+# TF32 operations and bytes per second, from the data sheets of the SXM modules.
+PEAKS = {"H100": (494.7e12, 3.35e12), "H200": (494.7e12, 4.8e12)}
+
+
+def limit(workload, device, tf32):
+    """Returns the least time of a step's products in µs on the GPU, None for others. A product takes as long as its
+    operations (in f32, three TF32 products of parts) or as memory takes for its operands and its result."""
+    peaks = next((peaks for name, peaks in PEAKS.items() if name in device), None)
+    if peaks is None or isinstance(workload, Step):
+        return None
+    total, rows = 0, workload.batch
+    for layer, (features, units) in enumerate(zip(workload.widths, workload.widths[1:])):
+        operations = 2 * rows * features * units * (1 if tf32 else 3)
+        moved = 4 * (rows * features + features * units + rows * units)
+        total += (2 if layer == 0 else 3) * max(operations / peaks[0], moved / peaks[1])
+    return total * 1e6
+
+
 def check(condition, path, what):
     if not condition:
         raise SystemExit(f"{path}: {what}")
