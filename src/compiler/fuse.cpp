@@ -115,8 +115,8 @@ Rewritten fuse_products(const Graph& graph, const RegionOptions& options, std::i
   for (NodeId id = 0; id < graph.size(); ++id) {
     if (taken[id]) continue;
     std::vector<NodeId> chain{id};
-    const bool can =
-        graph[id].op == Op::matmul && analysis.places[id].region == kNoNode && elements_of(graph[id]) >= least;
+    const bool can = graph[id].op == Op::matmul && graph[id].phase != ir::kShared &&
+                     analysis.places[id].region == kNoNode && elements_of(graph[id]) >= least;
     while (can) {
       const NodeId next = follower(graph, analysis, chain.back(), id);
       if (next == kNoNode) break;
