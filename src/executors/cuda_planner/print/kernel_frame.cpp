@@ -37,6 +37,7 @@ KernelFrame::KernelFrame(const KernelRegion& of, std::string_view arrays)
       tiling(std::get<StepTiling>(region.tiling)),
       in_slots(of.in_slots),
       together(of.together),
+      joined(together > 0 ? joined_warps(region) : 1),
       threads(together > 0 ? 32 * together : tiling.threads),
       kernel{{{}, {}, threads}, of.name, {}, {}, in_slots, together > 0},
       places(program, phase, region),
@@ -114,6 +115,14 @@ KernelFrame::States KernelFrame::states() {
     }
   }
   return out;
+}
+
+std::uint32_t joined_warps(const Region& region) {
+  const auto& tiling = std::get<StepTiling>(region.tiling);
+  const bool only_sums = std::ranges::all_of(region.stages, [](const Stage& stage) {
+    return std::ranges::all_of(stage.combines, [](const Combine& one) { return one.op == CombineOp::sum; });
+  });
+  return only_sums && tiling.threads / tiling.groups % 64 == 0 ? 2 : 1;
 }
 
 std::int64_t warps_with_rows(const Phase& phase, const StepTiling& tiling) {

@@ -30,6 +30,7 @@ class KernelFrame {
   const StepTiling tiling;
   const bool in_slots;
   const std::uint32_t together;  // warps of a block that computes all blocks of the cluster; 0: it is one of them
+  const std::uint32_t joined;    // adjacent warps of the cluster that a warp of such a block plays as one
   const std::uint32_t threads;   // per block
   StepKernel kernel;
   Places places;
@@ -69,6 +70,9 @@ class KernelFrame {
   std::map<std::string, std::string> tables_;  // names of tables of picked rows
 };
 
+// Warps of a cluster that a warp computes as one, where a block computes the cluster: two if their sums are two of the
+// same branch of the tree, and the order of two sums does not matter.
+std::uint32_t joined_warps(const Region& region);
 // Warps of a cluster that have rows in each step.
 std::int64_t warps_with_rows(const Phase& phase, const StepTiling& tiling);
 // Whether each step of the phase increments the state once and nothing else writes it, so the next value is one more.

@@ -77,7 +77,7 @@ bool fits_slots(const Phase& phase, const Region& region) {
 std::uint32_t warps_together(const Phase& phase, const Region& region) {
   const auto& tiling = std::get<StepTiling>(region.tiling);
   if (!fits_slots(phase, region) || tiling.cluster == 1 || tiling.tile == RowTile::warp) return 0;
-  const std::int64_t warps = warps_with_rows(phase, tiling);
+  const std::int64_t warps = divide_up(warps_with_rows(phase, tiling), std::int64_t{joined_warps(region)});
   return static_cast<std::uint32_t>(divide_up(warps, divide_up(warps, kMaxTogether)));
 }
 

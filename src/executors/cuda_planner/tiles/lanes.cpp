@@ -19,6 +19,7 @@ namespace {
 // Limit on the weights and sums that fit a thread's registers together with the values of a row. Above it, each row
 // reads the weights again.
 constexpr std::int64_t kMaxHeld = 112;
+constexpr std::int64_t kMaxHeldTogether = 72;  // sums and kept rows of a thread in a block of up to 12 warps
 
 using tile::half_of;
 
@@ -122,11 +123,17 @@ class LaneStage : public RowStage {
   void run() {
     const std::uint64_t at_once = std::uint64_t{tiling().block_rows()} * tiling().blocks();
     turns_ = row_turns(tiling(), frame.phase.capacity, products(), same_numbers());
-    turns_.kept = turns_.kept && frame.together == 0;  // a warp has rows of several
     for (const Step& step : rows())
       if (lane_step(step, frame.once.call(step)).makes_half()) halves_.insert(root(step.output));
     find_groups();
     const std::int64_t own = std::ranges::max(groups_, {}, &SumGroup::sums).sums;  // sums per thread
+    if (frame.together > 0)  // a warp may have rows of several, and has fewer registers
+      turns_.kept = turns_.kept && warps_with_rows(frame.phase, tiling()) <= joined() * frame.together &&
+                    own + same_numbers() * joined() <= kMaxHeldTogether;
+    if (joined() > 1) {
+      if (own > 0) text += fmt::format("    float joined[{}];\n", own);
+      text += fmt::format("    GRAPHRUN_TILE_UNROLL\n    for (u32 of = 0; of < {}u; ++of) {{\n", joined());
+    }
     if (own > 0) text += fmt::format("    float sums[{}];\n", own);
     if (own > 0 && groups_.size() > 1) text += fmt::format("    start<0, {}>(sums, 0.0f);\n", own);
     for (const Value& value : values)
@@ -138,16 +145,21 @@ class LaneStage : public RowStage {
         "(void)live;\n";
     if (weights() + own > kMaxHeld) text += "      forget();\n";
     write_rows();
-    text += fmt::format("    }};\n    for_rows<{}u, {}u, {}, {}, {}>(first_row, {}, row);\n", frame.phase.capacity,
+    text += fmt::format("    }};\n    for_rows<{}u, {}u, {}, {}, {}{}>(first_row{}, {}, row);\n", frame.phase.capacity,
                         at_once, turns_.straight ? turns_.count : 1, frame.count != kNoBuffer, tiling().threads <= 128,
-                        frame.count_text());
+                        joined() > 1 && lanes() == 2 ? fmt::format(", {}", 16 * joined()) : "",
+                        joined() > 1 ? " + of" : "", frame.count_text());
+    if (joined() > 1) text += (own > 0 ? fmt::format("    {}.join(joined, sums, of);\n", reduce()) : "") + "    }\n";
+    const std::string_view sums_name = joined() > 1 ? "joined" : "sums";
     if (lanes() == 2 && own > 0) {
       second = tile::multiple_of_4(own);
-      text += fmt::format("    by_pair::combine_lanes<Combine{}, {}>(sums, {}.row());\n", number, second, reduce());
+      text += fmt::format("    by_pair::combine_lanes<Combine{}, {}>({}, {}.row());\n", number, second, sums_name,
+                          reduce());
     } else if (own > 0 && groups_.size() == 1) {
-      text += fmt::format("    {}.add(sums);\n", reduce());
+      text += fmt::format("    {}.add({});\n", reduce(), sums_name);
     } else if (own > 0) {
-      text += fmt::format("    {}.add(sums, {}, {});\n", reduce(), of_each(&SumGroup::first), of_each(&SumGroup::sums));
+      text += fmt::format("    {}.add({}, {}, {});\n", reduce(), sums_name, of_each(&SumGroup::first),
+                          of_each(&SumGroup::sums));
     }
     for (Value& value : values) value.at += groups_[value.group].first;
     sums = second + groups_.back().first + groups_.back().sums;
@@ -155,6 +167,7 @@ class LaneStage : public RowStage {
 
  private:
   int lanes() const { return tiling().tile == RowTile::pair ? 2 : 1; }
+  std::int64_t joined() const { return frame.joined; }
   LaneStep lane_step(const Step& step, TextCall call) const {
     std::vector<bool> halves;
     for (const BufferId input : step.inputs) halves.push_back(halves_.contains(root(input)));
@@ -257,9 +270,10 @@ class LaneStage : public RowStage {
   void define(BufferId tile, const std::string& code, std::string_view comment, bool same) {
     if (!same || !turns_.kept) return let(tile, code, comment);
     kept += fmt::format("  Row<{}, {}> v{}_kept[{}];\n", type_name(buffer(tile).type.dtype), features(tile), tile,
-                        turns_.count);
+                        turns_.count * joined());
     kept_loads += fmt::format("      v{}_kept[turn] = {};\n", tile, code);
-    let(tile, fmt::format("v{}_kept[turn]", tile), comment);
+    let(tile, fmt::format("v{}_kept[turn{}]", tile, joined() > 1 ? fmt::format(" * {} + int(of)", joined()) : ""),
+        comment);
   }
 
   // Stores rows that are complete after `step`, so that they free registers early. Null: rows that no step of the stage

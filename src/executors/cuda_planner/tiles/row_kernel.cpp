@@ -124,27 +124,34 @@ class RowWriter : KernelFrame {
 
   // A loop over the warps of the cluster, without its end. The sums of warps without rows are those of the first step.
   std::string warp_loop(std::size_t number, const RowStage& rows) const {
-    const std::int64_t all = std::int64_t{tiling.cluster} * tiling.threads / 32,
-                       with_rows = warps_with_rows(phase, tiling);
-    const std::uint32_t of_group = tiling.threads / tiling.groups / 32;
+    const std::uint32_t of_block = warps_of_block();
+    const std::int64_t all = std::int64_t{tiling.cluster} * of_block,
+                       with_rows = divide_up(warps_with_rows(phase, tiling), std::int64_t{joined});
     return fmt::format(
         "    GRAPHRUN_TILE_LOOP\n    for (u32 warp = part; warp < {warps}; warp += {together}u) {{  // stage {number}: "
         "rows\n"
-        "    const u32 group = warp % {all}u / {of_group}u, first_row = warp / {all}u * {rows}u + "
-        "(warp % {of_group}u * 32u + thread_index() % 32u){lanes};\n    (void)group;\n{begin}{text}",
+        "    const u32 group = warp % {all}u / {of_group}u, first_row = {first_row};\n    (void)group;\n{begin}{text}",
         "warps"_a =
             count != kNoBuffer ? fmt::format("{}u", all) : fmt::format("(epoch == 1 ? {}u : {}u)", all, with_rows),
-        "together"_a = together, "number"_a = number, "all"_a = tiling.threads / 32, "of_group"_a = of_group,
-        "rows"_a = tiling.block_rows(), "lanes"_a = lanes(),
+        "together"_a = together, "number"_a = number, "all"_a = of_block, "of_group"_a = of_block / tiling.groups,
+        "first_row"_a = first_row_of("warp"),
         "begin"_a = rows.sums > 0 ? fmt::format("    {}.begin(warp);\n", rows.reduce()) : "", "text"_a = rows.text);
+  }
+  // Those that a warp of a block in place of the cluster can be.
+  std::uint32_t warps_of_block() const { return tiling.threads / 32 / joined; }
+  std::string first_row_of(std::string_view warp) const {
+    return fmt::format("{0} / {1}u * {2}u + ({0} % {3}u * 32u + thread_index() % 32u){4}{5}", warp, warps_of_block(),
+                       tiling.block_rows(), warps_of_block() / tiling.groups, lanes(),
+                       joined > 1 ? fmt::format(" * {}u", joined) : "");
   }
   std::string_view lanes() const { return tiling.tile == RowTile::pair ? " / 2" : ""; }
   std::int64_t rows_at_once() const { return std::int64_t{tiling.block_rows()} * tiling.blocks(); }
   // Zeroes stored rows past the end of a partial batch, one row per thread with every tile.
   std::string clear_rows(const Stage& stage) {
     if (count == kNoBuffer || stage.stores.empty()) return {};
-    std::string text = fmt::format("    for (u32 r = first_row; r < {}u; r += {}u) {{\n      if (r < {}) continue;\n",
-                                   phase.capacity, rows_at_once(), count_text());
+    std::string text = joined > 1 ? fmt::format("    for (u32 of = 0; of < {}u; ++of)\n", joined) : "";
+    text += fmt::format("    for (u32 r = first_row{}; r < {}u; r += {}u) {{\n      if (r < {}) continue;\n",
+                        joined > 1 ? " + of" : "", phase.capacity, rows_at_once(), count_text());
     for (const TileMove& move : stage.stores)
       text += fmt::format("      clear<{0}>({1} + u64(r) * {0});\n", feature_count(buffer(move.arena).type),
                           pointer(move.arena));
@@ -171,10 +178,12 @@ class RowWriter : KernelFrame {
       types += fmt::format(
           "struct Combine{number} {{\n  GRAPHRUN_TILE_FN static float apply(int v, float x, float y) {{\n"
           "    (void)v;\n{combines}    return x + y;\n  }}\n}};\n"
-          "using Reduce{number} = {kind}<{sums}, {threads}, {cluster}, {clusters}, Combine{number}, {groups}>;\n",
+          "using Reduce{number} = {kind}<{sums}, {threads}, {cluster}, {clusters}, Combine{number}, "
+          "{groups}{joined}>;\n",
           "kind"_a = together > 0 ? "VirtualReduce" : "AllReduce", "number"_a = r.stage + 1, "combines"_a = r.combines,
           "sums"_a = r.sums, "threads"_a = tiling.threads, "cluster"_a = tiling.cluster,
-          "clusters"_a = together > 0 ? threads : tiling.clusters, "groups"_a = r.groups);
+          "clusters"_a = together > 0 ? threads : tiling.clusters, "groups"_a = r.groups,
+          "joined"_a = joined > 1 ? fmt::format(", {}", joined) : "");
       members += fmt::format("  Reduce{0}::Shared reduce{0};\n", r.stage + 1);
       const std::string at = region.accumulators == kNoBuffer
                                  ? scratch()
@@ -203,9 +212,13 @@ class RowWriter : KernelFrame {
     if (!kept_.empty())
       body += kept_ + fmt::format(
                           "  GRAPHRUN_TILE_UNROLL\n  for (int turn = 0; turn < {}; ++turn) {{\n"
-                          "    u32 r = first_row + turn * {}u;\n    if (r >= {}u) r = {}u;\n{}  }}\n",
-                          divide_up(phase.capacity, rows_at_once()), rows_at_once(), phase.capacity, phase.capacity - 1,
-                          kept_loads_);
+                          "    u32 r = {};\n    if (r >= {}u) r = {}u;\n{}  }}\n",
+                          divide_up(phase.capacity, rows_at_once()) * joined,
+                          joined > 1 ? fmt::format("{} + turn / {}u * {}u + turn % {}u", first_row_of("part"), joined,
+                                                   rows_at_once(), joined)
+                                     : fmt::format("{} + turn * {}u", together > 0 ? first_row_of("part") : "first_row",
+                                                   rows_at_once()),
+                          phase.capacity, phase.capacity - 1, kept_loads_);
     body += "  barrier();\n  for (u32 epoch = 1; epoch <= a.steps; ++epoch) {\n";
     // Whether a wait of the previous step timed out. Read early, so that nothing waits for the result.
     if (!leave_together && !failed.empty()) body += fmt::format("    const bool failed = {};\n", failed);

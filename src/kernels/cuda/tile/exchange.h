@@ -283,23 +283,32 @@ class AllReduce {
 };
 
 // The all-reduce of a cluster of kCluster blocks of kThreads threads whose rows a block of kRunning threads computes,
-// each warp those of several warps of the cluster. The tree is the same, so the bits are. Sums of a warp for which none
-// calls add() stay as they are.
-template <int kValues, int kThreads, int kCluster, int kRunning, class Combine, int kGroups = 1>
+// each warp those of several warps of the cluster. kJoined adjacent warps become one: a lane adds up the sums of
+// kJoined adjacent lanes, the first level of the tree, and the warp combines lanes once. The tree is the same, so the
+// bits are. Sums of a warp for which none calls add() stay as they are.
+template <int kValues, int kThreads, int kCluster, int kRunning, class Combine, int kGroups = 1, int kJoined = 1>
 class VirtualReduce {
-  static constexpr int kWarps = kThreads / 32 / kGroups, kRow = multiple_of_4(kValues), kQuads = kRow / 4;
+  static constexpr int kWarps = kThreads / 32 / kGroups / kJoined, kRow = multiple_of_4(kValues), kQuads = kRow / 4;
+  // Whether the rows of all blocks have one tree with those of a block as its branches: total() combines all of them.
+  static constexpr bool kFlat = (kWarps & (kWarps - 1)) == 0 && kCluster * kWarps <= 16;
+  static_assert(kJoined <= 2 && kThreads / 32 / kGroups % kJoined == 0);
 
  public:
   struct Shared {
     alignas(16) float rows[kCluster][kWarps][kRow];  // one for each warp of a group
-    alignas(16) float blocks[kCluster][kRow];
+    alignas(16) float blocks[kFlat ? 1 : kCluster][kRow];
   };
   static constexpr unsigned kScratchBytes = 0;
   GRAPHRUN_TILE_FN VirtualReduce(Shared& shared, void*, unsigned*) : shared_(shared) {}
 
-  // This warp's next add() is that of warp `warp` of the cluster.
+  // This warp's next add() is that of warp `warp` of the cluster, or of kJoined warps from kJoined * `warp` on.
   GRAPHRUN_TILE_FN void begin(unsigned warp) {
-    row_ = shared_.rows[warp / (kThreads / 32)][warp % static_cast<unsigned>(kWarps)];
+    row_ = shared_.rows[warp / (kThreads / 32 / kJoined)][warp % static_cast<unsigned>(kWarps)];
+  }
+  // The sums of lane `of` of those that a lane plays become part of `all`.
+  template <int N>
+  GRAPHRUN_TILE_FN static void join(float (&all)[N], const float (&sums)[N], unsigned of) {
+    GRAPHRUN_TILE_FOR (i, N) all[i] = of == 0 ? sums[i] : Combine::apply(i, all[i], sums[i]);
   }
   template <int N>
   GRAPHRUN_TILE_FN void add(float (&part)[N], int first = 0, int count = N) {
@@ -308,14 +317,17 @@ class VirtualReduce {
   GRAPHRUN_TILE_FN float* row() { return row_; }
   GRAPHRUN_TILE_FN void run(unsigned) {
     barrier();
-    for (int i = static_cast<int>(thread_index()); i < kCluster * kQuads; i += kRunning) {
-      const int v = i % kQuads * 4, block = i / kQuads;
-      *reinterpret_cast<Floats<4>*>(&shared_.blocks[block][v]) =
-          combine_rows<Combine, kWarps, 4>(v, shared_.rows[block][0] + v, kRow);
+    if constexpr (!kFlat) {
+      for (int i = static_cast<int>(thread_index()); i < kCluster * kQuads; i += kRunning) {
+        const int v = i % kQuads * 4, block = i / kQuads;
+        *reinterpret_cast<Floats<4>*>(&shared_.blocks[block][v]) =
+            combine_rows<Combine, kWarps, 4>(v, shared_.rows[block][0] + v, kRow);
+      }
+      barrier();
     }
-    barrier();
   }
   GRAPHRUN_TILE_FN float total(int v) const {
+    if constexpr (kFlat) return combine_rows<Combine, kCluster * kWarps, 1>(v, shared_.rows[0][0] + v, kRow).value[0];
     return combine_rows<Combine, kCluster, 1>(v, shared_.blocks[0] + v, kRow).value[0];
   }
   GRAPHRUN_TILE_FN bool failed() const { return false; }

@@ -174,13 +174,13 @@ GRAPHRUN_TILE_FN void combine_lanes(float (&part)[kValues], float* row) {
 // ---- rows
 
 // Like tile::for_rows(), kRows rows at a time; `first` is this pair's. Lanes of a warp stay together: those without a
-// row repeat the last one, with `live` false.
-template <u32 kCapacity, u32 kRows, int kUnrolled, bool kPartial, bool kAlone, class Row>
+// row repeat the last one, with `live` false. A warp has kPlaces adjacent rows, of which each pair has some.
+template <u32 kCapacity, u32 kRows, int kUnrolled, bool kPartial, bool kAlone, u32 kPlaces = 16, class Row>
 GRAPHRUN_TILE_FN void for_rows(u32 first, u32 count, Row row) {
   if constexpr (!kPartial && kCapacity / kRows <= kUnrolled) {
     tile::for_rows<kCapacity, kRows, kUnrolled, false, kAlone>(first, count, row);
   } else {
-    const u32 all = kPartial ? count : kCapacity, place = first % 16;
+    const u32 all = kPartial ? count : kCapacity, place = first % kPlaces;
     GRAPHRUN_TILE_LOOP
     for (u32 of_warp = first - place; of_warp < all; of_warp += kRows) {
       const u32 r = of_warp + place;
