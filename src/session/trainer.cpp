@@ -329,8 +329,10 @@ void Trainer::Run::run_steps(std::uint64_t n) {
   loaded_.observe(index_, phase_.recorded[0].ring, n, [&](std::uint64_t step, float value) {
     if (!losses_.empty() && !std::isfinite(losses_.back())) return;
     losses_.push_back(static_cast<double>(value));
-    add_to(state_.progress.epoch, step, value);
+    if (batches_ > 1) add_to(state_.progress.epoch, step, value);
   });
+  // Every step is an epoch, and the mean is that of the last one.
+  if (batches_ == 1) add_to(state_.progress.epoch, 0, static_cast<float>(losses_.back()));
   if (options_.on_losses) options_.on_losses(losses_);
   if (!std::isfinite(losses_.back())) reject(done_ - n + losses_.size() - 1, losses_.back());
   for (std::size_t i = 0; i < state_.objectives.size(); ++i) {

@@ -21,6 +21,8 @@ namespace graphrun::cuda {
 
 namespace {
 
+constexpr std::uint64_t kMaxParameterBytes = 1 << 16;  // copied together
+
 Machine machine_for(const Program& program) {
   const Target& target = find_target(program.target.empty() ? "h200" : program.target);
   if (target.executor != "cuda") {
@@ -104,6 +106,7 @@ CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profili
   arena_.emplace(api_, program_);
   polled_ = poll_block(program_);
   if (polled_.bytes > 0) pinned_ = api_.allocate_pinned(polled_.bytes);
+  find_parameters();
   took("allocation_ns");
   const std::string source = bind_phases(std::move(steps));
   program_.initial.clear();  // kernels already contain the initial values that they need
@@ -407,13 +410,38 @@ void CudaRunnable::read(BufferId buffer, std::span<std::byte> bytes) {
     copy(from, span.data(), arena_->at(buffer), span.size(), cudaMemcpyDeviceToHost);
     return gather(from, span.data(), bytes);
   }
+  if (read_parameter(from, 0, bytes)) return;
   copy(from, bytes.data(), arena_->at(buffer), bytes.size(), cudaMemcpyDeviceToHost);
 }
 
 void CudaRunnable::read_range(BufferId buffer, std::uint64_t first, std::span<std::byte> bytes) {
   const Buffer& from = program_.buffers.at(buffer);
   check_range(from, first, bytes.size());
-  if (!bytes.empty()) copy(from, bytes.data(), arena_->at(buffer) + first, bytes.size(), cudaMemcpyDeviceToHost);
+  if (bytes.empty() || read_parameter(from, first, bytes)) return;
+  copy(from, bytes.data(), arena_->at(buffer) + first, bytes.size(), cudaMemcpyDeviceToHost);
+}
+
+void CudaRunnable::find_parameters() {
+  std::uint64_t end = 0;
+  for (BufferId id = 0; id < program_.buffers.size() && !Arena::is_split(); ++id) {
+    const Buffer& one = program_.buffers[id];
+    if (one.kind != BufferKind::parameter || one.bytes == 0) continue;
+    if (first_parameter_ == kNoBuffer || one.offset < program_.buffers[first_parameter_].offset) first_parameter_ = id;
+    end = std::max(end, one.offset + one.bytes);
+  }
+  if (first_parameter_ == kNoBuffer) return;
+  const std::uint64_t bytes = end - program_.buffers[first_parameter_].offset;
+  if (bytes <= kMaxParameterBytes) parameters_.resize(bytes);
+}
+
+bool CudaRunnable::read_parameter(const Buffer& from, std::uint64_t first, std::span<std::byte> bytes) {
+  if (!mirrored_ || parameters_.empty() || from.kind != BufferKind::parameter) return false;
+  const Buffer& begin = program_.buffers[first_parameter_];
+  if (!parameters_read_)
+    copy(begin, parameters_.data(), arena_->at(first_parameter_), parameters_.size(), cudaMemcpyDeviceToHost);
+  parameters_read_ = true;
+  std::memcpy(bytes.data(), parameters_.data() + (from.offset - begin.offset + first), bytes.size());
+  return true;
 }
 
 void CudaRunnable::write_rows(BufferId buffer, std::int64_t first, std::span<const std::byte> bytes) {
@@ -445,6 +473,7 @@ void CudaRunnable::run(PhaseId phase, std::uint64_t n) {
   if (n > 0 && bound.repeats_itself() && std::get<BoundSteps>(bound.launches.front().work).slot) {
     run_in_slot(phase, n);
     mirrored_ = true;
+    parameters_read_ = false;
     return;
   }
   if (profile_ && n > 0 && profile_->sample_due(name)) {
@@ -457,6 +486,7 @@ void CudaRunnable::run(PhaseId phase, std::uint64_t n) {
     run_in_several(phase, begun, n);
   }
   mirrored_ = true;
+  parameters_read_ = false;
   if (profile_) profile_->add_run(name, n, Profiler::now() - start);
 }
 

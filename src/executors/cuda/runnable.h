@@ -107,6 +107,8 @@ class CudaRunnable final : public Runnable {
   void run_in_several(PhaseId phase, std::uint64_t begun, std::uint64_t n);  // steps [begun, n) of a run
   void capture_phases();
   void synchronize_run();  // end of a run: waits for its launches and checks for faults
+  void find_parameters();
+  bool read_parameter(const Buffer& from, std::uint64_t first, std::span<std::byte> bytes);  // false: not copied
   void copy(const Buffer& what, void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
   const Buffer& checked(BufferId buffer, std::size_t bytes, const char* call) const;
 
@@ -124,6 +126,11 @@ class CudaRunnable final : public Runnable {
   Api::Memory pinned_;
   PollBlock polled_;       // polled block of the arena; pinned_ mirrors it
   bool mirrored_ = false;  // the pinned block equals the arena
+  // All parameters, if they are small, after a run. The first read copies them: a report reads each of them, and a copy
+  // from the device takes as long as a hundred steps.
+  std::vector<std::byte> parameters_;
+  BufferId first_parameter_ = kNoBuffer;
+  bool parameters_read_ = false;  // since the last run
   std::optional<MatmulLibrary> library_;
   std::unique_ptr<CompiledKernels> compiled_;
   std::unique_ptr<StepKernels> step_kernels_;
