@@ -46,6 +46,7 @@ static int fails(void) {
 FAILING(ssize_t, read, (int file, void *bytes, size_t size), (file, bytes, size))
 FAILING(ssize_t, write, (int file, const void *bytes, size_t size), (file, bytes, size))
 FAILING(int, fsync, (int file), (file))
+FAILING(int, syncfs, (int file), (file))
 FAILING(int, ftruncate, (int file, off_t size), (file, size))
 FAILING(int, fchmod, (int file, mode_t mode), (file, mode))
 FAILING(int, fchown, (int file, uid_t user, gid_t group), (file, user, group))

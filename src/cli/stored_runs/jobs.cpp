@@ -157,13 +157,16 @@ void run_in_threads(const std::vector<Arguments>& trainings, const Executors& ex
     if (fewest != running.end()) --*fewest;
   };
   run_at_once(trainings.size(), at_once, train, [&](std::span<const std::size_t> slots) {
-    // Completes all runs that have ended while the threads train: they never wait for the disk, and on a journaling
-    // file system the first sync writes the journal for all of these runs.
-    for (const std::size_t slot : slots) ends[slot].attempt([](const UnsyncedRun& run) { run.sync_files(); });
+    // Completes all runs that have ended while the threads train: they never wait for the disk, and one sync serves
+    // all of these runs.
+    for (const auto step : {&UnsyncedRun::write_result, &UnsyncedRun::name_result}) {
+      std::map<::dev_t, bool> synced;
+      for (const std::size_t slot : slots) ends[slot].attempt([&](const UnsyncedRun& run) { (run.*step)(); });
+      for (const std::size_t slot : slots) ends[slot].attempt([&](const UnsyncedRun& run) { run.sync(synced); });
+    }
     for (const std::size_t slot : slots) {
       ThreadEnd end = std::move(ends[slot]);
       if (!end.begun) continue;
-      end.attempt([](const UnsyncedRun& run) { run.write_result(); });
       end.message.resize(std::min(end.message.size(), kKeptMessage));
       ended(end);
     }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -25,6 +26,8 @@ namespace graphrun::cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kUnnamedResult = "result.json.tmp";
 
 [[noreturn]] void reject(const fs::path& folder, const std::error_code& error) {
   throw Error(ErrorKind::input, "runs.folder",
@@ -80,21 +83,40 @@ void write_file(const std::string& path, std::string_view text, bool synced = tr
   file.commit();
 }
 
+[[noreturn]] void reject_file(const fs::path& path, int error) {
+  throw Error(ErrorKind::run, "runs.write",
+              fmt::format("cannot write '{}': {}", path.string(), std::generic_category().message(error)));
+}
+
 }  // namespace
 
-void UnsyncedRun::sync_files() const {
+void UnsyncedRun::write_result() const {
+  write_file((fs::path(folder) / kUnnamedResult).string(), result, false);
+}
+
+void UnsyncedRun::name_result() const {
+  std::error_code error;
+  const fs::path path = fs::path(folder) / "result.json";
+  fs::rename(fs::path(folder) / kUnnamedResult, path, error);
+  if (error) reject_file(path, error.value());
+}
+
+void UnsyncedRun::sync(std::map<::dev_t, bool>& synced) const {
+  const Descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  struct stat status {};
+  if (opened.number() < 0 || ::fstat(opened.number(), &status) != 0) reject_file(folder, errno);
+  const auto [found, is_first] = synced.try_emplace(status.st_dev);
+  if (is_first) found->second = ::syncfs(opened.number()) == 0;
+  if (found->second) return;
+  // Some file of some run could not be written: each run finds out whether it is one of its own.
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     if (!entry.is_regular_file()) continue;
     const Descriptor file(::open(entry.path().c_str(), O_RDONLY | O_CLOEXEC));
-    if (file.number() < 0 || ::fsync(file.number()) != 0)
-      throw Error(ErrorKind::run, "runs.write",
-                  fmt::format("cannot write '{}': {}", entry.path().string(), std::generic_category().message(errno)));
+    if (file.number() < 0 || ::fsync(file.number()) != 0) reject_file(entry.path(), errno);
   }
-}
-
-// Syncing the folder for result.json makes the names of the other files durable, too.
-void UnsyncedRun::write_result() const {
-  write_file((fs::path(folder) / "result.json").string(), result);
+  // Some file systems do not support it and return these errors, as in output_file.cpp.
+  if (::fsync(opened.number()) != 0 && errno != EINVAL && errno != ENOTSUP && errno != EBADF)
+    reject_file(folder, errno);
 }
 
 RunFolder::RunFolder(Arguments& arguments, UnsyncedRun* unsynced) : arguments_(arguments), unsynced_(unsynced) {
@@ -133,6 +155,7 @@ void RunFolder::begin(const Session& session) {
   std::error_code none;
   fs::remove(file("result.json"), none);  // from a run that is replaced or resumed
   fs::remove(file("changes.json"), none);
+  fs::remove(file(kUnnamedResult), none);  // from a run that was killed
   JsonWriter json;
   utsname system{};
   ::uname(&system);
@@ -143,7 +166,7 @@ void RunFolder::begin(const Session& session) {
   json.member("model_file", session.model().file).member("version", version_text());
   json.member("system", fmt::format("{} {} {}", system.sysname, system.release, system.machine));
   json.member("threads", std::thread::hardware_concurrency()).member("executor", session.executor());
-  write_file(file("run.json"), json.end_object().text() + "\n");
+  write_file(file("run.json"), json.end_object().text() + "\n", unsynced_ == nullptr);
   begun_ = true;
   if (session.model().canonical) write_file(file("model.json"), session.model().canonical(), unsynced_ == nullptr);
 }
@@ -154,9 +177,8 @@ void RunFolder::write_changes(std::string_view changes) const {
 
 void RunFolder::end(std::string_view result) const {
   if (folder_.empty()) return;
-  UnsyncedRun run{folder_, std::string(result)};
-  if (unsynced_ == nullptr) return run.write_result();
-  *unsynced_ = std::move(run);
+  if (unsynced_ == nullptr) return write_file(file("result.json"), result);
+  *unsynced_ = {folder_, std::string(result)};
 }
 
 }  // namespace graphrun::cli

@@ -6,6 +6,9 @@
 // cannot be written). Not handled here: reading (graphrun/run_folder.h).
 #pragma once
 
+#include <sys/types.h>
+
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -19,8 +22,12 @@ struct UnsyncedRun {
   std::string folder;  // empty: nothing to complete
   std::string result;  // JSON
 
-  void sync_files() const;    // waits until the files are on the disk
-  void write_result() const;  // after sync_files(): completes the run
+  // A caller completes several runs together by write_result(), sync(), name_result() and sync(), each for all of them.
+  void write_result() const;  // under another name
+  void name_result() const;   // names result.json
+  // Returns when the files of the run are on the disk. `synced`: file systems that the calls for other runs have
+  // synced, and whether without an error. Syncing each file would take as long as thousands of steps.
+  void sync(std::map<::dev_t, bool>& synced) const;
 };
 
 class RunFolder {

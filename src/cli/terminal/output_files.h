@@ -27,6 +27,7 @@ class OutputFiles {
   void connect(Diagnostics& diagnostics);
 
   std::vector<OutputFile> logs;
+  bool rows_together = false;        // rows of a log may wait for later ones (text_logs.h)
   std::optional<OutputFile> events;  // in the --tensorboard folder
   std::optional<OutputFile> losses, weights, trace, dump, report, certificate, array;
 

@@ -39,9 +39,9 @@ std::vector<LogColumn> columns_of(const Session& session, bool hashes) {
   return columns;
 }
 
-std::unique_ptr<LogWriter> text_log(OutputFile& file) {
-  if (is_json_log(file.path())) return std::make_unique<JsonLog>(file);
-  return std::make_unique<CsvLog>(file);
+std::unique_ptr<LogWriter> text_log(OutputFile& file, bool each_row) {
+  if (is_json_log(file.path())) return std::make_unique<JsonLog>(file, each_row);
+  return std::make_unique<CsvLog>(file, each_row);
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ History::History(OutputFiles& outputs, const Session& session, bool hashes, std:
                                    file.path(), place));
     }
   };
-  for (OutputFile& file : outputs.logs) begin(text_log(file), file);
+  for (OutputFile& file : outputs.logs) begin(text_log(file, replaces || !outputs.rows_together), file);
   if (outputs.events) begin(std::make_unique<EventLog>(*outputs.events), *outputs.events);
 }
 

@@ -7,7 +7,8 @@ namespace graphrun::cli {
 namespace {
 
 constexpr std::size_t kGathered = std::size_t{1} << 15;  // bytes per write
-constexpr std::size_t kLine = std::size_t{1} << 12;      // enough for many metrics
+constexpr std::chrono::milliseconds kPause{20};
+constexpr std::size_t kLine = std::size_t{1} << 12;  // enough for many metrics
 
 }  // namespace
 
@@ -29,6 +30,13 @@ void LineFile::flush() {
     }
   }
   lines_.clear();
+}
+
+void LineFile::flush_soon() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - flushed_ < kPause) return;
+  flushed_ = now;
+  flush();
 }
 
 void LineFile::check() const {

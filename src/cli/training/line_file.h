@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <exception>
 #include <optional>
 
@@ -22,6 +23,7 @@ class LineFile {
   fmt::memory_buffer& line() { return lines_; }  // append, then call end_line(), or flush() for binary data
   void end_line();
   void flush();        // writes the buffer; also called when it is nearly full
+  void flush_soon();   // the same, unless that was less than 20 ms ago: a write per row can take as long as the steps
   void check() const;  // throws the error of a failed write
   void finish();       // call after the last line
 
@@ -29,6 +31,7 @@ class LineFile {
   OutputFile* file_;
   fmt::memory_buffer lines_;
   std::exception_ptr failure_;
+  std::chrono::steady_clock::time_point flushed_{};
 };
 
 }  // namespace graphrun::cli

@@ -57,7 +57,7 @@ void CsvLog::write(const LogRow& row) {
       fmt::format_to(std::back_inserter(lines_.line()), "{:016x}", hash->value);
   }
   lines_.end_line();
-  lines_.flush();
+  each_row_ ? lines_.flush() : lines_.flush_soon();
 }
 
 bool JsonLog::begin(std::span<const LogColumn> columns, std::uint64_t from) {
@@ -88,7 +88,7 @@ void JsonLog::write(const LogRow& row) {
   }
   append(lines_.line(), "}");
   lines_.end_line();
-  lines_.flush();
+  each_row_ ? lines_.flush() : lines_.flush_soon();
 }
 
 }  // namespace graphrun::cli

@@ -1,6 +1,7 @@
 // text_logs.h: logs as CSV (a header and one line per row) and as JSON Lines (one object per row).
-// Contract: each line is one append, so that a killed run leaves whole lines. An empty cell is an empty field in CSV
-// and an absent key in JSON. A non-finite number is null in JSON.
+// Contract: whole lines are appended, so that a killed run leaves whole lines: each line on its own (`each_row`), or
+// those of 20 ms together. An empty cell is an empty field in CSV and an absent key in JSON. A non-finite number is
+// null in JSON.
 #pragma once
 
 #include <string>
@@ -15,26 +16,28 @@ bool is_json_log(const std::string& path);  // checks the extension
 
 class CsvLog : public LogWriter {
  public:
-  explicit CsvLog(OutputFile& file) : file_(file), lines_(&file) {}
+  CsvLog(OutputFile& file, bool each_row) : file_(file), each_row_(each_row), lines_(&file) {}
   bool begin(std::span<const LogColumn> columns, std::uint64_t from) override;
   void write(const LogRow& row) override;
   void finish() override { lines_.finish(); }
 
  private:
   OutputFile& file_;
+  const bool each_row_;
   std::span<const LogColumn> columns_;
   LineFile lines_;
 };
 
 class JsonLog : public LogWriter {
  public:
-  explicit JsonLog(OutputFile& file) : file_(file), lines_(&file) {}
+  JsonLog(OutputFile& file, bool each_row) : file_(file), each_row_(each_row), lines_(&file) {}
   bool begin(std::span<const LogColumn> columns, std::uint64_t from) override;
   void write(const LogRow& row) override;
   void finish() override { lines_.finish(); }
 
  private:
   OutputFile& file_;
+  const bool each_row_;
   std::span<const LogColumn> columns_;
   std::vector<std::string> keys_;  // quoted, with colon
   LineFile lines_;

@@ -228,6 +228,7 @@ int train_and_store(const Arguments& given, Diagnostics& diagnostics, const Prin
   RunFolder folder(arguments, unsynced);
   OutputFiles outputs(arguments);
   if (unsynced != nullptr) {
+    outputs.rows_together = true;
     for (OutputFile& log : outputs.logs) log.defer_sync();
     if (outputs.weights) outputs.weights->defer_sync();
   }
