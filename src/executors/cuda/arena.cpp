@@ -6,8 +6,8 @@
 
 namespace graphrun::cuda {
 
-Arena::Arena(Api& api, const Program& program)
-    : api_(api), program_(program), polled_(poll_block(program)), split_(is_split()) {
+Arena::Arena(Api& api, const Program& program, PollBlock polled)
+    : api_(api), program_(program), polled_(polled), split_(is_split()) {
   const auto root = [&](BufferId id) { return storage_root(program, id); };
   address_.resize(program.buffers.size(), nullptr);
   std::byte* whole = split_ ? nullptr : allocate(program.arena_bytes);

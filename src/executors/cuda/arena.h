@@ -16,7 +16,7 @@ namespace graphrun::cuda {
 
 class Arena {
  public:
-  Arena(Api& api, const Program& program);
+  Arena(Api& api, const Program& program, PollBlock polled);  // polled: the polled block, or one that contains it
 
   static bool is_split();  // each storage is an allocation
   std::byte* at(BufferId id) const { return address_[id]; }

@@ -21,7 +21,18 @@ namespace graphrun::cuda {
 
 namespace {
 
-constexpr std::uint64_t kMaxParameterBytes = 1 << 16;  // copied together
+constexpr std::uint64_t kMaxMirrored = 1 << 14;  // bytes before the polled block
+
+// The polled block; with `slots`, from the first parameter on, if that adds few bytes. A report reads each parameter
+// for the hash of the weights, and hundreds of threads would wait for each other in the driver.
+PollBlock mirrored_block(const Program& program, bool slots) {
+  PollBlock block = poll_block(program);
+  std::uint64_t first = block.offset;
+  for (const Buffer& buffer : program.buffers)
+    if (slots && buffer.kind == BufferKind::parameter && buffer.bytes > 0) first = std::min(first, buffer.offset);
+  if (block.bytes > 0 && block.offset - first <= kMaxMirrored) block = {first, block.bytes + (block.offset - first)};
+  return block;
+}
 
 Machine machine_for(const Program& program) {
   const Target& target = find_target(program.target.empty() ? "h200" : program.target);
@@ -86,8 +97,8 @@ CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profili
     const double before = std::exchange(last, Profiler::now());
     load_times_.emplace_back(part, static_cast<std::uint64_t>((last - before) * 1e9));
   };
-  std::future<std::vector<StepCode>> steps =
-      compile_steps(program_, device_, pool != nullptr && !profile_ && !Arena::is_split());
+  shares_launches_ = pool != nullptr && !profile_ && !Arena::is_split();
+  std::future<std::vector<StepCode>> steps = compile_steps(program_, device_, shares_launches_);
   api_.set_pool(std::move(pool));
   open_device(device_);
   took("context_and_modules_ns");
@@ -103,10 +114,9 @@ CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profili
     turn_ = make_event(api_);
   }
   in_flight_.emplace(api_);
-  arena_.emplace(api_, program_);
-  polled_ = poll_block(program_);
+  polled_ = mirrored_block(program_, shares_launches_);
+  arena_.emplace(api_, program_, polled_);
   if (polled_.bytes > 0) pinned_ = api_.allocate_pinned(polled_.bytes);
-  find_parameters();
   took("allocation_ns");
   const std::string source = bind_phases(std::move(steps));
   program_.initial.clear();  // kernels already contain the initial values that they need
@@ -401,7 +411,7 @@ void CudaRunnable::write(BufferId buffer, std::span<const std::byte> bytes) {
 void CudaRunnable::read(BufferId buffer, std::span<std::byte> bytes) {
   const Buffer& from = checked(buffer, bytes.size(), "read");
   if (bytes.empty()) return;
-  if (mirrored_ && from.poll) {
+  if (is_mirrored(from)) {
     std::memcpy(bytes.data(), pinned_.get() + (from.offset - polled_.offset), bytes.size());
     return;
   }
@@ -410,38 +420,23 @@ void CudaRunnable::read(BufferId buffer, std::span<std::byte> bytes) {
     copy(from, span.data(), arena_->at(buffer), span.size(), cudaMemcpyDeviceToHost);
     return gather(from, span.data(), bytes);
   }
-  if (read_parameter(from, 0, bytes)) return;
   copy(from, bytes.data(), arena_->at(buffer), bytes.size(), cudaMemcpyDeviceToHost);
+}
+
+bool CudaRunnable::is_mirrored(const Buffer& buffer) const {
+  return mirrored_ &&
+         (buffer.poll || (shares_launches_ && buffer.kind == BufferKind::parameter && buffer.offset >= polled_.offset &&
+                          buffer.offset + buffer.bytes <= polled_.offset + polled_.bytes));
 }
 
 void CudaRunnable::read_range(BufferId buffer, std::uint64_t first, std::span<std::byte> bytes) {
   const Buffer& from = program_.buffers.at(buffer);
   check_range(from, first, bytes.size());
-  if (bytes.empty() || read_parameter(from, first, bytes)) return;
-  copy(from, bytes.data(), arena_->at(buffer) + first, bytes.size(), cudaMemcpyDeviceToHost);
-}
-
-void CudaRunnable::find_parameters() {
-  std::uint64_t end = 0;
-  for (BufferId id = 0; id < program_.buffers.size() && !Arena::is_split(); ++id) {
-    const Buffer& one = program_.buffers[id];
-    if (one.kind != BufferKind::parameter || one.bytes == 0) continue;
-    if (first_parameter_ == kNoBuffer || one.offset < program_.buffers[first_parameter_].offset) first_parameter_ = id;
-    end = std::max(end, one.offset + one.bytes);
-  }
-  if (first_parameter_ == kNoBuffer) return;
-  const std::uint64_t bytes = end - program_.buffers[first_parameter_].offset;
-  if (bytes <= kMaxParameterBytes) parameters_.resize(bytes);
-}
-
-bool CudaRunnable::read_parameter(const Buffer& from, std::uint64_t first, std::span<std::byte> bytes) {
-  if (!mirrored_ || parameters_.empty() || from.kind != BufferKind::parameter) return false;
-  const Buffer& begin = program_.buffers[first_parameter_];
-  if (!parameters_read_)
-    copy(begin, parameters_.data(), arena_->at(first_parameter_), parameters_.size(), cudaMemcpyDeviceToHost);
-  parameters_read_ = true;
-  std::memcpy(bytes.data(), parameters_.data() + (from.offset - begin.offset + first), bytes.size());
-  return true;
+  if (bytes.empty()) return;
+  if (is_mirrored(from))
+    std::memcpy(bytes.data(), pinned_.get() + (from.offset - polled_.offset) + first, bytes.size());
+  else
+    copy(from, bytes.data(), arena_->at(buffer) + first, bytes.size(), cudaMemcpyDeviceToHost);
 }
 
 void CudaRunnable::write_rows(BufferId buffer, std::int64_t first, std::span<const std::byte> bytes) {
@@ -473,7 +468,6 @@ void CudaRunnable::run(PhaseId phase, std::uint64_t n) {
   if (n > 0 && bound.repeats_itself() && std::get<BoundSteps>(bound.launches.front().work).slot) {
     run_in_slot(phase, n);
     mirrored_ = true;
-    parameters_read_ = false;
     return;
   }
   if (profile_ && n > 0 && profile_->sample_due(name)) {
@@ -486,7 +480,6 @@ void CudaRunnable::run(PhaseId phase, std::uint64_t n) {
     run_in_several(phase, begun, n);
   }
   mirrored_ = true;
-  parameters_read_ = false;
   if (profile_) profile_->add_run(name, n, Profiler::now() - start);
 }
 

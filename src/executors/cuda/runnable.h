@@ -107,8 +107,7 @@ class CudaRunnable final : public Runnable {
   void run_in_several(PhaseId phase, std::uint64_t begun, std::uint64_t n);  // steps [begun, n) of a run
   void capture_phases();
   void synchronize_run();  // end of a run: waits for its launches and checks for faults
-  void find_parameters();
-  bool read_parameter(const Buffer& from, std::uint64_t first, std::span<std::byte> bytes);  // false: not copied
+  bool is_mirrored(const Buffer& buffer) const;
   void copy(const Buffer& what, void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
   const Buffer& checked(BufferId buffer, std::size_t bytes, const char* call) const;
 
@@ -124,13 +123,9 @@ class CudaRunnable final : public Runnable {
   cudaStream_t now_ = nullptr;                     // stream of the launch that is enqueued
   std::optional<Arena> arena_;
   Api::Memory pinned_;
-  PollBlock polled_;       // polled block of the arena; pinned_ mirrors it
+  PollBlock polled_;       // polled block of the arena, in slots with small parameters; pinned_ mirrors it
   bool mirrored_ = false;  // the pinned block equals the arena
-  // All parameters, if they are small, after a run. The first read copies them: a report reads each of them, and a copy
-  // from the device takes as long as a hundred steps.
-  std::vector<std::byte> parameters_;
-  BufferId first_parameter_ = kNoBuffer;
-  bool parameters_read_ = false;  // since the last run
+  bool shares_launches_ = false;
   std::optional<MatmulLibrary> library_;
   std::unique_ptr<CompiledKernels> compiled_;
   std::unique_ptr<StepKernels> step_kernels_;
