@@ -65,6 +65,7 @@ std::vector<cuda::ElementKernel> kernels_of(const Program& program) {
   std::vector<cuda::ElementKernel> kernels;
   for (const Phase& phase : program.phases) {
     for (const Region& region : phase.regions) {
+      if (phase.steps[region.first()].op == Op::matmul) continue;  // its kernel is not generated
       const std::string name = "elements_" + std::to_string(kernels.size());
       kernels.push_back(cuda::element_kernel(name, program, phase, region, {132, 0}));
     }
