@@ -26,9 +26,21 @@ __device__ bool combine_parts(const State* partial, std::uint64_t parts, std::ui
   const unsigned x = threadIdx.x % kCombineResults, y = threadIdx.x / kCombineResults;
   if (result < count) {
     State share = partial[y * count + result];
+    std::uint64_t part = y + kShares;
+    constexpr int kAhead = 16;  // loads in flight, if there are as many parts
+    for (; parts > kAhead * kShares && part < parts; part += kAhead * kShares) {
+      State next[kAhead];
+#pragma unroll
+      for (int i = 0; i < kAhead; ++i) {
+        if (part + i * kShares < parts) next[i] = partial[(part + i * kShares) * count + result];
+      }
+#pragma unroll
+      for (int i = 0; i < kAhead; ++i) {
+        if (part + i * kShares < parts) share = join(share, next[i]);
+      }
+    }
 #pragma unroll 8
-    for (std::uint64_t part = y + kShares; part < parts; part += kShares)
-      share = join(share, partial[part * count + result]);
+    for (; part < parts; part += kShares) share = join(share, partial[part * count + result]);
     shares[y][x] = share;
   }
   __syncthreads();
