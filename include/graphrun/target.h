@@ -55,12 +55,12 @@ struct GpuCosts {
   std::int64_t grid_barrier = 2500;  // between phases
   std::int64_t job_start = 2500, wide_job_start = 1500;  // each product; with more than 256 threads
   std::int64_t tensor_product = 62;                      // tenths of a cycle per 16x8x8 product of a scheduler
-  std::int64_t turned_writes = 125;         // percent of a sum's time if its tile is turned: stores have a large stride
-  std::int64_t row_item = 400;              // item of a block's rows
-  std::int64_t number_sum = 600;            // start of a sum to a single number
-  std::int64_t once_level = 4500;           // level of steps that run once: combining sums of blocks, grid barrier
-  std::int64_t once_elements = 300;         // one element per thread of all blocks in such steps
-  std::int64_t block_overhead = 120;        // percent of all phases
+  std::int64_t turned_writes = 125;   // percent of a sum's time if its tile is turned: stores have a large stride
+  std::int64_t row_item = 400;        // item of a block's rows
+  std::int64_t number_sum = 600;      // start of a sum to a single number
+  std::int64_t once_level = 4500;     // level of steps that run once: combining sums of blocks, grid barrier
+  std::int64_t once_elements = 300;   // one element per thread of all blocks in such steps
+  std::int64_t block_overhead = 120;  // percent of all phases
   // The same row steps as single kernels: by steps that are not elementwise; multiplications of all products per cycle.
   LinearCost single_kernels = {15'000, 4'500};
   std::int64_t single_products = 20'000;

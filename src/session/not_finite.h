@@ -2,7 +2,7 @@
 // Contract: trace_not_finite() compiles the model without regions and loads it next to the running program, so it needs
 // memory for a second plan. It follows a non-finite loss or parameter update back to the op with only finite operands;
 // intentional infinities that reach neither are ignored. If the plan without regions stays finite, find_in_regions()
-// finds the part of the fused step. Not here: when states are looked at (trainer.cpp).
+// finds the part of the fused step. Not here: times of checks (trainer.cpp).
 #pragma once
 
 #include <cstdint>

@@ -202,7 +202,7 @@ class Trainer::Run {
   Metrics metrics_;
   std::optional<Stopping> stopping_;
   std::optional<GoodStates> good_;
-  std::vector<double> means_, lr_, numbers_;  // of a report
+  std::vector<double> means_, lr_, numbers_;  // spans of a report
 };
 
 Trainer::Run::Run(Trainer& trainer, const TrainOptions& options)

@@ -437,7 +437,7 @@ TEST_F(Cli, CostFactorsFromTheEnvironmentAreChecked) {
     EXPECT_TRUE(has(outcome.err, "GRAPHRUN_GPU_COSTS: expected")) << outcome.err;
   }
   std::string factors;
-  for (int i = 0; i < 46; ++i) factors += "1 ";
+  for (int i = 0; i < 48; ++i) factors += "1 ";
   EXPECT_EQ(graphrun({"plan", model_, "--executor=cuda"}, {.environment = {"GRAPHRUN_GPU_COSTS=" + factors}}).code, 0);
 }
 

@@ -152,6 +152,7 @@ Program one_step(Op op) {
   for (const char letter : dtypes.substr(0, dtypes.find('>'))) step.inputs.push_back(add(letter));
   step.output = add(dtypes.back());
   if (traits_of(op).params == params_kind<MinibatchParams>) step.params = MinibatchParams{1, 1};
+  if (traits_of(op).params == params_kind<ScalarParams>) step.params = ScalarParams{1};
   Region region;
   region.chains = {{0, 1}};
   region.last = 1;
