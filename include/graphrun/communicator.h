@@ -58,7 +58,8 @@ class GRAPHRUN_API RankJob {
   RankJob(const RankJob&) = delete;
   RankJob& operator=(const RankJob&) = delete;
   int port() const;
-  // Waits for all ranks. Calls `waits` meanwhile, with "", but after five seconds once with a text about missing ones.
+  // Waits for all ranks. Calls `waits` about every 50 ms: with "", and once, after five seconds, with a text about
+  // missing ranks; an exception from it ends the wait.
   // Throws Error (kind device, code "ranks.missing") after `seconds`, or if rank 0 does not accept this rank.
   std::shared_ptr<Communicator> join(double seconds = 60, const std::function<void(std::string_view)>& waits = {});
   // The same, for ranks that do not go in step: on rank 0 a Communicator of two ranks for each other rank, in their

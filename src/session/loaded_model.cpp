@@ -88,20 +88,21 @@ LoadedModel::LoadedModel(Model m, const SessionOptions& options)
       executor(executor_for(model, options, timings)),
       communicator(options.communicator),
       planned(plan_options(options)) {
-  const auto tell = [&](std::string_view what) {
+  const auto report_progress = [&](std::string_view what) {
     if (options.on_progress) options.on_progress(what, -1);
   };
   const double start = Profiler::now();
-  tell("planning");
+  report_progress("planning");
   compiled = compile_model(model, {&executor, 1}, planned);
   if (model.train.largest_batch && !compiled.program.phases.empty())
     settle_batch(model, phases().front().batches.capacity);
   const double has_plan = Profiler::now();
   executor->set_profiling(options.profiling);
-  tell(fmt::format("{} {}", has_step_kernels(compiled) ? "compiling kernels for" : "loading on", executor->name()));
+  report_progress(
+      fmt::format("{} {}", has_step_kernels(compiled) ? "compiling kernels for" : "loading on", executor->name()));
   runnable = load(planned);
   const double has_loaded = Profiler::now();
-  tell(fmt::format("writing the data to {}", executor->name()));
+  report_progress(fmt::format("writing the data to {}", executor->name()));
   write_start(model, compiled, {runnable.get()});
   times = {has_plan - start, has_loaded - has_plan, Profiler::now() - has_loaded};
   check_same_training(communicator.get(), model, program(), executor->name());
@@ -164,7 +165,7 @@ void LoadedModel::run(std::size_t phase, std::uint64_t n) {
   }
 }
 
-std::uint64_t LoadedModel::steps_per_poll(std::size_t phase, std::uint64_t most) const {
+std::uint64_t LoadedModel::steps_per_poll(std::size_t phase, std::uint64_t max_steps) const {
   constexpr double kSeconds = 0.025;
   constexpr double kGrowth = 8;  // few steps give a poor estimate
   const Pace& last = paces_[phase];
@@ -172,7 +173,7 @@ std::uint64_t LoadedModel::steps_per_poll(std::size_t phase, std::uint64_t most)
   const double steps = static_cast<double>(last.steps);
   const double fit = last.seconds > 0 ? steps * kSeconds / last.seconds : steps * kGrowth;
   const double wanted = std::clamp(std::min(fit, steps * kGrowth), 1.0, 1e15);
-  return std::min(most, static_cast<std::uint64_t>(wanted));
+  return std::min(max_steps, static_cast<std::uint64_t>(wanted));
 }
 
 // Each byte depends on the previous product (about 0.7 GB/s), and only this order gives the documented value. Reads
@@ -255,14 +256,14 @@ void LoadedModel::set_rows(std::string_view split, std::int64_t rows) {
                 fmt::format("set_rows: no split '{}' has a number of rows that varies", split),
                 "Split::rows_vary says so before the session is made");
   }
-  const std::int64_t room = model.data.find(split)->samples();
-  std::int64_t least = 1;
+  const std::int64_t capacity = model.data.find(split)->samples();
+  std::int64_t min_rows = 1;
   for (const StepPhase& phase : phases()) {
-    if (phase.split == split && phase.batches.drop_last) least = phase.batches.capacity;
+    if (phase.split == split && phase.batches.drop_last) min_rows = phase.batches.capacity;
   }
-  if (rows < least || rows > room) {
+  if (rows < min_rows || rows > capacity) {
     throw Error(ErrorKind::input, "rows.range",
-                fmt::format("set_rows: {} rows of '{}': there can be from {} to {}", rows, split, least, room));
+                fmt::format("set_rows: {} rows of '{}': there can be from {} to {}", rows, split, min_rows, capacity));
   }
   const auto in_use = static_cast<std::uint64_t>(rows);
   runnable->write(buffer(found->second), std::as_bytes(std::span(&in_use, 1)));

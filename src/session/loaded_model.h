@@ -34,9 +34,9 @@ class LoadedModel {
 
   // Runs n <= ring size steps of a phase; afterwards observe() sees their records.
   void run(std::size_t phase, std::uint64_t n);
-  // Number of steps (up to `most`) for one run(), so that the host polls about every 25 ms; estimated from earlier
+  // Number of steps (up to `max_steps`) for one run(), so that the host polls about every 25 ms; estimated from earlier
   // runs. The number of run() calls does not affect results.
-  std::uint64_t steps_per_poll(std::size_t phase, std::uint64_t most) const;
+  std::uint64_t steps_per_poll(std::size_t phase, std::uint64_t max_steps) const;
   double fastest_step(std::size_t phase) const { return paces_[phase].fastest; }  // seconds; 0: not run yet
 
   // Calls see(step, value) for the records of the last n steps in a ring, oldest first.

@@ -344,37 +344,37 @@ std::uint64_t first_nonfinite_step(LoadedModel& loaded, GoodStates& good, std::u
 void reject_not_finite(LoadedModel& loaded, GoodStates* good, std::uint64_t step, std::optional<double> loss) {
   const std::uint64_t batches = loaded.steps_of_epoch();
   const auto place = [&](std::uint64_t at) { return fmt::format("step {} (epoch {})", at + 1, at / batches + 1); };
-  Diagnostic told;
-  told.code = "run.not_finite";
-  told.message = loss ? fmt::format("the loss is {} at {}", *loss, place(step))
-                      : fmt::format("a parameter is not finite after {}", place(step));
+  Diagnostic diagnostic;
+  diagnostic.code = "run.not_finite";
+  diagnostic.message = loss ? fmt::format("the loss is {} at {}", *loss, place(step))
+                            : fmt::format("a parameter is not finite after {}", place(step));
   if (good == nullptr) {
-    told.hint = hint_for_large(loaded.model);
-    throw NotFinite(std::move(told), 0);
+    diagnostic.hint = hint_for_large(loaded.model);
+    throw NotFinite(std::move(diagnostic), 0);
   }
   const std::uint64_t first = first_nonfinite_step(loaded, *good, step);
-  if (!loss) told.message = fmt::format("a parameter is not finite after {}", place(first));
-  if (loss && first < step) told.message += fmt::format("; a parameter is not finite after {}", place(first));
+  if (!loss) diagnostic.message = fmt::format("a parameter is not finite after {}", place(first));
+  if (loss && first < step) diagnostic.message += fmt::format("; a parameter is not finite after {}", place(first));
   std::optional<Diagnostic> found;
-  std::string untold;
+  std::string reason;
   try {
     found = trace_not_finite(loaded.model, loaded.compiled, good->states(), loaded.executor, loaded.planned);
   } catch (const OutOfMemory&) {
-    untold = "there is no memory for a second plan, to run the step op by op";
+    reason = "there is no memory for a second plan, to run the step op by op";
   }
   if (!found) {
-    if (untold.empty()) untold = "run op by op, without regions, the same step stays finite";
-    told.message += "; " + untold;
+    if (reason.empty()) reason = "run op by op, without regions, the same step stays finite";
+    diagnostic.message += "; " + reason;
     found = find_in_regions(loaded.compiled, good->states(), *loaded.runnable);
     good->put(*loaded.runnable);
     if (found) found->hint = "sums in another order may overflow: set --no-fuse, " + hint_for_large(loaded.model);
   }
   if (found) {
-    found->code = told.code;
-    found->message = fmt::format("{}; {}", told.message, found->message);
-    told = std::move(*found);
+    found->code = diagnostic.code;
+    found->message = fmt::format("{}; {}", diagnostic.message, found->message);
+    diagnostic = std::move(*found);
   }
-  throw NotFinite(std::move(told), first);
+  throw NotFinite(std::move(diagnostic), first);
 }
 
 }  // namespace graphrun

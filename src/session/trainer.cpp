@@ -168,8 +168,9 @@ class Trainer::Run {
   // Reports this step, if that is due. Returns false, without reporting, if its evaluation was cancelled.
   bool report();
   bool evaluate(Report& report);  // same
-  // Calls back after a step, or before the first if `told` a pending report. Returns true if training ends here.
-  bool ends_here(bool is_first, bool reports, bool told);
+  // Calls back after a step, or before the first if a pending report was made (`reported`). Returns true if training
+  // ends here.
+  bool ends_here(bool is_first, bool is_due, bool reported);
   void run_steps(std::uint64_t n);
   std::uint64_t steps_to_run(bool is_first) const;
   void add_to(EpochMean& mean, std::uint64_t step, float loss) const {
@@ -262,8 +263,8 @@ TrainResult Trainer::Run::result() {
   for (bool is_first = true;; is_first = false) {
     loaded_.ranks_cancelled =
         agreed_cancel(loaded_.communicator.get(), loaded_.cancelled.load(std::memory_order_relaxed), done_);
-    const bool reports = state_.progress.unreported != 0 && (pauses_.at(result_.steps) || cause_ != StopCause::none);
-    if (ends_here(is_first, reports, !reports || report())) break;
+    const bool is_due = state_.progress.unreported != 0 && (pauses_.at(result_.steps) || cause_ != StopCause::none);
+    if (ends_here(is_first, is_due, !is_due || report())) break;
     // A step is traced from its initial states, including changes made by callbacks.
     if (good_ && std::exchange(trainer_.written_, false) && !good_->look(*loaded_.runnable, done_)) reject(done_ - 1);
     run_steps(agreed_number(loaded_.communicator.get(), steps_to_run(is_first)));
@@ -287,15 +288,15 @@ TrainResult Trainer::Run::result() {
   return std::move(result_);
 }
 
-bool Trainer::Run::ends_here(bool is_first, bool reports, bool told) {
+bool Trainer::Run::ends_here(bool is_first, bool is_due, bool reported) {
   const auto ends = [&] {
-    return !told || result_.steps >= pauses_.total || result_.stopped_early || loaded_.is_cancelled();
+    return !reported || result_.steps >= pauses_.total || result_.stopped_early || loaded_.is_cancelled();
   };
   const auto at_step_end = [&](bool last) {
     // Training ends with finite parameters or throws.
     if (last && result_.steps > result_.first_step && !loaded_.parameters_finite()) reject(done_ - 1);
     // In the first iteration, only after a pending report: its evaluation may be the best.
-    if (options_.on_step_end && (!is_first || reports))
+    if (options_.on_step_end && (!is_first || is_due))
       options_.on_step_end({result_.steps, batches_, state_.progress.best_step == result_.steps, last});
     return last;
   };
@@ -305,10 +306,11 @@ bool Trainer::Run::ends_here(bool is_first, bool reports, bool told) {
 
 std::uint64_t Trainer::Run::steps_to_run(bool is_first) const {
   if (is_first && options_.on_first_step) return 1;
-  std::uint64_t most = std::min(pauses_.after(result_.steps) - result_.steps, static_cast<std::uint64_t>(phase_.ring));
+  std::uint64_t max_steps =
+      std::min(pauses_.after(result_.steps) - result_.steps, static_cast<std::uint64_t>(phase_.ring));
   if (const std::uint64_t every = options_.step_end_every; every > 0)
-    most = std::min(most, every - result_.steps % every);
-  return loaded_.steps_per_poll(index_, most);
+    max_steps = std::min(max_steps, every - result_.steps % every);
+  return loaded_.steps_per_poll(index_, max_steps);
 }
 
 void Trainer::Run::run_steps(std::uint64_t n) {

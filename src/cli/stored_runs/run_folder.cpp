@@ -106,7 +106,7 @@ void UnsyncedRun::sync(std::map<::dev_t, bool>& synced) const {
   struct stat status {};
   if (opened.number() < 0 || ::fstat(opened.number(), &status) != 0) reject_file(folder, errno);
   const auto [found, is_first] = synced.try_emplace(status.st_dev);
-  if (is_first) found->second = ::syncfs(opened.number()) == 0;
+  if (is_first) found->second = ::syncfs(opened.number()) == 0;  // reports write errors from Linux 5.8 on
   if (found->second) return;
   // Some file of some run could not be written: each run finds out whether it is one of its own.
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {

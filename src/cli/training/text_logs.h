@@ -1,7 +1,7 @@
 // text_logs.h: logs as CSV (a header and one line per row) and as JSON Lines (one object per row).
 // Contract: whole lines are appended, so that a killed run leaves whole lines: each line on its own (`each_row`), or
-// those of 20 ms together. An empty cell is an empty field in CSV and an absent key in JSON. A non-finite number is
-// null in JSON.
+// those of 20 ms together, when the next line or the end comes. An empty cell is an empty field in CSV and an absent
+// key in JSON. A non-finite number is null in JSON.
 #pragma once
 
 #include <string>

@@ -26,9 +26,8 @@ struct LaunchAccess {
 // Returns for each launch the earlier ones that it waits for, latest first, without indirect dependencies.
 std::vector<std::vector<std::uint32_t>> launch_order(std::span<const LaunchAccess> launches);
 
-// Returns the sequence of the launches in which those marked as messages begin as early as possible, and a launch comes
-// the later the later the message is that it waits for: other work hides the messages. `order` is that of
-// launch_order().
+// Returns the sequence of the launches in which those marked as messages begin as early as possible. Launches
+// that wait for later messages come later: other work hides the messages. `order` is that of launch_order().
 std::vector<std::uint32_t> message_order(std::span<const std::vector<std::uint32_t>> order,
                                          const std::vector<bool>& messages);
 

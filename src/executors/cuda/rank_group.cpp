@@ -180,12 +180,14 @@ void RankGroup::join(const NcclId& id, int device, cudaStream_t stream) {
   struct Joined {
     void* comm = nullptr;
     std::atomic<int> status{-1};
+    std::atomic<bool> abandoned{false};
   };
   const auto joined = std::make_shared<Joined>();
   std::thread([joined, id, device, count = count_, rank = rank_, blocks = block(0), stream] {
     cudaSetDevice(device);
     int status = nccl().CommInitRank(&joined->comm, count, id, rank);
     // Connects the ranks: no step waits for that then.
+    if (joined->abandoned) return (void)nccl().CommAbort(joined->comm);
     if (status == kNcclSuccess) status = send_ranges(joined->comm, rank, count, blocks, 1, true, stream);
     joined->status = status;
   }).detach();
@@ -194,6 +196,7 @@ void RankGroup::join(const NcclId& id, int device, cudaStream_t stream) {
     check(joined->status, "ncclCommInitRank");
   } catch (...) {  // a process that ends while the thread is at work in CUDA could crash
     for (int i = 0; i < 1000 && joined->status < 0; ++i) std::this_thread::sleep_for(kLookPause);
+    joined->abandoned = joined->status < 0;
     if (joined->status >= 0) comm_ = joined->comm;
     abort();
     throw;

@@ -318,10 +318,10 @@ std::vector<std::string> graph_warnings(const Model& model) {
   const ir::Builder& builder = model.graph.impl().builder;
   std::vector<std::string> warnings;
   for (const ir::NodeId id : builder.kinks)
-    warnings.push_back(
-        fmt::format("the second derivative of '{}' ({}) is 0, so a loss with second derivatives trains nothing through "
-                    "it; use tanh, softplus or sin",
-                    builder.graph()[id].name, name_of(builder.graph()[id].op)));
+    warnings.push_back(fmt::format(
+        "the second derivative of '{}' ({}) is 0, so a loss with second derivatives trains little or nothing "
+        "through it; use tanh, softplus or sin",
+        builder.graph()[id].name, name_of(builder.graph()[id].op)));
   return warnings;
 }
 

@@ -137,7 +137,7 @@ class RowWriter : KernelFrame {
         "first_row"_a = first_row_of("warp"),
         "begin"_a = rows.sums > 0 ? fmt::format("    {}.begin(warp);\n", rows.reduce()) : "", "text"_a = rows.text);
   }
-  // Those that a warp of a block in place of the cluster can be.
+  // Warps of the cluster that the warps of one block play; with `joined`, each plays several.
   std::uint32_t warps_of_block() const { return tiling.threads / 32 / joined; }
   std::string first_row_of(std::string_view warp) const {
     return fmt::format("{0} / {1}u * {2}u + ({0} % {3}u * 32u + thread_index() % 32u){4}{5}", warp, warps_of_block(),
