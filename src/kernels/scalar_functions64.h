@@ -1,6 +1,6 @@
 // scalar_functions64.h: the functions of scalar_functions.h in double precision, over a value type T: double here,
 // eight lanes in cpu/. Contract: as there, so results are bitwise equal for every instruction set and on every host; at
-// most 2 ulp from the exact value (tan: 4). Not here: mod, which has no version in f64.
+// most 2 ulp from the exact value. Not here: mod, which has no version in f64.
 #pragma once
 
 #include "kernels/scalar_type.h"
@@ -218,29 +218,32 @@ GRAPHRUN_FN T reduce(T x, T& quadrant) {
   }
   return r;
 }
-// Polynomials of fdlibm, for |r| <= pi/4.
+// Polynomials of fdlibm, for |r| <= pi/4, with the rounding of the last addition.
 template <class T>
-GRAPHRUN_FN T sin_near(T r) {
+GRAPHRUN_FN Pair<T> sin_near(T r) {
   T z = r * r;
   T q = horner(z, T(-1.66666666666666324348e-01), 8.33333333332248946124e-03, -1.98412698298579493134e-04,
                2.75573137070700676789e-06, -2.50507602534068634195e-08, 1.58969099521155010221e-10);
-  return fma(r * z, q, r);
+  T s = fma(r * z, q, r);
+  return {s, fma(r * z, q, r - s)};
 }
 template <class T>
-GRAPHRUN_FN T cos_near(T r) {
+GRAPHRUN_FN Pair<T> cos_near(T r) {
   T z = r * r;
   T half = z * 0.5;
   T w = 1.0 - half;
   T q = horner(z, T(4.16666666666666019037e-02), -1.38888888888741095749e-03, 2.48015872894767294178e-05,
                -2.75573143513906633035e-07, 2.08757232129817482790e-09, -1.13596475577881948265e-11);
-  return w + fma(z * z, q, (1.0 - w) - half);
+  T rest = fma(z * z, q, (1.0 - w) - half);
+  T c = w + rest;
+  return {c, rest - (c - w)};
 }
 template <class T>
 GRAPHRUN_FN T sin_of_quadrant(T x, Bits shift) {
   T quadrant = x;
   T r = reduce(x, quadrant);
   auto q = bits(quadrant + kMagic) + shift;
-  T y = select(nonzero(q & 1), cos_near(r), sin_near(r));
+  T y = select(nonzero(q & 1), cos_near(r).hi, sin_near(r).hi);
   return from_bits(bits(y) ^ ((q & 2) << 62));
 }
 template <class T>
@@ -251,13 +254,18 @@ template <class T>
 GRAPHRUN_FN T cos(T x) {
   return sin_of_quadrant(x, 1);
 }
+// Quotient of sine and cosine with their roundings: that of two rounded values is up to 2.4 ulp from the exact one.
 template <class T>
 GRAPHRUN_FN T tan(T x) {
   T quadrant = x;
   T r = reduce(x, quadrant);
-  T s = sin_near(r), c = cos_near(r);
+  Pair<T> s = sin_near(r), c = cos_near(r);
   auto odd = nonzero(bits(quadrant + kMagic) & 1);
-  return select(abs(x) < 0x1p-27, x, select(odd, -c, s) / select(odd, s, c));
+  Pair<T> top = {select(odd, -c.hi, s.hi), select(odd, -c.lo, s.lo)};
+  Pair<T> bottom = {select(odd, s.hi, c.hi), select(odd, s.lo, c.lo)};
+  T y = top.hi / bottom.hi;
+  T rest = fma(-y, bottom.lo, fma(-y, bottom.hi, top.hi) + top.lo);
+  return select(abs(x) < 0x1p-27, x, y + rest / bottom.hi);
 }
 
 // As scalar::tanh.
