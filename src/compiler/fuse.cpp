@@ -86,7 +86,7 @@ class Fuser {
 };
 
 // Returns the step outside of regions that is the only reader of `value` and can run right after `product`: its other
-// operands are older, and no state that it reads is written in between. kNoNode if there is none.
+// operands are older, and no state that it reads is written in between. kNoNode: no such step.
 NodeId follower(const Graph& graph, const GraphAnalysis& analysis, NodeId value, NodeId product) {
   const std::vector<NodeId>& readers = analysis.consumers[value];
   if (graph[value].keep || graph[value].poll || readers.size() != 1) return kNoNode;

@@ -32,7 +32,7 @@ bool is_sorted(const HostTensor& tensor) {
   return rises != falls;
 }
 
-// Target by which the training rows are sorted; empty if there is none.
+// Target by which the training rows are sorted; empty: they are not sorted.
 std::string sorted_target(const Model& model) {
   const Split* train = model.data.find("train");
   for (const OutputSpec& output : model.outputs) {

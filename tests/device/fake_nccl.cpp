@@ -1,5 +1,5 @@
 // fake_nccl.cpp: NCCL as far as the executor calls it, without devices: the members of a group are threads of this
-// process, and a call ends when its bytes have arrived. With `busy` (fake_runtime.h) calls wait for nobody.
+// process, and a call ends when its bytes have arrived. With `busy` (fake_runtime.h) calls do not wait.
 #include <array>
 #include <atomic>
 #include <condition_variable>

@@ -12,9 +12,9 @@
 //   unjoined                           rank 1 cannot join the others of an NCCL communicator
 //   unconnected                        rank 1 joins, but sends nothing to the others, which wait
 //   busy                               the work of a shard does not end before rank 0 aborts NCCL
-// NCCL is fake_nccl.cpp, whose members are threads. A change of the variable starts all counts from zero and mends the
+// NCCL is fake_nccl.cpp, whose members are threads. A change of the variable starts all counts from zero and fixes the
 // device. Kernels do not run, but for those of kernels/cuda/combine_shards.h; copies do. Work counts as in flight until
-// something waits for it. What was seen is told in the environment, too:
+// something waits for it. Counts are reported in the environment, too:
 //   FAKE_CUDA_AHEAD                    the most graphs that were in flight at a time
 //   FAKE_CUDA_FREED_IN_FLIGHT          a function that gave something back while work was in flight
 //   FAKE_CUDA_PRODUCT                  the algorithm, from 0 on, of the last product

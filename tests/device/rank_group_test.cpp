@@ -1,5 +1,5 @@
 // Ranks on GPUs, over the fake runtime and the fake NCCL: values are combined in the tree of the CPU's ranks, whatever
-// their number and size; whoever has no GPU, no NCCL, or no other ranks any more hears a clear Error.
+// their number and size; a rank without a GPU, NCCL or the other ranks gets a clear Error.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -130,7 +130,7 @@ rejected "the launcher started 2" env GRAPHRUN_RANK=1 GRAPHRUN_RANKS=2 "$graphru
 rejected "3 ranks cannot share 8 shards" "$graphrun" "$model" --ranks=3
 rejected "not a power of two" "$graphrun" "$model" --shards=6
 
-# Ranks on GPUs: one shard each. Where there is none, the reason.
+# Ranks on GPUs: one shard each. Without a GPU: the reason.
 "$graphrun" plan "$model" --shards=4 --executor=cuda --target=h200 >printed || fail "no plan of shards for a GPU"
 grep -q "4 GPUs are faster than one" printed && grep -q "at least 1 message of" printed || { cat printed; fail "plan does not say from when GPUs pay"; }
 rejected "--gpus starts threads" "$graphrun" "$model" --ranks=2 --gpus=2

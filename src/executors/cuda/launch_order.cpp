@@ -113,7 +113,7 @@ std::vector<std::vector<std::uint32_t>> launch_order(std::span<const LaunchAcces
 std::vector<std::uint32_t> message_order(std::span<const std::vector<std::uint32_t>> order,
                                          const std::vector<bool>& messages) {
   const auto count = static_cast<std::uint32_t>(order.size());
-  std::vector<std::uint32_t> reader(count, count);  // first message that needs the launch, `count` if there is none
+  std::vector<std::uint32_t> reader(count, count);  // first message that needs the launch; `count`: none
   std::vector<std::uint32_t> read(count, 0);        // 1 + last message that the launch needs
   for (std::uint32_t launch = 0; launch < count; ++launch)
     for (const std::uint32_t before : order[launch])

@@ -186,8 +186,8 @@ void RankGroup::join(const NcclId& id, int device, cudaStream_t stream) {
   std::thread([joined, id, device, count = count_, rank = rank_, blocks = block(0), stream] {
     cudaSetDevice(device);
     int status = nccl().CommInitRank(&joined->comm, count, id, rank);
-    // Connects the ranks: no step waits for that then.
     if (joined->abandoned) return (void)nccl().CommAbort(joined->comm);
+    // Connects the ranks: no step waits for that then.
     if (status == kNcclSuccess) status = send_ranges(joined->comm, rank, count, blocks, 1, true, stream);
     joined->status = status;
   }).detach();
