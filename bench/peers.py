@@ -3,7 +3,8 @@
 python3 bench/peers.py PEER WORKLOAD cpu|gpu [--tf32]
 
 Prints one JSON object when the peer is ready (versions, BLAS, or "error"). Then, for each line "N" of the input, it
-trains at least N steps and prints {"steps", "seconds"}. The time excludes the transfer of the data to the device. It
+trains at least N steps and prints {"steps", "seconds"}. A line with the name of another workload prepares the peer for
+it and prints the first object again. The time excludes the transfer of the data to the device. It
 includes a synchronization at the end of the block, not of each step. Every peer computes the step of the model file in
 float32, in idiomatic code.
 """
@@ -481,9 +482,9 @@ def say(**values):
     print(json.dumps(values), flush=True)
 
 
-def main(name, workload_name, device, *flags):
+def prepare(name, workload_name, gpu, flags):
+    """Says whether the peer is ready, and returns its train and wait."""
     w = workload.read(workload_name)
-    gpu = device == "gpu"
     peer = next(p for p in (GPU if gpu else CPU) if p.__name__ == name)
     np.ones((64, 64), np.float32) @ np.ones((64, 64), np.float32)
     numpy_blas = blas.loaded()  # before torch loads its own
@@ -495,12 +496,23 @@ def main(name, workload_name, device, *flags):
         wait()
     except Exception as error:
         say(error=f"{type(error).__name__}: {error}"[:300])
-        return
+        return None, None
     libraries = versions.pop("torch BLAS", None)
     if name.startswith("numpy"):
         versions, libraries = {"numpy": np.__version__}, numpy_blas
     say(versions=versions, blas=libraries, refused=blas.refusal(libraries) if libraries is not None and not gpu else None)
-    for line in sys.stdin:
+    return train, wait
+
+
+def main(name, workload_name, device, *flags):
+    train, wait = prepare(name, workload_name, device == "gpu", flags)
+    for line in sys.stdin if train else []:
+        if not line.strip().isdigit():
+            train = wait = None  # frees the memory of the workload before
+            train, wait = prepare(name, line.strip(), device == "gpu", flags)
+            if not train:
+                return
+            continue
         start = time.perf_counter()
         steps = train(int(line))
         wait()
