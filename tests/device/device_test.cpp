@@ -140,10 +140,12 @@ TEST_F(Device, Matmul) {
     std::int64_t m, n, k;
   };
   // Short sums, long sums in one and in several parts, tiles that stick out, wide products with both tiles and in
-  // parts.
-  const Case cases[] = {{1, 1, 1},       {300, 1, 6},      {6, 1, 300},      {32, 10, 784},  {784, 10, 256},
-                        {6, 3, 20000},   {17, 33, 100},    {33, 5, 33},      {64, 64, 64},   {128, 96, 200},
-                        {100, 256, 784}, {3000, 1001, 70}, {4096, 640, 256}, {40, 50, 2100}, {20000, 9, 33}};
+  // parts; few terms, sums over rows with a narrow factor, few columns.
+  const Case cases[] = {{1, 1, 1},       {300, 1, 6},      {6, 1, 300},      {32, 10, 784},   {784, 10, 256},
+                        {6, 3, 20000},   {17, 33, 100},    {33, 5, 33},      {64, 64, 64},    {128, 96, 200},
+                        {100, 256, 784}, {3000, 1001, 70}, {4096, 640, 256}, {40, 50, 2100},  {20000, 9, 33},
+                        {500, 33, 1},    {3000, 300, 7},   {1025, 520, 8},   {8, 160, 11825}, {160, 1, 5000},
+                        {7, 37, 4100},   {300, 3, 4500},   {5000, 1, 160},   {4100, 3, 37},   {4500, 4, 1000}};
   for (const Case& c : cases) {
     for (int transposes = 0; transposes < 4; ++transposes) {
       const MatmulParams params{(transposes & 1) != 0, (transposes & 2) != 0};
@@ -178,8 +180,13 @@ TEST_F(Device, ProductsWithTheStepsAfterThemGiveTheBitsOfSingleSteps) {
                         {"tanh_gradient", 2, true},
                         {"sigmoid_gradient", 2},
                         {"sub", 2, true}};
-  for (const auto& [m, n, k] :
-       {std::array{2000, 64, 40}, {530, 129, 40}, {4500, 132, 490}, {4500, 129, 490}, {20000, 10, 33}}) {
+  for (const auto& [m, n, k] : {std::array{2000, 64, 40},
+                                {530, 129, 40},
+                                {4500, 132, 490},
+                                {4500, 129, 490},
+                                {20000, 10, 33},
+                                {5000, 37, 5},
+                                {3000, 256, 1}}) {
     const auto left = random_values(m * k, 1), right = random_values(n * k, 2), added = random_values(n, 3);
     const auto other = random_values(m * n, 4);
     for (const Last& last : lasts) {

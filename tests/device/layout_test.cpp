@@ -146,8 +146,44 @@ TEST(MatmulPlan, WideProductsFillTheMachine) {
   EXPECT_EQ(plan(1024, 512, 512).tile_m, 64);
   EXPECT_EQ(plan(65536, 64, 16).route, MatmulPlan::Route::wide) << "short sums";
   EXPECT_EQ(plan(16384, 10, 256).route, MatmulPlan::Route::wide) << "flat";
-  EXPECT_EQ(plan(16384, 4, 256).route, MatmulPlan::Route::blocks) << "a tile would be nearly empty";
+  EXPECT_EQ(plan(16384, 4, 2000).route, MatmulPlan::Route::blocks) << "a tile would be nearly empty";
   EXPECT_EQ(plan(100, 10, 256).route, MatmulPlan::Route::blocks) << "few multiplications";
+}
+
+TEST(MatmulPlan, ProductsBoundByMemory) {
+  using Route = MatmulPlan::Route;
+  const Machine machine{132, 1 << 20, true};
+  const auto plan = [&](std::int64_t m, std::int64_t n, std::int64_t k, bool transpose_a = false) {
+    const Shape a = transpose_a ? Shape{k, m} : Shape{m, k};
+    return plan_matmul({transpose_a, false}, {DType::f32, a, 0}, {DType::f32, {k, n}, 0}, machine);
+  };
+  EXPECT_EQ(plan(65536, 64, 8).route, Route::few_terms);
+  EXPECT_TRUE(plan(65536, 64, 8).takes_epilogue({}));
+  EXPECT_EQ(plan(65536, 64, 8, true).route, Route::wide) << "a short sum of a transposed factor";
+  EXPECT_EQ(plan(8, 160, 11825, true).route, Route::tall);
+  EXPECT_EQ(plan(160, 1, 11825, true).route, Route::tall);
+  EXPECT_EQ(plan(9, 160, 11825, true).route, Route::wide);
+  EXPECT_EQ(plan(11825, 1, 160).route, Route::dots);
+  EXPECT_EQ(plan(11825, 1, 1025).route, Route::blocks);
+  EXPECT_EQ(plan(4095, 1, 160).route, Route::blocks) << "few rows";
+  EXPECT_EQ(plan(160, 1, 4095, true).route, Route::blocks) << "few rows";
+  for (const std::int64_t n : {32, 33, 64, 160, 257, 520, 5000}) {
+    for (const std::int64_t rows : {4096, 11825, 300000}) {
+      const MatmulPlan few = plan(rows, n, 8), tall = plan(8, n, rows, true), turned = plan(n, 3, rows, true);
+      ASSERT_EQ(few.route, Route::few_terms);
+      ASSERT_EQ(few.tile_n % 4, 0);
+      ASSERT_LE(few.tile_n, 256) << "a block of 256 threads has four columns per thread, and further rows";
+      ASSERT_LT((few.tiles_n() - 1) * few.tile_n, n);
+      ASSERT_LE(few.tiles_m() * few.tiles_n(), 4 * machine.multiprocessors);
+      for (const MatmulPlan& sums : {tall, turned}) {
+        ASSERT_EQ(sums.route, Route::tall);
+        ASSERT_GE(sums.splits * sums.split, rows);
+        ASSERT_LT((sums.splits - 1) * sums.split, rows);
+        ASSERT_EQ(sums.workspace, sums.splits > 1 ? static_cast<std::uint64_t>(sums.splits * sums.m * sums.n) * 4 : 0u);
+        ASSERT_LE(sums.splits * sums.tiles_m() * sums.tiles_n(), 2 * machine.multiprocessors);
+      }
+    }
+  }
 }
 
 // The leading dimensions of a product against NumPy's rule, one axis at a time.

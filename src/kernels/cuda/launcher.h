@@ -71,8 +71,8 @@ inline ElementGrid element_grid(std::uint64_t elements, const Machine& machine) 
 
 using LaunchFn = void (*)(const KernelArgs&, Launcher&);
 
-// Steps that a wide product applies to its result before it stores it: the addition of `bias`, one number per column,
-// then `op`, whose other operand, if any, has the shape of the result.
+// Steps that a wide product, or one with a short sum, applies to its result before it stores it: the addition of
+// `bias`, one number per column, then `op`, whose other operand, if any, has the shape of the result.
 struct ProductEpilogue {
   const float* bias = nullptr;
   const float* with = nullptr;
@@ -98,6 +98,8 @@ void launch_matmul(const KernelArgs& args, const ProductEpilogue& epilogue, Laun
 
 struct MatmulPlan;
 void launch_matmul_wide(const KernelArgs& args, const MatmulPlan& plan, const ProductEpilogue& epilogue,
+                        Launcher& launcher, float* out);
+void launch_matmul_flat(const KernelArgs& args, const MatmulPlan& plan, const ProductEpilogue& epilogue,
                         Launcher& launcher, float* out);
 void launch_matmul_many(const KernelArgs& args, const MatmulPlan& plan, Launcher& launcher);
 

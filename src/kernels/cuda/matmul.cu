@@ -1,6 +1,6 @@
-// matmul.cu: products with a small extent, and sums over rows. Wide products go to matmul_wide.cu or the matrix
-// library, batched ones to matmul_many.cu. The plan fixes the order of every sum: a thread's terms in order, then the
-// warp's tree, then warps in order, then splits in order.
+// matmul.cu: products with a small extent, and sums over rows. Products bound by memory go to matmul_flat.cu, wide ones
+// to matmul_wide.cu or the matrix library, batched ones to matmul_many.cu. The plan fixes the order of every sum: a
+// thread's terms in order, then the warp's tree, then warps in order, then splits in order.
 #include "graphrun/params.h"
 #include "kernels/cuda/combine.cuh"
 #include "kernels/cuda/launch.cuh"
@@ -239,7 +239,9 @@ void launch_matmul(const KernelArgs& args, Launcher& launcher) {
     return plan.n == 1 ? launch_rows<1>(p, launcher, out) : kLaunch[(plan.n - 1) / 4](p, launcher, out);
   }
   float* partial = plan.splits > 1 ? static_cast<float*>(args.workspace) : out;
-  if (plan.route == MatmulPlan::Route::wide) {
+  if (plan.is_flat()) {
+    launch_matmul_flat(args, plan, {}, launcher, partial);
+  } else if (plan.route == MatmulPlan::Route::wide) {
     launch_matmul_wide(args, plan, {}, launcher, partial);
   } else {
     const Grid grid{static_cast<std::uint32_t>(plan.tiles_m() * plan.tiles_n()),
@@ -261,7 +263,8 @@ void launch_matmul(const KernelArgs& args, Launcher& launcher) {
 void launch_matmul(const KernelArgs& args, const ProductEpilogue& epilogue, Launcher& launcher) {
   const auto& params = args.params.as<MatmulParams>();
   const MatmulPlan plan = plan_matmul(params, args.in_type[0], args.in_type[1], launcher.machine());
-  launch_matmul_wide(args, plan, epilogue, launcher, args.output<float>());
+  const auto launch_it = plan.is_flat() ? launch_matmul_flat : launch_matmul_wide;
+  launch_it(args, plan, epilogue, launcher, args.output<float>());
 }
 
 }  // namespace graphrun::cuda

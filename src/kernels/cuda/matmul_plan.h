@@ -24,11 +24,14 @@ namespace graphrun::cuda {
 
 struct MatmulPlan {
   enum class Route : std::uint8_t {
-    elements,  // one thread per element of the result, short sums (k <= 32)
-    rows,      // one thread per row of a narrow result, short sums
-    blocks,    // one block per tile of the result, its threads share the sum; `splits` > 1: a second kernel adds them
-    wide,      // many multiplications: tiles of blocks on tensor cores, of the whole sum or of `splits` parts
-    library,   // no extent is small, and no `wide`: other machines, operands rounded to TF32, or several matrices
+    elements,   // one thread per element of the result, short sums (k <= 32)
+    rows,       // one thread per row of a narrow result, short sums
+    few_terms,  // short sums (k <= kNarrow) of a wide result; this and the next two are bound by memory
+    tall,       // a sum over many rows whose factors are one wide and one of at most kNarrow columns; `splits` as below
+    dots,       // at most kDotColumns columns, sums of medium length
+    blocks,     // one block per tile of the result, its threads share the sum; `splits` > 1: a second kernel adds them
+    wide,       // many multiplications: tiles of blocks on tensor cores, of the whole sum or of `splits` parts
+    library,    // no extent is small, and no `wide`: other machines, operands rounded to TF32, or several matrices
     many_elements,  // several matrices: one thread per element, for short sums and flat matrices
     many_tiles,     // several matrices: one block per 32 x 32 elements of a matrix
   };
@@ -40,6 +43,9 @@ struct MatmulPlan {
   static constexpr std::int64_t kWideWork = 1 << 20;  // multiplications from which a flat product is a wide one
   static constexpr std::int64_t kWideSteps = 8;       // minimum steps of each multiprocessor for the larger tile
   static constexpr std::int64_t kFlat = 8;            // m or n below which a tile would be nearly empty
+  static constexpr std::int64_t kNarrow = 8;          // terms of `few_terms`, columns of the narrow factor of `tall`
+  static constexpr std::int64_t kDotColumns = 4, kDots = 1024;  // limits of `dots`: columns, terms
+  static constexpr std::int64_t kTallRows = 64;                 // minimum rows of a split of `tall`
 
   Route route = Route::elements;
   std::int64_t m = 0, n = 0, k = 0;
@@ -51,8 +57,9 @@ struct MatmulPlan {
   std::uint64_t workspace = 0;
 
   bool takes_epilogue(const MatmulParams& params) const {
-    return route == Route::wide && splits == 1 && !params.transpose_a;
+    return (route == Route::few_terms || route == Route::wide) && splits == 1 && !params.transpose_a;
   }
+  bool is_flat() const { return route == Route::few_terms || route == Route::tall || route == Route::dots; }
   std::int64_t tiles_m() const { return (m + tile_m - 1) / tile_m; }
   std::int64_t tiles_n() const { return (n + tile_n - 1) / tile_n; }
   // Cuts the sum into `wanted` parts of a multiple of 32 terms, or fewer.
@@ -79,6 +86,43 @@ inline void plan_wide(MatmulPlan& plan, const Machine& machine) {
   const std::int64_t one_each = std::min(machine.multiprocessors / tiles, steps / 2);
   const std::int64_t two_each = large ? 1 : std::min(2 * machine.multiprocessors / tiles, steps / 8);
   plan.cut(std::max<std::int64_t>({one_each, two_each, 1}));
+}
+
+// Plans a product that is bound by memory (matmul_flat.cu): false for all others. A tile has up to 256 columns, and
+// tiles are equally wide. With fewer than kLong rows, blocks that share no sum are as fast and need no second launch.
+inline bool plan_flat(MatmulPlan& plan, const MatmulParams& params, const Machine& machine) {
+  using Route = MatmulPlan::Route;
+  const std::int64_t narrow = std::min(plan.m, plan.n), wide = std::max(plan.m, plan.n);
+  const std::int64_t blocks = std::int64_t{4} * machine.multiprocessors;
+  const auto columns = [](std::int64_t n) {
+    const std::int64_t groups = (n + 3) / 4, tiles = (groups + 63) / 64;
+    return (groups + tiles - 1) / tiles * 4;
+  };
+  const auto rows = [&](std::int64_t tiles, std::int64_t at_once) {
+    const std::int64_t share = std::max<std::int64_t>(blocks / tiles, 1);
+    return ((plan.m + share - 1) / share + at_once - 1) / at_once * at_once;
+  };
+  if (params.transpose_a) {
+    if (params.transpose_b || narrow > MatmulPlan::kNarrow || wide < MatmulPlan::kSkinny || plan.k < MatmulPlan::kLong)
+      return false;
+    plan.route = Route::tall;
+    plan.tile_m = plan.n >= plan.m ? plan.m : columns(plan.m);
+    plan.tile_n = plan.n >= plan.m ? columns(plan.n) : plan.n;
+    const std::int64_t room = std::max<std::int64_t>(blocks / 2 / (plan.tiles_m() * plan.tiles_n()), 1);
+    plan.cut(std::min(plan.k / MatmulPlan::kTallRows, room));
+  } else if (plan.k <= MatmulPlan::kNarrow && plan.n >= MatmulPlan::kSkinny) {
+    plan.route = Route::few_terms;
+    plan.tile_n = columns(plan.n);
+    plan.tile_m = rows(plan.tiles_n(), 256 / (plan.tile_n / 4));
+  } else if (plan.n <= MatmulPlan::kDotColumns && plan.k > MatmulPlan::kSkinny && plan.k <= MatmulPlan::kDots &&
+             plan.m >= MatmulPlan::kLong) {
+    plan.route = Route::dots;
+    plan.tile_n = plan.n;
+    plan.tile_m = rows(1, 32);
+  } else {
+    return false;
+  }
+  return true;
 }
 
 inline MatmulPlan plan_matmul(const MatmulParams& params, const TensorType& a, const TensorType& b,
@@ -115,7 +159,9 @@ inline MatmulPlan plan_matmul(const MatmulParams& params, const TensorType& a, c
   const std::int64_t narrow = std::min(plan.m, plan.n);
   const bool library = !short_sum && narrow > MatmulPlan::kSkinny;
   constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
-  if (machine.warpgroups && params.precision != Precision::tf32 && std::max({plan.m, plan.n, plan.k}) <= kMax &&
+  const bool is_small = std::max({plan.m, plan.n, plan.k}) <= kMax;
+  if (is_small && plan.m > 0 && plan.n > 0 && plan_flat(plan, params, machine)) return plan;
+  if (machine.warpgroups && params.precision != Precision::tf32 && is_small &&
       (library || (narrow >= MatmulPlan::kFlat && plan.m * plan.n * plan.k >= MatmulPlan::kWideWork))) {
     plan_wide(plan, machine);
     return plan;

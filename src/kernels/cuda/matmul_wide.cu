@@ -11,8 +11,8 @@
 #include "graphrun/params.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/matmul_plan.h"
+#include "kernels/cuda/product_epilogue.cuh"
 #include "kernels/cuda/wgmma.cuh"
-#include "kernels/scalar_ops.h"
 
 namespace graphrun::cuda {
 namespace {
@@ -65,29 +65,6 @@ __device__ __forceinline__ void load_column(const float* from, int columns, int 
   }
 }
 
-__device__ __forceinline__ void load_columns(const float* from, int columns, bool packs, float (&to)[4]) {
-  if (packs) return load4(from, to);
-#pragma unroll
-  for (int i = 0; i < 4; ++i) to[i] = i < columns ? from[i] : 0.0f;
-}
-
-// The last step, of four adjacent elements.
-template <bool kBinary>
-__device__ __forceinline__ void apply_step(const ProductEpilogue& e, float (&x)[4], const float (&y)[4]) {
-  const auto each = [&](auto f) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) x[i] = e.with_first ? f(y[i], x[i]) : f(x[i], y[i]);
-  };
-#define GRAPHRUN_EPILOGUE(name, F) \
-  if (!kBinary && e.op == scalar_op::name) each([](float z, float) { return scalar::F::apply(z, 0.0f, 0.0f); });
-  GRAPHRUN_UNARY_EPILOGUES(GRAPHRUN_EPILOGUE)
-#undef GRAPHRUN_EPILOGUE
-#define GRAPHRUN_EPILOGUE(name, F) \
-  if (kBinary && e.op == scalar_op::name) each([](float z, float w) { return scalar::F::apply(z, w); });
-  GRAPHRUN_BINARY_EPILOGUES(GRAPHRUN_EPILOGUE)
-#undef GRAPHRUN_EPILOGUE
-}
-
 // Finishes and stores the 16 rows of a warp, from (row, column) on, whose sums are in shared memory. A lane has four
 // columns. If the last step has another operand, four rows of it are loaded at a time.
 template <int N, bool kBinary>
@@ -115,19 +92,8 @@ __device__ __forceinline__ void finish(const WideProduct& p, const float* tile, 
       if (r >= p.m) return;
       float x[4];
       load4(tile + (i + turn * kRows) * kRowDistance<N>, x);
-#pragma unroll
-      for (int k = 0; k < 4; ++k) x[k] = e.bias != nullptr ? scalar::Add::apply(x[k], bias[k]) : x[k];
-      apply_step<kBinary>(e, x, with[turn]);
-#pragma unroll
-      for (int k = 0; k < 4; ++k) x[k] = r < rows ? x[k] : 0.0f;
-      if (p.packs_out) {
-        store4(out + place(turn), x);
-        continue;
-      }
-#pragma unroll
-      for (int k = 0; k < 4; ++k) {
-        if (column + k < p.n) out[place(turn) + k] = x[k];
-      }
+      finish_columns<kBinary>(e, bias, with[turn], r < rows, x);
+      store_columns(x, p.n - column, p.packs_out, out + place(turn));
     }
   }
 }
