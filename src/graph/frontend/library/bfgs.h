@@ -1,7 +1,7 @@
 // bfgs.h: the optimizer bfgs: self-scaled BFGS over all parameters, with one evaluation of loss and gradient per step.
 // Contract: a parameter holds the last accepted point. The loss and its gradient of a training step are those of the
 // trial point, parameter + part of the slot "train:trial". Other phases see the accepted point only.
-// Defined elsewhere: the rejected combinations (model_check.cpp), the order of a step (step_graph.cpp).
+// Defined elsewhere: the rejected combinations (model_check.cpp), the order of a step (training_phase.cpp).
 #pragma once
 
 #include <vector>

@@ -3,7 +3,7 @@
 // solves (J^T w J + shift I) d = J^T w r, with shift = damping * max(diag(J^T w J)). It is accepted if the loss of the
 // same batch is lower at parameter - d; the gain ratio then sets the next damping (Nielsen 1999). A step with a failed
 // Cholesky or a loss that is not a number is rejected: parameters stay and the damping rises.
-// Defined elsewhere: the rejected combinations (model_check.cpp), the order of a step (step_graph.cpp).
+// Defined elsewhere: the rejected combinations (model_check.cpp), the order of a step (training_phase.cpp).
 #pragma once
 
 #include <utility>
