@@ -4,7 +4,7 @@
 #include <new>
 #include <utility>
 
-#include "base/json_text.h"
+#include "base/json_writer.h"
 #include "c_api/guard.h"
 
 namespace graphrun::c_api {
@@ -25,20 +25,14 @@ struct OwnedError : gr_error {
 };
 
 std::string json_of(const Error& error) {
-  std::vector<json::Value> diagnostics;
+  JsonWriter json(JsonWriter::Spacing::after_signs);
+  json.begin_array();
   for (const Diagnostic& one : error.diagnostics()) {
-    json::Value object = json::make_object();
-    json::add(object, "code", json::make(one.code));
-    json::add(object, "message", json::make(one.message));
-    json::add(object, "hint", json::make(one.hint));
-    json::add(object, "file", json::make(one.file));
-    json::add(object, "line", json::make(std::int64_t{one.line}));
-    json::add(object, "column", json::make(std::int64_t{one.column}));
-    json::add(object, "pointer", json::make(one.pointer));
-    json::add(object, "source_line", json::make(one.source_line));
-    diagnostics.push_back(std::move(object));
+    json.begin_object().member("code", one.code).member("message", one.message).member("hint", one.hint);
+    json.member("file", one.file).member("line", one.line).member("column", one.column);
+    json.member("pointer", one.pointer).member("source_line", one.source_line).end_object();
   }
-  return json::line(json::make_array(std::move(diagnostics)));
+  return json.end_array().text();
 }
 
 gr_error* made(const Error& error) {

@@ -1,5 +1,5 @@
 // inspect.cpp: c.h without sessions: verify, devices, help.
-#include "base/json_text.h"
+#include "base/json_writer.h"
 #include "c_api/guard.h"
 #include "c_api/model.h"
 #include "c_api/options.h"
@@ -15,45 +15,42 @@ gr_error* gr_verify(gr_model* model, const char* options, char** json) {
     char*& to = checked(json, "json");
     const VerifyOptions chosen = c_api::verify_options(options);
     const VerifyReport report = verify(c_api::take(model), chosen);
-    json::Value all = json::make_object();
-    json::add(all, "passed", json::make(report.passed()));
-    json::add(all, "executor", json::make(report.executor));
-    json::add(all, "against", json::make(report.against));
-    json::add(all, "values", json::make(static_cast<std::int64_t>(report.values)));
-    json::add(all, "fused_values", json::make(static_cast<std::int64_t>(report.fused_values)));
-    json::add(all, "difference", report.difference ? json::make(to_string(*report.difference)) : json::make_null());
-    to = c_api::owned_text(json::line(all));
+    JsonWriter all(JsonWriter::Spacing::after_signs);
+    all.begin_object().member("passed", report.passed()).member("executor", report.executor);
+    all.member("against", report.against).member("values", report.values).member("fused_values", report.fused_values);
+    all.key("difference");
+    report.difference ? all.value(to_string(*report.difference)) : all.null();
+    to = c_api::owned_text(all.end_object().text());
   });
 }
 
 gr_error* gr_devices(char** json) {
   return guarded([&] {
     char*& to = checked(json, "json");
-    std::vector<json::Value> devices, missing;
+    std::vector<std::pair<std::string, DeviceList>> found;
     for (const std::string& name : executor_names()) {
-      DeviceList list;
+      DeviceList& list = found.emplace_back(name, DeviceList()).second;
       try {
         list = find_executor(name)->devices();
       } catch (const Error& error) {
         if (error.kind() != ErrorKind::device) throw;
         list.missing = error.diagnostics().front().message;
       }
-      for (const Device& device : list.devices) {
-        devices.push_back(
-            json::make_object({{"id", json::make(device.id)},
-                               {"executor", json::make(name)},
-                               {"name", json::make(device.name)},
-                               {"capability", json::make(device.capability)},
-                               {"units", json::make(std::int64_t{device.units})},
-                               {"driver", json::make(device.driver)},
-                               {"memory_free", json::make(static_cast<std::int64_t>(device.memory_free))},
-                               {"memory_total", json::make(static_cast<std::int64_t>(device.memory_total))}}));
-      }
-      if (!list.missing.empty())
-        missing.push_back(json::make_object({{"executor", json::make(name)}, {"reason", json::make(list.missing)}}));
     }
-    to = c_api::owned_text(json::line(json::make_object(
-        {{"devices", json::make_array(std::move(devices))}, {"missing", json::make_array(std::move(missing))}})));
+    JsonWriter all(JsonWriter::Spacing::after_signs);
+    all.begin_object().key("devices").begin_array();
+    for (const auto& [name, list] : found) {
+      for (const Device& device : list.devices) {
+        all.begin_object().member("id", device.id).member("executor", name).member("name", device.name);
+        all.member("capability", device.capability).member("units", device.units).member("driver", device.driver);
+        all.member("memory_free", device.memory_free).member("memory_total", device.memory_total).end_object();
+      }
+    }
+    all.end_array().key("missing").begin_array();
+    for (const auto& [name, list] : found)
+      if (!list.missing.empty())
+        all.begin_object().member("executor", name).member("reason", list.missing).end_object();
+    to = c_api::owned_text(all.end_array().end_object().text());
   });
 }
 

@@ -4,7 +4,6 @@
 #include <cstring>
 #include <memory>
 
-#include "base/json_text.h"
 #include "c_api/guard.h"
 #include "c_api/options.h"
 #include "c_api/types.h"
@@ -27,49 +26,39 @@ void load(const std::string& path, LoadOptions options, gr_model** model) {
   to = loaded.release();
 }
 
+std::vector<OutlineValue> inputs_of(const Model& model) {
+  std::vector<OutlineValue> inputs = graph_outline(model).values;
+  std::erase_if(inputs, [](const OutlineValue& value) {
+    return value.role != OutlineValue::Role::input && value.role != OutlineValue::Role::target;
+  });
+  return inputs;
+}
+
 void check_is_input(const Model& model, const std::string& name) {
   std::vector<std::string> names;
-  for (const OutlineValue& value : graph_outline(model).values) {
-    if (value.role == OutlineValue::Role::input || value.role == OutlineValue::Role::target)
-      names.push_back(value.name);
-  }
+  for (const OutlineValue& value : inputs_of(model)) names.push_back(value.name);
   if (std::find(names.begin(), names.end(), name) != names.end()) return;
   throw Error(ErrorKind::input, "name.unknown", "the model has no input '" + name + "'", did_you_mean(name, names));
 }
 
-json::Value input_description(const Model& model, const OutlineValue& input) {
-  std::vector<json::Value> shape;
-  for (int axis = 1; axis < input.type.shape.rank(); ++axis) shape.push_back(json::make(input.type.shape[axis]));
-  json::Value all = json::make_object({{"name", json::make(input.name)},
-                                       {"dtype", json::make(name_of(input.type.dtype))},
-                                       {"shape", json::make_array(std::move(shape))},
-                                       {"target", json::make(input.role == OutlineValue::Role::target)}});
-  add_columns(all, model.data, input.name);
-  return all;
-}
-
-json::Value output_description(const OutputSpec& output, const ClassOutput& classes) {
+std::string description(const Model& model) {
   constexpr std::string_view kScores[] = {"plain", "softmax_logits", "sigmoid_logits"};  // ClassOutput::Numbers
-  return json::make_object({{"name", json::make(output.name)},
-                            {"target", json::make(output.target)},
-                            {"classes", json::make(classes.is_class)},
-                            {"scores", json::make(kScores[static_cast<std::size_t>(classes.numbers)])},
-                            {"labels", json::make_list(classes.words)},
-                            {"multi_label", json::make(classes.is_multi_label)}});
-}
-
-json::Value description(const Model& model) {
-  std::vector<json::Value> inputs, outputs;
-  for (const OutlineValue& value : graph_outline(model).values) {
-    if (value.role == OutlineValue::Role::input || value.role == OutlineValue::Role::target)
-      inputs.push_back(input_description(model, value));
-  }
+  JsonWriter json(JsonWriter::Spacing::after_signs);
+  json.begin_object().member("name", model.name);
+  json.objects("inputs", inputs_of(model), [&](const OutlineValue& input) {
+    json.member("name", input.name).member("dtype", name_of(input.type.dtype));
+    json.member("shape", input.type.shape.dims().subspan(1));
+    json.member("target", input.role == OutlineValue::Role::target);
+    write_columns(json, model.data, input.name);
+  });
   const std::vector<ClassOutput> classes = class_outputs(model);
-  for (std::size_t i = 0; i < model.outputs.size(); ++i)
-    outputs.push_back(output_description(model.outputs[i], classes[i]));
-  return json::make_object({{"name", json::make(model.name)},
-                            {"inputs", json::make_array(std::move(inputs))},
-                            {"outputs", json::make_array(std::move(outputs))}});
+  json.objects("outputs", model.outputs, [&](const OutputSpec& output) {
+    const ClassOutput& how = classes[static_cast<std::size_t>(&output - model.outputs.data())];
+    json.member("name", output.name).member("target", output.target).member("classes", how.is_class);
+    json.member("scores", kScores[static_cast<std::size_t>(how.numbers)]).member("labels", how.words);
+    json.member("multi_label", how.is_multi_label);
+  });
+  return json.end_object().text();
 }
 
 }  // namespace
@@ -81,14 +70,15 @@ Model take(gr_model* model) {
   return taken;
 }
 
-void add_columns(json::Value& described, const DataSet& data, std::string_view input) {
-  std::vector<json::Value> columns;
+void write_columns(JsonWriter& json, const DataSet& data, std::string_view input) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> columns;
   for (const InputColumns& one : data.columns) {
     for (std::size_t i = 0; one.input == input && i < one.names.size(); ++i)
-      columns.push_back(
-          json::make_object({{"name", json::make(one.names[i])}, {"words", json::make_list(one.words[i])}}));
+      columns.emplace_back(one.names[i], one.words[i]);
   }
-  if (!columns.empty()) json::add(described, "columns", json::make_array(std::move(columns)));
+  if (columns.empty()) return;
+  json.objects("columns", columns,
+               [&](const auto& column) { json.member("name", column.first).member("words", column.second); });
 }
 
 }  // namespace graphrun::c_api
@@ -114,7 +104,7 @@ void gr_model_free(gr_model* model) {
 gr_error* gr_model_describe(gr_model* model, char** json) {
   return guarded([&] {
     char*& to = checked(json, "json");
-    to = c_api::owned_text(json::line(c_api::description(c_api::content(model))));
+    to = c_api::owned_text(c_api::description(c_api::content(model)));
   });
 }
 

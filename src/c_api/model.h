@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include "base/json.h"
+#include "base/json_writer.h"
 #include "graphrun/c.h"
 #include "graphrun/model.h"
 
@@ -16,7 +16,7 @@ namespace graphrun::c_api {
 
 Model take(gr_model* model);  // throws Error if it was taken before
 
-// Adds "columns": [{"name": "color", "words": ["red", "blue"]}] if the input has categorical columns.
-void add_columns(json::Value& described, const DataSet& data, std::string_view input);
+// Writes "columns": [{"name": "color", "words": ["red", "blue"]}] if the input has categorical columns.
+void write_columns(JsonWriter& json, const DataSet& data, std::string_view input);
 
 }  // namespace graphrun::c_api

@@ -62,59 +62,41 @@ json::Value finite_or_null(double number) {
   return std::isfinite(number) ? json::make(number) : json::make_null();
 }
 
-json::Value described(std::string_view name, const TensorType& type) {
-  std::vector<json::Value> shape;
-  for (const std::int64_t extent : type.shape.dims()) shape.push_back(json::make(extent));
-  return json::make_object({{"name", json::make(name)},
-                            {"dtype", json::make(name_of(type.dtype))},
-                            {"shape", json::make_array(std::move(shape))}});
+void write_type(JsonWriter& json, std::string_view name, const TensorType& type) {
+  json.member("name", name).member("dtype", name_of(type.dtype)).member("shape", type.shape.dims());
 }
 
-json::Value description(Session& session) {
+std::string description(Session& session) {
   const Program& program = session.program();
-  std::vector<json::Value> states, splits, inputs, outputs;
-  for (const Buffer& buffer : program.buffers) {
-    if (!is_state(buffer.kind)) continue;
-    json::Value state = described(buffer.name, buffer.type);
-    json::add(state, "kind", json::make(name_of(buffer.kind)));
-    json::add(state, "bytes", json::make(static_cast<std::int64_t>(buffer.type.bytes())));
-    states.push_back(std::move(state));
-  }
-  for (const Split& split : session.model().data.splits)
-    splits.push_back(json::make_object({{"name", json::make(split.name)}, {"samples", json::make(split.samples())}}));
-  if (!session.model().outputs.empty()) {
-    for (const auto& [name, type] : session.prediction_inputs()) {
-      inputs.push_back(described(name, type));
-      c_api::add_columns(inputs.back(), session.model().data, name);
-    }
-    for (const auto& [name, type] : session.prediction_outputs()) {
-      outputs.push_back(described(name, type));
-      for (const FittedStatistic& chosen : session.model().data.thresholds) {
-        std::vector<json::Value> values;
-        for (const double value : chosen.values) values.push_back(json::make(value));
-        if (chosen.name == name) json::add(outputs.back(), "thresholds", json::make_array(std::move(values)));
-      }
-    }
-  }
-  json::Value all = json::make_object();
-  json::add(all, "model", json::make(session.model().name));
-  json::add(all, "executor", json::make(session.executor()));
-  json::add(all, "target", json::make(program.target));
-  json::add(all, "math", json::make(name_of(program.math)));
-  json::add(all, "arena_bytes", json::make(static_cast<std::int64_t>(program.arena_bytes)));
-  json::add(all, "inputs", json::make_array(std::move(inputs)));
-  json::add(all, "outputs", json::make_array(std::move(outputs)));
-  json::add(all, "states", json::make_array(std::move(states)));
-  json::add(all, "splits", json::make_array(std::move(splits)));
-  json::add(all, "fallbacks", json::make_list(session.fusion().fallbacks));
-  std::vector<std::string> objectives;
-  for (const ObjectiveSpec& one : session.model().train.objectives) objectives.push_back(one.name);
-  json::add(all, "objectives", json::make_list(objectives));
-  json::Value counters = json::make_object();
-  for (const auto& [name, count] : session.counters())
-    json::add(counters, name, json::make(static_cast<std::int64_t>(count)));
-  json::add(all, "counters", std::move(counters));
-  return all;
+  const Model& model = session.model();
+  using Types = std::vector<std::pair<std::string, TensorType>>;
+  const bool predicts = !model.outputs.empty();
+  JsonWriter json(JsonWriter::Spacing::after_signs);
+  json.begin_object().member("model", model.name).member("executor", session.executor());
+  json.member("target", program.target).member("math", name_of(program.math));
+  json.member("arena_bytes", program.arena_bytes);
+  json.objects("inputs", predicts ? session.prediction_inputs() : Types(), [&](const auto& input) {
+    write_type(json, input.first, input.second);
+    c_api::write_columns(json, model.data, input.first);
+  });
+  json.objects("outputs", predicts ? session.prediction_outputs() : Types(), [&](const auto& output) {
+    write_type(json, output.first, output.second);
+    for (const FittedStatistic& chosen : model.data.thresholds)
+      if (chosen.name == output.first) json.member("thresholds", chosen.values);
+  });
+  std::vector<Buffer> states = program.buffers;
+  std::erase_if(states, [](const Buffer& buffer) { return !is_state(buffer.kind); });
+  json.objects("states", states, [&](const Buffer& state) {
+    write_type(json, state.name, state.type);
+    json.member("kind", name_of(state.kind)).member("bytes", state.type.bytes());
+  });
+  json.objects("splits", model.data.splits,
+               [&](const Split& split) { json.member("name", split.name).member("samples", split.samples()); });
+  json.member("fallbacks", session.fusion().fallbacks).key("objectives").begin_array();
+  for (const ObjectiveSpec& one : model.train.objectives) json.value(one.name);
+  json.end_array().key("counters").begin_object();
+  for (const auto& [name, count] : session.counters()) json.member(name, count);
+  return json.end_object().end_object().text();
 }
 
 Split& split_of(Model& model, const std::string& name) {
@@ -167,7 +149,7 @@ void gr_session_free(gr_session* session) {
 }
 
 gr_error* gr_session_describe(gr_session* session, char** json) {
-  return guarded([&] { checked(json, "json") = c_api::owned_text(json::line(description(of(session)))); });
+  return guarded([&] { checked(json, "json") = c_api::owned_text(description(of(session))); });
 }
 
 gr_error* gr_session_train(gr_session* session, const gr_train_options* options, gr_train_result* result) {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "cli/terminal/json_writer.h"
+#include "base/json_writer.h"
 #include "graphrun/error.h"
 
 namespace graphrun::cli {

@@ -8,10 +8,10 @@
 #include <stdexcept>
 #include <string>
 
+#include "base/json_writer.h"
 #include "cli/command_line/diagnostics.h"
 #include "cli/plans/buffer_table.h"
 #include "cli/terminal/interrupt.h"
-#include "cli/terminal/json_writer.h"
 #include "cli/terminal/terminal.h"
 #include "graphrun/error.h"
 #include "graphrun/output_file.h"

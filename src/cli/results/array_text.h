@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/terminal/json_writer.h"
+#include "base/json_writer.h"
 #include "graphrun/output_file.h"
 #include "graphrun/tensor.h"
 

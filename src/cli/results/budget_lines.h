@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/terminal/json_writer.h"
+#include "base/json_writer.h"
 #include "graphrun/budget.h"
 #include "graphrun/program.h"
 

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/json_writer.h"
 #include "cli/results/budget_lines.h"
 #include "cli/results/score_tables.h"
-#include "cli/terminal/json_writer.h"
 #include "cli/terminal/terminal.h"
 #include "cli/training/profile.h"
 #include "graphrun/error.h"

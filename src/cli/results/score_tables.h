@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/terminal/json_writer.h"
+#include "base/json_writer.h"
 #include "graphrun/scores.h"
 
 namespace graphrun::cli {

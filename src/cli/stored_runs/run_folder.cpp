@@ -15,9 +15,9 @@
 #include <utility>
 
 #include "base/descriptor.h"
+#include "base/json_writer.h"
 #include "base/text.h"
 #include "cli/command_line/help.h"
-#include "cli/terminal/json_writer.h"
 #include "graphrun/error.h"
 #include "graphrun/output_file.h"
 #include "graphrun/run_folder.h"

@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <unordered_map>
 
+#include "base/json_writer.h"
 #include "cli/terminal/csv_cell.h"
-#include "cli/terminal/json_writer.h"
 #include "graphrun/error.h"
 
 namespace graphrun::cli {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/terminal/json_writer.h"
+#include "base/json_writer.h"
 #include "graphrun/session.h"
 
 namespace graphrun::cli {

@@ -8,10 +8,10 @@
 #include <new>
 #include <utility>
 
+#include "base/json_writer.h"
 #include "cli/command_line/diagnostics.h"
 #include "cli/pictures/model_pictures.h"
 #include "cli/studio/views.h"
-#include "cli/terminal/json_writer.h"
 #include "graphrun/error.h"
 #include "graphrun/executor.h"
 #include "graphrun/model_template.h"

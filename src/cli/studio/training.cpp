@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <new>
 
+#include "base/json_writer.h"
 #include "cli/command_line/diagnostics.h"
 #include "cli/command_line/open.h"
 #include "cli/pictures/model_pictures.h"
@@ -18,7 +19,6 @@
 #include "cli/studio/printed_command.h"
 #include "cli/studio/replay.h"
 #include "cli/terminal/interrupt.h"
-#include "cli/terminal/json_writer.h"
 #include "cli/terminal/output_files.h"
 #include "cli/terminal/terminal.h"
 #include "cli/training/history.h"

@@ -5,7 +5,7 @@
 #include <span>
 #include <string_view>
 
-#include "cli/terminal/json_writer.h"
+#include "base/json_writer.h"
 #include "graphrun/checkpoint.h"
 
 namespace graphrun::cli {

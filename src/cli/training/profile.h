@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "cli/terminal/json_writer.h"
+#include "base/json_writer.h"
 #include "graphrun/profile.h"
 
 namespace graphrun::cli {

@@ -7,13 +7,13 @@
 #include <filesystem>
 #include <optional>
 
+#include "base/json_writer.h"
 #include "cli/command_line/help.h"
 #include "cli/command_line/open.h"
 #include "cli/command_line/stored_arguments.h"
 #include "cli/command_line/verbs.h"
 #include "cli/stored_runs/hyperparameter_changes.h"
 #include "cli/stored_runs/stored_log.h"
-#include "cli/terminal/json_writer.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/terminal.h"
 #include "graphrun/elements.h"

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <map>
 
+#include "base/json_writer.h"
 #include "cli/command_line/verbs.h"
 #include "cli/stored_runs/comparison.h"
 #include "cli/stored_runs/run_table.h"
-#include "cli/terminal/json_writer.h"
 #include "cli/terminal/terminal.h"
 #include "graphrun/error.h"
 #include "graphrun/run_folder.h"

@@ -1,4 +1,4 @@
-#include "cli/terminal/json_writer.h"
+#include "base/json_writer.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-namespace graphrun::cli {
+namespace graphrun {
 namespace {
 
 TEST(JsonWriter, NestsWithCommasWhereTheyBelong) {
@@ -40,4 +40,4 @@ TEST(JsonWriter, StringsAreEscapedAndAlwaysUtf8) {
 }
 
 }  // namespace
-}  // namespace graphrun::cli
+}  // namespace graphrun

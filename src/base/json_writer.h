@@ -1,6 +1,7 @@
 // json_writer.h: writes one JSON text sequentially, with commas and escapes.
 // Contract: the caller pairs begin and end calls, and calls key() before each member's value. Numbers use the shortest
-// text that round-trips; non-finite numbers become null. Invalid UTF-8 becomes U+FFFD.
+// text that round-trips; non-finite numbers become null. Invalid UTF-8 becomes U+FFFD. Not here: texts of json::Value
+// (json_text.h).
 #pragma once
 
 #include <fmt/format.h>
@@ -13,10 +14,13 @@
 
 #include "graphrun/error.h"
 
-namespace graphrun::cli {
+namespace graphrun {
 
 class JsonWriter {
  public:
+  enum class Spacing { none, after_signs };  // after_signs: as json::line() writes
+  explicit JsonWriter(Spacing spacing = Spacing::none) : space_(spacing == Spacing::none ? "" : " ") {}
+
   JsonWriter& begin_object() { return open('{'); }
   JsonWriter& end_object() { return close('}'); }
   JsonWriter& begin_array() { return open('['); }
@@ -25,6 +29,7 @@ class JsonWriter {
   JsonWriter& key(std::string_view name) {
     raw(json_string(name));
     text_ += ':';
+    text_ += space_;
     first_ = true;  // no comma between a key and its value
     return *this;
   }
@@ -90,12 +95,13 @@ class JsonWriter {
     return *this;
   }
   void separate() {
-    if (!first_) text_ += ',';
+    if (!first_) (text_ += ',') += space_;
     first_ = false;
   }
 
+  std::string_view space_;
   std::string text_;
   bool first_ = true;
 };
 
-}  // namespace graphrun::cli
+}  // namespace graphrun
