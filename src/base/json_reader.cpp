@@ -7,10 +7,6 @@
 #include <cmath>
 #include <limits>
 #include <tuple>
-#include <utility>
-
-#include "base/source_text.h"
-#include "graphrun/error.h"
 
 namespace graphrun::json {
 namespace {

@@ -16,7 +16,6 @@
 #include "executors/plugin_folders.h"
 #include "executors/plugin_host.h"
 #include "graphrun/error.h"
-#include "graphrun/op.h"
 
 namespace graphrun {
 namespace {

@@ -7,7 +7,6 @@
 #include <type_traits>
 
 #include "graph/ops/op_def.h"
-#include "graphrun/op.h"
 #include "graphrun/params.h"
 #include "graphrun/program.h"
 #include "graphrun/show.h"

@@ -4,9 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
-#include <map>
 
 #include "base/json.h"
 #include "base/json_text.h"
@@ -18,7 +16,6 @@
 #include "graphrun/error.h"
 #include "session/compiling/fit_batch.h"
 #include "session/compiling/jit.h"
-#include "session/compiling/members.h"
 #include "session/ranks/agreement.h"
 #include "session/state_copy.h"
 

@@ -2,7 +2,6 @@
 // Contract: throws Error if the Session was moved from.
 #pragma once
 
-#include "graphrun/error.h"
 #include "session/session_impl.h"
 
 namespace graphrun {

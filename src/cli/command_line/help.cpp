@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/text.h"
-#include "cli/command_line/flags.h"
 #include "cli/command_line/man.h"
 #include "cli/terminal/terminal.h"
 #include "graphrun/executor.h"

@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
-#include <vector>
 
 #include "base/json_writer.h"
 #include "cli/results/budget_lines.h"

@@ -12,7 +12,6 @@
 #include <filesystem>
 #include <system_error>
 #include <thread>
-#include <utility>
 
 #include "base/descriptor.h"
 #include "base/json_writer.h"

@@ -20,7 +20,6 @@
 #include "cli/studio/replay.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/output_files.h"
-#include "cli/terminal/terminal.h"
 #include "cli/training/history.h"
 #include "graphrun/error.h"
 #include "graphrun/profile.h"

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <optional>
 
 #include "cli/terminal/slow_operation.h"
 #include "graphrun/error.h"

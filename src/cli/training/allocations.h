@@ -5,7 +5,6 @@
 // counts calls by name only. At most one watch is active at a time. Does not count deallocation.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>

@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 
 #include "cli/command_line/arguments.h"
 #include "cli/command_line/diagnostics.h"

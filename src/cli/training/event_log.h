@@ -6,7 +6,6 @@
 #pragma once
 
 #include <string_view>
-#include <vector>
 
 #include "base/protobuf.h"
 #include "cli/training/line_file.h"

@@ -15,7 +15,6 @@
 #include "cli/pictures/report_page.h"
 #include "cli/results/results.h"
 #include "cli/stored_runs/run_table.h"
-#include "cli/terminal/terminal.h"
 #include "graphrun/error.h"
 #include "graphrun/output_file.h"
 #include "graphrun/run_folder.h"

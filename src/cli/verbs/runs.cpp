@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <map>
 
 #include "base/json_writer.h"
 #include "cli/command_line/verbs.h"

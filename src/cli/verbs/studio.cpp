@@ -1,6 +1,5 @@
 // studio.cpp: the verb `studio`: local web page to build, train and inspect a model.
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <spawn.h>
 #include <unistd.h>
 

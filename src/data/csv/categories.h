@@ -4,7 +4,6 @@
 // used (transforms.h).
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <vector>
 

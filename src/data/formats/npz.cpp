@@ -9,7 +9,6 @@
 #include "data/bytes.h"
 #include "data/formats/inflate.h"
 #include "data/formats/npy.h"
-#include "data/sources/columns.h"
 #include "graphrun/error.h"
 
 namespace graphrun::data {

@@ -7,7 +7,6 @@
 #include "base/names_of.h"
 #include "data/csv/missing.h"
 #include "data/sources/columns.h"
-#include "graphrun/elements.h"
 #include "graphrun/error.h"
 
 namespace graphrun::data {

@@ -8,7 +8,6 @@
 
 #include "executors/common/load_check.h"
 #include "graphrun/error.h"
-#include "graphrun/op.h"
 
 namespace graphrun {
 namespace {

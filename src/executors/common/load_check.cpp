@@ -7,7 +7,6 @@
 
 #include "base/host_memory.h"
 #include "graphrun/error.h"
-#include "graphrun/op.h"
 
 namespace graphrun {
 namespace {

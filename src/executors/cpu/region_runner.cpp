@@ -14,7 +14,6 @@
 #include "executors/cpu/combine.h"
 #include "graphrun/error.h"
 #include "graphrun/op.h"
-#include "graphrun/params.h"
 #include "graphrun/partial_results.h"
 #include "kernels/cpu/batch/families.h"
 #include "kernels/cpu/simd/isa.h"

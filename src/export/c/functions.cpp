@@ -6,7 +6,6 @@
 
 #include "export/c/text.h"
 #include "graphrun/family_op.h"
-#include "graphrun/model.h"
 #include "graphrun/scalar_op.h"
 
 namespace graphrun::c99 {

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace graphrun::c99 {
 
 std::vector<Axis> merged(const std::vector<View>& views, std::uint32_t mask) {

@@ -3,7 +3,6 @@
 // code uses. Not handled here: the code that uses them.
 #pragma once
 
-#include <cstdint>
 #include <set>
 #include <string>
 #include <string_view>

@@ -9,7 +9,6 @@
 #include <cmath>
 #include <cstring>
 #include <numeric>
-#include <set>
 
 #include "base/checked.h"
 #include "base/json_text.h"

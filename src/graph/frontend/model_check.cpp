@@ -13,7 +13,6 @@
 #include "graph/frontend/library/optimizers.h"
 #include "graph/ir/needed.h"
 #include "graphrun/class_outputs.h"
-#include "graphrun/error.h"
 #include "graphrun/op.h"
 
 namespace graphrun {

@@ -13,7 +13,6 @@
 
 #include "graph/builder.h"
 #include "graph/ir/graph.h"
-#include "graphrun/error.h"
 #include "graphrun/op_traits.h"
 #include "graphrun/params.h"
 #include "graphrun/program.h"

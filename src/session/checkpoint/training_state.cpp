@@ -10,7 +10,6 @@
 #include "base/file.h"
 #include "graph/frontend/builder_impl.h"
 #include "graphrun/error.h"
-#include "session/session_access.h"
 #include "session/weights/initial_values.h"
 #include "session/weights/weights_file.h"
 

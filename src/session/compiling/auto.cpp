@@ -6,7 +6,6 @@
 
 #include "graphrun/error.h"
 #include "session/compiling/jit.h"
-#include "session/session_impl.h"
 
 namespace graphrun {
 namespace {

@@ -2,7 +2,6 @@
 // Contract: pure functions; tied rows share a threshold. NaN unless there are both positive and negative rows.
 #pragma once
 
-#include <cstdint>
 #include <utility>
 #include <vector>
 

@@ -3,15 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <limits>
 #include <mutex>
-#include <type_traits>
 
-#include "graph/ops/op_def.h"
 #include "graphrun/elements.h"
-#include "session/verify/elements.h"
 
 namespace graphrun {
 namespace {

@@ -1,5 +1,4 @@
 // verify_steps.cpp: runs every step of a Program on both executors, each from the reference's inputs.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>

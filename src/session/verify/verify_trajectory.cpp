@@ -1,6 +1,5 @@
 // verify_trajectory.cpp: runs both executors independently, the candidate as a Session does, and compares only their
 // parameters.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>

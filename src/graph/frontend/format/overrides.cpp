@@ -14,7 +14,6 @@
 #include "graph/frontend/format/json_values.h"
 #include "graph/frontend/library/layers.h"
 #include "graph/frontend/library/optimizers.h"
-#include "graphrun/error.h"
 
 namespace graphrun {
 namespace {

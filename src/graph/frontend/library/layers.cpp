@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "graph/frontend/library/convolution.h"
-#include "graph/frontend/library/functions.h"
 #include "graph/frontend/library/recurrent.h"
 #include "graph/ops/make.h"
 #include "graphrun/error.h"

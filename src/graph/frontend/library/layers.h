@@ -3,7 +3,6 @@
 // Out of scope: the syntax of layers in a model file (model_file.h).
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include <chrono>
 #include <csignal>
 
 namespace graphrun::cpu {
