@@ -1,7 +1,8 @@
 // curves.h: numeric columns of CSV or JSON Lines, such as written by `train --log`.
-// Contract: the header line (CSV) or the object keys (json_table.h) name the columns. Only requested columns are parsed
-// as numbers; an empty cell is a missing value. Throws Error (kind input) with file and line for each cell that is not
-// a number. Not handled here: choice of columns and drawing (plot.cpp).
+// Contract: the header line (CSV) or the object keys (JSON, in order of first appearance) name the columns. A JSON line
+// is an object of numbers, strings, booleans and null. Only requested columns are parsed as numbers; an empty cell, or
+// a missing key, is a missing value. Throws Error (kind input) with file and line for each cell that is not a number.
+// Not handled here: choice of columns and drawing (plot.cpp).
 #pragma once
 
 #include <string>
@@ -10,13 +11,20 @@
 
 namespace graphrun::cli {
 
-struct Table {
-  std::string path, rows;  // rows: CSV lines
-  int first_line = 2;      // line number of the first row in the file
-  std::vector<std::string> columns;
+struct TableLine {
+  int number = 0;  // in the file
+  std::string source;
+  std::vector<std::string> cells;  // null in JSON is nan
 };
 
-// Reads the file and its column names.
+struct Table {
+  std::string path;
+  std::vector<std::string> columns;
+  std::vector<TableLine> lines;  // below the header; blank ones, too
+  bool is_whole = true;          // the last line has an end
+};
+
+// Reads the file.
 Table read_table(const std::string& path);
 
 // Index of the column; throws Error that suggests the nearest name.

@@ -23,6 +23,12 @@ std::vector<CsvCell> csv_cells(std::string_view line) {
   }
 }
 
+std::vector<std::string> csv_texts(std::string_view line) {
+  std::vector<std::string> texts;
+  for (CsvCell& cell : csv_cells(line)) texts.push_back(std::move(cell.text));
+  return texts;
+}
+
 void LineErrors::add(std::string code, int line, std::size_t column, std::string_view source, std::string message,
                      std::string hint) {
   if (list_.size() == kMaxDiagnostics) {

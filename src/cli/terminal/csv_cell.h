@@ -3,7 +3,6 @@
 // cell cannot contain a newline.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -27,6 +26,7 @@ struct CsvCell {
   std::size_t column = 1;  // 1-based, in bytes
 };
 std::vector<CsvCell> csv_cells(std::string_view line);
+std::vector<std::string> csv_texts(std::string_view line);  // the cells without their columns
 
 // Collects the errors of a file. Keeps the first kMaxDiagnostics and counts the others.
 class LineErrors {

@@ -7,16 +7,17 @@
 #include <filesystem>
 #include <optional>
 
+#include "base/file.h"
 #include "base/json_writer.h"
+#include "base/text.h"
 #include "cli/command_line/help.h"
 #include "cli/command_line/open.h"
 #include "cli/command_line/stored_arguments.h"
 #include "cli/command_line/verbs.h"
+#include "cli/stored_runs/curves.h"
 #include "cli/stored_runs/hyperparameter_changes.h"
-#include "cli/stored_runs/stored_log.h"
 #include "cli/terminal/progress.h"
 #include "cli/terminal/terminal.h"
-#include "graphrun/elements.h"
 #include "graphrun/error.h"
 #include "graphrun/run_folder.h"
 
@@ -24,6 +25,30 @@ namespace graphrun::cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+struct StoredRow {
+  std::uint64_t step = 0;
+  std::string epoch, loss, weights;  // weights: empty if the log has no hashes
+};
+
+// Reads the output of CsvLog (text_logs.h), complete lines only.
+std::vector<StoredRow> stored_log(const std::string& path, bool may_be_empty) {
+  if (may_be_empty && lines_of(read_file(path)).size() == 1) return {};  // stopped before its first report
+  Table table = read_table(path);
+  if (!table.is_whole) table.lines.pop_back();
+  const std::size_t epoch = find_column(table, "epoch"), step = find_column(table, "step"),
+                    loss = find_column(table, "loss");
+  const auto found = std::find(table.columns.begin(), table.columns.end(), "weights_hash");
+  const auto weights = static_cast<std::size_t>(found - table.columns.begin());
+  std::vector<StoredRow> rows;
+  for (const auto& [line, source, cells] : table.lines) {
+    const auto number = cells.size() == table.columns.size() ? parse_number<std::uint64_t>(cells[step]) : std::nullopt;
+    if (!number)
+      throw Error(ErrorKind::input, "replay.log", fmt::format("line {} of '{}' is not a log line", line, path));
+    rows.push_back({*number, cells[epoch], cells[loss], weights < cells.size() ? cells[weights] : ""});
+  }
+  return rows;
+}
 
 struct StoredRun {
   std::string folder;
