@@ -4,12 +4,10 @@
 // for --output without one of these flags, an unknown extension, or a file that is also an input or is not writable.
 #pragma once
 
-#include <optional>
-#include <string>
 #include <string_view>
 
 #include "cli/command_line/arguments.h"
-#include "graphrun/output_file.h"
+#include "cli/terminal/result_file.h"
 #include "plot/drawing.h"
 
 namespace graphrun::cli {
@@ -18,11 +16,11 @@ class PictureFile {
  public:
   PictureFile(const Arguments& arguments, const char* code);  // `code`: error code if the file is not writable
   void write(const plot::Drawing& drawing);
-  void write(std::string_view text);
+  void write(std::string_view text) { file_.write(text); }
 
  private:
-  std::optional<OutputFile> file_;  // empty: stdout
-  bool is_png_ = false;
+  ResultFile file_;
+  const bool is_png_;
 };
 
 }  // namespace graphrun::cli

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <limits>
-#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -12,9 +11,9 @@
 #include "cli/command_line/diagnostics.h"
 #include "cli/plans/buffer_table.h"
 #include "cli/terminal/interrupt.h"
+#include "cli/terminal/result_file.h"
 #include "cli/terminal/terminal.h"
 #include "graphrun/error.h"
-#include "graphrun/output_file.h"
 #include "graphrun/packing.h"
 
 namespace graphrun::cli {
@@ -89,21 +88,12 @@ std::string as_json(const BufferTable& table, const Packed& packed, const Argume
 }  // namespace
 
 int plan_buffers(const Arguments& arguments) {
-  std::optional<OutputFile> file;
-  if (!arguments.output.empty()) {
-    file.emplace(arguments.output, "buffers.write");
-    if (file->is(arguments.plan.buffers))
-      throw Error(ErrorKind::input, "output.input",
-                  fmt::format("--output '{}' is a file that is read", arguments.output),
+  ResultFile file(arguments.output, "buffers.write", {arguments.plan.buffers},
                   "an output cannot replace a file that the run reads or writes elsewhere");
-  }
   const BufferTable table = read_buffers(arguments.plan.buffers);
   const Packed result = packed(table, arguments);
   if (!result.fits && !interrupted()) reject(result, arguments);
-  if (file && result.fits) {
-    file->write(as_csv(table, result.packing.offsets));
-    file->commit();
-  }
+  if (!file.is_stdout() && result.fits) file.write(as_csv(table, result.packing.offsets));
   write_results(arguments.csv    ? as_csv(table, result.packing.offsets)
                 : arguments.json ? as_json(table, result, arguments)
                                  : as_text(table, result, arguments));

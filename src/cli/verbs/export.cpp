@@ -1,44 +1,18 @@
 // export.cpp: the verbs `export-c`, `export-onnx` and `import-onnx`: convert models to and from other formats.
 #include <fmt/format.h>
 
-#include <initializer_list>
 #include <memory>
 #include <optional>
 
 #include "cli/command_line/open.h"
 #include "cli/command_line/verbs.h"
-#include "cli/terminal/terminal.h"
+#include "cli/terminal/result_file.h"
 #include "graphrun/deployment.h"
 #include "graphrun/error.h"
-#include "graphrun/output_file.h"
 #include "graphrun/weights.h"
 
 namespace graphrun::cli {
 namespace {
-
-// The --output file, opened before anything is read; stdout without the flag.
-class ExportFile {
- public:
-  ExportFile(const Arguments& arguments, std::initializer_list<std::string> read) {
-    if (arguments.output.empty()) return;
-    file_.emplace(arguments.output, "export.write");
-    for (const std::string& path : read) {
-      if (path.empty() || !file_->is(path)) continue;
-      throw Error(ErrorKind::input, "output.input",
-                  fmt::format("--output '{}' is a file that is read", arguments.output),
-                  "an output must not replace a file that the run reads, or another output");
-    }
-  }
-  void save(Session& session) { save_weights(session, *file_); }
-  void write(std::string_view text) {
-    if (!file_) return write_results(text);
-    file_->write(text);
-    file_->commit();
-  }
-
- private:
-  std::optional<OutputFile> file_;
-};
 
 // Loads the model with the weights to export, on the reference executor.
 Session open_to_export(const Arguments& arguments, Diagnostics& diagnostics) {
@@ -65,7 +39,7 @@ void note_columns(const Deployment& exported, std::string_view where, Diagnostic
 }
 
 int run_export_c(const Arguments& arguments, Diagnostics& diagnostics) {
-  ExportFile file(arguments, {arguments.model, arguments.load.weights});
+  ResultFile file(arguments.output, "export.write", {arguments.model, arguments.load.weights});
   Session session = open_to_export(arguments, diagnostics);
   const std::string& named = arguments.output.empty() ? session.model().name : arguments.output;
   const Deployment exported = deployment(session);
@@ -75,7 +49,7 @@ int run_export_c(const Arguments& arguments, Diagnostics& diagnostics) {
 }
 
 int run_export_onnx(const Arguments& arguments, Diagnostics& diagnostics) {
-  ExportFile file(arguments, {arguments.model, arguments.load.weights});
+  ResultFile file(arguments.output, "export.write", {arguments.model, arguments.load.weights});
   Session session = open_to_export(arguments, diagnostics);
   const Deployment exported = deployment(session, {.rows = 3, .views = false, .examples = 1});
   file.write(onnx_model(exported));
@@ -88,7 +62,7 @@ int run_import_onnx(const Arguments& arguments, Diagnostics& diagnostics) {
   if (!arguments.output.ends_with(".safetensors"))
     throw Error(ErrorKind::input, "usage.flags", "import-onnx needs --output FILE.safetensors",
                 "such a file holds the model with its weights");
-  ExportFile file(arguments, {arguments.word});
+  ResultFile file(arguments.output, "export.write", {arguments.word});
   const ImportedModel imported = import_onnx(arguments.word);
   LoadOptions load;
   load.text = std::make_shared<std::optional<std::string>>(imported.text);
@@ -97,7 +71,7 @@ int run_import_onnx(const Arguments& arguments, Diagnostics& diagnostics) {
   options.executor = "ref";
   Session session(load_model(arguments.word, load), options);
   for (const auto& [name, value] : imported.parameters) session.write(name, value);
-  file.save(session);
+  save_weights(session, file.file());
   diagnostics.note(fmt::format("wrote {}; graphrun predict {} DATA uses it", arguments.output, arguments.output));
   return kDone;
 }

@@ -4,10 +4,9 @@
 #include <filesystem>
 
 #include "cli/command_line/verbs.h"
-#include "cli/terminal/terminal.h"
+#include "cli/terminal/result_file.h"
 #include "graphrun/error.h"
 #include "graphrun/model_template.h"
-#include "graphrun/output_file.h"
 
 namespace graphrun::cli {
 namespace {
@@ -32,14 +31,8 @@ int run_init(const Arguments& arguments, Diagnostics& diagnostics) {
       model_template(arguments.word, arguments.column, source_of(arguments.word, path.empty() ? "model.json" : path),
                      arguments.has_header, arguments.window);
   for (const std::string& note : model.notes) diagnostics.note(note);
-  if (path.empty()) {
-    write_results(model.text);
-    return kDone;
-  }
-  OutputFile file(path, "init.write");
-  file.write(model.text);
-  file.commit();
-  diagnostics.note(fmt::format("wrote {}; graphrun {} trains it", path, path));
+  ResultFile(path, "init.write").write(model.text);
+  if (!path.empty()) diagnostics.note(fmt::format("wrote {}; graphrun {} trains it", path, path));
   return kDone;
 }
 

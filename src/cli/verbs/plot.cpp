@@ -13,9 +13,9 @@
 #include "cli/pictures/log_pictures.h"
 #include "cli/pictures/model_pictures.h"
 #include "cli/stored_runs/run_table.h"
+#include "cli/terminal/result_file.h"
 #include "cli/terminal/terminal.h"
 #include "graphrun/error.h"
-#include "graphrun/output_file.h"
 #include "graphrun/run_folder.h"
 
 namespace graphrun::cli {
@@ -179,15 +179,9 @@ int run_plot(const Arguments& given, Diagnostics& diagnostics) {
   const bool is_of_runs = given.files.size() == 1 && has_runs(given.files[0]);
   const Arguments arguments = is_of_runs ? given : with_files_of_runs(given);
   const Form form = form_of(arguments.output);
-  std::optional<OutputFile> file;
-  if (!arguments.output.empty()) file.emplace(arguments.output, "plot.write");
   std::vector<std::string> reads = arguments.files;
-  if (!arguments.load.weights.empty()) reads.push_back(arguments.load.weights);
-  for (const std::string& read : reads) {
-    if (!file || !file->is(read)) continue;
-    throw Error(ErrorKind::input, "output.input", fmt::format("--output '{}' is a file that is read", arguments.output),
-                "an output must not replace a file that the run reads, or another output");
-  }
+  reads.push_back(arguments.load.weights);
+  ResultFile file(arguments.output, "plot.write", reads);
   std::vector<Picture> drawn;
   if (is_of_runs)
     drawn.push_back(picture_of_runs(arguments, form == Form::text ? 8 : 1000));
@@ -202,13 +196,7 @@ int run_plot(const Arguments& given, Diagnostics& diagnostics) {
   }
   if (points == 0) throw Error(ErrorKind::input, "plot.nothing", "there is no point to draw");
   if (!arguments.title.empty()) std::visit([&](auto& any) { any.title = arguments.title; }, drawn.front());
-  const std::string picture = rendered(drawn, form, !file);
-  if (!file) {
-    write_results(picture);
-    return kDone;
-  }
-  file->write(picture);
-  file->commit();
+  file.write(rendered(drawn, form, file.is_stdout()));
   return kDone;
 }
 

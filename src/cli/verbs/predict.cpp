@@ -18,17 +18,17 @@
 
 #include "base/descriptor.h"
 #include "base/json_text.h"
+#include "base/json_writer.h"
 #include "base/text.h"
 #include "cli/command_line/open.h"
 #include "cli/command_line/verbs.h"
 #include "cli/results/forecast.h"
 #include "cli/stored_runs/comparison.h"
 #include "cli/terminal/csv_cell.h"
-#include "cli/terminal/terminal.h"
+#include "cli/terminal/result_file.h"
 #include "graphrun/class_outputs.h"
 #include "graphrun/elements.h"
 #include "graphrun/error.h"
-#include "graphrun/output_file.h"
 
 namespace graphrun::cli {
 namespace {
@@ -196,30 +196,6 @@ void each_number(const Output& output, std::size_t row, F f) {
   }
 }
 
-// Destination of predictions: stdout, or a file that replaces the old one when complete.
-class Destination {
- public:
-  explicit Destination(const std::string& path) {
-    if (!path.empty()) file_.emplace(path, "predict.write");
-  }
-  void reject(const std::string& input) const {
-    if (file_ && file_->is(input))
-      throw Error(ErrorKind::input, "output.input", fmt::format("--output '{}' is a file that is read", file_->path()));
-  }
-  void write(std::string_view text) {
-    if (file_)
-      file_->write(text);
-    else
-      write_results(text);
-  }
-  void finish() {
-    if (file_) file_->commit();
-  }
-
- private:
-  std::optional<OutputFile> file_;
-};
-
 // A network that predicts: a weights file of the model.
 struct Network {
   Session session;
@@ -370,7 +346,7 @@ void add_rows(JsonWriter& json, const Outputs& outputs, const InputRows& rows) {
 }
 
 // Streams the rows: answers those of a pipe before waiting for more.
-void print_csv(InputReader& reader, InputRows rows, Predictions& predictions, Destination& to) {
+void print_csv(InputReader& reader, InputRows rows, Predictions& predictions, ResultFile& to) {
   bool has_header = false;
   for (std::optional<InputRows> next = std::move(rows); next; next = reader.next()) {
     const Outputs outputs = predictions.of(*next);
@@ -381,11 +357,11 @@ void print_csv(InputReader& reader, InputRows rows, Predictions& predictions, De
       text = fmt::format("{}\n", fmt::join(names, ","));
     }
     has_header = true;
-    to.write(text + as_csv(outputs, *next));
+    to.append(text + as_csv(outputs, *next));
   }
 }
 
-void print_json(InputReader& reader, InputRows rows, Predictions& predictions, Destination& to) {
+void print_json(InputReader& reader, InputRows rows, Predictions& predictions, ResultFile& to) {
   const Session& session = predictions.session();
   JsonWriter json, lines;
   std::int64_t count = 0;
@@ -401,7 +377,7 @@ void print_json(InputReader& reader, InputRows rows, Predictions& predictions, D
   json.begin_object().member("model", session.model().name).member("executor", session.executor());
   json.member("math", name_of(session.program().math));
   json.member("rows", count).member("columns", names).key("predictions").json(lines.text()).end_object();
-  to.write(json.text() + "\n");
+  to.append(json.text() + "\n");
 }
 
 // Combinations of axes "u=-3:3:40" as JSON lines; the last axis varies fastest. `keep` gets the names of the axes.
@@ -439,9 +415,9 @@ std::string grid_text(const std::vector<std::string>& axes, std::vector<std::str
 }
 
 int print_predictions(const Arguments& arguments, Diagnostics& diagnostics) {
-  Destination to(arguments.output);
-  for (const std::string& read : {arguments.model, arguments.word, arguments.load.weights}) to.reject(read);
-  for (const std::string& read : arguments.more_weights) to.reject(read);
+  std::vector<std::string> read = {arguments.model, arguments.word, arguments.load.weights};
+  read.insert(read.end(), arguments.more_weights.begin(), arguments.more_weights.end());
+  ResultFile to(arguments.output, "predict.write", read, "");
   InputReader reader(arguments.model, arguments.word, arguments.load, {arguments.load.format, arguments.keep});
   if (arguments.steps && !arguments.keep.empty())
     throw Error(ErrorKind::input, "predict.steps", "--keep: rows after the end of the file have no columns to keep");
