@@ -32,6 +32,11 @@ bool is_json_log(const std::string& path) {
   return path.ends_with(".jsonl") || path.ends_with(".ndjson");
 }
 
+void TextLog::end_row() {
+  lines_.end_line();
+  each_row_ ? lines_.flush() : lines_.flush_soon();
+}
+
 bool CsvLog::begin(std::span<const LogColumn> columns, std::uint64_t from) {
   columns_ = columns;
   for (const LogColumn& column : columns) {
@@ -56,8 +61,7 @@ void CsvLog::write(const LogRow& row) {
     if (const auto* hash = std::get_if<LogHash>(&cell))
       fmt::format_to(std::back_inserter(lines_.line()), "{:016x}", hash->value);
   }
-  lines_.end_line();
-  each_row_ ? lines_.flush() : lines_.flush_soon();
+  end_row();
 }
 
 bool JsonLog::begin(std::span<const LogColumn> columns, std::uint64_t from) {
@@ -87,8 +91,7 @@ void JsonLog::write(const LogRow& row) {
     }
   }
   append(lines_.line(), "}");
-  lines_.end_line();
-  each_row_ ? lines_.flush() : lines_.flush_soon();
+  end_row();
 }
 
 }  // namespace graphrun::cli

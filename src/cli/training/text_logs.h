@@ -14,33 +14,35 @@ namespace graphrun::cli {
 
 bool is_json_log(const std::string& path);  // checks the extension
 
-class CsvLog : public LogWriter {
+class TextLog : public LogWriter {
  public:
-  CsvLog(OutputFile& file, bool each_row) : file_(file), each_row_(each_row), lines_(&file) {}
-  bool begin(std::span<const LogColumn> columns, std::uint64_t from) override;
-  void write(const LogRow& row) override;
+  TextLog(OutputFile& file, bool each_row) : file_(file), each_row_(each_row), lines_(&file) {}
   void finish() override { lines_.finish(); }
 
- private:
+ protected:
+  void end_row();
+
   OutputFile& file_;
   const bool each_row_;
   std::span<const LogColumn> columns_;
   LineFile lines_;
 };
 
-class JsonLog : public LogWriter {
+class CsvLog : public TextLog {
  public:
-  JsonLog(OutputFile& file, bool each_row) : file_(file), each_row_(each_row), lines_(&file) {}
+  using TextLog::TextLog;
   bool begin(std::span<const LogColumn> columns, std::uint64_t from) override;
   void write(const LogRow& row) override;
-  void finish() override { lines_.finish(); }
+};
+
+class JsonLog : public TextLog {
+ public:
+  using TextLog::TextLog;
+  bool begin(std::span<const LogColumn> columns, std::uint64_t from) override;
+  void write(const LogRow& row) override;
 
  private:
-  OutputFile& file_;
-  const bool each_row_;
-  std::span<const LogColumn> columns_;
   std::vector<std::string> keys_;  // quoted, with colon
-  LineFile lines_;
 };
 
 }  // namespace graphrun::cli
