@@ -335,38 +335,33 @@ Answer get_plan_svg(Studio& studio, const Request&, Ticket ticket) {
   return later(studio, ticket, [](StudioViews& views) { return svg_response(views.plan_svg); });
 }
 
-// Weights of a different model than the current text do not apply: f then runs with the initial weights, and its answer
-// reports it.
+// Calls f with the current weights. Weights of a different model than the current text do not apply: f then runs with
+// the initial weights, and its answer reports it.
 template <class F>
-Response with_fitting(Arguments arguments, const std::string& weights, F f) {
-  arguments.load.weights = weights;
-  try {
-    return f(arguments);
-  } catch (const Error& error) {
-    constexpr std::string_view kOfAnother[] = {"weights.missing", "weights.shape", "weights.unknown", "weights.dtype",
-                                               "weights.fitted"};
-    const std::string& code = error.diagnostics().front().code;
-    if (std::find(std::begin(kOfAnother), std::end(kOfAnother), code) == std::end(kOfAnother)) throw;
-  }
-  arguments.load.weights.clear();
-  return f(arguments);
+Answer inspected(Studio& studio, const Request& request, Ticket ticket, F f) {
+  Arguments arguments = studio.model.arguments("show", true);
+  take_executor(arguments, request.argument("executor"));
+  return with_weights(studio, ticket, false, [arguments, f](StudioViews& views, const std::string& weights) mutable {
+    arguments.load.weights = weights;
+    try {
+      return json_response(f(views, arguments));
+    } catch (const Error& error) {
+      constexpr std::string_view kOfAnother[] = {"weights.missing", "weights.shape", "weights.unknown", "weights.dtype",
+                                                 "weights.fitted"};
+      const std::string& code = error.diagnostics().front().code;
+      if (std::find(std::begin(kOfAnother), std::end(kOfAnother), code) == std::end(kOfAnother)) throw;
+    }
+    arguments.load.weights.clear();
+    return json_response(f(views, arguments));
+  });
 }
 
 Answer get_values(Studio& studio, const Request& request, Ticket ticket) {
-  Arguments arguments = studio.model.arguments("show", true);
-  take_executor(arguments, request.argument("executor"));
-  return with_weights(studio, ticket, false, [arguments](StudioViews& views, const std::string& weights) {
-    return with_fitting(arguments, weights, [&](const Arguments& given) { return json_response(views.values(given)); });
-  });
+  return inspected(studio, request, ticket, [](StudioViews& views, const Arguments& at) { return views.values(at); });
 }
 
 Answer get_costs(Studio& studio, const Request& request, Ticket ticket) {
-  Arguments arguments = studio.model.arguments("show", true);
-  take_executor(arguments, request.argument("executor"));
-  return with_weights(studio, ticket, false, [arguments](StudioViews&, const std::string& weights) {
-    return with_fitting(arguments, weights,
-                        [](const Arguments& given) { return json_response(StudioViews::costs(given)); });
-  });
+  return inspected(studio, request, ticket, [](StudioViews&, const Arguments& at) { return StudioViews::costs(at); });
 }
 
 Answer get_value_svg(Studio& studio, const Request& request, Ticket ticket) {
