@@ -1,9 +1,5 @@
 #include "graph/frontend/library/bfgs.h"
 
-#include <fmt/format.h>
-
-#include <numeric>
-
 #include "graph/frontend/library/flat_vector.h"
 #include "graph/ops/make.h"
 
@@ -30,20 +26,13 @@ Var product(Var matrix, Var x) {
   return make::reshape(make::op("matmul", {matrix, column}), x.type().shape);
 }
 
-// The identity matrix for vectors of this length.
-Var identity_like(Var vector) {
-  const std::int64_t size = vector.type().shape[0];
-  std::vector<double> numbers(static_cast<std::size_t>(size));
-  std::iota(numbers.begin(), numbers.end(), 0.0);
-  const Var rows = make::source(*vector.make, "constant", {DType::i32, {size}, 0}, {{"values", std::move(numbers)}});
-  return make::op("one_hot", {rows}, {{"classes", size}});
-}
-
 }  // namespace
 
-Bfgs::Bfgs(ir::Builder& make, std::vector<Var> parameters, Var runs)
-    : make_(make), parameters_(std::move(parameters)), runs_(runs) {
+Bfgs::Bfgs(ir::Builder& make, std::vector<Var> parameters, Var runs) : parameters_(std::move(parameters)), runs_(runs) {
   const std::int64_t size = joint_size("bfgs", parameters_);
+  const auto slot = [&](std::string_view name, const Shape& shape) {
+    return joint_slot(make, name, {DType::f32, shape, 0});
+  };
   trial_ = slot("trial", {size});
   gradient_ = slot("gradient", {size});
   inverse_ = slot("inverse_hessian", {size, size});
@@ -51,19 +40,8 @@ Bfgs::Bfgs(ir::Builder& make, std::vector<Var> parameters, Var runs)
   length_ = slot("length", {});
   loss_ = slot("accepted_loss", {});
   idle_ = slot("idle", {});
-  std::int64_t start = 0;
-  for (const Var parameter : parameters_) {
-    const Shape& shape = parameter.type().shape;
-    const Var trial = make::op("stop_gradient", {parameter + part_of(trial_, start, shape)});
-    trials_.push_back(trial);
-    start += shape.elements();
-  }
-}
-
-Var Bfgs::slot(std::string_view name, const Shape& shape) {
-  const Var slot = make::source(make_, "state", {DType::f32, shape, 0}, {{"kind", std::string("slot")}});
-  make_.rename(slot.id, fmt::format("train:{}", name));
-  return slot;
+  each_part(trial_, parameters_,
+            [&](Var parameter, Var part) { trials_.push_back(make::op("stop_gradient", {parameter + part})); });
 }
 
 Bfgs::Result Bfgs::step(Var loss, const std::vector<Var>& gradients) {

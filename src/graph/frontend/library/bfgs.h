@@ -24,9 +24,6 @@ class Bfgs {
   Result step(Var loss, const std::vector<Var>& gradients);
 
  private:
-  Var slot(std::string_view name, const Shape& shape);
-
-  ir::Builder& make_;
   std::vector<Var> parameters_, trials_;
   Var runs_;
   // updated: whether inverse_hessian is in use; 0 until the first update and after a restart. A length of 0 marks a

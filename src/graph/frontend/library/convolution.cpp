@@ -119,26 +119,16 @@ ir::NodeId convolve(const LayerCall& call, int axes, std::string_view layer) {
     }
     shape.push_back((extent - c.reach(i)) / c.stride[c.at(i)] + 1);
   }
-  std::vector<ir::NodeId> parts;
+  std::vector<Var> parts;
   for (std::int64_t group = 0; group < groups; ++group) {
     const Var windows = make::op("windows", {part(x, group, c.channels / groups)}, c.window_attributes());
     const Var of_group = part(weight, group, c.filters / groups);
     const std::int64_t terms = of_group.type().shape.elements() / (c.filters / groups);
     const Var matrix = make::reshape(of_group, {terms, c.filters / groups});
-    parts.push_back(make::op("matmul", {Convolution::rows(windows, terms), matrix}).id);
-  }
-  while (parts.size() > 1) {  // concat takes a limited number of operands
-    std::vector<ir::NodeId> joined;
-    for (std::size_t i = 0; i < parts.size(); i += kMaxOperands) {
-      const std::size_t end = std::min(i + kMaxOperands, parts.size());
-      const std::vector<ir::NodeId> some(parts.begin() + static_cast<std::ptrdiff_t>(i),
-                                         parts.begin() + static_cast<std::ptrdiff_t>(end));
-      joined.push_back(some.size() == 1 ? some[0] : x.make->add("concat", some, {{"axis", std::int64_t{-1}}}));
-    }
-    parts = std::move(joined);
+    parts.push_back(make::op("matmul", {Convolution::rows(windows, terms), matrix}));
   }
   shape.push_back(c.filters);
-  return make::op("reshape", {c.with_bias({x.make, parts[0]})}, {{"shape", shape}}).id;
+  return make::op("reshape", {c.with_bias(make::concat(std::move(parts), -1))}, {{"shape", shape}}).id;
 }
 
 // fold(x @ transpose(W)), cropped to stride times the extents of x if the padding is "same".

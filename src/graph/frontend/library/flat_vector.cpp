@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
+
 #include "graphrun/error.h"
 
 namespace graphrun {
@@ -27,6 +29,20 @@ Var part_of(Var vector, std::int64_t start, const Shape& like) {
   const std::int64_t stop = start + like.elements();
   if (start == 0 && stop == vector.type().shape[0]) return make::reshape(vector, like);
   return make::reshape(make::op("slice", {vector}, {{"start", start}, {"stop", stop}}), like);
+}
+
+Var identity_like(Var vector) {
+  const std::int64_t size = vector.type().shape[0];
+  std::vector<double> numbers(static_cast<std::size_t>(size));
+  std::iota(numbers.begin(), numbers.end(), 0.0);
+  const Var rows = make::source(*vector.make, "constant", {DType::i32, {size}, 0}, {{"values", std::move(numbers)}});
+  return make::op("one_hot", {rows}, {{"classes", size}});
+}
+
+Var joint_slot(ir::Builder& make, std::string_view name, const TensorType& type) {
+  const Var slot = make::source(make, "state", type, {{"kind", std::string("slot")}});
+  make.rename(slot.id, fmt::format("train:{}", name));
+  return slot;
 }
 
 }  // namespace graphrun

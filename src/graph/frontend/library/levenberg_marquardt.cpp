@@ -85,6 +85,9 @@ LevenbergMarquardt::LevenbergMarquardt(ir::Builder& make, std::vector<Var> param
                                        const ir::Attrs& attrs, Var runs)
     : make_(make), parameters_(std::move(parameters)), attrs_(attrs), runs_(runs) {
   joint_size("levenberg_marquardt", parameters_);
+  const auto slot = [&](std::string_view name) {
+    return joint_slot(make, name, {parameters_.front().type().dtype, {}, 0});
+  };
   damping_ = slot("damping");
   growth_ = slot("damping_growth");
   idle_ = slot("idle");
@@ -98,13 +101,6 @@ LevenbergMarquardt::LevenbergMarquardt(ir::Builder& make, std::vector<Var> param
   decay_ = flat(factors);
 }
 
-Var LevenbergMarquardt::slot(std::string_view name) {
-  const Var slot =
-      make::source(make_, "state", {parameters_.front().type().dtype, {}, 0}, {{"kind", std::string("slot")}});
-  make_.rename(slot.id, fmt::format("train:{}", name));
-  return slot;
-}
-
 Var LevenbergMarquardt::penalty(Var vector) const {
   return dot(decay_, make::square(vector));
 }
@@ -114,7 +110,6 @@ std::vector<Var> LevenbergMarquardt::trials(Var loss) {
   for (const Var parameter : parameters_) parameters.push_back(parameter.id);
   const std::vector<ir::NodeId> squares = squares_of(make_.graph(), loss.id, parameters);
   const std::vector<ir::NodeId> weights = graphrun::gradients(make_, loss.id, squares);
-  const std::int64_t size = at_.type().shape[0];
   Var A, g;
   for (std::size_t i = 0; i < squares.size(); ++i) {
     const Var residual{&make_, make_.graph()[squares[i]].inputs[0]}, weight{&make_, weights[i]};
@@ -127,13 +122,9 @@ std::vector<Var> LevenbergMarquardt::trials(Var loss) {
       g = g.make == nullptr ? product : g + product;
     }
   }
-  g = make::reshape(g, Shape{size});
+  g = make::reshape(g, at_.type().shape);
   if (decay_.make != nullptr) {
-    std::vector<double> numbers(static_cast<std::size_t>(size));
-    for (std::size_t i = 0; i < numbers.size(); ++i) numbers[i] = static_cast<double>(i);
-    const Var rows = make::source(make_, "constant", {DType::i32, {size}, 0}, {{"values", std::move(numbers)}});
-    const Var identity = make::cast(make::op("one_hot", {rows}, {{"classes", size}}), A.type().dtype);
-    A = A + identity * decay_;
+    A = A + make::cast(identity_like(at_), A.type().dtype) * decay_;
     g = g + decay_ * at_;
   }
   equations_ = {A.id, g.id, {}};
@@ -145,21 +136,13 @@ std::vector<Var> LevenbergMarquardt::trials(Var loss) {
   shift_ = current_damping_ * make::op("max", {A});
   step_ = make::op("solve_spd", {A, g, shift_});
   std::vector<Var> trials;
-  std::int64_t start = 0;
-  for (const Var parameter : parameters_) {
-    trials.push_back(parameter - part_of(step_, start, parameter.type().shape));
-    start += parameter.type().shape.elements();
-  }
+  each_part(step_, parameters_, [&](Var parameter, Var part) { trials.push_back(parameter - part); });
   return trials;
 }
 
 std::vector<Var> LevenbergMarquardt::gradients() const {
   std::vector<Var> parts;
-  std::int64_t start = 0;
-  for (const Var parameter : parameters_) {
-    parts.push_back(part_of(gradient_, start, parameter.type().shape));
-    start += parameter.type().shape.elements();
-  }
+  each_part(gradient_, parameters_, [&](Var, Var part) { parts.push_back(part); });
   return parts;
 }
 
@@ -185,11 +168,7 @@ Var LevenbergMarquardt::step(Var loss, Var loss_at_trial) {
   const Var grown = make::op("minimum", {growth * 2.0, make::like(kMaxGrowth, growth)});
   const Var idle = choose(accepts, zero, idle_ + 1.0);
   const auto assign = [&](Var state, Var value) { make::op("assign", {state, choose(runs_, value, state)}); };
-  std::int64_t start = 0;
-  for (const Var parameter : parameters_) {
-    assign(parameter, choose(accepts, part_of(next, start, parameter.type().shape), parameter));
-    start += parameter.type().shape.elements();
-  }
+  each_part(next, parameters_, [&](Var parameter, Var part) { assign(parameter, choose(accepts, part, parameter)); });
   assign(damping_, limited);
   assign(growth_, choose(accepts, make::like(2, growth), grown));
   assign(idle_, idle);

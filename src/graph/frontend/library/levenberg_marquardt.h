@@ -39,7 +39,6 @@ class LevenbergMarquardt {
   const NormalEquations& equations() const { return equations_; }  // call after trials()
 
  private:
-  Var slot(std::string_view name);
   Var factor(std::string_view name) const { return make::like(attrs_.real(name), damping_); }
   Var penalty(Var vector) const;
 

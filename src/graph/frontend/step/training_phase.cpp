@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "graph/frontend/library/bfgs.h"
+#include "graph/frontend/library/flat_vector.h"
 #include "graph/frontend/library/levenberg_marquardt.h"
 #include "graph/frontend/library/optimizers.h"
 #include "graph/frontend/library/schedules.h"
@@ -72,7 +73,8 @@ class TrainingPhase {
       take_turn("after", updated);
     add_assignments(true, assigned);
     for (const auto& [state, value] : assigned)
-      make_.add("assign", {state, runs_.make == nullptr ? value : where(runs_, step_.var(value), step_.var(state)).id});
+      make_.add("assign",
+                {state, runs_.make == nullptr ? value : choose(runs_, step_.var(value), step_.var(state)).id});
     if (runs_.make != nullptr) add_stop(total, {}, all_gradients);
   }
 
@@ -123,7 +125,7 @@ class TrainingPhase {
   void add_stop(Var loss, Var stalls, const std::vector<Var>& gradient) {
     const auto cause = [&](StopCause one) { return make::like(static_cast<double>(one), stop_cause()); };
     Var next = cause(StopCause::none);
-    if (stalls.make != nullptr) next = where(stalls, cause(StopCause::no_descent), next);
+    if (stalls.make != nullptr) next = choose(stalls, cause(StopCause::no_descent), next);
     if (train_.stop_at && train_.stop_at->gradient > 0 && !gradient.empty()) {
       Var largest;
       for (const Var one : gradient) {
@@ -131,18 +133,16 @@ class TrainingPhase {
         largest = largest.make == nullptr ? size : make::op("maximum", {largest, size});
       }
       const Var flat = make::op("less_equal", {largest, make::like(train_.stop_at->gradient, largest)});
-      next = where(flat, cause(StopCause::gradient), next);
+      next = choose(flat, cause(StopCause::gradient), next);
     }
     if (train_.stop_at) {
       const Var reached = make::op("less_equal", {loss, make::like(train_.stop_at->loss, loss)});
-      next = where(reached, cause(StopCause::loss), next);
+      next = choose(reached, cause(StopCause::loss), next);
     }
-    next = where(runs_, next, stop_cause());
+    next = choose(runs_, next, stop_cause());
     phase_.stop_ring = step_.add_ring(phase_, "stop", next.id);
     make_.add("assign", {step_.result.stop, next.id});
   }
-
-  static Var where(Var condition, Var yes, Var no) { return make::op("where", {condition, yes, no}); }
 
   void add_assignments(bool after, Assigned& to) {
     for (const auto& assignment : step_.source.assignments) {
@@ -236,7 +236,7 @@ class TrainingPhase {
 
   Var when_running(Var due) {
     if (runs_.make == nullptr || due.make == nullptr) return runs_.make == nullptr ? due : runs_;
-    return make::op("logical_and", {due, runs_});
+    return both(due, runs_);
   }
 
   // TrainSpec::clip_norm; all objectives share one state.
@@ -257,7 +257,8 @@ class TrainingPhase {
   Var is_due(const ObjectiveSpec& objective) {
     const Var waited = step_.var(step_.add_slot(fmt::format("train/{}:waited", objective.name)));
     const Var due = make::op("equal", {waited, make::like(static_cast<double>(objective.every - 1), waited)});
-    const Var next = make::op("where", {due, make::like(0, waited), waited + 1.0});
+    const Var zero = make::like(0, waited), more = waited + 1.0;
+    const Var next = choose(due, zero, more);
     make_.add("assign", {waited.id, next.id});
     return due;
   }
