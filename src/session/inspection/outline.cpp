@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 #include <utility>
 
@@ -12,7 +11,6 @@
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/expressions/expression.h"
 #include "graph/frontend/format/model_file.h"
-#include "graph/frontend/library/layers.h"
 #include "graph/frontend/step/step_graph.h"
 #include "graph/ir/dot.h"
 #include "graphrun/op.h"
@@ -23,22 +21,6 @@ namespace {
 
 using Formulas = std::map<std::string, std::string, std::less<>>;
 
-// Formats "dense(x, units=64, activation=relu)", without initializers.
-std::string call_text(const json::Value& entry) {
-  const std::string& op = entry.find("op")->value.string;
-  std::string text;
-  for (const json::Value& input : entry.find("inputs")->value.items) text += (text.empty() ? "" : ", ") + input.string;
-  const Layer* layer = find_layer(op);
-  for (const json::Member& member : entry.members) {
-    const auto starts = [&](const LayerInit& init) { return init.name == member.key; };
-    if (member.key == "name" || member.key == "op" || member.key == "inputs") continue;
-    if (layer != nullptr && std::ranges::any_of(layer->inits, starts)) continue;
-    const bool is_word = member.value.kind == json::Kind::string;
-    text += fmt::format(", {}={}", member.key, is_word ? member.value.string : json::line(member.value));
-  }
-  return fmt::format("{}({})", op, text);
-}
-
 // Formulas by name, from the canonical form, in which a graph entry is an assignment or a layer. Includes only
 // attributes that differ from their defaults.
 Formulas formulas_of(const json::Document& canonical) {
@@ -48,7 +30,7 @@ Formulas formulas_of(const json::Document& canonical) {
   Formulas formulas;
   for (const json::Value& entry : canonical.root.find("graph")->value.items) {
     if (entry.kind != json::Kind::string) {
-      formulas.emplace(entry.find("name")->value.string, call_text(entry));
+      formulas.emplace(entry.find("name")->value.string, call_text(entry, false));
       continue;
     }
     expression::Expression formula = expression::parse(entry.string);

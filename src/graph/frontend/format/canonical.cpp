@@ -236,15 +236,22 @@ json::Value canonical(json::Reader& reader, Model& model) {
   return Canonical(reader, model).run();
 }
 
-std::string entry_text(const json::Value& entry) {
-  if (entry.kind == json::Kind::string) return entry.string;
-  std::string text = fmt::format("{} = {}({}", find(entry, "name")->string, find(entry, "op")->string, operands(entry));
+std::string call_text(const json::Value& entry, bool with_inits) {
+  const std::string& op = find(entry, "op")->string;
+  const Layer* layer = with_inits ? nullptr : find_layer(op);
+  std::string text = operands(entry);
   for (const json::Member& member : entry.members) {
     if (member.key == "name" || member.key == "op" || member.key == "inputs") continue;
+    if (layer && std::ranges::find(layer->inits, member.key, &LayerInit::name) != layer->inits.end()) continue;
     const bool is_word = member.value.kind == json::Kind::string;
     text += fmt::format(", {}={}", member.key, is_word ? member.value.string : json::line(member.value));
   }
-  return text + ")";
+  return fmt::format("{}({})", op, text);
+}
+
+std::string entry_text(const json::Value& entry) {
+  if (entry.kind == json::Kind::string) return entry.string;
+  return fmt::format("{} = {}", find(entry, "name")->string, call_text(entry, true));
 }
 
 }  // namespace graphrun

@@ -44,5 +44,7 @@ json::Value canonical(json::Reader& reader, Model& model);
 
 // Formats one entry of the graph for listings: "h = tanh(x @ W)", "h2 = dense(h, units=10, ...)".
 std::string entry_text(const json::Value& canonical_entry);
+// The call of an entry that is not a string: "dense(h, units=10, ...)".
+std::string call_text(const json::Value& canonical_entry, bool with_inits);
 
 }  // namespace graphrun
