@@ -23,35 +23,27 @@
 #include "graph/frontend/builder_impl.h"
 #include "graph/frontend/format/model_file.h"
 #include "graph/frontend/format/overrides.h"
-#include "graph/frontend/step/class_numbers.h"
 #include "graphrun/elements.h"
 #include "graphrun/op.h"
 #include "graphrun/show.h"
 #include "session/batch_dependence.h"
 #include "session/formulas.h"
 #include "session/model_text.h"
+#include "session/rows/inference_input.h"
 #include "session/rows/labelled_rows.h"
 #include "session/weights/weights_file.h"
 
 namespace graphrun {
 namespace {
 
-std::vector<InputDecl> declarations(const ModelFile& file, bool accepts_unseen) {
-  const std::vector<std::string> names = target_names(file.model);
-  const std::set<std::string_view> targets(names.begin(), names.end());
-  std::map<std::string, std::vector<ClassRange>> classes;
-  for (ClassRange& range : class_numbers(file.model)) classes[range.input].push_back(std::move(range));
-  std::vector<InputDecl> inputs;
-  for (const ModelFile::Input& input : file.inputs)
-    inputs.push_back({input.name, input.sample, input.dtype, targets.contains(input.name), classes[input.name],
-                      accepts_unseen && targets.contains(input.name)});
-  return inputs;
+// Rows that the weights were trained on; 0 if they do not record it.
+std::int64_t trained_rows(const DataSet& data) {
+  return data.provenance.empty() ? 0 : data::read_provenance("the weights' data:origin", data.provenance).samples;
 }
 
 // Batch for rows that are not the model's own: its batch or its training size, limited to the available rows.
 std::int64_t evaluation_batch(const ModelFile& file, const DataSet& data, const Split& rows) {
-  const std::int64_t all =
-      data.provenance.empty() ? 0 : data::read_provenance("the weights' data:origin", data.provenance).samples;
+  const std::int64_t all = trained_rows(data);
   const std::int64_t wanted = file.batch.value_or(all > 0 ? all : rows.samples());
   return std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(rows.samples(), 1));
 }
@@ -103,9 +95,7 @@ std::int64_t prediction_batch(const ModelFile& file, DataSet& data, const LoadOp
   if (coupled.empty()) {
     return is_asked ? file.batch.value_or(options.predicts) : prediction_rows(file.model);
   }
-  const std::int64_t all =
-      data.provenance.empty() ? 0 : data::read_provenance("the weights' data:origin", data.provenance).samples;
-  const std::int64_t batch = file.batch.value_or(all);
+  const std::int64_t batch = file.batch.value_or(trained_rows(data));
   if (batch == 0) {
     throw Error(ErrorKind::input, "predict.batch",
                 fmt::format("the output '{}' depends on the rest of its batch, which is \"all\", and the weights do "
@@ -199,7 +189,7 @@ Model read_model(const json::Document& document, const LoadOptions& options) {
   if (file.data && file.inputs_read) {
     const ModelFormulas formulas(model.graph.impl().constants, model.train.precision);
     const DataUse use = evaluates ? DataUse::none : use_of(options);
-    data = read_data(reader, *file.data, declarations(file, options.accepts_unseen),
+    data = read_data(reader, *file.data, input_declarations(file, options.accepts_unseen),
                      {folder, options.data_dir, model.train.seed, &formulas, use, weights ? &weights->data : nullptr,
                       false, options.on_progress});
   }

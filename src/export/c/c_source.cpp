@@ -10,6 +10,7 @@
 #include "export/c/steps.h"
 #include "export/c/text.h"
 #include "graphrun/deployment.h"
+#include "graphrun/elements.h"
 #include "graphrun/error.h"
 
 namespace graphrun {
@@ -28,9 +29,7 @@ std::int64_t numbers_of(const Program& program, const DeployedValue& value) {
 }
 
 std::string doubles(const std::vector<double>& values) {
-  HostTensor tensor(DType::f64, Shape{static_cast<std::int64_t>(values.size())});
-  std::copy(values.begin(), values.end(), tensor.elements<double>().begin());
-  return elements(tensor);
+  return elements(from_doubles(values, {DType::f64, Shape{static_cast<std::int64_t>(values.size())}, 0}));
 }
 
 class Source {

@@ -10,7 +10,6 @@
 #include "base/json_text.h"
 #include "data/sources/columns.h"
 #include "data/sources/inputs.h"
-#include "data/splits/gather.h"
 #include "data/splits/splitter.h"
 #include "data/transforms/column_transforms.h"
 #include "graph/frontend/expressions/expression.h"
@@ -75,6 +74,18 @@ Error without_places(const Error& error, const std::string& made, const std::str
 
 }  // namespace
 
+std::vector<InputDecl> input_declarations(const ModelFile& file, bool accepts_unseen) {
+  const std::vector<std::string> names = target_names(file.model);
+  const std::set<std::string_view> targets(names.begin(), names.end());
+  std::map<std::string, std::vector<ClassRange>> classes;
+  for (ClassRange& range : class_numbers(file.model)) classes[range.input].push_back(std::move(range));
+  std::vector<InputDecl> inputs;
+  for (const ModelFile::Input& input : file.inputs)
+    inputs.push_back({input.name, input.sample, input.dtype, targets.contains(input.name), classes[input.name],
+                      accepts_unseen && targets.contains(input.name)});
+  return inputs;
+}
+
 InferenceInput::InferenceInput(const std::string& model, const LoadOptions& given, Purpose purpose)
     : InferenceInput(model, purpose, reading_once(model, given)) {}
 
@@ -89,20 +100,15 @@ InferenceInput::InferenceInput(const std::string& model, Purpose purpose, const 
     const ModelFile file = read_model_file(reader);
     const Model& built = file.model;
     reader.throw_if_failed();
-    const std::vector<std::string> names = target_names(built);
-    const std::set<std::string_view> targets(names.begin(), names.end());
     const bool predicts = purpose == Purpose::predict;
-    std::map<std::string, std::vector<ClassRange>> classes;
-    for (ClassRange& range : class_numbers(built)) classes[range.input].push_back(std::move(range));
-    for (const ModelFile::Input& input : file.inputs) {
-      if (predicts && targets.contains(input.name)) {
+    for (InputDecl& input : input_declarations(file, options.accepts_unseen)) {
+      if (predicts && input.is_target) {
         others_.insert(input.name);
         continue;
       }
-      inputs_.push_back({input.name, input.sample, predicts && input.dtype == DType::f32 ? DType::f64 : input.dtype,
-                         targets.contains(input.name),
-                         predicts ? std::vector<ClassRange>() : std::move(classes[input.name]),
-                         options.accepts_unseen && targets.contains(input.name)});
+      if (predicts && input.dtype == DType::f32) input.dtype = DType::f64;
+      if (predicts) input.classes.clear();
+      inputs_.push_back(std::move(input));
     }
     constants_ = built.graph.impl().constants;
     precision_ = built.train.precision;

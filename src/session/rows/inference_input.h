@@ -22,6 +22,9 @@
 
 namespace graphrun {
 
+struct ModelFile;
+std::vector<InputDecl> input_declarations(const ModelFile& file, bool accepts_unseen);
+
 class InferenceInput {
  public:
   // predict: inputs that outputs depend on, f32 as f64, in original units. evaluate: all inputs, transformed as in

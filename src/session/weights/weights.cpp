@@ -35,9 +35,7 @@ constexpr std::string_view kFp64 = "fp64";  // WeightsNotes::precision
 constexpr std::string_view kNotFiniteHint = "the training that wrote it went wrong, or the file was changed since";
 
 HostTensor doubles(const std::vector<double>& values) {
-  HostTensor tensor(DType::f64, Shape{static_cast<std::int64_t>(values.size())});
-  std::copy(values.begin(), values.end(), tensor.elements<double>().begin());
-  return tensor;
+  return from_doubles(values, {DType::f64, Shape{static_cast<std::int64_t>(values.size())}, 0});
 }
 
 Diagnostic diagnostic(const Weights& weights, std::string code, std::string message, std::string hint = {}) {
