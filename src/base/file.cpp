@@ -32,14 +32,14 @@ namespace {
 
 }  // namespace
 
-std::string nearest_file(const std::string& path) {
+std::string nearest_file(const std::string& path, std::string_view extension) {
   const std::filesystem::path wanted(path);
   const std::filesystem::path folder = wanted.has_parent_path() ? wanted.parent_path() : std::filesystem::path(".");
   std::vector<std::string> names;
   std::error_code error;
   for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end && names.size() < 2000;
        it.increment(error))
-    names.push_back(it->path().filename().string());
+    if (extension.empty() || it->path().extension() == extension) names.push_back(it->path().filename().string());
   return nearest_name(wanted.filename().string(), names);
 }
 

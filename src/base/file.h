@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace graphrun {
 
@@ -11,9 +12,9 @@ std::string read_file(const std::string& path);
 
 void reject_device(int descriptor, const std::string& path);  // throws Error for a device other than a terminal
 
-// Name in the path's folder that is closest to its own; "" if none is close. Checks at most 2,000 entries of the
-// folder.
-std::string nearest_file(const std::string& path);
+// Name in the path's folder that is closest to its own, among those with the extension (default: any); "" if none is
+// close. Checks at most 2,000 of them.
+std::string nearest_file(const std::string& path, std::string_view extension = {});
 
 // 16 hex digits, from 64 random bits. The caller must open the file with O_EXCL, in case the name exists.
 std::string random_digits();

@@ -6,11 +6,10 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
-#include <optional>
 #include <string_view>
 #include <utility>
-#include <vector>
 
+#include "base/file.h"
 #include "cli/command_line/flags.h"
 #include "cli/command_line/help.h"
 #include "cli/command_line/verbs.h"
@@ -173,17 +172,10 @@ std::string hint_for_extra(const std::string& word, const Verb& verb) {
   return verb.name == "eval" ? "eval takes one weights file; predict takes several" : "--weights=FILE names weights";
 }
 
-// The most similar name of a model file in the folder of a missing path; "" if none is similar.
+// The most similar path of a model file in the folder of a missing one; "" if none is similar.
 std::string nearest_model(const std::string& path) {
-  const std::filesystem::path wanted(path);
-  std::vector<std::string> names;
-  std::error_code error;
-  const std::filesystem::path folder = wanted.has_parent_path() ? wanted.parent_path() : ".";
-  for (std::filesystem::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    if (it->path().extension() == ".json") names.push_back(it->path().filename().string());
-  }
-  const std::string near = nearest_name(wanted.filename().string(), names);
-  return near.empty() ? near : (wanted.parent_path() / near).string();
+  const std::string near = nearest_file(path, ".json");
+  return near.empty() ? near : (std::filesystem::path(path).parent_path() / near).string();
 }
 
 // Reports a word that is neither a verb nor a file, with the most similar name.

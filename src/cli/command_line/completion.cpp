@@ -42,22 +42,31 @@ std::string flags_of(std::string_view verb) {
 }
 
 // `case` branches that set `flags` by verb, in the syntax of bash and zsh.
-std::string verb_branches(std::string_view indent) {
+std::string verb_branches() {
   std::string text;
   for (const Verb& verb : verbs()) {
     const std::string names = verb.alias.empty() ? std::string(verb.name) : fmt::format("{}|{}", verb.name, verb.alias);
-    text += fmt::format("{}{}) flags='{}' ;;\n", indent, names, flags_of(verb.name));
+    text += fmt::format("    {}) flags='{}' ;;\n", names, flags_of(verb.name));
   }
-  return text + fmt::format("{}*) flags='{}' ;;\n", indent, flags_of(verbs().front().name));
+  return text + fmt::format("    *) flags='{}' ;;\n", flags_of(verbs().front().name));
 }
 
-// `case` branches by the preceding flag; `line` writes the completions of its value.
-template <class Line>
-std::string value_branches(std::string_view indent, Line line) {
+// Commands that complete the value of a flag by its kind; `words`: with {} in place of the words.
+struct Replies {
+  std::string_view files, folders, settings, words;
+};
+
+// `case` branches by the preceding flag.
+std::string value_branches(const Replies& replies) {
   std::string text;
   for (const Flag& flag : flags()) {
     if (flag.value.empty()) continue;
-    text += fmt::format("{}{}) {} ;;\n", indent, flag.name, line(flag));
+    const std::string reply = flag.completes == Completes::files     ? std::string(replies.files)
+                              : flag.completes == Completes::folders ? std::string(replies.folders)
+                              : flag.completes == Completes::settings
+                                  ? std::string(replies.settings)
+                                  : fmt::format(fmt::runtime(replies.words), words_of(flag.completes));
+    text += fmt::format("    {}) {}; return ;;\n", flag.name, reply);
   }
   return text;
 }
@@ -70,12 +79,8 @@ constexpr std::string_view kChoices =
     R"(if (n > 0) { v = substr(v, n + 3); sub(/\)$/, "", v); gsub(/ /, "\n", v) } print v })";
 
 std::string bash_script() {
-  const auto reply = [](const Flag& flag) -> std::string {
-    if (flag.completes == Completes::files) return "COMPREPLY=($(compgen -f -- \"$word\")); return";
-    if (flag.completes == Completes::folders) return "COMPREPLY=($(compgen -d -- \"$word\")); return";
-    if (flag.completes == Completes::settings) return "_graphrun_paths; return";
-    return fmt::format("COMPREPLY=($(compgen -W '{}' -- \"$word\")); return", words_of(flag.completes));
-  };
+  constexpr Replies kReplies = {R"(COMPREPLY=($(compgen -f -- "$word")))", R"(COMPREPLY=($(compgen -d -- "$word")))",
+                                "_graphrun_paths", R"(COMPREPLY=($(compgen -W '{}' -- "$word")))"};
   return fmt::format(R"script(# bash completion for graphrun: source <(graphrun completion bash)
 _graphrun_settings() {{  # of the model on the line
   local one
@@ -133,17 +138,12 @@ _graphrun() {{
 }}
 complete -o filenames -F _graphrun graphrun
 )script",
-                     kChoices, value_branches("    ", reply), fmt::join(verb_names(), " "), verb_branches("    "),
-                     kShells, fmt::join(verb_names(), " "), fmt::join(topics(), " "), fmt::join(verb_names(), " "));
+                     kChoices, value_branches(kReplies), fmt::join(verb_names(), " "), verb_branches(), kShells,
+                     fmt::join(verb_names(), " "), fmt::join(topics(), " "), fmt::join(verb_names(), " "));
 }
 
 std::string zsh_script() {
-  const auto reply = [](const Flag& flag) -> std::string {
-    if (flag.completes == Completes::files) return "_files; return";
-    if (flag.completes == Completes::folders) return "_files -/; return";
-    if (flag.completes == Completes::settings) return "_graphrun_paths; return";
-    return fmt::format("compadd -- {}; return", words_of(flag.completes));
-  };
+  constexpr Replies kReplies = {"_files", "_files -/", "_graphrun_paths", "compadd -- {}"};
   return fmt::format(R"script(#compdef graphrun
 # zsh completion for graphrun: graphrun completion zsh > _graphrun, in a folder of $fpath
 _graphrun_settings() {{  # of the model on the line
@@ -195,8 +195,8 @@ _graphrun() {{
 }}
 if [[ $funcstack[1] == _graphrun ]]; then _graphrun "$@"; else compdef _graphrun graphrun; fi
 )script",
-                     kChoices, fmt::join(verb_names(), " "), value_branches("    ", reply), verb_branches("    "),
-                     kShells, fmt::join(topics(), " "));
+                     kChoices, fmt::join(verb_names(), " "), value_branches(kReplies), verb_branches(), kShells,
+                     fmt::join(topics(), " "));
 }
 
 // Quotes text for fish.
