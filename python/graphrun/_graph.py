@@ -4,11 +4,15 @@ messages have the names given in Python."""
 import json
 import math
 import numbers
-from typing import Any, Dict, Iterable, Optional, Union
+from typing import Any, Callable, Dict, Iterable, Optional, Union
 
 from graphrun._model import Model
 
 _FUNCTIONS_OF_METHODS = ("abs", "exp", "log", "sqrt", "square", "tanh", "sigmoid", "relu", "sum", "mean", "max", "min")
+
+
+def _operator(symbol: str, swapped: bool = False) -> "Callable[[Value, Any], Value]":
+    return lambda value, other: value._with(symbol, other, swapped)
 
 
 class Value:
@@ -38,53 +42,16 @@ class Value:
         parts = [self._operand(), _operand_text(self._graph, other)]
         return Value(self._graph, f" {operator} ".join(reversed(parts) if swapped else parts))
 
-    def __add__(self, other: Any) -> "Value":
-        return self._with("+", other)
-
-    def __radd__(self, other: Any) -> "Value":
-        return self._with("+", other, True)
-
-    def __sub__(self, other: Any) -> "Value":
-        return self._with("-", other)
-
-    def __rsub__(self, other: Any) -> "Value":
-        return self._with("-", other, True)
-
-    def __mul__(self, other: Any) -> "Value":
-        return self._with("*", other)
-
-    def __rmul__(self, other: Any) -> "Value":
-        return self._with("*", other, True)
-
-    def __truediv__(self, other: Any) -> "Value":
-        return self._with("/", other)
-
-    def __rtruediv__(self, other: Any) -> "Value":
-        return self._with("/", other, True)
-
-    def __matmul__(self, other: Any) -> "Value":
-        return self._with("@", other)
-
-    def __pow__(self, other: Any) -> "Value":
-        return self._with("^", other)
-
-    def __rpow__(self, other: Any) -> "Value":
-        return self._with("^", other, True)
+    __add__, __radd__ = _operator("+"), _operator("+", True)
+    __sub__, __rsub__ = _operator("-"), _operator("-", True)
+    __mul__, __rmul__ = _operator("*"), _operator("*", True)
+    __truediv__, __rtruediv__ = _operator("/"), _operator("/", True)
+    __pow__, __rpow__ = _operator("^"), _operator("^", True)
+    __matmul__ = _operator("@")
+    __lt__, __le__, __gt__, __ge__ = _operator("<"), _operator("<="), _operator(">"), _operator(">=")
 
     def __neg__(self) -> "Value":
         return Value(self._graph, f"-{self._operand()}")
-
-    def __lt__(self, other: Any) -> "Value":
-        return self._with("<", other)
-
-    def __le__(self, other: Any) -> "Value":
-        return self._with("<=", other)
-
-    def __gt__(self, other: Any) -> "Value":
-        return self._with(">", other)
-
-    def __ge__(self, other: Any) -> "Value":
-        return self._with(">=", other)
 
     def __bool__(self) -> bool:
         raise TypeError("a value of a graph is computed later: where(condition, a, b) chooses")
