@@ -4,6 +4,8 @@
 // Throws Error (kind input). Pure functions.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,5 +29,21 @@ struct Rung {
   std::int64_t epochs = 0;
 };
 std::vector<Rung> rungs_of(std::size_t settings, std::int64_t epochs, std::size_t factor);
+
+struct SweepPlan {
+  struct Trial {
+    std::size_t setting = 0;
+    std::uint64_t seed = 0;
+    std::int64_t fold = 0;
+    std::string name;
+  };
+  std::vector<Axis> axes;
+  std::vector<GridPoint> settings;
+  std::vector<Trial> trials;
+  std::optional<std::uint64_t> split_seed;  // same for all runs, regardless of their seeds
+  std::int64_t folds = 0;                   // trained for each combination and seed; 0: the model's own split
+  std::vector<Rung> rungs;                  // for --halving; else empty
+  std::vector<std::size_t> rung_of;         // per setting: last rung that it trains, from 1; empty without --halving
+};
 
 }  // namespace graphrun::cli

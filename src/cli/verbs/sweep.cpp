@@ -12,14 +12,12 @@
 #include "base/file.h"
 #include "base/host_memory.h"
 #include "base/json.h"
-#include "base/json_writer.h"
 #include "cli/command_line/verbs.h"
-#include "cli/stored_runs/comparison.h"
 #include "cli/stored_runs/jobs.h"
 #include "cli/stored_runs/rank_jobs.h"
 #include "cli/stored_runs/run_table.h"
 #include "cli/stored_runs/sweep_plan.h"
-#include "cli/terminal/csv_cell.h"
+#include "cli/stored_runs/sweep_table.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/terminal.h"
 #include "cli/training/ranks.h"
@@ -32,22 +30,8 @@
 namespace graphrun::cli {
 namespace {
 
-struct Trial {
-  std::size_t setting = 0;
-  std::uint64_t seed = 0;
-  std::int64_t fold = 0;
-  std::string name;
-};
-
-struct Plan {
-  std::vector<Axis> axes;
-  std::vector<GridPoint> settings;
-  std::vector<Trial> trials;
-  std::optional<std::uint64_t> split_seed;  // same for all runs, regardless of their seeds
-  std::int64_t folds = 0;                   // trained for each combination and seed; 0: the model's own split
-  std::vector<Rung> rungs;                  // for --halving; else empty
-  std::vector<std::size_t> rung_of;         // per setting: last rung that it trains, from 1; empty without --halving
-};
+using Plan = SweepPlan;
+using Trial = SweepPlan::Trial;
 
 // Number of folds in the model, for --folds.
 std::int64_t folds_of(const Arguments& arguments) {
@@ -302,28 +286,8 @@ void link_weights(const Arguments& arguments, const Plan& plan) {
   }
 }
 
-struct SettingFigures {
-  std::size_t runs = 0;
-  double steps = 0;
-  std::vector<std::string> failed_after;              // step count of each failed run
-  std::map<std::string, std::vector<double>> values;  // key: metric
-
-  const std::vector<double>* find(const std::string& key) const {
-    const auto at = values.find(key);
-    return at == values.end() ? nullptr : &at->second;
-  }
-};
-
-struct Summary {
-  std::vector<std::string> keys;
-  std::vector<SettingFigures> figures;  // one per setting
-  std::vector<std::size_t> order;       // indices of settings
-  bool any_failed = false;
-  SettingComparison comparison;
-};
-
-Summary summary_of(const Arguments& arguments, const Plan& plan) {
-  Summary summary;
+SweepSummary summary_of(const Arguments& arguments, const Plan& plan) {
+  SweepSummary summary;
   summary.figures.resize(plan.settings.size());
   std::vector<RunRecord> runs;
   std::error_code ignored;
@@ -364,81 +328,6 @@ Summary summary_of(const Arguments& arguments, const Plan& plan) {
     return falling ? mean_of(*y) < mean_of(*x) : mean_of(*x) < mean_of(*y);
   });
   return summary;
-}
-
-std::string as_text(const Plan& plan, const Summary& summary) {
-  std::vector<std::vector<std::string>> rows(1);
-  for (const Axis& axis : plan.axes) rows[0].push_back(printable(axis.path));
-  if (!plan.rungs.empty()) rows[0].insert(rows[0].end(), {"rung", "steps"});
-  rows[0].emplace_back("runs");
-  if (summary.any_failed) rows[0].emplace_back("failed");
-  for (const std::string& key : summary.keys) rows[0].push_back(printable(key));
-  for (const std::size_t s : summary.order) {
-    std::vector<std::string> row;
-    for (const std::string& value : plan.settings[s]) row.push_back(printable(value));
-    if (!plan.rungs.empty())
-      row.insert(row.end(), {fmt::format("{}", plan.rung_of[s]), fmt::format("{}", summary.figures[s].steps)});
-    row.push_back(fmt::format("{}", summary.figures[s].runs));
-    if (const auto& failed = summary.figures[s].failed_after; !failed.empty())
-      row.push_back(fmt::format("{} (step {})", failed.size(), fmt::join(failed, ", ")));
-    else if (summary.any_failed)
-      row.emplace_back("0");
-    for (const std::string& key : summary.keys) {
-      const std::vector<double>* values = summary.figures[s].find(key);
-      row.push_back(values == nullptr ? "-" : spread_text(mean_of(*values), std_dev_of(*values)));
-    }
-    rows.push_back(std::move(row));
-  }
-  std::string text = text_table(rows);
-  if (plan.split_seed)
-    text +=
-        fmt::format("\nEvery run has the split of seed {}; --over data.split_seed=1:5 varies it.\n", *plan.split_seed);
-  return summary.comparison.settings.size() < 2 ? text : text + "\n" + comparison_text(summary.comparison);
-}
-
-std::string as_csv(const Plan& plan, const Summary& summary) {
-  std::string text;
-  for (const Axis& axis : plan.axes) text += csv_cell(axis.path) + ",";
-  if (!plan.rungs.empty()) text += "rung,steps,";
-  text += summary.any_failed ? "runs,failed" : "runs";
-  for (const std::string& key : summary.keys) text += fmt::format(",{0}.mean,{0}.std", csv_cell(key));
-  for (const std::size_t s : summary.order) {
-    text += '\n';
-    for (const std::string& value : plan.settings[s]) text += csv_cell(value) + ",";
-    if (!plan.rungs.empty()) text += fmt::format("{},{},", plan.rung_of[s], summary.figures[s].steps);
-    text += fmt::format("{}", summary.figures[s].runs);
-    if (summary.any_failed) text += fmt::format(",{}", summary.figures[s].failed_after.size());
-    for (const std::string& key : summary.keys) {
-      const std::vector<double>* values = summary.figures[s].find(key);
-      text += values == nullptr     ? std::string(",,")
-              : values->size() == 1 ? fmt::format(",{},", mean_of(*values))
-                                    : fmt::format(",{},{}", mean_of(*values), std_dev_of(*values));
-    }
-  }
-  return text + "\n";
-}
-
-std::string as_json(const Plan& plan, const Summary& summary) {
-  JsonWriter json;
-  json.begin_array();
-  for (const std::size_t s : summary.order) {
-    json.begin_object().key("over").begin_object();
-    for (std::size_t a = 0; a < plan.axes.size(); ++a) json.member(plan.axes[a].path, plan.settings[s][a]);
-    json.end_object().member("runs", summary.figures[s].runs);
-    if (!plan.rungs.empty()) json.member("rung", plan.rung_of[s]).member("steps", summary.figures[s].steps);
-    if (const auto& failed = summary.figures[s].failed_after; !failed.empty()) json.member("failed_after", failed);
-    if (plan.split_seed) json.member("split_seed", *plan.split_seed);
-    json.key("figures").begin_object();
-    for (const std::string& key : summary.keys) {
-      const std::vector<double>* values = summary.figures[s].find(key);
-      if (values == nullptr) continue;
-      json.key(key).begin_object().member("mean", mean_of(*values)).key("std");
-      values->size() > 1 ? json.value(std_dev_of(*values)) : json.null();
-      json.end_object();
-    }
-    json.end_object().end_object();
-  }
-  return json.end_array().text() + "\n";
 }
 
 // Epochs of a rung; 0: all epochs.
@@ -606,10 +495,10 @@ int run_on_rank(const Arguments& arguments, const Ranks& ranks, Diagnostics& dia
     }
   }
   if (arguments.ensemble > 0) link_weights(arguments, plan);
-  const Summary summary = summary_of(arguments, plan);
-  write_results(arguments.json  ? as_json(plan, summary)
-                : arguments.csv ? as_csv(plan, summary)
-                                : as_text(plan, summary));
+  const SweepSummary summary = summary_of(arguments, plan);
+  write_results(arguments.json  ? sweep_json(plan, summary)
+                : arguments.csv ? sweep_csv(plan, summary)
+                                : sweep_text(plan, summary));
   if (interrupted()) {
     diagnostics.note("interrupted: the same command resumes the sweep");
     return kInterrupted;
