@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "compiler/compile.h"
 #include "support/graph_run.h"
 #include "support/tensors.h"
 
@@ -114,6 +115,39 @@ TEST(TrainMany, EndsWithTheBitsOfSingleRuns) {
       EXPECT_NE(message_of(results[kDiverges].error), "");
     }
   }
+}
+
+// All rows in a batch: networks of several seeds have the same step.
+std::string without_shuffle(std::uint64_t seed, double lr, const std::shared_ptr<Executor>& executor,
+                            std::vector<Session>& opened) {
+  Model model = network(6);
+  model.train.optimizer.name = "sgd";
+  model.train.optimizer.attributes = {{"lr", lr}};
+  model.train.seed = seed;
+  SessionOptions options;
+  options.custom_executor = executor;
+  opened.emplace_back(std::move(model), options).train();
+  return opened.back().weights_hash();
+}
+
+TEST(TrainMany, EqualStepsOnOneExecutorAreCompiledOnce) {
+  const auto compiled = [before = compilations()] { return compilations() - before; };
+  const std::shared_ptr<Executor> executor = find_executor("cpu");
+  std::vector<std::string> together, alone;
+  {
+    std::vector<Session> opened;
+    for (const std::uint64_t seed : {1u, 2u, 3u}) together.push_back(without_shuffle(seed, 0.05, executor, opened));
+    EXPECT_EQ(compiled(), 1u);
+    together.push_back(without_shuffle(3, 0.01, executor, opened));
+    EXPECT_EQ(compiled(), 2u);
+  }
+  for (const auto& [seed, lr] : {std::pair(1, 0.05), {2, 0.05}, {3, 0.05}, {3, 0.01}}) {
+    std::vector<Session> opened;
+    alone.push_back(without_shuffle(static_cast<std::uint64_t>(seed), lr, find_executor("cpu"), opened));
+  }
+  EXPECT_EQ(compiled(), 6u);  // another executor may plan otherwise
+  EXPECT_EQ(together, alone);
+  EXPECT_NE(together[0], together[1]);
 }
 
 TEST(TrainMany, ReportsInTheCallingThreadAndStopsOne) {

@@ -211,8 +211,8 @@ Executors gpus_of(const Arguments& arguments, const std::shared_ptr<Executor>& f
 
 // How many trainings fit at once, for the first and the last combination, at most `max`: on the CPU one per core, on an
 // executor that shares launches as many as it runs at the speed of one on each of its GPUs, if half of the free memory
-// of the host holds the data and arenas of so many. `executors`: those of the runs if they share launches or divide
-// several GPUs. Others train one by one: a plug-in may not support several threads.
+// of the host holds the data and arenas of so many. `executors`: those of the runs if they share plans and launches or
+// divide several GPUs. Others train one by one: a plug-in may not support several threads.
 std::size_t fitting_at_once(const Arguments& arguments, const Plan& plan, std::size_t max, Executors& executors) {
   const std::string& name = arguments.session.executor;
   const std::size_t own_cores = cores_of(arguments);
@@ -248,7 +248,7 @@ std::size_t fitting_at_once(const Arguments& arguments, const Plan& plan, std::s
     }
   }
   most *= gpus.size();
-  if (shares || gpus.size() > 1) executors = gpus;
+  if (shares || gpus.size() > 1 || name == "cpu") executors = gpus;
   return std::clamp<std::size_t>(available_host_memory() / 2 / bytes, 1, most);
 }
 

@@ -64,7 +64,10 @@ class Attrs {
 
   AttrList list() const;     // arguments that recreate these attributes
   std::string text() const;  // " axes=[0, 1] keepdims=false", defaults included
-  friend bool operator==(const Attrs& a, const Attrs& b) { return a.schema_ == b.schema_ && a.values_ == b.values_; }
+  // Exact: 0 and -0 differ.
+  friend bool operator==(const Attrs& a, const Attrs& b) {
+    return a.schema_ == b.schema_ && a.values_ == b.values_ && a.text() == b.text();
+  }
 
  private:
   const AttrValue& value(std::string_view name) const;

@@ -28,6 +28,8 @@ inline constexpr std::uint32_t kShared = ~std::uint32_t{0};
 struct SourceRef {
   std::string pointer;
   int line = 0, column = 0;
+
+  friend bool operator==(const SourceRef&, const SourceRef&) = default;
 };
 
 struct Node {
@@ -41,6 +43,8 @@ struct Node {
   bool poll = false;  // the host reads it during a run
   bool keep = false;  // the host reads it after a step, so it is live without a reader
   SourceRef source;
+
+  friend bool operator==(const Node&, const Node&) = default;
 };
 
 struct Phase {
@@ -52,6 +56,8 @@ struct Phase {
   NodeId epoch_steps = kNoNode;
   std::vector<NodeId> rings = {};
   std::int64_t shards = 1;  // shards of a batch (compiler/share_rows.cpp); a step then has the rows of one
+
+  friend bool operator==(const Phase&, const Phase&) = default;
 };
 
 // Nodes that run as one region of a Program (program.h, regions.md), found by regions.h. Each stage runs nodes

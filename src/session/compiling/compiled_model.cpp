@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
+#include <tuple>
 
 #include "base/host_memory.h"
 #include "graph/frontend/builder_impl.h"
@@ -73,12 +75,41 @@ void reject_foreign(const Target& target, const Executor& executor) {
 }  // namespace
 
 PlanOptions plan_options(const SessionOptions& options) {
-  return {options.target, options.passes, options.fuse, {}, options.jit, options.tiling, options.watch};
+  PlanOptions plan{options.target, options.passes, options.fuse, options.jit, options.tiling, options.watch};
+  plan.shared = options.custom_executor != nullptr;
+  return plan;
 }
 
 PlanOptions plain_steps(const SessionOptions& options) {
-  return {options.target, options.passes, false, {}, Jit::off};
+  return {options.target, options.passes, false, Jit::off};
 }
+
+namespace {
+
+// All that a compilation depends on, in addition to the executor.
+using PlanInputs = std::tuple<std::vector<ir::Node>, std::vector<ir::Phase>, std::int64_t, PlanOptions, std::string,
+                              std::int64_t, Precision, MathMode>;
+struct SharedPlan {
+  std::weak_ptr<Executor> executor = {};
+  PlanInputs inputs = {};
+  std::mutex mutex = {};                     // protects the result
+  std::optional<CompiledModel> result = {};  // without the step graph
+};
+
+// One of the last plans, or a new one.
+std::shared_ptr<SharedPlan> find_plan(const std::shared_ptr<Executor>& executor, PlanInputs inputs) {
+  constexpr std::size_t kPlans = 8;
+  static std::mutex mutex;
+  static std::vector<std::shared_ptr<SharedPlan>> plans;
+  const std::lock_guard lock(mutex);
+  std::erase_if(plans, [](const auto& plan) { return plan->executor.expired(); });
+  for (const auto& plan : plans)
+    if (plan->executor.lock() == executor && plan->inputs == inputs) return plan;
+  if (plans.size() == kPlans) plans.erase(plans.begin());
+  return plans.emplace_back(new SharedPlan{executor, std::move(inputs)});
+}
+
+}  // namespace
 
 CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& model,
                            std::span<const std::shared_ptr<Executor>> executors, const PlanOptions& options) {
@@ -108,7 +139,6 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
   compiling.shards = model.train.shards;
   compiling.math = model.train.math;
   compiling.simplify = options.passes;
-  compiling.tiles = options.tiles;
   compiling.max_memory = options.max_memory;
   compiling.supports = [&](const StepSignature& step) {
     Support all = Support::with_workspace(0);
@@ -153,11 +183,21 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
     return first;
   };
   try {
-    CompiledModel result{compile(built.graph, compiling), std::move(built), {}};
+    const bool shared = options.shared && executors.size() == 1;
+    const TrainSpec& train = model.train;
+    const auto plan = shared ? find_plan(executors[0], {built.graph.nodes, built.graph.phases, batch, options,
+                                                        model.name, train.shards, train.precision, train.math})
+                             : std::make_shared<SharedPlan>();
+    const std::lock_guard lock(plan->mutex);  // one session compiles, the others wait
+    if (!plan->result) {
+      plan->result = CompiledModel{compile(built.graph, compiling), {}, {}};
+      for (const auto& [text, steps] : fallbacks)
+        plan->result->fallbacks.push_back(fmt::format("{} {} step{}", text, steps, steps == 1 ? "" : "s"));
+    }
+    CompiledModel result = shared ? *plan->result : std::move(*plan->result);
+    result.step = std::move(built);
     wanted.check(result.choices);
     if (options.jit == Jit::require) require_step_kernels(result, target, executors[0]->name());
-    for (const auto& [text, steps] : fallbacks)
-      result.fallbacks.push_back(fmt::format("{} {} step{}", text, steps, steps == 1 ? "" : "s"));
     return result;
   } catch (const Error& error) {
     if (error.diagnostics().empty()) throw;

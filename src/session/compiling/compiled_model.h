@@ -32,12 +32,16 @@ struct PlanOptions {
   std::string target;  // empty: the first executor's default
   bool passes = true;
   bool fuse = false;  // fuse steps to regions; needs passes
-  plan::TileChoice tiles = {};
   Jit jit = Jit::prefer;
   std::string tiling = {};             // as in SessionOptions
   std::vector<std::string> keep = {};  // values kept to the end of a training step: SessionOptions::watch
   std::uint64_t max_memory = 0;        // arena limit, if achievable (compiler/budget/fit_memory.h); 0: no limit
   bool views = true;                   // false: a view is always a step, even if its readers could read the source
+  // The executor may be that of several sessions: those with equal steps, such as the runs of a sweep with several
+  // seeds, share one compilation.
+  bool shared = false;
+
+  friend bool operator==(const PlanOptions&, const PlanOptions&) = default;
 };
 PlanOptions plan_options(const SessionOptions& options);
 PlanOptions plain_steps(const SessionOptions& options);  // no regions: every value is in the arena
