@@ -106,7 +106,7 @@ LoadedModel::LoadedModel(Model m, const SessionOptions& options)
   done.assign(phases().size(), 0);
   paces_.resize(phases().size());
   ring_values_.resize(static_cast<std::size_t>(kRingSize));
-  piece_.resize(kPiece);
+  piece_.resize(std::min(kPiece, program().arena_bytes));
   for (const Standardization& one : model.data.standardizations) fitted_by_input_.emplace(one.input, &one);
 }
 

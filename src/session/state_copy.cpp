@@ -8,7 +8,7 @@
 
 namespace graphrun {
 namespace {
-constexpr std::size_t kRoom = std::size_t{1} << 18;
+constexpr std::uint64_t kRoom = std::uint64_t{1} << 18;
 }
 
 StateCopy::StateCopy(const Program& program, std::vector<BufferId> buffers) : buffers_(std::move(buffers)) {
@@ -79,7 +79,10 @@ bool parameters_finite(const Program& program, Runnable& runnable, std::span<std
 }
 
 GoodStates::GoodStates(const Program& program, BufferId counter, Runnable& runnable, std::uint64_t step)
-    : program_(program), states_(program, trained_states(program, counter)), room_(kRoom), step_(step) {
+    : program_(program),
+      states_(program, trained_states(program, counter)),
+      room_(std::min(kRoom, program.arena_bytes)),
+      step_(step) {
   look(runnable, step);
 }
 
