@@ -416,6 +416,34 @@ TEST(SharedLaunches, WakeAllThreads) {
   for (const std::string& error : share_launches(300).first) EXPECT_EQ(error, "");
 }
 
+// Reads and writes before the first run make no calls, and that run has what was written.
+TEST(SharedLaunches, CopyTheStatesWithTheFirstRun) {
+  const FakeCuda machine("");
+  SessionOptions options;
+  options.executor = GRAPHRUN_FAKE_CUDA;
+  const Program program = plan_program(load_model(source_folder() + "/models/xor.json"), options);
+  const std::shared_ptr<Executor> executor = fake();
+  executor->share_launches(program);
+  const auto runnable = executor->load(program);
+  const std::uint64_t reads = counted(*runnable, "copies_to_host");
+  for (BufferId id = 0; id < program.buffers.size(); ++id) {
+    const Buffer& buffer = program.buffers[id];
+    if (!is_state(buffer.kind) || buffer.type.dtype != DType::f32 || buffer.layout == Layout::strided) continue;
+    const std::vector<float> wanted(buffer.type.bytes() / sizeof(float), static_cast<float>(id + 1));
+    runnable->write(id, std::as_bytes(std::span(wanted)));
+    EXPECT_EQ(read<float>(*runnable, program, id), wanted) << buffer.name;
+  }
+  EXPECT_EQ(counted(*runnable, "copies_to_device"), 0u);
+  EXPECT_EQ(counted(*runnable, "copies_to_host"), reads);
+  runnable->run(0, 1);
+  EXPECT_EQ(counted(*runnable, "copies_to_device"), 2u);  // the states, and the arguments of the launch
+  for (BufferId id = 0; id < program.buffers.size(); ++id) {
+    const Buffer& buffer = program.buffers[id];
+    if (buffer.kind != BufferKind::data || buffer.type.dtype != DType::f32) continue;
+    EXPECT_EQ(read<float>(*runnable, program, id)[0], static_cast<float>(id + 1)) << buffer.name;
+  }
+}
+
 TEST(SharedLaunches, FailInTheThreadsOfTheLaunchOnly) {
   const FakeCuda machine("cudaLaunchKernelExC=1@5");  // cudaErrorInvalidValue
   const auto [errors, launches] = share_launches();

@@ -29,17 +29,20 @@ std::byte* Arena::allocate(std::uint64_t bytes) {
   return memory_.emplace_back(api_.allocate(bytes)).get();
 }
 
+std::span<std::byte> Arena::states() const {
+  std::uint64_t end = 0;
+  for (const Buffer& buffer : program_.buffers)
+    if (is_state(buffer.kind)) end = std::max(end, buffer.offset + buffer.bytes);
+  return {memory_.empty() ? nullptr : memory_.front().get(), end};
+}
+
 // Values within a step stay uninitialized, so that initcheck finds a step that reads too early.
 void Arena::clear_states(cudaStream_t stream) const {
-  std::uint64_t first = program_.arena_bytes, end = 0;
-  for (BufferId id = 0; id < address_.size(); ++id) {
+  if (!split_ && !states().empty()) api_.clear(states().data(), states().size(), stream);
+  for (BufferId id = 0; id < address_.size() && split_; ++id) {
     const Buffer& buffer = program_.buffers[id];
-    if (!is_state(buffer.kind) || buffer.bytes == 0) continue;
-    if (split_ && buffer.storage == id) api_.clear(at(id), buffer.bytes, stream);
-    first = std::min(first, buffer.offset);
-    end = std::max(end, buffer.offset + buffer.bytes);
+    if (is_state(buffer.kind) && buffer.bytes > 0 && buffer.storage == id) api_.clear(at(id), buffer.bytes, stream);
   }
-  if (!split_ && first < end) api_.clear(memory_.front().get() + first, end - first, stream);
 }
 
 void Arena::copy_polled(std::byte* mirror, cudaStream_t stream) const {

@@ -23,6 +23,7 @@ class Arena {
   std::span<const std::byte> polled() const {
     return {memory_.front().get() + polled_.offset, polled_.bytes};
   }                                                                // not split
+  std::span<std::byte> states() const;                             // start of the arena, to the last state; not split
   void clear_states(cudaStream_t stream) const;                    // fills with zeros
   void copy_polled(std::byte* mirror, cudaStream_t stream) const;  // copies the polled block to host memory of its size
 

@@ -99,13 +99,20 @@ CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profili
   };
   shares_launches_ = pool != nullptr && !profile_ && !Arena::is_split();
   std::future<std::vector<StepCode>> steps = compile_steps(program_, device_, shares_launches_);
-  api_.set_pool(std::move(pool));
+  api_.set_pool(pool);
   open_device(device_);
   took("context_and_modules_ns");
   api_.doing("load");
   cudaStream_t stream = nullptr;
-  api_.check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
-  stream_.reset(now_ = stream);
+  const auto make_stream = [&] {
+    api_.check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    return MemoryPool::Stream(stream, cudaStreamDestroy);
+  };
+  const bool in_slots = shares_launches_ && std::ranges::all_of(program_.phases, [](const Phase& phase) {
+                          return phase.regions.size() == 1 && fits_slots(phase, phase.regions[0]);
+                        });
+  stream_ = in_slots ? pool->stream(make_stream) : make_stream();
+  now_ = stream_.get();
   if (ranks_) {  // with priority: a message waits for the end of a block of another kernel, not of the kernel
     int lowest = 0, highest = 0;
     api_.check(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "cudaDeviceGetStreamPriorityRange");
@@ -113,18 +120,19 @@ CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profili
     second_.reset(stream);
     turn_ = make_event(api_);
   }
-  in_flight_.emplace(api_);
   polled_ = mirrored_block(program_, shares_launches_);
   arena_.emplace(api_, program_, polled_);
   if (polled_.bytes > 0) pinned_ = api_.allocate_pinned(polled_.bytes);
   took("allocation_ns");
   const std::string source = bind_phases(std::move(steps));
   program_.initial.clear();  // kernels already contain the initial values that they need
+  if (!in_slots) in_flight_.emplace(api_);
   choose_algorithms();
-  arena_->clear_states(stream_.get());
+  shares_launches_ ? start_.resize(arena_->states().size()) : arena_->clear_states(stream_.get());
   for (const InitialValue& value : program.initial) {
-    if (value.bytes.empty()) continue;
-    api_.copy(arena_->at(value.buffer), value.bytes.data(), value.bytes.size(), cudaMemcpyHostToDevice, stream_.get());
+    std::byte* const to = arena_->at(value.buffer);
+    if (!value.bytes.empty() && !copy_start(to, value.bytes.data(), value.bytes.size(), cudaMemcpyHostToDevice))
+      api_.copy(to, value.bytes.data(), value.bytes.size(), cudaMemcpyHostToDevice, stream_.get());
   }
   took("kernels_and_library_ns");
   compile_kernels(source);
@@ -345,7 +353,7 @@ void CudaRunnable::enqueue(const SharedSet& set, bool capturing) {
 
 void CudaRunnable::enqueue(BoundLaunch& launch, bool capturing) {
   const bool aside = launch.aside && !capturing;
-  now_ = (aside ? second_ : stream_).get();
+  now_ = aside ? second_.get() : stream_.get();
   if (aside) follow(now_, stream_.get());
   if (launch.waits != nullptr && !capturing) api_.wait_on_stream(now_, launch.waits);
   std::visit([&](auto& work) { enqueue(work, capturing); }, launch.work);
@@ -424,9 +432,9 @@ void CudaRunnable::read(BufferId buffer, std::span<std::byte> bytes) {
 }
 
 bool CudaRunnable::is_mirrored(const Buffer& buffer) const {
-  return mirrored_ &&
-         (buffer.poll || (shares_launches_ && buffer.kind == BufferKind::parameter && buffer.offset >= polled_.offset &&
-                          buffer.offset + buffer.bytes <= polled_.offset + polled_.bytes));
+  const std::uint64_t end = buffer.offset + buffer.bytes;
+  const bool inside = buffer.offset >= polled_.offset && end <= polled_.offset + polled_.bytes;
+  return mirrored_ && buffer.layout != Layout::strided && (buffer.poll || (shares_launches_ && inside));
 }
 
 void CudaRunnable::read_range(BufferId buffer, std::uint64_t first, std::span<std::byte> bytes) {
@@ -452,8 +460,26 @@ void CudaRunnable::copy(const Buffer& what, void* to, const void* from, std::siz
   api_.doing(what.name);
   api_.use_device(device_);
   api_.set_group(nullptr);
+  if (copy_start(to, from, bytes, kind)) return;
   api_.copy(to, from, bytes, kind, stream_.get());
   api_.synchronize(stream_.get());
+}
+
+bool CudaRunnable::copy_start(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  if (start_.empty()) return false;
+  const bool to_device = kind == cudaMemcpyHostToDevice;
+  const std::byte* const device = static_cast<const std::byte*>(to_device ? to : from);
+  const auto offset = static_cast<std::size_t>(device - arena_->states().data());  // before the states: a large number
+  if (offset >= start_.size() || bytes > start_.size() - offset) return false;
+  to_device ? std::memcpy(start_.data() + offset, from, bytes) : std::memcpy(to, start_.data() + offset, bytes);
+  return true;
+}
+
+void CudaRunnable::write_start() {
+  if (start_.empty()) return;
+  api_.copy(arena_->states().data(), start_.data(), start_.size(), cudaMemcpyHostToDevice, stream_.get());
+  api_.synchronize(stream_.get());
+  start_ = {};
 }
 
 void CudaRunnable::run(PhaseId phase, std::uint64_t n) {
@@ -465,7 +491,8 @@ void CudaRunnable::run(PhaseId phase, std::uint64_t n) {
   const std::string& name = program_.phases[phase].name;
   const double start = profile_ ? Profiler::now() : 0;
   std::uint64_t begun = 0;
-  if (n > 0 && bound.repeats_itself() && std::get<BoundSteps>(bound.launches.front().work).slot) {
+  write_start();
+  if (n > 0 && bound.in_slots()) {
     run_in_slot(phase, n);
     mirrored_ = true;
     return;
@@ -571,6 +598,7 @@ void CudaRunnable::run_steps(PhaseId phase, std::uint32_t first, std::uint32_t l
   api_.use_device(device_);
   mirrored_ = false;
   api_.set_group(bound.combines ? &*group_ : nullptr);
+  write_start();
   for (BoundLaunch& launch : bound.launches) {
     if (launch.last <= first || launch.first >= last) continue;
     if (launch.first < first || launch.last > last) {

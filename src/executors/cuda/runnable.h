@@ -82,6 +82,7 @@ class CudaRunnable final : public Runnable {
     bool repeats_itself() const {
       return launches.size() == 1 && std::holds_alternative<BoundSteps>(launches.front().work);
     }
+    bool in_slots() const { return repeats_itself() && std::get<BoundSteps>(launches.front().work).slot; }
   };
   class StreamLauncher;
 
@@ -109,6 +110,8 @@ class CudaRunnable final : public Runnable {
   void synchronize_run();  // end of a run: waits for its launches and checks for faults
   bool is_mirrored(const Buffer& buffer) const;
   void copy(const Buffer& what, void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
+  bool copy_start(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);  // false: not in start_
+  void write_start();
   const Buffer& checked(BufferId buffer, std::size_t bytes, const char* call) const;
 
   Program program_;  // holds no initial values
@@ -117,7 +120,7 @@ class CudaRunnable final : public Runnable {
   bool use_graphs_;                         // if false, run() launches each step, for debuggers and sanitizers
   std::unique_ptr<DeviceProfile> profile_;  // null without profiling
   Api api_;
-  Owned<cudaStream_t, cudaStreamDestroy> stream_;
+  MemoryPool::Stream stream_;                      // shared if all phases run in slots
   Owned<cudaStream_t, cudaStreamDestroy> second_;  // with ranks
   Owned<cudaEvent_t, cudaEventDestroy> turn_;      // end of earlier work, for follow()
   cudaStream_t now_ = nullptr;                     // stream of the launch that is enqueued
@@ -126,6 +129,8 @@ class CudaRunnable final : public Runnable {
   PollBlock polled_;       // polled block of the arena, in slots with small parameters; pinned_ mirrors it
   bool mirrored_ = false;  // the pinned block equals the arena
   bool shares_launches_ = false;
+  // With shared launches, the states until the first run, which copies them: hundreds of threads wait for each copy.
+  std::vector<std::byte> start_;
   std::optional<MatmulLibrary> library_;
   std::unique_ptr<CompiledKernels> compiled_;
   std::unique_ptr<StepKernels> step_kernels_;
@@ -135,8 +140,8 @@ class CudaRunnable final : public Runnable {
   std::vector<StepGraph> graphs_;
   std::shared_ptr<Communicator> ranks_;  // null: the batch has no shards
   std::optional<RankGroup> group_;
-  std::uint64_t max_elements_ = 0;  // largest block of a SharedSet
-  std::optional<InFlight> in_flight_;
+  std::uint64_t max_elements_ = 0;           // largest block of a SharedSet
+  std::optional<InFlight> in_flight_;        // unless all phases run in slots
   WaitForLaunches wait_for_launches_{this};  // last member: destroyed before the members that launches use
 };
 

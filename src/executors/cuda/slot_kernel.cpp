@@ -195,9 +195,7 @@ void SlotKernel::launch(Api& api, cudaStream_t stream, const std::vector<Member*
 
 std::size_t networks_at_once(const Program& program, int device) {
   const Phase& training = program.phases.at(0);
-  if (training.regions.size() != 1) return 1;
-  const auto* tiling = std::get_if<StepTiling>(&training.regions[0].tiling);
-  if (tiling == nullptr || !fits_slots(training, training.regions[0])) return 1;
+  if (training.regions.size() != 1 || !fits_slots(training, training.regions[0])) return 1;
   // Threads that wait for the device sleep: the others need the processor. Before the context exists.
   if (cudaSetDevice(device) == cudaSuccess) cudaSetDeviceFlags(cudaDeviceScheduleBlockingSync);
   cudaGetLastError();  // open_device() reports any error
@@ -209,9 +207,10 @@ std::size_t networks_at_once(const Program& program, int device) {
   // Half of the memory: other programs may need some.
   const auto blocks = kBlocksPerProcessor * static_cast<std::size_t>(properties.multiProcessorCount);
   const std::uint64_t memory = unused / 2 / std::max<std::uint64_t>(program.arena_bytes, 1);
+  const std::uint32_t cluster = std::get<StepTiling>(training.regions[0].tiling).cluster;
   const std::string name = step_kernel_name(program, training, training.regions[0]) + kInOneBlock;
   const bool in_one_block = std::ranges::count(step_sources(program, true), name, &StepKernel::name) > 0;
-  return std::max<std::size_t>(1, std::min<std::uint64_t>(in_one_block ? blocks : blocks / tiling->cluster, memory));
+  return std::max<std::size_t>(1, std::min<std::uint64_t>(in_one_block ? blocks : blocks / cluster, memory));
 }
 
 }  // namespace graphrun::cuda

@@ -158,6 +158,7 @@ void LoopSlot::arm(Api& api, cudaStream_t stream, std::uint32_t unroll, std::uin
 StepGraph::StepGraph(Api& api, cudaStream_t stream, std::uint32_t slot, std::uint32_t unroll,
                      std::span<const Part> parts)
     : unroll_(unroll) {
+  if (parts.empty()) return;
   const Graph step = capture_step(api, stream, parts);
   refuse_memory_nodes(api, step.get());
   if (nodes_of(api, step.get()).empty()) return;

@@ -76,6 +76,7 @@ StepKernels::StepKernels(Api& api, std::vector<StepCode> kernels, cudaStream_t s
       fault_ = made.code->find_variable("graphrun_fault");  // all kernels share it
     made.kernel = std::move(kernel);
   }
+  if (fault_ == nullptr) return;
   pinned_ = api_.allocate_pinned(sizeof(*seen_));
   seen_ = reinterpret_cast<std::uint32_t*>(pinned_.get());
   *seen_ = 0;
@@ -133,7 +134,7 @@ void StepKernels::copy_fault() {
 }
 
 void StepKernels::check() const {
-  if (*seen_ != 0) fail_wait();
+  if (seen_ != nullptr && *seen_ != 0) fail_wait();
 }
 
 }  // namespace graphrun::cuda

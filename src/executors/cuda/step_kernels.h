@@ -65,7 +65,7 @@ class StepKernels {
   std::map<std::string, Kernel> kernels_;  // kernels by name
   void* fault_ = nullptr;                  // device address; null if all kernels run in slots
   Api::Memory pinned_;
-  std::uint32_t* seen_;  // host copy, pinned
+  std::uint32_t* seen_ = nullptr;  // host copy, pinned; null without fault_
 };
 
 }  // namespace graphrun::cuda

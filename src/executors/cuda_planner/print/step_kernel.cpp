@@ -69,9 +69,10 @@ StepKernel step_kernel(const KernelRegion& of) {
 }
 
 bool fits_slots(const Phase& phase, const Region& region) {
-  const auto& tiling = std::get<StepTiling>(region.tiling);
-  return tiling.tile != RowTile::block && tiling.tile != RowTile::split && tiling.clusters == 1 &&
-         tiling.scratch_bytes == 0 && region.first() == 0 && region.last == phase.steps.size();
+  const auto* tiling = std::get_if<StepTiling>(&region.tiling);
+  return tiling != nullptr && tiling->tile != RowTile::block && tiling->tile != RowTile::split &&
+         tiling->clusters == 1 && tiling->scratch_bytes == 0 && region.first() == 0 &&
+         region.last == phase.steps.size();
 }
 
 std::uint32_t warps_together(const Phase& phase, const Region& region) {
