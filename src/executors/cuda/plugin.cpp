@@ -11,6 +11,7 @@
 #include "executors/common/load_check.h"
 #include "executors/cuda/device.h"
 #include "executors/cuda/runnable.h"
+#include "executors/cuda/step_kernels.h"
 #include "executors/cuda_planner/cuda_planner.h"
 #include "graphrun/error.h"
 
@@ -43,6 +44,7 @@ class CudaExecutor final : public CudaPlanner {
       const std::lock_guard lock(mutex_);
       if (!pool_) pool_ = std::make_shared<MemoryPool>();
     }
+    (void)compile_steps(program, device_.value_or(0), true);  // while the context is created
     return networks_at_once(program, device_.value_or(0));
   }
   DeviceList devices() const override { return list_devices(); }

@@ -98,7 +98,7 @@ CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profili
     load_times_.emplace_back(part, static_cast<std::uint64_t>((last - before) * 1e9));
   };
   shares_launches_ = pool != nullptr && !profile_ && !Arena::is_split();
-  std::future<std::vector<StepCode>> steps = compile_steps(program_, device_, shares_launches_);
+  StepCodes steps = compile_steps(program_, device_, shares_launches_);
   api_.set_pool(pool);
   open_device(device_);
   took("context_and_modules_ns");
@@ -235,7 +235,7 @@ CudaRunnable::BoundStep CudaRunnable::bind_product(const Phase& phase, const Reg
   return bound;
 }
 
-std::string CudaRunnable::bind_phases(std::future<std::vector<StepCode>> steps) {
+std::string CudaRunnable::bind_phases(StepCodes steps) {
   std::string source;
   if (steps.valid()) step_kernels_ = std::make_unique<StepKernels>(api_, steps.get(), stream_.get());
   for (const Phase& phase : program_.phases) {

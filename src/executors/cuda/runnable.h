@@ -90,7 +90,7 @@ class CudaRunnable final : public Runnable {
   SharedValue shared_value(const Step& step) const;
   BoundRegion bind(const Phase& phase, const Region& region, std::string& source);
   BoundStep bind_product(const Phase& phase, const Region& region);
-  std::string bind_phases(std::future<std::vector<StepCode>> steps);  // returns the source of kernels to generate
+  std::string bind_phases(StepCodes steps);  // returns the source of kernels to generate
   void order_launches(const Phase& phase, BoundPhase& bound, const std::vector<std::vector<std::uint32_t>>& order);
   void compile_kernels(const std::string& source);
   void choose_algorithms();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
 #include <utility>
 
 #include "executors/cuda/failure.h"
@@ -45,19 +46,13 @@ void check_residency(Api& api, const BoundSteps& steps) {
                         together));
 }
 
-}  // namespace
-
-std::future<std::vector<StepCode>> compile_steps(const Program& program, int device, bool in_slots) {
-  const auto is_step = [](const Region& region) { return std::holds_alternative<StepTiling>(region.tiling); };
-  if (std::ranges::none_of(program.phases,
-                           [&](const Phase& phase) { return std::ranges::any_of(phase.regions, is_step); }))
-    return {};
-  return std::async(std::launch::async, [&program, device, in_slots] {
+StepCodes start_compiling(std::shared_ptr<const Program> program, int device, bool in_slots) {
+  return std::async(std::launch::async, [program = std::move(program), device, in_slots] {
     const std::string architecture = architecture_of_device(device);
     std::vector<std::future<StepCode>> each;
-    for (StepKernel& made : step_sources(program, in_slots)) {
+    for (StepKernel& made : step_sources(*program, in_slots)) {
       each.push_back(std::async(std::launch::async, [kernel = StepCode{std::move(made)}, &architecture]() mutable {
-        const CompiledCode& code = compiled_code(kernel, architecture, &kernel.compiled);
+        const CompiledCode& code = compiled_code(kernel, architecture, kernel.in_slots ? nullptr : &kernel.compiled);
         kernel.spills = std::ranges::any_of(code.kernels(), [](const auto& one) { return one.spill_bytes > 0; });
         return std::move(kernel);
       }));
@@ -66,6 +61,31 @@ std::future<std::vector<StepCode>> compile_steps(const Program& program, int dev
     for (std::future<StepCode>& one : each) kernels.push_back(one.get());  // may throw; the others run to their end
     return kernels;
   });
+}
+
+}  // namespace
+
+StepCodes compile_steps(const Program& program, int device, bool in_slots) {
+  const auto is_step = [](const Region& region) { return std::holds_alternative<StepTiling>(region.tiling); };
+  if (std::ranges::none_of(program.phases,
+                           [&](const Phase& phase) { return std::ranges::any_of(phase.regions, is_step); }))
+    return {};
+  if (!in_slots) return start_compiling({std::shared_ptr<void>(), &program}, device, false);
+  struct Known {
+    std::shared_ptr<const Program> program;
+    int device;
+    StepCodes kernels;
+  };
+  constexpr std::size_t kKnown = 8;
+  static std::mutex mutex;
+  static std::vector<Known> known;
+  const std::lock_guard lock(mutex);
+  for (const Known& one : known)
+    if (one.device == device && *one.program == program) return one.kernels;
+  if (known.size() == kKnown) known.erase(known.begin());
+  const auto kept = std::make_shared<const Program>(program);
+  known.push_back({kept, device, start_compiling(kept, device, true)});
+  return known.back().kernels;
 }
 
 StepKernels::StepKernels(Api& api, std::vector<StepCode> kernels, cudaStream_t stream) : api_(api), stream_(stream) {

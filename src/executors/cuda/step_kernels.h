@@ -40,9 +40,11 @@ struct StepCode : StepKernel {
   bool compiled = false;
   bool spills = false;  // its threads have too few registers
 };
-// Starts to compile for a device that needs no context yet, since creating one takes about as long. The Program must
-// outlive the compilation. get() throws compilation errors. A Program without step kernels gets an invalid future.
-std::future<std::vector<StepCode>> compile_steps(const Program& program, int device, bool in_slots);
+using StepCodes = std::shared_future<std::vector<StepCode>>;
+// Starts to compile for a device that needs no context yet, since creating one takes about as long. get() throws
+// compilation errors. A Program without step kernels gets an invalid future. With `in_slots`, equal Programs share the
+// result; without, the Program must outlive the compilation.
+StepCodes compile_steps(const Program& program, int device, bool in_slots);
 
 class StepKernels {
  public:
