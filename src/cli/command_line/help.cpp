@@ -195,8 +195,7 @@ std::string help_text(const Verb& verb) {
 std::string version_text() {
   std::vector<std::string> names;
   for (const Target& target : targets()) names.emplace_back(target.name);
-  std::string isa;
-  for (const Device& device : find_executor("cpu")->devices().devices) isa = device.capability;
+  static const std::string isa = find_executor("cpu")->devices().devices.at(0).capability;  // reads /proc/cpuinfo
   return fmt::format(
       "graphrun {}\nbuild: C++{}, compiler {}, {}\nCUDA: {}\ninstruction set here: {} (built: {})\nexecutors: {}\n"
       "targets: {}\n",

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <filesystem>
 #include <functional>
 #include <iterator>
 #include <numeric>
 #include <optional>
 
+#include "base/at_once.h"
 #include "base/file.h"
 #include "base/host_memory.h"
 #include "base/json.h"
@@ -286,16 +288,35 @@ void link_weights(const Arguments& arguments, const Plan& plan) {
   }
 }
 
+// Stored run of each trial; nothing for a trial without one.
+std::vector<std::optional<RunRecord>> stored_runs(const Arguments& arguments, const Plan& plan) {
+  std::vector<std::optional<RunRecord>> runs(plan.trials.size());
+  std::vector<std::exception_ptr> errors(runs.size());
+  const auto read = [&](std::size_t trial, const RunInCaller&) {
+    const std::string folder = folder_of(arguments, plan.trials[trial]);
+    try {
+      if (is_run_folder(folder)) runs[trial] = read_run(folder);
+    } catch (...) {
+      errors[trial] = std::current_exception();
+    }
+  };
+  run_at_once(runs.size(), cores(), read, {});
+  for (const std::exception_ptr& error : errors)
+    if (error) std::rethrow_exception(error);
+  return runs;
+}
+
 SweepSummary summary_of(const Arguments& arguments, const Plan& plan) {
   SweepSummary summary;
   summary.figures.resize(plan.settings.size());
   std::vector<RunRecord> runs;
   std::error_code ignored;
   (void)std::filesystem::directory_iterator(arguments.run_dir, ignored);  // NFS: shows the runs of other machines
-  for (const Trial& trial : plan.trials) {
-    const std::string folder = folder_of(arguments, trial);
-    if (!is_run_folder(folder)) continue;
-    const RunRecord run = read_run(folder);
+  const std::vector<std::optional<RunRecord>> stored = stored_runs(arguments, plan);
+  for (std::size_t i = 0; i < plan.trials.size(); ++i) {
+    if (!stored[i]) continue;
+    const Trial& trial = plan.trials[i];
+    const RunRecord& run = *stored[i];
     const bool is_last = plan.rungs.empty() || plan.rung_of[trial.setting] == plan.rungs.size();
     if (is_last) runs.push_back(run);
     const RunRecord::Field* steps = run.find("steps");
