@@ -184,7 +184,9 @@ typedef uint32_t gr_value;
 
 GR_API gr_error* gr_session_find(gr_session* session, const char* name, gr_value* value);
 GR_API gr_error* gr_session_type(gr_session* session, gr_value value, gr_type* type);
-/* All elements, row-major; `bytes` must be their exact size. */
+/* All elements, row-major; `bytes` must be their exact size. A data set of 8-bit images is f32 here, even if it is
+   stored in a byte per element; then gr_session_write fails (code "state.code") for other values than scaled bytes. A
+   split of "rows_vary" takes any values. */
 GR_API gr_error* gr_session_read(gr_session* session, gr_value value, void* to, size_t bytes);
 GR_API gr_error* gr_session_write(gr_session* session, gr_value value, const void* from, size_t bytes);
 /* Writes rows of dimension 0 from `first` on, as many as `bytes` holds. Cost depends on these rows only. */

@@ -171,6 +171,9 @@ class Executor {
   // Returns whether the step can read its inputs through `views` instead of dense copies. Slices, transposes and
   // broadcasts are then not steps.
   virtual bool takes_views(const StepSignature&) const { return false; }
+  // Returns whether its minibatch reads data in Layout::codes, in row regions with a HostTiling, too. If not, data sets
+  // of 8-bit images are stored as f32.
+  virtual bool takes_codes() const { return false; }
   // Returns the reason why these steps cannot form a region, "" if they can. Depends on neither edges nor size. Asked
   // of the regions of a Program before it is loaded.
   virtual std::string region_fault(const RegionSignature&, const Target&) const { return "it runs steps one by one"; }

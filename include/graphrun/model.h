@@ -61,6 +61,9 @@ struct Split {
   std::string first = {}, last = {};        // with "split_by": earliest and latest value of its column
   bool rows_vary = false;                   // Session::set_rows() may set the rows in use; the columns set the capacity
   std::vector<WindowedInput> windows = {};  // their columns still hold every sample, with its own copy of each row
+  // Inputs read from bytes, and divisors: each value is the f32 of byte / divisor. A Session may store their columns in
+  // a byte per element. Remove an entry when you change its column.
+  std::vector<std::pair<std::string, double>> codes = {};
   std::int64_t samples() const { return columns.empty() ? declared : columns.front().second.shape()[0]; }
 };
 
@@ -227,7 +230,9 @@ using OnProgress = std::function<void(std::string_view what, double done)>;
 // Use of the data by load_model().
 enum class DataUse {
   values,  // all values
-  sizes,   // sample counts only; opens files only if the model lacks the sizes. Enough for plan_program()
+  // Sample counts only; opens files only if the model lacks the sizes, or to find images in bytes (Split::codes).
+  // Enough for plan_program().
+  sizes,
   // Opens no file and leaves out splits of unknown size. A batch "all" is unknown; with weights it is 1024, to predict
   // with, unless an output depends on more than its own row.
   none,

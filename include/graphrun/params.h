@@ -63,6 +63,11 @@ struct AxisParams {
 
 inline constexpr std::int64_t kMaxShards = 256;
 
+// Value of an element in Layout::codes, with the arithmetic of the data set's transforms.
+inline float decoded(std::uint8_t code, double divisor) {
+  return static_cast<float>(code / divisor);
+}
+
 // minibatch(data, step) and row_count(step): batch b = step mod batches has rows [b*capacity, b*capacity + count), with
 // count = min(capacity, total - b*capacity). With S > 1 shards, step is that of shard_step: shard step mod S has rows
 // [shard*rows(), (shard+1)*rows()) of batch (step / S) mod batches, as far as the batch has them.
@@ -73,6 +78,7 @@ struct MinibatchParams {
   std::uint64_t key = 0;
   bool drop_last = false;  // omits an incomplete last batch
   std::int32_t shards = 1;
+  double divisor = 0;  // positive: the data are in Layout::codes, and the batch is decoded
   constexpr void describe(auto&& f) const {
     f("total", total);
     f("capacity", capacity);
@@ -80,6 +86,7 @@ struct MinibatchParams {
     f("key", key);
     f("drop_last", drop_last);
     if (shards > 1) f("shards", shards);
+    if (divisor > 0) f("divisor", divisor);
   }
   std::int64_t batches() const { return Batches{total, capacity, drop_last}.count(); }
   // Rows of a shard; without shards, of the batch.

@@ -47,8 +47,11 @@ inline bool is_state(BufferKind kind) {
 // set that is loaded or selected into it. `registers`: for tile values between fused steps (FusedSteps) and within a
 // chain (ElementChain). They have no bytes. `strided`: for a view of another value, such as a slice, a transpose or a
 // broadcast. Element (i, j, …) is at i * strides[0] + j * strides[1] + … elements after the offset. A strided buffer
-// has no bytes of its own. It is read-only, and only steps whose executor supports it read it.
-enum class Layout : std::uint8_t { rows, vectors, registers, strided };
+// has no bytes of its own. It is read-only, and only steps whose executor supports it read it. `codes`: for f32 data
+// sets of 8-bit images: a byte per element, row-major; decoded() gives its value. Only minibatch steps read
+// it, and none in a StepTiling. The host still writes and reads type.bytes() bytes; a write throws Error if a value has
+// no code.
+enum class Layout : std::uint8_t { rows, vectors, registers, strided, codes };
 
 struct Buffer {
   std::string name;
@@ -61,6 +64,7 @@ struct Buffer {
   Layout layout = Layout::rows;
   std::int64_t block = 0;                  // vectors, of a data set: rows after which a new vector begins
   std::vector<std::int64_t> strides = {};  // strided: one per axis, in elements
+  double divisor = 0;                      // codes: that of decoded(); otherwise 0
   friend bool operator==(const Buffer&, const Buffer&) = default;
 };
 
@@ -249,6 +253,11 @@ GRAPHRUN_API View view_of(const Buffer& buffer);
 // Copy a strided buffer, whose first element is at `data`, to and from row-major order.
 GRAPHRUN_API void gather(const Buffer& buffer, const std::byte* data, std::span<std::byte> to);
 GRAPHRUN_API void scatter(const Buffer& buffer, std::span<const std::byte> from, std::byte* data);
+// Copy rows of a buffer in Layout::codes from and to f32. encode() throws Error (kind input, code "state.code") if a
+// value has no code; the codes before it are then written.
+GRAPHRUN_API void encode(const Buffer& buffer, std::span<const std::byte> values, std::byte* codes);
+GRAPHRUN_API void decode(const Buffer& buffer, const std::byte* codes, std::span<std::byte> values);
+GRAPHRUN_API std::string stored_type(const Buffer& buffer);  // "f32(100, 28)"; "u8(100, 28)" in Layout::codes
 GRAPHRUN_API std::int64_t elements_of(const Program& program, const Step& step);  // elements computed; a record has one
 GRAPHRUN_API BufferId find_buffer(const Program& program, std::string_view name);  // kNoBuffer if not found
 GRAPHRUN_API BufferId storage_root(const Program& program, BufferId id);           // end of its chain of storages

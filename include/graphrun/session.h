@@ -249,7 +249,9 @@ class GRAPHRUN_API Session {
   void write(std::string_view name, const HostTensor& value);
 
   // For programs that embed a session: these allocate nothing after find(). Elements have type(id), row-major. Throws
-  // Error (kind input) for an unknown name or id, or a wrong size.
+  // Error (kind input) for an unknown name or id, or a wrong size. A data set of 8-bit images (Split::codes) has type
+  // f32, too, even if it is stored in a byte per element: then a write of another value than byte / divisor throws
+  // Error (code "state.code"). A split with Split::rows_vary is stored as f32 and takes any values.
   ValueId find(std::string_view name) const;  // accepts the names of read()
   const TensorType& type(ValueId id) const;
   void read(ValueId id, std::span<std::byte> bytes);

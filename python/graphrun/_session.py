@@ -206,7 +206,9 @@ class Session:
         _library.call("gr_session_write", self._handle, number, array.ctypes.data, array.nbytes)
 
     def write_rows(self, name: str, first: int, rows: Any) -> None:
-        """Writes rows of dimension 0, starting at `first`, for example of the data set "data/train/x"."""
+        """Writes rows of dimension 0, starting at `first`, for example of the data set "data/train/x".
+
+        Data sets of 8-bit images take only values of scaled bytes, unless their split is in open(rows_vary=[...])."""
         number, dtype, shape = self._value(name)
         array = rows_like(name, rows, dtype, shape[1:])
         _library.call("gr_session_write_rows", self._handle, number, first, array.ctypes.data, array.nbytes)

@@ -122,6 +122,7 @@ gr_error* gr_model_set_data(gr_model* model, const char* split, const char* inpu
     if (found == data.splits.end()) found = data.splits.insert(found, Split{name, {}, 0});
     auto& columns = found->columns;
     const auto same = [&](const auto& one) { return one.first == column; };
+    std::erase_if(found->codes, same);
     if (const auto old = std::find_if(columns.begin(), columns.end(), same); old != columns.end())
       old->second = std::move(tensor);
     else

@@ -11,6 +11,7 @@
 #include "base/checked.h"
 #include "graph/ops/op_def.h"
 #include "graphrun/error.h"
+#include "graphrun/op.h"
 #include "graphrun/params.h"
 #include "graphrun/target.h"
 
@@ -96,6 +97,33 @@ std::uint64_t state_bytes(const Graph& graph, const DataLayout& data) {
   return sum;
 }
 
+// Reason to store a data set in f32, or "": only minibatch steps read codes. Asked after regions and tiles were chosen,
+// so that codes change no other step, and no sum in another order.
+std::string_view codes_fault(const Graph& graph, const Layouts& layouts, NodeId data) {
+  for (const NodeId reader : layouts.analysis.consumers[data]) {
+    if (layouts.analysis.is_view(reader)) return "a batch of all its rows is read in place";
+    if (graph[reader].op != Op::minibatch) return "a step other than minibatch reads it";
+    const std::uint32_t region = layouts.analysis.places[reader].region;
+    if (region != ir::kNoNode && !std::holds_alternative<HostTiling>(layouts.regions[region].plan.tiling))
+      return "a step kernel reads its rows";
+    if (layouts.data.in_place[reader]) return "a product reads its rows in place";
+  }
+  return graph[data].type.dtype == DType::f32 ? "" : "its values are not f32";
+}
+
+void choose_codes(const Graph& graph, const CompileOptions& options, Layouts& layouts) {
+  layouts.data.divisor.assign(graph.size(), 0);
+  for (NodeId id = 0; id < graph.size(); ++id) {
+    const auto given = options.codes.find(graph[id].name);
+    if (given == options.codes.end() || graph[id].op != Op::input) continue;
+    const std::string_view fault = codes_fault(graph, layouts, id);
+    if (fault.empty())
+      layouts.data.divisor[id] = given->second, layouts.data.block[id] = 0;
+    else
+      layouts.in_f32.push_back(fmt::format("{} is stored in 4 bytes per element, not in 1: {}", given->first, fault));
+  }
+}
+
 }  // namespace
 
 Layouts lay_out(const Graph& graph, const CompileOptions& options, bool lend) {
@@ -109,6 +137,7 @@ Layouts lay_out(const Graph& graph, const CompileOptions& options, bool lend) {
   for (const RegionLayout& region : layouts.regions)
     for (const StageLayout& stage : region.stages)
       for (const TileValue& value : stage.values) layouts.in_tile_only[value.node] = !value.loaded && !value.stored;
+  choose_codes(graph, options, layouts);
   return layouts;
 }
 
@@ -171,6 +200,7 @@ std::vector<LiveRange> find_live_ranges(const Graph& graph, const Layouts& layou
 
 std::uint64_t bytes_of(const Graph& graph, const DataLayout& data, NodeId id) {
   const TensorType& type = graph[id].type;
+  if (data.divisor[id] > 0) return type.bytes() / sizeof(float);
   return data.block[id] > 0 ? in_whole_vectors(type, data.block[id]) : type.bytes();
 }
 

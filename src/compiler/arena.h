@@ -30,6 +30,7 @@ struct Layouts {
   DataLayout data;
   std::vector<RegionLayout> regions;  // per region of the graph
   std::vector<bool> in_tile_only;     // per node: no bytes in the arena
+  std::vector<std::string> in_f32;    // Compiled::in_f32
 };
 
 // A region that has a plan keeps it, so a graph with reordered or repeated steps runs its regions unchanged. `lend`:

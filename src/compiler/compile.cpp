@@ -67,6 +67,7 @@ Compiled compile(const ir::Graph& given, const CompileOptions& options) {
   result.regions.graph = std::move(plan.graph);
   result.regions.ids = result.regions.ids.then(plan.ids);
   result.budget = std::move(plan.budget);
+  result.in_f32 = plan.layouts.in_f32;
   const ir::Graph& graph = result.regions.graph;
   if (result.budget.is_changed()) verify(graph);
   plan::Lowered lowered = plan::lower(graph, plan.layouts, plan.arena, options);

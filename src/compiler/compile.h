@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -36,7 +37,9 @@ struct CompileOptions {
   plan::TileChoice tiles = {};
   Precision precision = Precision::fp32;  // in all matrix products
   MathMode math = MathMode::fast;         // used only if the target is a GPU
-  std::uint64_t max_memory = 0;           // limit on arena bytes, if it can be met (budget/fit_memory.h); 0: no limit
+  // Divisors (decoded() of params.h) of data sets that may be stored in codes, by name.
+  std::map<std::string, double, std::less<>> codes = {};
+  std::uint64_t max_memory = 0;  // limit on arena bytes, if it can be met (budget/fit_memory.h); 0: no limit
 };
 
 struct Compiled {
@@ -46,7 +49,8 @@ struct Compiled {
   Regions regions;                  // lowered graph, ids from the graph before regions, reasons against other regions
   std::vector<std::vector<RegionChoice>> choices;  // per row region, in the order of phases and steps
   std::unordered_map<std::string, BufferId> by_name;
-  BudgetSummary budget;  // changes made to meet CompileOptions::max_memory
+  std::vector<std::string> in_f32;  // data sets of CompileOptions::codes that are not stored in codes, with the reason
+  BudgetSummary budget;             // changes made to meet CompileOptions::max_memory
 
   // Buffer of a node of the given graph that passes keep: a state, a row count, or one that is kept or polled.
   BufferId buffer(ir::NodeId node) const;

@@ -24,7 +24,8 @@ struct TileChoice {
 struct DataLayout {
   // Rows per batch, by node, for data sets in vectors and their views. 0: stored in rows.
   std::vector<std::int64_t> block;
-  std::vector<bool> in_place;  // per node: values that row steps read directly from the data set
+  std::vector<bool> in_place;        // per node: values that row steps read directly from the data set
+  std::vector<double> divisor = {};  // per node, for data sets in codes (choose_codes() of arena.h); otherwise 0
 };
 
 DataLayout lay_out_data(const ir::Graph& graph, const GraphAnalysis& analysis, const TileChoice& choice,

@@ -85,6 +85,11 @@ class Lowering {
         buffer.block = data_.block[id];
         buffer.bytes = bytes_of(graph_, data_, id);
       }
+      if (data_.divisor[id] > 0) {
+        buffer.layout = Layout::codes;
+        buffer.divisor = data_.divisor[id];
+        buffer.bytes = bytes_of(graph_, data_, id);
+      }
       if (layouts_.views.shown[id]) {
         const View& view = layouts_.views.view[id];
         buffer.bytes = static_cast<std::uint64_t>(span_of(view)) * size_of(node.type.dtype);
@@ -227,6 +232,7 @@ class Lowering {
     step.op = node.op;
     step.name = node.name;
     step.params = signature.params;
+    if (node.op == Op::minibatch) step.params.as<MinibatchParams>().divisor = data_.divisor[node.inputs[0]];
     step.output = result_.buffer_of[id];
     for (NodeId input : node.inputs) step.inputs.push_back(result_.buffer_of[input]);
     if (signature.partial_rows) step.row_count = result_.buffer_of[phase.row_count];

@@ -1,7 +1,7 @@
 // array.h: interface to all data sources: named arrays with rows along dimension 0.
 // Contract: values keep the narrow type of the file (a byte per pixel), because a data set is read whole. An array is
 // read when an input requests it, so an unused text column is not an error. If only sizes are requested, an Array has a
-// shape and no values.
+// shape and no values, but bytes keep their type.
 #pragma once
 
 #include <cstdint>
@@ -27,6 +27,7 @@ struct Array {
   std::vector<std::string> columns = {};  // column names for messages; set if the array comes from a table
   bool width_known = true;                // false: no values were read, and the row size may differ from the shape
 
+  bool has_bytes() const { return std::holds_alternative<std::vector<std::uint8_t>>(values); }
   std::int64_t rows() const { return shape[0]; }
 };
 using ArrayPtr = std::shared_ptr<const Array>;
@@ -73,6 +74,7 @@ struct NamedArray {
   std::shared_ptr<const Cells> cells = {};  // set for a text column
   Missing missing = {};                     // policy for missing cells
   const NamedArray* made_of = nullptr;      // source column in the table: "sold" for "year(sold)"
+  bool has_bytes = false;                   // with `shape`: whether the values are bytes
 };
 
 // Wraps a text column as an array of numbers. A missing cell with no fill policy is an Error.

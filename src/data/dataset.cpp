@@ -223,6 +223,8 @@ void read_splits(json::Reader& reader, const std::vector<SplitData>& parts, std:
           split.columns.emplace_back(inputs[i].name, pipelines[i].apply(part.columns[i], part.name, inputs[i]));
         else
           pipelines[i].check(part.columns[i], part.name, inputs[i]);
+        const std::optional<double> divisor = pipelines[i].divisor(inputs[i]);
+        if (divisor && part.columns[i].array->has_bytes()) split.codes.emplace_back(inputs[i].name, *divisor);
       } catch (const Error& error) {
         reader.report(part.place, error);
         is_good[i] = 0;

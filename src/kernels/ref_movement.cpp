@@ -126,6 +126,12 @@ void minibatch(const KernelArgs& args) {
   for (i64 r = 0; r < rows.count; ++r) {
     auto from = static_cast<std::size_t>(rows.first + r);
     if (params.shuffle) from = bits::permuted(from, static_cast<std::uint64_t>(params.total), params.key, rows.epoch);
+    if (params.divisor > 0) {
+      const auto width = static_cast<i64>(row / size_of(args.out_type.dtype));
+      const auto* const codes = args.input<std::uint8_t>(0) + static_cast<i64>(from) * width;
+      for (i64 i = 0; i < width; ++i) out(args, r * width + i, codes[i] / params.divisor);
+      continue;
+    }
     std::memcpy(args.output<std::byte>() + static_cast<std::size_t>(r) * row, args.input<std::byte>(0) + from * row,
                 row);
   }

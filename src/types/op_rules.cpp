@@ -499,8 +499,9 @@ TensorType dropout(const InferContext& context) {
 // Fault in parameters that no graph has, or "": attributes exclude it, or binding the batch does.
 std::string params_fault(const Params& params) {
   const auto* batches = params.get_if<MinibatchParams>();
-  if (batches != nullptr && (batches->capacity < 1 || batches->capacity > kMaxBatch || batches->total < 1 ||
-                             batches->total > kMaxElements || batches->shards < 1 || batches->batches() < 1))
+  if (batches != nullptr &&
+      (batches->capacity < 1 || batches->capacity > kMaxBatch || batches->total < 1 || batches->total > kMaxElements ||
+       batches->shards < 1 || batches->batches() < 1 || !(batches->divisor >= 0 && std::isfinite(batches->divisor))))
     return fmt::format("{} rows in batches of {}", batches->total, batches->capacity);
   const auto* shards = params.get_if<ShardParams>();
   if (shards != nullptr &&

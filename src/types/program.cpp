@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <stdexcept>
 
 #include "graphrun/elements.h"
@@ -53,6 +55,7 @@ std::string buffer_line(const Program& program, BufferId id) {
   if (buffer.poll) text += ", poll";
   if (buffer.layout == Layout::registers) text += ", in registers";
   if (buffer.layout == Layout::strided) text += fmt::format(", strides ({})", fmt::join(buffer.strides, ", "));
+  if (buffer.layout == Layout::codes) text += fmt::format(", in codes / {}", buffer.divisor);
   if (buffer.layout == Layout::vectors) {
     text +=
         buffer.kind == BufferKind::tile ? ", in place" : fmt::format(", in vectors from every {} rows", buffer.block);
@@ -227,6 +230,34 @@ void scatter(const Buffer& buffer, std::span<const std::byte> from, std::byte* d
     std::copy_n(next, size_of(buffer.type.dtype), data + at);
     next += size_of(buffer.type.dtype);
   }
+}
+
+void encode(const Buffer& buffer, std::span<const std::byte> values, std::byte* codes) {
+  float value, known[256];
+  for (int code = 0; code < 256; ++code) known[code] = decoded(static_cast<std::uint8_t>(code), buffer.divisor);
+  for (std::size_t i = 0; i < values.size() / sizeof(value); ++i) {
+    std::memcpy(&value, values.data() + i * sizeof(value), sizeof(value));
+    const double near = std::nearbyint(value * buffer.divisor);
+    const auto code = near >= 0 && near <= 255 ? static_cast<std::uint8_t>(near) : std::uint8_t{0};
+    if (std::memcmp(&value, &known[code], sizeof(value)) != 0)
+      throw Error(ErrorKind::input, "state.code",
+                  fmt::format("'{}' is stored in a byte per element, as k / {} with k from 0 to 255, and {} is not one "
+                              "of these values",
+                              buffer.name, buffer.divisor, value),
+                  "a split with \"rows_vary\" is stored as f32 and takes any values");
+    codes[i] = std::byte{code};
+  }
+}
+void decode(const Buffer& buffer, const std::byte* codes, std::span<std::byte> values) {
+  for (std::size_t i = 0; i < values.size() / sizeof(float); ++i) {
+    const float value = decoded(std::to_integer<std::uint8_t>(codes[i]), buffer.divisor);
+    std::memcpy(values.data() + i * sizeof(value), &value, sizeof(value));
+  }
+}
+
+std::string stored_type(const Buffer& buffer) {
+  const std::string text = to_string(buffer.type);
+  return buffer.layout == Layout::codes ? "u8" + text.substr(text.find('(')) : text;
 }
 
 std::int64_t elements_of(const Program& program, const Step& step) {

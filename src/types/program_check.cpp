@@ -41,7 +41,7 @@ class Checker {
   // Runs first: later checks index tables with these enumerators and multiply these extents.
   void check_type(BufferId id) const {
     const Buffer& buffer = program_.buffers[id];
-    if (buffer.kind > BufferKind::tile || buffer.layout > Layout::strided || buffer.type.dtype > DType::boolean)
+    if (buffer.kind > BufferKind::tile || buffer.layout > Layout::codes || buffer.type.dtype > DType::boolean)
       broken("enumerators", "kind {}, layout {}, dtype {} of {}", static_cast<int>(buffer.kind),
              static_cast<int>(buffer.layout), static_cast<int>(buffer.type.dtype), named(id));
     const Shape& shape = buffer.type.shape;
@@ -117,6 +117,13 @@ class Checker {
     std::uint64_t bytes = buffer.type.bytes();
     if (buffer.layout == Layout::registers) broken("layout", "{} is in registers and in the arena", named(id));
     if (buffer.layout == Layout::strided) bytes = strided_bytes(id);
+    if ((buffer.layout == Layout::codes) != (buffer.divisor > 0) || (root.layout == Layout::codes && root_[id] != id))
+      broken("layout", "{} has a divisor and no codes, or shows codes", named(id));
+    if (buffer.layout == Layout::codes) {
+      if (buffer.kind != BufferKind::data || buffer.poll || buffer.type.dtype != DType::f32 || buffer.type.rows > 0)
+        broken("layout", "{} is stored in codes but is not a data set", named(id));
+      bytes /= sizeof(float);
+    }
     if (buffer.layout == Layout::vectors) {
       const Shape& shape = buffer.type.shape;
       if (root.kind != BufferKind::data || buffer.poll || buffer.type.dtype != DType::f32 || shape.rank() == 0 ||
@@ -179,6 +186,13 @@ class Checker {
     const std::string fault = step_fault(step.op, types, type_out, step.params);
     if (!fault.empty()) broken("step", "{}: {}: {}", here(), name_of(step.op), fault);
     check_overlay(step, here());
+    for (const BufferId input : step.inputs) {
+      const auto* batches = step.params.get_if<MinibatchParams>();
+      const bool decodes = batches != nullptr && batches->divisor > 0 && input == step.inputs[0];
+      const Buffer& from = program_.buffers[input];
+      if ((from.layout == Layout::codes) != decodes || (decodes && batches->divisor != from.divisor))
+        broken("layout", "{} does not read {} as it is stored: in codes or not", here(), named(input));
+    }
     std::vector<BufferId> reads = step.inputs;
     if (step.row_count != kNoBuffer) {
       exists(step.row_count, "row count");

@@ -315,6 +315,8 @@ class RegionChecker : RegionRules {
       const bool selects = step.op == Op::minibatch && i == 0;
       if (!is_tile(step.inputs[i]) && buffer(step.inputs[i]).layout == Layout::vectors && !selects)
         broken("layout", "row step {} reads {}, which is laid out in vectors", step.name, named(step.inputs[i]));
+      if (buffer(step.inputs[i]).layout == Layout::codes && (!selects || in_registers_))
+        broken("layout", "row step {} reads {}, which is stored in codes", step.name, named(step.inputs[i]));
     }
     for (const BufferId input : step.inputs) {
       if (is_in_place(input) && step.op != Op::matmul && buffer(input).type.shape.elements() != phase_.capacity)

@@ -191,6 +191,33 @@ TEST(ProgramCheck, Buffers) {
   EXPECT_EQ(rule([](Program& p) { p.buffers[1].layout = Layout::vectors; }), "layout");
 }
 
+TEST(ProgramCheck, Codes) {
+  const auto in_codes = [](Program& p) {
+    p.arena_bytes = 2304;
+    p.buffers[0].kind = BufferKind::activation;
+    p.buffers.push_back(buffer("data", {DType::f32, {8, 2}, 0}, BufferKind::data, 8, 2048));
+    p.buffers[8].layout = Layout::codes, p.buffers[8].divisor = 255, p.buffers[8].bytes = 16;
+    MinibatchParams batches{8, 4};
+    batches.divisor = 255;
+    p.phases[0].steps.insert(p.phases[0].steps.begin(), {Op::minibatch, "x", {8, 2}, 0, kNoBuffer, kNoBuffer, batches});
+  };
+  const auto changed = [&](auto change) { return rule([&](Program& p) { in_codes(p), change(p); }); };
+  EXPECT_EQ(changed([](Program&) {}), "kept");
+  EXPECT_EQ(changed([](Program& p) { p.buffers[8].bytes *= 4; }), "bytes");
+  EXPECT_EQ(changed([](Program& p) { p.buffers[8].divisor = 0; }), "layout");
+  EXPECT_EQ(changed([](Program& p) { p.buffers[8].divisor = 1; }), "layout");
+  EXPECT_EQ(changed([](Program& p) { p.buffers[8].layout = Layout::rows, p.buffers[8].bytes *= 4; }), "layout");
+  EXPECT_EQ(changed([](Program& p) { p.phases[0].steps[0].params.as<MinibatchParams>().divisor = 0; }), "layout");
+  EXPECT_EQ(changed([](Program& p) { p.phases[0].steps[0].params.as<MinibatchParams>().divisor = -1; }), "step");
+  EXPECT_EQ(changed([](Program& p) { p.buffers[8].poll = true; }), "layout");
+  EXPECT_EQ(changed([](Program& p) { p.phases[0].steps[2].inputs[1] = 8; }), "step");  // not the weights
+  EXPECT_EQ(changed([](Program& p) {
+              p.buffers.push_back(buffer("shown", {DType::f32, {4}, 0}, BufferKind::data, 8, 2048));
+            }),
+            "layout");
+  EXPECT_EQ(rule([](Program& p) { p.phases[0].steps[0].params.as<MinibatchParams>().divisor = 255; }), "layout");
+}
+
 TEST(ProgramCheck, Storage) {
   EXPECT_EQ(rule([](Program& p) { p.buffers[5].storage = 8; }), "storage");
   EXPECT_EQ(rule([](Program& p) { p.buffers[5].storage = kNoBuffer; }), "storage");

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -470,6 +471,51 @@ TEST(CApi, RowsInPlaceOfTheModelsOwnAreItsBatch) {
   good(gr_session_train(session, nullptr, nullptr));
   EXPECT_EQ(gr_session_step(session), 200U);
   parsed(kPlane, R"({"data": "none", "set": {"train.batch": 8}})");  // of more rows than its own
+}
+
+// An NPY file of bytes is stored in a byte per element; a program reads and writes f32.
+TEST(CApi, ImagesInBytesAreWrittenAsF32) {
+  const test::TemporaryFolder folder;
+  std::string file = "\x93NUMPY";
+  file += {1, 0, 118, 0};
+  file += "{'descr': '|u1', 'fortran_order': False, 'shape': (2, 64), }";
+  file += std::string(128 - 1 - file.size(), ' ') + '\n';
+  for (int i = 0; i < 128; ++i) file += static_cast<char>(2 * i);
+  folder.write("x.npy", file);
+  const std::string json = R"JSON({"format": 1, "data": {"train": {"npy": {"x": ")JSON" + folder.file("x.npy") +
+                           R"JSON("}}, "transform": {"x": [{"scale": 0.5}]}}, "inputs": {"x": ["batch", 64]},
+    "parameters": {"w": {"shape": [64]}}, "graph": ["loss = mean(square(x * w - 1))"],
+    "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.1}}, "batch": 1}})JSON";
+  const Owned<gr_model> model = parsed(json.c_str());
+  const auto opened_with = [&](const char* options) {
+    gr_session* session = nullptr;
+    good(gr_session_open(model.get(), options, &session));
+    return Owned<gr_session>(session);
+  };
+  const Owned<gr_session> session = opened_with(R"({"fuse": false})");
+  const gr_value x = found(session.get(), "data/train/x");
+  gr_type type;
+  good(gr_session_type(session.get(), x, &type));
+  EXPECT_EQ(type.dtype, GR_F32);
+  std::array<float, 128> values{}, again{};
+  good(gr_session_read(session.get(), x, values.data(), sizeof values));
+  for (int i = 0; i < 128; ++i) EXPECT_EQ(values[static_cast<std::size_t>(i)], static_cast<float>(i));
+  std::reverse(values.begin(), values.end());
+  good(gr_session_write(session.get(), x, values.data(), sizeof values));
+  good(gr_session_write_rows(session.get(), x, 1, values.data(), sizeof values / 2));
+  good(gr_session_read(session.get(), x, again.data(), sizeof again));
+  EXPECT_TRUE(std::equal(values.begin(), values.begin() + 64, again.begin() + 64));
+  values[3] = 0.25F;
+  const std::string text =
+      bad(gr_session_write(session.get(), x, values.data(), sizeof values), GR_INPUT, "state.code");
+  EXPECT_NE(text.find("k / 2 with k from 0 to 255, and 0.25 is not"), std::string::npos) << text;
+  const Owned<gr_session> any = opened_with(R"({"rows_vary": ["train"]})");
+  good(gr_session_write(any.get(), found(any.get(), "data/train/x"), values.data(), sizeof values));
+  const gr_type given{GR_F32, 2, {2, 64}};
+  good(gr_model_set_data(model.get(), "train", "x", &given, values.data()));  // in place of the file's
+  const Owned<gr_session> other = opened_with(nullptr);
+  good(gr_session_read(other.get(), found(other.get(), "data/train/x"), again.data(), sizeof again));
+  EXPECT_EQ(again[3], 0.125F);  // scaled
 }
 
 TEST(CApi, AModelWithoutItsRowsPredicts) {

@@ -510,6 +510,16 @@ TEST_F(Device, Minibatches) {
           build.step("minibatch", {data, counter}, out,
                      MinibatchParams{c.total, c.capacity, shuffle, 0xfeedface12345678ull, drop_last});
           compare(build, out);
+          Builder coded("codes of " + to_string(data_shape), c.capacity);
+          std::vector<float> values;
+          for (const std::uint8_t code : counted_up<std::uint8_t>(data_shape.elements()))
+            values.push_back(decoded(code, 254.99999999999997));
+          const BufferId codes = coded.codes("data", f32(data_shape), values, 254.99999999999997);
+          const BufferId now = coded.counter("step", false, step);
+          const BufferId rows = coded.result("out", f32(batch_shape, 1));
+          coded.step("minibatch", {codes, now}, rows,
+                     MinibatchParams{c.total, c.capacity, shuffle, 5, drop_last, 1, 254.99999999999997});
+          compare(coded, rows);
         }
       }
     }

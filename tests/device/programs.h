@@ -53,6 +53,14 @@ class Builder {
     program_.initial.push_back({id, bytes});
     return id;
   }
+  // A data set in Layout::codes.
+  BufferId codes(std::string name, const TensorType& type, const std::vector<float>& values, double divisor) {
+    const BufferId id = this->values(std::move(name), type, values, BufferKind::data);
+    program_.buffers[id].layout = Layout::codes;
+    program_.buffers[id].divisor = divisor;
+    program_.buffers[id].bytes /= sizeof(float);
+    return id;
+  }
   // A result that starts as garbage: what a kernel leaves out shows.
   BufferId result(std::string name, const TensorType& type) {
     return values(std::move(name), type, std::vector<std::uint8_t>(type.bytes(), 0xab));

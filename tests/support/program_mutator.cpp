@@ -156,7 +156,8 @@ class Mutator {
       case 4:
         return number(b.poll);
       case 5:
-        enumerator(b.layout, 4);
+        enumerator(b.layout, 5);
+        if (once_in(2)) return number(b.divisor);
         return number(b.block);
       case 6:
         b.offset = any(program_.buffers).offset;  // overlaps another buffer

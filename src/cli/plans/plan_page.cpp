@@ -22,7 +22,7 @@ std::string buffers_table(const Program& program, const std::vector<BufferId>& b
   TableRows rows = {{"value", "kind", "type", "bytes", "offset"}};
   for (std::size_t i = 0; i < std::min(kRows, buffers.size()); ++i) {
     const Buffer& b = program.buffers[buffers[i]];
-    rows.push_back({b.name, std::string(name_of(b.kind)), to_string(b.type), grouped(b.bytes), grouped(b.offset)});
+    rows.push_back({b.name, std::string(name_of(b.kind)), stored_type(b), grouped(b.bytes), grouped(b.offset)});
   }
   const std::size_t more = buffers.size() - (rows.size() - 1);
   return html::table(more == 0 ? std::string(caption) : fmt::format("{}; {} more are smaller", caption, grouped(more)),

@@ -136,7 +136,7 @@ std::string StudioViews::plan(const Arguments& arguments) {
   });
   json.objects("blocks", taken_bytes(program), [&](const Taken& taken) {
     const Buffer& buffer = program.buffers[taken.buffer];
-    json.member("name", buffer.name).member("kind", name_of(buffer.kind)).member("type", to_string(buffer.type));
+    json.member("name", buffer.name).member("kind", name_of(buffer.kind)).member("type", stored_type(buffer));
     json.member("offset", buffer.offset).member("bytes", buffer.bytes);
     json.member("from", taken.lower).member("to", taken.upper);
   });

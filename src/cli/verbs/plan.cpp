@@ -43,7 +43,8 @@ void write_phase(JsonWriter& json, const Phase& phase) {
 void write_buffer(JsonWriter& json, const Program& program, std::size_t id, const std::optional<Use>& use) {
   const Buffer& buffer = program.buffers[id];
   json.member("id", id).member("name", buffer.name).member("kind", name_of(buffer.kind));
-  json.member("dtype", name_of(buffer.type.dtype)).member("shape", buffer.type.shape.dims());
+  json.member("dtype", buffer.layout == Layout::codes ? "u8" : name_of(buffer.type.dtype))
+      .member("shape", buffer.type.shape.dims());
   json.member("rows", buffer.type.rows).member("storage_id", buffer.storage);
   json.member("offset", buffer.offset).member("bytes", buffer.bytes).member("poll", buffer.poll);
   if (use) {
@@ -189,7 +190,7 @@ std::string buffers_text(const Program& program, const std::vector<BufferId>& bu
       paint(stdout, Style::bold, fmt::format("\n{:>18}  {:<12}{:<24}{}\n", "bytes", "kind", "type", heading));
   for (const BufferId id : buffers) {
     const Buffer& buffer = program.buffers[id];
-    text += fmt::format("{:>18}  {:<12}{:<24}{}\n", grouped(buffer.bytes), name_of(buffer.kind), to_string(buffer.type),
+    text += fmt::format("{:>18}  {:<12}{:<24}{}\n", grouped(buffer.bytes), name_of(buffer.kind), stored_type(buffer),
                         buffer.name);
   }
   return text;
@@ -322,7 +323,7 @@ const Verb plan_verb = {
     "print the memory plan; needs no device",
     R"(Prints the memory that a run needs, by kind, and the number of plan steps of each phase. plan does not run the
 model, so you can plan for a GPU that this machine does not have. It reads the data, unless the model file
-states the number of rows.
+states the number of rows. It always reads 8-bit images, which take a byte per number, if their files exist.
 
 --at-once=N prints the memory of N networks that train at a time, as by `sweep`. Each has its own copy of the
 data in its own arena, and tiles for each of its threads.

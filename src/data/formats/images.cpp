@@ -145,6 +145,7 @@ Loaded read_images(SourceContext& context) {
       list_images(context.files.find(*name, Files::Find::folder_too), !context.is_other));
   const auto read = [folder] { return std::make_shared<const Array>(Array{folder->shape, read_pixels(*folder)}); };
   arrays.push_back({"image", context.value, read, folder->shape});
+  arrays.back().has_bytes = true;
   for (const bool are_classes : {true, false}) {
     if (are_classes && folder->classes.empty()) continue;
     arrays.push_back(column_of(are_classes ? "class" : "file", context.value,

@@ -123,6 +123,29 @@ bool is_read(const SourceFormat& format) {
   return format.is_file || format.read == read_inline;
 }
 
+bool may_have_codes(const SourceFormat& format, std::span<const InputDecl> inputs, std::span<const Pipeline> lists) {
+  constexpr Loaded (*kOfBytes[])(SourceContext&) = {read_idx, read_images, read_npy, read_npz};
+  if (std::ranges::find(kOfBytes, format.read) == std::end(kOfBytes)) return false;
+  for (std::size_t i = 0; i < lists.size(); ++i)
+    if (lists[i].divisor(inputs[i])) return true;
+  return false;
+}
+
+// Whether all files of a source exist.
+bool are_here(const json::Ref& source, Files& files) {
+  std::vector<std::string> names = {source.value->string};
+  if (source.value->kind == json::Kind::object) {
+    names.clear();
+    for (const json::Member& member : source.value->members) names.push_back(member.value.string);
+  }
+  try {
+    for (const std::string& name : names) files.find(name, Files::Find::folder_too);
+  } catch (const Error&) {  // reading reports the file
+    return false;
+  }
+  return true;
+}
+
 // FNV-1a over the bits of the values as doubles, one value at a time.
 std::uint64_t hash(const Array& array, const Cut& cut, std::uint64_t hash) {
   const std::optional<Rows> rows = cut.of(array.rows());
@@ -193,7 +216,12 @@ SourceData read_source(json::Reader& reader, const json::Ref& at, const std::str
     for (const Doc& option : format->options) split.get(option.name);
     split.finish();
   };
-  const bool is_declared = cut.declared() > 0 && (split_name != "" || !format->has_test);
+  bool is_declared = cut.declared() > 0 && (split_name != "" || !format->has_test);
+  if (is_declared && options.use == DataUse::sizes && may_have_codes(*format, inputs, fitting.pipelines)) {
+    is_declared = !are_here(value, files);
+    if (is_declared)
+      files.warn("planned without the data: images count 4 bytes per element, of which those of 8 bits may take 1");
+  }
   if (format->is_file && (options.use == DataUse::none || (options.use == DataUse::sizes && is_declared))) {
     const std::size_t before = reader.errors();
     SourceContext context{reader, split, value, files, options.seed, options.is_other, false};

@@ -100,12 +100,17 @@ ArrayPtr ColumnTransforms::numbers_of(const NamedArray& column, const FitContext
 }
 
 ArrayPtr ColumnTransforms::shape_of(const NamedArray& column, const FitContext& table) const {
-  if (column.shape && column.shape->rank() > 0) return std::make_shared<const Array>(Array{*column.shape, {}});
+  const auto without_values = [](const Shape& shape, bool has_bytes) {
+    Array array{shape, {}};
+    if (has_bytes) array.values = std::vector<std::uint8_t>();
+    return std::make_shared<const Array>(std::move(array));
+  };
+  if (column.shape && column.shape->rank() > 0) return without_values(*column.shape, column.has_bytes);
   const auto found = entries_.find(column.name);
   const ClassStep* classes = found == entries_.end() ? nullptr : found->second.pipeline.class_step();
   if (!classes || !column.cells) {
     const ArrayPtr array = column.read();
-    return array && array->shape.rank() > 0 ? std::make_shared<const Array>(Array{array->shape, {}}) : array;
+    return array && array->shape.rank() > 0 ? without_values(array->shape, array->has_bytes()) : array;
   }
   Pipeline pipeline = found->second.pipeline;
   if (const auto words = data::labels_of(*classes, column.name, table.fit.provenance))

@@ -64,6 +64,23 @@ bool Pipeline::changes_numbers() const {
   return std::any_of(steps_.begin(), steps_.end(), [](const TransformStep& step) { return step.is_numeric(); });
 }
 
+std::optional<double> Pipeline::divisor(const InputDecl& input) const {
+  constexpr std::int64_t kMinElements = 64;  // a sample with fewer is not an image
+  double divisor = 1;
+  for (const TransformStep& step : steps_) {
+    if (step.kind == Transform::scale)
+      divisor /= step.scale;
+    else if (step.kind != Transform::flatten)
+      return std::nullopt;
+  }
+  const bool is_known = !record_ || (std::ranges::count(record_->shift, 0) == std::ssize(record_->shift) &&
+                                     std::ranges::count(record_->scale, divisor) == std::ssize(record_->scale));
+  const bool is_normal = divisor > 1e-30 && divisor < 1e30;  // no value is 0, subnormal or infinite but that of 0
+  if (!is_known || !is_normal || input.dtype != DType::f32 || input.sample.elements() < kMinElements)
+    return std::nullopt;
+  return divisor;
+}
+
 const ClassStep* Pipeline::class_step() const {
   const auto step = std::find_if(steps_.begin(), steps_.end(), [](const auto& one) { return one.is_of_words(); });
   return step == steps_.end() ? nullptr : &step->words;

@@ -58,6 +58,8 @@ class Pipeline {
   bool is_one_hot() const { return has(Transform::one_hot); }
   bool makes_classes() const { return has(Transform::one_hot) || class_step() != nullptr; }
   LogTransform log() const;
+  // Divisor of all values of the input, if the list does nothing else with numbers (Split::codes).
+  std::optional<double> divisor(const InputDecl& input) const;
   std::span<const TransformStep> steps() const { return steps_; }
   std::string names() const { return names_of_steps(steps_); }
 

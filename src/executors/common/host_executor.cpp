@@ -91,12 +91,14 @@ HostRunnable::~HostRunnable() {
 void HostRunnable::write(BufferId id, std::span<const std::byte> bytes) {
   std::byte* to = whole(id, bytes.size());
   if (buffer(id).layout == Layout::strided) return scatter(buffer(id), bytes, to);
+  if (buffer(id).layout == Layout::codes) return encode(buffer(id), bytes, to);
   if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
 }
 
 void HostRunnable::read(BufferId id, std::span<std::byte> bytes) {
   const std::byte* from = whole(id, bytes.size());
   if (buffer(id).layout == Layout::strided) return gather(buffer(id), from, bytes);
+  if (buffer(id).layout == Layout::codes) return decode(buffer(id), from, bytes);
   if (!bytes.empty()) std::memcpy(bytes.data(), from, bytes.size());
 }
 
@@ -107,6 +109,8 @@ void HostRunnable::read_range(BufferId id, std::uint64_t first, std::span<std::b
 
 void HostRunnable::write_rows(BufferId id, std::int64_t first, std::span<const std::byte> bytes) {
   const std::uint64_t row = check_rows(buffer(id), first, bytes.size());
+  if (buffer(id).layout == Layout::codes)
+    return encode(buffer(id), bytes, at(buffer(id)) + static_cast<std::uint64_t>(first) * row / sizeof(float));
   if (!bytes.empty()) std::memcpy(at(buffer(id)) + static_cast<std::uint64_t>(first) * row, bytes.data(), bytes.size());
 }
 

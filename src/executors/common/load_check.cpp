@@ -63,6 +63,10 @@ class LoadCheck {
         step.inputs, [&](BufferId input) { return program_.buffers[input].layout == Layout::strided; });
     if (reads_views && !executor_.takes_views(signature_of(program_, step, in_chain)))
       refuse(phase, fmt::format("'{}' ({}) reads dense operands only", step.name, name_of(step.op)));
+    const bool reads_codes = std::ranges::any_of(
+        step.inputs, [&](BufferId input) { return program_.buffers[input].layout == Layout::codes; });
+    if (reads_codes && !executor_.takes_codes())
+      refuse(phase, fmt::format("'{}' ({}) reads no data in a byte per element", step.name, name_of(step.op)));
   }
 
   void check_step(const Phase& phase, const Step& step) const {

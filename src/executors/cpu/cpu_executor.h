@@ -17,6 +17,7 @@ class CpuExecutor final : public HostExecutor {
   std::string_view name() const override { return "cpu"; }
   HostKernel kernel(const StepSignature& step) const override;
   bool takes_views(const StepSignature& step) const override;
+  bool takes_codes() const override { return true; }
   std::string region_fault(const RegionSignature& region, const Target& target) const override;
   RegionPlan region_choices(const RegionSignature& region, const Target& target) const override;
   void set_threads(int threads) override;  // throws Error if not in [0, kMaxThreads]

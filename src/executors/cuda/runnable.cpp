@@ -22,6 +22,7 @@ namespace graphrun::cuda {
 namespace {
 
 constexpr std::uint64_t kMaxMirrored = 1 << 14;  // bytes before the polled block
+constexpr std::size_t kCodesAtOnce = 1 << 16;    // on the stack: writing rows allocates nothing
 
 // The polled block; with `slots`, from the first parameter on, if that adds few bytes. A report reads each parameter
 // for the hash of the weights, and hundreds of threads would wait for each other in the driver.
@@ -413,6 +414,7 @@ void CudaRunnable::write(BufferId buffer, std::span<const std::byte> bytes) {
     scatter(to, bytes, span.data());
     return copy(to, arena_->at(buffer), span.data(), span.size(), cudaMemcpyHostToDevice);
   }
+  if (to.layout == Layout::codes) return write_rows(buffer, 0, bytes);
   copy(to, arena_->at(buffer), bytes.data(), bytes.size(), cudaMemcpyHostToDevice);
 }
 
@@ -427,6 +429,15 @@ void CudaRunnable::read(BufferId buffer, std::span<std::byte> bytes) {
     std::vector<std::byte> span(from.bytes);
     copy(from, span.data(), arena_->at(buffer), span.size(), cudaMemcpyDeviceToHost);
     return gather(from, span.data(), bytes);
+  }
+  if (from.layout == Layout::codes) {
+    std::byte codes[kCodesAtOnce];
+    for (std::size_t first = 0; first < from.bytes; first += kCodesAtOnce) {
+      const std::size_t count = std::min(kCodesAtOnce, from.bytes - first);
+      copy(from, codes, arena_->at(buffer) + first, count, cudaMemcpyDeviceToHost);
+      decode(from, codes, bytes.subspan(first * sizeof(float), count * sizeof(float)));
+    }
+    return;
   }
   copy(from, bytes.data(), arena_->at(buffer), bytes.size(), cudaMemcpyDeviceToHost);
 }
@@ -452,8 +463,18 @@ void CudaRunnable::write_rows(BufferId buffer, std::int64_t first, std::span<con
   const std::uint64_t row = check_rows(to, first, bytes.size());
   if (bytes.empty()) return;
   mirrored_ = false;
-  copy(to, arena_->at(buffer) + static_cast<std::uint64_t>(first) * row, bytes.data(), bytes.size(),
-       cudaMemcpyHostToDevice);
+  const std::uint64_t at = static_cast<std::uint64_t>(first) * row;
+  if (to.layout == Layout::codes) {
+    std::byte codes[kCodesAtOnce];
+    for (std::size_t begin = 0; begin < bytes.size(); begin += sizeof(float) * kCodesAtOnce) {
+      const auto values = bytes.subspan(begin, std::min(sizeof(float) * kCodesAtOnce, bytes.size() - begin));
+      encode(to, values, codes);
+      copy(to, arena_->at(buffer) + (at + begin) / sizeof(float), codes, values.size() / sizeof(float),
+           cudaMemcpyHostToDevice);
+    }
+    return;
+  }
+  copy(to, arena_->at(buffer) + at, bytes.data(), bytes.size(), cudaMemcpyHostToDevice);
 }
 
 void CudaRunnable::copy(const Buffer& what, void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {

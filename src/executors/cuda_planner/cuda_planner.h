@@ -24,6 +24,7 @@ class CudaPlanner : public Executor {
   std::string_view default_target() const override { return "h200"; }
   Support supports(const StepSignature& step, const Target& target) const override;
   bool takes_views(const StepSignature& step) const override;
+  bool takes_codes() const override { return true; }
   std::string region_fault(const RegionSignature& region, const Target& target) const override;
   RegionPlan region_choices(const RegionSignature& region, const Target& target) const override;
   std::string generated_source(const Program& program) const override;

@@ -13,6 +13,7 @@ class RefExecutor final : public HostExecutor {
   bool is_reference() const override { return true; }
   HostKernel kernel(const StepSignature& step) const override;
   bool takes_views(const StepSignature& step) const override;
+  bool takes_codes() const override { return true; }
   DeviceList devices() const override;
 };
 

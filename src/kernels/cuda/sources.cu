@@ -69,9 +69,9 @@ Batches batches_of(const KernelArgs& args, int rows) {
 
 // `lanes` adjacent threads copy a row of `row` units, or one part of it if the grid's y has several. Each thread
 // computes the row's address itself.
-template <class Unit>
-__global__ void minibatch_kernel(const Unit* data, const std::uint64_t* step, Batches room, std::uint64_t row,
-                                 std::uint32_t lanes, Unit* out) {
+template <class From, class Unit, class Convert>
+__device__ void copy_rows(const From* data, const std::uint64_t* step, const Batches& room, std::uint64_t row,
+                          std::uint32_t lanes, Unit* out, Convert convert) {
   const Batches batches = room.now();
   const std::uint64_t now = *step;
   const auto count = static_cast<std::uint64_t>(batches.count(now));
@@ -80,24 +80,52 @@ __global__ void minibatch_kernel(const Unit* data, const std::uint64_t* step, Ba
   const std::uint64_t stride = static_cast<std::uint64_t>(gridDim.y) * lanes;
   for (std::uint64_t r = thread_index() / lanes; r < batches.share; r += rows_at_once) {
     const bool live = r < count;
-    const Unit* from = data + (live ? batches.row(now, r) * row : 0);
-    for (std::uint64_t i = begin; i < row; i += stride) out[r * row + i] = live ? from[i] : Unit{};
+    const From* from = data + (live ? batches.row(now, r) * row : 0);
+    for (std::uint64_t i = begin; i < row; i += stride) out[r * row + i] = live ? convert(from[i]) : Unit{};
   }
 }
 
-// `row`: bytes of a sample.
 template <class Unit>
-void copy_batch(const KernelArgs& args, Launcher& launcher, std::uint64_t row) {
+__global__ void minibatch_kernel(const Unit* data, const std::uint64_t* step, Batches room, std::uint64_t row,
+                                 std::uint32_t lanes, Unit* out) {
+  copy_rows(data, step, room, row, lanes, out, [](const Unit& unit) { return unit; });
+}
+
+// Fills the table of a block: the value of each code.
+__device__ void fill_values(float* values, double divisor) {
+  for (unsigned code = threadIdx.x; code < 256; code += blockDim.x) values[code] = static_cast<float>(code / divisor);
+  __syncthreads();
+}
+
+// Rows of a data set in Layout::codes: a float for each code.
+__global__ void decode_kernel(const std::uint8_t* data, const std::uint64_t* step, Batches room, std::uint64_t row,
+                              std::uint32_t lanes, float* out, double divisor) {
+  __shared__ float values[256];
+  fill_values(values, divisor);
+  copy_rows(data, step, room, row, lanes, out, [&](std::uint8_t code) { return values[code]; });
+}
+// The same for rows of a multiple of four codes.
+__global__ void decode_fours_kernel(const uchar4* data, const std::uint64_t* step, Batches room, std::uint64_t row,
+                                    std::uint32_t lanes, float4* out, double divisor) {
+  __shared__ float values[256];
+  fill_values(values, divisor);
+  copy_rows(data, step, room, row, lanes, out, [&](const uchar4& codes) {
+    return make_float4(values[codes.x], values[codes.y], values[codes.z], values[codes.w]);
+  });
+}
+
+// `units`: units per row.
+template <class From, class Unit, class Kernel, class... More>
+void launch_rows(const KernelArgs& args, Launcher& launcher, Kernel* kernel, std::uint64_t units, More... more) {
   constexpr std::uint32_t kThreads = 256;
   const Batches batches = batches_of(args, args.inputs == 3 ? 2 : -1);
-  const std::uint64_t units = row / sizeof(Unit);
   std::uint32_t lanes = 1;
   while (lanes < kThreads && lanes < units) lanes *= 2;
   Grid grid = linear_grid(launcher.machine(), batches.share * lanes, kThreads);
   const std::uint64_t room = static_cast<std::uint64_t>(launcher.machine().multiprocessors) * 4 / grid.x;
   grid.y = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(units / (lanes * 4), 1, room > 1 ? room : 1));
-  launch(launcher, minibatch_kernel<Unit>, "minibatch", grid, kThreads, args.input<Unit>(0),
-         args.input<std::uint64_t>(1), batches, units, lanes, args.output<Unit>());
+  launch(launcher, kernel, "minibatch", grid, kThreads, args.input<From>(0), args.input<std::uint64_t>(1), batches,
+         units, lanes, args.output<Unit>(), more...);
 }
 
 void launch_minibatch(const KernelArgs& args, Launcher& launcher) {
@@ -105,12 +133,21 @@ void launch_minibatch(const KernelArgs& args, Launcher& launcher) {
   const std::uint64_t bytes = args.out_type.bytes();
   if (bytes == 0) return;
   const std::uint64_t row = bytes / static_cast<std::uint64_t>(params.rows());
+  if (params.divisor > 0) {
+    const std::uint64_t width = row / sizeof(float);
+    if (width % 4 == 0 && is_aligned(args.in[0], 4) && is_aligned(args.out, 16))
+      return launch_rows<uchar4, float4>(args, launcher, decode_fours_kernel, width / 4, params.divisor);
+    return launch_rows<std::uint8_t, float>(args, launcher, decode_kernel, width, params.divisor);
+  }
   const auto fits = [&](std::uint64_t unit) {
     return row % unit == 0 && is_aligned(args.in[0], unit) && is_aligned(args.out, unit);
   };
-  if (fits(16)) return copy_batch<uint4>(args, launcher, row);
-  if (fits(4)) return copy_batch<std::uint32_t>(args, launcher, row);
-  copy_batch<std::uint8_t>(args, launcher, row);
+  const auto copy = [&]<class Unit>(Unit) {
+    launch_rows<Unit, Unit>(args, launcher, minibatch_kernel<Unit>, row / sizeof(Unit));
+  };
+  if (fits(16)) return copy(uint4{});
+  if (fits(4)) return copy(std::uint32_t{});
+  copy(std::uint8_t{});
 }
 
 __global__ void row_count_kernel(const std::uint64_t* step, Batches batches, std::int32_t* out) {

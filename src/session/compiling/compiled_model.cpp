@@ -88,7 +88,7 @@ namespace {
 
 // All that a compilation depends on, in addition to the executor.
 using PlanInputs = std::tuple<std::vector<ir::Node>, std::vector<ir::Phase>, std::int64_t, PlanOptions, std::string,
-                              std::int64_t, Precision, MathMode>;
+                              std::int64_t, Precision, MathMode, decltype(CompileOptions::codes)>;
 struct SharedPlan {
   std::weak_ptr<Executor> executor = {};
   PlanInputs inputs = {};
@@ -140,6 +140,10 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
   compiling.math = model.train.math;
   compiling.simplify = options.passes;
   compiling.max_memory = options.max_memory;
+  if (options.passes && std::ranges::all_of(executors, [](const auto& executor) { return executor->takes_codes(); }))
+    for (const Split& split : model.data.splits)
+      for (const auto& [input, divisor] : split.codes)
+        if (!split.rows_vary) compiling.codes.emplace(fmt::format("data/{}/{}", split.name, input), divisor);
   compiling.supports = [&](const StepSignature& step) {
     Support all = Support::with_workspace(0);
     std::uint64_t least = 0;  // minimum over which no executor can run
@@ -185,14 +189,17 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
   try {
     const bool shared = options.shared && executors.size() == 1;
     const TrainSpec& train = model.train;
-    const auto plan = shared ? find_plan(executors[0], {built.graph.nodes, built.graph.phases, batch, options,
-                                                        model.name, train.shards, train.precision, train.math})
-                             : std::make_shared<SharedPlan>();
+    const auto plan = shared
+                          ? find_plan(executors[0], {built.graph.nodes, built.graph.phases, batch, options, model.name,
+                                                     train.shards, train.precision, train.math, compiling.codes})
+                          : std::make_shared<SharedPlan>();
     const std::lock_guard lock(plan->mutex);  // one session compiles, the others wait
     if (!plan->result) {
       plan->result = CompiledModel{compile(built.graph, compiling), {}, {}};
       for (const auto& [text, steps] : fallbacks)
         plan->result->fallbacks.push_back(fmt::format("{} {} step{}", text, steps, steps == 1 ? "" : "s"));
+      plan->result->fallbacks.insert(plan->result->fallbacks.end(), plan->result->in_f32.begin(),
+                                     plan->result->in_f32.end());
     }
     CompiledModel result = shared ? *plan->result : std::move(*plan->result);
     result.step = std::move(built);

@@ -21,7 +21,7 @@ std::string largest_values(const Program& program) {
   owners.resize(std::min(owners.size(), kNamed));
   std::vector<std::string> texts;
   for (const Buffer* buffer : owners) {
-    texts.push_back(fmt::format("{} {} ({} bytes)", buffer->name, to_string(buffer->type), buffer->bytes));
+    texts.push_back(fmt::format("{} {} ({} bytes)", buffer->name, stored_type(*buffer), buffer->bytes));
   }
   return fmt::format("{}", fmt::join(texts, ", "));
 }

@@ -171,13 +171,31 @@ void gather(const KernelArgs& args, const IsaTable&) {
 
 // ---- batches, random samples ---------------------------------------------------------------------------------------
 
+// Rows of a data set in Layout::codes.
+template <Isa isa>
+void decode(const KernelArgs& args, const MinibatchParams& params, const Batch& batch, std::int64_t width) {
+  float values[256];
+  for (int code = 0; code < 256; ++code) values[code] = decoded(static_cast<std::uint8_t>(code), params.divisor);
+  const auto row = [&](std::int64_t r, std::int64_t number) {
+    const std::uint8_t* const codes = args.input<std::uint8_t>(0) + number * width;
+    float* const to = args.output<float>() + r * width;
+    for (std::int64_t i = 0; i < width; ++i) to[i] = values[codes[i]];
+  };
+  for_ranges(args.pool, parts_for(batch.count * (64 + width)), batch.count, 1, [&](auto first, auto last) {
+    if (params.shuffle) return for_shuffled(isa_table(isa), params, batch, first, last, row);
+    for (std::int64_t r = first; r < last; ++r) row(r, batch.first + r);
+  });
+}
+
 template <Isa isa>
 void minibatch(const KernelArgs& args) {
   const MinibatchParams params = batch_params(args, 2);
   const Batch batch = batch_of(params, counter(args, 1));
   const std::size_t row = args.out_type.bytes() / static_cast<std::size_t>(params.rows());
   const std::size_t bytes = static_cast<std::size_t>(batch.count) * row;
-  if (params.shuffle) {
+  if (params.divisor > 0) {
+    decode<isa>(args, params, batch, static_cast<std::int64_t>(row / sizeof(float)));
+  } else if (params.shuffle) {
     const int parts = parts_for(batch.count * (64 + static_cast<std::int64_t>(row / sizeof(float))));
     for_ranges(args.pool, parts, batch.count, 1, [&](std::int64_t first, std::int64_t last) {
       for_shuffled(isa_table(isa), params, batch, first, last, [&](std::int64_t r, std::int64_t number) {

@@ -1,5 +1,6 @@
 // tile_moves.cpp: copies into, out of and within a tile: loads and stores, minibatches, rearranged features.
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "graphrun/family_op.h"
@@ -49,17 +50,29 @@ TileStep copy_vectors(const DataVectors& data, const TileOperand& out) {
 
 template <class T>
 TileStep minibatch(const TileCall& call, const IsaTable& table) {
-  return [source = call.inputs[0], counter = call.inputs[1], out = call.output, &table,
-          params = call.params->as<MinibatchParams>(), width = feature_count(call.output.type)](const TileContext& c) {
+  const auto& of = call.params->as<MinibatchParams>();
+  std::array<T, 256> decoded_values = {};  // for data in Layout::codes
+  for (int code = 0; code < 256 && of.divisor > 0; ++code)
+    decoded_values[static_cast<std::size_t>(code)] =
+        static_cast<T>(decoded(static_cast<std::uint8_t>(code), of.divisor));
+  return [source = call.inputs[0], counter = call.inputs[1], out = call.output, &table, values = decoded_values,
+          params = of, width = feature_count(call.output.type)](const TileContext& c) {
     const Batch batch = batch_of(params, *read<std::uint64_t>(counter, c));
     const T* const data = read<T>(source, c);
+    const std::uint8_t* const codes = read<std::uint8_t>(source, c);
     T* const tile = written<T>(out, c);
     TileContext valid = c;  // the phase sets the number of rows; this data set may have fewer
     valid.rows = std::clamp<i64>(batch.count - c.first, 0, c.rows);
-    if (!params.shuffle) return load_rows(table, tile, data + (batch.first + c.first) * width, width, valid);
-    for_shuffled(table, params, batch, c.first, c.first + valid.rows, [&](i64 r, i64 number) {
-      for (i64 f = 0; f < width; ++f) tile[f * c.stride + r - c.first] = data[number * width + f];
-    });
+    const bool decodes = params.divisor > 0;
+    if (!params.shuffle && !decodes)
+      return load_rows(table, tile, data + (batch.first + c.first) * width, width, valid);
+    const auto set_row = [&](i64 r, i64 number) {
+      T* const to = tile + r - c.first;
+      for (i64 f = 0; f < width && decodes; ++f) to[f * c.stride] = values[codes[number * width + f]];
+      for (i64 f = 0; f < width && !decodes; ++f) to[f * c.stride] = data[number * width + f];
+    };
+    if (params.shuffle) for_shuffled(table, params, batch, c.first, c.first + valid.rows, set_row);
+    for (i64 r = c.first; r < c.first + valid.rows && !params.shuffle; ++r) set_row(r, batch.first + r);
     for (i64 f = 0; f < width; ++f) std::fill(tile + f * c.stride + valid.rows, tile + (f + 1) * c.stride, T{});
   };
 }
