@@ -166,7 +166,8 @@ struct RegionSummary {
 };
 struct FusionSummary {
   std::vector<RegionSummary> regions;
-  std::vector<std::string> notes;  // "phase: value: reason it is not in a region"
+  // "phase: value: reason it is not in a region", and data sets of 8-bit images in f32, with the reason.
+  std::vector<std::string> notes;
   // "mine has no kernel for tanh: cpu's runs 2 steps" (host_executor.h), "cuda runs no whole step as one kernel: ..."
   std::vector<std::string> fallbacks;
   BudgetSummary budget;

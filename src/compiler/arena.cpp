@@ -120,7 +120,7 @@ void choose_codes(const Graph& graph, const CompileOptions& options, Layouts& la
     if (fault.empty())
       layouts.data.divisor[id] = given->second, layouts.data.block[id] = 0;
     else
-      layouts.in_f32.push_back(fmt::format("{} is stored in 4 bytes per element, not in 1: {}", given->first, fault));
+      layouts.in_f32.push_back(stored_in_f32(given->first, fault));
   }
 }
 

@@ -82,6 +82,10 @@ Compiled compile(const ir::Graph& given, const CompileOptions& options) {
   return result;
 }
 
+std::string stored_in_f32(std::string_view data, std::string_view reason) {
+  return fmt::format("{} is stored in 4 bytes per element, not in 1: {}", data, reason);
+}
+
 BufferId Compiled::buffer(ir::NodeId node) const {
   const ir::NodeId value = values[node];
   if (value == ir::kNoNode) throw std::logic_error(fmt::format("compile: node {} was removed", node));

@@ -58,6 +58,8 @@ struct Compiled {
   BufferId find(std::string_view name) const;
 };
 
+std::string stored_in_f32(std::string_view data, std::string_view reason);  // a text of Compiled::in_f32
+
 Compiled compile(const ir::Graph& graph, const CompileOptions& options);
 
 // Number of compile() calls in this process, for tests.

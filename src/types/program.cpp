@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <bit>
 #include <cstring>
 #include <stdexcept>
 
@@ -237,9 +237,9 @@ void encode(const Buffer& buffer, std::span<const std::byte> values, std::byte* 
   for (int code = 0; code < 256; ++code) known[code] = decoded(static_cast<std::uint8_t>(code), buffer.divisor);
   for (std::size_t i = 0; i < values.size() / sizeof(value); ++i) {
     std::memcpy(&value, values.data() + i * sizeof(value), sizeof(value));
-    const double near = std::nearbyint(value * buffer.divisor);
-    const auto code = near >= 0 && near <= 255 ? static_cast<std::uint8_t>(near) : std::uint8_t{0};
-    if (std::memcmp(&value, &known[code], sizeof(value)) != 0)
+    const double rounded = value * buffer.divisor + 0.5;
+    const auto code = rounded >= 0 && rounded < 256 ? static_cast<std::uint8_t>(rounded) : std::uint8_t{0};
+    if (std::bit_cast<std::uint32_t>(value) != std::bit_cast<std::uint32_t>(known[code]))
       throw Error(ErrorKind::input, "state.code",
                   fmt::format("'{}' is stored in a byte per element, as k / {} with k from 0 to 255, and {} is not one "
                               "of these values",

@@ -482,17 +482,21 @@ TEST(CApi, ImagesInBytesAreWrittenAsF32) {
   file += std::string(128 - 1 - file.size(), ' ') + '\n';
   for (int i = 0; i < 128; ++i) file += static_cast<char>(2 * i);
   folder.write("x.npy", file);
-  const std::string json = R"JSON({"format": 1, "data": {"train": {"npy": {"x": ")JSON" + folder.file("x.npy") +
-                           R"JSON("}}, "transform": {"x": [{"scale": 0.5}]}}, "inputs": {"x": ["batch", 64]},
-    "parameters": {"w": {"shape": [64]}}, "graph": ["loss = mean(square(x * w - 1))"],
-    "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.1}}, "batch": 1}})JSON";
-  const Owned<gr_model> model = parsed(json.c_str());
-  const auto opened_with = [&](const char* options) {
+  const std::string x_file = folder.file("x.npy");
+  const std::string json = R"JSON({"format": 1, "data": {"train": {"npy": {"x": ")JSON" + x_file +
+                           R"JSON(", "y": ")JSON" + x_file + R"JSON("}}, "transform": {"x": [{"scale": 0.5}]}},
+    "inputs": {"x": ["batch", 64], "y": ["batch", 64]}, "parameters": {"w": {"shape": [64], "init": "zeros"}},
+    "graph": ["p = x * w", "loss = mse(p, y)"], "outputs": {"p": "y"},
+    "train": {"minimize": "loss", "optimizer": {"sgd": {"lr": 0.1}}, "batch": 1, "epochs": 1}})JSON";
+  const auto opened_with = [&](const char* options, const float* given) {
+    const Owned<gr_model> model = parsed(json.c_str());
+    const gr_type type{GR_F32, 2, {2, 64}};
+    if (given != nullptr) good(gr_model_set_data(model.get(), "train", "x", &type, given));
     gr_session* session = nullptr;
     good(gr_session_open(model.get(), options, &session));
     return Owned<gr_session>(session);
   };
-  const Owned<gr_session> session = opened_with(R"({"fuse": false})");
+  const Owned<gr_session> session = opened_with(R"({"fuse": false})", nullptr);
   const gr_value x = found(session.get(), "data/train/x");
   gr_type type;
   good(gr_session_type(session.get(), x, &type));
@@ -509,11 +513,9 @@ TEST(CApi, ImagesInBytesAreWrittenAsF32) {
   const std::string text =
       bad(gr_session_write(session.get(), x, values.data(), sizeof values), GR_INPUT, "state.code");
   EXPECT_NE(text.find("k / 2 with k from 0 to 255, and 0.25 is not"), std::string::npos) << text;
-  const Owned<gr_session> any = opened_with(R"({"rows_vary": ["train"]})");
+  const Owned<gr_session> any = opened_with(R"({"rows_vary": ["train"]})", nullptr);
   good(gr_session_write(any.get(), found(any.get(), "data/train/x"), values.data(), sizeof values));
-  const gr_type given{GR_F32, 2, {2, 64}};
-  good(gr_model_set_data(model.get(), "train", "x", &given, values.data()));  // in place of the file's
-  const Owned<gr_session> other = opened_with(nullptr);
+  const Owned<gr_session> other = opened_with(nullptr, values.data());  // in place of the rows of the file
   good(gr_session_read(other.get(), found(other.get(), "data/train/x"), again.data(), sizeof again));
   EXPECT_EQ(again[3], 0.125F);  // scaled
 }

@@ -9,6 +9,7 @@
 
 #include "fixture.h"
 #include "support/no_slack.h"
+#include "support/source_folder.h"
 #include "support/temporary_folder.h"
 
 namespace graphrun::testing {
@@ -320,6 +321,26 @@ TEST_F(Budget, ReportsWhatIsComputedAgain) {
   const Json fits = Json::parse(graphrun({"plan", path, "--json", "--no-fuse", "--max-memory=1G"}).out);
   EXPECT_TRUE(fits["budget"]["recomputed"].empty());
   EXPECT_FALSE(Json::parse(graphrun({path, "--no-fuse", "--max-memory=1G", "--json"}).out).contains("budget"));
+}
+
+// The digits are bytes in an IDX file. Their data sets are read by minibatch only, in tiles or by single steps.
+TEST_F(Buffers, OfImagesHaveAByteForEachNumber) {
+  const std::string path = source_folder() + "/models/digits_cnn.json";
+  const std::string text = graphrun({"plan", path}).out;
+  EXPECT_TRUE(has(text, "            80,448  data        u8(1257, 8, 8)          data/train/x\n")) << text;
+  const Json plan = Json::parse(graphrun({"plan", path, "--json"}).out);
+  std::size_t found = 0;
+  for (const Json& buffer : plan["buffers"]) {
+    if (buffer["name"] != "data/train/x") continue;
+    ++found;
+    EXPECT_EQ(buffer["dtype"], "u8");
+    EXPECT_EQ(buffer["bytes"], 1257 * 64);
+  }
+  EXPECT_EQ(found, 1U);
+  const std::string all = graphrun({"plan", path, "--set", "train.batch=all", "--set", "train.shuffle=false"}).out;
+  EXPECT_TRUE(has(all, "data/train/x is stored in 4 bytes per element, not in 1: a batch of all its rows")) << all;
+  const std::string plugin = graphrun({"plan", path, "--executor=" GRAPHRUN_MATMUL_PLUGIN}).out;
+  EXPECT_TRUE(has(plugin, "data/train/x is stored in 4 bytes per element, not in 1: matmul_plugin does not")) << plugin;
 }
 
 }  // namespace

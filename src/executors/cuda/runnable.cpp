@@ -132,7 +132,10 @@ CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profili
   shares_launches_ ? start_.resize(arena_->states().size()) : arena_->clear_states(stream_.get());
   for (const InitialValue& value : program.initial) {
     std::byte* const to = arena_->at(value.buffer);
-    if (!value.bytes.empty() && !copy_start(to, value.bytes.data(), value.bytes.size(), cudaMemcpyHostToDevice))
+    if (value.bytes.empty()) continue;
+    if (program.buffers[value.buffer].layout == Layout::codes)
+      write(value.buffer, value.bytes);
+    else if (!copy_start(to, value.bytes.data(), value.bytes.size(), cudaMemcpyHostToDevice))
       api_.copy(to, value.bytes.data(), value.bytes.size(), cudaMemcpyHostToDevice, stream_.get());
   }
   took("kernels_and_library_ns");

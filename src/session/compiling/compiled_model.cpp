@@ -140,10 +140,18 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
   compiling.math = model.train.math;
   compiling.simplify = options.passes;
   compiling.max_memory = options.max_memory;
-  if (options.passes && std::ranges::all_of(executors, [](const auto& executor) { return executor->takes_codes(); }))
-    for (const Split& split : model.data.splits)
-      for (const auto& [input, divisor] : split.codes)
-        if (!split.rows_vary) compiling.codes.emplace(fmt::format("data/{}/{}", split.name, input), divisor);
+  const auto other = std::ranges::find_if(executors, [](const auto& executor) { return !executor->takes_codes(); });
+  std::vector<std::string> in_f32;  // because of that executor
+  for (const Split& split : model.data.splits) {
+    for (const auto& [input, divisor] : split.codes) {
+      const std::string name = fmt::format("data/{}/{}", split.name, input);
+      if (split.rows_vary || !options.passes) continue;
+      if (other == executors.end())
+        compiling.codes.emplace(name, divisor);
+      else
+        in_f32.push_back(stored_in_f32(name, fmt::format("{} does not decode bytes", (*other)->name())));
+    }
+  }
   compiling.supports = [&](const StepSignature& step) {
     Support all = Support::with_workspace(0);
     std::uint64_t least = 0;  // minimum over which no executor can run
@@ -198,11 +206,10 @@ CompiledModel compile_step(StepGraph built, std::int64_t batch, const Model& mod
       plan->result = CompiledModel{compile(built.graph, compiling), {}, {}};
       for (const auto& [text, steps] : fallbacks)
         plan->result->fallbacks.push_back(fmt::format("{} {} step{}", text, steps, steps == 1 ? "" : "s"));
-      plan->result->fallbacks.insert(plan->result->fallbacks.end(), plan->result->in_f32.begin(),
-                                     plan->result->in_f32.end());
     }
     CompiledModel result = shared ? *plan->result : std::move(*plan->result);
     result.step = std::move(built);
+    if (other != executors.end()) result.in_f32 = std::move(in_f32);
     wanted.check(result.choices);
     if (options.jit == Jit::require) require_step_kernels(result, target, executors[0]->name());
     return result;

@@ -53,6 +53,7 @@ FusionSummary fusion_of(const CompiledModel& compiled) {
   }
   for (const RegionNote& note : compiled.regions.notes)
     summary.notes.push_back(fmt::format("{}: {}: {}", compiled.program.phases[note.phase].name, note.node, note.text));
+  summary.notes.insert(summary.notes.end(), compiled.in_f32.begin(), compiled.in_f32.end());
   return summary;
 }
 
