@@ -196,13 +196,27 @@ TEST_F(CodesTest, OtherNumbersAreF32) {
   EXPECT_EQ(stored(plan_program(load())), kInF32);
   write_images(kConvolution, R"js({"scale": -1})js");
   EXPECT_EQ(stored(plan_program(load())), kInF32);
-  write_parts(R"js("source": {"npy": {"x": "x.npy", "y": "x.npy"}, "window": {"length": 8, "target": 1}})js",
-              R"js("z = dense(flatten(x), units=8)")js", R"js(["batch", 8])js", R"js({"sgd": {"lr": 0.0001}})js");
+}
+
+TEST_F(CodesTest, WindowsOverSharedRowsAreF32) {
+  const auto write_windows = [&](int hop) {
+    write_parts(fmt::format(R"js("source": {{"npy": {{"x": "x.npy", "y": "x.npy"}},
+                  "window": {{"length": 8, "hop": {}, "target": 1}}}})js",
+                            hop),
+                R"js("z = dense(flatten(x), units=8)")js", R"js(["batch", 8])js", R"js({"sgd": {"lr": 0.000001}})js");
+  };
+  write_windows(1);
   FusionSummary fusion;
   EXPECT_EQ(stored(plan_program(load(), {}, &fusion)), "data/train/x f32(359, 8)\n");
   EXPECT_EQ(notes_on_data(fusion),
             std::vector<std::string>{"data/train/x is stored in 4 bytes per element, not in 1: a "
                                      "step other than minibatch reads it"});
+  write_windows(8);  // each row is in one window
+  EXPECT_EQ(stored(plan_program(load())), "data/train/x u8(44, 8, 8), 2816 bytes\n");
+  Session session(load()), other(in_f32(load()));
+  session.train();
+  other.train();
+  EXPECT_EQ(session.weights_hash(), other.weights_hash());
 }
 
 TEST_F(CodesTest, ABudgetCountsBytes) {
