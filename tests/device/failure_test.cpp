@@ -416,6 +416,11 @@ TEST(SharedLaunches, WakeAllThreads) {
   for (const std::string& error : share_launches(300).first) EXPECT_EQ(error, "");
 }
 
+TEST(SharedLaunches, CreateFewStreamsAndNoEvents) {
+  const FakeCuda machine("cudaStreamCreateWithFlags=1@17,cudaEventCreate=1@1");
+  for (const std::string& error : share_launches(40).first) EXPECT_EQ(error, "");
+}
+
 // Reads and writes before the first run make no calls, and that run has what was written.
 TEST(SharedLaunches, CopyTheStatesWithTheFirstRun) {
   const FakeCuda machine("");

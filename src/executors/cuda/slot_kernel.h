@@ -79,7 +79,7 @@ class SlotKernel {
   };
 
  private:
-  static constexpr int kLaunches = 8;             // in flight
+  static constexpr int kLaunches = 3;             // in flight: more of them have fewer networks each
   static constexpr std::size_t kMaxSlots = 4096;  // maximum per launch
 
   struct Table {  // arguments of the slots of a launch

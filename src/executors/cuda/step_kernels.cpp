@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <tuple>
 #include <utility>
 
 #include "executors/cuda/failure.h"
@@ -71,21 +72,16 @@ StepCodes compile_steps(const Program& program, int device, bool in_slots) {
                            [&](const Phase& phase) { return std::ranges::any_of(phase.regions, is_step); }))
     return {};
   if (!in_slots) return start_compiling({std::shared_ptr<void>(), &program}, device, false);
-  struct Known {
-    std::shared_ptr<const Program> program;
-    int device;
-    StepCodes kernels;
-  };
   constexpr std::size_t kKnown = 8;
   static std::mutex mutex;
-  static std::vector<Known> known;
+  static std::vector<std::tuple<std::shared_ptr<const Program>, int, StepCodes>> known;
   const std::lock_guard lock(mutex);
-  for (const Known& one : known)
-    if (one.device == device && *one.program == program) return one.kernels;
+  for (const auto& [equal, its_device, kernels] : known)
+    if (its_device == device && *equal == program) return kernels;
   if (known.size() == kKnown) known.erase(known.begin());
   const auto kept = std::make_shared<const Program>(program);
-  known.push_back({kept, device, start_compiling(kept, device, true)});
-  return known.back().kernels;
+  known.emplace_back(kept, device, start_compiling(kept, device, true));
+  return std::get<StepCodes>(known.back());
 }
 
 StepKernels::StepKernels(Api& api, std::vector<StepCode> kernels, cudaStream_t stream) : api_(api), stream_(stream) {

@@ -41,9 +41,8 @@ struct StepCode : StepKernel {
   bool spills = false;  // its threads have too few registers
 };
 using StepCodes = std::shared_future<std::vector<StepCode>>;
-// Starts to compile for a device that needs no context yet, since creating one takes about as long. get() throws
-// compilation errors. A Program without step kernels gets an invalid future. With `in_slots`, equal Programs share the
-// result; without, the Program must outlive the compilation.
+// Starts to compile for a device that needs no context yet, since creating one takes about as long. get() throws its
+// errors. Invalid without step kernels. `in_slots`: equal Programs share the result; else the Program must outlive it.
 StepCodes compile_steps(const Program& program, int device, bool in_slots);
 
 class StepKernels {
