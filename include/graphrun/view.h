@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "graphrun/params.h"
 #include "graphrun/types.h"
@@ -88,6 +89,16 @@ inline View windowed(const View& from, const WindowParams& windows) {
   view.extents[last] = from.extents[from.extents.rank() - 1];
   view.strides[last] = from.strides[from.extents.rank() - 1];
   return view;
+}
+
+// The matrices of a product: all axes but the last two, broadcast.
+inline std::pair<View, View> product_matrices(View a, View b) {
+  for (View* one : {&a, &b})
+    one->extents = Shape(one->extents.dims().first(static_cast<std::size_t>(one->extents.rank() - 2)));
+  Shape both = a.extents.rank() < b.extents.rank() ? b.extents : a.extents;
+  for (int axis = both.rank() - 1, i = a.extents.rank() - 1, j = b.extents.rank() - 1; axis >= 0; --axis, --i, --j)
+    both[axis] = j < 0 || (i >= 0 && a.extents[i] != 1) ? a.extents[i] : b.extents[j];
+  return {broadcast(a, both), broadcast(b, both)};
 }
 
 // Number of storage elements from first to last inclusive; 0 if the view is empty.

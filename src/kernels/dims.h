@@ -114,18 +114,10 @@ struct AxisGroups {
   }
 };
 
-// The matrices of a product: all dimensions but the last two, broadcast.
+// The matrices of a product.
 inline Dims<2> matrices_of(const View& a, const View& b) {
-  const auto leading = [](const View& of) {
-    View view = of;
-    view.extents = Shape(of.extents.dims().first(static_cast<std::size_t>(of.extents.rank() - 2)));
-    return view;
-  };
-  const View x = leading(a), y = leading(b);
-  Shape both = x.extents.rank() < y.extents.rank() ? y.extents : x.extents;
-  for (int axis = both.rank() - 1, i = x.extents.rank() - 1, j = y.extents.rank() - 1; axis >= 0; --axis, --i, --j)
-    both[axis] = j < 0 || (i >= 0 && x.extents[i] != 1) ? x.extents[i] : y.extents[j];
-  return merged<2>({broadcast(x, both), broadcast(y, both)});
+  const auto [x, y] = product_matrices(a, b);
+  return merged<2>({x, y});
 }
 
 // Calls f(index of the first, its offsets, length) for elements [first, last), as runs along the innermost dimension.

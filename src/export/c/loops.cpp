@@ -30,16 +30,8 @@ Axis take_last(std::vector<Axis>& axes, std::size_t views) {
 }
 
 std::vector<Axis> matrices(const View& a, const View& b) {
-  const auto leading = [](const View& of) {
-    View view = of;
-    view.extents = Shape(of.extents.dims().first(static_cast<std::size_t>(of.extents.rank() - 2)));
-    return view;
-  };
-  const View x = leading(a), y = leading(b);
-  Shape both = x.extents.rank() < y.extents.rank() ? y.extents : x.extents;
-  for (int axis = both.rank() - 1, i = x.extents.rank() - 1, j = y.extents.rank() - 1; axis >= 0; --axis, --i, --j)
-    both[axis] = j < 0 || (i >= 0 && x.extents[i] != 1) ? x.extents[i] : y.extents[j];
-  return merged({broadcast(x, both), broadcast(y, both), dense(both)});
+  const auto [x, y] = product_matrices(a, b);
+  return merged({x, y, dense(x.extents)});
 }
 
 Loops loops(const std::vector<Axis>& axes, const std::vector<std::string>& bases) {
