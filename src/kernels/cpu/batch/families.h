@@ -135,6 +135,12 @@ void kernel_on(const KernelArgs& args) {
   kernel(args, isa_table(isa));
   args.clear_invalid_rows();
 }
+// Either kernel, by the type of the first input.
+template <void (*narrow)(const KernelArgs&, const IsaTable&),
+          void (*wide)(const KernelArgs&, const IsaTableOf<double>&)>
+void for_floats(const KernelArgs& args, const IsaTable& table) {
+  args.in_type[0].dtype == DType::f64 ? wide(args, *table.wide) : narrow(args, table);
+}
 template <void (*kernel)(const KernelArgs&, const IsaTable&)>
 constexpr Entry entry(Op op, WorkspaceFn workspace = nullptr) {
   return {op, {kernel_on<kernel, Isa::plain>, kernel_on<kernel, Isa::avx2>, kernel_on<kernel, Isa::avx512>}, workspace};

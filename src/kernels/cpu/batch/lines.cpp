@@ -184,7 +184,7 @@ void for_copies(const Line<Real>& line, void (*loop)(const LinesOf<Real>&), cons
 // ---- the ops ------------------------------------------------------------------------------------------------------
 
 template <class Real>
-void sum_of(const KernelArgs& args, const IsaTableOf<Real>& table) {
+void sum(const KernelArgs& args, const IsaTableOf<Real>& table) {
   const LineAxes axes = axes_of(args);
   const int parts = parts_for(axes.outputs * axes.terms);
   if (axes.form == LineAxes::other) {
@@ -200,10 +200,6 @@ void sum_of(const KernelArgs& args, const IsaTableOf<Real>& table) {
   } else {
     run_lines(args, axes, table.sum, parts, table);
   }
-}
-void sum(const KernelArgs& args, const IsaTable& table) {
-  for_type(args.in_type[0].dtype, table,
-           [&]<class Real>(Real, const IsaTableOf<Real>& own) { sum_of<Real>(args, own); });
 }
 
 int parts_of(const LineAxes& axes) {
@@ -242,7 +238,7 @@ Real combined(Real x, Real y) {
   return op == Op::max ? larger(x, y) : op == Op::min ? smaller(x, y) : x * y;
 }
 template <Op op, class Real>
-void fold_of(const KernelArgs& args, const IsaTableOf<Real>& table) {
+void fold(const KernelArgs& args, const IsaTableOf<Real>& table) {
   const LineAxes axes = axes_of(args);
   const LineLoopOf<Real>& loop = *line_loop<Real>(table, op, args.in_type[0].dtype);
   if (axes.form != LineAxes::other) return run_lines<Real>(args, axes, loop, parts_of(axes), table);
@@ -254,11 +250,6 @@ void fold_of(const KernelArgs& args, const IsaTableOf<Real>& table) {
     return x;
   });
 }
-template <Op op>
-void fold(const KernelArgs& args, const IsaTable& table) {
-  for_type(args.in_type[0].dtype, table,
-           [&]<class Real>(Real, const IsaTableOf<Real>& own) { fold_of<op, Real>(args, own); });
-}
 
 // log(sum(exp(x))) from the maximum of x and the sum of exp(x - maximum).
 template <class Real>
@@ -268,7 +259,7 @@ Real log_sum_exp(Real top, Real sum, const IsaTableOf<Real>& table) {
 }
 
 template <class Real>
-void logsumexp_of(const KernelArgs& args, const IsaTableOf<Real>& table) {
+void logsumexp(const KernelArgs& args, const IsaTableOf<Real>& table) {
   const LineAxes axes = axes_of(args);
   const int parts = parts_of(axes);
   const bool is_short = axes.terms <= kShortLine;
@@ -294,10 +285,6 @@ void logsumexp_of(const KernelArgs& args, const IsaTableOf<Real>& table) {
     run_lines(args, axes, table.logsumexp, parts, table);
   }
 }
-void logsumexp(const KernelArgs& args, const IsaTable& table) {
-  for_type(args.in_type[0].dtype, table,
-           [&]<class Real>(Real, const IsaTableOf<Real>& own) { logsumexp_of<Real>(args, own); });
-}
 
 std::uint64_t chunk_bytes(const Params& params, std::span<const TensorType> inputs, const TensorType&) {
   const TensorType& in = inputs[0];
@@ -306,13 +293,13 @@ std::uint64_t chunk_bytes(const Params& params, std::span<const TensorType> inpu
 }
 
 constexpr Entry kLineKernels[] = {
-    entry<sum>(Op::sum, chunk_bytes),
-    entry<fold<Op::max>>(Op::max),
-    entry<fold<Op::min>>(Op::min),
-    entry<fold<Op::prod>>(Op::prod),
+    entry<for_floats<sum<float>, sum<double>>>(Op::sum, chunk_bytes),
+    entry<for_floats<fold<Op::max, float>, fold<Op::max, double>>>(Op::max),
+    entry<for_floats<fold<Op::min, float>, fold<Op::min, double>>>(Op::min),
+    entry<for_floats<fold<Op::prod, float>, fold<Op::prod, double>>>(Op::prod),
     entry<position<Op::argmax>>(Op::argmax),
     entry<position<Op::argmin>>(Op::argmin),
-    entry<logsumexp>(Op::logsumexp, chunk_bytes),
+    entry<for_floats<logsumexp<float>, logsumexp<double>>>(Op::logsumexp, chunk_bytes),
     entry<along_lines<family_op::softmax>>(family_op::softmax),
     entry<along_lines<family_op::log_softmax>>(family_op::log_softmax),
     entry<along_lines<family_op::softmax_cross_entropy>>(family_op::softmax_cross_entropy)};

@@ -261,11 +261,6 @@ void multiply(const KernelArgs& args, const IsaTableOf<Real>& table) {
   }
 }
 
-void matmul(const KernelArgs& args, const IsaTable& table) {
-  for_type(args.in_type[0].dtype, table,
-           [&]<class Real>(Real, const IsaTableOf<Real>& own) { multiply<Real>(args, own); });
-}
-
 template <class Real>
 std::uint64_t bytes_of(const Params& params, std::span<const TensorType> inputs, const TensorType& c) {
   const Extents extents(params, inputs[0], c);
@@ -286,7 +281,7 @@ std::uint64_t product_bytes(const Params& params, std::span<const TensorType> in
   return (c.dtype == DType::f64 ? bytes_of<double> : bytes_of<float>)(params, inputs, c);
 }
 
-constexpr Entry kProductsKernels[] = {entry<matmul>(Op::matmul, product_bytes)};
+constexpr Entry kProductsKernels[] = {entry<for_floats<multiply<float>, multiply<double>>>(Op::matmul, product_bytes)};
 
 }  // namespace
 
