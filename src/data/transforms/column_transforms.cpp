@@ -105,12 +105,13 @@ ArrayPtr ColumnTransforms::shape_of(const NamedArray& column, const FitContext& 
     if (has_bytes) array.values = std::vector<std::uint8_t>();
     return std::make_shared<const Array>(std::move(array));
   };
-  if (column.shape && column.shape->rank() > 0) return without_values(*column.shape, column.has_bytes);
   const auto found = entries_.find(column.name);
+  const bool transforms = found != entries_.end();  // to numbers in double precision
+  if (column.shape && column.shape->rank() > 0) return without_values(*column.shape, column.has_bytes && !transforms);
   const ClassStep* classes = found == entries_.end() ? nullptr : found->second.pipeline.class_step();
   if (!classes || !column.cells) {
     const ArrayPtr array = column.read();
-    return array && array->shape.rank() > 0 ? without_values(array->shape, array->has_bytes()) : array;
+    return array && array->shape.rank() > 0 ? without_values(array->shape, array->has_bytes() && !transforms) : array;
   }
   Pipeline pipeline = found->second.pipeline;
   if (const auto words = data::labels_of(*classes, column.name, table.fit.provenance))
