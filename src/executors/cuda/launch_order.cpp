@@ -65,7 +65,8 @@ void LaunchAccess::add(const Program& program, const Step& step) {
     if (id == kNoBuffer) return;
     const bool in_parts = program.buffers[id].layout == Layout::strided;
     const Buffer& buffer = program.buffers[in_parts ? storage_root(program, id) : id];
-    const std::uint64_t bytes = buffer.kind == BufferKind::workspace ? buffer.bytes : buffer.type.bytes();
+    const bool has_own_size = buffer.kind == BufferKind::workspace || buffer.layout == Layout::codes;
+    const std::uint64_t bytes = has_own_size ? buffer.bytes : buffer.type.bytes();
     if (buffer.layout != Layout::registers) ranges.push_back({buffer.offset, buffer.offset + bytes});
   };
   for (const BufferId input : step.inputs) touch(input, reads);
