@@ -37,6 +37,11 @@ sweep large --seeds=4 --jit=off  # networks that share no launches: one for each
 expect "without shared launches" "$said" "3 at a time on 3 GPUs"
 sweep four --seeds=8 --gpus=4
 expect "--gpus=4" "$said" "has 3 GPUs"
+# All runs fail while their kernels are compiled: the sweep waits for the compiler before the process ends.
+code=0
+XDG_CACHE_HOME=$work/cold FAKE_CUDA="devices=1,cudaMalloc=2@1,sticky" "$graphrun" sweep "$model" \
+  "--executor=$executor" --seeds=4 "--run-dir=$work/runs-failed" >"$work/table" 2>&1 || code=$?
+expect "failed runs with a cold cache" "exit code $code." "exit code 1."
 executor=$executor:1
 sweep second --seeds=300
 expect "a single GPU" "$said" "264 at a time

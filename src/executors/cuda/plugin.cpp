@@ -25,7 +25,7 @@ class CudaExecutor final : public CudaPlanner {
   void set_profiling(Profiling profiling) override { profiling_ = profiling; }
   std::unique_ptr<Runnable> load(const Program& program) override {
     check_loadable(program, *this);
-    return std::make_unique<CudaRunnable>(program, device_.value_or(0), profiling_, pool());
+    return std::make_unique<CudaRunnable>(program, device_.value_or(0), profiling_, shared());
   }
   std::unique_ptr<Runnable> load_shard(const Program& program, std::int64_t shards,
                                        std::shared_ptr<Communicator> ranks) override {
@@ -42,23 +42,23 @@ class CudaExecutor final : public CudaPlanner {
   std::size_t share_launches(const Program& program) override {
     {
       const std::lock_guard lock(mutex_);
-      if (!pool_) pool_ = std::make_shared<MemoryPool>();
+      if (!shared_) shared_ = std::make_shared<SharedLaunches>();
     }
-    (void)compile_steps(program, device_.value_or(0), true);  // while the context is created
+    (void)shared()->codes.find(program, device_.value_or(0));  // compiles while the context is created
     return networks_at_once(program, device_.value_or(0));
   }
   DeviceList devices() const override { return list_devices(); }
 
  private:
-  std::shared_ptr<MemoryPool> pool() {
+  std::shared_ptr<SharedLaunches> shared() {
     const std::lock_guard lock(mutex_);
-    return pool_;
+    return shared_;
   }
 
   std::optional<int> device_;
   std::atomic<Profiling> profiling_{Profiling::off};
   std::mutex mutex_;
-  std::shared_ptr<MemoryPool> pool_;  // null: launches are not shared
+  std::shared_ptr<SharedLaunches> shared_;  // null: launches are not shared
 };
 
 std::unique_ptr<Executor> create(std::string_view argument) {

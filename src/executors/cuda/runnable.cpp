@@ -84,8 +84,8 @@ class CudaRunnable::StreamLauncher final : public Launcher {
   Mode mode_;
 };
 
-CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profiling, std::shared_ptr<MemoryPool> pool,
-                           std::shared_ptr<Communicator> ranks)
+CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profiling,
+                           std::shared_ptr<SharedLaunches> shared, std::shared_ptr<Communicator> ranks)
     : program_(program),
       device_(device),
       machine_(machine_for(program)),
@@ -98,9 +98,9 @@ CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profili
     const double before = std::exchange(last, Profiler::now());
     load_times_.emplace_back(part, static_cast<std::uint64_t>((last - before) * 1e9));
   };
-  shares_launches_ = pool != nullptr && !profile_ && !Arena::is_split();
-  StepCodes steps = compile_steps(program_, device_, shares_launches_);
-  api_.set_pool(pool);
+  shares_launches_ = shared != nullptr && !profile_ && !Arena::is_split();
+  StepCodes steps = shares_launches_ ? shared->codes.find(program_, device_) : compile_steps(program_, device_);
+  if (shared) api_.set_pool({shared, &shared->memory});
   open_device(device_);
   took("context_and_modules_ns");
   api_.doing("load");
@@ -112,7 +112,7 @@ CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profili
   const bool in_slots = shares_launches_ && std::ranges::all_of(program_.phases, [](const Phase& phase) {
                           return phase.regions.size() == 1 && fits_slots(phase, phase.regions[0]);
                         });
-  stream_ = in_slots ? pool->stream(make_stream) : make_stream();
+  stream_ = in_slots ? shared->memory.stream(make_stream) : make_stream();
   now_ = stream_.get();
   if (ranks_) {  // with priority: a message waits for the end of a block of another kernel, not of the kernel
     int lowest = 0, highest = 0;

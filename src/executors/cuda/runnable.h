@@ -26,9 +26,9 @@ namespace graphrun::cuda {
 
 class CudaRunnable final : public Runnable {
  public:
-  // With a pool, launches are shared with other runnables (slot_kernel.h), which leave their memory to each other.
+  // With `shared`, launches are shared with other runnables, which leave their memory to each other.
   // With ranks, it is one shard of the Program, and combines values with those of the others.
-  CudaRunnable(const Program& program, int device, Profiling profiling, std::shared_ptr<MemoryPool> pool,
+  CudaRunnable(const Program& program, int device, Profiling profiling, std::shared_ptr<SharedLaunches> shared,
                std::shared_ptr<Communicator> ranks = nullptr);
   ~CudaRunnable() override;
 

@@ -64,24 +64,41 @@ StepCodes start_compiling(std::shared_ptr<const Program> program, int device, bo
   });
 }
 
+bool has_step_kernels(const Program& program) {
+  const auto is_step = [](const Region& region) { return std::holds_alternative<StepTiling>(region.tiling); };
+  return std::ranges::any_of(program.phases,
+                             [&](const Phase& phase) { return std::ranges::any_of(phase.regions, is_step); });
+}
+
 }  // namespace
 
-StepCodes compile_steps(const Program& program, int device, bool in_slots) {
-  const auto is_step = [](const Region& region) { return std::holds_alternative<StepTiling>(region.tiling); };
-  if (std::ranges::none_of(program.phases,
-                           [&](const Phase& phase) { return std::ranges::any_of(phase.regions, is_step); }))
-    return {};
-  if (!in_slots) return start_compiling({std::shared_ptr<void>(), &program}, device, false);
-  constexpr std::size_t kKnown = 8;
-  static std::mutex mutex;
-  static std::vector<std::tuple<std::shared_ptr<const Program>, int, StepCodes>> known;
-  const std::lock_guard lock(mutex);
-  for (const auto& [equal, its_device, kernels] : known)
-    if (its_device == device && *equal == program) return kernels;
-  if (known.size() == kKnown) known.erase(known.begin());
+StepCodes compile_steps(const Program& program, int device) {
+  if (!has_step_kernels(program)) return {};
+  return start_compiling({std::shared_ptr<void>(), &program}, device, false);
+}
+
+// A later Program compiles again: the cause may have been a lack of memory.
+bool SharedStepCodes::One::failed() const {
+  if (codes.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return false;
+  try {
+    codes.get();
+  } catch (...) {
+    return true;
+  }
+  return false;
+}
+
+StepCodes SharedStepCodes::find(const Program& program, int device) {
+  constexpr std::size_t kLast = 8;
+  if (!has_step_kernels(program)) return {};
+  const std::lock_guard lock(mutex_);
+  std::erase_if(last_, [](const One& one) { return one.failed(); });
+  for (const One& one : last_)
+    if (one.device == device && *one.program == program) return one.codes;
+  if (last_.size() == kLast) last_.erase(last_.begin());
   const auto kept = std::make_shared<const Program>(program);
-  known.emplace_back(kept, device, start_compiling(kept, device, true));
-  return std::get<StepCodes>(known.back());
+  last_.push_back({kept, device, start_compiling(kept, device, true)});
+  return last_.back().codes;
 }
 
 StepKernels::StepKernels(Api& api, std::vector<StepCode> kernels, cudaStream_t stream) : api_(api), stream_(stream) {

@@ -12,11 +12,13 @@
 #include <future>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
 #include "executors/cuda/api.h"
 #include "executors/cuda/arena.h"
+#include "executors/cuda/memory_pool.h"
 #include "executors/cuda/nvrtc.h"
 #include "executors/cuda/slot_kernel.h"
 #include "graphrun/program.h"
@@ -42,8 +44,31 @@ struct StepCode : StepKernel {
 };
 using StepCodes = std::shared_future<std::vector<StepCode>>;
 // Starts to compile for a device that needs no context yet, since creating one takes about as long. get() throws its
-// errors. Invalid without step kernels. `in_slots`: equal Programs share the result; else the Program must outlive it.
-StepCodes compile_steps(const Program& program, int device, bool in_slots);
+// errors. Invalid without step kernels. The Program must outlive it.
+StepCodes compile_steps(const Program& program, int device);
+
+// Step kernels of the last Programs that share launches: equal ones are compiled once. Thread-safe. The destructor
+// waits for compilations, so that none is running when the process ends.
+class SharedStepCodes {
+ public:
+  StepCodes find(const Program& program, int device);
+
+ private:
+  struct One {
+    std::shared_ptr<const Program> program;
+    int device;
+    StepCodes codes;
+    bool failed() const;
+  };
+  std::mutex mutex_;
+  std::vector<One> last_;
+};
+
+// State of all runnables of an executor that share launches (slot_kernel.h).
+struct SharedLaunches {
+  MemoryPool memory;
+  SharedStepCodes codes;
+};
 
 class StepKernels {
  public:
