@@ -37,9 +37,17 @@ struct StepSignature {
   std::vector<TensorType> inputs;
   TensorType output;
   bool partial_rows = false;  // batches may be shorter than the capacity
-  // Strides of each input in its storage. Empty if takes_views() was not called: each input is dense.
+  // Strides of each input in its storage. Empty if takes_views() was not called: each input is dense. The view of a
+  // reshaped value has the axes before the reshape.
   std::vector<View> views = {};
   bool in_chain = false;  // in a chain of an element region
+
+  // Whether no input is a view of a value that was reshaped.
+  bool views_keep_axes() const {
+    for (std::size_t i = 0; i < views.size(); ++i)
+      if (!(views[i].extents == inputs[i].shape)) return false;
+    return true;
+  }
 };
 
 struct Support {

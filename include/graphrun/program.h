@@ -47,7 +47,8 @@ inline bool is_state(BufferKind kind) {
 // set that is loaded or selected into it. `registers`: for tile values between fused steps (FusedSteps) and within a
 // chain (ElementChain). They have no bytes. `strided`: for a view of another value, such as a slice, a transpose or a
 // broadcast. Element (i, j, …) is at i * strides[0] + j * strides[1] + … elements after the offset. A strided buffer
-// has no bytes of its own. It is read-only, and only steps whose executor supports it read it. `codes`: for f32 data
+// has no bytes of its own. It is read-only, and only steps whose executor supports it read it. If it is a reshape of
+// such a view, the strides are of the axes before the reshape. `codes`: for f32 data
 // sets of 8-bit images: a byte per element, row-major; decoded() gives its value. Only minibatch steps read
 // it, and none in a StepTiling. The host still writes and reads type.bytes() bytes; a write throws Error if a value has
 // no code.
@@ -65,6 +66,7 @@ struct Buffer {
   std::int64_t block = 0;                  // vectors, of a data set: rows after which a new vector begins
   std::vector<std::int64_t> strides = {};  // strided: one per axis, in elements
   double divisor = 0;                      // codes: that of decoded(); otherwise 0
+  Shape extents = {};                      // strided: of the strides' axes, if not those of the type; else rank 0
   friend bool operator==(const Buffer&, const Buffer&) = default;
 };
 

@@ -18,6 +18,8 @@ namespace {
 
 using ir::FusedNodes, ir::Graph, ir::kNoNode, ir::Node, ir::NodeId;
 
+constexpr std::int64_t kManyElements = 1 << 16;  // results from which on a product saves traffic, not only a launch
+
 class Fuser {
  public:
   Fuser(const Graph& graph, const RegionOptions& options)
@@ -105,6 +107,18 @@ NodeId follower(const Graph& graph, const GraphAnalysis& analysis, NodeId value,
   return moves ? next : kNoNode;
 }
 
+// Whether an elementwise step could follow `value` in a launch after the product: the steps before it then cost nothing
+// in that launch, too.
+bool goes_on(const Graph& graph, const GraphAnalysis& analysis, NodeId value, NodeId product) {
+  return std::ranges::any_of(analysis.consumers[value], [&](NodeId reader) {
+    const Node& node = graph[reader];
+    if (analysis.is_view(reader)) return goes_on(graph, analysis, reader, product);
+    return is_elementwise(node.op) && !node.def->effect && analysis.places[reader].region == kNoNode &&
+           node.type.shape.elements() == graph[value].type.shape.elements() &&
+           std::ranges::all_of(node.inputs, [&](NodeId input) { return input == value || input < product; });
+  });
+}
+
 }  // namespace
 
 Rewritten fuse_products(const Graph& graph, const RegionOptions& options, std::int64_t least) {
@@ -127,6 +141,7 @@ Rewritten fuse_products(const Graph& graph, const RegionOptions& options, std::i
       chain.pop_back();
       break;
     }
+    if (elements_of(graph[id]) < kManyElements && goes_on(graph, analysis, chain.back(), id)) chain.resize(1);
     for (const NodeId step : chain) taken[step] = true;
     order.insert(order.end(), chain.begin(), chain.end());
     if (chain.size() > 1) chains.push_back(std::move(chain));

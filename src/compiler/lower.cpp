@@ -95,7 +95,8 @@ class Lowering {
         buffer.bytes = static_cast<std::uint64_t>(span_of(view)) * size_of(node.type.dtype);
         if (!is_dense(view)) {
           buffer.layout = Layout::strided;
-          buffer.strides.assign(view.strides, view.strides + node.type.shape.rank());
+          buffer.strides.assign(view.strides, view.strides + view.extents.rank());
+          if (!(view.extents == node.type.shape)) buffer.extents = view.extents;
         }
       }
       buffer.offset = static_cast<std::uint64_t>(layouts_.views.view[id].offset) * size_of(node.type.dtype);

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "graph/ops/infer.h"
+#include "graphrun/family_op.h"
 #include "graphrun/op.h"
 #include "graphrun/params.h"
 
@@ -36,12 +37,14 @@ class ViewFinder {
     for (NodeId id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_[id];
       if (analysis_.is_view(id)) {
+        const View& from = views_.view[node.inputs[0]];
         views_.root[id] = views_.root[node.inputs[0]];
-        views_.view[id].offset = views_.view[node.inputs[0]].offset;
+        views_.shown[id] = !is_dense(from);
+        views_.view[id] = reshaped(from, node.type.shape);
       } else if (const std::optional<View> view = shown(id)) {
         const NodeId root = views_.root[node.inputs[0]];
         const bool same = shows_the_same(*view, views_.view[node.inputs[0]]);  // an explicit copy
-        if (same || !may_show(root) || !may_be_shown(id) || !all_take(id, root, *view)) continue;
+        if (same || !may_show(root, node.op) || !may_be_shown(id) || !all_take(id, root, *view)) continue;
         views_.root[id] = root;
         views_.view[id] = *view;
         views_.shown[id] = true;
@@ -56,10 +59,12 @@ class ViewFinder {
   // View of the node's elements in the storage of its operand, if they are stored there.
   std::optional<View> shown(NodeId id) const {
     const Node& node = graph_[id];
-    if (!takes_views_ || (node.op != Op::slice && node.op != Op::transpose && node.op != Op::broadcast_to))
+    if (!takes_views_ || (node.op != Op::slice && node.op != Op::transpose && node.op != Op::broadcast_to &&
+                          node.op != family_op::windows))
       return std::nullopt;
     const TensorType& of = graph_[node.inputs[0]].type;
     const View& from = views_.view[node.inputs[0]];
+    if (!(from.extents == of.shape)) return std::nullopt;
     if (node.op == Op::broadcast_to) {
       if (of.rows != node.type.rows) return std::nullopt;  // rows past the count would not be zero
       return broadcast(from, node.type.shape);
@@ -67,12 +72,23 @@ class ViewFinder {
     const Params params = infer::params_of(graph_, node);
     if (const auto* slice = params.get_if<SliceParams>())
       return sliced(from, slice->axis, slice->start, node.type.shape[slice->axis]);
+    if (const auto* windows = params.get_if<WindowParams>()) return windowed(from, *windows);
     return permuted(from, params.as<PermuteParams>().axes);
   }
 
-  // Nothing may show a part of a batch: otherwise the batch could not be read in place in the data set.
-  bool may_show(NodeId root) const {
-    return !analysis_.in_rows(root) && !overwrites(root) && graph_[root].def->rows != RowRule::select;
+  // A dense view, as the same elements in another shape; other views keep their axes.
+  static View reshaped(const View& from, const Shape& shape) {
+    if (!is_dense(from)) return from;
+    View view = dense(shape);
+    view.offset = from.offset;
+    return view;
+  }
+
+  // Nothing but windows, whose copies are many times as large, may show a part of a batch or of a region's result:
+  // otherwise the batch could not be read in place in the data set.
+  bool may_show(NodeId root, Op op) const {
+    if (overwrites(root)) return false;
+    return op == family_op::windows || (!analysis_.in_rows(root) && graph_[root].def->rows != RowRule::select);
   }
   bool may_be_shown(NodeId id) const {
     const Node& node = graph_[id];
@@ -86,9 +102,7 @@ class ViewFinder {
     return std::all_of(readers.begin(), readers.end(), [&](NodeId reader) {
       if (analysis_.in_rows(reader) || overwrites(reader) || written_before(reader, root)) return false;
       if (!analysis_.is_view(reader)) return takes(reader, value, view);
-      View other = dense(graph_[reader].type.shape);
-      other.offset = view.offset;
-      return is_dense(view) && may_be_shown(reader) && all_take(reader, root, other);
+      return may_be_shown(reader) && all_take(reader, root, reshaped(view, graph_[reader].type.shape));
     });
   }
   // The chains of a region have no order, so a writer in any of them counts.
@@ -102,7 +116,8 @@ class ViewFinder {
     for (const NodeId input : graph_[reader].inputs)
       signature.views.push_back(input == value ? view : views_.view[input]);
     signature.in_chain = analysis_.in_chain(reader);
-    const bool after_product = signature.in_chain && graph_[analysis_.places[reader].chain].op == Op::matmul;
+    const NodeId first = analysis_.places[reader].chain;
+    const bool after_product = signature.in_chain && first != reader && graph_[first].op == Op::matmul;
     return !after_product && takes_views_(signature);
   }
 

@@ -1,9 +1,10 @@
-// views.h: values that are shown instead of computed: a slice, transpose or broadcast whose readers all read its
-// elements in the storage of its operand.
+// views.h: values that are shown instead of computed: a slice, transpose or broadcast, or windows, whose readers all
+// read its elements in the storage of its operand.
 // Contract: a pure function. A `shown` node has the elements of operand 0; `view` locates them relative to the start of
-// the storage of `root`. A value is computed if the host reads it, if regions read it tile by tile, if a chain computes
-// it, or if its storage has been or may have been overwritten when it is read. Not here: bytes and live ranges
-// (storage.h), support by an executor (its takes_views()).
+// the storage of `root`. A reshape of a view that is not dense is shown, too, with the axes of the view. A value is
+// computed if the host reads it, if regions read it tile by tile, if a chain computes it, or if its storage has been or
+// may have been overwritten when it is read. Not here: bytes and live ranges (storage.h), support by an executor (its
+// takes_views()).
 #pragma once
 
 #include <functional>

@@ -23,6 +23,7 @@ struct KernelArgs {
   const void* in[kMaxOperands] = {};
   TensorType in_type[kMaxOperands];
   const std::int64_t* in_strides[kMaxOperands] = {};  // null: dense; else a stride per axis, in elements
+  const Shape* in_extents[kMaxOperands] = {};         // axes of the strides, if not those of the type; else null
   int inputs = 0;
   void* out = nullptr;
   TensorType out_type;
@@ -75,6 +76,12 @@ struct KernelArgs {
     return view;
   }
   View output_view() const { return view_of(out_type); }
+  // All rows of an operand, along the axes of its strides.
+  View stored_view(int i) const {
+    View view = dense(in_extents[i] != nullptr ? *in_extents[i] : in_type[i].shape);
+    if (in_strides[i] != nullptr) std::copy_n(in_strides[i], view.extents.rank(), view.strides);
+    return view;
+  }
 };
 
 // Kernels of hosts only: an operand that is a u64 scalar.

@@ -65,7 +65,7 @@ class ElementChecker : RegionRules {
       const bool number = elements_of(program_, step) == 1 && (count > 1 || (rows && output.type.rows == 0));
       const bool in_registers = output.kind == BufferKind::tile;
       const bool product = step.op == Op::matmul && i == chain.first && alone && in_registers;
-      if (!(is_elementwise(step.op) || product) || step.workspace != kNoBuffer) broken(i, "does not go by elements");
+      if (!product && (!is_elementwise(step.op) || step.workspace != kNoBuffer)) broken(i, "does not go by elements");
       if (!number && (elements_of(program_, step) != count || (output.type.rows > 0) != rows))
         broken(i, "has other elements than step {}, the last of its chain", chain.last);
       if (number && (!in_registers || output.type.rows > 0)) broken(i, "gives a number that is not in registers");
@@ -85,6 +85,7 @@ class ElementChecker : RegionRules {
           broken(i, "cannot read {} as {} of its chain", named(input), named(value->second));
       }
       if (step.row_count != kNoBuffer) access(step.row_count, chain.first, i, false, false);
+      if (step.workspace != kNoBuffer) access(step.workspace, chain.first, i, true, false);
       if (!in_registers) access(step.output, chain.first, i, true, step.op != Op::record);
       if (step.op != Op::record) values[root_[step.output]] = step.output;
     }

@@ -56,6 +56,7 @@ std::string buffer_line(const Program& program, BufferId id) {
   if (buffer.layout == Layout::registers) text += ", in registers";
   if (buffer.layout == Layout::strided) text += fmt::format(", strides ({})", fmt::join(buffer.strides, ", "));
   if (buffer.layout == Layout::codes) text += fmt::format(", in codes / {}", buffer.divisor);
+  if (buffer.extents.rank() > 0) text += fmt::format(" of extents ({})", fmt::join(buffer.extents.dims(), ", "));
   if (buffer.layout == Layout::vectors) {
     text +=
         buffer.kind == BufferKind::tile ? ", in place" : fmt::format(", in vectors from every {} rows", buffer.block);
@@ -200,7 +201,7 @@ std::uint64_t check_rows(const Buffer& buffer, std::int64_t first, std::uint64_t
 }
 
 View view_of(const Buffer& buffer) {
-  View view = dense(buffer.type.shape);
+  View view = dense(buffer.extents.rank() > 0 ? buffer.extents : buffer.type.shape);
   if (buffer.layout == Layout::strided) std::copy(buffer.strides.begin(), buffer.strides.end(), view.strides);
   return view;
 }

@@ -45,8 +45,9 @@ class Checker {
       broken("enumerators", "kind {}, layout {}, dtype {} of {}", static_cast<int>(buffer.kind),
              static_cast<int>(buffer.layout), static_cast<int>(buffer.type.dtype), named(id));
     const Shape& shape = buffer.type.shape;
-    for (const std::int64_t extent : shape.dims()) {
-      if (extent < 0) broken("extent", "{} has shape {}", named(id), to_string(shape));
+    for (const Shape& axes : {shape, buffer.extents}) {
+      for (const std::int64_t extent : axes.dims())
+        if (extent < 0) broken("extent", "{} has shape {}", named(id), to_string(axes));
     }
     (void)shape.elements();  // throws beyond kMaxElements
     const std::int64_t rows = buffer.type.rows;
@@ -86,7 +87,7 @@ class Checker {
     if (tile && buffer.layout != Layout::rows &&
         (buffer.type.shape.elements() != root.shape.elements() || buffer.type.dtype != root.dtype))
       broken("tile", "{} has other elements than its storage", named(id));
-    if (buffer.layout != Layout::strided ? !buffer.strides.empty() : tile)
+    if (buffer.layout != Layout::strided ? !buffer.strides.empty() || buffer.extents.rank() > 0 : tile)
       broken("layout", "{} has strides and is not strided, or is strided in a tile", named(id));
     if (tile) return;
     if (buffer.offset > program_.arena_bytes || buffer.bytes > program_.arena_bytes - buffer.offset)
@@ -142,9 +143,9 @@ class Checker {
   // Span from the first element to the last, which must fit in the storage.
   std::uint64_t strided_bytes(BufferId id) const {
     const Buffer& buffer = program_.buffers[id];
-    const Shape& shape = buffer.type.shape;
+    const Shape& shape = buffer.extents.rank() > 0 ? buffer.extents : buffer.type.shape;
     if (buffer.storage == id || buffer.poll || is_state(buffer.kind) ||
-        program_.buffers[root_[id]].layout != Layout::rows ||
+        program_.buffers[root_[id]].layout != Layout::rows || shape.elements() != buffer.type.shape.elements() ||
         buffer.strides.size() != static_cast<std::size_t>(shape.rank()))
       broken("layout", "{} is strided and no view of another value", named(id));
     std::int64_t last = 0;

@@ -8,6 +8,7 @@
 #include "device.h"
 #include "graphrun/error.h"
 #include "graphrun/params.h"
+#include "kernels/dims.h"
 #include "kernels/scalar_ops.h"
 
 namespace graphrun::testing {
@@ -162,7 +163,8 @@ TEST_F(Device, Matmul) {
   }
 }
 
-// Tiles of both sizes and tiles that stick out, with rows past the count, which are zero.
+// Tiles of both sizes and tiles that stick out, with rows past the count, which are zero; other kernels, and sums in
+// parts.
 TEST_F(Device, ProductsWithTheStepsAfterThemGiveTheBitsOfSingleSteps) {
   struct Last {
     const char* op;
@@ -186,7 +188,13 @@ TEST_F(Device, ProductsWithTheStepsAfterThemGiveTheBitsOfSingleSteps) {
                                 {4500, 129, 490},
                                 {20000, 10, 33},
                                 {5000, 37, 5},
-                                {3000, 256, 1}}) {
+                                {3000, 256, 1},
+                                {20000, 6, 25},
+                                {300, 5, 20},
+                                {33, 5, 100},
+                                {40, 3, 20000},
+                                {60, 3, 40000},
+                                {128, 96, 2000}}) {
     const auto left = random_values(m * k, 1), right = random_values(n * k, 2), added = random_values(n, 3);
     const auto other = random_values(m * n, 4);
     for (const Last& last : lasts) {
@@ -217,6 +225,71 @@ TEST_F(Device, ProductsWithTheStepsAfterThemGiveTheBitsOfSingleSteps) {
         EXPECT_EQ(results[0], results[1]) << m << " x " << n << " x " << k << " " << last.op << " " << bias;
         EXPECT_EQ(results[1].back(), 0.0f);
       }
+    }
+  }
+}
+
+// Windows in the shape of a matrix as the left factor, in every kernel for a single matrix: tiles that stick out, terms
+// that are adjacent in fours and others, axes with steps, sums in parts; the last sample is past the count.
+TEST_F(Device, ProductsReadViewsWithTheBitsOfCopies) {
+  struct Case {
+    Shape x;
+    WindowParams windows;
+    std::int64_t n;
+  };
+  const WindowParams image{2, {3, 3, 1}}, steps{2, {3, 2, 1}, {2, 1, 1}, {1, 3, 1}}, large{2, {5, 5, 1}};
+  const Case cases[] = {{{4, 9, 7, 1}, image, 5},       {{100, 18, 18, 1}, image, 6},
+                        {{60, 24, 24, 1}, large, 6},    {{9, 12, 10, 6}, steps, 3},
+                        {{9, 12, 10, 6}, image, 16},    {{40, 14, 14, 6}, large, 16},
+                        {{130, 18, 18, 16}, image, 96}, {{70, 17, 40}, {1, {4, 1, 1}, {3, 1, 1}}, 24}};
+  for (const Case& c : cases) {
+    const View shown = windowed(dense(c.x), c.windows);
+    std::int64_t m = 1;
+    for (int axis = 0; axis <= c.windows.axes; ++axis) m *= shown.extents[axis];
+    const std::int64_t k = shown.extents.elements() / m, samples = c.x[0];
+    auto x = random_values(c.x.elements(), 1);
+    std::fill(x.end() - c.x.elements() / samples, x.end(), 0.0f);
+    std::vector<float> copied;
+    for_elements(merged<1>({shown}),
+                 [&](std::int64_t, Offsets<1> at) { copied.push_back(x[static_cast<std::size_t>(at[0])]); });
+    for (const bool transpose : {false, true}) {
+      SCOPED_TRACE(to_string(c.x) + " " + std::to_string(c.n) + " " + std::to_string(transpose));
+      Builder build("windows", samples);
+      build.rows(static_cast<std::int32_t>(samples) - 1);
+      const TensorType matrix = f32({m, k}, m / samples);
+      const BufferId view = build.view("view", build.state("x", f32(c.x, 1), x), shown, matrix);
+      const BufferId copy = build.state("copy", matrix, copied);
+      const BufferId b = build.state("b", transpose ? f32({m, c.n}, m / samples) : f32({k, c.n}),
+                                     random_values((transpose ? m : k) * c.n, 2));
+      const TensorType type = transpose ? f32({k, c.n}) : f32({m, c.n}, m / samples);
+      const BufferId y = build.result("y", type), wanted = build.result("wanted", type);
+      build.step("matmul", {view, b}, y, MatmulParams{transpose});
+      build.step("matmul", {copy, b}, wanted, MatmulParams{transpose});
+      const Program program = build.finish(*cuda);
+      const auto device = cuda->load(program);
+      device->run(0, 2);
+      const auto got = read<float>(*device, program, y);
+      EXPECT_EQ(got, read<float>(*device, program, wanted));
+      EXPECT_NE(got[0], 0.0f);
+    }
+  }
+}
+
+// Pooling over windows that overlap.
+TEST_F(Device, ReductionsReadViews) {
+  const Shape shape{30, 11, 9, 5};
+  const WindowParams windows{2, {3, 3, 1}, {2, 1, 1}};
+  const View shown = windowed(dense(shape), windows);
+  for (const std::string op : {"max", "sum"}) {
+    for (const std::uint32_t axes : {0b11000u, 0b111111u, 0b11111u}) {
+      Shape out;
+      for (int axis = 0; axis < shown.extents.rank(); ++axis)
+        if ((axes >> axis & 1u) == 0) out.push_back(shown.extents[axis]);
+      Builder build(op);
+      const BufferId view = build.view("view", build.state("x", f32(shape), random_values(shape.elements(), 3)), shown);
+      const BufferId y = build.buffer("y", f32(out));
+      build.step(op, {view}, y, ReduceParams{axes, false});
+      compare(build, y, 2e-5f);
     }
   }
 }

@@ -1,10 +1,15 @@
 // What must work where there is no device: loading the plug-in, asking what it supports, and a clear refusal to load.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "graphrun/error.h"
+#include "graphrun/model.h"
 #include "graphrun/op.h"
 #include "graphrun/params.h"
+#include "graphrun/session.h"
 #include "programs.h"
+#include "support/source_folder.h"
 
 namespace graphrun::testing {
 namespace {
@@ -101,6 +106,59 @@ TEST(Planning, AProductRunsTheStepsAfterIt) {
   EXPECT_FALSE(plan({narrow, bias}).yes) << "a weight gradient";
   rounded.params = MatmulParams{false, false, Precision::tf32};
   EXPECT_FALSE(plan({rounded, bias}).yes) << "the matrix library's";
+
+  // One thread per row, on all machines.
+  const TensorType few = f32({20000, 25}, 1), units = f32({25, 6}), z = f32({20000, 6}, 1);
+  const StepSignature tall{Op::matmul, MatmulParams{}, {few, units}, z, true};
+  for (const char* target : {"h200", "a100"}) {
+    const RegionPlan rows = plan(
+        {tall, {Op::add, NoParams{}, {z, f32({6})}, z, true}, {*find_op("relu"), NoParams{}, {z}, z, true}}, target);
+    EXPECT_EQ(std::get<GpuTiling>(rows.tiling), (GpuTiling{128, 157})) << rows.reason;
+  }
+}
+
+// A left factor may be a view with its own axes: of rows, then of terms.
+TEST(Planning, ProductsReadViewsOfTheirLeftFactor) {
+  const auto cuda = find_executor("cuda");
+  const auto takes = [&](const View& view, bool transpose, std::int64_t m, std::int64_t k, std::int64_t n) {
+    const TensorType b = transpose ? f32({m, n}) : f32({k, n});
+    StepSignature step{Op::matmul, MatmulParams{transpose}, {f32({m, k}), b}, transpose ? f32({k, n}) : f32({m, n})};
+    step.views = {view, dense(b.shape)};
+    return cuda->takes_views(step);
+  };
+  const WindowParams image{2, {3, 3, 1}};
+  const View windows = windowed(dense({10, 8, 8, 4}), image);
+  for (const bool transpose : {false, true}) {
+    EXPECT_TRUE(takes(windows, transpose, 360, 36, 5));
+    EXPECT_TRUE(takes(windows, transpose, 360, 36, 500));
+    EXPECT_FALSE(takes(windows, transpose, 36, 360, 5)) << "36 rows end within an axis";
+    EXPECT_TRUE(takes(sliced(dense({360, 50}), 1, 3, 36), transpose, 360, 36, 5));
+  }
+  View five = dense({2, 3, 2, 3, 2, 36});
+  for (std::int64_t& stride : five.strides) stride *= 2;
+  for (int axis = 0; axis < 5; ++axis) five.strides[axis] += axis + 1;
+  EXPECT_FALSE(takes(five, false, 72, 36, 5)) << "five axes of rows";
+  StepSignature right{Op::matmul, MatmulParams{}, {f32({5, 360}), f32({360, 36})}, f32({5, 36})};
+  right.views = {dense({5, 360}), windows};
+  EXPECT_FALSE(cuda->takes_views(right));
+}
+
+// The products of a convolution and of its gradients read the windows in the image.
+TEST(Planning, AConvolutionHasNoCopyOfItsWindows) {
+  for (const char* target : {"h100", "a100"}) {
+    SessionOptions options;
+    options.executor = "cuda";
+    options.target = target;
+    options.jit = Jit::off;
+    const Program program = plan_program(load_model(source_folder() + "/models/digits_cnn.json"), options);
+    for (const Phase& phase : program.phases) {
+      for (const Step& step : phase.steps) EXPECT_NE(name_of(step.op), "windows") << phase.name;
+    }
+    const Phase& train = program.phases[0];
+    std::size_t launches = train.steps.size() + train.regions.size();
+    for (const Region& region : train.regions) launches -= region.last - region.first();
+    EXPECT_LE(launches, 46u) << target;
+  }
 }
 
 TEST(Planning, BadDeviceNumbersAreErrors) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -84,11 +85,13 @@ class Builder {
     return output;
   }
 
-  // The elements of `of` that the view shows.
-  BufferId view(std::string name, BufferId of, const View& view) {
+  // The elements of `of` that the view shows; of another type than the view, they are a reshape of it.
+  BufferId view(std::string name, BufferId of, const View& view, std::optional<TensorType> as = {}) {
     const Buffer& shown = program_.buffers[of];
     const std::uint64_t size = size_of(shown.type.dtype);
-    Buffer buffer{std::move(name), {shown.type.dtype, view.extents, 0}, BufferKind::activation, of};
+    Buffer buffer{std::move(name), as.value_or(TensorType{shown.type.dtype, view.extents, 0}), BufferKind::activation,
+                  of};
+    if (!(buffer.type.shape == view.extents)) buffer.extents = view.extents;
     buffer.offset = shown.offset + static_cast<std::uint64_t>(view.offset) * size;
     buffer.bytes = static_cast<std::uint64_t>(span_of(view)) * size;
     buffer.layout = Layout::strided;

@@ -1,5 +1,5 @@
-// Slices, transposes and broadcasts that are shown instead of computed: the values of computed ones, and what check()
-// says of views that show what is not theirs.
+// Slices, transposes, broadcasts and windows that are shown instead of computed: the values of computed ones, and what
+// check() says of views that show what is not theirs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -175,8 +175,8 @@ TEST(ShownValues, AGpuTakesThemInElementwiseStepsAndInRegionsOfThem) {
   v.result("mul", {in_chain, part});
   v.result("sub", {turned, small});
   const NodeId rows = v.slice(x, 0, 8, 16), far = v.transpose(large, {1, 0});
-  v.result("sum", {rows}, {{"axes", Extents{0}}});  // which reads dense operands only
-  v.result("neg", {far});                           // neighbours of a large transpose lie far apart
+  v.result("softmax", {rows});  // which reads dense operands only
+  v.result("neg", {far});       // neighbours of a large transpose lie far apart
   const NodeId made = v.make.add("sigmoid", {v.make.add("neg", {x})});
   const NodeId of_chain = v.slice(made, 1, 20, 40);
   v.result("sqrt", {of_chain});
@@ -184,6 +184,34 @@ TEST(ShownValues, AGpuTakesThemInElementwiseStepsAndInRegionsOfThem) {
   for (const NodeId id : {part, turned, of_chain}) EXPECT_FALSE(is_step(compiled, id)) << v.graph[id].name;
   for (const NodeId id : {rows, far}) EXPECT_TRUE(is_step(compiled, id)) << v.graph[id].name;
   EXPECT_FALSE(compiled.program.phases[0].regions.empty());
+  EXPECT_THROW(executor("cpu")->load(compiled.program), Error);
+}
+
+// Windows are read in place by reductions and elementwise steps, and by both products of a convolution in the shape of
+// a matrix, but not as a right factor.
+TEST(ShownValues, AGpuReadsWindowsInPlace) {
+  Values v;
+  const auto windows = [&](NodeId of) { return v.show("windows", of, {{"size", Extents{3, 2}}}); };
+  const auto matrix = [&](NodeId of) { return v.make.add("reshape", {of}, {{"shape", Extents{4 * 6 * 7, 18}}}); };
+  const NodeId x = v.state({4, 8, 8, 3}), w = v.state({18, 5}), gradient = v.state({4 * 6 * 7, 5});
+  const NodeId image = v.make.add("neg", {x}), shown = windows(image), pooled = windows(x);
+  const NodeId rows = matrix(shown);
+  v.result("matmul", {rows, w});
+  v.result("matmul", {rows, gradient}, {{"transpose_a", true}});
+  const NodeId most = v.result("max", {pooled}, {{"axes", Extents{3, 4}}, {"keepdims", true}});
+  v.result("equal", {pooled, most});
+  const NodeId right = matrix(windows(v.make.add("exp", {x})));
+  v.result("matmul", {gradient, right}, {{"transpose_a", true}});
+  const Compiled compiled = planned_for_gpu(v);
+  for (const NodeId id : {shown, pooled}) EXPECT_FALSE(is_step(compiled, id)) << v.graph[id].name;
+  EXPECT_TRUE(is_step(compiled, v.shown.back()));
+  const Buffer& buffer = compiled.program.buffers[compiled.buffer(rows)];
+  EXPECT_EQ(buffer.layout, graphrun::Layout::strided);
+  EXPECT_EQ(buffer.extents, (Shape{4, 6, 7, 3, 2, 3}));
+  EXPECT_EQ(buffer.strides, (std::vector<std::int64_t>{192, 24, 3, 24, 3, 1}));
+  EXPECT_EQ(storage_root(compiled.program, compiled.buffer(rows)), compiled.buffer(image));
+  EXPECT_NE(to_string(compiled.program).find("strides (192, 24, 3, 24, 3, 1) of extents (4, 6, 7, 3, 2, 3)"),
+            std::string::npos);
   EXPECT_THROW(executor("cpu")->load(compiled.program), Error);
 }
 
@@ -261,6 +289,14 @@ TEST(ShownValues, RulesOfAStridedBuffer) {
   EXPECT_NE(fault_with([](Program&, Buffer& b) { b.strides = {-6, 1}; }), "");  // before its offset
   EXPECT_NE(fault_with([](Program&, Buffer& b) { b.strides = {1LL << 62, 1}; }), "");
   EXPECT_NE(fault_with([](Program&, Buffer& b) { b.strides = {6, 1LL << 62}; }), "");
+  const auto with_extents = [&](const Shape& extents, std::vector<std::int64_t> strides) {
+    return fault_with([&](Program&, Buffer& b) { b.extents = extents, b.strides = strides; });
+  };
+  EXPECT_EQ(with_extents({2, 2, 3}, {12, 6, 1}), "");  // the same elements, as a reshape of a view
+  EXPECT_NE(with_extents({2, 2, 4}, {12, 6, 1}), "");  // more elements than its type
+  EXPECT_NE(with_extents({2, 2, 3}, {12, 6}), "");
+  EXPECT_NE(with_extents({-2, -2, 3}, {12, 6, 1}), "");
+  EXPECT_NE(fault_with([](Program& p, Buffer&) { p.buffers[0].extents = Shape{4, 6}; }), "");  // not strided
   EXPECT_NE(fault_with([](Program&, Buffer& b) { b.poll = true; }), "");
   EXPECT_NE(fault_with([](Program&, Buffer& b) { b.storage = 1; }), "");
   EXPECT_NE(fault_with([](Program&, Buffer& b) { b.layout = graphrun::Layout::rows; }), "");

@@ -26,6 +26,7 @@ constexpr ElementLimits kGpu{1, 64, 64, 200, 12};
 struct ElementStep {
   ir::Graph graph;
   ir::Builder make{graph};
+  std::size_t after_product = 64;  // steps that a product runs, with itself
 
   ElementStep() {
     graph.phases.push_back({"train", 1, ir::kNoNode});
@@ -47,8 +48,10 @@ struct ElementStep {
     options.tiles.elements = limits;
     options.supports = [](const StepSignature&) { return Support::with_workspace(0); };
     options.fuse = true;
-    options.plan_region = [](const RegionSignature& region) {
-      return region.over_elements() ? RegionPlan::with(HostTiling{}) : RegionPlan::no("over rows");
+    options.plan_region = [this](const RegionSignature& region) {
+      if (!region.over_elements()) return RegionPlan::no("over rows");
+      const bool fits = region.rows[0].op != Op::matmul || region.rows.size() <= after_product;
+      return fits ? RegionPlan::with(HostTiling{}) : RegionPlan::no("too many steps after a product");
     };
     return compile(graph, options).program;
   }
@@ -362,6 +365,22 @@ TEST(Products, RunTheStepsAfterThem) {
   EXPECT_NE(buffer(program, "r").storage, buffer(program, "h").storage);
 }
 
+// A product runs some of the steps after it only if that saves a launch, or the traffic of a large result.
+TEST(Products, LeaveStepsToALaunchThatOthersNeed) {
+  for (const std::int64_t rows : {8, 20000}) {
+    ElementStep step;
+    step.after_product = 2;
+    const NodeId x = step.state("x", {rows, 4}), w = step.state("w", {4, 4}), b = step.state("b", {4});
+    const NodeId z = step.named("z", step.make.add("matmul", {x, w}));
+    const NodeId a = step.named("a", step.make.add("add", {z, b}));
+    const NodeId e = step.named("e", step.make.add("exp", {step.make.add("reshape", {a}, {{"shape", List{4, rows}}})}));
+    const NodeId total = step.sum(step.named("s", step.make.add("sqrt", {e})));
+    step.graph[total].keep = true;
+    EXPECT_EQ(regions_of(step.program()),
+              rows == 8 ? (ChainNames{{{"a", "e", "s"}}}) : (ChainNames{{{"z", "a"}}, {{"e", "s"}}}));
+  }
+}
+
 TEST(Products, KeepValuesThatOthersRead) {
   for (const bool keep : {false, true}) {
     ElementStep step;
@@ -395,6 +414,16 @@ TEST(ElementCheck, AProductIsTheFirstStepOfItsRegion) {
   };
   const auto id = [&](std::string_view name) { return find_buffer(good, name); };
   broken("overlaps memory", [&](Program& p) { p.phases[0].steps[1].output = id("x"); });
+  const auto with_scratch = [&](Program& p, std::uint64_t offset) {  // for parts of its sums
+    Buffer scratch{"scratch", {DType::boolean, {256}, 0}, BufferKind::workspace, 0, offset, 256};
+    scratch.storage = p.phases[0].steps[0].workspace = static_cast<BufferId>(p.buffers.size());
+    p.arena_bytes += 256;
+    p.buffers.push_back(scratch);
+  };
+  Program scratched = good;
+  with_scratch(scratched, good.arena_bytes);
+  check(scratched);
+  broken("overlaps memory", [&](Program& p) { with_scratch(p, p.buffers[id("h")].offset); });
   broken("has not written", [&](Program& p) { std::swap(p.phases[0].steps[0], p.phases[0].steps[1]); });
   broken("does not go by elements", [&](Program& p) { p.phases[0].regions[0].chains = {{0, 1}, {1, 2}}; });
   broken("does not go by elements", [&](Program& p) { p.phases[0].steps[0].output = id("h"); });

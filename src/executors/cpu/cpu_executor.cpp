@@ -248,6 +248,7 @@ HostKernel CpuExecutor::kernel(const StepSignature& step) const {
 }
 
 bool CpuExecutor::takes_views(const StepSignature& step) const {
+  if (!step.views_keep_axes()) return false;
   if (falls_back(step)) return ref_takes_views(step.op);
   return !step.in_chain && cpu_takes_views(step.op, step.views, step.output);
 }

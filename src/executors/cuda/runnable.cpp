@@ -169,6 +169,7 @@ CudaRunnable::BoundStep CudaRunnable::bind(const Phase& phase, std::size_t index
     const Buffer& buffer = program_.buffers[input];
     args.in[args.inputs] = arena_->at(input);
     if (buffer.layout == Layout::strided) args.in_strides[args.inputs] = buffer.strides.data();
+    if (buffer.extents.rank() > 0) args.in_extents[args.inputs] = &buffer.extents;
     args.in_type[args.inputs++] = buffer.type;
   }
   args.out = arena_->at(step.output);
@@ -183,8 +184,9 @@ CudaRunnable::BoundStep CudaRunnable::bind(const Phase& phase, std::size_t index
     bound.workspace_bytes = program_.buffers[step.workspace].bytes;
   }
   if (step.op == Op::matmul && !library_ &&
-      plan_matmul(step.params.as<MatmulParams>(), args.in_type[0], args.in_type[1], machine_).route ==
-          MatmulPlan::Route::library) {
+      plan_matmul(step.params.as<MatmulParams>(), args.in_type[0], args.in_type[1], machine_,
+                  args.in_strides[0] != nullptr)
+              .route == MatmulPlan::Route::library) {
     library_.emplace();
   }
   bound.launch = find_kernel(step.op);

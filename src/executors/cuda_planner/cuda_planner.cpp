@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <ranges>
 
 #include "executors/cuda_planner/cost/tile_costs.h"
 #include "executors/cuda_planner/print/step_kernel.h"
@@ -11,6 +12,7 @@
 #include "graphrun/op.h"
 #include "graphrun/params.h"
 #include "graphrun/scalar_op.h"
+#include "kernels/cuda/factor_view.h"
 #include "kernels/cuda/launcher.h"
 #include "kernels/cuda/matmul_plan.h"
 #include "kernels/cuda/reduce_plan.h"
@@ -32,6 +34,9 @@ std::string misfit(const StepSignature& step) {
     const std::string role = i < inputs.size() ? fmt::format("input {}", i + 1) : "output";
     return fmt::format("{}: the CUDA kernels compute in f32, its {} is f64", op, role);
   }
+  const auto dims = step.output.shape.dims();
+  if (step.op == family_op::fold && std::ranges::any_of(dims, [](std::int64_t extent) { return extent >> 31 != 0; }))
+    return "fold: the CUDA kernel takes axes of fewer than 2^31 elements";
   const std::string fault = step_fault(step.op, inputs, step.output, step.params);
   return fault.empty() ? fault : fmt::format("{}: there is no CUDA kernel for it: {}", op, fault);
 }
@@ -45,15 +50,15 @@ std::string product_fault(const RegionSignature& region, const Machine& machine)
   const auto& params = steps[0].params.as<MatmulParams>();
   if (region.chains.size() > 1 ||
       !plan_matmul(params, steps[0].inputs[0], steps[0].inputs[1], machine).takes_epilogue(params))
-    return "only wide products run other steps in their kernel";
+    return "gradients of weights, products of several matrices and those of the matrix library run no other steps";
   std::size_t next = 1;
   if (next < steps.size() && steps[next].op == Op::add && is_bias(steps[next].inputs[1], steps[next].output)) ++next;
   if (next < steps.size() && std::ranges::find(kEpilogues, steps[next].op) != std::end(kEpilogues) &&
       std::ranges::all_of(steps[next].inputs, [&](const TensorType& type) { return type == steps[0].output; }))
     ++next;
-  for (const StepSignature& step : steps)
+  for (const StepSignature& step : steps | std::views::drop(1))
     for (const View& view : step.views)
-      if (!is_dense(view)) return "the kernel of a product reads dense operands";
+      if (!is_dense(view)) return "the steps after a product read dense operands";
   return next == steps.size() ? ""
                               : fmt::format("'{}' does not run in the kernel of a product", name_of(steps[next].op));
 }
@@ -72,7 +77,10 @@ Support supports(const StepSignature& step, const Machine& machine) {
   if (std::string reason = misfit(step); !reason.empty()) return Support::no(std::move(reason));
   if (step.op == Op::matmul) {
     const auto& params = step.params.as<MatmulParams>();
-    return Support::with_workspace(plan_matmul(params, step.inputs[0], step.inputs[1], machine).workspace);
+    const auto bytes = [&](bool reads_view) {
+      return plan_matmul(params, step.inputs[0], step.inputs[1], machine, reads_view).workspace;
+    };
+    return Support::with_workspace(std::max(bytes(false), bytes(true)));  // views are found later
   }
   if (const std::uint64_t state = reduce_state(step.op); state > 0) {
     return Support::with_workspace(
@@ -93,14 +101,24 @@ Support CudaPlanner::supports(const StepSignature& step, const Target& target) c
   return cuda::supports(step, machine_of(target));
 }
 
-// Elementwise kernels read views in place. A large transpose is copied by tiles first: its neighbors are far apart.
+// Elementwise kernels and reductions read views in place. A large transpose is copied by tiles first: its neighbors are
+// far apart. Products read a left factor that is a view, in any shape.
 bool CudaPlanner::takes_views(const StepSignature& step) const {
-  return is_elementwise(step.op) && std::all_of(step.views.begin(), step.views.end(), [](const View& view) {
-           const Dims<1> dims = merged<1>({view});
-           const auto side_by_side = [](const Dim<1>& dim) { return dim.stride[0] <= 1; };
-           return static_cast<std::uint64_t>(dims.count) < kPacked || dims.rank == 0 ||
-                  side_by_side(dims.dim[dims.rank - 1]) || std::none_of(dims.dim, dims.dim + dims.rank, side_by_side);
-         });
+  const auto is_near = [](const View& view) {
+    const Dims<1> dims = merged<1>({view});
+    const auto side_by_side = [](const Dim<1>& dim) { return dim.stride[0] <= 1; };
+    return static_cast<std::uint64_t>(dims.count) < kPacked || dims.rank == 0 ||
+           side_by_side(dims.dim[dims.rank - 1]) || std::none_of(dims.dim, dims.dim + dims.rank, side_by_side);
+  };
+  if (step.op == Op::matmul) {
+    const auto& params = step.params.as<MatmulParams>();
+    const Machine any{1, 0, true};
+    const MatmulPlan plan = plan_matmul(params, step.inputs[0], step.inputs[1], any, true);
+    return plan.reads_views() && is_dense(step.views[1]) && is_near(step.views[0]) &&
+           factor_view(step.views[0], params.transpose_a ? plan.k : plan.m, params.transpose_a);
+  }
+  return (is_elementwise(step.op) || reduce_state(step.op) > 0) && step.views_keep_axes() &&
+         std::ranges::all_of(step.views, is_near);
 }
 
 std::string CudaPlanner::region_fault(const RegionSignature& region, const Target& target) const {
@@ -122,7 +140,7 @@ RegionPlan CudaPlanner::region_choices(const RegionSignature& region, const Targ
     const StepSignature& first = region.rows[0];
     const MatmulPlan plan =
         plan_matmul(first.params.as<MatmulParams>(), first.inputs[0], first.inputs[1], machine_of(target));
-    return RegionPlan::with(GpuTiling{plan.threads, static_cast<std::uint32_t>(plan.tiles_m() * plan.tiles_n())});
+    return RegionPlan::with(GpuTiling{plan.threads, plan.blocks(machine_of(target))});
   }
   tiling.threads = kElementThreads;
   for (const std::int64_t elements : region.chains)

@@ -9,7 +9,7 @@ HostKernel RefExecutor::kernel(const StepSignature& step) const {
 }
 
 bool RefExecutor::takes_views(const StepSignature& step) const {
-  return ref_takes_views(step.op);
+  return step.views_keep_axes() && ref_takes_views(step.op);
 }
 
 DeviceList RefExecutor::devices() const {

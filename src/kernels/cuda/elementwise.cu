@@ -14,9 +14,7 @@ Elementwise elementwise_of(const KernelArgs& args, int first, std::initializer_l
   e.aligned = is_aligned(args.out, *packs.begin());
   Operand* operand = e.operand;
   for (const std::uint64_t* pack = packs.begin() + 1; pack != packs.end(); ++pack, ++operand, ++first) {
-    View view = dense(args.in_type[first].shape);
-    if (const std::int64_t* strides = args.in_strides[first]) std::copy_n(strides, view.extents.rank(), view.strides);
-    *operand = operand_of(view, args.out_type.shape, args.in[first]);
+    *operand = operand_of(args.stored_view(first), args.out_type.shape, args.in[first]);
     operand->aligned = is_aligned(args.in[first], *pack);
   }
   return e;

@@ -71,8 +71,8 @@ inline ElementGrid element_grid(std::uint64_t elements, const Machine& machine) 
 
 using LaunchFn = void (*)(const KernelArgs&, Launcher&);
 
-// Steps that a wide product, or one with a short sum, applies to its result before it stores it: the addition of
-// `bias`, one number per column, then `op`, whose other operand, if any, has the shape of the result.
+// Steps that a product applies to its result before it stores it: the addition of `bias`, one number per column,
+// then `op`, whose other operand, if any, has the shape of the result.
 struct ProductEpilogue {
   const float* bias = nullptr;
   const float* with = nullptr;
@@ -94,7 +94,7 @@ LaunchFn find_random(Op op);
 LaunchFn find_scatter(Op op);
 LaunchFn find_sources(Op op);
 void launch_matmul(const KernelArgs& args, Launcher& launcher);
-void launch_matmul(const KernelArgs& args, const ProductEpilogue& epilogue, Launcher& launcher);  // a wide product
+void launch_matmul(const KernelArgs& args, const ProductEpilogue& epilogue, Launcher& launcher);  // one matrix
 
 struct MatmulPlan;
 void launch_matmul_wide(const KernelArgs& args, const MatmulPlan& plan, const ProductEpilogue& epilogue,

@@ -15,7 +15,7 @@
 
 namespace graphrun::cuda {
 
-// X(op, functor): elementwise steps with which a wide product may end (ProductEpilogue), of the result, or of the
+// X(op, functor): elementwise steps with which a product may end (ProductEpilogue), of the result, or of the
 // result and another value.
 #define GRAPHRUN_UNARY_EPILOGUES(X) X(relu, Relu) X(tanh, Tanh) X(sigmoid, Sigmoid)
 #define GRAPHRUN_BINARY_EPILOGUES(X) \
@@ -24,13 +24,14 @@ namespace graphrun::cuda {
 
 struct MatmulPlan {
   enum class Route : std::uint8_t {
+    // The first four read a left factor that is a view (factor_view.h), they and `few_terms` run steps on their result.
     elements,   // one thread per element of the result, short sums (k <= 32)
     rows,       // one thread per row of a narrow result, short sums
-    few_terms,  // short sums (k <= kNarrow) of a wide result; this and the next two are bound by memory
-    tall,       // a sum over many rows whose factors are one wide and one of at most kNarrow columns; `splits` as below
-    dots,       // at most kDotColumns columns, sums of medium length
     blocks,     // one block per tile of the result, its threads share the sum; `splits` > 1: a second kernel adds them
     wide,       // many multiplications: tiles of blocks on tensor cores, of the whole sum or of `splits` parts
+    few_terms,  // short sums (k <= kNarrow) of a wide result; this and the next two are bound by memory
+    tall,       // a sum over many rows whose factors are one wide and one of at most kNarrow columns; `splits` as above
+    dots,       // at most kDotColumns columns, sums of medium length
     library,    // no extent is small, and no `wide`: other machines, operands rounded to TF32, or several matrices
     many_elements,  // several matrices: one thread per element, for short sums and flat matrices
     many_tiles,     // several matrices: one block per 32 x 32 elements of a matrix
@@ -56,12 +57,15 @@ struct MatmulPlan {
   std::int64_t tile_m = 8, tile_n = 4;  // per block
   std::uint64_t workspace = 0;
 
-  bool takes_epilogue(const MatmulParams& params) const {
-    return (route == Route::few_terms || route == Route::wide) && splits == 1 && !params.transpose_a;
-  }
+  bool reads_views() const { return route <= Route::wide; }
+  bool takes_epilogue(const MatmulParams& params) const { return route <= Route::few_terms && !params.transpose_a; }
   bool is_flat() const { return route == Route::few_terms || route == Route::tall || route == Route::dots; }
   std::int64_t tiles_m() const { return (m + tile_m - 1) / tile_m; }
   std::int64_t tiles_n() const { return (n + tile_n - 1) / tile_n; }
+  std::uint32_t blocks(const Machine& machine) const {  // for each split; not for several matrices
+    return route == Route::rows ? linear_grid(machine, static_cast<std::uint64_t>(m), threads).x
+                                : static_cast<std::uint32_t>(tiles_m() * tiles_n());
+  }
   // Cuts the sum into `wanted` parts of a multiple of 32 terms, or fewer.
   void cut(std::int64_t wanted) {
     split = ((k + wanted - 1) / wanted + 31) / 32 * 32;
@@ -125,8 +129,9 @@ inline bool plan_flat(MatmulPlan& plan, const MatmulParams& params, const Machin
   return true;
 }
 
+// With `reads_view`, a is a view of a single matrix; the matrix library does not read views.
 inline MatmulPlan plan_matmul(const MatmulParams& params, const TensorType& a, const TensorType& b,
-                              const Machine& machine) {
+                              const Machine& machine, bool reads_view = false) {
   const int ra = a.shape.rank();
   const int rb = b.shape.rank();
   MatmulPlan plan;
@@ -160,18 +165,20 @@ inline MatmulPlan plan_matmul(const MatmulParams& params, const TensorType& a, c
   const bool library = !short_sum && narrow > MatmulPlan::kSkinny;
   constexpr std::int64_t kMax = std::numeric_limits<std::int32_t>::max();
   const bool is_small = std::max({plan.m, plan.n, plan.k}) <= kMax;
-  if (is_small && plan.m > 0 && plan.n > 0 && plan_flat(plan, params, machine)) return plan;
-  if (machine.warpgroups && params.precision != Precision::tf32 && is_small &&
+  if (!reads_view && is_small && plan.m > 0 && plan.n > 0 && plan_flat(plan, params, machine)) return plan;
+  if (machine.warpgroups && (reads_view || params.precision != Precision::tf32) && is_small &&
       (library || (narrow >= MatmulPlan::kFlat && plan.m * plan.n * plan.k >= MatmulPlan::kWideWork))) {
     plan_wide(plan, machine);
     return plan;
   }
   if (short_sum) {
-    if (!params.transpose_a && plan.n <= MatmulPlan::kSkinny && plan.m >= MatmulPlan::kTall)
+    if (!params.transpose_a && plan.n <= MatmulPlan::kSkinny && plan.m >= MatmulPlan::kTall) {
       plan.route = MatmulPlan::Route::rows;
+      plan.threads = 128;
+    }
     return plan;
   }
-  if (library) {
+  if (library && !reads_view) {
     plan.route = MatmulPlan::Route::library;
     plan.workspace = machine.library_workspace;
     return plan;

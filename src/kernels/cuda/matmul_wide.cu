@@ -9,6 +9,7 @@
 // Elementwise steps that follow (ProductEpilogue) have the functions of single steps. Their tile goes through shared
 // memory, so that a lane has four adjacent columns, and a loop over rows is short code.
 #include "graphrun/params.h"
+#include "kernels/cuda/factor_view.h"
 #include "kernels/cuda/launch.cuh"
 #include "kernels/cuda/matmul_plan.h"
 #include "kernels/cuda/product_epilogue.cuh"
@@ -28,6 +29,7 @@ struct WideProduct {
   bool packs_a = false, packs_b = false;  // four adjacent terms are aligned
   bool packs_out = false;                 // so are four adjacent results and the operands of the epilogue
   ProductEpilogue epilogue;
+  FactorView view = {};  // shows a, in kernels for views
 };
 
 // Distance of rows of a tile in shared memory: lanes that store a result each use all banks.
@@ -65,6 +67,15 @@ __device__ __forceinline__ void load_column(const float* from, int columns, int 
   }
 }
 
+// The same of a view: the row begins at `row`, term i is `places[i]` after it.
+template <bool kWhole>
+__device__ __forceinline__ void load_view(const float* row, const int (&places)[4], int first, int end, bool packs,
+                                          float (&to)[4]) {
+  if (kWhole && packs) return load4(row + places[0], to);
+#pragma unroll
+  for (int i = 0; i < 4; ++i) to[i] = kWhole || first + i < end ? row[places[i]] : 0.0f;
+}
+
 // Finishes and stores the 16 rows of a warp, from (row, column) on, whose sums are in shared memory. A lane has four
 // columns. If the last step has another operand, four rows of it are loaded at a time.
 template <int N, bool kBinary>
@@ -100,7 +111,7 @@ __device__ __forceinline__ void finish(const WideProduct& p, const float* tile, 
 
 #endif
 
-template <int kWarpgroups, int N, bool kTransposeA, bool kTransposeB>
+template <int kWarpgroups, int N, bool kTransposeA, bool kTransposeB, bool kView>
 __global__ void __launch_bounds__(128 * kWarpgroups) matmul_wide(WideProduct p, float* out) {
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
   constexpr int kGroup = 8;  // tiles of rows that follow each other: blocks that run together share columns
@@ -122,19 +133,35 @@ __global__ void __launch_bounds__(128 * kWarpgroups) matmul_wide(WideProduct p, 
 
   // Rows and columns past the end repeat the last one; their results are not stored.
   float left[2][2][4], right[16];
+  int places[2];  // beginnings of rows of a view
+#pragma unroll
+  for (int half = 0; kView && half < 2; ++half)
+    places[half] = p.view.rows.offset(row + 8 * half < p.m ? row + 8 * half : p.m - 1);
   const auto load_left = [&](int step) {
     const int first = begin + step * kTerms + 4 * t;
     const auto load = [&](auto whole) {
-#pragma unroll
-      for (int half = 0; half < 2; ++half) {
-        const int r = row + 8 * half < p.m ? row + 8 * half : p.m - 1;
+      if constexpr (kView) {
 #pragma unroll
         for (int i = 0; i < 2; ++i) {
-          if constexpr (kTransposeA) {
-            load_column<whole.value, 1>(p.a, p.m, r, first + 16 * i, end, left[half][i]);
-          } else {
-            load_terms<whole.value, 1>(p.a + static_cast<std::int64_t>(r) * p.k, first + 16 * i, end, p.packs_a,
-                                       left[half][i]);
+          int terms_at[4];
+#pragma unroll
+          for (int j = 0; j < 4; ++j) terms_at[j] = p.view.terms.offset(first + 16 * i + j);
+#pragma unroll
+          for (int half = 0; half < 2; ++half)
+            load_view<whole.value>(p.a + places[half], terms_at, first + 16 * i, end, p.packs_a, left[half][i]);
+        }
+      } else {
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          const int r = row + 8 * half < p.m ? row + 8 * half : p.m - 1;
+#pragma unroll
+          for (int i = 0; i < 2; ++i) {
+            if constexpr (kTransposeA) {
+              load_column<whole.value, 1>(p.a, p.m, r, first + 16 * i, end, left[half][i]);
+            } else {
+              load_terms<whole.value, 1>(p.a + static_cast<std::int64_t>(r) * p.k, first + 16 * i, end, p.packs_a,
+                                         left[half][i]);
+            }
           }
         }
       }
@@ -245,15 +272,18 @@ __global__ void __launch_bounds__(128 * kWarpgroups) matmul_wide(WideProduct p, 
 }
 
 template <int kWarpgroups, int N>
-void launch_tiles(const WideProduct& p, const MatmulParams& params, const MatmulPlan& plan, Launcher& launcher,
-                  float* out) {
-  constexpr void (*kKernels[2][2])(WideProduct, float*) = {
-      {matmul_wide<kWarpgroups, N, false, false>, matmul_wide<kWarpgroups, N, false, true>},
-      {matmul_wide<kWarpgroups, N, true, false>, matmul_wide<kWarpgroups, N, true, true>}};
+void launch_tiles(const WideProduct& p, bool shows_a, const MatmulParams& params, const MatmulPlan& plan,
+                  Launcher& launcher, float* out) {
+  constexpr void (*kKernels[2][2][2])(WideProduct, float*) = {
+      {{matmul_wide<kWarpgroups, N, false, false, false>, matmul_wide<kWarpgroups, N, false, true, false>},
+       {matmul_wide<kWarpgroups, N, true, false, false>, matmul_wide<kWarpgroups, N, true, true, false>}},
+      {{matmul_wide<kWarpgroups, N, false, false, true>, matmul_wide<kWarpgroups, N, false, true, true>},
+       {matmul_wide<kWarpgroups, N, true, false, true>, matmul_wide<kWarpgroups, N, true, true, true>}}};
   const Grid grid{
-      static_cast<std::uint32_t>(plan.tiles_m() * plan.tiles_n()), static_cast<std::uint32_t>(plan.splits), 1,
+      plan.blocks(launcher.machine()), static_cast<std::uint32_t>(plan.splits), 1,
       static_cast<std::uint32_t>(std::max(4 * N * kTerms, 64 * kWarpgroups * kRowDistance<N>) * sizeof(float))};
-  launch(launcher, kKernels[params.transpose_a][params.transpose_b], "matmul_wide", grid, plan.threads, p, out);
+  launch(launcher, kKernels[shows_a][params.transpose_a][params.transpose_b], "matmul_wide", grid, plan.threads, p,
+         out);
 }
 
 }  // namespace
@@ -274,8 +304,13 @@ void launch_matmul_wide(const KernelArgs& args, const MatmulPlan& plan, const Pr
   p.epilogue = epilogue;
   p.packs_out =
       plan.n % 4 == 0 && is_aligned(out, 16) && is_aligned(epilogue.with, 16) && is_aligned(epilogue.bias, 16);
-  plan.tile_n == 128 ? launch_tiles<2, 128>(p, params, plan, launcher, out)
-                     : launch_tiles<1, 64>(p, params, plan, launcher, out);
+  const bool shows_a = args.in_strides[0] != nullptr;
+  if (shows_a) {
+    p.view = *factor_view(args.stored_view(0), params.transpose_a ? plan.k : plan.m, params.transpose_a);
+    p.packs_a = p.view.terms.packs() && p.view.rows.aligns() && is_aligned(p.a, 16);
+  }
+  plan.tile_n == 128 ? launch_tiles<2, 128>(p, shows_a, params, plan, launcher, out)
+                     : launch_tiles<1, 64>(p, shows_a, params, plan, launcher, out);
 }
 
 }  // namespace graphrun::cuda

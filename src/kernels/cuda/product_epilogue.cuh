@@ -1,4 +1,4 @@
-// product_epilogue.cuh: the steps with which a product ends (ProductEpilogue), on four adjacent columns of a row.
+// product_epilogue.cuh: the steps with which a product ends (ProductEpilogue), on adjacent columns of a row.
 #pragma once
 
 #include "kernels/cuda/launch.cuh"
@@ -23,11 +23,11 @@ __device__ __forceinline__ void store_columns(const float (&x)[4], int columns, 
 }
 
 // The last step. kBinary: its other operand is y.
-template <bool kBinary>
-__device__ __forceinline__ void apply_step(const ProductEpilogue& e, float (&x)[4], const float (&y)[4]) {
+template <bool kBinary, int N>
+__device__ __forceinline__ void apply_step(const ProductEpilogue& e, float (&x)[N], const float (&y)[N]) {
   const auto each = [&](auto f) {
 #pragma unroll
-    for (int i = 0; i < 4; ++i) x[i] = e.with_first ? f(y[i], x[i]) : f(x[i], y[i]);
+    for (int i = 0; i < N; ++i) x[i] = e.with_first ? f(y[i], x[i]) : f(x[i], y[i]);
   };
 #define GRAPHRUN_EPILOGUE(name, F) \
   if (!kBinary && e.op == scalar_op::name) each([](float z, float) { return scalar::F::apply(z, 0.0f, 0.0f); });
@@ -48,6 +48,33 @@ __device__ __forceinline__ void finish_columns(const ProductEpilogue& e, const f
   apply_step<kBinary>(e, x, with);
 #pragma unroll
   for (int k = 0; k < 4; ++k) x[k] = live ? x[k] : 0.0f;
+}
+
+// All steps, of the first n of N results that are adjacent in memory from element `at` in column `column` on.
+template <int N>
+__device__ __forceinline__ void apply_steps(const ProductEpilogue& e, std::int64_t at, std::int64_t column, int n,
+                                            float (&x)[N]) {
+  constexpr int kPart = N < 4 ? N : 4;
+#pragma unroll
+  for (int j = 0; j < N; j += kPart) {
+    float part[kPart], with[kPart] = {};
+#pragma unroll
+    for (int i = 0; i < kPart; ++i) {
+      part[i] = x[j + i];
+      if (e.bias != nullptr && j + i < n) part[i] = scalar::Add::apply(part[i], e.bias[column + j + i]);
+      if (e.with != nullptr && j + i < n) with[i] = e.with[at + j + i];
+    }
+    e.with != nullptr ? apply_step<true>(e, part, with) : apply_step<false>(e, part, with);
+#pragma unroll
+    for (int i = 0; i < kPart; ++i) x[j + i] = part[i];
+  }
+}
+// Those of element `at` of a result with n columns.
+__device__ __forceinline__ float stepped(const ProductEpilogue& e, std::uint64_t at, std::uint64_t n, float sum) {
+  if (!e.steps) return sum;
+  float x[1] = {sum};
+  apply_steps(e, static_cast<std::int64_t>(at), static_cast<std::int64_t>(at - divide(at, n) * n), 1, x);
+  return x[0];
 }
 
 }  // namespace graphrun::cuda

@@ -219,8 +219,9 @@ void launch_reduction(const KernelArgs& args, Launcher& launcher) {
   if (count == 0) return;
   Reduction r;
   r.in = args.input<float>(0);
-  r.kept = plan.kept;
-  r.reduced = plan.reduced;
+  const AxisGroups<1> groups({args.stored_view(0)}, axes);  // the plan has those of a dense operand
+  r.kept = groups.kept;
+  r.reduced = groups.reduced;
   r.count = r.results.all = count;
   r.terms.all = static_cast<std::uint64_t>(plan.reduced.count);
   const bool over_rows = (axes & 1u) != 0;
