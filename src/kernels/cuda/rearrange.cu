@@ -3,6 +3,7 @@
 #include "graphrun/op.h"
 #include "graphrun/params.h"
 #include "kernels/cuda/elementwise.cuh"
+#include "kernels/cuda/factor_view.h"
 
 namespace graphrun::cuda {
 namespace {
@@ -218,68 +219,105 @@ void launch_windows(const KernelArgs& args, Launcher& launcher) {
 }
 
 struct Fold {
-  WindowParams params;                               // with three axes, the absent ones first
-  std::int64_t extent[kMaxWindowAxes] = {1, 1, 1};   // extents of the result
-  std::int64_t windows[kMaxWindowAxes] = {1, 1, 1};  // numbers of windows
-  std::uint64_t columns = 1;
+  WindowParams params;                              // with three axes, the absent ones first
+  std::int64_t extent[kMaxWindowAxes] = {1, 1, 1};  // extents of the result, below 2^31
+  int windows[kMaxWindowAxes] = {1, 1, 1};          // numbers of windows
+  Divisor stride[kMaxWindowAxes];                   // params.stride
+  std::int64_t step[kMaxWindowAxes] = {};           // floats between windows along each axis
+  std::int64_t sample = 0;                          // floats of a sample's windows
+  std::uint64_t columns = 1;                        // in units of a thread
 };
 
-// One thread for each element of the result: it adds the windows that show it, in their order.
-__global__ void fold_kernel(const float* in, Fold f, Extent extent, float* out) {
+// The window along an axis whose element `tap` is element `at` of the result; -1: none.
+__device__ __forceinline__ int window_at(const Fold& f, int axis, int at, int tap) {
+  const int start = at - tap * f.params.dilation[axis];
+  const int number = static_cast<int>(f.stride[axis].quotient(static_cast<std::uint32_t>(start < 0 ? 0 : start)));
+  return start >= 0 && number * f.params.stride[axis] == start && number < f.windows[axis] ? number : -1;
+}
+
+// One thread for N adjacent elements of the result: it adds the windows that show them, in their order. The loads of
+// some windows are in flight at the same time.
+template <int N>
+__global__ void __launch_bounds__(256) fold_kernel(const float* in, Fold f, Extent extent, float* out) {
+  constexpr int kAhead = 9;
+  struct alignas(4 * N) Unit {
+    float at[N];
+  };
   const std::uint64_t valid = extent.valid();
   for (std::uint64_t i = thread_index(); i < extent.all; i += thread_count()) {
-    float sum = 0.0f;
+    Unit sum = {};
     if (i < valid) {
       std::uint64_t sample = divide(i, f.columns);
       const std::uint64_t column = i - sample * f.columns;
-      std::int64_t at[kMaxWindowAxes];
+      int at[kMaxWindowAxes];
 #pragma unroll
       for (int a = kMaxWindowAxes - 1; a >= 0; --a) {
         const std::uint64_t rest = divide(sample, static_cast<std::uint64_t>(f.extent[a]));
-        at[a] = static_cast<std::int64_t>(sample - rest * static_cast<std::uint64_t>(f.extent[a]));
+        at[a] = static_cast<int>(sample - rest * static_cast<std::uint64_t>(f.extent[a]));
         sample = rest;
       }
-      const WindowParams& p = f.params;
-      for (int k0 = p.size[0] - 1; k0 >= 0; --k0) {
-        for (int k1 = p.size[1] - 1; k1 >= 0; --k1) {
-          for (int k2 = p.size[2] - 1; k2 >= 0; --k2) {
-            const int tap[] = {k0, k1, k2};
-            std::uint64_t window = sample, inside = 0;
-            bool shows = true;
+      const int* const size = f.params.size;
+      const float* const first =
+          in + static_cast<std::int64_t>(sample) * f.sample + static_cast<std::int64_t>(column) * N;
+      const auto width = static_cast<std::int64_t>(f.columns) * N;
+      for (int k0 = size[0] - 1; k0 >= 0; --k0) {
+        const int w0 = window_at(f, 0, at[0], k0);
+        if (w0 < 0) continue;
+        for (int k1 = size[1] - 1, k2 = size[2] - 1; k1 >= 0;) {
+          Unit next[kAhead];
 #pragma unroll
-            for (int a = 0; a < kMaxWindowAxes; ++a) {
-              const std::int64_t start = at[a] - std::int64_t{tap[a]} * p.dilation[a];
-              const std::int64_t number = start / p.stride[a];
-              shows = shows && start >= 0 && number * p.stride[a] == start && number < f.windows[a];
-              window = window * static_cast<std::uint64_t>(f.windows[a]) + static_cast<std::uint64_t>(number);
-              inside = inside * static_cast<std::uint64_t>(p.size[a]) + static_cast<std::uint64_t>(tap[a]);
-            }
-            const std::uint64_t taps = static_cast<std::uint64_t>(p.size[0]) * p.size[1] * p.size[2];
-            if (shows) sum += in[(window * taps + inside) * f.columns + column];
+          for (Unit& unit : next) {
+            const int w1 = k1 >= 0 ? window_at(f, 1, at[1], k1) : -1, w2 = window_at(f, 2, at[2], k2);
+            const std::int64_t tap = (std::int64_t{k0} * size[1] + k1) * size[2] + k2;
+            unit = {};
+            if (w1 >= 0 && w2 >= 0)
+              unit = *reinterpret_cast<const Unit*>(first + w0 * f.step[0] + w1 * f.step[1] + w2 * f.step[2] +
+                                                    tap * width);
+            if (--k2 < 0) k2 = size[2] - 1, --k1;
+          }
+#pragma unroll
+          for (const Unit& unit : next) {
+#pragma unroll
+            for (int n = 0; n < N; ++n) sum.at[n] += unit.at[n];
           }
         }
       }
     }
-    out[i] = sum;
+    reinterpret_cast<Unit*>(out)[i] = sum;
   }
+}
+
+template <int N>
+void launch_fold_of(const KernelArgs& args, Launcher& launcher, Fold f) {
+  const auto count = static_cast<std::uint64_t>(args.out_type.shape.elements()) / N;
+  f.columns /= N;
+  launch(launcher, fold_kernel<N>, "fold", linear_grid(launcher.machine(), count, 256), 256, args.input<float>(0), f,
+         extent_of(args, args.out_type, count), args.output<float>());
 }
 
 void launch_fold(const KernelArgs& args, Launcher& launcher) {
   const auto& params = args.params.as<WindowParams>();
   const Shape& shape = args.out_type.shape;
-  const auto count = static_cast<std::uint64_t>(shape.elements());
-  if (count == 0) return;
+  if (shape.elements() == 0) return;
   Fold f;
   f.columns = extent_along(args.out_type, shape.rank() - 1);
-  for (int i = 0; i < params.axes; ++i) {
+  std::int64_t step = static_cast<std::int64_t>(f.columns);
+  for (int i = 0; i < params.axes; ++i) step *= params.size[i];
+  for (int i = params.axes - 1; i >= 0; --i) {
     const int a = kMaxWindowAxes - params.axes + i;
     const std::int64_t extent = shape[shape.rank() - 1 - params.axes + i];
     f.params.size[a] = params.size[i], f.params.stride[a] = params.stride[i], f.params.dilation[a] = params.dilation[i];
     f.extent[a] = extent;
-    f.windows[a] = params.windows(i, extent);
+    f.windows[a] = static_cast<int>(params.windows(i, extent));
+    f.stride[a] = Divisor(params.stride[i]);
+    f.step[a] = step;
+    step *= f.windows[a];
   }
-  launch(launcher, fold_kernel, "fold", linear_grid(launcher.machine(), count, 256), 256, args.input<float>(0), f,
-         extent_of(args, args.out_type, count), args.output<float>());
+  f.sample = step;
+  const std::uint64_t divisor = f.columns * sizeof(float) | reinterpret_cast<std::uintptr_t>(args.in[0]) |
+                                reinterpret_cast<std::uintptr_t>(args.out);
+  if (divisor % 16 == 0) return launch_fold_of<4>(args, launcher, f);
+  divisor % 8 == 0 ? launch_fold_of<2>(args, launcher, f) : launch_fold_of<1>(args, launcher, f);
 }
 
 // ---- one_hot, gather ----------------------------------------------------------------------------------------------
