@@ -161,6 +161,25 @@ TEST(Planning, AConvolutionHasNoCopyOfItsWindows) {
   }
 }
 
+// Blocks that have no rows would only wait for the others.
+TEST(Planning, AStepKernelWithTilesOfBlocksMultipliesOrSums) {
+  SessionOptions options;
+  options.executor = "cuda";
+  options.target = "h100";
+  const Program program = plan_program(load_model(source_folder() + "/models/digits_cnn.json"), options);
+  std::size_t kernels = 0;
+  for (const Phase& phase : program.phases) {
+    for (const Region& region : phase.regions) {
+      if (region.stages.empty()) continue;
+      ++kernels;
+      EXPECT_TRUE(std::any_of(phase.steps.begin() + region.first(), phase.steps.begin() + region.last,
+                              [](const Step& step) { return step.op == Op::matmul || step.op == Op::sum; }))
+          << phase.name;
+    }
+  }
+  EXPECT_GT(kernels, 0u);
+}
+
 TEST(Planning, BadDeviceNumbersAreErrors) {
   for (const char* name : {"cuda:x", "cuda:-1", "cuda:1x"}) {
     try {
