@@ -43,10 +43,10 @@ Compiled compile(const ir::Graph& given, const CompileOptions& options) {
   }
 
   if (options.fuse) {
-    const RegionOptions regions{options.plan_region};
+    const ElementLimits limits = options.tiles.elements.value_or(find_target(options.target).elements);
+    const RegionOptions regions{options.plan_region, true, limits.chains > 1};
     result.regions = find_regions(values, regions);
     result.regions.graph = fuse(std::move(result.regions.graph), regions);
-    const ElementLimits limits = options.tiles.elements.value_or(find_target(options.target).elements);
     const auto rewrite = [&](Rewritten next) {
       result.regions.graph = std::move(next.graph);
       result.regions.ids = result.regions.ids.then(next.ids);

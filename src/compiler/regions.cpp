@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <set>
 #include <span>
 #include <variant>
@@ -76,11 +77,38 @@ class RegionFinder {
     if (result_.graph.regions.size() != before) return;
     // Without regions, the given order is as good as any, but few messages between shards are better than many.
     std::copy(nodes.begin(), nodes.end(), order_.begin() + static_cast<std::ptrdiff_t>(start));
-    if (graph_.phases[phase].shards == 1) return;
+    if (graph_.phases[phase].shards == 1) {
+      if (options_.early_reductions) reduce_early(nodes, start);
+      return;
+    }
     combines_last_ = true;
     find_places(phase, nodes);
     std::ranges::stable_sort(order_.begin() + static_cast<std::ptrdiff_t>(start), order_.end(), {},
                              [&](NodeId id) { return place_[id]; });
+  }
+
+  // Moves reductions, and the elementwise steps that only lead to them, up to their operands: the gradient of a pooling
+  // then waits for the gradient of its result only, and not for the places of the maxima.
+  void reduce_early(const std::vector<NodeId>& nodes, std::size_t start) {
+    std::vector<bool> moves(graph_.size(), false);
+    std::vector<NodeId> after(graph_.size());  // the node moves up to this one
+    std::iota(after.begin(), after.end(), NodeId{0});
+    for (auto id = nodes.rbegin(); id != nodes.rend(); ++id) {
+      const Node& node = graph_[*id];
+      const std::vector<NodeId>& readers = analysis_.consumers[*id];
+      const bool leads = (is_view(*id) || is_elementwise(node.op)) && !node.def->effect;
+      moves[*id] = node.def->rows == RowRule::reduction ||
+                   (leads && std::ranges::any_of(readers, [&](NodeId reader) { return moves[reader]; }));
+    }
+    for (const NodeId id : nodes) {
+      if (!moves[id]) continue;
+      after[id] = 0;
+      for (const NodeId input : graph_[id].inputs)
+        if (graph_[input].phase != kShared) after[id] = std::max(after[id], after[input]);
+      for (const NodeId before : waits_[id]) after[id] = std::max(after[id], after[before]);
+    }
+    std::ranges::stable_sort(order_.begin() + static_cast<std::ptrdiff_t>(start), order_.end(), {},
+                             [&](NodeId id) { return after[id]; });
   }
 
   // ---- rule 1: cuts

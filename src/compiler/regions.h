@@ -16,7 +16,8 @@ namespace graphrun {
 
 struct RegionOptions {
   PlanRegion plan;
-  bool only_if_it_saves = true;  // false for tests that inspect regions
+  bool only_if_it_saves = true;   // false for tests that inspect regions
+  bool early_reductions = false;  // in phases without regions; for machines that run independent launches at once
 };
 
 struct RegionNote {

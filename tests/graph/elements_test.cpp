@@ -329,6 +329,31 @@ TEST(Elements, LongChainsAreCut) {
   EXPECT_FALSE(in_registers(step.program({1, 64, 4, 200, 12}), "x3"));
 }
 
+// If launches run at once, the values that a gradient reads from the forward pass do not wait for the gradient.
+TEST(Elements, ReductionsMoveUpToTheirOperands) {
+  ElementStep step;
+  const NodeId x = step.state("x", {8, 8});
+  const NodeId y = step.make.add("matmul", {x, x});
+  const NodeId most = step.make.add("max", {y}, {{"axes", List{0}}, {"keepdims", true}});
+  const NodeId z = step.named("z", step.make.add("matmul", {y, x}));
+  const NodeId mask = step.make.add("cast", {step.make.add("equal", {y, most})}, {{"dtype", std::string("f32")}});
+  const NodeId count = step.named("count", step.sum(mask));
+  const NodeId last = step.named("last", step.sum(step.make.add("div", {z, count})));
+  step.graph[last].keep = true;
+  const auto order = [&](const ElementLimits& limits) {
+    const Program program = step.program(limits);
+    check(program);
+    std::string names;
+    for (const Step& one : program.phases[0].steps)
+      if (one.name == "z" || one.name == "count" || one.name == "last") names += one.name + " ";
+    return names;
+  };
+  EXPECT_EQ(order(kGpu), "count z last ");
+  ElementLimits host = kGpu;
+  host.chains = 1;
+  EXPECT_EQ(order(host), "z count last ");
+}
+
 // A model of many nodes is ordered in little more time than one of few, node for node.
 TEST(Elements, OrderManyNodes) {
   ElementStep step;
