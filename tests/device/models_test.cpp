@@ -49,7 +49,9 @@ TEST_F(DeviceModels, RegionsGiveTheBitsOfTheSteps) {
       options.executor = "cuda";
       options.fuse = fuse;
       options.jit = Jit::off;  // regions over rows have sums in an order of their own
-      return plan_program(load_model(file.path()), options);
+      Model model = load_model(file.path());
+      for (Split& split : model.data.splits) split.codes.clear();  // fill() writes numbers that no byte stands for
+      return plan_program(model, options);
     };
     Program program, alone;
     try {
