@@ -85,7 +85,10 @@ class Peer:
         return reply["steps"], reply["seconds"]
 
     def close(self):
-        self.process.stdin.close()
+        try:
+            self.process.stdin.close()
+        except BrokenPipeError:
+            pass  # it ended before it read the last line
         self.process.stdout.close()
         self.process.wait()
 
