@@ -155,9 +155,9 @@ class OnceCheck {
   std::set<std::int64_t> sizes_;     // numbers of elements of arrays with slices
 };
 
-// Whether the step is a product or a sum over rows.
-bool computes_much(const StepSignature& step) {
-  return step.op == Op::matmul || step.output.rows == 0;
+// Whether the step computes numbers or sums rows.
+bool computes(const StepSignature& step) {
+  return step.op == Op::matmul || step.output.rows == 0 || is_elementwise(step.op);
 }
 
 // Cycles of the row steps as single kernels, with the elementwise steps after products in the products' kernels.
@@ -194,8 +194,8 @@ std::string block_fault(const RegionSignature& region) {
 
 TileCosts block_costs(const RegionSignature& region, const Target& target) {
   TileCosts tile{block_fault(region), {}};
-  if (tile.fault.empty() && region.rows.size() > 1 && std::ranges::none_of(region.rows, computes_much))
-    tile.fault = "tiles of blocks are for products and sums, single kernels move rows faster";
+  if (tile.fault.empty() && region.rows.size() > 1 && std::ranges::none_of(region.rows, computes))
+    tile.fault = "single kernels move rows faster than tiles of blocks";
   if (tile.fault.empty()) tile.fault = OnceCheck(region, nullptr).fault();
   if (!tile.fault.empty()) return tile;
   // Block products compiled for an A100 do not fit the registers.
