@@ -72,8 +72,9 @@ struct FactorView {
 };
 
 // Splits the axes of a view of a matrix with `first` rows; with `transposed`, these are the terms. Empty if an axis
-// spans both sides, or if there are too many axes or elements.
+// spans both sides, or if there are too many axes or elements, or none.
 inline std::optional<FactorView> factor_view(const View& view, std::int64_t first, bool transposed) {
+  if (view.extents.elements() == 0) return std::nullopt;
   Dims<1> sides[2];
   std::int64_t before = 1;
   for (int axis = 0; axis < view.extents.rank(); ++axis) {
