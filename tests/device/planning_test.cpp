@@ -107,6 +107,17 @@ TEST(Planning, AProductRunsTheStepsAfterIt) {
   rounded.params = MatmulParams{false, false, Precision::tf32};
   EXPECT_FALSE(plan({rounded, bias}).yes) << "the matrix library's";
 
+  // A bias of the type of the result can only come last, and no number is one.
+  const TensorType row = f32({1, 40}), one = f32({});
+  const StepSignature single{Op::matmul, MatmulParams{}, {f32({1, 4}), f32({4, 40})}, row};
+  const auto last = [&](std::string_view op, std::vector<TensorType> inputs) {
+    return StepSignature{*find_op(op), NoParams{}, std::move(inputs), row};
+  };
+  EXPECT_TRUE(plan({single, last("add", {row, row})}).yes);
+  EXPECT_FALSE(plan({single, last("add", {row, row}), last("relu", {row})}).yes);
+  EXPECT_FALSE(plan({single, last("add", {one, row})}).yes);
+  EXPECT_FALSE(plan({single, last("add", {one, row}), last("relu", {row})}).yes);
+
   // One thread per row, on all machines.
   const TensorType few = f32({20000, 25}, 1), units = f32({25, 6}), z = f32({20000, 6}, 1);
   const StepSignature tall{Op::matmul, MatmulParams{}, {few, units}, z, true};
@@ -162,7 +173,7 @@ TEST(Planning, AConvolutionHasNoCopyOfItsWindows) {
 }
 
 // Blocks that have no rows would only wait for the others.
-TEST(Planning, AStepKernelWithTilesOfBlocksMultipliesOrSums) {
+TEST(Planning, AStepKernelWithTilesOfBlocksComputes) {
   SessionOptions options;
   options.executor = "cuda";
   options.target = "h100";
@@ -173,7 +184,7 @@ TEST(Planning, AStepKernelWithTilesOfBlocksMultipliesOrSums) {
       if (region.stages.empty()) continue;
       ++kernels;
       EXPECT_TRUE(std::any_of(phase.steps.begin() + region.first(), phase.steps.begin() + region.last,
-                              [](const Step& step) { return step.op == Op::matmul || step.op == Op::sum; }))
+                              [](const Step& step) { return step.op == Op::matmul || is_elementwise(step.op); }))
           << phase.name;
     }
   }

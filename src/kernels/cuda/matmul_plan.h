@@ -63,8 +63,9 @@ struct MatmulPlan {
   std::int64_t tiles_m() const { return (m + tile_m - 1) / tile_m; }
   std::int64_t tiles_n() const { return (n + tile_n - 1) / tile_n; }
   std::uint32_t blocks(const Machine& machine) const {  // for each split; not for several matrices
-    return route == Route::rows ? linear_grid(machine, static_cast<std::uint64_t>(m), threads).x
-                                : static_cast<std::uint32_t>(tiles_m() * tiles_n());
+    if (route == Route::rows || route == Route::elements)
+      return linear_grid(machine, static_cast<std::uint64_t>(route == Route::rows ? m : m * n), threads).x;
+    return static_cast<std::uint32_t>(tiles_m() * tiles_n());
   }
   // Cuts the sum into `wanted` parts of a multiple of 32 terms, or fewer.
   void cut(std::int64_t wanted) {
@@ -172,10 +173,9 @@ inline MatmulPlan plan_matmul(const MatmulParams& params, const TensorType& a, c
     return plan;
   }
   if (short_sum) {
-    if (!params.transpose_a && plan.n <= MatmulPlan::kSkinny && plan.m >= MatmulPlan::kTall) {
+    plan.threads = 128;
+    if (!params.transpose_a && plan.n <= MatmulPlan::kSkinny && plan.m >= MatmulPlan::kTall)
       plan.route = MatmulPlan::Route::rows;
-      plan.threads = 128;
-    }
     return plan;
   }
   if (library && !reads_view) {
