@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
-#include <ranges>
+#include <span>
 
 #include "executors/cuda_planner/cost/tile_costs.h"
 #include "executors/cuda_planner/print/step_kernel.h"
@@ -59,7 +59,7 @@ std::string product_fault(const RegionSignature& region, const Machine& machine)
   if (next < steps.size() && std::ranges::find(kEpilogues, steps[next].op) != std::end(kEpilogues) &&
       std::ranges::all_of(steps[next].inputs, [&](const TensorType& type) { return type == steps[0].output; }))
     ++next;
-  for (const StepSignature& step : steps | std::views::drop(1))
+  for (const StepSignature& step : std::span(steps).subspan(1))
     for (const View& view : step.views)
       if (!is_dense(view)) return "the steps after a product read dense operands";
   return next == steps.size() ? ""
