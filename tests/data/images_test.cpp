@@ -65,6 +65,24 @@ TEST_F(Images, PlanReadsNoPixels) {
   EXPECT_NO_THROW(read(block(), options));
 }
 
+// A column with a transform of its own yields other numbers than bytes, also where only sizes are read.
+TEST_F(Images, OnlyUnchangedColumnsHaveBytes) {
+  inputs = {{"x", Shape{8, 8, 1}, DType::f32, false}, {"label", Shape{2}, DType::f32, true}};
+  for (const char* name : {"photos/a/1.png", "photos/a/2.png", "photos/b/1.png", "photos/b/2.png"})
+    write(name, grey(std::string(64, 'p'), 8));
+  for (const DataUse use : {DataUse::values, DataUse::sizes}) {
+    DataOptions options;
+    options.use = use;
+    const auto codes = [&](const std::string& transform) {
+      const std::string source = R"({"train": {"images": "photos", "x": "image", "label": "class"}, "transform": {)" +
+                                 transform + R"("label": ["one_hot"]}})";
+      return read(source, options).splits.front().codes.size();
+    };
+    EXPECT_EQ(codes(""), 1u);
+    EXPECT_EQ(codes(R"("image": ["minmax"], )"), 0u);
+  }
+}
+
 TEST_F(Images, ColorTypesAndBitDepths) {
   const std::string six = "abcdef", rgb = "aAxbBxcCxdDxeExfFx";
   for (const bool interlaced : {false, true}) {

@@ -153,6 +153,12 @@ TEST(LaunchOrder, SeesAllThatAStepTouches) {
   };
   EXPECT_EQ(ends(access.reads), (std::vector<std::uint64_t>{0, 8, 256, 264}));
   EXPECT_EQ(ends(access.writes), (std::vector<std::uint64_t>{512, 520, 768, 1024}));
+
+  program.buffers[0].layout = Layout::codes;  // two bytes of the type's eight
+  program.buffers[0].bytes = 2;
+  LaunchAccess batch;
+  batch.add(program, step);
+  EXPECT_EQ(ends(batch.reads), (std::vector<std::uint64_t>{0, 2, 256, 264}));
 }
 
 }  // namespace
