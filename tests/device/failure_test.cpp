@@ -447,6 +447,14 @@ TEST(SharedLaunches, CopyTheStatesWithTheFirstRun) {
     if (buffer.kind != BufferKind::data || buffer.type.dtype != DType::f32) continue;
     EXPECT_EQ(read<float>(*runnable, program, id)[0], static_cast<float>(id + 1)) << buffer.name;
   }
+
+  // Hundreds of large data sets would fill the memory of the host.
+  const Program large = plan_program(load_model(source_folder() + "/bench/models/peaks.json"), options);
+  const auto other = executor->load(large);
+  const auto copies = counted(*other, "copies_to_device");
+  const auto data = std::ranges::find(large.buffers, BufferKind::data, &Buffer::kind);
+  other->write(static_cast<BufferId>(data - large.buffers.begin()), std::vector<std::byte>(data->type.bytes()));
+  EXPECT_EQ(counted(*other, "copies_to_device"), copies + 1);
 }
 
 TEST(SharedLaunches, FailInTheThreadsOfTheLaunchOnly) {

@@ -22,6 +22,7 @@ namespace graphrun::cuda {
 namespace {
 
 constexpr std::uint64_t kMaxMirrored = 1 << 14;  // bytes before the polled block
+constexpr std::size_t kMaxStart = 1 << 18;       // bytes of states in host memory, for each of hundreds of networks
 constexpr std::size_t kCodesAtOnce = 1 << 16;    // on the stack: writing rows allocates nothing
 
 // The polled block; with `slots`, from the first parameter on, if that adds few bytes. A report reads each parameter
@@ -129,7 +130,8 @@ CudaRunnable::CudaRunnable(const Program& program, int device, Profiling profili
   program_.initial.clear();  // kernels already contain the initial values that they need
   if (!in_slots) in_flight_.emplace(api_);
   choose_algorithms();
-  shares_launches_ ? start_.resize(arena_->states().size()) : arena_->clear_states(stream_.get());
+  const std::size_t states = shares_launches_ ? arena_->states().size() : 0;
+  states > 0 && states <= kMaxStart ? start_.resize(states) : arena_->clear_states(stream_.get());
   for (const InitialValue& value : program.initial) {
     std::byte* const to = arena_->at(value.buffer);
     if (value.bytes.empty()) continue;
@@ -229,7 +231,8 @@ CudaRunnable::BoundStep CudaRunnable::bind_product(const Phase& phase, const Reg
     const float* const operand = other == step.inputs.end() ? nullptr : reinterpret_cast<float*>(arena_->at(*other));
     if ((operand == nullptr) != (step.inputs.size() == 1) || std::ranges::none_of(step.inputs, is_value))
       throw std::logic_error(fmt::format("{}: step {} reads other values", bound.label, i + 1));
-    if (operand != nullptr && !(program_.buffers[*other].type == program_.buffers[step.output].type)) {
+    const auto type = [&](BufferId id) { return program_.buffers[id].type; };
+    if (operand != nullptr && adds_bias(step.op, type(step.inputs[0]), type(step.inputs[1]), type(step.output))) {
       epilogue.bias = operand;
     } else {
       epilogue.op = step.op;

@@ -129,7 +129,8 @@ class CudaRunnable final : public Runnable {
   PollBlock polled_;       // polled block of the arena, in slots with small parameters; pinned_ mirrors it
   bool mirrored_ = false;  // the pinned block equals the arena
   bool shares_launches_ = false;
-  // With shared launches, the states until the first run, which copies them: hundreds of threads wait for each copy.
+  // With shared launches and few bytes of states, these until the first run, which copies them: hundreds of threads
+  // wait for each copy.
   std::vector<std::byte> start_;
   std::optional<MatmulLibrary> library_;
   std::unique_ptr<CompiledKernels> compiled_;

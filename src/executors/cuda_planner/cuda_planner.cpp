@@ -52,9 +52,8 @@ std::string product_fault(const RegionSignature& region, const Machine& machine)
       !plan_matmul(params, steps[0].inputs[0], steps[0].inputs[1], machine).takes_epilogue(params))
     return "gradients of weights, products of several matrices and those of the matrix library run no other steps";
   std::size_t next = 1;
-  // A bias of the type of the result is the operand of a last step, as CudaRunnable::bind_product() takes it.
-  if (next < steps.size() && steps[next].op == Op::add && steps[next].inputs[0] == steps[0].output &&
-      !(steps[next].inputs[1] == steps[0].output) && is_bias(steps[next].inputs[1], steps[next].output))
+  if (next < steps.size() && steps[next].inputs.size() == 2 &&
+      adds_bias(steps[next].op, steps[next].inputs[0], steps[next].inputs[1], steps[0].output))
     ++next;
   if (next < steps.size() && std::ranges::find(kEpilogues, steps[next].op) != std::end(kEpilogues) &&
       std::ranges::all_of(steps[next].inputs, [&](const TensorType& type) { return type == steps[0].output; }))

@@ -22,6 +22,12 @@ namespace graphrun::cuda {
   X(relu_gradient, ReluGradient)     \
   X(tanh_gradient, TanhGradient) X(sigmoid_gradient, SigmoidGradient) X(add, Add) X(sub, Sub) X(mul, Mul)
 
+// Whether a step after a product adds one number per column: ProductEpilogue::bias. With one row, the operands have
+// the type of the result, and the addition is a last step.
+inline bool adds_bias(Op op, const TensorType& first, const TensorType& second, const TensorType& result) {
+  return op == Op::add && first == result && !(second == result) && is_bias(second, result);
+}
+
 struct MatmulPlan {
   enum class Route : std::uint8_t {
     // The first four read a left factor that is a view (factor_view.h), they and `few_terms` run steps on their result.
@@ -37,7 +43,7 @@ struct MatmulPlan {
     many_tiles,     // several matrices: one block per 32 x 32 elements of a matrix
   };
   static constexpr std::int64_t kSkinny = 32;
-  static constexpr std::int64_t kTall = 16384;        // minimum number of rows for Route::rows
+  static constexpr std::int64_t kManyRows = 16384;    // minimum number of rows for Route::rows
   static constexpr std::int64_t kLong = 4096;         // terms from which a sum is split: a second launch has a cost
   static constexpr std::int64_t kSplit = 1024;        // terms per split
   static constexpr std::int64_t kWideTerms = 32;      // terms of a step of a wide product
@@ -174,7 +180,7 @@ inline MatmulPlan plan_matmul(const MatmulParams& params, const TensorType& a, c
   }
   if (short_sum) {
     plan.threads = 128;
-    if (!params.transpose_a && plan.n <= MatmulPlan::kSkinny && plan.m >= MatmulPlan::kTall)
+    if (!params.transpose_a && plan.n <= MatmulPlan::kSkinny && plan.m >= MatmulPlan::kManyRows)
       plan.route = MatmulPlan::Route::rows;
     return plan;
   }
