@@ -124,8 +124,7 @@ bool is_read(const SourceFormat& format) {
 }
 
 bool may_have_codes(const SourceFormat& format, std::span<const InputDecl> inputs, std::span<const Pipeline> lists) {
-  constexpr Loaded (*kOfBytes[])(SourceContext&) = {read_idx, read_images, read_npy, read_npz};
-  if (std::ranges::find(kOfBytes, format.read) == std::end(kOfBytes)) return false;
+  if (!format.may_have_bytes) return false;
   for (std::size_t i = 0; i < lists.size(); ++i)
     if (lists[i].divisor(inputs[i])) return true;
   return false;

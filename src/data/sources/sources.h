@@ -40,6 +40,7 @@ struct SourceFormat {
   Loaded (*read)(SourceContext& context);  // reports to the reader, or throws Error about `value`
   bool is_file = true;                     // false: the model file defines all data, so shapes are known
   bool has_test = false;                   // may contain test rows of its own
+  bool may_have_bytes = false;             // its numbers may be bytes (Split::codes)
 };
 
 std::span<const Doc> missing_docs();       // values of "missing" for a CSV file
