@@ -48,10 +48,9 @@ inline bool is_state(BufferKind kind) {
 // chain (ElementChain). They have no bytes. `strided`: for a view of another value, such as a slice, a transpose or a
 // broadcast. Element (i, j, …) is at i * strides[0] + j * strides[1] + … elements after the offset. A strided buffer
 // has no bytes of its own. It is read-only, and only steps whose executor supports it read it. If it is a reshape of
-// such a view, the strides are of the axes before the reshape. `codes`: for f32 data
-// sets of 8-bit images: a byte per element, row-major; decoded() gives its value. Only minibatch steps read
-// it, and none in a StepTiling. The host still writes and reads type.bytes() bytes; a write throws Error if a value has
-// no code.
+// such a view, the strides are those of the axes before the reshape. `codes`: for f32 data sets of 8-bit images, a byte
+// per element, row-major; decoded() gives its value. Only minibatch steps read it, and none in a StepTiling. The host
+// still writes and reads type.bytes() bytes; a write throws Error if a value has no code.
 enum class Layout : std::uint8_t { rows, vectors, registers, strided, codes };
 
 struct Buffer {

@@ -109,10 +109,10 @@ NodeId follower(const Graph& graph, const GraphAnalysis& analysis, NodeId value,
 
 // Whether an elementwise step could follow `value` in a launch after the product: the steps before it then cost nothing
 // in that launch, too.
-bool goes_on(const Graph& graph, const GraphAnalysis& analysis, NodeId value, NodeId product) {
+bool joins_later_launch(const Graph& graph, const GraphAnalysis& analysis, NodeId value, NodeId product) {
   return std::ranges::any_of(analysis.consumers[value], [&](NodeId reader) {
     const Node& node = graph[reader];
-    if (analysis.is_view(reader)) return goes_on(graph, analysis, reader, product);
+    if (analysis.is_view(reader)) return joins_later_launch(graph, analysis, reader, product);
     return is_elementwise(node.op) && !node.def->effect && analysis.places[reader].region == kNoNode &&
            node.type.shape.elements() == graph[value].type.shape.elements() &&
            std::ranges::all_of(node.inputs, [&](NodeId input) { return input == value || input < product; });
@@ -141,7 +141,8 @@ Rewritten fuse_products(const Graph& graph, const RegionOptions& options, std::i
       chain.pop_back();
       break;
     }
-    if (elements_of(graph[id]) < kManyElements && goes_on(graph, analysis, chain.back(), id)) chain.resize(1);
+    if (elements_of(graph[id]) < kManyElements && joins_later_launch(graph, analysis, chain.back(), id))
+      chain.resize(1);
     for (const NodeId step : chain) taken[step] = true;
     order.insert(order.end(), chain.begin(), chain.end());
     if (chain.size() > 1) chains.push_back(std::move(chain));

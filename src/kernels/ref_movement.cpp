@@ -129,7 +129,7 @@ void minibatch(const KernelArgs& args) {
     if (params.divisor > 0) {
       const auto width = static_cast<i64>(row / size_of(args.out_type.dtype));
       const auto* const codes = args.input<std::uint8_t>(0) + static_cast<i64>(from) * width;
-      for (i64 i = 0; i < width; ++i) out(args, r * width + i, codes[i] / params.divisor);
+      for (i64 i = 0; i < width; ++i) out(args, r * width + i, decoded(codes[i], params.divisor));
       continue;
     }
     std::memcpy(args.output<std::byte>() + static_cast<std::size_t>(r) * row, args.input<std::byte>(0) + from * row,

@@ -1,4 +1,4 @@
-// matmul_flat.cu: products that take as long as their largest operand takes to be read or written.
+// matmul_flat.cu: products bound by reading or writing their largest operand.
 // - matmul_few_terms: at most 8 terms; the steps after the product run in its kernel (ProductEpilogue).
 // - matmul_tall: the left factor is transposed, one factor has at most 8 columns; sums over many rows.
 // - matmul_dots: at most 4 columns; eight lanes share a row of the left factor.

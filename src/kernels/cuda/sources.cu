@@ -91,7 +91,7 @@ __global__ void minibatch_kernel(const Unit* data, const std::uint64_t* step, Ba
   copy_rows(data, step, room, row, lanes, out, [](const Unit& unit) { return unit; });
 }
 
-// Fills the table of a block: the value of each code.
+// Fills the table of a block: the value of each code, decoded() of params.h.
 __device__ void fill_values(float* values, double divisor) {
   for (unsigned code = threadIdx.x; code < 256; code += blockDim.x) values[code] = static_cast<float>(code / divisor);
   __syncthreads();
